@@ -1,0 +1,356 @@
+"""The records that services and stores pass to each other. All frozen; times in microseconds."""
+
+import secrets
+import time
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+from clawdforge.wire.base import Json, Micros
+from clawdforge.wire.event import EventType, encode_body, flatten
+from clawdforge.wire.session import OnInterrupt, PermissionMode, Retention
+from clawdforge.wire.turn import IfBusy, Outcome, TurnState
+
+SECOND = 1_000_000
+
+
+class Clock(Protocol):
+    """Where the time comes from, so that tests can move it."""
+
+    def now(self) -> Micros:
+        """Microseconds since the epoch."""
+        ...
+
+
+class SystemClock:
+    def now(self) -> Micros:
+        return time.time_ns() // 1000
+
+
+def new_id() -> str:
+    """A session's id: bare uuid4 text, so that short prefixes tell sessions apart."""
+    return str(uuid.uuid4())
+
+
+def new_token(prefix: str) -> str:
+    """256 random bits behind a prefix that says what it opens."""
+    return prefix + secrets.token_urlsafe(32)
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """Who is calling: an app, or the operator (`admin`), by which credential."""
+
+    app: str
+    admin: bool = False
+    token_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AppRow:
+    app_name: str
+    created_at: Micros
+    max_sessions: int | None = None
+    max_turns_in_flight: int | None = None
+    max_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TokenRow:
+    token_id: str
+    app_name: str
+    hash: bytes
+    created_at: Micros
+    note: str | None = None
+    expires_at: Micros | None = None
+    revoked_at: Micros | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionRow:
+    """One row of `sessions`. Fields marked * are kept by the store itself when events are appended."""
+
+    app_name: str
+    session_id: str
+    agent: str
+    cwd: str
+    created_at: Micros
+    updated_at: Micros  # * moves with every append
+    model: str | None = None
+    persona: str | None = None
+    instructions: str | None = None
+    own_cwd: bool = False  # we made the folder, so we may remove it
+    title: str = ""
+    meta: Json = field(default_factory=dict)
+    labels: tuple[str, ...] = ()
+    pinned: bool = False
+    permission_mode: PermissionMode = PermissionMode.APPROVE_ALL
+    on_interrupt: OnInterrupt = OnInterrupt.HOLD
+    retention: Retention = Retention.TTL
+    plan_mode: bool = False
+    project_key: str | None = None
+    parent_session_id: str | None = None
+    forked_from: str | None = None
+    depth: int = 0
+    last_turn_at: Micros | None = None
+    closed_at: Micros | None = None
+    deleted_at: Micros | None = None
+    turn_count: int = 0  # turns that were started
+    last_turn: int = 0  # highest turn_index given out
+    head: int = 0  # * last event's seq
+    last_message: int = 0  # * highest message seq given out
+    message_count: int = 0  # * messages that are neither cut nor archived
+    context: int = 1
+    context_plan: str = "new"  # how the agent's memory is to be had: see core.contexts
+    agent_session_id: str | None = None
+    holder: str | None = None
+    fence: int = 0
+    total_input_tokens: int = 0  # estimated
+    total_output_tokens: int = 0  # estimated
+    input_tokens: int = 0  # reported by the agent
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    cost_usd: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnRow:
+    session_id: str
+    turn_index: int
+    state: TurnState
+    prompt: str
+    queued_at: Micros
+    files: tuple[str, ...] = ()
+    outcome: Outcome | None = None
+    stop_reason: str | None = None
+    error: str | None = None
+    code: str | None = None
+    error_extra: Json = field(default_factory=dict)  # e.g. the tail of the agent's stderr
+    key: str | None = None
+    fingerprint: str | None = None
+    retry_of: int | None = None
+    automatic: bool = False  # made by recovery, which tries once
+    cut: bool = False
+    timeout_secs: float | None = None
+    if_busy: IfBusy = IfBusy.QUEUE
+    context: int = 1
+    started_at: Micros | None = None
+    ended_at: Micros | None = None
+    first_seq: int | None = None  # of turn.started
+    last_seq: int | None = None  # of turn.ended
+    usage: Json | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageRow:
+    """`seq` 0 asks the store for the next one."""
+
+    session_id: str
+    role: str
+    content: str
+    ts: Micros
+    seq: int = 0
+    turn: int | None = None
+    thinking: str = ""
+    tool_calls: tuple[Json, ...] = ()
+    plan: tuple[Any, ...] = ()
+    token_count: int = 0
+    is_summary: bool = False
+    archived: bool = False
+    cut: bool = False
+    pending: bool = False
+    truncated: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PermissionRow:
+    permission_id: str
+    session_id: str
+    turn_index: int
+    tool: str
+    kind: str | None
+    request: Json
+    requested_at: Micros
+    options: tuple[Any, ...] = ()
+    state: Literal["pending", "decided", "expired"] = "pending"
+    decision: str | None = None
+    option_id: str | None = None
+    reason: str | None = None
+    decided_at: Micros | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileRow:
+    file_token: str
+    app_name: str
+    name: str
+    size: int
+    path: str
+    created_at: Micros
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PersonaRow:
+    app_name: str
+    name: str
+    agent: str
+    created_at: Micros
+    model: str | None = None
+    permission_mode: PermissionMode | None = None
+    instructions: str | None = None
+    plan_mode: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRow:
+    run_id: str
+    app_name: str
+    model: str | None
+    prompt: str
+    ok: bool
+    stop_reason: str
+    duration_ms: int
+    created_at: Micros
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditRow:
+    """One entry of the ledger `session_events`; the store chains `hash` over what came before."""
+
+    number: int
+    app_name: str
+    session_id: str | None
+    event: str
+    at: Micros
+    details: Json
+    hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """An event that has no number yet; `body` is encoded already, all but its seq."""
+
+    type: EventType
+    turn: int | None
+    body: bytes
+
+    @property
+    def by_agent(self) -> bool:
+        return "." not in self.type.value
+
+
+def draft(kind: EventType, turn: int | None, at: Micros, fields: Mapping[str, Any] | None = None) -> Draft:
+    """One of our own events."""
+    return Draft(kind, turn, encode_body(kind.value, turn, at, dict(fields or {})))
+
+
+def draft_of(message: Json, turn: int | None, at: Micros) -> Draft:
+    """What the agent sent, as an event. A list of commands is the session's state, never an answer."""
+    kind, fields = flatten(message)
+    turn = None if kind is EventType.COMMANDS else turn
+    return Draft(kind, turn, encode_body(kind.value, turn, at, fields))
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """An event as it lies in the log: its number and the bytes that every reader gets."""
+
+    seq: int
+    type: str
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """What one commit added to one session's log; told to followers once it is durable."""
+
+    app: str
+    session_id: str
+    events: tuple[Stored, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionQuery:
+    """A page of an app's sessions, last activity first. `cursor` is opaque to everybody but the store."""
+
+    include_closed: bool = True
+    limit: int = 100
+    cursor: str | None = None
+    agent: str | None = None
+    state: Literal["active", "ended"] | None = None
+    label: str | None = None
+    project: str | None = None
+    prefix: str | None = None
+    parent: str | None = None
+    q: str | None = None  # part of a title
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    session_id: str
+    title: str
+    seq: int
+    turn: int | None
+    role: str
+    ts: Micros
+    snippet: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentSpec:
+    """A named, configured program. What differs between agents is data here, never a branch in a driver."""
+
+    name: str
+    driver: str
+    command: tuple[str, ...]
+    title: str = ""
+    install: str = ""
+    env: tuple[str, ...] = ()  # names of variables that it may see
+    set_env: Mapping[str, str] = field(default_factory=dict)
+    credentials: tuple[str, ...] = ()  # files under the operator's home that all sessions share
+    sandbox: str | None = None  # auto, full, off; None is the server's setting
+    quirks: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launch:
+    """Everything a driver needs to bring a session's agent to life."""
+
+    app: str
+    session_id: str
+    agent: AgentSpec
+    cwd: Path
+    home: Path
+    model: str | None = None
+    plan_mode: bool = False
+    agent_session_id: str | None = None  # to be loaded or resumed; None starts a new one
+    readable: tuple[Path, ...] = ()  # files outside home and workspace that it may read
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """A permission request as the agent put it."""
+
+    tool: str
+    kind: str | None
+    options: tuple[Json, ...]
+    request: Json
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What the agent is told: an option's id, or None for cancelled."""
+
+    option_id: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """How the agent ended a prompt. `message` is its JSON-RPC response as received."""
+
+    stop_reason: str
+    message: Json
+    usage: Json | None = None

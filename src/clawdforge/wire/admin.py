@@ -1,0 +1,222 @@
+"""What operators see and do: agents, personas, files, runs, apps, tokens, audit, health."""
+
+from typing import Any
+
+from pydantic import Field
+
+from clawdforge.wire.base import Json, Reply, Request
+from clawdforge.wire.session import Name, PermissionMode
+
+
+class AgentInfo(Reply):
+    """A configured agent and whether its program is there."""
+
+    name: str
+    title: str = ""
+    driver: str
+    installed: bool
+    version: str | None = None
+    install: str | None = None
+    sandbox: str | None = None
+
+
+class AgentPage(Reply):
+    ok: bool = True
+    agents: list[AgentInfo]
+    default: str
+
+
+class PutPersona(Request):
+    agent: Name
+    model: Name | None = None
+    permission_mode: PermissionMode | None = None
+    instructions: str | None = Field(default=None, max_length=262_144)
+    plan_mode: bool = False
+
+
+class Persona(Reply):
+    name: str
+    agent: str
+    model: str | None = None
+    permission_mode: PermissionMode | None = None
+    instructions: str | None = None
+    plan_mode: bool = False
+    builtin: bool = False
+
+
+class PersonaReply(Reply):
+    ok: bool = True
+    persona: Persona
+
+
+class PersonaPage(Reply):
+    ok: bool = True
+    personas: list[Persona]
+    count: int
+
+
+class FileReply(Reply):
+    """`file_token` names the file in a turn's `files`."""
+
+    ok: bool = True
+    file_token: str
+    name: str
+    size: int
+
+
+class RunRequest(Request):
+    """Body of `POST /run`: one prompt, one answer, no session."""
+
+    prompt: str = Field(min_length=1, max_length=16 * 1024 * 1024)
+    model: Name | None = None
+    files: list[str] | None = Field(default=None, max_length=256)
+    timeout_secs: float | None = Field(default=None, gt=0, le=86_400, allow_inf_nan=False)
+
+
+class RunReply(Reply):
+    """Exactly these four keys."""
+
+    ok: bool
+    result: Any
+    duration_ms: int
+    stop_reason: str
+
+
+class Done(Reply):
+    ok: bool = True
+
+
+class Limits(Request):
+    """What one app may use; null means the server's own setting."""
+
+    max_sessions: int | None = Field(default=None, ge=0)
+    max_turns_in_flight: int | None = Field(default=None, ge=0)
+    max_bytes: int | None = Field(default=None, ge=0)
+
+
+class PutApp(Request):
+    app_name: Name
+    limits: Limits = Limits()
+
+
+class AppInfo(Reply):
+    app_name: str
+    created_at: int
+    limits: Json
+    sessions: int = 0
+    tokens: int = 0
+
+
+class AppReply(Reply):
+    ok: bool = True
+    app: AppInfo
+
+
+class AppPage(Reply):
+    ok: bool = True
+    apps: list[AppInfo]
+    count: int
+
+
+class CreateToken(Request):
+    app_name: Name
+    expires_in_secs: int | None = Field(default=None, gt=0, le=100 * 365 * 86_400)
+    note: str | None = Field(default=None, max_length=200)
+
+
+class TokenReply(Reply):
+    """The only time the token itself is shown."""
+
+    ok: bool = True
+    app_name: str
+    token: str
+    token_id: str
+    expires_at: int | None = None
+
+
+class TokenInfo(Reply):
+    token_id: str
+    app_name: str
+    note: str | None = None
+    created_at: int
+    expires_at: int | None = None
+    revoked_at: int | None = None
+
+
+class TokenPage(Reply):
+    ok: bool = True
+    tokens: list[TokenInfo]
+    count: int
+
+
+class SweepReply(Reply):
+    ok: bool = True
+    soft_closed: int
+    hard_deleted: int
+
+
+class AuditEntry(Reply):
+    """One line of the ledger; `hash` covers the line and the hash before it."""
+
+    number: int
+    app_name: str
+    session_id: str | None
+    event: str
+    at: str
+    details: Json
+    hash: str
+
+
+class AuditPage(Reply):
+    ok: bool = True
+    entries: list[AuditEntry]
+    count: int
+    next: int | None = None
+
+
+class AuditVerdict(Reply):
+    """`first_bad` names the first entry that does not fit, null when all do."""
+
+    ok: bool = True
+    valid: bool
+    entries: int
+    head: str
+    first_bad: int | None = None
+    reason: str | None = None
+
+
+class AppUsage(Reply):
+    app_name: str
+    sessions: int
+    turns: int
+    input_tokens: int
+    output_tokens: int
+    estimated_input_tokens: int
+    estimated_output_tokens: int
+    cost_usd: float | None = None
+
+
+class AdminUsage(Reply):
+    ok: bool = True
+    apps: list[AppUsage]
+    count: int
+
+
+class Health(Reply):
+    """`GET /healthz`, no token needed: nothing here belongs to an app."""
+
+    ok: bool = True
+    version: str
+    acpx_present: bool
+    acpx_version: str | None = None
+    open_sessions: int
+    live_agents: int
+    sandbox: str
+    trust_loopback: bool
+    sqlite_version: str | None = None
+
+
+class Ready(Reply):
+    ok: bool
+    store: str
+    reason: str | None = None

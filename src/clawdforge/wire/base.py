@@ -1,0 +1,61 @@
+"""What every wire shape stands on: the model bases, JSON values, and how times are rendered.
+
+Times are kept as whole microseconds since the epoch. Each surface renders them its own way: whole
+seconds (forge), float seconds (hermes), ISO text with whole seconds (deepagent), ISO text with
+microseconds (events).
+"""
+
+from datetime import UTC, datetime
+from typing import Any, TypeAlias
+
+from pydantic import BaseModel, ConfigDict
+
+Json: TypeAlias = dict[str, Any]
+Micros: TypeAlias = int
+
+
+class Request(BaseModel):
+    """A body that a caller sends. Unknown fields are ignored, for the sake of old callers."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+class StrictRequest(BaseModel):
+    """A body on a surface that refuses unknown fields."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Reply(BaseModel):
+    """A body that the server sends. Fields that a newer server adds are kept, never refused."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+
+def to_seconds(at: Micros | None) -> int | None:
+    """Whole seconds since the epoch."""
+    return None if at is None else at // 1_000_000
+
+
+def to_float(at: Micros | None) -> float | None:
+    """Seconds since the epoch with a fraction."""
+    return None if at is None else at / 1_000_000
+
+
+def to_iso(at: Micros) -> str:
+    """ISO 8601 in UTC with microseconds: `2026-11-15T09:30:00.123456Z`."""
+    whole, fraction = divmod(at, 1_000_000)
+    return f"{datetime.fromtimestamp(whole, UTC):%Y-%m-%dT%H:%M:%S}.{fraction:06d}Z"
+
+
+def to_iso_seconds(at: Micros | None) -> str | None:
+    """ISO 8601 in UTC with whole seconds."""
+    return None if at is None else f"{datetime.fromtimestamp(at // 1_000_000, UTC):%Y-%m-%dT%H:%M:%S}Z"
+
+
+def from_iso(text: str) -> Micros:
+    """The inverse of `to_iso`, for ISO text in general."""
+    moment = datetime.fromisoformat(text)
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    delta = moment - datetime(1970, 1, 1, tzinfo=UTC)
+    return (delta.days * 86_400 + delta.seconds) * 1_000_000 + delta.microseconds

@@ -1,0 +1,240 @@
+"""A session: a durable conversation with one agent in one workspace. Requests and replies about it."""
+
+from enum import StrEnum
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, StringConstraints
+
+from clawdforge.wire.base import Json, Reply, Request
+from clawdforge.wire.message import Message
+from clawdforge.wire.turn import Usage
+
+Name = Annotated[str, StringConstraints(min_length=1, max_length=128)]
+Title = Annotated[str, StringConstraints(max_length=500)]
+Label = Annotated[str, StringConstraints(min_length=1, max_length=64)]
+Path = Annotated[str, StringConstraints(min_length=1, max_length=4096)]
+
+
+class PermissionMode(StrEnum):
+    """How an agent's requests are decided when nobody is asked."""
+
+    APPROVE_ALL = "approve_all"
+    APPROVE_READS = "approve_reads"
+    ASK = "ask"
+    DENY_ALL = "deny_all"
+
+
+class OnInterrupt(StrEnum):
+    """What happens to a turn that a crash cut off, after it has been settled."""
+
+    HOLD = "hold"
+    CONTINUE = "continue"
+    RETRY = "retry"
+
+
+class Retention(StrEnum):
+    """`ttl` sessions are closed when idle and later deleted; `keep` sessions stay."""
+
+    TTL = "ttl"
+    KEEP = "keep"
+
+
+class CreateSession(Request):
+    """Body of `POST /sessions`; an empty body makes a session of the default agent."""
+
+    agent: Name | None = None
+    persona: Name | None = None
+    model: Name | None = None
+    meta: Json | None = None
+    title: Title | None = None
+    cwd: Path | None = None
+    permission_mode: PermissionMode | None = None
+    on_interrupt: OnInterrupt = OnInterrupt.HOLD
+    retention: Retention = Retention.TTL
+    labels: list[Label] = Field(default_factory=list, max_length=64)
+    parent_session_id: Name | None = None
+
+
+class PatchSession(Request):
+    """Body of `PATCH /sessions/{id}`: what is given is changed. A new agent or model is a new context."""
+
+    title: Title | None = None
+    meta: Json | None = None
+    pinned: bool | None = None
+    labels: list[Label] | None = Field(default=None, max_length=64)
+    agent: Name | None = None
+    model: Name | None = None
+    permission_mode: PermissionMode | None = None
+    on_interrupt: OnInterrupt | None = None
+    retention: Retention | None = None
+    plan_mode: bool | None = None
+    expected_head: int | None = Field(default=None, ge=0)
+
+
+class Session(Reply):
+    """A session's row and state. Times are whole seconds; `live` means open; `head` is the last event."""
+
+    session_id: str
+    id: str
+    app_name: str
+    agent: str
+    model: str | None = None
+    persona: str | None = None
+    cwd: str
+    workspace: str
+    title: str = ""
+    meta: Json = Field(default_factory=dict)
+    labels: list[str] = Field(default_factory=list)
+    pinned: bool = False
+    permission_mode: PermissionMode
+    on_interrupt: OnInterrupt
+    retention: Retention
+    plan_mode: bool = False
+    project_key: str | None = None
+    parent_session_id: str | None = None
+    forked_from: str | None = None
+    depth: int = 0
+    state: Literal["active", "ended"]
+    live: bool
+    created_at: int
+    updated_at: int
+    last_turn_at: int | None = None
+    closed_at: int | None = None
+    turn_count: int = 0
+    running_turn: int | None = None
+    queued_turns: int = 0
+    message_count: int = 0
+    context: int = 1
+    head: int = 0
+
+
+class SessionReply(Session):
+    ok: bool = True
+
+
+class SessionPage(Reply):
+    """`count` is the length of `sessions`; `next` the cursor of the following page, null on the last."""
+
+    ok: bool = True
+    sessions: list[Session]
+    count: int
+    next: str | None = None
+
+
+class CloseReply(Reply):
+    ok: bool = True
+    session_id: str
+    already_closed: bool = False
+
+
+class Guarded(Request):
+    """An operation on history. With `expected_head` it is refused when the session has moved on."""
+
+    expected_head: int | None = Field(default=None, ge=0)
+
+
+class UndoRequest(Guarded):
+    """`turns` counts back from the last one; `files` takes the workspace back as well."""
+
+    turns: int = Field(default=1, ge=1, le=10_000)
+    files: bool = False
+
+
+class RedoRequest(Guarded):
+    files: bool = False
+
+
+class RetryRequest(Guarded):
+    """Cut the last exchange; with `run` it runs again at once, with `prompt` in other words."""
+
+    run: bool = False
+    prompt: str | None = Field(default=None, min_length=1, max_length=16 * 1024 * 1024)
+    files: bool = False
+
+
+class ForkRequest(Guarded):
+    """`after_turn` forks an earlier point; without it, the present."""
+
+    title: Title | None = None
+    after_turn: int | None = Field(default=None, ge=0)
+
+
+class CutReply(Reply):
+    """What undo and retry answer."""
+
+    ok: bool = True
+    session_id: str
+    removed_count: int
+    removed_turns: list[int]
+    removed_preview: str
+    last_user_text: str
+    head: int
+    context: int
+    turn_index: int | None = None
+
+
+class RestoreReply(Reply):
+    ok: bool = True
+    session_id: str
+    restored_count: int
+    restored_turns: list[int]
+    head: int
+    context: int
+
+
+class HistoryReply(Reply):
+    """What clear and compact answer."""
+
+    ok: bool = True
+    session_id: str
+    archived_count: int
+    head: int
+    context: int
+    summary: str | None = None
+
+
+class UsageReply(Reply):
+    """`reported` by the agent, `estimated` by counting text; never added to each other."""
+
+    ok: bool = True
+    session_id: str
+    input_tokens: int
+    output_tokens: int
+    total_tokens: int
+    cached_tokens: int = 0
+    cost_usd: float | None = None
+    reported: Usage
+    estimated: Usage
+    turns: int
+
+
+class ImportRequest(Request):
+    """A transcript from elsewhere, or one of our own exports (`format` then says so)."""
+
+    format: Literal["messages", "clawdforge", "claude", "codex"] = "messages"
+    title: Title | None = None
+    messages: list[Json] | None = Field(default=None, max_length=100_000)
+    export: Json | None = None
+    text: str | None = None
+    agent: Name | None = None
+    model: Name | None = None
+    cwd: Path | None = None
+    meta: Json | None = None
+    retention: Retention = Retention.KEEP
+
+
+class Export(Reply):
+    """A session on its own, readable anywhere; `POST /sessions/import` reads it back equal."""
+
+    format: Literal["clawdforge"] = "clawdforge"
+    version: int = 1
+    session: Json
+    messages: list[Message]
+    turns: list[Json]
+    events: list[Any] | None = None
+
+
+class PurgeReply(Reply):
+    ok: bool = True
+    session_id: str
+    purged: bool = True

@@ -1,0 +1,85 @@
+"""Server-sent events, both directions: frames from ready bytes, and a decoder fed with any slices.
+
+Data is one line of JSON here, so a frame is three short lines. Heartbeats are comments and never
+carry an id: an id names a durable event, and a reader resumes after it.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+HEARTBEAT = b": \n\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One dispatched event as a reader sees it."""
+
+    event: str
+    data: str
+    id: str
+
+
+def encode(data: bytes, *, event: str = "", id: str = "") -> bytes:  # noqa: A002 - the field's name
+    """One frame around data that holds no line break."""
+    head = f"id: {id}\n" if id else ""
+    if event:
+        head += f"event: {event}\n"
+    return b"%bdata: %b\n\n" % (head.encode(), data)
+
+
+class Decoder:
+    """Turns a byte stream, cut anywhere, into frames. Follows the WHATWG rules for lines and fields."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+        self._after_cr = False
+        self._started = False
+        self._data: list[str] = []
+        self._event = ""
+        self.last_id = ""
+
+    def feed(self, chunk: bytes) -> Iterator[Frame]:
+        for line in self._lines(chunk):
+            frame = self._line(line)
+            if frame is not None:
+                yield frame
+
+    def _lines(self, chunk: bytes) -> list[str]:
+        if self._after_cr and chunk:
+            self._after_cr = False
+            if chunk.startswith(b"\n"):
+                chunk = chunk[1:]
+        text = self._rest + chunk
+        if not self._started and text:
+            bom = b"\xef\xbb\xbf"
+            if len(text) < len(bom) and bom.startswith(text):
+                self._rest = text
+                return []
+            text = text.removeprefix(bom)
+            self._started = True
+        self._after_cr = text.endswith(b"\r")
+        lines = text.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
+        self._rest = lines.pop()
+        return [line.decode("utf-8", "replace") for line in lines]
+
+    def _line(self, line: str) -> Frame | None:
+        if not line:
+            return self._dispatch()
+        if line.startswith(":"):
+            return None
+        field, _, value = line.partition(":")
+        value = value.removeprefix(" ")
+        if field == "data":
+            self._data.append(value)
+        elif field == "event":
+            self._event = value
+        elif field == "id" and "\0" not in value:
+            self.last_id = value
+        return None
+
+    def _dispatch(self) -> Frame | None:
+        data, event = self._data, self._event
+        self._data, self._event = [], ""
+        if not data:
+            return None
+        return Frame(event=event or "message", data="\n".join(data), id=self.last_id)

@@ -1,0 +1,178 @@
+"""A turn: one prompt until a stop reason. queued → running ⇄ waiting → ended."""
+
+from enum import StrEnum
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import Field, StringConstraints
+
+from clawdforge.wire.base import Json, Reply, Request
+
+
+class TurnState(StrEnum):
+    QUEUED = "queued"
+    RUNNING = "running"
+    WAITING = "waiting"
+    ENDED = "ended"
+
+
+class Outcome(StrEnum):
+    """How a turn ended; every turn has exactly one."""
+
+    COMPLETED = "completed"
+    CANCELLED = "cancelled"
+    FAILED = "failed"
+    TIMED_OUT = "timed_out"
+    INTERRUPTED = "interrupted"
+
+
+class IfBusy(StrEnum):
+    """What becomes of a prompt while another turn runs."""
+
+    QUEUE = "queue"
+    REJECT = "reject"
+    INTERRUPT = "interrupt"
+    STEER = "steer"
+    ROLLBACK = "rollback"
+
+
+MOVES: Final[dict[TurnState, frozenset[TurnState]]] = {
+    TurnState.QUEUED: frozenset({TurnState.RUNNING, TurnState.ENDED}),
+    TurnState.RUNNING: frozenset({TurnState.WAITING, TurnState.ENDED}),
+    TurnState.WAITING: frozenset({TurnState.RUNNING, TurnState.ENDED}),
+    TurnState.ENDED: frozenset(),
+}
+"""The whole state machine of a turn."""
+
+Prompt = Annotated[str, StringConstraints(min_length=1, max_length=16 * 1024 * 1024)]
+FileToken = Annotated[str, StringConstraints(min_length=1, max_length=128)]
+
+
+class TurnRequest(Request):
+    """Body of `POST /sessions/{id}/turn` and `/turns`."""
+
+    prompt: Prompt
+    files: list[FileToken] | None = Field(default=None, max_length=256)
+    timeout_secs: float | None = Field(default=None, gt=0, le=7 * 86_400, allow_inf_nan=False)
+    if_busy: IfBusy = IfBusy.QUEUE
+    expected_head: int | None = Field(default=None, ge=0)
+
+
+class Usage(Reply):
+    """Tokens and money. `estimated` is true when no agent reported the numbers."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    total_tokens: int = 0
+    cost_usd: float | None = None
+    estimated: bool = False
+
+
+class Turn(Reply):
+    """A turn as the queue and the history show it. Times are whole seconds."""
+
+    turn_index: int
+    state: TurnState
+    outcome: Outcome | None = None
+    stop_reason: str | None = None
+    error: str | None = None
+    code: str | None = None
+    prompt: str
+    files: list[str] = Field(default_factory=list)
+    retry_of: int | None = None
+    cut: bool = False
+    queued_at: int
+    started_at: int | None = None
+    ended_at: int | None = None
+    duration_ms: int | None = None
+    first_seq: int | None = None
+    last_seq: int | None = None
+    usage: Usage | None = None
+
+
+class TurnReply(Reply):
+    """The whole turn: what `POST …/turn` answers. `events` are the agent's messages, in order."""
+
+    ok: bool = True
+    session_id: str
+    turn_index: int
+    stop_reason: str | None
+    outcome: Outcome
+    duration_ms: int
+    if_busy: IfBusy
+    usage: Usage | None = None
+    events: list[Json]
+
+
+class TurnAccepted(Reply):
+    """202: the prompt is on stable storage. `if_busy` names the policy that was applied."""
+
+    ok: bool = True
+    session_id: str
+    turn_index: int
+    state: TurnState
+    if_busy: IfBusy
+    head: int
+    replayed: bool = False
+
+
+class TurnPage(Reply):
+    ok: bool = True
+    session_id: str
+    turns: list[Turn]
+    count: int
+    next: int | None = None
+
+
+class CancelReply(Reply):
+    """`cancelled` counts the turns that this call ended: the running one and those it took from the queue."""
+
+    ok: bool = True
+    session_id: str
+    cancelled: int
+
+
+class CancelRequest(Request):
+    """With `queued` the waiting turns are taken out as well."""
+
+    queued: bool = False
+
+
+class Decision(StrEnum):
+    ALLOW_ONCE = "allow_once"
+    ALLOW_ALWAYS = "allow_always"
+    REJECT = "reject"
+
+
+class DecideRequest(Request):
+    decision: Decision
+    option_id: str | None = Field(default=None, max_length=256)
+
+
+class Permission(Reply):
+    """A request of the agent and, once there is one, somebody's decision. Times are whole seconds."""
+
+    permission_id: str
+    session_id: str
+    turn_index: int
+    tool: str
+    kind: str | None = None
+    request: Json
+    options: list[Any] = Field(default_factory=list)
+    state: Literal["pending", "decided", "expired"]
+    decision: str | None = None
+    reason: str | None = None
+    requested_at: int
+    decided_at: int | None = None
+
+
+class PermissionPage(Reply):
+    ok: bool = True
+    session_id: str
+    permissions: list[Permission]
+    count: int
+
+
+class PermissionReply(Reply):
+    ok: bool = True
+    permission: Permission
