@@ -1,0 +1,157 @@
+"""Lines of JSON from a program that is not trusted: framed in bounded memory, decoded whatever they hold.
+
+What comes out can always be encoded again: text is valid Unicode, numbers fit, nesting has an end.
+"""
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Any, Final
+
+import orjson
+
+from clawdforge.wire.base import Json
+
+MAX_LINE_BYTES: Final = 32 * 1024 * 1024
+MAX_DEPTH: Final = 200
+"""orjson writes 254 levels; an event puts a message into a level or two of its own."""
+
+GARBAGE_TAIL_BYTES: Final = 2048
+HEAD_BYTES: Final = 256
+SURROGATE: Final = re.compile("[\ud800-\udfff]")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One JSON object and the bytes it took."""
+
+    message: Json
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Oversize:
+    """A line beyond the limit: how long it was, and how it began, which may tell whom it was for."""
+
+    dropped_bytes: int
+    head: bytes
+
+
+class Framer:
+    """Takes chunks as they come and gives the whole lines in them; holds at most one line."""
+
+    def __init__(self, max_line_bytes: int = MAX_LINE_BYTES) -> None:
+        self.garbage_lines = 0
+        self._garbage = b""
+        self._max = max_line_bytes
+        self._held = bytearray()
+        self._dropped = 0
+
+    def feed(self, chunk: bytes) -> list[Line | Oversize]:
+        """The lines that this chunk completes, in order."""
+        first, *rest = chunk.split(b"\n")
+        self._hold(first)
+        if not rest:
+            return []
+        out: list[Line | Oversize] = []
+        self._end_line(out)
+        last = rest.pop()
+        for line in rest:
+            if len(line) > self._max:
+                out.append(Oversize(len(line), line[:HEAD_BYTES]))
+            elif line:
+                self._decode(line, out)
+        self._hold(last)
+        return out
+
+    def finish(self) -> list[Line | Oversize]:
+        """What is left when the stream ends: a last line may lack its newline."""
+        out: list[Line | Oversize] = []
+        self._end_line(out)
+        return out
+
+    def garbage_tail(self) -> str:
+        """The last lines that were not JSON objects, for an error message."""
+        return self._garbage.decode("utf-8", "replace").strip()
+
+    def _hold(self, part: bytes) -> None:
+        if self._dropped:
+            self._dropped += len(part)
+        elif len(self._held) + len(part) > self._max:
+            self._dropped = len(self._held) + len(part)
+            self._held = self._held[:HEAD_BYTES] + part[: max(0, HEAD_BYTES - len(self._held))]
+        else:
+            self._held += part
+
+    def _end_line(self, out: list[Line | Oversize]) -> None:
+        line, dropped = bytes(self._held), self._dropped
+        self._held, self._dropped = bytearray(), 0
+        if dropped:
+            out.append(Oversize(dropped, line))
+        elif line:
+            self._decode(line, out)
+
+    def _decode(self, line: bytes, out: list[Line | Oversize]) -> None:
+        message = decode_line(line)
+        if message is not None:
+            out.append(Line(message, len(line)))
+        elif not line.isspace():
+            self.garbage_lines += 1
+            self._garbage = (self._garbage + line[-GARBAGE_TAIL_BYTES:] + b"\n")[-GARBAGE_TAIL_BYTES:]
+
+
+def parse_ndjson(text: str) -> list[Json]:
+    """Every JSON object in the text, one a line, in order; anything else is skipped."""
+    # Not splitlines(): JSON text may hold U+2028 and its kin.
+    messages = (decode_line(line.encode("utf-8", "surrogatepass")) for line in text.split("\n"))
+    return [message for message in messages if message is not None]
+
+
+def decode_line(line: bytes) -> Json | None:
+    """The object in this line, or None. Never raises."""
+    try:
+        value = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return _decode_leniently(line)
+    if not isinstance(value, dict):
+        return None
+    if len(line) > MAX_DEPTH and line.count(b"[") + line.count(b"{") > MAX_DEPTH:
+        cleaned = _clean(value, MAX_DEPTH)
+        return cleaned if isinstance(cleaned, dict) else None
+    return value
+
+
+def _decode_leniently(line: bytes) -> Json | None:
+    """For what strict JSON forbids and agents send: lone surrogates, NaN, raw tabs, broken UTF-8."""
+    text = line.decode("utf-8", "replace").lstrip("\ufeff \t\r")
+    if not text.startswith("{"):
+        return None
+    try:
+        value = json.loads(text, strict=False, parse_int=_number, parse_constant=_no_constant)
+    except (ValueError, RecursionError):
+        return None
+    cleaned = _clean(value, MAX_DEPTH)
+    return cleaned if isinstance(cleaned, dict) else None
+
+
+def _number(digits: str) -> float | int:
+    if len(digits) > 20:
+        return float(digits)
+    value = int(digits)
+    return value if -(2**63) <= value < 2**64 else float(value)
+
+
+def _no_constant(_name: str) -> None:
+    """NaN and the infinities, which JSON does not have."""
+
+
+def _clean(value: Any, depth: int) -> Any:
+    if isinstance(value, str):
+        return SURROGATE.sub("\ufffd", value)
+    if isinstance(value, dict | list) and depth == 0:
+        return "(nested too deeply)"
+    if isinstance(value, dict):
+        return {SURROGATE.sub("\ufffd", key): _clean(item, depth - 1) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_clean(item, depth - 1) for item in value]
+    return value

@@ -1,0 +1,241 @@
+"""A JSON-RPC connection over two pipes: everything in the order it came, nothing unbounded.
+
+The reader awaits the handler for each message before it looks at the next one, so a slow store slows the
+agent down. Only what the agent *asks* is worked on beside it, since an answer may take a person's time.
+"""
+
+import asyncio
+import itertools
+import re
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Any, Final, Protocol
+
+import orjson
+
+from clawdforge.drivers.ndjson import MAX_LINE_BYTES, Framer, Line, Oversize
+from clawdforge.wire.base import Json
+
+INVALID_REQUEST: Final = -32600
+METHOD_NOT_FOUND: Final = -32601
+INVALID_PARAMS: Final = -32602
+INTERNAL_ERROR: Final = -32603
+
+MAX_OPEN_REQUESTS: Final = 64
+"""What an agent may ask at the same time; more is refused at once."""
+
+LOST_HEAD: Final = re.compile(
+    rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?("method"\s*:\s*"[^"]*"\s*,\s*)?"id"\s*:\s*(\d{1,18})\s*,'
+)
+
+Answered = Callable[[Json, int], Awaitable[None]]
+
+
+class Pipe(Protocol):
+    """Both ends of a program's standard streams."""
+
+    async def read(self) -> bytes:
+        """The next chunk of its output, as much as there is; nothing at its end."""
+        ...
+
+    async def write(self, data: bytes) -> None:
+        """Returns when there is room for more. Raises OSError when nobody reads any longer."""
+        ...
+
+
+class Handler(Protocol):
+    """What the connection's owner does with what the other side says by itself."""
+
+    async def told(self, message: Json, size: int) -> None:
+        """Every notification, and every request before it is worked on, in order."""
+        ...
+
+    async def asked(self, method: str, params: Json) -> Json:
+        """Answer a request, or raise RpcError. Several may run at once."""
+        ...
+
+    async def dropped(self, size: int) -> None:
+        """A line was longer than the limit and is lost."""
+        ...
+
+
+class RpcError(Exception):
+    """An error as JSON-RPC puts it: what the other side answered, or what it is to be answered."""
+
+    def __init__(self, code: int, message: str, data: Any = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.data = data
+
+    @classmethod
+    def of(cls, error: Any) -> "RpcError":
+        """From the `error` member of an answer, whatever the other side put there."""
+        if not isinstance(error, dict):
+            return cls(INTERNAL_ERROR, str(error))
+        code = error.get("code")
+        return cls(
+            code if isinstance(code, int) else INTERNAL_ERROR,
+            str(error.get("message") or "no message"),
+            error.get("data"),
+        )
+
+    def words(self) -> str:
+        """The message, and what `data` adds to it."""
+        data = self.data
+        if isinstance(data, dict):
+            data = next((data[key] for key in ("details", "message", "reason") if data.get(key)), None)
+        more = data.strip() if isinstance(data, str) else ""
+        return f"{self.message}: {more}" if more and more not in self.message else self.message
+
+
+class Disconnected(Exception):
+    """The other side is gone."""
+
+
+class Connection:
+    """Requests and notifications to the other side; a handler for what it says by itself."""
+
+    def __init__(self, pipe: Pipe, handler: Handler, *, max_line_bytes: int = MAX_LINE_BYTES) -> None:
+        self._pipe = pipe
+        self._handler = handler
+        self._framer = Framer(max_line_bytes)
+        self._ids = itertools.count(1)
+        self._waiting: dict[int, tuple[asyncio.Future[Json], Answered | None]] = {}
+        self._answering: set[asyncio.Task[None]] = set()
+        self._failure: Exception | None = None
+        self._reader = asyncio.create_task(self._read(), name="rpc reader")
+
+    @property
+    def open(self) -> bool:
+        return self._failure is None
+
+    def garbage(self) -> str:
+        """The end of what was said that is not JSON; often the reason why a program failed."""
+        return self._framer.garbage_tail()
+
+    async def request(self, method: str, params: Json, *, answered: Answered | None = None) -> Json:
+        """The result. Raises RpcError with the other side's words, or what ended the connection.
+
+        `answered` gets the whole answer in its place between the other messages: after all that came
+        before it, and before any that came after it.
+        """
+        if self._failure is not None:
+            raise self._failure
+        number = next(self._ids)
+        future: asyncio.Future[Json] = asyncio.get_running_loop().create_future()
+        self._waiting[number] = (future, answered)
+        try:
+            await self._write({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
+            message = await future
+        finally:
+            del self._waiting[number]
+            future.cancel()
+        if message.get("error") is not None:
+            raise RpcError.of(message["error"])
+        result = message.get("result")
+        return result if isinstance(result, dict) else {}
+
+    async def notify(self, method: str, params: Json) -> None:
+        await self._write({"jsonrpc": "2.0", "method": method, "params": params})
+
+    async def close(self) -> None:
+        """Stop reading and answering. The pipe is its owner's to close."""
+        if self._failure is None:
+            self._fail(Disconnected("the connection was closed"))
+        tasks = [self._reader, *self._answering]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _write(self, message: Json) -> None:
+        try:
+            await self._pipe.write(orjson.dumps(message) + b"\n")
+        except OSError as error:
+            raise self._failure or Disconnected("it no longer reads its input") from error
+
+    async def _read(self) -> None:
+        try:
+            while chunk := await self._pipe.read():
+                for frame in self._framer.feed(chunk):
+                    await self._dispatch(frame)
+                await asyncio.sleep(0)  # a flood must not keep the rest of the server from running
+            for frame in self._framer.finish():
+                await self._dispatch(frame)
+            self._fail(Disconnected("it closed its output"))
+        except OSError as error:
+            self._fail(Disconnected(f"its output cannot be read: {error}"))
+        except Exception as error:  # noqa: BLE001 - top of the task; whoever waits for an answer gets it
+            self._fail(error)
+
+    def _fail(self, failure: Exception) -> None:
+        self._failure = failure
+        for future, _ in self._waiting.values():
+            if not future.done():
+                future.set_exception(failure)
+
+    async def _dispatch(self, frame: Line | Oversize) -> None:
+        if isinstance(frame, Oversize):
+            await self._handler.dropped(frame.dropped_bytes)
+            await self._answer_for_lost(frame)
+            return
+        message = frame.message
+        method = message.get("method")
+        if not isinstance(method, str):
+            await self._deliver(message, frame.size)
+        elif message.get("id") is None:
+            await self._handler.told(message, frame.size)
+        else:
+            await self._handler.told(message, frame.size)
+            await self._take(message["id"], method, message.get("params"))
+
+    async def _deliver(self, message: Json, size: int) -> None:
+        number = message.get("id")
+        waiting = self._waiting.get(number) if isinstance(number, int) else None
+        if waiting is None or waiting[0].done():
+            return
+        future, answered = waiting
+        if answered is not None:
+            await answered(message, size)
+        if not future.done():
+            future.set_result(message)
+
+    async def _take(self, number: Any, method: str, params: Any) -> None:
+        if len(self._answering) >= MAX_OPEN_REQUESTS:
+            error = RpcError(INTERNAL_ERROR, f"more than {MAX_OPEN_REQUESTS} open requests; try again later")
+            await self._reply_error(number, error)
+            return
+        task = asyncio.create_task(self._answer(number, method, params), name=f"rpc {method}")
+        self._answering.add(task)
+        task.add_done_callback(self._answering.discard)
+        await asyncio.sleep(0)  # its first step comes before the next message, which keeps their order
+
+    async def _answer(self, number: Any, method: str, params: Any) -> None:
+        try:
+            result = await self._handler.asked(method, params if isinstance(params, dict) else {})
+        except RpcError as error:
+            await self._reply_error(number, error)
+        except Exception as error:  # noqa: BLE001 - top of the task; the other side must not wait for ever
+            await self._reply_error(number, RpcError(INTERNAL_ERROR, str(error) or type(error).__name__))
+        else:
+            with suppress(Disconnected):
+                await self._write({"jsonrpc": "2.0", "id": number, "result": result})
+
+    async def _reply_error(self, number: Any, error: RpcError) -> None:
+        body: Json = {"code": error.code, "message": error.message}
+        if error.data is not None:
+            body["data"] = error.data
+        with suppress(Disconnected):
+            await self._write({"jsonrpc": "2.0", "id": number, "error": body})
+
+    async def _answer_for_lost(self, lost: Oversize) -> None:
+        """Nobody may wait for ever for a line that was thrown away, as far as its beginning tells."""
+        found = LOST_HEAD.match(lost.head)
+        if found is None:
+            return
+        number = int(found[2])
+        error = {"code": INVALID_REQUEST, "message": f"a line of {lost.dropped_bytes} bytes is too long"}
+        if found[1]:
+            await self._reply_error(number, RpcError.of(error))
+        else:
+            await self._deliver({"jsonrpc": "2.0", "id": number, "error": error}, 0)
