@@ -1,0 +1,44 @@
+"""What a test needs from the machine: without it the test is skipped, or fails where it is required.
+
+`CLAWDFORGE_TEST_REQUIRE="bwrap strace"` names what must be there.
+"""
+
+import functools
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping
+from typing import Final
+
+import pytest
+
+REQUIRE: Final = "CLAWDFORGE_TEST_REQUIRE"
+
+PROBES: Final[Mapping[str, tuple[str, ...]]] = {
+    "bwrap": ("bwrap", "--dev-bind", "/", "/", "--unshare-pid", "--proc", "/proc", "true"),
+    "strace": ("strace", "-o", "/dev/null", "true"),
+    "node": ("node", "--version"),
+    "chromium": ("chromium", "--version"),
+    "postgres": ("postgres", "--version"),
+}
+"""A run that shows that the thing works here, not only that a file of its name lies about."""
+
+
+@functools.cache
+def missing(name: str) -> str | None:
+    """Why `name` cannot be used here, or None."""
+    probe = PROBES[name]
+    if shutil.which(probe[0]) is None:
+        return f"{name} is not installed"
+    done = subprocess.run(probe, capture_output=True, text=True, timeout=30, check=False)
+    if done.returncode == 0:
+        return None
+    return f"{name} does not work here: {(done.stderr.strip().splitlines() or ['no reason given'])[-1]}"
+
+
+def needs(name: str) -> pytest.MarkDecorator:
+    """Mark for a test, a class or a module (`pytestmark`) that needs `name`."""
+    reason = missing(name)
+    if reason is not None and name in os.environ.get(REQUIRE, "").split():
+        pytest.fail(f"{reason}, but {REQUIRE} names it", pytrace=False)
+    return pytest.mark.skipif(reason is not None, reason=reason or "")
