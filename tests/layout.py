@@ -1,0 +1,287 @@
+"""The rules of the source tree, as functions over parsed modules; `test_layout.py` holds the tree to them."""
+
+import ast
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = "clawdforge"
+MAX_LINES: Final = 400
+
+LAYERS: Final[Mapping[str, frozenset[str]]] = {
+    "wire": frozenset({"wire"}),
+    "core": frozenset({"wire", "core"}),
+    "stores": frozenset({"wire", "core", "stores"}),
+    "drivers": frozenset({"wire", "core", "drivers"}),
+    "http": frozenset({"wire", "core", "http"}),
+    "settings": frozenset({"wire"}),
+    "server": frozenset({"wire", "core", "stores", "drivers", "http", "settings"}),
+    "client": frozenset({"wire", "client"}),
+    "cli": frozenset({"wire", "client", "cli", "settings"}),
+    "testing": frozenset({"wire", "core", "client", "drivers", "testing"}),
+    "__main__": frozenset({"cli"}),
+    "": frozenset({"client"}),
+}
+"""What each part may import of ours. Nobody imports `testing`, `server` or `cli` but those named here."""
+
+FENCES: Final[Mapping[str, frozenset[str]]] = {
+    **dict.fromkeys(("fastapi", "starlette", "uvicorn"), frozenset({"http", "server"})),
+    **dict.fromkeys(("apsw", "sqlite3", "psycopg"), frozenset({"stores"})),
+    **dict.fromkeys(("subprocess", "pty"), frozenset({"drivers", "testing", "cli"})),
+    **dict.fromkeys(("httpx2", "httpcore2"), frozenset({"client", "cli", "testing"})),
+    **dict.fromkeys(("click", "rich", "prompt_toolkit"), frozenset({"cli"})),
+    "multiprocessing": frozenset(),
+}
+"""Packages that only some parts may use."""
+
+SPAWNING: Final[Mapping[str, frozenset[str]]] = {
+    "os": frozenset(
+        {"fork", "forkpty", "posix_spawn", "posix_spawnp", "system", "popen", "execv", "execvpe"}
+    ),
+    "asyncio": frozenset({"create_subprocess_exec", "create_subprocess_shell"}),
+}
+SERVE: Final = (f"{ROOT}.cli.serve", f"{ROOT}.server")
+"""The one import inside a function: who does it, and of what."""
+
+TASK_TOPS: Final = frozenset(
+    {
+        f"{ROOT}.core.supervisor",
+        f"{ROOT}.drivers.rpc",
+        f"{ROOT}.http.middleware",
+        f"{ROOT}.testing.agent.methods",
+    }
+)
+"""Modules with the top of a task or of a request, where any error has to become an outcome."""
+
+CLOCK: Final = f"{ROOT}.core.model"
+OUTSIDE: Final = frozenset({"client", "cli", "testing"})
+"""Parts that are not the server: they read the time where they need it."""
+
+STATEFUL: Final = frozenset(
+    {
+        "Lock",
+        "RLock",
+        "Semaphore",
+        "Event",
+        "Condition",
+        "Queue",
+        "ContextVar",
+        "local",
+        "deque",
+        "defaultdict",
+    }
+    | {"Counter", "OrderedDict", "WeakValueDictionary", "WeakKeyDictionary", "WeakSet"}
+)
+TYPING: Final = frozenset({"TypeVar", "ParamSpec", "NewType", "TypeAliasType", "getLogger"})
+CONSTANT: Final = re.compile(r"_?[A-Z][A-Z0-9_]*|__\w+__")
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """One source file: `name` is dotted, `tree` its syntax."""
+
+    name: str
+    source: str
+    tree: ast.Module
+
+    @classmethod
+    def parse(cls, name: str, source: str) -> "Module":
+        return cls(name, source, ast.parse(source))
+
+    @classmethod
+    def read(cls, path: Path, top: Path) -> "Module":
+        parts = path.relative_to(top).with_suffix("").parts
+        name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+        return cls.parse(name, path.read_text(encoding="utf-8"))
+
+    @property
+    def part(self) -> str:
+        return part_of(self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Import:
+    target: str
+    names: tuple[str, ...]
+    line: int
+    level: int
+    in_function: bool
+    for_types: bool
+
+
+def part_of(name: str) -> str:
+    """`core` of `clawdforge.core.log`, nothing of `clawdforge` itself."""
+    return name.split(".")[1] if "." in name else ""
+
+
+def imports(module: Module) -> Iterator[Import]:
+    yield from _imports(module.tree, in_function=False, for_types=False)
+
+
+def _imports(node: ast.AST, *, in_function: bool, for_types: bool) -> Iterator[Import]:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Import):
+            for alias in child.names:
+                yield Import(alias.name, (), child.lineno, 0, in_function, for_types)
+        elif isinstance(child, ast.ImportFrom):
+            names = tuple(alias.name for alias in child.names)
+            yield Import(child.module or "", names, child.lineno, child.level, in_function, for_types)
+        else:
+            inside = in_function or isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+            typed = for_types or (isinstance(child, ast.If) and _last_name(child.test) == "TYPE_CHECKING")
+            yield from _imports(child, in_function=inside, for_types=typed)
+
+
+def _last_name(node: ast.AST) -> str:
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def check(module: Module) -> list[str]:
+    """Every rule that can be seen in one file; each finding starts with the module and the line."""
+    rules = (_layers, _fences, _shape, _state, _excepts, _time)
+    return [f"{module.name}:{line}: {text}" for rule in rules for line, text in rule(module)]
+
+
+Findings = Iterator[tuple[int, str]]
+
+
+def _layers(module: Module) -> Findings:
+    for found in imports(module):
+        if found.level:
+            yield found.line, "relative import"
+        if found.in_function and (module.name, found.target) != SERVE:
+            yield found.line, f"import of {found.target} inside a function"
+        if found.target.split(".")[0] != ROOT or (module.name, found.target) == SERVE:
+            continue
+        for target in _targets(found):
+            if part_of(target) not in LAYERS.get(module.part, frozenset()):
+                yield found.line, f"{module.part or ROOT} imports {target}"
+            elif _other_dialect(module.name, target):
+                yield found.line, f"a dialect imports another: {target}"
+    for node in ast.walk(module.tree):
+        if not isinstance(node, ast.Call) or module.name == ROOT:
+            continue
+        if _last_name(node.func) in ("import_module", "__import__"):
+            yield node.lineno, "import by name"
+
+
+def _targets(found: Import) -> Iterator[str]:
+    if found.target != ROOT or not found.names:
+        yield found.target
+        return
+    for name in found.names:
+        if name != "__version__":
+            yield f"{ROOT}.{name}"
+
+
+def _other_dialect(name: str, target: str) -> bool:
+    home = f"{ROOT}.http.dialects."
+    if not (name.startswith(home) and target.startswith(home)):
+        return False
+    return name.removeprefix(home).split("_")[0] != target.removeprefix(home).split("_")[0]
+
+
+def _fences(module: Module) -> Findings:
+    for found in imports(module):
+        package = found.target.split(".")[0]
+        if package in FENCES and module.part not in FENCES[package]:
+            yield found.line, f"{package} is not for {module.part or ROOT}"
+    if module.part in FENCES["subprocess"]:
+        return
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Attribute) and node.attr in SPAWNING.get(_last_name(node.value), ()):
+            yield node.lineno, f"{node.attr} is not for {module.part or ROOT}"
+
+
+def _shape(module: Module) -> Findings:
+    lines = module.source.count("\n") + 1
+    if lines > MAX_LINES + 1:
+        yield lines, f"more than {MAX_LINES} lines"
+    if not module.source.startswith('"""') or not ast.get_docstring(module.tree):
+        yield 1, "no docstring on the first line"
+
+
+def _state(module: Module) -> Findings:
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Global):
+            yield node.lineno, "global statement"
+    for node in module.tree.body:
+        names: list[ast.expr]
+        if isinstance(node, ast.AnnAssign):
+            final = _last_name(getattr(node.annotation, "value", node.annotation)) == "Final"
+            names, value = [node.target], node.value
+        elif isinstance(node, ast.Assign):
+            final, names, value = False, node.targets, node.value
+        else:
+            continue
+        constant = final or all(CONSTANT.fullmatch(_last_name(name)) for name in names)
+        if value is not None and _is_state(value, constant=constant):
+            yield node.lineno, "state at module level"
+
+
+def _is_state(value: ast.expr, *, constant: bool) -> bool:
+    if isinstance(value, ast.Call):
+        name = _last_name(value.func)
+        return name in STATEFUL or not (constant or name in TYPING)
+    literal = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
+    return isinstance(value, literal) and not constant
+
+
+def _excepts(module: Module) -> Findings:
+    for node in ast.walk(module.tree):
+        if not isinstance(node, ast.ExceptHandler) or module.name in TASK_TOPS:
+            continue
+        kinds = node.type.elts if isinstance(node.type, ast.Tuple) else [node.type]
+        broad = any(kind is None or _last_name(kind) in ("Exception", "BaseException") for kind in kinds)
+        last = node.body[-1]
+        if broad and not (isinstance(last, ast.Raise) and last.exc is None):
+            yield node.lineno, "broad except below the top of a task"
+
+
+def _time(module: Module) -> Findings:
+    if module.name == CLOCK or module.part in OUTSIDE:
+        return
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Attribute):
+            owner = _last_name(node.value)
+            wall = owner == "time" and node.attr in ("time", "time_ns")
+            if wall or (owner in ("datetime", "date") and node.attr in ("now", "utcnow", "today")):
+                yield node.lineno, f"{owner}.{node.attr} outside the clock"
+        elif isinstance(node, ast.ImportFrom) and node.module == "time":
+            yield from (
+                (node.lineno, "import time, not from it") for name in node.names if name.name == "time"
+            )
+
+
+def cycles(modules: Mapping[str, Module]) -> list[str]:
+    """Import cycles between modules, each told once."""
+    graph = {name: sorted(_edges(module, modules)) for name, module in modules.items()}
+    found: list[str] = []
+    done: set[str] = set()
+
+    def visit(name: str, path: list[str]) -> None:
+        if name in path:
+            found.append(" → ".join([*path[path.index(name) :], name]))
+        elif name not in done:
+            for target in graph[name]:
+                visit(target, [*path, name])
+            done.add(name)
+
+    for name in graph:
+        visit(name, [])
+    return found
+
+
+def _edges(module: Module, modules: Mapping[str, Module]) -> Iterator[str]:
+    for found in imports(module):
+        if found.for_types or found.in_function:
+            continue
+        inner = [f"{found.target}.{name}" for name in found.names]
+        hits = [name for name in inner if name in modules]
+        yield from hits
+        if found.target in modules and len(hits) < max(len(inner), 1):
+            yield found.target
