@@ -52,7 +52,11 @@ class View(Protocol):
         ...
 
     def open_sessions(self) -> int:
-        """Open sessions with retention `ttl`: what the cap counts."""
+        """Open sessions with retention `ttl`, of all apps: what the cap counts."""
+        ...
+
+    def app_sessions(self) -> int:
+        """Open sessions of this app, for its own limit."""
         ...
 
     def turn(self, session_id: str, turn_index: int) -> TurnRow | None: ...
@@ -289,6 +293,10 @@ class Homes(Protocol):
     """The private folders of agents, and their copies at turn boundaries."""
 
     async def prepare(self, session_id: str, agent: AgentSpec) -> Path: ...
+    async def attach(self, session_id: str, files: Sequence[FileRow]) -> list[Path]:
+        """Put uploads where the session's agent can read them, under their own names."""
+        ...
+
     async def keep(
         self, session_id: str, turn_index: int, agent_session_id: str, live: LiveAgent | None
     ) -> None:
@@ -305,6 +313,20 @@ class Homes(Protocol):
 
     async def forget(self, session_id: str, after_turn: int) -> None:
         """Drop copies made after that turn."""
+        ...
+
+    async def remove(self, session_id: str) -> None: ...
+
+
+class Workspaces(Protocol):
+    """The folders that agents work in."""
+
+    def make(self, session_id: str) -> Path:
+        """A fresh one of our own."""
+        ...
+
+    def check(self, path: str) -> Path:
+        """A folder that a caller named; WorkspaceRefused when it may not be used."""
         ...
 
     async def remove(self, session_id: str) -> None: ...

@@ -1,0 +1,119 @@
+"""Who may call: tokens are made, looked up by their hash, revoked; apps with their limits."""
+
+import asyncio
+import hashlib
+import hmac
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from clawdforge.core.errors import InvalidRequest, TokenNotFound, Unauthenticated
+from clawdforge.core.model import SECOND, AppRow, Clock, Principal, TokenRow, new_id, new_token
+from clawdforge.core.ports import Store, SystemTx
+from clawdforge.wire.admin import CreateToken
+
+LOCAL_APP = "local"
+
+
+def digest(token: str) -> bytes:
+    """What is stored of a token. 256 random bits need no slow hash."""
+    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
+
+
+class AccessService:
+    """Credentials to principals. Holds no copy of a token, so that a revoked one is dead at once."""
+
+    def __init__(self, store: Store, clock: Clock, admin_token: str) -> None:
+        self._store = store
+        self._clock = clock
+        self._admin = digest(admin_token)
+        self._watched: dict[str, set[asyncio.Event]] = {}
+
+    async def authenticate(self, token: str) -> Principal:
+        presented = digest(token)
+        if hmac.compare_digest(presented, self._admin):
+            return Principal(app="", admin=True)
+        row = await self._store.read_system(lambda view: view.token_by_hash(presented))
+        if row is None or not self._valid(row):
+            raise Unauthenticated
+        return Principal(app=row.app_name, token_id=row.token_id)
+
+    async def create_token(self, request: CreateToken) -> tuple[str, TokenRow]:
+        """Make a token, and its app when that is new. The token itself is never seen again."""
+        _check_app_name(request.app_name)
+        token, now = new_token("cf_"), self._clock.now()
+        expires = request.expires_in_secs
+        row = TokenRow(
+            token_id=new_id(),
+            app_name=request.app_name,
+            hash=digest(token),
+            created_at=now,
+            note=request.note,
+            expires_at=now + expires * SECOND if expires else None,
+        )
+
+        def work(tx: SystemTx) -> None:
+            if tx.app_row(request.app_name) is None:
+                tx.put_app(AppRow(app_name=request.app_name, created_at=now))
+            tx.add_token(row)
+
+        await self._store.write_system(work)
+        return token, row
+
+    async def adopt(self, app_name: str, token: str) -> None:
+        """Make sure that this token opens this app: how `local` gets the one kept in the data folder."""
+        now = self._clock.now()
+
+        def work(tx: SystemTx) -> None:
+            if tx.token_by_hash(digest(token)) is not None:
+                return
+            if tx.app_row(app_name) is None:
+                tx.put_app(AppRow(app_name=app_name, created_at=now))
+            tx.add_token(TokenRow(token_id=new_id(), app_name=app_name, hash=digest(token), created_at=now))
+
+        if await self._store.read_system(lambda view: view.token_by_hash(digest(token))) is None:
+            await self._store.write_system(work)
+
+    async def tokens(self, app_name: str | None = None) -> list[TokenRow]:
+        return await self._store.read_system(lambda view: view.tokens(app_name))
+
+    async def revoke(self, token_id: str) -> None:
+        """Dead for the next call, and for every stream that it opened."""
+        now = self._clock.now()
+        if not await self._store.write_system(lambda tx: tx.change_token(token_id, revoked_at=now)):
+            raise TokenNotFound
+        for event in self._watched.get(token_id, ()):
+            event.set()
+
+    @contextmanager
+    def watch(self, principal: Principal) -> Iterator[asyncio.Event]:
+        """An event that is set when the principal's token is revoked while a stream is open."""
+        event, token_id = asyncio.Event(), principal.token_id
+        if token_id is None:
+            yield event
+            return
+        watchers = self._watched.setdefault(token_id, set())
+        watchers.add(event)
+        try:
+            yield event
+        finally:
+            watchers.discard(event)
+            if not watchers:
+                self._watched.pop(token_id, None)
+
+    async def remaining(self, principal: Principal) -> float | None:
+        """Seconds until the principal's token expires; None when it does not."""
+        if principal.token_id is None:
+            return None
+        rows = await self.tokens(principal.app)
+        row = next((row for row in rows if row.token_id == principal.token_id), None)
+        if row is None or not self._valid(row):
+            return 0.0
+        return None if row.expires_at is None else (row.expires_at - self._clock.now()) / SECOND
+
+    def _valid(self, row: TokenRow) -> bool:
+        return row.revoked_at is None and (row.expires_at is None or row.expires_at > self._clock.now())
+
+
+def _check_app_name(name: str) -> None:
+    if not all(char.isalnum() or char in "-_." for char in name) or name.startswith("."):
+        raise InvalidRequest("app_name may hold letters, digits, '-', '_' and '.' only")

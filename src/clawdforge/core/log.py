@@ -1,0 +1,153 @@
+"""The log service: pages of events, and following one: replay, then live, without a gap or a repeat.
+
+A reader pulls by its cursor. What was committed lately lies in a short tail in memory, shared by all
+readers of the session; whoever is further back reads from the store. A commit only wakes readers, so
+a reader that does not read costs nothing but its cursor.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+
+from clawdforge.core.errors import InvalidRequest, SessionNotFound
+from clawdforge.core.model import Commit, MessageRow, Stored
+from clawdforge.core.ports import Store, View
+from clawdforge.wire.event import EventType
+
+PAGE_EVENTS = 1000
+PAGE_BYTES = 1 << 20
+TAIL_EVENTS = 4096
+TAIL_BYTES = 1 << 20
+
+
+class Tail:
+    """The newest events of one followed session, and the signals that something was added."""
+
+    def __init__(self) -> None:
+        self.readers = 0
+        self.gone = False
+        self.added = asyncio.Event()
+        self.turn_ended = asyncio.Event()
+        self._events: deque[Stored] = deque()
+        self._bytes = 0
+
+    def extend(self, events: tuple[Stored, ...]) -> None:
+        if self._events and self._events[-1].seq + 1 != events[0].seq:
+            self._events.clear()
+            self._bytes = 0
+        self._events.extend(events)
+        self._bytes += sum(len(event.data) for event in events)
+        while len(self._events) > TAIL_EVENTS or self._bytes > TAIL_BYTES:
+            self._bytes -= len(self._events.popleft().data)
+        self.wake(ended=any(event.type == EventType.TURN_ENDED for event in events))
+
+    def wake(self, *, ended: bool) -> None:
+        self.added.set()
+        self.added = asyncio.Event()
+        if ended:
+            self.turn_ended.set()
+            self.turn_ended = asyncio.Event()
+
+    def since(self, after: int) -> list[Stored] | None:
+        """What came after a cursor; None when the tail does not reach back that far."""
+        if not self._events or self._events[0].seq > after + 1:
+            return None
+        return [event for event in self._events if event.seq > after]
+
+
+class LogService:
+    """Reads and follows the events of sessions, and reads the messages projected from them."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._tails: dict[str, Tail] = {}
+        store.listen(self._committed)
+
+    @property
+    def readers(self) -> int:
+        return sum(tail.readers for tail in self._tails.values())
+
+    async def page(self, app: str, session_id: str, after: int, limit: int) -> list[Stored]:
+        def work(view: View) -> list[Stored]:
+            _check_cursor(view, session_id, after)
+            return view.events(session_id, after=after, limit=limit, max_bytes=8 * PAGE_BYTES)
+
+        return await self._store.read(app, work)
+
+    async def follow(self, app: str, session_id: str, after: int) -> AsyncIterator[list[Stored]]:
+        """Batches of events after a cursor, for ever; ends when the session is deleted."""
+        await self._store.read(app, lambda view: _check_cursor(view, session_id, after))
+        with self.tail(session_id) as tail:
+            while not tail.gone:
+                added = tail.added
+                batch = tail.since(after)
+                if batch is None:
+                    batch = await self._read(app, session_id, after)
+                if batch:
+                    after = batch[-1].seq
+                    yield batch
+                else:
+                    await added.wait()
+
+    async def turn_pages(self, app: str, session_id: str, turn_index: int) -> AsyncIterator[list[Stored]]:
+        """What the agent sent in one turn, a bounded page at a time."""
+        after = 0
+        while True:
+            batch = await self._store.read(
+                app,
+                lambda view, after=after: view.turn_events(  # type: ignore[misc]
+                    session_id, turn_index, after=after, limit=PAGE_EVENTS, max_bytes=PAGE_BYTES
+                ),
+            )
+            if not batch:
+                return
+            after = batch[-1].seq
+            yield batch
+
+    async def messages(
+        self, app: str, session_id: str, *, after: int = 0, limit: int = 1000, archived: bool = False
+    ) -> list[MessageRow]:
+        def work(view: View) -> list[MessageRow]:
+            if view.session(session_id) is None:
+                raise SessionNotFound
+            return view.messages(session_id, after=after, limit=limit, show="all" if archived else "visible")
+
+        return await self._store.read(app, work)
+
+    @contextmanager
+    def tail(self, session_id: str) -> Iterator[Tail]:
+        """Hold a session's tail while reading from it."""
+        tail = self._tails.setdefault(session_id, Tail())
+        tail.readers += 1
+        try:
+            yield tail
+        finally:
+            tail.readers -= 1
+            if not tail.readers and self._tails.get(session_id) is tail:
+                del self._tails[session_id]
+
+    def forget(self, session_id: str) -> None:
+        """The session was deleted: its readers end."""
+        tail = self._tails.get(session_id)
+        if tail is not None:
+            tail.gone = True
+            tail.wake(ended=True)
+
+    def _committed(self, commit: Commit) -> None:
+        tail = self._tails.get(commit.session_id)
+        if tail is not None and commit.events:
+            tail.extend(commit.events)
+
+    async def _read(self, app: str, session_id: str, after: int) -> list[Stored]:
+        return await self._store.read(
+            app, lambda view: view.events(session_id, after=after, limit=PAGE_EVENTS, max_bytes=PAGE_BYTES)
+        )
+
+
+def _check_cursor(view: View, session_id: str, after: int) -> None:
+    session = view.session(session_id)
+    if session is None:
+        raise SessionNotFound
+    if after > session.head:
+        raise InvalidRequest(f"after is beyond the end of the log, which is {session.head}")

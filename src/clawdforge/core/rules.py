@@ -1,0 +1,298 @@
+"""What may happen to a turn, as plain functions over a transaction: submit, start, finish, withdraw.
+
+They are the only writers of turns. Whatever they change and the event that tells of it are one
+transaction, so that a crash between any two lines leaves either all of it or nothing.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import orjson
+
+from clawdforge.core.errors import (
+    HeadMoved,
+    KeyReused,
+    LimitExceeded,
+    SessionBusy,
+    SessionClosed,
+    SessionNotFound,
+    TurnNotFound,
+    TurnNotQueued,
+    UnknownFile,
+)
+from clawdforge.core.model import Draft, MessageRow, SessionRow, TurnRow, draft
+from clawdforge.core.ports import Tx, View
+from clawdforge.wire.base import Json, Micros
+from clawdforge.wire.event import EventType
+from clawdforge.wire.message import Role, estimate_tokens
+from clawdforge.wire.turn import MOVES, IfBusy, Outcome, TurnRequest, TurnState
+
+TITLE_CHARS = 50
+FIRST_IN_QUEUE = frozenset({IfBusy.INTERRUPT, IfBusy.ROLLBACK})
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """A prompt that is on stable storage. `active` is the turn that ran when it came."""
+
+    turn: TurnRow
+    head: int
+    replayed: bool = False
+    active: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A turn that is ours to run, under this fence."""
+
+    session: SessionRow
+    turn: TurnRow
+    fence: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """How a turn ended, in its own words."""
+
+    outcome: Outcome
+    stop_reason: str | None = None
+    error: str | None = None
+    code: str | None = None
+    error_extra: Json | None = None
+    usage: Json | None = None
+
+
+def need_session(view: View, session_id: str, expected_head: int | None = None) -> SessionRow:
+    session = view.session(session_id)
+    if session is None:
+        raise SessionNotFound
+    if expected_head is not None and expected_head != session.head:
+        raise HeadMoved(head=session.head)
+    return session
+
+
+def need_open(view: View, session_id: str, expected_head: int | None = None) -> SessionRow:
+    session = need_session(view, session_id)
+    if session.closed_at is not None:
+        raise SessionClosed
+    return need_session(view, session_id, expected_head)
+
+
+def fingerprint(request: TurnRequest) -> str:
+    """What an Idempotency-Key stands for: the prompt and all that goes with it."""
+    body = request.model_dump(mode="json", exclude={"expected_head"})
+    return hashlib.sha256(orjson.dumps(body, option=orjson.OPT_SORT_KEYS)).hexdigest()
+
+
+def submit(tx: Tx, session_id: str, request: TurnRequest, key: str | None, at: Micros) -> Submitted:
+    """Record a prompt. The same key with the same body finds the turn that it made before."""
+    session = need_session(tx, session_id)
+    print_ = fingerprint(request)
+    prior = tx.turn_by_key(session_id, key) if key is not None else None
+    if prior is not None:
+        if prior.fingerprint != print_:
+            raise KeyReused
+        return Submitted(prior, session.head, replayed=True)
+    need_open(tx, session_id, request.expected_head)
+    if any(tx.file(token) is None for token in request.files or ()):
+        raise UnknownFile
+    _check_limit(tx)
+    active = tx.active_turn(session_id)
+    busy = active is not None or bool(tx.queued_turns(session_id))
+    if busy and request.if_busy is IfBusy.REJECT:
+        raise SessionBusy(active_turn=active.turn_index if active else None)
+    turn = queue_turn(
+        tx,
+        session,
+        TurnRow(
+            session_id=session_id,
+            turn_index=0,
+            state=TurnState.QUEUED,
+            prompt=request.prompt,
+            files=tuple(request.files or ()),
+            queued_at=at,
+            key=key,
+            fingerprint=print_,
+            timeout_secs=request.timeout_secs,
+            if_busy=_applied(request.if_busy, busy=busy),
+        ),
+        at,
+    )
+    return Submitted(turn, need_session(tx, session_id).head, active=active.turn_index if active else None)
+
+
+def queue_turn(tx: Tx, session: SessionRow, row: TurnRow, at: Micros) -> TurnRow:
+    """Give a turn the next index and put it at the end of the queue."""
+    turn = replace(row, turn_index=session.last_turn + 1, context=session.context)
+    tx.add_turn(turn)
+    tx.change_session(session.session_id, last_turn=turn.turn_index)
+    fields: Json = {"prompt": turn.prompt, "files": list(turn.files), "if_busy": turn.if_busy.value}
+    if turn.retry_of is not None:
+        fields |= {"retry_of": turn.retry_of, "automatic": turn.automatic}
+    tx.append(session.session_id, [draft(EventType.TURN_QUEUED, turn.turn_index, at, fields)])
+    return turn
+
+
+def start_next(tx: Tx, session_id: str, node: str, at: Micros) -> Started | None:
+    """Begin the next queued turn, if none is active: its prompt becomes a message, marked pending."""
+    session = tx.session(session_id)
+    if session is None or session.closed_at is not None or tx.active_turn(session_id) is not None:
+        return None
+    turn = next_up(tx.queued_turns(session_id))
+    if turn is None:
+        return None
+    fence = tx.claim(session_id, node)
+    settle_pending(tx, session_id)
+    tokens = estimate_tokens(turn.prompt)
+    seq = tx.add_message(
+        MessageRow(
+            session_id=session_id,
+            role=Role.USER,
+            content=turn.prompt,
+            ts=at,
+            turn=turn.turn_index,
+            token_count=tokens,
+            pending=True,
+        )
+    )
+    first = tx.append(session_id, [draft(EventType.TURN_STARTED, turn.turn_index, at, {"message": seq})])
+    changes = {"state": TurnState.RUNNING, "started_at": at, "first_seq": first, "context": session.context}
+    tx.change_turn(session_id, turn.turn_index, **changes)
+    tx.change_session(
+        session_id,
+        turn_count=session.turn_count + 1,
+        last_turn_at=at,
+        title=session.title or title_from(turn.prompt),
+        redo=(),
+        total_input_tokens=session.total_input_tokens + tokens,
+    )
+    tx.audit(session_id, "turn", at, {"turn": turn.turn_index})
+    started = tx.turn(session_id, turn.turn_index)
+    return Started(need_session(tx, session_id), started or turn, fence)
+
+
+def next_up(queued: Sequence[TurnRow]) -> TurnRow | None:
+    """First come, first served, but for a prompt that interrupted: it does not wait behind others."""
+    ordered = sorted(queued, key=lambda turn: (turn.if_busy not in FIRST_IN_QUEUE, turn.turn_index))
+    return ordered[0] if ordered else None
+
+
+def finish(
+    tx: Tx,
+    session_id: str,
+    turn_index: int,
+    ending: Ending,
+    at: Micros,
+    *,
+    drafts: Sequence[Draft] = (),
+    message: MessageRow | None = None,
+    fence: int | None = None,
+) -> TurnRow:
+    """The one way a turn ends, with its one terminal event. Ending an ended turn changes nothing.
+
+    The prompt of a turn that was cut off stays marked pending until the next turn begins.
+    """
+    session, turn = tx.session(session_id), tx.turn(session_id, turn_index)
+    if session is None or turn is None:
+        raise TurnNotFound
+    if TurnState.ENDED not in MOVES[turn.state]:
+        return turn
+    if drafts:
+        tx.append(session_id, drafts, fence=fence)
+    expire_permissions(tx, session_id, turn_index, "the turn ended", at)
+    if ending.outcome is not Outcome.INTERRUPTED:
+        settle_pending(tx, session_id)
+    seq = tx.add_message(message) if message is not None else None
+    started = turn.started_at
+    fields: Json = {
+        "outcome": ending.outcome.value,
+        "stop_reason": ending.stop_reason,
+        "error": ending.error,
+        "code": ending.code,
+        "usage": ending.usage,
+        "duration_ms": (at - started) // 1000 if started else 0,
+        "message": seq,
+    }
+    last = tx.append(session_id, [draft(EventType.TURN_ENDED, turn_index, at, fields)], fence=fence)
+    tx.change_turn(
+        session_id,
+        turn_index,
+        state=TurnState.ENDED,
+        outcome=ending.outcome,
+        stop_reason=ending.stop_reason,
+        error=ending.error,
+        code=ending.code,
+        error_extra=ending.error_extra or {},
+        usage=ending.usage,
+        ended_at=at,
+        last_seq=last,
+    )
+    if started is not None:
+        _count(tx, session_id, ending.usage, message, at)
+    return tx.turn(session_id, turn_index) or turn
+
+
+def withdraw(tx: Tx, session_id: str, turn_index: int, at: Micros) -> TurnRow:
+    """Take a turn out of the queue."""
+    need_session(tx, session_id)
+    turn = tx.turn(session_id, turn_index)
+    if turn is None:
+        raise TurnNotFound
+    if turn.state is not TurnState.QUEUED:
+        raise TurnNotQueued
+    return finish(tx, session_id, turn_index, Ending(outcome=Outcome.CANCELLED, stop_reason="cancelled"), at)
+
+
+def withdraw_all(tx: Tx, session_id: str, at: Micros) -> int:
+    queued = tx.queued_turns(session_id)
+    for turn in queued:
+        withdraw(tx, session_id, turn.turn_index, at)
+    return len(queued)
+
+
+def settle_pending(tx: Tx, session_id: str) -> None:
+    """A prompt that was marked pending becomes an ordinary message."""
+    last = tx.last_message(session_id, Role.USER)
+    if last is not None and last.pending:
+        tx.change_messages(session_id, [last.seq], pending=False)
+
+
+def expire_permissions(tx: Tx, session_id: str, turn_index: int, reason: str, at: Micros) -> None:
+    """Nobody can answer any more what a turn asked before it ended."""
+    for row in tx.permissions(session_id, state="pending"):
+        if row.turn_index == turn_index:
+            pid = row.permission_id
+            tx.change_permission(session_id, pid, state="expired", reason=reason, decided_at=at)
+            fields = {"permission_id": pid, "decision": "expired", "by": "server", "reason": reason}
+            tx.append(session_id, [draft(EventType.PERMISSION_DECIDED, turn_index, at, fields)])
+
+
+def title_from(prompt: str) -> str:
+    return " ".join(prompt.split())[:TITLE_CHARS]
+
+
+def _applied(wanted: IfBusy, *, busy: bool) -> IfBusy:
+    """No driver can hand a prompt to an agent that is answering, so steering means queueing."""
+    return IfBusy.QUEUE if not busy or wanted is IfBusy.STEER else wanted
+
+
+def _check_limit(tx: Tx) -> None:
+    app = tx.app_row()
+    limit = app.max_turns_in_flight if app else None
+    if limit is not None and tx.turns_in_flight() >= limit:
+        raise LimitExceeded(f"this app may have {limit} turns in flight; try again later", retry_after=1)
+
+
+def _count(tx: Tx, session_id: str, usage: Json | None, message: MessageRow | None, at: Micros) -> None:
+    session, usage = need_session(tx, session_id), usage or {}
+    cost = usage.get("cost_usd")
+    tx.change_session(
+        session_id,
+        last_turn_at=at,
+        total_output_tokens=session.total_output_tokens + (message.token_count if message else 0),
+        input_tokens=session.input_tokens + int(usage.get("input_tokens") or 0),
+        output_tokens=session.output_tokens + int(usage.get("output_tokens") or 0),
+        cached_tokens=session.cached_tokens + int(usage.get("cached_tokens") or 0),
+        cost_usd=session.cost_usd if cost is None else (session.cost_usd or 0.0) + float(cost),
+    )

@@ -1,0 +1,178 @@
+"""One turn: what the agent sends becomes events, durable before anybody sees them.
+
+Messages are collected while a commit runs and written as the next batch; no timer holds them back.
+When the store fails, reading from the agent pauses until it heals, for a bounded time.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from clawdforge.core.cuts import cut_turn
+from clawdforge.core.errors import StoreUnavailable
+from clawdforge.core.model import Ask, Clock, Draft, TurnRow, Verdict, draft
+from clawdforge.core.permissions import PermissionService
+from clawdforge.core.ports import Store, Tx
+from clawdforge.core.projection import Projection
+from clawdforge.core.rules import Ending, Started, finish
+from clawdforge.wire.base import Json
+from clawdforge.wire.event import EventType, encode_body, flatten
+
+T = TypeVar("T")
+HIGH_WATER = 4 << 20
+RETRY_SECS = 0.2
+
+
+class TurnRun:
+    """The sink of a running turn."""
+
+    def __init__(
+        self, store: Store, clock: Clock, permissions: PermissionService, app: str, started: Started
+    ) -> None:
+        self.app = app
+        self.session_id = started.session.session_id
+        self.turn_index = started.turn.turn_index
+        self._store = store
+        self._clock = clock
+        self._permissions = permissions
+        self._mode = started.session.permission_mode
+        self._fence = started.fence
+        self._written = started.turn.first_seq or 0
+        self._projection = Projection()
+        self._drafts: list[Draft] = []
+        self._bytes = 0
+        self._ending = False
+        self._work = asyncio.Event()
+        self._room = asyncio.Event()
+
+    async def emit(self, message: Json, size: int) -> None:  # noqa: ARG002 - what we keep is larger
+        kind, fields = flatten(message)
+        turn = None if kind is EventType.COMMANDS else self.turn_index
+        self._projection.feed(kind, fields)
+        self._add(Draft(kind, turn, encode_body(kind.value, turn, self._clock.now(), fields)))
+        if kind is EventType.RESPONSE:
+            self._ending = True  # the response is written together with the end of the turn
+        while self._bytes > HIGH_WATER and not self._ending:
+            self._room.clear()
+            await self._room.wait()
+
+    async def truncated(self, dropped: int, reason: str) -> None:
+        fields = {"dropped_bytes": dropped, "reason": reason}
+        self._projection.truncated = True
+        self._add(draft(EventType.OUTPUT_TRUNCATED, self.turn_index, self._clock.now(), fields))
+
+    async def ask(self, request: Ask) -> Verdict:
+        return await self._permissions.ask(self.app, self.session_id, self.turn_index, self._mode, request)
+
+    async def write_all(self, patience: float) -> None:
+        """Write what comes in until the turn is ending. Raises when the store stays down."""
+        while not self._ending:
+            await self._work.wait()
+            self._work.clear()
+            if self._drafts and not self._ending:
+                await self._append(self._take(), patience)
+
+    async def end(self, writer: asyncio.Task[None], ending: Ending, *, rollback: bool = False) -> TurnRow:
+        """The rest of the events and the end of the turn, in one transaction. Tried until it is done."""
+        self._ending = True
+        self._work.set()
+        self._room.set()
+        await asyncio.wait({writer})
+        drafts, now = self._take(), self._clock.now()
+        message = self._projection.message(self.session_id, self.turn_index, now)
+
+        def work(tx: Tx) -> TurnRow:
+            turn = finish(
+                tx,
+                self.session_id,
+                self.turn_index,
+                ending,
+                now,
+                drafts=drafts,
+                message=message,
+                fence=self._fence,
+            )
+            if rollback and not turn.cut:
+                cut_turn(tx, self.session_id, self.turn_index, now)
+            return turn
+
+        return await self._persist(work, None)
+
+    def _add(self, event: Draft) -> None:
+        self._drafts.append(event)
+        self._bytes += len(event.body)
+        self._work.set()
+
+    def _take(self) -> list[Draft]:
+        drafts, self._drafts, self._bytes = self._drafts, [], 0
+        self._room.set()
+        return drafts
+
+    async def _append(self, drafts: Sequence[Draft], patience: float) -> None:
+        tries = 0
+
+        def work(tx: Tx) -> int:
+            nonlocal tries
+            tries += 1
+            if tries > 1 and _landed(tx, self.session_id, self._written, drafts[0]):
+                session = tx.session(self.session_id)
+                return session.head if session else self._written
+            return tx.append(self.session_id, drafts, fence=self._fence)
+
+        self._written = await self._persist(work, patience)
+
+    async def _persist(self, work: Callable[[Tx], T], patience: float | None) -> T:
+        loop = asyncio.get_running_loop()
+        deadline = None if patience is None else loop.time() + patience
+        while True:
+            try:
+                return await self._store.write(self.app, work)
+            except StoreUnavailable:
+                if deadline is not None and loop.time() > deadline:
+                    raise
+                await asyncio.sleep(RETRY_SECS)
+
+
+def _landed(tx: Tx, session_id: str, after: int, first: Draft) -> bool:
+    """Whether a write whose outcome was unknown is in the log after all."""
+    events = tx.events(session_id, after=after, limit=1_000_000, max_bytes=1 << 40)
+    return any(event.data.endswith(first.body) for event in events)
+
+
+class OutsideSink:
+    """What an agent says when no prompt runs. Kept, but not without bound: nobody asked."""
+
+    MAX_MESSAGES = 1000
+    MAX_BYTES = 16 << 20
+
+    def __init__(self, store: Store, clock: Clock, app: str, session_id: str) -> None:
+        self._store = store
+        self._clock = clock
+        self._app = app
+        self._session_id = session_id
+        self._left = self.MAX_MESSAGES
+        self._room = self.MAX_BYTES
+
+    async def emit(self, message: Json, size: int) -> None:
+        if self._left <= 0 or self._room <= 0:
+            return
+        self._left -= 1
+        self._room -= size
+        kind, fields = flatten(message)
+        await self._append(Draft(kind, None, encode_body(kind.value, None, self._clock.now(), fields)))
+        if self._left <= 0 or self._room <= 0:
+            await self.truncated(0, "too much was said outside of a turn; the rest is left out")
+
+    async def truncated(self, dropped: int, reason: str) -> None:
+        fields = {"dropped_bytes": dropped, "reason": reason}
+        await self._append(draft(EventType.OUTPUT_TRUNCATED, None, self._clock.now(), fields))
+
+    async def ask(self, request: Ask) -> Verdict:  # noqa: ARG002 - part of the port
+        return Verdict(option_id=None)
+
+    async def _append(self, event: Draft) -> None:
+        def work(tx: Tx) -> None:
+            if tx.session(self._session_id) is not None:
+                tx.append(self._session_id, [event])
+
+        await self._store.write(self._app, work)

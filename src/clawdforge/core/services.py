@@ -1,0 +1,20 @@
+"""All services of one server, as the surfaces get them."""
+
+from dataclasses import dataclass
+
+from clawdforge.core.access import AccessService
+from clawdforge.core.health import HealthService
+from clawdforge.core.log import LogService
+from clawdforge.core.permissions import PermissionService
+from clawdforge.core.sessions import SessionService
+from clawdforge.core.turns import TurnService
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    access: AccessService
+    sessions: SessionService
+    turns: TurnService
+    log: LogService
+    permissions: PermissionService
+    health: HealthService

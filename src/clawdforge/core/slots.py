@@ -1,0 +1,56 @@
+"""Room for live agents: a bounded number of places, given out in turn to the apps that wait."""
+
+import asyncio
+from collections import OrderedDict, deque
+
+
+class FairSlots:
+    """Counts places. Whoever waits is served one app after another, oldest first within an app."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.taken = 0
+        self._waiting: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
+
+    @property
+    def waiting(self) -> int:
+        return sum(len(queue) for queue in self._waiting.values())
+
+    def try_take(self) -> bool:
+        """A place at once, if there is one and nobody waits for it."""
+        if self.taken >= self.size or self._waiting:
+            return False
+        self.taken += 1
+        return True
+
+    async def take(self, app: str) -> None:
+        if self.try_take():
+            return
+        place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(app, deque()).append(place)
+        try:
+            await place
+        except asyncio.CancelledError:
+            if place.done() and not place.cancelled():
+                self.give_back()
+            else:
+                self._forget(app, place)
+            raise
+
+    def give_back(self) -> None:
+        self.taken -= 1
+        while self._waiting and self.taken < self.size:
+            app, queue = self._waiting.popitem(last=False)
+            place = queue.popleft()
+            if queue:
+                self._waiting[app] = queue
+            if not place.done():
+                self.taken += 1
+                place.set_result(None)
+
+    def _forget(self, app: str, place: asyncio.Future[None]) -> None:
+        queue = self._waiting.get(app)
+        if queue is not None and place in queue:
+            queue.remove(place)
+            if not queue:
+                del self._waiting[app]

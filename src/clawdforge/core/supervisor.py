@@ -1,0 +1,169 @@
+"""Runs turns: a worker for each session that has work, an agent for each worker, and their ends.
+
+A worker exists only while its session has a turn to run. It takes a place in the pool, claims the next
+queued turn, brings the agent to life, attends the turn, and copies the agent's home at the boundary.
+"""
+
+import asyncio
+import logging
+from dataclasses import dataclass
+
+from clawdforge.core.attend import Attendant, Stop
+from clawdforge.core.errors import LeaseLost, Stopping, StoreUnavailable
+from clawdforge.core.model import Clock
+from clawdforge.core.pool import AgentPool, Place
+from clawdforge.core.ports import Homes, Store
+from clawdforge.core.rules import Started, start_next
+from clawdforge.wire.turn import Outcome
+
+log = logging.getLogger(__name__)
+STORE_RETRY_SECS = 0.5
+
+
+@dataclass(eq=False)
+class Worker:
+    """What runs in one session at the moment."""
+
+    app: str
+    session_id: str
+    task: asyncio.Task[None] | None = None
+    stop: Stop | None = None
+    turn_index: int | None = None
+    again: bool = False
+
+
+class Supervisor:
+    def __init__(
+        self, store: Store, clock: Clock, pool: AgentPool, attendant: Attendant, homes: Homes, node: str
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._pool = pool
+        self._attendant = attendant
+        self._homes = homes
+        self._node = node
+        self._workers: dict[str, Worker] = {}
+        self._stopping = False
+
+    @property
+    def node(self) -> str:
+        return self._node
+
+    @property
+    def running(self) -> int:
+        return sum(worker.turn_index is not None for worker in self._workers.values())
+
+    def reserve(self, app: str, session_id: str) -> Place | None:
+        """A place for a turn that could start at once; None when it has to wait its turn."""
+        if self._stopping:
+            raise Stopping
+        return None if session_id in self._workers else self._pool.try_take(app, session_id)
+
+    def release(self, place: Place) -> None:
+        self._pool.give_back(place, self._now())
+
+    def begin(self, place: Place, started: Started) -> None:
+        """Run a turn that was started in the transaction that submitted it."""
+        self._spawn(place.app, place.session_id, place, started)
+
+    def wake(self, app: str, session_id: str) -> None:
+        """There may be something to run in this session."""
+        worker = self._workers.get(session_id)
+        if worker is not None:
+            worker.again = True
+        elif not self._stopping:
+            self._spawn(app, session_id, None, None)
+
+    async def cancel(self, session_id: str, turn_index: int | None = None, *, rollback: bool = False) -> bool:
+        """Stop the running turn, keep what was said, and wait until it has ended."""
+        worker = self._workers.get(session_id)
+        if worker is None or worker.stop is None or turn_index not in (None, worker.turn_index):
+            return False
+        worker.stop.set(Outcome.CANCELLED, "cancelled", rollback=rollback)
+        await worker.stop.done.wait()
+        return True
+
+    async def shut(self, session_id: str) -> None:
+        """End the session's agent; no process of it is left."""
+        await self._pool.end(session_id)
+
+    async def stop(self, grace: float) -> None:
+        """No new turns; running ones get some time, then they are interrupted; then all agents end."""
+        self._stopping = True
+        busy = {worker.task for worker in self._workers.values() if worker.task}
+        if busy and grace > 0:
+            await asyncio.wait(busy, timeout=grace)
+        for worker in list(self._workers.values()):
+            if worker.stop is not None:
+                worker.stop.set(Outcome.INTERRUPTED, "the server was stopped")
+            elif worker.task is not None:
+                worker.task.cancel()
+        left = {worker.task for worker in self._workers.values() if worker.task}
+        if left:
+            await asyncio.wait(left, timeout=10)
+        await self._pool.close()
+
+    async def sleep_idle(self, every: float) -> None:
+        """Put agents to sleep that have had nothing to do for a while. Runs for ever."""
+        while True:
+            await asyncio.sleep(every)
+            self._pool.sleep_idle(self._now())
+
+    def _spawn(self, app: str, session_id: str, place: Place | None, started: Started | None) -> None:
+        worker = Worker(app, session_id)
+        if started is not None:
+            worker.turn_index, worker.stop = started.turn.turn_index, Stop()
+        self._workers[session_id] = worker
+        worker.task = asyncio.create_task(self._work(worker, place, started), name=f"worker {session_id}")
+
+    async def _work(self, worker: Worker, place: Place | None, started: Started | None) -> None:
+        try:
+            place = place or await self._pool.take(worker.app, worker.session_id)
+            while started := started or await self._next(worker):
+                await self._run(worker, place, started)
+                started = None
+        except LeaseLost:
+            log.warning("session %s is held by another node now", worker.session_id)
+            if place is not None:
+                await self._pool.drop_agent(place)
+        except Exception:  # the top of a task: nothing above could report it
+            log.exception("the worker of session %s failed", worker.session_id)
+        finally:
+            del self._workers[worker.session_id]
+            if place is not None:
+                self._pool.give_back(place, self._now())
+
+    async def _next(self, worker: Worker) -> Started | None:
+        """The next turn to run. A prompt that comes in while this looks is looked for once more."""
+        while not self._stopping:
+            worker.again = False
+            try:
+                started = await self._store.write(
+                    worker.app,
+                    lambda tx: start_next(tx, worker.session_id, self._node, self._clock.now()),
+                )
+            except StoreUnavailable:
+                await asyncio.sleep(STORE_RETRY_SECS)
+                continue
+            if started is not None or not worker.again:
+                return started
+        return None
+
+    async def _run(self, worker: Worker, place: Place, started: Started) -> None:
+        turn_index, stop = started.turn.turn_index, worker.stop or Stop()
+        worker.turn_index, worker.stop = turn_index, stop
+        try:
+            await self._attendant.attend(place, worker.app, started, stop)
+        finally:
+            worker.turn_index = worker.stop = None
+            stop.done.set()
+        agent = place.agent
+        if agent is None:
+            return
+        try:
+            await self._homes.keep(worker.session_id, turn_index, agent.agent_session_id, agent)
+        except OSError:  # without this copy, an undo to here gives the agent the transcript instead
+            log.exception("could not copy the home of session %s", worker.session_id)
+
+    def _now(self) -> float:
+        return asyncio.get_running_loop().time()

@@ -1,0 +1,112 @@
+"""Turns: a prompt submitted, waited for, cancelled, taken out of the queue."""
+
+import asyncio
+
+from clawdforge.core.errors import AgentFailed, ForgeError, TurnNotFound
+from clawdforge.core.log import LogService
+from clawdforge.core.model import Clock, TurnRow
+from clawdforge.core.ports import Store, Tx, View
+from clawdforge.core.rules import Started, Submitted, need_session, start_next, submit, withdraw, withdraw_all
+from clawdforge.core.supervisor import Supervisor
+from clawdforge.wire.turn import IfBusy, Outcome, TurnRequest, TurnState
+
+
+class TurnService:
+    def __init__(self, store: Store, clock: Clock, log: LogService, supervisor: Supervisor) -> None:
+        self._store = store
+        self._clock = clock
+        self._log = log
+        self._supervisor = supervisor
+        self._tasks: set[asyncio.Task[Submitted]] = set()
+
+    async def submit(self, app: str, session_id: str, request: TurnRequest, key: str | None) -> Submitted:
+        """The prompt is on stable storage when this returns. A caller that hangs up changes nothing."""
+        task = asyncio.create_task(self._submit(app, session_id, request, key))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return await asyncio.shield(task)
+
+    async def _submit(self, app: str, session_id: str, request: TurnRequest, key: str | None) -> Submitted:
+        """An idle session starts its turn in the commit that records the prompt."""
+        place = self._supervisor.reserve(app, session_id)
+        now, started = self._clock.now(), None
+
+        def work(tx: Tx) -> tuple[Submitted, Started | None]:
+            submitted = submit(tx, session_id, request, key, now)
+            if place is None or submitted.replayed:
+                return submitted, None
+            return submitted, start_next(tx, session_id, self._supervisor.node, now)
+
+        try:
+            submitted, started = await self._store.write(app, work)
+        finally:
+            if place is not None and started is None:
+                self._supervisor.release(place)
+        if place is not None and started is not None:
+            self._supervisor.begin(place, started)
+        else:
+            self._supervisor.wake(app, session_id)
+        await self._make_way(session_id, submitted)
+        return submitted
+
+    async def _make_way(self, session_id: str, submitted: Submitted) -> None:
+        policy = submitted.turn.if_busy
+        if submitted.active is not None and policy in (IfBusy.INTERRUPT, IfBusy.ROLLBACK):
+            rollback = policy is IfBusy.ROLLBACK
+            await self._supervisor.cancel(session_id, submitted.active, rollback=rollback)
+
+    async def wait(self, app: str, session_id: str, turn_index: int) -> TurnRow:
+        """The turn once it has ended. Whoever stops waiting does not stop the turn."""
+        with self._log.tail(session_id) as tail:
+            while True:
+                ended = tail.turn_ended
+                turn = await self.get(app, session_id, turn_index)
+                if turn.state is TurnState.ENDED:
+                    return turn
+                await ended.wait()
+
+    async def get(self, app: str, session_id: str, turn_index: int) -> TurnRow:
+        def work(view: View) -> TurnRow:
+            need_session(view, session_id)
+            turn = view.turn(session_id, turn_index)
+            if turn is None:
+                raise TurnNotFound
+            return turn
+
+        return await self._store.read(app, work)
+
+    async def list(self, app: str, session_id: str, after: int, limit: int) -> list[TurnRow]:
+        def work(view: View) -> list[TurnRow]:
+            need_session(view, session_id)
+            return view.turns(session_id, after=after, limit=limit)
+
+        return await self._store.read(app, work)
+
+    async def cancel(self, app: str, session_id: str, *, queued: bool = False) -> int:
+        """End the running turn and keep what was said; with `queued`, empty the queue first."""
+        now = self._clock.now()
+        await self._store.read(app, lambda view: need_session(view, session_id))
+        taken = await self._store.write(app, lambda tx: withdraw_all(tx, session_id, now)) if queued else 0
+        return taken + int(await self._supervisor.cancel(session_id))
+
+    async def withdraw(self, app: str, session_id: str, turn_index: int) -> TurnRow:
+        now = self._clock.now()
+        return await self._store.write(app, lambda tx: withdraw(tx, session_id, turn_index, now))
+
+
+def raise_for(turn: TurnRow) -> None:
+    """A turn that failed, as the error that a waiting caller gets."""
+    if turn.outcome in (Outcome.COMPLETED, Outcome.CANCELLED, None):
+        return
+    duration = (turn.ended_at - turn.started_at) // 1000 if turn.ended_at and turn.started_at else 0
+    extra = {**turn.error_extra, "turn_index": turn.turn_index, "duration_ms": duration}
+    raise _by_code(turn.code)(turn.error, **extra)
+
+
+def _by_code(code: str | None) -> type[ForgeError]:
+    found = [kind for kind in _all_errors(ForgeError) if kind.code == code]
+    return found[-1] if found else AgentFailed
+
+
+def _all_errors(kind: type[ForgeError]) -> list[type[ForgeError]]:
+    return [kind, *(found for child in kind.__subclasses__() for found in _all_errors(child))]
