@@ -1,0 +1,1 @@
+"""The HTTP surface: parses requests, calls one service, shapes the answer. Rules live in core."""

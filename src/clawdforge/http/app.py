@@ -1,0 +1,66 @@
+"""Builds the ASGI object from services and settings: routes, error handlers, what goes around them."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from fastapi import APIRouter, FastAPI
+from starlette.types import ASGIApp
+
+from clawdforge.core.services import Services
+from clawdforge.http.dialects import forge
+from clawdforge.http.errors import HANDLERS
+from clawdforge.http.guard import Guard
+from clawdforge.http.middleware import BodyLimit, Envelope
+from clawdforge.http.routing import OpenRoute
+from clawdforge.http.settings import HttpSettings
+
+
+class ForgeAPI(FastAPI):
+    """FastAPI whose document also says which routes want a token."""
+
+    def openapi(self) -> dict[str, Any]:
+        document = super().openapi()
+        document.setdefault("components", {})["securitySchemes"] = {
+            "bearer": {"type": "http", "scheme": "bearer"}
+        }
+        for route in self.state.table:
+            for method in (route.methods or ()) if route.credential is not None else ():
+                operation = document["paths"].get(route.path, {}).get(method.lower())
+                if operation is not None:
+                    operation["security"] = [{"bearer": []}]
+        return document
+
+
+def build_asgi(services: Services, settings: HttpSettings) -> ASGIApp:
+    """Everything the server answers. Refuses two routes that claim the same method and path."""
+    asgi = ForgeAPI(
+        title="clawdforge",
+        version=settings.version or "0",
+        openapi_url="/openapi.json",
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        strict_content_type=False,  # what a body may be is decided before FastAPI sees it
+        exception_handlers=dict(HANDLERS),
+    )
+    asgi.state.services = services
+    asgi.state.settings = settings
+    asgi.state.table = list(add_routers(asgi, forge.routers()))
+    limited = BodyLimit(asgi, settings.max_body_bytes, settings.max_file_bytes)
+    return Envelope(limited, Guard(settings.bind_host, settings.allowed_hosts))
+
+
+def add_routers(asgi: FastAPI, routers: Iterable[APIRouter]) -> Iterator[OpenRoute]:
+    """Include routers, and give their routes as one flat table."""
+    claimed: set[tuple[str, str]] = set()
+    for router in routers:
+        for route in router.routes:
+            if not isinstance(route, OpenRoute):
+                raise TypeError(f"{route!r} has no route class of ours, so nobody would ask for a token")
+            for method in route.methods or ():
+                claim = (method, route.path_format)
+                if claim in claimed:
+                    raise ValueError(f"two routes claim {method} {route.path_format}")
+                claimed.add(claim)
+            yield route
+        asgi.include_router(router)

@@ -1,0 +1,66 @@
+"""Forge routes for operators: health, readiness, and the tokens of apps."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from starlette.responses import Response
+
+from clawdforge.http.dialects import forge_shapes as shapes
+from clawdforge.http.errors import UNREADY, json_response
+from clawdforge.http.routing import AdminRoute, Core, OpenRoute
+from clawdforge.wire.admin import CreateToken, Done, Health, Ready, TokenPage, TokenReply
+from clawdforge.wire.base import to_seconds
+from clawdforge.wire.error import ErrorBody
+
+
+def open_routes() -> APIRouter:
+    router = APIRouter(route_class=OpenRoute, tags=["health"], responses={"default": {"model": ErrorBody}})
+    router.get("/healthz", response_model=Health)(healthz)
+    router.get("/readyz", response_model=Ready)(readyz)
+    return router
+
+
+def admin_routes() -> APIRouter:
+    router = APIRouter(route_class=AdminRoute, tags=["admin"], responses={"default": {"model": ErrorBody}})
+    router.post("/admin/tokens", response_model=TokenReply)(create_token)
+    router.get("/admin/tokens", response_model=TokenPage)(list_tokens)
+    router.delete("/admin/tokens/{token_id}", response_model=Done)(revoke_token)
+    return router
+
+
+async def healthz(core: Core) -> Response:
+    """Whether the server lives, and how it is set up. Needs no token."""
+    health = await core.health.health()
+    return json_response(health.model_dump())
+
+
+async def readyz(core: Core) -> Response:
+    """Whether the store can be written."""
+    ready = await core.health.ready()
+    return json_response(ready.model_dump(), 200 if ready.ok else UNREADY)
+
+
+async def create_token(core: Core, body: CreateToken) -> Response:
+    """Make a token for an app, and the app when it is new. The token is shown this once."""
+    token, row = await core.access.create_token(body)
+    return json_response(
+        {
+            "ok": True,
+            "app_name": row.app_name,
+            "token": token,
+            "token_id": row.token_id,
+            "expires_at": to_seconds(row.expires_at),
+        }
+    )
+
+
+async def list_tokens(core: Core, app_name: Annotated[str | None, Query(max_length=128)] = None) -> Response:
+    """All tokens, or those of one app, without their secrets."""
+    rows = [shapes.token(row) for row in await core.access.tokens(app_name)]
+    return json_response({"ok": True, "tokens": rows, "count": len(rows)})
+
+
+async def revoke_token(core: Core, token_id: str) -> Response:
+    """End a token at once, its open streams too."""
+    await core.access.revoke(token_id)
+    return json_response({"ok": True})

@@ -1,0 +1,44 @@
+"""Forge route of the event log: a page as JSON, or the log as a stream that goes on."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Header
+from starlette.requests import Request
+from starlette.responses import Response
+
+from clawdforge.http.dialects import forge_shapes as shapes
+from clawdforge.http.routing import MAX_CURSOR, After, App, AppRoute, Core, Limit, wants_stream
+from clawdforge.http.sse import EventStream, session_frames
+from clawdforge.wire.base import Json
+from clawdforge.wire.error import ErrorBody
+from clawdforge.wire.event import EventPage
+
+LastEventId = Annotated[int | None, Header(alias="Last-Event-ID", ge=0, le=MAX_CURSOR)]
+
+
+def routes() -> APIRouter:
+    router = APIRouter(route_class=AppRoute, tags=["events"], responses={"default": {"model": ErrorBody}})
+    stream: Json = {"content": {"text/event-stream": {}}}
+    router.get("/sessions/{session_id}/events", response_model=EventPage, responses={200: stream})(events)
+    return router
+
+
+async def events(
+    request: Request,
+    core: Core,
+    app: App,
+    session_id: str,
+    *,
+    after: After = 0,
+    limit: Limit = 100,
+    last_event_id: LastEventId = None,
+) -> Response:
+    """The session's events after a cursor; with `Accept: text/event-stream` they go on as they happen.
+
+    `Last-Event-ID` wins over `after`: a reader that reconnects repeats its old address.
+    """
+    cursor = after if last_event_id is None else last_event_id
+    page = await core.log.page(app, session_id, cursor, 1 if wants_stream(request) else limit)
+    if wants_stream(request):
+        return EventStream(request, session_frames(core.log.follow(app, session_id, cursor)))
+    return Response(shapes.events_page(page, cursor), media_type="application/json")

@@ -1,0 +1,107 @@
+"""Forge routes about sessions as such: make, list, read, change, close, reopen, and their transcript."""
+
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Query
+from starlette.responses import Response
+
+from clawdforge.core.model import SessionQuery
+from clawdforge.http.dialects import forge_shapes as shapes
+from clawdforge.http.errors import json_response
+from clawdforge.http.routing import After, App, AppRoute, Core, Limit
+from clawdforge.wire.error import ErrorBody
+from clawdforge.wire.message import MessagePage
+from clawdforge.wire.session import CloseReply, CreateSession, PatchSession, SessionPage, SessionReply
+
+Words = Annotated[str | None, Query(max_length=500)]
+
+
+def routes() -> APIRouter:
+    router = APIRouter(route_class=AppRoute, tags=["sessions"], responses={"default": {"model": ErrorBody}})
+    router.post("/sessions", response_model=SessionReply)(create)
+    router.get("/sessions", response_model=SessionPage)(list_sessions)
+    router.get("/sessions/{session_id}", response_model=SessionReply)(get)
+    router.patch("/sessions/{session_id}", response_model=SessionReply)(patch)
+    router.delete("/sessions/{session_id}", response_model=CloseReply)(close)
+    router.post("/sessions/{session_id}/reopen", response_model=SessionReply)(reopen)
+    router.get("/sessions/{session_id}/messages", response_model=MessagePage)(messages)
+    return router
+
+
+async def create(core: Core, app: App, body: CreateSession) -> Response:
+    """Make a session; an empty body makes one of the default agent."""
+    state = await core.sessions.create(app, body)
+    return json_response({"ok": True, **shapes.session(state)})
+
+
+async def list_sessions(
+    core: Core,
+    app: App,
+    *,
+    include_closed: bool = True,
+    limit: Limit = 100,
+    cursor: Words = None,
+    agent: Words = None,
+    state: Literal["active", "ended"] | None = None,
+    label: Words = None,
+    project: Words = None,
+    prefix: Words = None,
+    q: Words = None,
+) -> Response:
+    """The app's sessions, last activity first."""
+    query = SessionQuery(
+        include_closed=include_closed,
+        limit=limit,
+        cursor=cursor,
+        agent=agent,
+        state=state,
+        label=label,
+        project=project,
+        prefix=prefix,
+        q=q,
+    )
+    found, following = await core.sessions.list(app, query)
+    rows = [shapes.session(state) for state in found]
+    return json_response({"ok": True, "sessions": rows, "count": len(rows), "next": following})
+
+
+async def get(core: Core, app: App, session_id: str) -> Response:
+    """A session's row and state."""
+    state = await core.sessions.get(app, session_id)
+    return json_response({"ok": True, **shapes.session(state)})
+
+
+async def patch(core: Core, app: App, session_id: str, body: PatchSession) -> Response:
+    """Change what is given. A new agent or model starts a new context."""
+    state = await core.sessions.patch(app, session_id, body)
+    return json_response({"ok": True, **shapes.session(state)})
+
+
+async def close(core: Core, app: App, session_id: str) -> Response:
+    """End a session; its history stays. Closing it again does nothing."""
+    already = await core.sessions.close(app, session_id)
+    return json_response({"ok": True, "session_id": session_id, "already_closed": already})
+
+
+async def reopen(core: Core, app: App, session_id: str) -> Response:
+    """Open a closed session again."""
+    state = await core.sessions.reopen(app, session_id)
+    return json_response({"ok": True, **shapes.session(state)})
+
+
+async def messages(
+    core: Core,
+    app: App,
+    session_id: str,
+    *,
+    after: After = 0,
+    limit: Limit = 200,
+    all: bool = False,  # noqa: A002 - the parameter's name on the wire
+) -> Response:
+    """The transcript, oldest first; `all` shows archived messages as well."""
+    rows = await core.log.messages(app, session_id, after=after, limit=limit + 1, archived=all)
+    page = [shapes.message(row) for row in rows[:limit]]
+    following = page[-1]["seq"] if len(rows) > limit else None
+    return json_response(
+        {"ok": True, "session_id": session_id, "messages": page, "count": len(page), "next": following}
+    )

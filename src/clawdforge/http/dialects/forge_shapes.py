@@ -1,0 +1,148 @@
+"""Rows to what the forge dialect shows: pure functions, times in whole seconds."""
+
+from collections.abc import Sequence
+
+import orjson
+
+from clawdforge.core.model import MessageRow, PermissionRow, Stored, TokenRow, TurnRow
+from clawdforge.core.sessions import SessionState
+from clawdforge.wire.base import Json, to_iso, to_seconds
+
+
+def session(state: SessionState) -> Json:
+    """wire.session.Session"""
+    row = state.row
+    return {
+        "session_id": row.session_id,
+        "id": row.session_id,
+        "app_name": row.app_name,
+        "agent": row.agent,
+        "model": row.model,
+        "persona": row.persona,
+        "cwd": row.cwd,
+        "workspace": row.cwd,
+        "title": row.title,
+        "meta": row.meta,
+        "labels": list(row.labels),
+        "pinned": row.pinned,
+        "permission_mode": row.permission_mode,
+        "on_interrupt": row.on_interrupt,
+        "retention": row.retention,
+        "plan_mode": row.plan_mode,
+        "project_key": row.project_key,
+        "parent_session_id": row.parent_session_id,
+        "forked_from": row.forked_from,
+        "depth": row.depth,
+        "state": "active" if row.closed_at is None else "ended",
+        "live": row.closed_at is None,
+        "created_at": to_seconds(row.created_at),
+        "updated_at": to_seconds(row.updated_at),
+        "last_turn_at": to_seconds(row.last_turn_at),
+        "closed_at": to_seconds(row.closed_at),
+        "turn_count": row.turn_count,
+        "running_turn": state.running_turn,
+        "queued_turns": state.queued_turns,
+        "message_count": row.message_count,
+        "context": row.context,
+        "head": row.head,
+    }
+
+
+def duration_ms(row: TurnRow) -> int | None:
+    """From its start to its end; a turn that never started took no time."""
+    if row.ended_at is None:
+        return None
+    return 0 if row.started_at is None else max(0, row.ended_at - row.started_at) // 1000
+
+
+def turn(row: TurnRow) -> Json:
+    """wire.turn.Turn"""
+    return {
+        "turn_index": row.turn_index,
+        "state": row.state,
+        "outcome": row.outcome,
+        "stop_reason": row.stop_reason,
+        "error": row.error,
+        "code": row.code,
+        "prompt": row.prompt,
+        "files": list(row.files),
+        "retry_of": row.retry_of,
+        "cut": row.cut,
+        "queued_at": to_seconds(row.queued_at),
+        "started_at": to_seconds(row.started_at),
+        "ended_at": to_seconds(row.ended_at),
+        "duration_ms": duration_ms(row),
+        "first_seq": row.first_seq,
+        "last_seq": row.last_seq,
+        "usage": row.usage,
+    }
+
+
+def turn_opening(row: TurnRow) -> bytes:
+    """wire.turn.TurnReply up to its events, which follow as ready bytes."""
+    head = {
+        "ok": True,
+        "session_id": row.session_id,
+        "turn_index": row.turn_index,
+        "stop_reason": row.stop_reason,
+        "outcome": row.outcome,
+        "duration_ms": duration_ms(row) or 0,
+        "if_busy": row.if_busy,
+        "usage": row.usage,
+    }
+    return orjson.dumps(head)[:-1] + b',"events":['
+
+
+def events_page(events: Sequence[Stored], after: int) -> bytes:
+    """wire.event.EventPage, from bytes that are never decoded."""
+    following = events[-1].seq if events else after
+    return b'{"ok":true,"events":[%b],"next":%d}' % (b",".join(event.data for event in events), following)
+
+
+def message(row: MessageRow) -> Json:
+    """wire.message.Message"""
+    return {
+        "seq": row.seq,
+        "role": row.role,
+        "content": row.content,
+        "ts": to_iso(row.ts),
+        "turn": row.turn,
+        "thinking": row.thinking,
+        "tool_calls": list(row.tool_calls),
+        "plan": list(row.plan),
+        "token_count": row.token_count,
+        "is_summary": row.is_summary,
+        "archived": row.archived,
+        "pending": row.pending,
+        "truncated": row.truncated,
+    }
+
+
+def permission(row: PermissionRow) -> Json:
+    """wire.turn.Permission"""
+    return {
+        "permission_id": row.permission_id,
+        "session_id": row.session_id,
+        "turn_index": row.turn_index,
+        "tool": row.tool,
+        "kind": row.kind,
+        "request": row.request,
+        "options": list(row.options),
+        "state": row.state,
+        "decision": row.decision,
+        "reason": row.reason,
+        "requested_at": to_seconds(row.requested_at),
+        "decided_at": to_seconds(row.decided_at),
+    }
+
+
+def token(row: TokenRow) -> Json:
+    """wire.admin.TokenInfo"""
+    return {
+        "token_id": row.token_id,
+        "app_name": row.app_name,
+        "note": row.note,
+        "created_at": to_seconds(row.created_at),
+        "expires_at": to_seconds(row.expires_at),
+        "revoked_at": to_seconds(row.revoked_at),
+    }

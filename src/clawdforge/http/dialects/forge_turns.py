@@ -1,0 +1,137 @@
+"""Forge routes about turns: submit and wait, stream or queue, cancel, and the agent's permission requests."""
+
+from collections.abc import AsyncIterator
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Header, Path
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from clawdforge.core.model import Stored
+from clawdforge.core.rules import Submitted
+from clawdforge.core.turns import raise_for
+from clawdforge.http.dialects import forge_shapes as shapes
+from clawdforge.http.errors import json_response
+from clawdforge.http.routing import MAX_CURSOR, After, App, AppRoute, Core, Limit, wants_stream
+from clawdforge.http.sse import EventStream, turn_frames
+from clawdforge.http.waiting import closing, unless_gone
+from clawdforge.wire.base import Json
+from clawdforge.wire.error import ErrorBody
+from clawdforge.wire.turn import (
+    CancelReply,
+    CancelRequest,
+    DecideRequest,
+    PermissionPage,
+    PermissionReply,
+    TurnAccepted,
+    TurnPage,
+    TurnReply,
+    TurnRequest,
+)
+
+Key = Annotated[str | None, Header(alias="Idempotency-Key", max_length=255, pattern=r"^[\x21-\x7e]+$")]
+Index = Annotated[int, Path(le=MAX_CURSOR)]
+STREAM: Json = {"content": {"text/event-stream": {}}}
+
+
+def routes() -> APIRouter:
+    router = APIRouter(route_class=AppRoute, tags=["turns"], responses={"default": {"model": ErrorBody}})
+    at = "/sessions/{session_id}"
+    router.post(f"{at}/turn", response_model=TurnReply, responses={200: STREAM})(run_turn)
+    router.post(f"{at}/turns", response_model=TurnAccepted, status_code=202)(queue_turn)
+    router.get(f"{at}/turns", response_model=TurnPage)(list_turns)
+    router.delete(f"{at}/turns/{{turn_index}}", response_model=CancelReply)(withdraw)
+    router.post(f"{at}/cancel", response_model=CancelReply)(cancel)
+    router.get(f"{at}/permissions", response_model=PermissionPage)(list_permissions)
+    router.post(f"{at}/permissions/{{permission_id}}", response_model=PermissionReply)(decide)
+    return router
+
+
+async def run_turn(
+    request: Request, core: Core, app: App, session_id: str, *, body: TurnRequest, key: Key = None
+) -> Response:
+    """Submit a prompt and answer with the whole turn, or stream its events with `Accept: text/event-stream`.
+
+    Hanging up does not cancel the turn.
+    """
+    submitted = await core.turns.submit(app, session_id, body, key)
+    turn_index = submitted.turn.turn_index
+    if wants_stream(request):
+        batches = core.log.follow(app, session_id, _start(submitted))
+        return EventStream(request, turn_frames(batches, turn_index))
+    turn = await unless_gone(request.receive, core.turns.wait(app, session_id, turn_index))
+    if turn is None:
+        return Response()  # nobody is there to read it
+    raise_for(turn)
+    pages = core.log.turn_pages(app, session_id, turn_index)
+    return StreamingResponse(_whole(shapes.turn_opening(turn), pages), media_type="application/json")
+
+
+async def queue_turn(core: Core, app: App, session_id: str, body: TurnRequest, key: Key = None) -> Response:
+    """Submit a prompt; it is on stable storage when this answers."""
+    submitted = await core.turns.submit(app, session_id, body, key)
+    turn = submitted.turn
+    accepted = {
+        "ok": True,
+        "session_id": session_id,
+        "turn_index": turn.turn_index,
+        "state": turn.state,
+        "if_busy": turn.if_busy,
+        "head": submitted.head,
+        "replayed": submitted.replayed,
+    }
+    return json_response(accepted, 202)
+
+
+async def list_turns(core: Core, app: App, session_id: str, after: After = 0, limit: Limit = 100) -> Response:
+    """The session's turns, oldest first, the queue included."""
+    rows = await core.turns.list(app, session_id, after, limit + 1)
+    page = [shapes.turn(row) for row in rows[:limit]]
+    following = page[-1]["turn_index"] if len(rows) > limit else None
+    return json_response(
+        {"ok": True, "session_id": session_id, "turns": page, "count": len(page), "next": following}
+    )
+
+
+async def withdraw(core: Core, app: App, session_id: str, turn_index: Index) -> Response:
+    """Take a turn out of the queue."""
+    await core.turns.withdraw(app, session_id, turn_index)
+    return json_response({"ok": True, "session_id": session_id, "cancelled": 1})
+
+
+async def cancel(core: Core, app: App, session_id: str, body: CancelRequest) -> Response:
+    """End the running turn and keep what was said."""
+    count = await core.turns.cancel(app, session_id, queued=body.queued)
+    return json_response({"ok": True, "session_id": session_id, "cancelled": count})
+
+
+async def list_permissions(
+    core: Core, app: App, session_id: str, state: Literal["pending", "decided", "expired"] | None = None
+) -> Response:
+    """What the agent asked for, and what was decided."""
+    rows = [shapes.permission(row) for row in await core.permissions.list(app, session_id, state)]
+    return json_response({"ok": True, "session_id": session_id, "permissions": rows, "count": len(rows)})
+
+
+async def decide(core: Core, app: App, session_id: str, permission_id: str, body: DecideRequest) -> Response:
+    """Decide a permission request; the first answer wins."""
+    row = await core.permissions.decide(app, session_id, permission_id, body)
+    return json_response({"ok": True, "permission": shapes.permission(row)})
+
+
+def _start(submitted: Submitted) -> int:
+    """The cursor just before the first event of a turn that is to be streamed."""
+    if not submitted.replayed:
+        return submitted.head - 1
+    known = submitted.turn.first_seq or submitted.turn.last_seq
+    return submitted.head if known is None else known - 1
+
+
+async def _whole(opening: bytes, pages: AsyncIterator[list[Stored]]) -> AsyncIterator[bytes]:
+    """The answer page by page, so that a long turn never lies in memory as a whole."""
+    lead = opening
+    async with closing(pages):
+        async for page in pages:
+            yield lead + b",".join(event.data for event in page)
+            lead = b","
+    yield (opening if lead is opening else b"") + b"]}"

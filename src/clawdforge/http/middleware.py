@@ -1,0 +1,100 @@
+"""What happens around every request: its id, security headers, the guard, the body limit, the last catch."""
+
+import logging
+import secrets
+from typing import Final
+
+from starlette.datastructures import MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from clawdforge.http.errors import BodyTooLarge, Internal, error_response
+from clawdforge.http.guard import Guard
+
+log = logging.getLogger(__name__)
+
+SECURITY_HEADERS: Final = {
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+    "Cache-Control": "no-store",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+
+
+class Envelope:
+    """The outermost layer: nothing leaves without an id, the headers, and a body of ours."""
+
+    def __init__(self, asgi: ASGIApp, guard: Guard) -> None:
+        self._asgi = asgi
+        self._guard = guard
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._asgi(scope, receive, send)
+            return
+        request_id = secrets.token_hex(8)
+        state = {**scope.get("state", {}), "request_id": request_id}
+        scope = _head_as_get({**scope, "state": state})
+        started = finished = False
+
+        async def sealed(message: Message) -> None:
+            nonlocal started, finished
+            if message["type"] == "http.response.start":
+                started = True
+                headers = MutableHeaders(scope=message)
+                headers["X-Request-Id"] = request_id
+                for name, value in SECURITY_HEADERS.items():
+                    headers.setdefault(name, value)
+            elif message["type"] == "http.response.body":
+                finished = not message.get("more_body", False)
+            await send(message)
+
+        refusal = self._guard.refusal(scope["headers"])
+        if refusal is not None:
+            await error_response(refusal)(scope, receive, sealed)
+            return
+        try:
+            await self._asgi(scope, receive, sealed)
+        except Exception:
+            log.exception("request %s failed: %s %s", request_id, scope["method"], scope["path"])
+            if not started:
+                await error_response(Internal())(scope, receive, sealed)
+            elif not finished:
+                raise  # the server closes the connection, so that the answer is seen to be cut off
+
+
+class BodyLimit:
+    """Counts a body while it arrives, whatever Content-Length says. Only a body that is read is counted."""
+
+    def __init__(self, asgi: ASGIApp, limit: int, file_limit: int) -> None:
+        self._asgi = asgi
+        self._limit = limit
+        self._file_limit = file_limit
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._asgi(scope, receive, send)
+            return
+        limit = self._file_limit if scope["path"] == "/files" else self._limit
+        declared = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
+        seen = 0
+
+        async def counted() -> Message:
+            nonlocal seen
+            if declared.isdigit() and int(declared) > limit:
+                raise BodyTooLarge
+            message = await receive()
+            seen += len(message.get("body", b""))
+            if seen > limit:
+                raise BodyTooLarge
+            return message
+
+        await self._asgi(scope, counted, send)
+
+
+def _head_as_get(scope: Scope) -> Scope:
+    """HEAD is a GET whose body is not sent; a stream without a body would be one that never ends."""
+    if scope["method"] != "HEAD":
+        return scope
+    headers = [(name, value) for name, value in scope["headers"] if name != b"accept"]
+    return {**scope, "method": "GET", "headers": headers}

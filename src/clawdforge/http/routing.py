@@ -1,0 +1,119 @@
+"""Routes that authenticate first, then read the body, then look at anything else; and what handlers use."""
+
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Final, TypeAlias
+
+import orjson
+from fastapi import Depends, Query
+from fastapi.routing import APIRoute
+from starlette.requests import Request
+from starlette.responses import Response
+
+from clawdforge.core.model import Principal
+from clawdforge.core.services import Services
+from clawdforge.http.auth import as_admin, as_app
+from clawdforge.http.errors import InvalidJson, UnsupportedMediaType
+
+BODY_METHODS: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
+SAFE_OPENINGS: Final = 128
+SPARE_LEVELS: Final = 64
+MAX_CURSOR: Final = 2**53
+
+
+class JsonRequest(Request):
+    """A request whose body has been read and parsed; an empty one counts as an empty object."""
+
+    def __init__(self, request: Request, raw: bytes, value: Any) -> None:
+        super().__init__(request.scope, request.receive)
+        self._body = raw
+        self._json = value
+
+
+@dataclass(frozen=True, slots=True)
+class Credential:
+    """What a route asks for before it looks at anything else."""
+
+    check: Callable[[Request], Awaitable[Principal]]
+
+
+class OpenRoute(APIRoute):
+    """A route that anybody may call."""
+
+    dialect: ClassVar[str] = "forge"
+    credential: ClassVar[Credential | None] = None
+    takes_json: ClassVar[bool] = True
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handle = super().get_route_handler()
+        has_body = self.body_field is not None
+        credential, dialect, takes_json = self.credential, self.dialect, self.takes_json
+
+        async def guarded(request: Request) -> Response:
+            request.state.dialect = dialect
+            if credential is not None:
+                request.state.principal = await credential.check(request)
+            if takes_json and request.method in BODY_METHODS:
+                raw = await request.body()
+                _check_type(request, raw)
+                request = JsonRequest(request, raw or b"{}", parse(raw) if has_body and raw else {})
+            return await handle(request)
+
+        return guarded
+
+
+class AppRoute(OpenRoute):
+    """A route that needs an app's token."""
+
+    credential = Credential(as_app)
+
+
+class AdminRoute(OpenRoute):
+    """A route that needs the operator's token."""
+
+    credential = Credential(as_admin)
+
+
+def parse(raw: bytes) -> Any:
+    """JSON as callers may send it: no NaN, no lone surrogates, no nesting that cannot be written again."""
+    try:
+        value = orjson.loads(raw)
+    except orjson.JSONDecodeError as error:
+        raise InvalidJson(f"the body is not valid JSON: {error}") from None
+    if raw.count(b"{") + raw.count(b"[") > SAFE_OPENINGS:
+        nested = value
+        for _ in range(SPARE_LEVELS):
+            nested = [nested]
+        try:
+            orjson.dumps(nested)
+        except TypeError:
+            raise InvalidJson("the body is nested too deeply") from None
+    return value
+
+
+def _check_type(request: Request, raw: bytes) -> None:
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if raw and kind != "application/json":
+        raise UnsupportedMediaType
+
+
+async def _services(request: Request) -> Services:
+    services: Services = request.app.state.services
+    return services
+
+
+async def _app(request: Request) -> str:
+    principal: Principal = request.state.principal
+    return principal.app
+
+
+def wants_stream(request: Request) -> bool:
+    """Whether the caller asks for server-sent events."""
+    kinds = (part.partition(";")[0].strip().lower() for part in request.headers.get("accept", "").split(","))
+    return "text/event-stream" in kinds
+
+
+Core: TypeAlias = Annotated[Services, Depends(_services)]
+App: TypeAlias = Annotated[str, Depends(_app)]
+Limit: TypeAlias = Annotated[int, Query(ge=1, le=1000)]
+After: TypeAlias = Annotated[int, Query(ge=0, le=MAX_CURSOR)]

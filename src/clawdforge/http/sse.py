@@ -1,0 +1,103 @@
+"""Event streams over HTTP: ready bytes, heartbeats, and every reason why a stream ends."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import suppress
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from clawdforge.core.errors import SessionNotFound
+from clawdforge.core.model import Principal, Stored
+from clawdforge.core.services import Services
+from clawdforge.http.settings import HttpSettings
+from clawdforge.http.waiting import closing, disconnected, first
+from clawdforge.wire.event import EventType
+from clawdforge.wire.sse import HEARTBEAT, encode
+
+FAREWELL_SECS = 1.0
+HEAD_BYTES = 96
+
+
+class EventStream(Response):
+    """Sends frames until they end, the client hangs up, the server stops, or the token is no longer good.
+
+    A client that does not read holds up its own frames only: `send` waits for it.
+    """
+
+    media_type = "text/event-stream"
+
+    def __init__(self, request: Request, frames: AsyncIterator[bytes]) -> None:
+        super().__init__(media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
+        del self.headers["content-length"]
+        self._frames = frames
+        self._services: Services = request.app.state.services
+        self._settings: HttpSettings = request.app.state.settings
+        self._principal: Principal = request.state.principal
+        self._sent = 0.0
+
+    async def __call__(self, _scope: Scope, receive: Receive, send: Send) -> None:
+        headers = {"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers}
+        await send(headers)
+        access = self._services.access
+        with access.watch(self._principal) as revoked:
+            left = await access.remaining(self._principal)
+            await first(
+                self._pump(send),
+                self._beat(send),
+                disconnected(receive),
+                self._settings.stopping.wait(),
+                revoked.wait(),
+                *([] if left is None else [asyncio.sleep(max(0.0, left))]),
+            )
+        await first(
+            send({"type": "http.response.body", "body": b"", "more_body": False}),
+            asyncio.sleep(FAREWELL_SECS),
+        )
+
+    async def _pump(self, send: Send) -> None:
+        clock = asyncio.get_running_loop().time
+        async with closing(self._frames) as frames:
+            with suppress(SessionNotFound):  # it was deleted while it was followed
+                async for piece in frames:
+                    self._sent = clock()
+                    await send({"type": "http.response.body", "body": piece, "more_body": True})
+
+    async def _beat(self, send: Send) -> None:
+        clock = asyncio.get_running_loop().time
+        self._sent = clock()
+        while True:
+            idle = clock() - self._sent
+            if idle < self._settings.heartbeat_secs:
+                await asyncio.sleep(self._settings.heartbeat_secs - idle)
+            else:
+                await send({"type": "http.response.body", "body": HEARTBEAT, "more_body": True})
+                self._sent = clock()
+
+
+def frame(event: Stored) -> bytes:
+    return encode(event.data, event=event.type, id=str(event.seq))
+
+
+async def session_frames(batches: AsyncIterator[list[Stored]]) -> AsyncIterator[bytes]:
+    """All that waits is one piece: one send, however many events."""
+    async with closing(batches):
+        async for batch in batches:
+            yield b"".join(map(frame, batch))
+
+
+async def turn_frames(batches: AsyncIterator[list[Stored]], turn_index: int) -> AsyncIterator[bytes]:
+    """The events of one turn, up to the one that ends it."""
+    async with closing(batches):
+        async for batch in batches:
+            mine = [event for event in batch if in_turn(event, turn_index)]
+            if mine:
+                yield b"".join(map(frame, mine))
+            if any(event.type == EventType.TURN_ENDED for event in mine):
+                return
+
+
+def in_turn(event: Stored, turn_index: int) -> bool:
+    """An event names its turn near its beginning, before anything that an agent wrote."""
+    return event.data.find(b',"turn":%d,"type":' % turn_index, 0, HEAD_BYTES) > 0

@@ -1,0 +1,64 @@
+"""What a body may be, and which routes there may be."""
+
+import orjson
+import pytest
+from fastapi import APIRouter, FastAPI
+
+from clawdforge.http.app import add_routers
+from clawdforge.http.errors import InvalidJson
+from clawdforge.http.routing import AppRoute, OpenRoute, parse
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"{",
+        b'{"a":NaN}',
+        b'{"a":Infinity}',
+        b'{"a":"\\ud800"}',
+        b'{"a":"\xff"}',
+        b"[" * 100_000,
+        b"[" * 100_000 + b"]" * 100_000,
+        b'{"a":' * 250 + b"1" + b"}" * 250,
+        b"\x00",
+        b"\xef\xbb\xbf{}",
+    ],
+    ids=lambda raw: repr(raw[:12]),
+)
+def test_what_is_not_json_or_cannot_be_written_again_is_refused(raw: bytes) -> None:
+    with pytest.raises(InvalidJson):
+        parse(raw)
+
+
+def test_what_is_accepted_can_be_written_inside_an_answer() -> None:
+    for levels in range(1, 400):
+        try:
+            value = parse(b"[" * levels + b"]" * levels)
+        except InvalidJson:
+            assert levels > 100
+            continue
+        assert orjson.dumps({"ok": True, "sessions": [{"meta": {"deep": value}}]})
+
+
+def test_strings_with_brackets_are_not_nesting() -> None:
+    text = "[{" * 5000
+    assert parse(orjson.dumps({"prompt": text})) == {"prompt": text}
+
+
+async def _handler() -> None:
+    raise NotImplementedError
+
+
+def test_two_routes_of_one_method_and_path_are_refused() -> None:
+    one, two = APIRouter(route_class=AppRoute), APIRouter(route_class=OpenRoute)
+    one.get("/sessions/{session_id}")(_handler)
+    two.get("/sessions/{session_id}")(_handler)
+    with pytest.raises(ValueError, match="two routes claim GET"):
+        list(add_routers(FastAPI(), [one, two]))
+
+
+def test_a_route_that_would_ask_for_no_token_is_refused() -> None:
+    router = APIRouter()
+    router.get("/leak")(_handler)
+    with pytest.raises(TypeError, match="route class"):
+        list(add_routers(FastAPI(), [router]))

@@ -1,0 +1,91 @@
+"""What the forge dialect shows has the keys of the wire models, no more and no fewer."""
+
+from typing import Any
+
+import orjson
+import pytest
+
+from clawdforge.core.model import MessageRow, PermissionRow, SessionRow, Stored, TokenRow, TurnRow
+from clawdforge.core.sessions import SessionState
+from clawdforge.http.dialects import forge_shapes as shapes
+from clawdforge.wire.admin import TokenInfo
+from clawdforge.wire.base import Json, Reply
+from clawdforge.wire.event import EventPage, encode_body, number
+from clawdforge.wire.message import Message
+from clawdforge.wire.session import Session
+from clawdforge.wire.turn import Outcome, Permission, Turn, TurnReply, TurnState
+
+AT = 1_700_000_000_654_321
+SESSION = SessionRow(
+    app_name="a", session_id="s", agent="demo", cwd="/w", created_at=AT, updated_at=AT, labels=("x",), head=7
+)
+TURN = TurnRow(
+    session_id="s",
+    turn_index=3,
+    state=TurnState.ENDED,
+    outcome=Outcome.COMPLETED,
+    stop_reason="end_turn",
+    prompt="hi",
+    queued_at=AT,
+    started_at=AT + 1_000_000,
+    ended_at=AT + 2_500_000,
+    usage={"input_tokens": 3},
+)
+
+
+@pytest.mark.parametrize(
+    ("shown", "model"),
+    [
+        (shapes.session(SessionState(row=SESSION, running_turn=None, queued_turns=0)), Session),
+        (shapes.turn(TURN), Turn),
+        (shapes.message(MessageRow(session_id="s", role="user", content="hi", ts=AT, seq=1)), Message),
+        (
+            shapes.permission(
+                PermissionRow(
+                    permission_id="p",
+                    session_id="s",
+                    turn_index=1,
+                    tool="t",
+                    kind=None,
+                    request={},
+                    requested_at=AT,
+                )
+            ),
+            Permission,
+        ),
+        (shapes.token(TokenRow(token_id="t", app_name="a", hash=b"", created_at=AT)), TokenInfo),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_keys_are_those_of_the_model(shown: Json, model: type[Reply]) -> None:
+    back = orjson.loads(orjson.dumps(shown))
+    assert set(back) == set(model.model_fields)
+    assert model.model_validate(back).model_dump(mode="json", exclude={"usage"}) == {
+        key: value for key, value in back.items() if key != "usage"
+    }
+
+
+def test_times_are_whole_seconds() -> None:
+    """X-07."""
+    shown = shapes.session(SessionState(row=SESSION, running_turn=None, queued_turns=0))
+    assert shown["created_at"] == 1_700_000_000
+    assert shown["closed_at"] is None
+    assert shown["live"] is True
+
+
+def test_a_whole_turn_is_valid_json_around_ready_bytes() -> None:
+    events: list[Any] = [{"seq": 1}, {"seq": 2}]
+    raw = shapes.turn_opening(TURN) + b",".join(map(orjson.dumps, events)) + b"]}"
+    reply = TurnReply.model_validate(orjson.loads(raw))
+    assert set(orjson.loads(raw)) == set(TurnReply.model_fields)
+    assert (reply.duration_ms, reply.events, reply.stop_reason) == (1500, events, "end_turn")
+
+
+def test_an_events_page_is_made_of_ready_bytes() -> None:
+    stored = [
+        Stored(seq, "text", number(seq, encode_body("text", 1, AT, {"content": "x"}))) for seq in (4, 5)
+    ]
+    page = EventPage.model_validate_json(shapes.events_page(stored, 3))
+    assert [event.seq for event in page.events] == [4, 5]
+    assert page.next == 5
+    assert orjson.loads(shapes.events_page([], 9)) == {"ok": True, "events": [], "next": 9}

@@ -1,0 +1,75 @@
+"""Frames, and waiting for whichever ends first."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from clawdforge.core.model import Stored, draft
+from clawdforge.http.sse import in_turn, session_frames, turn_frames
+from clawdforge.http.waiting import first, unless_gone
+from clawdforge.wire.event import EventType, number
+from clawdforge.wire.sse import Decoder
+
+AT = 1_700_000_000_000_000
+
+
+def event(seq: int, kind: EventType, turn: int | None, **fields: object) -> Stored:
+    return Stored(seq, kind.value, number(seq, draft(kind, turn, AT, fields).body))
+
+
+async def batches(*found: list[Stored]) -> AsyncIterator[list[Stored]]:
+    for batch in found:
+        yield batch
+
+
+async def test_a_batch_is_one_piece_with_ids_and_types() -> None:
+    batch = [event(1, EventType.TURN_QUEUED, 1), event(2, EventType.TEXT, 1, content="a\nb")]
+    pieces = [piece async for piece in session_frames(batches(batch))]
+    assert len(pieces) == 1
+    frames = list(Decoder().feed(pieces[0]))
+    assert [(frame.id, frame.event) for frame in frames] == [("1", "turn.queued"), ("2", "text")]
+    assert [frame.data.encode() for frame in frames] == [stored.data for stored in batch]
+
+
+async def test_a_turns_stream_has_its_own_events_only_and_ends_with_it() -> None:
+    found = [
+        [event(5, EventType.TURN_QUEUED, 2), event(6, EventType.TEXT, 1)],
+        [event(7, EventType.TURN_ENDED, 1), event(8, EventType.TURN_STARTED, 2)],
+        [event(9, EventType.SESSION_CHANGED, None), event(10, EventType.TURN_ENDED, 2)],
+        [event(11, EventType.TURN_QUEUED, 2)],
+    ]
+    text = b"".join([piece async for piece in turn_frames(batches(*found), 2)])
+    assert [frame.id for frame in Decoder().feed(text)] == ["5", "8", "10"]
+
+
+def test_an_agents_words_do_not_move_an_event_into_another_turn() -> None:
+    stored = event(10**12, EventType.TEXT, 1, content=',"turn":7,"type":')
+    assert in_turn(stored, 1)
+    assert not in_turn(stored, 7)
+    assert not in_turn(event(3, EventType.TEXT, 12), 1)
+    assert not in_turn(event(3, EventType.SESSION_CREATED, None), 1)
+
+
+async def test_the_first_to_end_stops_the_others_and_its_error_comes_out() -> None:
+    stopped = asyncio.Event()
+
+    async def endless() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            stopped.set()
+
+    async def fails() -> None:
+        raise LookupError
+
+    with pytest.raises(LookupError):
+        await first(endless(), fails())
+    assert stopped.is_set()
+
+
+async def test_work_is_given_up_when_the_client_is_gone() -> None:
+    async def receive() -> dict[str, str]:
+        return {"type": "http.disconnect"}
+
+    assert await unless_gone(receive, asyncio.sleep(60, "late")) is None
