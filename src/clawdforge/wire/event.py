@@ -123,7 +123,7 @@ def flatten(message: Json) -> tuple[EventType, Json]:
     if not isinstance(params, dict) or not isinstance(update, dict):
         return EventType.OTHER, message
     kind = UPDATE_TYPES.get(str(update.get("sessionUpdate")), EventType.OTHER)
-    fields = {**message, "params": {**params, **update}}
+    fields = {**message, "params": {**update, **params}}
     if kind in (EventType.TEXT, EventType.THINKING, EventType.USER):
         fields["content"] = _text(update.get("content"))
     elif kind is EventType.TOOL_CALL:
