@@ -1,0 +1,176 @@
+"""What holds an agent: which level works on this machine, and how a command is wrapped in it.
+
+With `bwrap` an agent has its own PID namespace: it sees no process but its own, all of them end with the
+first, and that one ends with the server. An empty folder lies over the data folder and over the other
+hidden places; the session's own home, workspace and files are bound back in. `full` makes the rest of the
+file system read-only, with a private /tmp.
+
+Without bwrap (`tree`) a keeper process ends the agent's whole tree. That is enough for programs with
+faults, not for one that works at getting away: it may kill its keeper, read the data folder and signal
+whatever its user may. `harden_self` keeps the server's memory and environment from agents of the same user,
+but not from root: where the server runs as root, only the namespace does.
+"""
+
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from clawdforge.core.errors import AgentStartFailed
+from clawdforge.drivers import launch
+
+Level = Literal["auto", "full", "off"]
+Active = Literal["bwrap", "bwrap-full", "tree"]
+
+PROBE_SECONDS = 10.0
+# As root an agent keeps what working with files of other users needs. It must not have SYS_ADMIN (it could
+# unmount the empty folder over our data), MKNOD, SYS_PTRACE, SYS_RAWIO, DAC_READ_SEARCH and the like.
+ROOT_CAPABILITIES = (
+    *("CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_FSETID", "CAP_KILL"),
+    *("CAP_SETGID", "CAP_SETUID", "CAP_SETPCAP", "CAP_NET_BIND_SERVICE"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Of each agent process. Zero leaves a limit as it is."""
+
+    nofile: int = 65_536
+    nproc: int = 16_384  # counts all processes of the user, so it only stops the absurd
+    fsize: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Places:
+    """The folders that matter to one agent process."""
+
+    data_dir: Path
+    home: Path
+    workspace: Path
+    hidden: tuple[Path, ...] = ()
+    readable: tuple[Path, ...] = ()
+    writable: tuple[Path, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Containment:
+    """The level that was asked for, what is active because of it, and why."""
+
+    level: Level
+    active: Active
+    reason: str
+    bwrap: str | None = None
+
+    def choose(self, sandbox: str | None) -> Active:
+        """What one agent gets: its own setting goes before the server's. `full` is never quietly less."""
+        level = sandbox or self.level
+        if level not in ("auto", "full", "off"):
+            raise AgentStartFailed(f"sandbox {level!r} is unknown; use auto, full or off")
+        if level == "full" and self.bwrap is None:
+            raise AgentStartFailed(
+                f"sandbox full needs bwrap ({self.reason}); install bubblewrap or use auto"
+            )
+        if level == "off" or self.bwrap is None:
+            return "tree"
+        return "bwrap-full" if level == "full" else "bwrap"
+
+    def wrap(
+        self,
+        command: Sequence[str],
+        *,
+        places: Places,
+        status_fd: int,
+        limits: Limits,
+        sandbox: str | None = None,
+    ) -> list[str]:
+        """The command as it has to be run. `command[0]` is an absolute path."""
+        active = self.choose(sandbox)
+        numbers = [str(n) for n in (status_fd, limits.nofile, limits.nproc, limits.fsize)]
+        mode = "keep" if active == "tree" else "exec"
+        launcher = [sys.executable, "-I", "-S", launch.__file__, mode, *numbers, "--", *command]
+        if active == "tree" or self.bwrap is None:
+            return launcher
+        return [self.bwrap, *_arguments(active, places), "--", *launcher]
+
+
+def probe(level: Level, *, bwrap: str = "bwrap") -> Containment:
+    """Find out by a real run. Blocks for some milliseconds; call it once, at the start."""
+    path = shutil.which(bwrap)
+    if level == "off" and path is None:
+        return Containment(level, "tree", "switched off")
+    if path is None:
+        return Containment(level, "tree", "bwrap is not installed")
+    try:
+        with tempfile.TemporaryDirectory(prefix="clawdforge-") as folder:
+            here = Path(folder)
+            arguments = _arguments("bwrap", Places(data_dir=here, home=here, workspace=Path("/")))
+            done = subprocess.run(
+                [path, *arguments, "--", sys.executable, "-I", "-S", "-c", "import os; print(os.getppid())"],
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=PROBE_SECONDS,
+                check=False,
+            )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return Containment(level, "tree", f"bwrap does not work here: {error}")
+    if done.returncode != 0 or done.stdout.strip() != b"1":
+        words = done.stderr.decode(errors="replace").strip()[-200:] or f"exit code {done.returncode}"
+        return Containment(level, "tree", f"bwrap does not work here: {words}")
+    if level == "off":
+        return Containment(level, "tree", "switched off", path)
+    return Containment(level, "bwrap-full" if level == "full" else "bwrap", "a probe run worked", path)
+
+
+def harden_self() -> None:
+    """For the server's own process, at its start: no core files, no look into it for its own user.
+
+    Dumpable 0 makes /proc/<server>/environ and /proc/<server>/mem unreadable to other processes of the same
+    user. Root may read them still. As a subreaper we inherit the orphans of a keeper that was killed.
+    """
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    launch.prctl(launch.PR_SET_DUMPABLE, 0)
+    launch.prctl(launch.PR_SET_CHILD_SUBREAPER, 1)
+
+
+def _arguments(active: Active, places: Places) -> list[str]:
+    full = active == "bwrap-full"
+    root = os.geteuid() == 0
+    # Root could read the disk itself through the real /dev; others are kept out of it by its modes.
+    dev = ("--dev", "/dev") if full or root else ("--dev-bind", "/dev", "/dev")
+    out = ["--unshare-pid", "--die-with-parent", "--ro-bind" if full else "--bind", "/", "/"]
+    out += ["--proc", "/proc", *dev]
+    if root:
+        out += ["--cap-drop", "ALL"]
+        for name in ROOT_CAPABILITIES:
+            out += ["--cap-add", name]
+    for mount in _mounts(places, full=full):
+        out += mount
+    return [*out, "--chdir", str(places.workspace)]
+
+
+def _mounts(places: Places, *, full: bool) -> list[tuple[str, ...]]:
+    """Parents first: so a mask inside a bound folder hides, and a folder bound inside a mask shows."""
+    masked = [path.resolve() for path in (places.data_dir, *places.hidden)]
+    if full:
+        masked.append(Path("/tmp").resolve())  # noqa: S108 -- replaced by a private one
+    masked = [path for path in masked if path.exists()]
+    own = {places.home.resolve(): "--bind", places.workspace.resolve(): "--bind"}
+    own |= {path.resolve(): "--bind" for path in places.writable}
+    needed = (Path(launch.__file__), Path(sys.prefix), Path(sys.base_prefix))
+    for path in (*places.readable, *needed):
+        own.setdefault(path.resolve(), "--ro-bind")
+    steps: list[tuple[int, int, tuple[str, ...]]] = []
+    for path in masked:
+        mask = ("--tmpfs", str(path)) if path.is_dir() else ("--ro-bind", os.devnull, str(path))
+        steps.append((len(path.parts), 0, mask))
+    for path, how in own.items():
+        inside = any(path.is_relative_to(mask) for mask in masked)
+        if (inside or (full and how == "--bind")) and path.exists():
+            steps.append((len(path.parts), 1, (how, str(path), str(path))))
+    return [mount for *_, mount in sorted(steps)]

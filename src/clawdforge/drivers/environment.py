@@ -1,0 +1,23 @@
+"""What an agent sees as its environment: built from nothing, by an allow-list."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from clawdforge.core.model import AgentSpec
+
+OURS = "CLAWDFORGE_"
+PASSED = ("PATH", "LANG", "LANGUAGE", "TZ", "USER", "LOGNAME", "SHELL")
+TEMPORARY = ".tmp"  # in the home, so that it goes with the session
+DEFAULTS = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", "SHELL": "/bin/sh"}
+
+
+def agent_env(spec: AgentSpec, home: Path, operator_env: Mapping[str, str]) -> dict[str, str]:
+    """Our own names never pass, whatever the configuration says: they hold the server's secrets."""
+    env = dict(DEFAULTS)
+    for name, value in operator_env.items():
+        allowed = name in PASSED or name.startswith("LC_") or name in spec.env
+        if allowed and not name.startswith(OURS):
+            env[name] = value
+    env |= {"HOME": str(home), "TMPDIR": str(home / TEMPORARY), "TERM": "dumb"}
+    env |= {name: value for name, value in spec.set_env.items() if not name.startswith(OURS)}
+    return env

@@ -1,0 +1,334 @@
+"""Starts agents, contained, and ends them with everything they started."""
+
+import asyncio
+import contextlib
+import errno
+import os
+import shutil
+import signal
+import subprocess
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from clawdforge.core.errors import AgentNotInstalled, AgentStartFailed
+from clawdforge.drivers.containment import Active, Containment, Limits, Places
+from clawdforge.drivers.launch import children, parent_of
+from clawdforge.drivers.survivors import TAG, Tag, end_survivors, folder_id
+from clawdforge.drivers.tree import descendants, kill_below, send, stopped
+
+STDERR_TAIL = 64 * 1024
+STDOUT_BUFFER = 256 * 1024  # reading stops at twice this; then the pipe fills, then the agent waits
+START_SECONDS = 20.0
+KILL_SECONDS = 5.0
+TAIL_SECONDS = 0.5
+
+
+class Tail(asyncio.Protocol):
+    """Reads all there is and keeps the end of it, so that a chatty agent never stands still."""
+
+    def __init__(self) -> None:
+        self._kept = bytearray()
+        self.ended = asyncio.Event()
+
+    def data_received(self, data: bytes) -> None:
+        self._kept += data[-STDERR_TAIL:]
+        if len(self._kept) > 2 * STDERR_TAIL:
+            del self._kept[:-STDERR_TAIL]
+
+    def connection_lost(self, _error: Exception | None) -> None:
+        self.ended.set()
+
+    def text(self) -> str:
+        return self._kept[-STDERR_TAIL:].decode(errors="replace")
+
+
+class AgentProcess:
+    """A running agent. Whoever has it calls `close`, also when the agent ended by itself."""
+
+    def __init__(self, child: subprocess.Popen[bytes], active: Active, tag: Tag, living: set[int]) -> None:
+        self._child = child
+        self._active = active
+        self._tag = tag
+        self._living = living
+        self._tail = Tail()
+        self._reading: list[asyncio.ReadTransport] = []
+        self._writing: asyncio.WriteTransport | None = None
+        self._ended = asyncio.Event()
+        self._closer: asyncio.Future[None] | None = None
+        self._root = child.pid  # above all of the agent's processes
+        self._pidfd = os.pidfd_open(child.pid)
+        self._namespace_fd: int | None = None
+        living.add(child.pid)
+        asyncio.get_running_loop().add_reader(self._pidfd, self._reap)
+        self.stdin: asyncio.StreamWriter
+        self.stdout: asyncio.StreamReader
+
+    @property
+    def pid(self) -> int:
+        return self._child.pid
+
+    @property
+    def returncode(self) -> int | None:
+        return self._child.returncode
+
+    def stderr_tail(self) -> str:
+        return self._tail.text()
+
+    async def wait(self) -> int:
+        await self._ended.wait()
+        return self._child.returncode
+
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        """Nothing of the agent runs inside of this."""
+        if self._ended.is_set():
+            yield
+            return
+        with stopped(self._root):
+            yield
+
+    async def close(self, *, eof_grace: float = 0.8, term_grace: float = 0.7) -> None:
+        """End of input, then SIGTERM, then SIGKILL; nothing of the agent is left when this returns."""
+        if self._closer is None:
+            self._closer = asyncio.ensure_future(self._close(eof_grace, term_grace))
+        try:
+            await asyncio.shield(self._closer)
+        except asyncio.CancelledError:
+            self._kill()
+            await self._closer
+            raise
+
+    async def _close(self, eof_grace: float, term_grace: float) -> None:
+        loop = asyncio.get_running_loop()
+        if self._writing is not None:
+            self._writing.close()
+        if not await self._gone(eof_grace):
+            send(descendants(self._root), signal.SIGTERM)
+        if not await self._gone(term_grace):
+            deadline = loop.time() + KILL_SECONDS
+            self._kill()
+            while not await self._gone(0.05) and loop.time() < deadline:
+                self._kill()
+        unwatched = (self.returncode or 0) < 0 if self._active == "tree" else self._namespace_fd is None
+        if unwatched or not self._ended.is_set():
+            await self._hunt()
+        if self._reading:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._tail.ended.wait(), TAIL_SECONDS)
+        for transport in self._reading:
+            transport.close()
+        if self._writing is not None and self._writing.get_write_buffer_size():
+            self._writing.abort()
+        if self._namespace_fd is not None:
+            os.close(self._namespace_fd)
+            self._namespace_fd = None
+
+    def _kill(self) -> None:
+        """In a namespace the kernel ends all with the first one; else the keeper leaves when it is alone."""
+        if self._namespace_fd is not None:
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._namespace_fd, signal.SIGKILL)
+        elif not self._ended.is_set():
+            kill_below(self._root)
+            if not descendants(self._root):
+                self._child.send_signal(signal.SIGTERM)
+
+    async def _gone(self, within: float) -> bool:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(within):
+                await self._ended.wait()
+                if self._namespace_fd is not None:
+                    await _readable(self._namespace_fd)
+                return True
+        return False
+
+    async def _hunt(self) -> None:
+        """What stood above the agent was killed, or does not answer: look for what it leaves."""
+        if not self._ended.is_set():
+            kill_below(self._root)
+            self._child.kill()
+            await self._ended.wait()
+        await end_survivors(self._tag.folder, boot=self._tag.boot, session=self._tag.session)
+        _end_adopted(self._living)
+
+    def _reap(self) -> None:
+        if self._child.poll() is not None:
+            asyncio.get_running_loop().remove_reader(self._pidfd)
+            os.close(self._pidfd)
+            self._living.discard(self._child.pid)
+            self._ended.set()
+
+    async def connect(self) -> None:
+        loop = asyncio.get_running_loop()
+        stdin, stdout, stderr = self._child.stdin, self._child.stdout, self._child.stderr
+        if stdin is None or stdout is None or stderr is None:
+            raise AgentStartFailed
+        flow = asyncio.StreamReaderProtocol(asyncio.StreamReader())
+        self._writing, _ = await loop.connect_write_pipe(lambda: flow, stdin)
+        self.stdin = asyncio.StreamWriter(self._writing, flow, None, loop)
+        self.stdout = asyncio.StreamReader(limit=STDOUT_BUFFER)
+        for factory, pipe in (
+            (lambda: asyncio.StreamReaderProtocol(self.stdout), stdout),
+            (lambda: self._tail, stderr),
+        ):
+            transport, _ = await loop.connect_read_pipe(factory, pipe)
+            self._reading.append(transport)
+
+    async def started(self, status: bytes) -> None:
+        """Judge what the launcher said: `S` and nothing after it is a running agent."""
+        if status == b"S":
+            if self._active != "tree":
+                self._enter_namespace()
+            return
+        await self.close(eof_grace=0.2, term_grace=0.0)
+        if status.startswith(b"S"):
+            number = int(status[1:])
+            hint = "its interpreter is missing" if number == errno.ENOENT else os.strerror(number)
+            raise AgentStartFailed(f"the agent's program could not be run: {hint}")
+        words = self.stderr_tail().strip()[-500:] or "no reason given"
+        raise AgentStartFailed(f"the agent could not be contained: {words}", stderr=self.stderr_tail())
+
+    def _enter_namespace(self) -> None:
+        """Hold the first process of the namespace: when it has ended, the kernel has ended all the others."""
+        for pid in children(self._child.pid):
+            with contextlib.suppress(ProcessLookupError):
+                fd = os.pidfd_open(pid)
+                if parent_of(pid) == self._child.pid:
+                    self._root, self._namespace_fd = pid, fd
+                    return
+                os.close(fd)
+
+
+class Spawner:
+    """Starts agents in one data folder. `hidden` are more places with secrets of the server."""
+
+    def __init__(
+        self,
+        containment: Containment,
+        data_dir: Path,
+        boot_id: str,
+        *,
+        hidden: Sequence[Path] = (),
+        limits: Limits | None = None,
+    ) -> None:
+        self.containment = containment
+        self._data_dir = data_dir
+        self._boot_id = boot_id
+        self._folder = folder_id(data_dir)
+        self._hidden = tuple(hidden)
+        self._limits = limits or Limits()
+        self._living: set[int] = set()
+
+    async def spawn(
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: Path,
+        home: Path,
+        env: Mapping[str, str],
+        tag: str,
+        readable: Sequence[Path] = (),
+        writable: Sequence[Path] = (),
+        sandbox: str | None = None,
+    ) -> AgentProcess:
+        """`tag` is the session's id. Only from the main thread: the death signals follow the thread."""
+        places = Places(
+            data_dir=self._data_dir,
+            home=home,
+            workspace=cwd,
+            hidden=self._hidden,
+            readable=tuple(readable),
+            writable=tuple(writable),
+        )
+        process, status = self._start(argv, places, env, tag, sandbox)
+        try:
+            await process.connect()
+            said = await asyncio.wait_for(_read_all(status), START_SECONDS)
+        except TimeoutError:
+            said = b""
+        except asyncio.CancelledError:
+            await process.close(eof_grace=0.0, term_grace=0.0)
+            raise
+        finally:
+            os.close(status)
+        await process.started(said)
+        return process
+
+    def _start(
+        self, argv: Sequence[str], places: Places, env: Mapping[str, str], session: str, sandbox: str | None
+    ) -> tuple[AgentProcess, int]:
+        """The process and the pipe on which its launcher speaks. Blocks for the 2 ms of a vfork and exec."""
+        if threading.current_thread() is not threading.main_thread():
+            raise RuntimeError("agents are spawned from the main thread only")
+        cwd = places.workspace
+        if not cwd.is_dir():
+            raise AgentStartFailed(f"the workspace {cwd} does not exist; make it, or start a new session")
+        active = self.containment.choose(sandbox)
+        command = [_program(argv[0], env), *argv[1:]]
+        tag = Tag(self._folder, self._boot_id, session)
+        status, other_end = os.pipe()
+        try:
+            child = subprocess.Popen(
+                self.containment.wrap(
+                    command, places=places, status_fd=other_end, limits=self._limits, sandbox=sandbox
+                ),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                bufsize=0,
+                cwd=cwd,
+                env={**env, TAG: str(tag)},
+                pass_fds=(other_end,),
+                start_new_session=True,
+            )
+        except OSError as error:
+            os.close(status)
+            raise AgentStartFailed(f"the agent could not be started: {error}") from error
+        finally:
+            os.close(other_end)
+        return AgentProcess(child, active, tag, self._living), status
+
+    async def end_orphans(self) -> int:
+        """At the server's start: end what a dead server of this data folder left behind."""
+        return await end_survivors(self._folder, spare=self._boot_id)
+
+
+def _program(name: str, env: Mapping[str, str]) -> str:
+    found = shutil.which(name, path=env.get("PATH"))
+    if found is not None:
+        return os.path.abspath(found)  # noqa: PTH100 -- resolve() would follow links that multi-call programs need
+    if os.sep in name and Path(name).exists():
+        raise AgentStartFailed(
+            f"{name} is not an executable file; chmod +x it, or correct the agent's command"
+        )
+    raise AgentNotInstalled(f"{name} is not installed; install it, or add its folder to the server's PATH")
+
+
+async def _readable(fd: int) -> None:
+    loop = asyncio.get_running_loop()
+    ready = asyncio.Event()
+    loop.add_reader(fd, ready.set)
+    try:
+        await ready.wait()
+    finally:
+        loop.remove_reader(fd)
+
+
+async def _read_all(fd: int) -> bytes:
+    said = b""
+    while True:
+        await _readable(fd)
+        chunk = os.read(fd, 64)
+        if not chunk:
+            return said
+        said += chunk
+
+
+def _end_adopted(living: set[int]) -> None:
+    """A subreaper inherits what a killed keeper leaves. Each agent has a session of its own; we have ours."""
+    for pid in children(os.getpid()):
+        with contextlib.suppress(OSError):
+            if pid not in living and os.getsid(pid) != os.getsid(0):
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)

@@ -1,0 +1,74 @@
+"""A process and everything below it: found through /proc, stopped, continued, signalled."""
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from clawdforge.drivers.launch import children
+
+STOP_SECONDS = 0.5
+STOPPED = frozenset("TtZXx")
+
+
+def descendants(root: int) -> list[int]:
+    """Below `root`, without it; parents before children."""
+    found: list[int] = []
+    seen = {root}
+    queue = [root]
+    while queue:
+        for pid in children(queue.pop(0)):
+            if pid not in seen:
+                seen.add(pid)
+                found.append(pid)
+                queue.append(pid)
+    return found
+
+
+def send(pids: list[int], number: signal.Signals) -> None:
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, number)
+
+
+def is_still(pid: int) -> bool:
+    """Every thread of it is stopped, or it is gone."""
+    with contextlib.suppress(OSError):
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            with contextlib.suppress(OSError):
+                state = (task / "stat").read_text(errors="replace").rpartition(")")[2].split()[0]
+                if state not in STOPPED:
+                    return False
+    return True
+
+
+@contextlib.contextmanager
+def stopped(root: int) -> Iterator[None]:
+    """Nothing below `root` runs inside of this. What was stopped before stays so after it.
+
+    One pass may miss what is being forked; a pass that finds nobody new, with all standing still, is the end.
+    """
+    halted: list[int] = []
+    known: set[int] = set()
+    deadline = time.monotonic() + STOP_SECONDS
+    try:
+        while True:
+            fresh = [pid for pid in descendants(root) if pid not in known]
+            known.update(fresh)
+            moving = [pid for pid in fresh if not is_still(pid)]
+            send(moving, signal.SIGSTOP)
+            halted += moving
+            if (not fresh and all(map(is_still, halted))) or time.monotonic() > deadline:
+                break
+            time.sleep(0.0005)
+        yield
+    finally:
+        send(halted, signal.SIGCONT)
+
+
+def kill_below(root: int) -> None:
+    """One pass: all stopped, so that none can fork away, then killed."""
+    with stopped(root):
+        send(descendants(root), signal.SIGKILL)
