@@ -10,8 +10,8 @@ agent pass through this file too, and must not pay for an HTTP client that they 
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = False  # as type checkers understand it; `typing` alone would be most of what this file costs
 if TYPE_CHECKING:
     from clawdforge.client import (
         AsyncForge,
@@ -45,7 +45,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name in __all__:
         value = getattr(import_module("clawdforge.client"), name)
         globals()[name] = value

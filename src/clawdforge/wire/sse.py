@@ -6,8 +6,11 @@ carry an id: an id names a durable event, and a reader resumes after it.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Final
 
-HEARTBEAT = b": \n\n"
+HEARTBEAT: Final = b": \n\n"
+
+_BOM: Final = b"\xef\xbb\xbf"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +31,14 @@ def encode(data: bytes, *, event: str = "", id: str = "") -> bytes:  # noqa: A00
 
 
 class Decoder:
-    """Turns a byte stream, cut anywhere, into frames. Follows the WHATWG rules for lines and fields."""
+    """Turns a byte stream, cut anywhere, into frames. Follows the WHATWG rules for lines and fields.
+
+    The parts of an unfinished line wait in a list and are joined once, so the work is linear in the
+    bytes however small the slices are.
+    """
 
     def __init__(self) -> None:
-        self._rest = b""
+        self._parts: list[bytes] = []
         self._after_cr = False
         self._started = False
         self._data: list[str] = []
@@ -45,22 +52,31 @@ class Decoder:
                 yield frame
 
     def _lines(self, chunk: bytes) -> list[str]:
+        if not self._started:
+            chunk = self._without_bom(chunk)
         if self._after_cr and chunk:
             self._after_cr = False
-            if chunk.startswith(b"\n"):
-                chunk = chunk[1:]
-        text = self._rest + chunk
-        if not self._started and text:
-            bom = b"\xef\xbb\xbf"
-            if len(text) < len(bom) and bom.startswith(text):
-                self._rest = text
-                return []
-            text = text.removeprefix(bom)
-            self._started = True
-        self._after_cr = text.endswith(b"\r")
-        lines = text.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
-        self._rest = lines.pop()
+            chunk = chunk.removeprefix(b"\n")
+        if not chunk:
+            return []
+        self._after_cr = chunk.endswith(b"\r")
+        first, *more = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
+        self._parts.append(first)
+        if not more:
+            return []
+        last = more.pop()
+        lines = [b"".join(self._parts), *more]
+        self._parts = [last]
         return [line.decode("utf-8", "replace") for line in lines]
+
+    def _without_bom(self, chunk: bytes) -> bytes:
+        start = b"".join(self._parts) + chunk
+        if len(start) < len(_BOM) and _BOM.startswith(start):
+            self._parts = [start]
+            return b""
+        self._parts = []
+        self._started = True
+        return start.removeprefix(_BOM)
 
     def _line(self, line: str) -> Frame | None:
         if not line:

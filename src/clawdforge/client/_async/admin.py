@@ -1,0 +1,61 @@
+"""What the operator's token may do: apps, tokens, sweeping, the audit ledger, usage."""
+
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+from clawdforge.client import _calls as calls
+from clawdforge.client._async.transport import AsyncTransport
+from clawdforge.client.models import (
+    AdminUsage,
+    AppInfo,
+    AuditEntry,
+    AuditVerdict,
+    SweepReply,
+    TokenInfo,
+    TokenReply,
+)
+
+
+class AsyncAdmin:
+    """`forge.admin`; needs a client that was made with the admin token."""
+
+    def __init__(self, http: AsyncTransport) -> None:
+        self._http = http
+
+    async def apps(self) -> list[AppInfo]:
+        return await self._http.call(calls.APPS())
+
+    async def put_app(self, app_name: str, *, limits: Mapping[str, Any] | None = None) -> AppInfo:
+        """Make an app, or change its limits."""
+        return await self._http.call(calls.PUT_APP(body={"app_name": app_name, "limits": limits}))
+
+    async def tokens(self, app_name: str | None = None) -> list[TokenInfo]:
+        """The tokens of one app or of all. Never their text."""
+        return await self._http.call(calls.TOKENS(params={"app_name": app_name}))
+
+    async def create_token(
+        self, app_name: str, *, expires_in_secs: int | None = None, note: str | None = None
+    ) -> TokenReply:
+        """A new token. Its text is shown this once."""
+        body = {"app_name": app_name, "expires_in_secs": expires_in_secs, "note": note}
+        return await self._http.call(calls.CREATE_TOKEN(body=body))
+
+    async def revoke_token(self, token_id: str) -> None:
+        """End a token; its open streams end with it."""
+        await self._http.call(calls.REVOKE_TOKEN(token_id))
+
+    async def sweep(self) -> SweepReply:
+        """Close and delete now what is due, instead of at the next round."""
+        return await self._http.call(calls.SWEEP())
+
+    def audit(self, *, app_name: str | None = None, after: int | None = None) -> AsyncIterator[AuditEntry]:
+        """The ledger in order, page by page."""
+        return self._http.pages(lambda at: calls.AUDIT(params={"app_name": app_name, "after": at}), after)
+
+    async def verify(self) -> AuditVerdict:
+        """Whether the chain of the ledger's hashes is unbroken."""
+        return await self._http.call(calls.VERIFY_AUDIT())
+
+    async def usage(self) -> AdminUsage:
+        """What each app has used."""
+        return await self._http.call(calls.ADMIN_USAGE())

@@ -1,0 +1,180 @@
+"""One session from the caller's side: turns, streams, events, permissions, closing."""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+from uuid import uuid4
+
+from clawdforge.client import _calls as calls
+from clawdforge.client._async.history import AsyncHistory
+from clawdforge.client._async.stream import AsyncTurnStream, follow
+from clawdforge.client.errors import ForgeError, NotFound
+from clawdforge.client.models import (
+    CancelReply,
+    Event,
+    Permission,
+    Turn,
+    TurnAccepted,
+    TurnResult,
+)
+
+if TYPE_CHECKING:
+    from clawdforge.client._async.forge import AsyncForge
+
+
+class AsyncSession(AsyncHistory):
+    """A handle on a session. As a context manager it closes the session on the way out.
+
+    It keeps no state but its id, its agent and whether it closed the session: the server is the truth,
+    and `state()` asks it.
+    """
+
+    def __init__(self, forge: "AsyncForge", info: Mapping[str, Any]) -> None:
+        self.forge = forge
+        self.session_id = str(info["session_id"])
+        self.agent = str(info.get("agent") or "")
+        self.info = dict(info)
+        self.closed = info.get("closed_at") is not None
+        self._http = forge.transport
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.session_id} agent={self.agent!r} closed={self.closed}>"
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            await self.close()
+        except ForgeError as failure:
+            if error is None:
+                raise
+            error.add_note(f"and the session {self.session_id} could not be closed: {failure}")
+
+    async def close(self) -> None:
+        """Close the session. Once it is closed, or gone, further calls do nothing and send nothing."""
+        if self.closed:
+            return
+        with suppress(NotFound):
+            await self._http.call(calls.CLOSE_SESSION(self.session_id))
+        self.closed = True
+
+    async def state(self) -> dict[str, Any]:
+        """What the server knows about the session now."""
+        return await self.forge.get_session(self.session_id)
+
+    async def turn(
+        self,
+        prompt: str,
+        files: Sequence[str] | None = None,
+        timeout_secs: float | None = None,
+        *,
+        if_busy: str | None = None,
+        expected_head: int | None = None,
+        idempotency_key: str | None = None,
+    ) -> TurnResult:
+        """Run one prompt and wait for the whole answer.
+
+        A connection that drops on the way is made again with the same key, so the prompt runs once.
+        `timeout_secs` ends the turn on the server, never the session.
+        """
+        body = _turn_body(prompt, files, timeout_secs, if_busy, expected_head)
+        key = idempotency_key or str(uuid4())
+        return await self._http.call(calls.TURN(self.session_id, body=body, key=key, wait_secs=timeout_secs))
+
+    async def submit(
+        self,
+        prompt: str,
+        files: Sequence[str] | None = None,
+        timeout_secs: float | None = None,
+        *,
+        if_busy: str | None = None,
+        expected_head: int | None = None,
+        idempotency_key: str | None = None,
+    ) -> TurnAccepted:
+        """Hand over a prompt and come back at once; it is on stable storage then."""
+        body = _turn_body(prompt, files, timeout_secs, if_busy, expected_head)
+        return await self._http.call(
+            calls.SUBMIT(self.session_id, body=body, key=idempotency_key or str(uuid4()))
+        )
+
+    @asynccontextmanager
+    async def stream(
+        self,
+        prompt: str,
+        files: Sequence[str] | None = None,
+        timeout_secs: float | None = None,
+        *,
+        if_busy: str | None = None,
+        expected_head: int | None = None,
+        idempotency_key: str | None = None,
+    ) -> AsyncIterator[AsyncTurnStream]:
+        """Run one prompt and read its events as they happen, through lost connections and restarts."""
+        calls.check_prompt(prompt)
+        head = int((await self.state()).get("head") or 0)
+        accepted = await self.submit(
+            prompt,
+            files,
+            timeout_secs,
+            if_busy=if_busy,
+            expected_head=expected_head,
+            idempotency_key=idempotency_key,
+        )
+        # The same key may have been accepted long ago: its events then begin before today's head.
+        after = 0 if accepted.replayed and idempotency_key else head
+        async with AsyncTurnStream(self._http, self.session_id, accepted.turn_index, after) as stream:
+            yield stream
+
+    def watch(self, turn_index: int, after: int = 0) -> AsyncTurnStream:
+        """Read the events of a turn that exists already, from the event after `after`, up to its end."""
+        return AsyncTurnStream(self._http, self.session_id, turn_index, after)
+
+    async def cancel(self, *, queued: bool = False) -> CancelReply:
+        """Stop the running turn, and with `queued` those that wait. What was said is kept."""
+        return await self._http.call(calls.CANCEL(self.session_id, body={"queued": queued or None}))
+
+    async def withdraw(self, turn_index: int) -> dict[str, Any]:
+        """Take a turn out of the queue."""
+        return await self._http.call(calls.WITHDRAW(self.session_id, turn_index))
+
+    def turns(self, *, after: int | None = None) -> AsyncIterator[Turn]:
+        """The session's turns in order, page by page."""
+        return self._http.pages(lambda at: calls.TURNS(self.session_id, params={"after": at}), after)
+
+    def events(self, after: int = 0, *, page_size: int | None = None) -> AsyncIterator[Event]:
+        """The log from the event after `after` up to now, page by page."""
+        return self._http.pages(
+            lambda at: calls.EVENTS(self.session_id, params={"after": at, "limit": page_size}), after
+        )
+
+    def follow(self, after: int = 0) -> AsyncIterator[Event]:
+        """The log from the event after `after`, and then every new event as it happens, for ever."""
+        return follow(self._http, self.session_id, after)
+
+    async def permissions(self) -> list[Permission]:
+        """What the agent asks and nobody has decided yet."""
+        return await self._http.call(calls.PERMISSIONS(self.session_id))
+
+    async def decide(self, permission_id: str, decision: str, *, option_id: str | None = None) -> Permission:
+        """Answer a request: `allow_once`, `allow_always` or `reject`."""
+        body = {"decision": decision, "option_id": option_id}
+        return await self._http.call(calls.DECIDE(self.session_id, permission_id, body=body))
+
+
+def _turn_body(
+    prompt: str,
+    files: Sequence[str] | None,
+    timeout_secs: float | None,
+    if_busy: str | None,
+    expected_head: int | None,
+) -> dict[str, Any]:
+    return {
+        "prompt": calls.check_prompt(prompt),
+        "files": None if files is None else list(files),
+        "timeout_secs": timeout_secs,
+        "if_busy": if_busy,
+        "expected_head": expected_head,
+    }

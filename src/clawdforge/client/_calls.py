@@ -1,0 +1,271 @@
+"""Every call of the native dialect, once, without I/O: method, path, what is sent, how the answer is read."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Generic, TypeVar
+from urllib.parse import quote
+
+import orjson
+from pydantic import BaseModel
+
+from clawdforge.client.models import RunResult, TurnResult
+from clawdforge.wire.admin import (
+    AdminUsage,
+    AgentInfo,
+    AgentPage,
+    AppInfo,
+    AppPage,
+    AppReply,
+    AuditEntry,
+    AuditPage,
+    AuditVerdict,
+    Done,
+    FileReply,
+    Health,
+    Persona,
+    PersonaPage,
+    PersonaReply,
+    Ready,
+    SweepReply,
+    TokenInfo,
+    TokenPage,
+    TokenReply,
+)
+from clawdforge.wire.base import Json
+from clawdforge.wire.event import Event, EventPage
+from clawdforge.wire.message import Message, MessagePage, SearchHit, SearchPage
+from clawdforge.wire.session import (
+    CutReply,
+    Export,
+    HistoryReply,
+    PurgeReply,
+    RestoreReply,
+    UsageReply,
+)
+from clawdforge.wire.turn import (
+    CancelReply,
+    Permission,
+    PermissionPage,
+    PermissionReply,
+    Turn,
+    TurnAccepted,
+    TurnPage,
+)
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+M = TypeVar("M", bound=BaseModel)
+
+SAFE_METHODS: Final = frozenset({"GET", "PUT", "DELETE"})
+"""Sent twice, these do what they do once. A POST is safe only with an idempotency key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Generic[T_co]):
+    """One request, ready to be sent, and the reading of its answer.
+
+    `wait_secs` is how long the work itself may take, when the caller has said so.
+    """
+
+    method: str
+    path: str
+    parse: Callable[[bytes], T_co]
+    params: Mapping[str, str] = field(default_factory=dict)
+    json: Any = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, Any] | None = None
+    wait_secs: float | None = None
+
+    @property
+    def safe(self) -> bool:
+        return self.method in SAFE_METHODS or any(name.lower() == "idempotency-key" for name in self.headers)
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[T]):
+    """One page of a list; `next` is the cursor of the following one."""
+
+    items: list[T]
+    next: str | int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Route(Generic[T]):
+    """A row of the route table. Called with the ids in its path, it makes a `Call`."""
+
+    method: str
+    path: str
+    parse: Callable[[bytes], T]
+
+    def __call__(
+        self,
+        *ids: str | int,
+        params: Mapping[str, object] | None = None,
+        body: Mapping[str, Any] | None = None,
+        key: str | None = None,
+        accept: str | None = None,
+        files: Mapping[str, Any] | None = None,
+        wait_secs: float | None = None,
+    ) -> Call[T]:
+        headers = {"Idempotency-Key": key} if key else {}
+        if accept:
+            headers["Accept"] = accept
+        takes_json = self.method in ("POST", "PUT", "PATCH") and files is None
+        return Call(
+            method=self.method,
+            path=fill(self.path, ids),
+            parse=self.parse,
+            params={name: _param(value) for name, value in (params or {}).items() if value is not None},
+            json=given(body or {}) if takes_json else None,
+            headers=headers,
+            files=files,
+            wait_secs=wait_secs,
+        )
+
+
+def fill(path: str, ids: Sequence[str | int]) -> str:
+    """The path with its `{…}` filled in; an empty id would name another route, so it is refused."""
+    segments = iter(ids)
+    return "/".join(
+        _segment(next(segments), part) if part.startswith("{") else part for part in path.split("/")
+    )
+
+
+def given(fields: Mapping[str, Any]) -> Json:
+    """Only what the caller has said: no nulls on the wire."""
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def check_prompt(prompt: str) -> str:
+    if not prompt:
+        raise ValueError("the prompt is empty")
+    return prompt
+
+
+def _segment(value: str | int, part: str) -> str:
+    text = quote(str(value), safe="")
+    if not text:
+        raise ValueError(f"{part.strip('{}')} is empty")
+    # A segment of dots would be taken for a step up the path.
+    return text if text.strip(".") else text.replace(".", "%2E")
+
+
+def _param(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _json(raw: bytes) -> Json:
+    value = orjson.loads(raw)
+    if not isinstance(value, dict):
+        raise ValueError("not a JSON object")  # noqa: TRY004 - the answer's value is wrong, not a type of ours
+    return value
+
+
+def _text(raw: bytes) -> str:
+    return raw.decode("utf-8", "replace")
+
+
+def _bytes(raw: bytes) -> bytes:
+    return raw
+
+
+def _as(kind: type[M]) -> Callable[[bytes], M]:
+    return kind.model_validate_json
+
+
+def _part(kind: type[M], take: Callable[[M], T]) -> Callable[[bytes], T]:
+    return lambda raw: take(kind.model_validate_json(raw))
+
+
+def _session_page(raw: bytes) -> Page[Json]:
+    body = _json(raw)
+    return Page(items=list(body.get("sessions") or []), next=body.get("next"))
+
+
+CREATE_SESSION: Final = Route("POST", "/sessions", _json)
+LIST_SESSIONS: Final = Route("GET", "/sessions", _session_page)
+GET_SESSION: Final = Route("GET", "/sessions/{session_id}", _json)
+PATCH_SESSION: Final = Route("PATCH", "/sessions/{session_id}", _json)
+CLOSE_SESSION: Final = Route("DELETE", "/sessions/{session_id}", _json)
+IMPORT_SESSION: Final = Route("POST", "/sessions/import", _json)
+
+TURN: Final[Route[TurnResult]] = Route(
+    "POST", "/sessions/{session_id}/turn", lambda raw: TurnResult.from_response(_json(raw))
+)
+SUBMIT: Final[Route[TurnAccepted]] = Route("POST", "/sessions/{session_id}/turns", _as(TurnAccepted))
+TURNS: Final[Route[Page[Turn]]] = Route(
+    "GET", "/sessions/{session_id}/turns", _part(TurnPage, lambda page: Page(page.turns, page.next))
+)
+WITHDRAW: Final = Route("DELETE", "/sessions/{session_id}/turns/{turn_index}", _json)
+CANCEL: Final[Route[CancelReply]] = Route("POST", "/sessions/{session_id}/cancel", _as(CancelReply))
+
+EVENTS: Final[Route[Page[Event]]] = Route(
+    "GET", "/sessions/{session_id}/events", _part(EventPage, lambda page: Page(page.events, page.next))
+)
+MESSAGES: Final[Route[Page[Message]]] = Route(
+    "GET", "/sessions/{session_id}/messages", _part(MessagePage, lambda page: Page(page.messages, page.next))
+)
+
+UNDO: Final[Route[CutReply]] = Route("POST", "/sessions/{session_id}/undo", _as(CutReply))
+REDO: Final[Route[RestoreReply]] = Route("POST", "/sessions/{session_id}/redo", _as(RestoreReply))
+RETRY: Final[Route[CutReply]] = Route("POST", "/sessions/{session_id}/retry", _as(CutReply))
+FORK: Final = Route("POST", "/sessions/{session_id}/fork", _json)
+CLEAR: Final[Route[HistoryReply]] = Route("POST", "/sessions/{session_id}/clear", _as(HistoryReply))
+COMPACT: Final[Route[HistoryReply]] = Route("POST", "/sessions/{session_id}/compact", _as(HistoryReply))
+REOPEN: Final = Route("POST", "/sessions/{session_id}/reopen", _json)
+PURGE: Final[Route[PurgeReply]] = Route("POST", "/sessions/{session_id}/purge", _as(PurgeReply))
+USAGE: Final[Route[UsageReply]] = Route("GET", "/sessions/{session_id}/usage", _as(UsageReply))
+EXPORT: Final[Route[Export]] = Route("GET", "/sessions/{session_id}/export", _as(Export))
+EXPORT_TEXT: Final = Route("GET", "/sessions/{session_id}/export", _text)
+
+PERMISSIONS: Final[Route[list[Permission]]] = Route(
+    "GET", "/sessions/{session_id}/permissions", _part(PermissionPage, lambda page: page.permissions)
+)
+DECIDE: Final[Route[Permission]] = Route(
+    "POST",
+    "/sessions/{session_id}/permissions/{permission_id}",
+    _part(PermissionReply, lambda reply: reply.permission),
+)
+
+SEARCH: Final[Route[Page[SearchHit]]] = Route(
+    "GET", "/search", _part(SearchPage, lambda page: Page(page.hits, page.next))
+)
+UPLOAD: Final[Route[FileReply]] = Route("POST", "/files", _as(FileReply))
+DOWNLOAD: Final = Route("GET", "/files/{file_token}", _bytes)
+DELETE_FILE: Final[Route[Done]] = Route("DELETE", "/files/{file_token}", _as(Done))
+RUN: Final[Route[RunResult]] = Route("POST", "/run", lambda raw: RunResult.from_response(_json(raw)))
+
+AGENTS: Final[Route[list[AgentInfo]]] = Route("GET", "/agents", _part(AgentPage, lambda page: page.agents))
+PERSONAS: Final[Route[list[Persona]]] = Route(
+    "GET", "/personas", _part(PersonaPage, lambda page: page.personas)
+)
+GET_PERSONA: Final[Route[Persona]] = Route(
+    "GET", "/personas/{name}", _part(PersonaReply, lambda reply: reply.persona)
+)
+PUT_PERSONA: Final[Route[Persona]] = Route(
+    "PUT", "/personas/{name}", _part(PersonaReply, lambda reply: reply.persona)
+)
+DELETE_PERSONA: Final[Route[Done]] = Route("DELETE", "/personas/{name}", _as(Done))
+
+HEALTHZ: Final[Route[Health]] = Route("GET", "/healthz", _as(Health))
+READYZ: Final[Route[Ready]] = Route("GET", "/readyz", _as(Ready))
+METRICS: Final = Route("GET", "/metrics", _text)
+
+APPS: Final[Route[list[AppInfo]]] = Route("GET", "/admin/apps", _part(AppPage, lambda page: page.apps))
+PUT_APP: Final[Route[AppInfo]] = Route("POST", "/admin/apps", _part(AppReply, lambda reply: reply.app))
+TOKENS: Final[Route[list[TokenInfo]]] = Route(
+    "GET", "/admin/tokens", _part(TokenPage, lambda page: page.tokens)
+)
+CREATE_TOKEN: Final[Route[TokenReply]] = Route("POST", "/admin/tokens", _as(TokenReply))
+REVOKE_TOKEN: Final[Route[Done]] = Route("DELETE", "/admin/tokens/{token_id}", _as(Done))
+SWEEP: Final[Route[SweepReply]] = Route("POST", "/admin/sweep", _as(SweepReply))
+AUDIT: Final[Route[Page[AuditEntry]]] = Route(
+    "GET", "/admin/audit", _part(AuditPage, lambda page: Page(page.entries, page.next))
+)
+VERIFY_AUDIT: Final[Route[AuditVerdict]] = Route("GET", "/admin/audit/verify", _as(AuditVerdict))
+ADMIN_USAGE: Final[Route[AdminUsage]] = Route("GET", "/admin/usage", _as(AdminUsage))
+
+
+def routes(namespace: Mapping[str, object]) -> frozenset[tuple[str, str]]:
+    """Method and path of every route in a module's names; the table above is `routes(vars(_calls))`."""
+    return frozenset((row.method, row.path) for row in namespace.values() if isinstance(row, Route))

@@ -1,0 +1,76 @@
+"""What a reader of live events has seen and may still expect: cursor logic without I/O."""
+
+import time
+from collections.abc import Callable
+from typing import NoReturn
+
+from pydantic import ValidationError
+
+from clawdforge.client._retry import Retry
+from clawdforge.client.errors import StreamBroken
+from clawdforge.wire.event import Event
+from clawdforge.wire.sse import Frame
+
+
+class Gap(Exception):
+    """An event is missing before this one; the stream must be taken up again from the last one seen."""
+
+
+class Cursor:
+    """Follows one session's log. Yields each event once, in order, whatever connections come and go.
+
+    `last_seq` is where to go on. When nothing was heard for `patience_secs` in spite of new attempts,
+    the stream is broken.
+    """
+
+    def __init__(
+        self,
+        after: int,
+        *,
+        patience_secs: float,
+        clock: Callable[[], float] = time.monotonic,
+        retry: Retry | None = None,
+    ) -> None:
+        self.last_seq = after
+        self._patience = patience_secs
+        self._clock = clock
+        self._pauses = retry or Retry(first_secs=0.1, most_secs=2.0)
+        self._attempt = 0
+        self._lost_at: float | None = None
+        self._gap_after: int | None = None
+
+    def heard(self) -> None:
+        """Bytes came, if only a heartbeat: the server is there."""
+        self._lost_at = None
+
+    def accept(self, frame: Frame) -> Event | None:
+        """The event of this frame, or None when it was seen before or is none of ours."""
+        try:
+            event = Event.model_validate_json(frame.data)
+        except ValidationError:
+            return None
+        if event.seq <= self.last_seq:
+            return None
+        if event.seq != self.last_seq + 1:
+            self._missing(event.seq)
+        self.last_seq = event.seq
+        self._attempt = 0
+        return event
+
+    def pause(self, why: str) -> float:
+        """How long to wait before connecting again; raises when there is no point in it any more."""
+        now = self._clock()
+        if self._lost_at is None:
+            self._lost_at = now
+        elif now - self._lost_at >= self._patience:
+            raise StreamBroken(f"the event stream broke and did not come back: {why}", self.last_seq)
+        pause = self._pauses.pause(self._attempt)
+        self._attempt += 1
+        return pause
+
+    def _missing(self, seq: int) -> NoReturn:
+        why = f"event {seq} came after {self.last_seq}"
+        if self._gap_after == self.last_seq:
+            raise StreamBroken(f"events are missing: {why}", self.last_seq)
+        self._gap_after = self.last_seq
+        raise Gap(why)

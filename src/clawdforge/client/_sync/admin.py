@@ -1,0 +1,61 @@
+"""What the operator's token may do: apps, tokens, sweeping, the audit ledger, usage."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from clawdforge.client import _calls as calls
+from clawdforge.client._sync.transport import Transport
+from clawdforge.client.models import (
+    AdminUsage,
+    AppInfo,
+    AuditEntry,
+    AuditVerdict,
+    SweepReply,
+    TokenInfo,
+    TokenReply,
+)
+
+
+class Admin:
+    """`forge.admin`; needs a client that was made with the admin token."""
+
+    def __init__(self, http: Transport) -> None:
+        self._http = http
+
+    def apps(self) -> list[AppInfo]:
+        return self._http.call(calls.APPS())
+
+    def put_app(self, app_name: str, *, limits: Mapping[str, Any] | None = None) -> AppInfo:
+        """Make an app, or change its limits."""
+        return self._http.call(calls.PUT_APP(body={"app_name": app_name, "limits": limits}))
+
+    def tokens(self, app_name: str | None = None) -> list[TokenInfo]:
+        """The tokens of one app or of all. Never their text."""
+        return self._http.call(calls.TOKENS(params={"app_name": app_name}))
+
+    def create_token(
+        self, app_name: str, *, expires_in_secs: int | None = None, note: str | None = None
+    ) -> TokenReply:
+        """A new token. Its text is shown this once."""
+        body = {"app_name": app_name, "expires_in_secs": expires_in_secs, "note": note}
+        return self._http.call(calls.CREATE_TOKEN(body=body))
+
+    def revoke_token(self, token_id: str) -> None:
+        """End a token; its open streams end with it."""
+        self._http.call(calls.REVOKE_TOKEN(token_id))
+
+    def sweep(self) -> SweepReply:
+        """Close and delete now what is due, instead of at the next round."""
+        return self._http.call(calls.SWEEP())
+
+    def audit(self, *, app_name: str | None = None, after: int | None = None) -> Iterator[AuditEntry]:
+        """The ledger in order, page by page."""
+        return self._http.pages(lambda at: calls.AUDIT(params={"app_name": app_name, "after": at}), after)
+
+    def verify(self) -> AuditVerdict:
+        """Whether the chain of the ledger's hashes is unbroken."""
+        return self._http.call(calls.VERIFY_AUDIT())
+
+    def usage(self) -> AdminUsage:
+        """What each app has used."""
+        return self._http.call(calls.ADMIN_USAGE())

@@ -1,0 +1,136 @@
+"""What a server has beside sessions: files, one-shot runs, search, agents, personas, its health."""
+
+from collections.abc import Callable, Iterator, Sequence
+from os import PathLike, fspath
+from pathlib import Path
+from typing import BinaryIO
+
+from clawdforge.client import _calls as calls
+from clawdforge.client._files import Outgoing
+from clawdforge.client._sync.transport import Transport
+from clawdforge.client._waits import open_file, write
+from clawdforge.client.models import (
+    AgentInfo,
+    FileReply,
+    Health,
+    Persona,
+    Ready,
+    RunResult,
+    SearchHit,
+)
+
+
+class Catalog:
+    """The half of a client that is not about one session."""
+
+    transport: Transport
+
+    def run(
+        self,
+        prompt: str,
+        *,
+        model: str | None = None,
+        files: Sequence[str] | None = None,
+        timeout_secs: float | None = None,
+    ) -> RunResult:
+        """One prompt, one answer, no session."""
+        body = {
+            "prompt": calls.check_prompt(prompt),
+            "model": model,
+            "files": None if files is None else list(files),
+            "timeout_secs": timeout_secs,
+        }
+        return self.transport.call(calls.RUN(body=body, wait_secs=timeout_secs))
+
+    def upload(
+        self,
+        file: str | PathLike[str] | BinaryIO,
+        *,
+        name: str | None = None,
+        progress: Callable[[int, int | None], None] | None = None,
+    ) -> FileReply:
+        """Send a file; its `file_token` goes into the `files` of a turn.
+
+        `progress` is called with the bytes sent so far and the size, which is None when it is unknown.
+        """
+        if not isinstance(file, str | PathLike):
+            return self._upload(file, name or Path(str(getattr(file, "name", "upload"))).name, progress)
+        path = Path(fspath(file))
+        with open_file(path, "rb") as opened:
+            return self._upload(opened, name or path.name, progress)
+
+    def _upload(
+        self, file: BinaryIO, name: str, progress: Callable[[int, int | None], None] | None
+    ) -> FileReply:
+        outgoing = Outgoing(file, progress)
+        return self.transport.call(calls.UPLOAD(files={"file": (name, outgoing)}))
+
+    def download(self, file_token: str) -> bytes:
+        """The content of a file, whole."""
+        return self.transport.call(calls.DOWNLOAD(file_token))
+
+    def download_to(self, file_token: str, path: str | PathLike[str]) -> int:
+        """The content of a file, piece by piece into `path`; how many bytes it has."""
+        with self.transport.open(calls.DOWNLOAD(file_token)) as chunks:
+            return _save(chunks, Path(fspath(path)))
+
+    def delete_file(self, file_token: str) -> None:
+        self.transport.call(calls.DELETE_FILE(file_token))
+
+    def search(self, query: str, *, page_size: int | None = None) -> Iterator[SearchHit]:
+        """Messages of all sessions that hold these words, best first, page by page."""
+        if not query:
+            raise ValueError("the query is empty")
+        return self.transport.pages(
+            lambda at: calls.SEARCH(params={"q": query, "cursor": at, "limit": page_size})
+        )
+
+    def agents(self) -> list[AgentInfo]:
+        """What can be run here, and whether its program is installed."""
+        return self.transport.call(calls.AGENTS())
+
+    def personas(self) -> list[Persona]:
+        return self.transport.call(calls.PERSONAS())
+
+    def get_persona(self, name: str) -> Persona:
+        return self.transport.call(calls.GET_PERSONA(name))
+
+    def put_persona(
+        self,
+        name: str,
+        *,
+        agent: str,
+        model: str | None = None,
+        permission_mode: str | None = None,
+        instructions: str | None = None,
+        plan_mode: bool | None = None,
+    ) -> Persona:
+        """Make a persona, or replace it: an agent with a model, a permission mode and instructions."""
+        body = {
+            "agent": agent,
+            "model": model,
+            "permission_mode": permission_mode,
+            "instructions": instructions,
+            "plan_mode": plan_mode,
+        }
+        return self.transport.call(calls.PUT_PERSONA(name, body=body))
+
+    def delete_persona(self, name: str) -> None:
+        self.transport.call(calls.DELETE_PERSONA(name))
+
+    def healthz(self) -> Health:
+        """Whether the server is up, and what it is."""
+        return self.transport.call(calls.HEALTHZ())
+
+    def readyz(self) -> Ready:
+        """Whether the server can work: its store answers."""
+        return self.transport.call(calls.READYZ())
+
+    def metrics(self) -> str:
+        """Counters in the text format of Prometheus."""
+        return self.transport.call(calls.METRICS())
+
+
+def _save(chunks: Iterator[bytes], path: Path) -> int:
+    with open_file(path, "wb") as file:
+        return sum([write(file, chunk) for chunk in chunks])

@@ -1,0 +1,137 @@
+"""What can be done with a session's past: read, cut, restore, fork, clear, compact, rename, export."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from clawdforge.client import _calls as calls
+from clawdforge.client._sync.transport import Transport
+from clawdforge.client.models import (
+    CutReply,
+    Export,
+    HistoryReply,
+    Message,
+    PurgeReply,
+    RestoreReply,
+    UsageReply,
+)
+
+if TYPE_CHECKING:
+    from clawdforge.client._sync.forge import Forge
+    from clawdforge.client._sync.session import Session
+
+
+class History:
+    """The half of a session that looks back. With `expected_head` a call fails if the session moved on."""
+
+    forge: "Forge"
+    session_id: str
+    closed: bool
+    _http: Transport
+
+    def messages(self, *, all: bool | None = None, after: int | None = None) -> Iterator[Message]:  # noqa: A002 - the name on the wire
+        """The transcript in order, page by page; `all` shows archived messages too."""
+        return self._http.pages(
+            lambda at: calls.MESSAGES(self.session_id, params={"all": all, "after": at}), after
+        )
+
+    def undo(
+        self, turns: int | None = None, *, files: bool | None = None, expected_head: int | None = None
+    ) -> CutReply:
+        """Take back the last turn or turns, in the transcript and in the agent's memory."""
+        body = {"turns": turns, "files": files, "expected_head": expected_head}
+        return self._http.call(calls.UNDO(self.session_id, body=body))
+
+    def redo(self, *, files: bool | None = None, expected_head: int | None = None) -> RestoreReply:
+        """Bring back what the last undo took."""
+        body = {"files": files, "expected_head": expected_head}
+        return self._http.call(calls.REDO(self.session_id, body=body))
+
+    def retry(
+        self,
+        *,
+        run: bool | None = None,
+        prompt: str | None = None,
+        files: bool | None = None,
+        expected_head: int | None = None,
+    ) -> CutReply:
+        """Cut the last exchange; with `run` send its prompt, or `prompt`, again at once."""
+        body = {"run": run, "prompt": prompt, "files": files, "expected_head": expected_head}
+        return self._http.call(calls.RETRY(self.session_id, body=body))
+
+    def fork(
+        self,
+        *,
+        title: str | None = None,
+        after_turn: int | None = None,
+        expected_head: int | None = None,
+    ) -> "Session":
+        """A new session that shares the past up to `after_turn`, or up to now."""
+        body = {"title": title, "after_turn": after_turn, "expected_head": expected_head}
+        return self.forge.handle(self._http.call(calls.FORK(self.session_id, body=body)))
+
+    def clear(self, *, expected_head: int | None = None) -> HistoryReply:
+        """Archive the messages and give the agent an empty memory."""
+        return self._http.call(calls.CLEAR(self.session_id, body={"expected_head": expected_head}))
+
+    def compact(self, *, expected_head: int | None = None) -> HistoryReply:
+        """Replace the past by a summary of it."""
+        return self._http.call(calls.COMPACT(self.session_id, body={"expected_head": expected_head}))
+
+    def patch(
+        self,
+        *,
+        title: str | None = None,
+        meta: Mapping[str, Any] | None = None,
+        pinned: bool | None = None,
+        labels: Sequence[str] | None = None,
+        agent: str | None = None,
+        model: str | None = None,
+        permission_mode: str | None = None,
+        on_interrupt: str | None = None,
+        retention: str | None = None,
+        plan_mode: bool | None = None,
+        expected_head: int | None = None,
+    ) -> dict[str, Any]:
+        """Change what is given, leave the rest; the new state."""
+        body = {
+            "title": title,
+            "meta": meta,
+            "pinned": pinned,
+            "labels": None if labels is None else list(labels),
+            "agent": agent,
+            "model": model,
+            "permission_mode": permission_mode,
+            "on_interrupt": on_interrupt,
+            "retention": retention,
+            "plan_mode": plan_mode,
+            "expected_head": expected_head,
+        }
+        return self._http.call(calls.PATCH_SESSION(self.session_id, body=body))
+
+    def rename(self, title: str) -> dict[str, Any]:
+        """Give the session another title; the new state."""
+        return self.patch(title=title)
+
+    def reopen(self) -> dict[str, Any]:
+        """Open a closed session again; the new state."""
+        state = self._http.call(calls.REOPEN(self.session_id))
+        self.closed = False
+        return state
+
+    def purge(self) -> PurgeReply:
+        """Delete the session with its files for good."""
+        reply = self._http.call(calls.PURGE(self.session_id))
+        self.closed = True
+        return reply
+
+    def usage(self) -> UsageReply:
+        """Tokens and money: what the agent reported, and what was estimated."""
+        return self._http.call(calls.USAGE(self.session_id))
+
+    def export(self, *, events: bool | None = None) -> Export:
+        """The session on its own; `forge.import_session(export=…)` reads it back."""
+        return self._http.call(calls.EXPORT(self.session_id, params={"format": "json", "events": events}))
+
+    def export_markdown(self) -> str:
+        """The transcript as a page to read."""
+        return self._http.call(calls.EXPORT_TEXT(self.session_id, params={"format": "md"}))

@@ -1,0 +1,100 @@
+"""Live events: one iterator that survives lost connections, and the stream of a single turn."""
+
+from collections.abc import Generator, Iterator
+from types import TracebackType
+from typing import Self
+
+from clawdforge.client import _calls as calls
+from clawdforge.client._stream import Cursor, Gap
+from clawdforge.client._sync.transport import Transport
+from clawdforge.client._waits import sleep
+from clawdforge.client.errors import ForgeAPIError, ForgeConnectionError, ForgeError
+from clawdforge.client.models import CancelReply, Event, EventType, TurnResult
+from clawdforge.wire.sse import Decoder
+
+PASSING_STATUSES = frozenset({408, 429, 500, 502, 503, 504})
+
+
+def follow(http: Transport, session_id: str, after: int) -> Generator[Event, None, None]:
+    """Every event after `after`, each once and in order, for ever.
+
+    A connection that is lost, refused or silent is made again from the last event seen, until the
+    server has not been heard for `reconnect_secs`.
+    """
+    cursor = Cursor(after, patience_secs=http.options.reconnect_secs)
+    while True:
+        lost: ForgeError | Gap | None = None
+        call = calls.EVENTS(session_id, params={"after": cursor.last_seq}, accept="text/event-stream")
+        try:
+            with http.open(call) as chunks:
+                decoder = Decoder()
+                for chunk in chunks:
+                    cursor.heard()
+                    for frame in decoder.feed(chunk):
+                        event = cursor.accept(frame)
+                        if event is not None:
+                            yield event
+        except ForgeAPIError as error:
+            if error.status_code not in PASSING_STATUSES:
+                raise
+            lost = error
+        except (ForgeConnectionError, Gap) as error:
+            lost = error
+        sleep(cursor.pause(str(lost or "the server ended the stream")))
+
+
+class TurnStream:
+    """The events of one turn as they happen, up to and including `turn.ended`.
+
+    Leaving the block early does not stop the turn: `cancel()` does.
+    """
+
+    def __init__(self, http: Transport, session_id: str, turn_index: int, after: int) -> None:
+        self.session_id = session_id
+        self.turn_index = turn_index
+        self._http = http
+        self._seen: list[Event] = []
+        self._ended = False
+        self._events = follow(http, session_id, after)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Event:
+        while not self._ended:
+            event = self._events.__next__()
+            if event.turn != self.turn_index:
+                continue
+            self._seen.append(event)
+            self._ended = event.type == EventType.TURN_ENDED
+            return event
+        self.close()
+        raise StopIteration
+
+    def text(self) -> Iterator[str]:
+        """Only the words of the answer, piece by piece."""
+        for event in self:
+            if event.type == EventType.TEXT:
+                yield event.text
+
+    def result(self) -> TurnResult:
+        """The whole turn; reads on to its end first. A turn that failed is told by `outcome`, not raised."""
+        for _ in self:
+            pass
+        return TurnResult.from_events(self.session_id, self.turn_index, self._seen)
+
+    def cancel(self) -> CancelReply:
+        """Stop the turn. The stream then ends with what was said so far."""
+        return self._http.call(calls.CANCEL(self.session_id))
+
+    def close(self) -> None:
+        """Stop reading. The turn goes on."""
+        self._events.close()
