@@ -14,7 +14,7 @@ START = "0" * 64
 
 class ChainVerdict(NamedTuple):
     valid: bool
-    count: int
+    entries: int
     head: str
     first_bad: int | None = None
     reason: str | None = None

@@ -1,0 +1,96 @@
+"""Connections to the SQLite file: how they are opened, what they run, which errors mean the disk."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import apsw
+
+from clawdforge.core.errors import StoreUnavailable
+from clawdforge.stores.queries import Queries
+from clawdforge.stores.rows import Value
+
+DISK_ERRORS: Final = (
+    apsw.IOError,
+    apsw.FullError,
+    apsw.CantOpenError,
+    apsw.ReadOnlyError,
+    apsw.CorruptError,
+    apsw.NotADBError,
+    apsw.PermissionsError,
+    apsw.ProtocolError,
+    apsw.NoMemError,
+    apsw.BusyError,
+    apsw.LockedError,
+    apsw.ConnectionClosedError,
+)
+"""Errors of the store itself. Any other error of SQLite is the fault of the statement that met it."""
+
+WRITER_PATIENCE_MS: Final = 5000  # a person may hold the write lock with plain SQL for a while
+READER_PATIENCE_MS: Final = 250  # reads run in the event loop
+WAL_LIMIT_BYTES: Final = 64 * 1024 * 1024
+
+
+class Db:
+    """One connection and the statements that are run on it."""
+
+    def __init__(self, connection: apsw.Connection, queries: Queries) -> None:
+        self.connection = connection
+        self.queries = queries
+
+    def rows(self, sql: str, params: dict[str, Value]) -> Iterator[tuple[Any, ...]]:
+        """A value that no column can hold (half a surrogate, a number of 100 digits) matches nothing."""
+        try:
+            cursor = self.connection.execute(sql, params)
+        except (UnicodeEncodeError, OverflowError):
+            return
+        try:
+            yield from cursor
+        finally:
+            cursor.close(True)
+
+    def row(self, sql: str, params: dict[str, Value]) -> tuple[Any, ...] | None:
+        for row in self.rows(sql, params):
+            return row
+        return None
+
+    def run(self, sql: str, params: dict[str, Value]) -> int:
+        """How many rows were changed, not counting what triggers did."""
+        self.connection.execute(sql, params)
+        return self.connection.changes()
+
+
+def open_writer(path: Path) -> apsw.Connection:
+    """The only connection that writes, and the only one that checkpoints. The file must be there."""
+    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE, statementcachesize=256)
+    try:
+        connection.set_busy_timeout(WRITER_PATIENCE_MS)
+        _want_wal(connection)
+        connection.pragma("synchronous", "full")
+        connection.pragma("journal_size_limit", WAL_LIMIT_BYTES)
+        connection.pragma("temp_store", "memory")
+        connection.pragma("cache_size", -32_768)
+    except BaseException:
+        connection.close(True)
+        raise
+    return connection
+
+
+def _want_wal(connection: apsw.Connection) -> None:
+    mode = connection.pragma("journal_mode", "wal")
+    if mode != "wal":
+        raise StoreUnavailable(
+            f"{connection.filename} cannot use a write-ahead log (its mode is {mode}); keep it on a local disk"
+        )
+
+
+def open_reader(path: Path) -> apsw.Connection:
+    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY, statementcachesize=256)
+    try:
+        connection.set_busy_timeout(READER_PATIENCE_MS)
+        connection.pragma("temp_store", "memory")
+        connection.pragma("cache_size", -32_768)
+    except BaseException:
+        connection.close(True)
+        raise
+    return connection

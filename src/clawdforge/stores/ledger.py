@@ -1,0 +1,23 @@
+"""How the audit ledger grows: the next number, the next hash. Inside a transaction, so one at a time."""
+
+from clawdforge.core.audit import START, entry_hash
+from clawdforge.core.model import AuditRow
+from clawdforge.stores.connection import Db
+from clawdforge.wire.base import Json, Micros
+
+
+def add_entry(db: Db, app: str, session_id: str | None, event: str, at: Micros, details: Json) -> None:
+    number, prev = db.row(db.queries.system["audit_head"], {}) or (0, START)
+    digest = entry_hash(
+        prev, number=number + 1, app_name=app, session_id=session_id, event=event, at=at, details=details
+    )
+    row = AuditRow(
+        number=number + 1,
+        app_name=app,
+        session_id=session_id,
+        event=event,
+        at=at,
+        details=details,
+        hash=digest,
+    )
+    db.run(db.queries.audit.insert, db.queries.audit.values(row))

@@ -1,0 +1,96 @@
+"""The lock on a data folder: one server at a time, and where to find it."""
+
+import contextlib
+import fcntl
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+from clawdforge.core.errors import ForgeError
+from clawdforge.stores.folder import prepare_folder
+
+NAME = "server.lock"
+PATIENCE = 0.3  # seconds: somebody who only looks holds the lock for a moment
+
+
+class FolderTaken(ForgeError):
+    """Another server uses this data folder; stop it, or name another folder with --data-dir."""
+
+
+class FolderLock:
+    """Held by the process until `release` or its end, however that comes."""
+
+    def __init__(self, handle: int, pid: int) -> None:
+        self._handle = handle
+        self._pid = pid
+
+    @classmethod
+    def acquire(cls, data_dir: Path, url: str, pid: int) -> "FolderLock":
+        path = prepare_folder(data_dir) / NAME
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            os.fchmod(handle, 0o600)
+            _wait_for(handle, data_dir)
+        except BaseException:
+            os.close(handle)
+            raise
+        lock = cls(handle, pid)
+        lock.announce(url)
+        return lock
+
+    def announce(self, url: str) -> None:
+        """Say where the server can be reached; the port may be known only after the folder is ours."""
+        os.ftruncate(self._handle, 0)
+        os.pwrite(self._handle, json.dumps({"url": url, "pid": self._pid}).encode(), 0)
+
+    def release(self) -> None:
+        if self._handle >= 0:
+            os.ftruncate(self._handle, 0)
+            os.close(self._handle)
+            self._handle = -1
+
+
+def read_holder(data_dir: Path) -> dict[str, Any] | None:
+    """`url` and `pid` of the server that holds the folder now; None when nobody does."""
+    try:
+        handle = os.open(data_dir / NAME, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        return None if _flock(handle, fcntl.LOCK_SH) else _content(handle)
+    finally:
+        os.close(handle)
+
+
+def _wait_for(handle: int, data_dir: Path) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not _flock(handle, fcntl.LOCK_EX):
+        if time.monotonic() > deadline:
+            raise _taken(data_dir, _content(handle))
+        time.sleep(0.01)
+
+
+def _flock(handle: int, how: int) -> bool:
+    try:
+        fcntl.flock(handle, how | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _content(handle: int) -> dict[str, Any] | None:
+    with contextlib.suppress(ValueError):
+        found = json.loads(os.pread(handle, 4096, 0))
+        if isinstance(found, dict):
+            return found
+    return None
+
+
+def _taken(data_dir: Path, holder: dict[str, Any] | None) -> FolderTaken:
+    who = f"the server at {holder['url']} (pid {holder['pid']})" if holder else "another server"
+    return FolderTaken(
+        f"{data_dir} is in use by {who}; use that one, stop it, or name another folder with --data-dir",
+        **(holder or {}),
+    )

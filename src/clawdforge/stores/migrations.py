@@ -1,0 +1,53 @@
+"""Forward-only migrations: numbered .sql files, each applied in one transaction and noted in a table."""
+
+from pathlib import Path
+
+import apsw
+
+from clawdforge.core.errors import StoreUnavailable
+from clawdforge.core.model import Clock
+from clawdforge.stores.queries import SQL
+
+NOTES = """
+CREATE TABLE IF NOT EXISTS schema_migrations (
+    version    INTEGER PRIMARY KEY,
+    name       TEXT NOT NULL,
+    applied_at INTEGER NOT NULL
+)
+"""
+
+
+def known(folder: Path = SQL / "migrations") -> list[tuple[int, Path]]:
+    """Number and file of every migration, rising from 1 without gaps."""
+    found = sorted((int(path.name.split("_")[0]), path) for path in folder.glob("*.sql"))
+    if [number for number, _ in found] != list(range(1, len(found) + 1)):
+        raise ValueError(f"the migrations in {folder} are not numbered 1, 2, 3, …")
+    return found
+
+
+def migrate(connection: apsw.Connection, clock: Clock, folder: Path = SQL / "migrations") -> int:
+    """Bring the database to this version of the code; the version it has then."""
+    steps = known(folder)
+    done = _version(connection)
+    if done > len(steps):
+        raise StoreUnavailable(
+            f"the database has schema {done}, this program knows {len(steps)}: it was written by a newer"
+            " clawdforge; install that version, or use another data folder"
+        )
+    for number, path in steps[done:]:
+        with connection:  # a savepoint: all of it or nothing
+            connection.execute(NOTES)
+            connection.execute(path.read_text("utf-8"))
+            connection.execute(
+                "INSERT INTO schema_migrations VALUES (?, ?, ?)", (number, path.stem, clock.now())
+            )
+            connection.pragma("user_version", number)
+    return len(steps)
+
+
+def _version(connection: apsw.Connection) -> int:
+    there = connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'schema_migrations'").fetchone()
+    if there is None:
+        return 0
+    row = connection.execute("SELECT coalesce(max(version), 0) FROM schema_migrations").fetchone()
+    return int(row[0]) if row else 0

@@ -1,0 +1,66 @@
+"""The statements of the store: read once from the .sql files, with the records' columns filled in."""
+
+import re
+from pathlib import Path
+
+from clawdforge.core.model import (
+    AppRow,
+    AuditRow,
+    FileRow,
+    MessageRow,
+    PermissionRow,
+    PersonaRow,
+    RunRow,
+    SessionRow,
+    TokenRow,
+    TurnRow,
+)
+from clawdforge.stores.rows import Codec
+
+SQL = Path(__file__).parent / "sql"
+MINE = (
+    "(SELECT session_id FROM sessions WHERE session_id = :session AND app_name = :app AND deleted_at IS NULL)"
+)
+DEAD = (
+    "(SELECT session_id FROM sessions"
+    " WHERE session_id = :session AND app_name = :app AND deleted_at IS NOT NULL)"
+)
+
+
+class Queries:
+    """Codecs by record, statements by file and name."""
+
+    def __init__(self) -> None:
+        self.app = Codec(AppRow, "apps", ["app_name"])
+        self.token = Codec(TokenRow, "tokens", ["token_id", "app_name", "hash"])
+        self.session = Codec(SessionRow, "sessions", ["app_name", "session_id"])
+        self.turn = Codec(TurnRow, "turns", ["session_id", "turn_index"])
+        self.message = Codec(MessageRow, "messages", ["session_id", "seq"])
+        self.permission = Codec(PermissionRow, "permissions", ["session_id", "permission_id"])
+        self.file = Codec(FileRow, "files", ["app_name", "file_token"])
+        self.persona = Codec(PersonaRow, "personas", ["app_name", "name"])
+        self.run = Codec(RunRow, "runs", ["app_name", "run_id"])
+        self.audit = Codec(AuditRow, "session_events", ["number", "hash"])
+        codecs = {k: v for k, v in vars(self).items() if isinstance(v, Codec)}
+        fragments = {name: codec.columns for name, codec in codecs.items()}
+        fragments |= {"mine": MINE, "dead": DEAD}
+        fragments |= {f"{name}_plain": ", ".join(codec.names) for name, codec in codecs.items()}
+        fragments["turn_copied"] = _copied(
+            self.turn, session_id=":target", key="NULL", fingerprint="NULL", first_seq="NULL", last_seq="NULL"
+        )
+        fragments["message_copied"] = _copied(self.message, session_id=":target", pending="0")
+        self.view = load(SQL / "view.sql", fragments)
+        self.tx = load(SQL / "tx.sql", fragments)
+        self.system = load(SQL / "system.sql", fragments)
+
+
+def load(path: Path, fragments: dict[str, str]) -> dict[str, str]:
+    """The blocks of a file that begin with `-- name: …`."""
+    parts = re.split(r"^-- name: (\w+)$", path.read_text("utf-8"), flags=re.MULTILINE)
+    return {
+        name: text.strip().format_map(fragments) for name, text in zip(parts[1::2], parts[2::2], strict=True)
+    }
+
+
+def _copied(codec: "Codec[TurnRow] | Codec[MessageRow]", **replaced: str) -> str:
+    return ", ".join(replaced.get(name, name) for name in codec.names)

@@ -1,0 +1,85 @@
+"""How records become rows and rows become records: one codec for each table, made from its fields."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
+from enum import Enum
+from types import NoneType
+from typing import Any, Generic, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
+
+R = TypeVar("R")
+Value: TypeAlias = int | float | str | bytes | None
+Coder: TypeAlias = Callable[[Any], Any]
+
+
+def to_json(value: Any) -> str:
+    """Exact for what JSON can hold, whole numbers of any size included; readable for a person."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError:  # half a surrogate pair: only its escape can be stored
+            return json.dumps(value, separators=(",", ":"))
+    return text
+
+
+class Codec(Generic[R]):
+    """Columns are named as the record's fields; JSON is TEXT, a flag is 0 or 1."""
+
+    def __init__(self, record: type[R], table: str, keys: Sequence[str]) -> None:
+        hints = get_type_hints(record)
+        self.record = record
+        self.table = table
+        self.names = tuple(field.name for field in fields(record))  # type: ignore[arg-type]  # a dataclass
+        self.changeable = frozenset(self.names) - frozenset(keys)
+        coders = {name: _coders(hints[name]) for name in self.names}
+        self._writers = {name: pair[0] for name, pair in coders.items() if pair}
+        self._readers = [(i, coders[n][1]) for i, n in enumerate(self.names) if coders[n]]  # type: ignore[index]
+        marks = ", ".join(f":{name}" for name in self.names)
+        self.insert = f"INSERT INTO {table} ({', '.join(self.names)}) VALUES ({marks})"  # noqa: S608 - our own names
+
+    @property
+    def columns(self) -> str:
+        return ", ".join(f"{self.table}.{name}" for name in self.names)
+
+    def values(self, row: R) -> dict[str, Value]:
+        return {name: self._write(name, getattr(row, name)) for name in self.names}
+
+    def changes(self, changes: Mapping[str, Any]) -> tuple[str, dict[str, Value]]:
+        """The SET part of an update and its values; a name that is no column never reaches the SQL."""
+        unknown = changes.keys() - self.changeable
+        if unknown:
+            raise TypeError(
+                f"no such column in {self.table}, or it cannot change: {', '.join(sorted(unknown))}"
+            )
+        names = sorted(changes)
+        assignments = ", ".join(f"{name} = :new_{name}" for name in names)
+        return assignments, {f"new_{name}": self._write(name, changes[name]) for name in names}
+
+    def read(self, values: Sequence[Any]) -> R:
+        found = list(values)
+        for index, reader in self._readers:
+            if found[index] is not None:
+                found[index] = reader(found[index])
+        return self.record(**dict(zip(self.names, found, strict=True)))
+
+    def _write(self, name: str, value: Any) -> Value:
+        writer = self._writers.get(name)
+        written: Value = value if writer is None or value is None else writer(value)
+        return written
+
+
+def _coders(hint: Any) -> tuple[Coder, Coder] | None:
+    """What writes and reads a value of this type; None where it is stored as it is."""
+    choices = [choice for choice in get_args(hint) if choice is not NoneType]
+    inner = choices[0] if NoneType in get_args(hint) and len(choices) == 1 else hint
+    kind = get_origin(inner) or inner
+    if kind is dict:
+        return to_json, json.loads
+    if kind is tuple:
+        return to_json, lambda text: tuple(json.loads(text))
+    if kind is bool:
+        return int, bool
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return lambda value: kind(value).value, kind
+    return None

@@ -1,0 +1,39 @@
+"""Words that a person typed, as a full-text query that cannot fail; and cursors that tell nothing."""
+
+import base64
+import binascii
+import json
+from typing import Any, Final
+
+from clawdforge.core.errors import InvalidRequest
+
+MAX_WORDS: Final = 16
+MAX_CHARS: Final = 1000
+PREFIX_FROM: Final = 3  # shorter beginnings match half the dictionary
+
+
+def match_of(q: str) -> str | None:
+    """All words must occur, the last one may be a beginning. None when there is nothing to look for."""
+    text = q[:MAX_CHARS].replace("\0", " ").encode("utf-8", "replace").decode()
+    words = [word for word in text.split() if any(char.isalnum() for char in word)][:MAX_WORDS]
+    if not words:
+        return None
+    quoted = ['"' + word.replace('"', '""') + '"' for word in words]
+    tail = "*" if len(words[-1]) >= PREFIX_FROM and words[-1][-1].isalnum() else ""
+    return " AND ".join(quoted) + tail
+
+
+def to_cursor(*values: Any) -> str:
+    return base64.urlsafe_b64encode(json.dumps(values).encode()).decode().rstrip("=")
+
+
+def from_cursor(cursor: str, *kinds: type) -> list[Any]:
+    """What `to_cursor` was given, if it really was."""
+    try:
+        values = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+    except (ValueError, binascii.Error) as error:
+        raise InvalidRequest("this cursor is not valid; start without one") from error
+    fits = isinstance(values, list) and [type(value) for value in values] == list(kinds)
+    if not fits:
+        raise InvalidRequest("this cursor is not valid; start without one")
+    return list(values)

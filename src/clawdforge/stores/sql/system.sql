@@ -1,0 +1,88 @@
+-- What spans apps: credentials, and where work waits.
+
+-- name: apps
+SELECT {app} FROM apps ORDER BY app_name
+
+-- name: app
+SELECT {app} FROM apps WHERE app_name = :app
+
+-- name: token_by_hash
+SELECT {token} FROM tokens WHERE hash = :hash
+
+-- name: tokens
+SELECT {token} FROM tokens ORDER BY app_name, created_at, token_id
+
+-- name: tokens_of_app
+SELECT {token} FROM tokens WHERE app_name = :app ORDER BY created_at, token_id
+
+-- name: open_sessions
+SELECT count(*) FROM sessions INDEXED BY sessions_capped
+WHERE retention = 'ttl' AND closed_at IS NULL AND deleted_at IS NULL
+
+-- name: session_counts
+SELECT app_name, count(*) FROM sessions INDEXED BY sessions_listed WHERE deleted_at IS NULL GROUP BY app_name
+
+-- name: unsettled
+SELECT sessions.app_name, turns.session_id FROM turns INDEXED BY turns_one_active
+CROSS JOIN sessions ON sessions.session_id = turns.session_id
+WHERE turns.state IN ('running', 'waiting') AND sessions.deleted_at IS NULL
+
+-- name: waiting_sessions
+SELECT sessions.app_name, turns.session_id FROM turns INDEXED BY turns_unsettled
+CROSS JOIN sessions ON sessions.session_id = turns.session_id
+WHERE turns.state <> 'ended' AND sessions.deleted_at IS NULL AND sessions.closed_at IS NULL
+GROUP BY turns.session_id
+HAVING sum(turns.state <> 'queued') = 0
+ORDER BY min(turns.queued_at), turns.session_id
+
+-- name: idle_sessions
+SELECT app_name, session_id FROM sessions INDEXED BY sessions_idle
+WHERE retention = 'ttl' AND closed_at IS NULL AND deleted_at IS NULL
+  AND coalesce(last_turn_at, created_at) < :before
+  AND NOT EXISTS (SELECT 1 FROM turns WHERE turns.session_id = sessions.session_id AND turns.state <> 'ended')
+ORDER BY coalesce(last_turn_at, created_at) LIMIT :limit
+
+-- name: closed_sessions
+SELECT app_name, session_id FROM sessions INDEXED BY sessions_closed
+WHERE retention = 'ttl' AND closed_at IS NOT NULL AND deleted_at IS NULL AND closed_at < :before
+ORDER BY closed_at LIMIT :limit
+
+-- name: deleted_sessions
+SELECT app_name, session_id FROM sessions INDEXED BY sessions_deleted
+WHERE deleted_at IS NOT NULL ORDER BY deleted_at LIMIT :limit
+
+-- name: old_files
+SELECT {file} FROM files INDEXED BY files_by_age
+WHERE created_at < :before AND NOT EXISTS (
+    SELECT 1 FROM turn_files CROSS JOIN sessions ON sessions.session_id = turn_files.session_id
+    WHERE turn_files.file_token = files.file_token AND sessions.app_name = files.app_name
+      AND sessions.closed_at IS NULL AND sessions.deleted_at IS NULL)
+ORDER BY created_at, file_token LIMIT :limit
+
+-- name: audit
+SELECT {audit} FROM session_events WHERE number > :after ORDER BY number LIMIT :limit
+
+-- name: audit_of_app
+SELECT {audit} FROM session_events WHERE app_name = :app AND number > :after ORDER BY number LIMIT :limit
+
+-- name: audit_entries
+SELECT {audit} FROM session_events ORDER BY number
+
+-- name: audit_head
+SELECT number, hash FROM session_events ORDER BY number DESC LIMIT 1
+
+-- name: usage
+SELECT names.app_name, count(session_id), coalesce(sum(turn_count), 0),
+       coalesce(sum(input_tokens), 0), coalesce(sum(output_tokens), 0),
+       coalesce(sum(total_input_tokens), 0), coalesce(sum(total_output_tokens), 0), sum(cost_usd)
+FROM (SELECT app_name FROM apps UNION SELECT app_name FROM sessions) AS names
+LEFT JOIN sessions ON sessions.app_name = names.app_name AND sessions.deleted_at IS NULL
+GROUP BY names.app_name ORDER BY names.app_name
+
+-- name: put_app
+INSERT INTO apps (app_name, created_at, max_sessions, max_turns_in_flight, max_bytes)
+VALUES (:app_name, :created_at, :max_sessions, :max_turns_in_flight, :max_bytes)
+ON CONFLICT (app_name) DO UPDATE SET
+    max_sessions = excluded.max_sessions,
+    max_turns_in_flight = excluded.max_turns_in_flight,
+    max_bytes = excluded.max_bytes

@@ -1,0 +1,110 @@
+-- What one app can read. Every statement carries the app; {mine} is the session's id if it is the app's.
+
+-- name: app
+SELECT {app} FROM apps WHERE app_name = :app
+
+-- name: session
+SELECT {session} FROM sessions WHERE session_id = :session AND app_name = :app AND deleted_at IS NULL
+
+-- name: app_sessions
+SELECT count(*) FROM sessions WHERE app_name = :app AND closed_at IS NULL AND deleted_at IS NULL
+
+-- name: turn
+SELECT {turn} FROM turns WHERE session_id = {mine} AND turn_index = :turn
+
+-- name: turns
+SELECT {turn} FROM turns WHERE session_id = {mine} AND turn_index > :after ORDER BY turn_index LIMIT :limit
+
+-- name: active_turn
+SELECT {turn} FROM turns WHERE session_id = {mine} AND state IN ('running', 'waiting')
+
+-- name: queued_turns
+SELECT {turn} FROM turns INDEXED BY turns_unsettled
+WHERE session_id = {mine} AND state <> 'ended' AND state = 'queued' ORDER BY turn_index
+
+-- name: turn_by_key
+SELECT {turn} FROM turns WHERE session_id = {mine} AND key = :key AND key IS NOT NULL
+
+-- name: turns_in_flight
+SELECT count(*) FROM turns INDEXED BY turns_unsettled
+CROSS JOIN sessions ON sessions.session_id = turns.session_id
+WHERE turns.state <> 'ended' AND sessions.app_name = :app AND sessions.deleted_at IS NULL
+
+-- name: events
+SELECT seq, type, data FROM events WHERE session_id = {mine} AND seq > :after ORDER BY seq LIMIT :limit
+
+-- name: turn_events
+SELECT seq, type, data FROM events
+WHERE session_id = {mine} AND seq > :after AND seq <= :last AND turn = :turn AND by_agent = 1
+ORDER BY seq LIMIT :limit
+
+-- name: messages_visible
+SELECT {message} FROM messages
+WHERE session_id = {mine} AND cut = 0 AND archived = 0 AND seq > :after ORDER BY seq LIMIT :limit
+
+-- name: messages_all
+SELECT {message} FROM messages WHERE session_id = {mine} AND cut = 0 AND seq > :after ORDER BY seq LIMIT :limit
+
+-- name: messages_cut
+SELECT {message} FROM messages WHERE session_id = {mine} AND cut = 1 AND seq > :after ORDER BY seq LIMIT :limit
+
+-- name: last_messages_visible
+SELECT {message} FROM messages
+WHERE session_id = {mine} AND cut = 0 AND archived = 0 ORDER BY seq DESC LIMIT :limit
+
+-- name: last_messages_all
+SELECT {message} FROM messages WHERE session_id = {mine} AND cut = 0 ORDER BY seq DESC LIMIT :limit
+
+-- name: last_messages_cut
+SELECT {message} FROM messages WHERE session_id = {mine} AND cut = 1 ORDER BY seq DESC LIMIT :limit
+
+-- name: last_message
+SELECT {message} FROM messages
+WHERE session_id = {mine} AND role = :role AND cut = 0 AND archived = 0 ORDER BY seq DESC LIMIT 1
+
+-- name: permission
+SELECT {permission} FROM permissions WHERE permission_id = :permission AND session_id = {mine}
+
+-- name: permissions
+SELECT {permission} FROM permissions
+WHERE session_id = {mine} AND (:state IS NULL OR state = :state) ORDER BY requested_at, permission_id
+
+-- name: permissions_pending
+SELECT {permission} FROM permissions
+WHERE session_id = {mine} AND state = 'pending' ORDER BY requested_at, permission_id
+
+-- name: granted
+SELECT 1 FROM permissions
+WHERE session_id = {mine} AND tool = :tool AND kind IS :kind
+  AND decision = 'allow_always' AND state = 'decided' LIMIT 1
+
+-- name: file
+SELECT {file} FROM files WHERE file_token = :file AND app_name = :app
+
+-- name: bytes_stored
+SELECT coalesce(sum(size), 0) FROM files WHERE app_name = :app
+
+-- name: persona
+SELECT {persona} FROM personas WHERE app_name = :app AND name = :name
+
+-- name: personas
+SELECT {persona} FROM personas WHERE app_name = :app ORDER BY name
+
+-- name: ids_of_app
+SELECT number << 40, (number + 1 << 40) - 1 FROM message_ranges WHERE app_name = :app
+
+-- name: ids_of_session
+SELECT (SELECT id FROM messages WHERE session_id = {mine} ORDER BY seq LIMIT 1),
+       (SELECT id FROM messages WHERE session_id = {mine} ORDER BY seq DESC LIMIT 1)
+
+-- name: search
+SELECT messages.session_id, sessions.title, messages.seq, messages.turn, messages.role, messages.ts,
+       snippet(messages_fts, 0, '«', '»', '…', 24), messages.id
+FROM messages_fts
+CROSS JOIN messages ON messages.id = messages_fts.rowid
+CROSS JOIN sessions ON sessions.session_id = messages.session_id
+WHERE messages_fts MATCH :match AND messages_fts.rowid BETWEEN :first AND :last
+  AND (:session IS NULL OR messages.session_id = :session)
+  AND messages.cut = 0 AND messages.archived = 0
+  AND sessions.app_name = :app AND sessions.deleted_at IS NULL
+ORDER BY messages_fts.rowid DESC LIMIT :limit

@@ -1,0 +1,173 @@
+"""The SQLite store: one file, one writing thread, reads in the event loop."""
+
+import asyncio
+import contextlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import apsw
+
+from clawdforge.core.errors import Stopping, StoreUnavailable
+from clawdforge.core.model import Clock, Commit
+from clawdforge.core.ports import SystemTx, SystemView, Tx, View
+from clawdforge.stores.connection import DISK_ERRORS, Db, open_reader, open_writer
+from clawdforge.stores.folder import prepare_folder, private_file, sync_folder
+from clawdforge.stores.migrations import migrate
+from clawdforge.stores.queries import Queries
+from clawdforge.stores.system import SqliteSystemView
+from clawdforge.stores.view import SqliteView
+from clawdforge.stores.writer import Job, Writer
+
+T = TypeVar("T")
+FILE: Final = "forge.db"
+BACKUP_STEP_PAGES: Final = 1024
+
+
+class SqliteStore:
+    """Made by `open`, in the event loop that will use it."""
+
+    def __init__(self, path: Path, connection: apsw.Connection, queries: Queries, clock: Clock) -> None:
+        self.path = path
+        self._queries = queries
+        self._listeners: list[Callable[[Commit], None]] = []
+        self._reader: Db | None = None
+        self._closed = False
+        self._loop = asyncio.get_running_loop()
+        self._writer = Writer(path, connection, queries, clock, self._deliver)
+
+    @classmethod
+    async def open(cls, data_dir: Path, clock: Clock) -> "SqliteStore":
+        connection, queries, path = await asyncio.to_thread(_prepare, data_dir, clock)
+        return cls(path, connection, queries, clock)
+
+    async def read(self, app: str, work: Callable[[View], T]) -> T:
+        return self._snapshot(lambda db: work(SqliteView(db, app)))
+
+    async def read_system(self, work: Callable[[SystemView], T]) -> T:
+        return self._snapshot(lambda db: work(SqliteSystemView(db)))
+
+    async def write(self, app: str, work: Callable[[Tx], T]) -> T:
+        result: T = await self._writer.submit(app, work)
+        return result
+
+    async def write_system(self, work: Callable[[SystemTx], T]) -> T:
+        result: T = await self._writer.submit(None, work)
+        return result
+
+    def listen(self, listener: Callable[[Commit], None]) -> None:
+        self._listeners.append(listener)
+
+    def health(self) -> str | None:
+        return self._writer.reason
+
+    def version(self) -> str:
+        return f"SQLite {apsw.sqlite_lib_version()}"
+
+    async def close(self) -> None:
+        self._closed = True
+        self._forget_reader()  # first: the last connection to close tidies the log away, and may write
+        await self._writer.close()
+
+    async def backup(self, path: Path) -> None:
+        """A consistent copy of the whole database while it is in use; it appears when it is complete."""
+        await asyncio.to_thread(_backup, self.path, path)
+
+    async def integrity(self) -> list[str]:
+        """What is broken in the file; nothing is the good answer."""
+        return await asyncio.to_thread(_integrity, self.path)
+
+    def _snapshot(self, work: Callable[[Db], T]) -> T:
+        """Runs in the event loop without a pause in between, so one reader serves all."""
+        if self._closed:
+            raise Stopping
+        try:
+            if self._reader is None:
+                self._reader = Db(open_reader(self.path), self._queries)
+            connection = self._reader.connection
+            connection.execute("BEGIN")
+            try:
+                return work(self._reader)
+            finally:
+                connection.execute("ROLLBACK")
+        except DISK_ERRORS as error:
+            self._forget_reader()
+            raise StoreUnavailable(
+                f"the store cannot be read ({error}); try again later", retry_after=1.0
+            ) from error
+
+    def _forget_reader(self) -> None:
+        reader, self._reader = self._reader, None
+        if reader is not None:
+            with contextlib.suppress(*DISK_ERRORS):
+                reader.connection.close(True)
+
+    def _deliver(self, commits: list[Commit], jobs: list[Job]) -> None:
+        """First everybody who follows, then the callers: nobody learns of a write before its followers."""
+        for commit in commits:
+            for listener in self._listeners:
+                self._tell(listener, commit)
+        for job in jobs:
+            job.settle()
+
+    def _tell(self, listener: Callable[[Commit], None], commit: Commit) -> None:
+        try:
+            listener(commit)
+        except Exception as error:  # noqa: BLE001 - top of a callback; a bad listener must not hold up a caller
+            self._loop.call_exception_handler(
+                {"message": "a listener of the store failed", "exception": error}
+            )
+
+
+def _prepare(data_dir: Path, clock: Clock) -> tuple[apsw.Connection, Queries, Path]:
+    path = prepare_folder(data_dir) / FILE
+    private_file(path)
+    try:
+        connection = open_writer(path)
+        try:
+            migrate(connection, clock)
+        except BaseException:
+            connection.close(True)
+            raise
+    except DISK_ERRORS as error:
+        raise StoreUnavailable(f"{path} cannot be opened: {error}") from error
+    return connection, Queries(), path
+
+
+def _backup(source: Path, target: Path) -> None:
+    part = target.with_name(target.name + ".part")
+    part.unlink(missing_ok=True)
+    private_file(part)
+    try:
+        with contextlib.closing(open_reader(source)) as reader, contextlib.closing(_plain(part)) as copy:
+            reader.execute("BEGIN")
+            reader.execute("SELECT count(*) FROM sqlite_schema").fetchall()  # the snapshot begins here
+            with copy.backup("main", reader, "main") as steps:
+                while not steps.done:
+                    steps.step(BACKUP_STEP_PAGES)
+            reader.execute("ROLLBACK")
+        handle = os.open(part, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+        part.replace(target)
+        sync_folder(target.parent)
+    except DISK_ERRORS as error:
+        raise StoreUnavailable(f"the copy could not be made: {error}") from error
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _plain(path: Path) -> apsw.Connection:
+    return apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
+
+
+def _integrity(path: Path) -> list[str]:
+    try:
+        with contextlib.closing(open_reader(path)) as reader:
+            found: list[Any] = reader.execute("PRAGMA integrity_check").fetchall()
+    except DISK_ERRORS as error:
+        return [str(error)]
+    return [str(row[0]) for row in found if row[0] != "ok"]

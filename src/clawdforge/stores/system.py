@@ -1,0 +1,91 @@
+"""What spans apps: credentials, counts, the ledger, and where work waits."""
+
+from typing import Any
+
+from clawdforge.core.model import AppRow, AuditRow, FileRow, TokenRow
+from clawdforge.stores.connection import Db
+from clawdforge.stores.ledger import add_entry
+from clawdforge.stores.rows import Value
+from clawdforge.wire.admin import AppUsage
+from clawdforge.wire.base import Json, Micros
+
+
+class SqliteSystemView:
+    def __init__(self, db: Db) -> None:
+        self._db = db
+        self._q = db.queries
+
+    def apps(self) -> list[AppRow]:
+        return [self._q.app.read(row) for row in self._rows("apps")]
+
+    def app_row(self, app_name: str) -> AppRow | None:
+        return next((self._q.app.read(row) for row in self._rows("app", app=app_name)), None)
+
+    def token_by_hash(self, digest: bytes) -> TokenRow | None:
+        return next((self._q.token.read(row) for row in self._rows("token_by_hash", hash=digest)), None)
+
+    def tokens(self, app_name: str | None = None) -> list[TokenRow]:
+        rows = self._rows("tokens") if app_name is None else self._rows("tokens_of_app", app=app_name)
+        return [self._q.token.read(row) for row in rows]
+
+    def open_sessions(self) -> int:
+        return int(self._rows("open_sessions")[0][0])
+
+    def session_counts(self) -> dict[str, int]:
+        return {str(app): int(count) for app, count in self._rows("session_counts")}
+
+    def unsettled(self) -> list[tuple[str, str]]:
+        return self._pairs("unsettled")
+
+    def waiting_sessions(self) -> list[tuple[str, str]]:
+        return self._pairs("waiting_sessions")
+
+    def idle_sessions(self, before: Micros, limit: int) -> list[tuple[str, str]]:
+        return self._pairs("idle_sessions", before=before, limit=limit)
+
+    def closed_sessions(self, before: Micros, limit: int) -> list[tuple[str, str]]:
+        return self._pairs("closed_sessions", before=before, limit=limit)
+
+    def deleted_sessions(self, limit: int) -> list[tuple[str, str]]:
+        return self._pairs("deleted_sessions", limit=limit)
+
+    def old_files(self, before: Micros, limit: int) -> list[FileRow]:
+        return [self._q.file.read(row) for row in self._rows("old_files", before=before, limit=limit)]
+
+    def audit(self, *, app_name: str | None = None, after: int = 0, limit: int = 100) -> list[AuditRow]:
+        if app_name is None:
+            rows = self._rows("audit", after=after, limit=limit)
+        else:
+            rows = self._rows("audit_of_app", app=app_name, after=after, limit=limit)
+        return [self._q.audit.read(row) for row in rows]
+
+    def audit_entries(self) -> list[AuditRow]:
+        return [self._q.audit.read(row) for row in self._rows("audit_entries")]
+
+    def usage(self) -> list[Json]:
+        names = tuple(AppUsage.model_fields)
+        return [dict(zip(names, row, strict=True)) for row in self._rows("usage")]
+
+    def _rows(self, name: str, **params: Value) -> list[tuple[Any, ...]]:
+        return list(self._db.rows(self._q.system[name], params))
+
+    def _pairs(self, name: str, **params: Value) -> list[tuple[str, str]]:
+        return [(str(app), str(session)) for app, session in self._rows(name, **params)]
+
+
+class SqliteSystemTx(SqliteSystemView):
+    def put_app(self, row: AppRow) -> None:
+        self._db.run(self._q.system["put_app"], self._q.app.values(row))
+
+    def add_token(self, row: TokenRow) -> None:
+        self._db.run(self._q.token.insert, self._q.token.values(row))
+
+    def change_token(self, token_id: str, **changes: Any) -> bool:
+        assignments, values = self._q.token.changes(changes)
+        if not assignments:
+            return False
+        sql = f"UPDATE tokens SET {assignments} WHERE token_id = :token"  # noqa: S608 - names checked by the codec
+        return self._db.run(sql, {"token": token_id, **values}) > 0
+
+    def audit_system(self, app_name: str, event: str, at: Micros, details: Json) -> None:
+        add_entry(self._db, app_name, None, event, at, details)

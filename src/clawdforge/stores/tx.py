@@ -1,0 +1,195 @@
+"""One app's changes, inside the transaction of one job."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from clawdforge.core.errors import LeaseLost, NotFound, PermissionNotFound, SessionNotFound, TurnNotFound
+from clawdforge.core.model import (
+    Clock,
+    Draft,
+    FileRow,
+    MessageRow,
+    PermissionRow,
+    PersonaRow,
+    RunRow,
+    SessionRow,
+    Stored,
+    TurnRow,
+)
+from clawdforge.stores.connection import Db
+from clawdforge.stores.ledger import add_entry
+from clawdforge.stores.queries import MINE
+from clawdforge.stores.rows import Codec, Value
+from clawdforge.stores.view import END, SqliteView
+from clawdforge.wire.base import Json, Micros
+from clawdforge.wire.event import number
+
+ADD_EVENT = "INSERT INTO events (session_id, seq, turn, type, by_agent, data) VALUES (?, ?, ?, ?, ?, ?)"
+
+
+class SqliteTx(SqliteView):
+    def __init__(self, db: Db, app: str, clock: Clock) -> None:
+        super().__init__(db, app)
+        self._clock = clock
+        self.appended: dict[str, list[Stored]] = {}
+
+    def add_session(self, row: SessionRow) -> None:
+        self._own(row.app_name)
+        self._insert(self._q.session, row)
+
+    def change_session(self, session_id: str, **changes: Any) -> None:
+        self._change(
+            self._q.session, f"session_id = {MINE}", {"session": session_id}, changes, SessionNotFound
+        )
+
+    def append(self, session_id: str, drafts: Sequence[Draft], *, fence: int | None = None) -> int:
+        state = self._db.row(self._q.tx["state"], {"app": self.app, "session": session_id})
+        if state is None:
+            raise SessionNotFound
+        head, current = int(state[0]), int(state[1])
+        if fence is not None and fence != current:
+            raise LeaseLost
+        if not drafts:
+            return head
+        stored = [Stored(n, d.type.value, number(n, d.body)) for n, d in enumerate(drafts, head + 1)]
+        self._db.connection.executemany(
+            ADD_EVENT,
+            [
+                (session_id, event.seq, draft.turn, event.type, int(draft.by_agent), event.data)
+                for event, draft in zip(stored, drafts, strict=True)
+            ],
+        )
+        head += len(stored)
+        self._run("move_head", session=session_id, head=head, at=self._clock.now())
+        self.appended.setdefault(session_id, []).extend(stored)
+        return head
+
+    def claim(self, session_id: str, node: str) -> int:
+        row = self._db.row(self._q.tx["claim"], {"app": self.app, "session": session_id, "node": node})
+        if row is None:
+            raise SessionNotFound
+        return int(row[0])
+
+    def add_turn(self, row: TurnRow) -> None:
+        self._known(row.session_id)
+        self._insert(self._q.turn, row)
+
+    def change_turn(self, session_id: str, turn_index: int, **changes: Any) -> None:
+        key: dict[str, Value] = {"session": session_id, "turn": turn_index}
+        where = f"session_id = {MINE} AND turn_index = :turn"
+        self._change(self._q.turn, where, key, changes, TurnNotFound)
+
+    def add_message(self, row: MessageRow) -> int:
+        self._known(row.session_id)
+        values = self._q.message.values(row)
+        if not row.seq:
+            found = self._db.row(self._q.tx["next_seq"], {"app": self.app, "session": row.session_id})
+            values["seq"] = found[0] if found else None
+        values["id"] = self._last_message_id() + 1
+        names = ", ".join(values)
+        marks = ", ".join(f":{name}" for name in values)
+        self._db.run(f"INSERT INTO messages ({names}) VALUES ({marks})", values)  # noqa: S608 - our own names
+        return int(values["seq"] or 0)
+
+    def change_messages(self, session_id: str, seqs: Sequence[int], **changes: Any) -> None:
+        self._known(session_id)
+        assignments, values = self._q.message.changes(changes)
+        if assignments and seqs:
+            sql = f"UPDATE messages SET {assignments} WHERE session_id = {MINE} AND seq = :seq"  # noqa: S608 - checked names
+            key: dict[str, Value] = {"app": self.app, "session": session_id, **values}
+            self._db.connection.executemany(sql, [{**key, "seq": seq} for seq in seqs])
+
+    def add_permission(self, row: PermissionRow) -> None:
+        self._known(row.session_id)
+        self._insert(self._q.permission, row)
+
+    def change_permission(self, session_id: str, permission_id: str, **changes: Any) -> None:
+        key: dict[str, Value] = {"session": session_id, "permission": permission_id}
+        where = f"session_id = {MINE} AND permission_id = :permission"
+        self._change(self._q.permission, where, key, changes, PermissionNotFound)
+
+    def add_file(self, row: FileRow) -> None:
+        self._own(row.app_name)
+        self._insert(self._q.file, row)
+
+    def remove_file(self, file_token: str) -> None:
+        self._run("remove_file", file=file_token)
+
+    def put_persona(self, row: PersonaRow) -> None:
+        self._own(row.app_name)
+        self._db.run(
+            self._q.persona.insert.replace("INSERT", "INSERT OR REPLACE", 1), self._q.persona.values(row)
+        )
+
+    def remove_persona(self, name: str) -> bool:
+        return self._run("remove_persona", name=name) > 0
+
+    def add_run(self, row: RunRow) -> None:
+        self._own(row.app_name)
+        self._insert(self._q.run, row)
+
+    def audit(self, session_id: str | None, event: str, at: Micros, details: Json) -> None:
+        add_entry(self._db, self.app, session_id, event, at, details)
+
+    def copy_history(self, source: str, target: str, *, through_turn: int, at: Micros) -> None:
+        self._known(source)
+        self._known(target)
+        key: dict[str, Value] = {"app": self.app, "session": source, "through": through_turn}
+        later = self._db.row(self._q.tx["first_message_after_turn"], key)
+        before = later[0] if later and later[0] is not None else END
+        last_id = self._last_message_id()
+        self._db.run(self._q.tx["copy_turns"], {**key, "target": target})
+        self._db.run(
+            self._q.tx["copy_messages"], {**key, "target": target, "before": before, "last_id": last_id}
+        )
+        self._run("after_copy", target=target, at=at)
+
+    def purge(self, session_id: str, limit: int) -> bool:
+        row = self._db.row(self._q.tx["purge_state"], {"app": self.app, "session": session_id})
+        if row is None:
+            return True
+        if row[0] is None:
+            raise ValueError("only a deleted session can be purged")
+        for name in ("purge_events", "purge_messages", "purge_turns", "purge_permissions"):
+            limit -= self._run(name, session=session_id, limit=limit)
+            if limit <= 0:
+                return False
+        self._run("purge_session", session=session_id)
+        return True
+
+    def _known(self, session_id: str) -> None:
+        if self._db.row(self._q.tx["state"], {"app": self.app, "session": session_id}) is None:
+            raise SessionNotFound
+
+    def _own(self, app_name: str) -> None:
+        if app_name != self.app:
+            raise ValueError(f"a row of app {app_name} in a transaction of app {self.app}")
+
+    def _last_message_id(self) -> int:
+        key: dict[str, Value] = {"app": self.app}
+        row = self._db.row(self._q.tx["last_message_id"], key)
+        if row is None:
+            self._run("add_message_range")
+            row = self._db.row(self._q.tx["last_message_id"], key)
+        return int(row[0]) if row else 0
+
+    def _run(self, name: str, /, **params: Value) -> int:
+        return self._db.run(self._q.tx[name], {"app": self.app, **params})
+
+    def _insert(self, codec: Codec[Any], row: Any) -> None:
+        self._db.run(codec.insert, codec.values(row))
+
+    def _change(
+        self,
+        codec: Codec[Any],
+        where: str,
+        key: dict[str, Value],
+        changes: dict[str, Any],
+        missing: type[NotFound],
+    ) -> None:
+        assignments, values = codec.changes(changes)
+        if not assignments:
+            return
+        sql = f"UPDATE {codec.table} SET {assignments} WHERE {where}"  # noqa: S608 - names checked by the codec
+        if self._db.run(sql, {"app": self.app, **key, **values}) == 0:
+            raise missing

@@ -1,0 +1,211 @@
+"""One app's rows, read from one snapshot."""
+
+from collections.abc import Iterator
+from typing import Any, TypeVar
+
+from clawdforge.core.model import (
+    AppRow,
+    FileRow,
+    Hit,
+    MessageRow,
+    PermissionRow,
+    PersonaRow,
+    SessionQuery,
+    SessionRow,
+    Stored,
+    TurnRow,
+)
+from clawdforge.core.ports import Shown
+from clawdforge.stores.connection import Db
+from clawdforge.stores.rows import Codec, Value
+from clawdforge.stores.search import from_cursor, match_of, to_cursor
+from clawdforge.wire.turn import TurnState
+
+R = TypeVar("R")
+END = 2**63 - 1
+
+
+class SqliteView:
+    def __init__(self, db: Db, app: str) -> None:
+        self._db = db
+        self._q = db.queries
+        self.app = app
+
+    def app_row(self) -> AppRow | None:
+        return self._get(self._q.app, "app")
+
+    def session(self, session_id: str) -> SessionRow | None:
+        return self._get(self._q.session, "session", session=session_id)
+
+    def sessions(self, query: SessionQuery) -> tuple[list[SessionRow], str | None]:
+        where = ["deleted_at IS NULL"]
+        params: dict[str, Value] = {"app": self.app, "limit": query.limit + 1}
+        # A unary plus keeps the list's index away: a prefix finds few rows by the primary key.
+        where.append("app_name = :app" if query.prefix is None else "+app_name = :app")
+        if not query.include_closed or query.state == "active":
+            where.append("closed_at IS NULL")
+        if query.state == "ended":
+            where.append("closed_at IS NOT NULL")
+        if query.agent is not None:
+            where.append("agent = :agent")
+            params["agent"] = query.agent
+        if query.label is not None:
+            where.append("EXISTS (SELECT 1 FROM json_each(labels) WHERE value = :label)")
+            params["label"] = query.label
+        if query.project is not None:
+            where.append("project_key = :project AND project_key IS NOT NULL")
+            params["project"] = query.project
+        if query.parent is not None:
+            where.append("parent_session_id = :parent AND parent_session_id IS NOT NULL")
+            params["parent"] = query.parent
+        if query.prefix is not None:
+            where.append("session_id >= :prefix AND session_id < :prefix || char(0x10ffff)")
+            params["prefix"] = query.prefix
+        if query.q is not None:
+            where.append("title LIKE :q ESCAPE '\\'")
+            params["q"] = f"%{_unliked(query.q)}%"
+        if query.cursor is not None:
+            where.append("(updated_at, session_id) < (:updated_at, :session_id)")
+            params["updated_at"], params["session_id"] = from_cursor(query.cursor, int, str)
+        sql = (
+            f"SELECT {self._q.session.columns} FROM sessions WHERE {' AND '.join(where)}"  # noqa: S608 - only the fragments above
+            " ORDER BY updated_at DESC, session_id DESC LIMIT :limit"
+        )
+        found = [self._q.session.read(row) for row in self._db.rows(sql, params)]
+        page = found[: query.limit]
+        more = len(found) > query.limit and page
+        return page, to_cursor(page[-1].updated_at, page[-1].session_id) if more else None
+
+    def open_sessions(self) -> int:
+        row = self._db.row(self._q.system["open_sessions"], {})
+        return int(row[0]) if row else 0
+
+    def app_sessions(self) -> int:
+        return self._number("app_sessions")
+
+    def turn(self, session_id: str, turn_index: int) -> TurnRow | None:
+        return self._get(self._q.turn, "turn", session=session_id, turn=turn_index)
+
+    def turns(self, session_id: str, *, after: int = 0, limit: int = 100) -> list[TurnRow]:
+        return self._list(self._q.turn, "turns", session=session_id, after=after, limit=limit)
+
+    def turns_from(self, session_id: str, turn_index: int) -> list[TurnRow]:
+        return self.turns(session_id, after=turn_index - 1, limit=END)
+
+    def active_turn(self, session_id: str) -> TurnRow | None:
+        return self._get(self._q.turn, "active_turn", session=session_id)
+
+    def queued_turns(self, session_id: str) -> list[TurnRow]:
+        return self._list(self._q.turn, "queued_turns", session=session_id)
+
+    def turn_by_key(self, session_id: str, key: str) -> TurnRow | None:
+        return self._get(self._q.turn, "turn_by_key", session=session_id, key=key)
+
+    def turns_in_flight(self) -> int:
+        return self._number("turns_in_flight")
+
+    def events(self, session_id: str, *, after: int, limit: int, max_bytes: int) -> list[Stored]:
+        return _fitting(self._rows("events", session=session_id, after=after, limit=limit), max_bytes)
+
+    def turn_events(
+        self, session_id: str, turn_index: int, *, after: int, limit: int, max_bytes: int
+    ) -> list[Stored]:
+        turn = self.turn(session_id, turn_index)
+        if turn is None or (turn.first_seq is None and turn.state in (TurnState.QUEUED, TurnState.ENDED)):
+            return []  # it never began, or began in the session that this one was forked from
+        rows = self._rows(
+            "turn_events",
+            session=session_id,
+            turn=turn_index,
+            after=max(after, (turn.first_seq or 0) - 1),
+            last=turn.last_seq or END,
+            limit=limit,
+        )
+        return _fitting(rows, max_bytes)
+
+    def messages(
+        self, session_id: str, *, after: int = 0, limit: int = 1000, show: Shown = "visible"
+    ) -> list[MessageRow]:
+        return self._list(self._q.message, f"messages_{show}", session=session_id, after=after, limit=limit)
+
+    def last_messages(self, session_id: str, limit: int, *, show: Shown = "visible") -> list[MessageRow]:
+        found = self._list(self._q.message, f"last_messages_{show}", session=session_id, limit=limit)
+        return found[::-1]
+
+    def last_message(self, session_id: str, role: str) -> MessageRow | None:
+        return self._get(self._q.message, "last_message", session=session_id, role=role)
+
+    def messages_from(self, session_id: str, seq: int, *, show: Shown = "visible") -> list[MessageRow]:
+        return self.messages(session_id, after=seq - 1, limit=END, show=show)
+
+    def permission(self, session_id: str, permission_id: str) -> PermissionRow | None:
+        return self._get(self._q.permission, "permission", session=session_id, permission=permission_id)
+
+    def permissions(self, session_id: str, *, state: str | None = None) -> list[PermissionRow]:
+        if state == "pending":
+            return self._list(self._q.permission, "permissions_pending", session=session_id)
+        return self._list(self._q.permission, "permissions", session=session_id, state=state)
+
+    def granted(self, session_id: str, tool: str, kind: str | None) -> bool:
+        return any(self._rows("granted", session=session_id, tool=tool, kind=kind))
+
+    def file(self, file_token: str) -> FileRow | None:
+        return self._get(self._q.file, "file", file=file_token)
+
+    def bytes_stored(self) -> int:
+        return self._number("bytes_stored")
+
+    def persona(self, name: str) -> PersonaRow | None:
+        return self._get(self._q.persona, "persona", name=name)
+
+    def personas(self) -> list[PersonaRow]:
+        return self._list(self._q.persona, "personas")
+
+    def search(
+        self, q: str, *, limit: int, cursor: str | None = None, session_id: str | None = None
+    ) -> tuple[list[Hit], str | None]:
+        match = match_of(q)
+        spans = list(self._rows("ids_of_app"))
+        if session_id is not None:
+            spans += self._rows("ids_of_session", session=session_id)
+        if match is None or len(spans) != 1 + (session_id is not None) or None in spans[-1]:
+            return [], None
+        first, last = max(span[0] for span in spans), min(span[1] for span in spans)
+        if cursor is not None:
+            last = min(last, from_cursor(cursor, int)[0] - 1)
+        rows = list(
+            self._rows("search", match=match, first=first, last=last, session=session_id, limit=limit + 1)
+        )
+        page = rows[:limit]
+        more = len(rows) > limit and page
+        return [Hit(*row[:-1]) for row in page], to_cursor(page[-1][-1]) if more else None
+
+    def _rows(self, name: str, /, **params: Value) -> Iterator[tuple[Any, ...]]:
+        return self._db.rows(self._q.view[name], {"app": self.app, **params})
+
+    def _get(self, codec: Codec[R], name: str, /, **params: Value) -> R | None:
+        row = self._db.row(self._q.view[name], {"app": self.app, **params})
+        return None if row is None else codec.read(row)
+
+    def _list(self, codec: Codec[R], name: str, /, **params: Value) -> list[R]:
+        return [codec.read(row) for row in self._rows(name, **params)]
+
+    def _number(self, name: str) -> int:
+        row = self._db.row(self._q.view[name], {"app": self.app})
+        return int(row[0]) if row else 0
+
+
+def _fitting(rows: Iterator[tuple[Any, ...]], max_bytes: int) -> list[Stored]:
+    """As many as fit, but at least one: no page may be empty while there is more."""
+    found: list[Stored] = []
+    room = max_bytes
+    for seq, kind, data in rows:
+        room -= len(data)
+        if found and room < 0:
+            break
+        found.append(Stored(seq, kind, data))
+    return found
+
+
+def _unliked(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")

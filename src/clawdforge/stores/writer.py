@@ -1,0 +1,239 @@
+"""The one thread that writes: whatever waits is one transaction, one commit, one fsync.
+
+Each job has a savepoint of its own, so that one that raises undoes only itself. When the disk fails,
+nobody can say what became of the batch: all its jobs are told so, the connection is thrown away, and
+the thread tries by itself, with a real write, until the disk is back.
+"""
+
+import asyncio
+import contextlib
+import logging
+import queue
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import apsw
+
+from clawdforge.core.errors import Stopping, StoreUnavailable
+from clawdforge.core.model import Clock, Commit, Stored
+from clawdforge.stores.connection import DISK_ERRORS, Db, open_writer
+from clawdforge.stores.queries import Queries
+from clawdforge.stores.system import SqliteSystemTx
+from clawdforge.stores.tx import SqliteTx
+
+log = logging.getLogger(__name__)
+
+MAX_BATCH: Final = 256
+FIRST_PROBE_SECS: Final = 0.05
+LAST_PROBE_SECS: Final = 1.0
+CHECKPOINT_PAGES: Final = 1000
+CROWDED_PAGES: Final = 65_536  # 256 MiB of log: now wait for readers, so that it starts over
+
+
+@dataclass(slots=True)
+class Job:
+    """Work for one app, or for the system where `app` is None, and who waits for it."""
+
+    app: str | None
+    work: Callable[[Any], Any]
+    future: asyncio.Future[Any]
+    result: Any = None
+    error: BaseException | None = None
+
+    def settle(self) -> None:
+        if self.future.done():  # the caller was cancelled; its work was done all the same
+            return
+        if self.error is not None:
+            self.future.set_exception(self.error)
+        else:
+            self.future.set_result(self.result)
+
+
+@dataclass(slots=True)
+class Batch:
+    jobs: list[Job]
+    appended: dict[tuple[str, str], list[Stored]] = field(default_factory=dict)
+
+    def commits(self) -> list[Commit]:
+        return [Commit(app, session, tuple(events)) for (app, session), events in self.appended.items()]
+
+    def fail(self, error: StoreUnavailable) -> None:
+        self.appended.clear()
+        for job in self.jobs:
+            job.result, job.error = None, StoreUnavailable(error.message, retry_after=error.retry_after)
+
+
+class Writer:
+    """`deliver` is called in the event loop, once for a batch, after it is on stable storage."""
+
+    def __init__(
+        self,
+        path: Path,
+        connection: apsw.Connection,
+        queries: Queries,
+        clock: Clock,
+        deliver: Callable[[list[Commit], list[Job]], None],
+    ) -> None:
+        self.reason: str | None = None
+        self.commits = 0
+        self._path = path
+        self._queries = queries
+        self._clock = clock
+        self._deliver = deliver
+        self._loop = asyncio.get_running_loop()
+        self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self._stopping = False
+        self._pages = 0
+        self._db: Db | None = None
+        self._use(connection)
+        self._thread = threading.Thread(target=self._run, name="store-writer", daemon=True)
+        self._thread.start()
+
+    def submit(self, app: str | None, work: Callable[[Any], Any]) -> asyncio.Future[Any]:
+        if self._stopping:
+            raise Stopping
+        future: asyncio.Future[Any] = self._loop.create_future()
+        self._jobs.put(Job(app, work, future))
+        return future
+
+    async def close(self) -> None:
+        """What was submitted before is still written."""
+        if not self._stopping:
+            self._stopping = True
+            self._jobs.put(None)
+        await asyncio.to_thread(self._thread.join)
+
+    def _run(self) -> None:
+        wait = FIRST_PROBE_SECS
+        probe_at = 0.0
+        more = True
+        while more:
+            db = self._db
+            jobs, more = self._take(None if db else max(0.0, probe_at - time.monotonic()))
+            if db is None:
+                self._post(Batch(jobs), StoreUnavailable(_not_written(self.reason), retry_after=1.0))
+                if more and time.monotonic() >= probe_at:
+                    self._probe()
+                    wait = min(wait * 2, LAST_PROBE_SECS)
+                    probe_at = time.monotonic() + wait
+                continue
+            self._write(db, Batch(jobs))
+            wait, probe_at = FIRST_PROBE_SECS, time.monotonic() + FIRST_PROBE_SECS
+        if self._db:
+            with contextlib.suppress(*DISK_ERRORS):
+                self._db.connection.close()
+
+    def _take(self, patience: float | None) -> tuple[list[Job], bool]:
+        """All that waits, at least one unless patience ends; False once the end has been asked for."""
+        jobs: list[Job] = []
+        try:
+            job = self._jobs.get(timeout=patience)
+            while job is not None:
+                jobs.append(job)
+                if len(jobs) == MAX_BATCH:
+                    return jobs, True
+                job = self._jobs.get_nowait()
+        except queue.Empty:
+            return jobs, True
+        return jobs, False
+
+    def _write(self, db: Db, batch: Batch) -> None:
+        if not batch.jobs:
+            return
+        connection = db.connection
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            for job in batch.jobs:
+                self._do(db, job, batch)
+                if not connection.in_transaction:
+                    raise apsw.IOError("the transaction was lost")
+            connection.execute("COMMIT")
+        except DISK_ERRORS as error:
+            self._drop(error)
+            self._post(batch, StoreUnavailable(retry_after=1.0))
+            return
+        self.commits += 1
+        self._post(batch)
+        self._checkpoint(connection)
+
+    def _do(self, db: Db, job: Job, batch: Batch) -> None:
+        connection = db.connection
+        connection.execute("SAVEPOINT job")
+        try:
+            if job.app is None:
+                job.result = job.work(SqliteSystemTx(db))
+            else:
+                tx = SqliteTx(db, job.app, self._clock)
+                job.result = job.work(tx)
+                for session_id, events in tx.appended.items():
+                    batch.appended.setdefault((job.app, session_id), []).extend(events)
+        except DISK_ERRORS:
+            raise
+        except BaseException as error:  # noqa: BLE001 - whatever the work raises belongs to its caller
+            job.error = error
+            connection.execute("ROLLBACK TO job")
+        connection.execute("RELEASE job")
+
+    def _post(self, batch: Batch, failure: StoreUnavailable | None = None) -> None:
+        if failure is not None:
+            batch.fail(failure)
+        if batch.jobs:
+            with contextlib.suppress(RuntimeError):  # the event loop is gone, and who waited with it
+                self._loop.call_soon_threadsafe(self._deliver, batch.commits(), batch.jobs)
+
+    def _use(self, connection: apsw.Connection) -> None:
+        self._pages = 0
+        connection.set_wal_hook(self._count_pages)
+        self._db = Db(connection, self._queries)
+
+    def _count_pages(self, _connection: apsw.Connection, _name: str, pages: int) -> int:
+        self._pages = pages
+        return apsw.SQLITE_OK
+
+    def _checkpoint(self, connection: apsw.Connection) -> None:
+        """After the answers are out. If it fails the log only grows: the writes themselves are safe in it."""
+        if self._pages < CHECKPOINT_PAGES:
+            return
+        mode = apsw.SQLITE_CHECKPOINT_PASSIVE
+        if self._pages >= CROWDED_PAGES:
+            mode = apsw.SQLITE_CHECKPOINT_TRUNCATE
+        try:
+            connection.wal_checkpoint(mode=mode)
+        except DISK_ERRORS as error:
+            log.warning("the write-ahead log could not be moved into %s: %s", self._path, error)
+
+    def _drop(self, error: Exception) -> None:
+        self.reason = f"{self._path}: {error}"
+        log.error("the store cannot be written: %s", self.reason)
+        db, self._db = self._db, None
+        if db is not None:
+            with contextlib.suppress(*DISK_ERRORS):
+                db.connection.close(True)
+
+    def _probe(self) -> None:
+        """A new connection is only trusted once it has really written something."""
+        try:
+            connection = open_writer(self._path)
+        except (*DISK_ERRORS, StoreUnavailable) as error:
+            self.reason = f"{self._path}: {error}"
+            return
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            connection.pragma("user_version", connection.pragma("user_version"))
+            connection.execute("COMMIT")
+        except DISK_ERRORS as error:
+            self.reason = f"{self._path}: {error}"
+            with contextlib.suppress(*DISK_ERRORS):
+                connection.close(True)
+            return
+        self._use(connection)
+        self.reason = None
+        log.warning("the store can be written again")
+
+
+def _not_written(reason: str | None) -> str:
+    return f"the store cannot be written now ({reason}); nothing was recorded, try again later"
