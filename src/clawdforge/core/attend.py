@@ -146,9 +146,8 @@ class Attendant:
             return live, prompt
         await self._pool.drop_agent(place)
         live, told = await self._open(place, app, started)
-        if live.how == "new":
-            prompt = contexts.with_instructions(session.instructions, contexts.with_transcript(told, prompt))
-        return live, prompt
+        prompt = contexts.with_transcript(told, prompt)
+        return live, contexts.with_instructions(session.instructions, prompt) if live.how == "new" else prompt
 
     async def _open(self, place: Place, app: str, started: Started) -> tuple[LiveAgent, str]:
         session, plan = started.session, started.session.context_plan
@@ -174,14 +173,10 @@ class Attendant:
             log.warning("the agent of session %s lost its memory; it gets the transcript", session.session_id)
             await self._pool.drop_agent(place)
             live = await self._start(place, app, replace(launch, agent_session_id=None))
-        told = (
-            ""
-            if live.how != "new" or plan == contexts.NEW
-            else contexts.transcript(messages, started.turn.turn_index)
-        )
+        told = _told(live, plan, turns, messages, started.turn.turn_index)
         how = live.how if live.how == "new" or boundary is None else "restored"
         number = session.context + (1 if live.how == "new" and plan == contexts.LOAD else 0)
-        await self._started(app, started, live, number, "transcript" if told else how)
+        await self._started(app, started, live, number, "transcript" if told and how == "new" else how)
         place.context = number
         return live, told
 
@@ -245,3 +240,13 @@ def _past(view: View, session_id: str) -> tuple[list[TurnRow], list[MessageRow]]
     session = need_session(view, session_id)
     turns = contexts.recent_turns(view, session_id, session.last_turn)
     return turns, view.last_messages(session_id, TRANSCRIPT_MESSAGES)
+
+
+def _told(
+    live: LiveAgent, plan: str, turns: list[TurnRow], messages: list[MessageRow], turn_index: int
+) -> str:
+    """What the agent has to be told because its own memory does not hold it."""
+    if live.how == "new":
+        return "" if plan == contexts.NEW else contexts.transcript(messages, turn_index)
+    first = contexts.unknown(live, turns, turn_index)
+    return "" if first is None else contexts.transcript(messages, turn_index, first)

@@ -46,11 +46,25 @@ def kept(live: LiveAgent, turns: Sequence[TurnRow], context: int) -> bool:
     return not done or any(done[-1].prompt in text for text in live.remembered)
 
 
+def unknown(live: LiveAgent, turns: Sequence[TurnRow], before_turn: int) -> int | None:
+    """The first of the turns at the end that were cut off and that a loaded agent does not know of."""
+    first = None
+    for turn in sorted(turns, key=lambda turn: turn.turn_index, reverse=True):
+        if turn.turn_index >= before_turn or turn.cut or turn.started_at is None:
+            continue
+        if turn.outcome is not Outcome.INTERRUPTED or live.remembered is None:
+            break
+        if any(turn.prompt in text for text in live.remembered):
+            break
+        first = turn.turn_index
+    return first
+
+
 def recent_turns(view: View, session_id: str, last_turn: int) -> list[TurnRow]:
     return view.turns_from(session_id, max(1, last_turn - RECENT_TURNS))
 
 
-def transcript(messages: Sequence[MessageRow], before_turn: int) -> str:
+def transcript(messages: Sequence[MessageRow], before_turn: int, from_turn: int = 0) -> str:
     """What was said so far, for an agent that does not know; the newest part of it when it is long.
 
     A message that was only posted, with no turn of its own, is not for the agent.
@@ -58,7 +72,7 @@ def transcript(messages: Sequence[MessageRow], before_turn: int) -> str:
     lines: list[str] = []
     room = MAX_TRANSCRIPT_CHARS
     for message in reversed(messages):
-        if message.turn is None or message.turn >= before_turn or not message.content:
+        if message.turn is None or not from_turn <= message.turn < before_turn or not message.content:
             continue
         who = {Role.USER: "User", Role.ASSISTANT: "Assistant"}.get(Role(message.role), message.role.title())
         line = f"{who}: {message.content}"

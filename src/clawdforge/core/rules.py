@@ -200,7 +200,7 @@ def finish(
         return turn
     if drafts:
         tx.append(session_id, drafts, fence=fence)
-    expire_permissions(tx, session_id, turn_index, "the turn ended", at)
+    expire_permissions(tx, session_id, turn_index, ending.error or "the turn ended", at)
     if ending.outcome is not Outcome.INTERRUPTED:
         settle_pending(tx, session_id)
     seq = tx.add_message(message) if message is not None else None

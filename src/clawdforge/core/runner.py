@@ -15,8 +15,10 @@ from clawdforge.core.permissions import PermissionService
 from clawdforge.core.ports import Store, Tx
 from clawdforge.core.projection import Projection
 from clawdforge.core.rules import Ending, Started, finish
+from clawdforge.core.settle import apply_policy
 from clawdforge.wire.base import Json
 from clawdforge.wire.event import EventType, encode_body, flatten
+from clawdforge.wire.turn import Outcome
 
 T = TypeVar("T")
 HIGH_WATER = 4 << 20
@@ -94,6 +96,8 @@ class TurnRun:
             )
             if rollback and not turn.cut:
                 cut_turn(tx, self.session_id, self.turn_index, now)
+            if ending.outcome is Outcome.INTERRUPTED:
+                apply_policy(tx, turn, now)
             return turn
 
         return await self._persist(work, None)
