@@ -24,6 +24,7 @@ def hang(turn: Turn) -> None:
 
 def hang_hard(turn: Turn) -> None:
     turn.connection.deaf = True
+    turn.say("deaf")
     while True:
         time.sleep(LIFETIME)
 
@@ -123,7 +124,12 @@ def _haunt(path: str) -> None:
 
 COMMANDS = (
     Command("hang", "", hang, "never answer; a cancel ends it"),
-    Command("hang-hard", "", hang_hard, "never answer; ignore cancel, SIGTERM and the end of stdin"),
+    Command(
+        "hang-hard",
+        "",
+        hang_hard,
+        "say `deaf`, then never answer; ignore cancel, SIGTERM and the end of stdin",
+    ),
     Command("crash", "[CODE]", crash, "exit at once"),
     Command("crash-after", "N", crash_after, "send N chunks, then exit at once"),
     Command("kill-self", "", kill_self, "die of SIGKILL"),
