@@ -80,7 +80,7 @@ def _want_wal(connection: apsw.Connection) -> None:
     mode = connection.pragma("journal_mode", "wal")
     if mode != "wal":
         raise StoreUnavailable(
-            f"{connection.filename} cannot use a write-ahead log (its mode is {mode}); keep it on a local disk"
+            f"{connection.filename} has no write-ahead log (its mode is {mode}); keep it on a local disk"
         )
 
 

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import os
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -34,7 +35,6 @@ class SqliteStore:
         self._listeners: list[Callable[[Commit], None]] = []
         self._reader: Db | None = None
         self._closed = False
-        self._loop = asyncio.get_running_loop()
         self._writer = Writer(path, connection, queries, clock, self._deliver)
 
     @classmethod
@@ -104,20 +104,11 @@ class SqliteStore:
                 reader.connection.close(True)
 
     def _deliver(self, commits: list[Commit], jobs: list[Job]) -> None:
-        """First everybody who follows, then the callers: nobody learns of a write before its followers."""
-        for commit in commits:
-            for listener in self._listeners:
-                self._tell(listener, commit)
-        for job in jobs:
-            job.settle()
-
-    def _tell(self, listener: Callable[[Commit], None], commit: Commit) -> None:
-        try:
-            listener(commit)
-        except Exception as error:  # noqa: BLE001 - top of a callback; a bad listener must not hold up a caller
-            self._loop.call_exception_handler(
-                {"message": "a listener of the store failed", "exception": error}
-            )
+        """First everybody who follows, then the callers. One that fails holds up nobody else."""
+        calls = [partial(listener, commit) for commit in commits for listener in self._listeners]
+        with contextlib.ExitStack() as stack:  # calls in reverse, all of them, and raises the last error
+            for call in reversed([*calls, *(job.settle for job in jobs)]):
+                stack.callback(call)
 
 
 def _prepare(data_dir: Path, clock: Clock) -> tuple[apsw.Connection, Queries, Path]:

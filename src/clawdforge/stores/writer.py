@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import TracebackType
 from typing import Any, Final
 
 import apsw
@@ -65,6 +66,28 @@ class Batch:
         self.appended.clear()
         for job in self.jobs:
             job.result, job.error = None, StoreUnavailable(error.message, retry_after=error.retry_after)
+
+
+class Savepoint:
+    """Undoes one job that raises and keeps the error for its caller; the disk's errors are everybody's."""
+
+    def __init__(self, connection: apsw.Connection, job: Job) -> None:
+        self._connection = connection
+        self._job = job
+
+    def __enter__(self) -> None:
+        self._connection.execute("SAVEPOINT job")
+
+    def __exit__(
+        self, _kind: type[BaseException] | None, error: BaseException | None, _trace: TracebackType | None
+    ) -> bool:
+        if isinstance(error, DISK_ERRORS):
+            return False
+        if error is not None:
+            self._job.error = error
+            self._connection.execute("ROLLBACK TO job")
+        self._connection.execute("RELEASE job")
+        return True
 
 
 class Writer:
@@ -161,22 +184,14 @@ class Writer:
         self._checkpoint(connection)
 
     def _do(self, db: Db, job: Job, batch: Batch) -> None:
-        connection = db.connection
-        connection.execute("SAVEPOINT job")
-        try:
+        with Savepoint(db.connection, job):
             if job.app is None:
                 job.result = job.work(SqliteSystemTx(db))
-            else:
-                tx = SqliteTx(db, job.app, self._clock)
-                job.result = job.work(tx)
-                for session_id, events in tx.appended.items():
-                    batch.appended.setdefault((job.app, session_id), []).extend(events)
-        except DISK_ERRORS:
-            raise
-        except BaseException as error:  # noqa: BLE001 - whatever the work raises belongs to its caller
-            job.error = error
-            connection.execute("ROLLBACK TO job")
-        connection.execute("RELEASE job")
+                return
+            tx = SqliteTx(db, job.app, self._clock)
+            job.result = job.work(tx)
+            for session_id, events in tx.appended.items():
+                batch.appended.setdefault((job.app, session_id), []).extend(events)
 
     def _post(self, batch: Batch, failure: StoreUnavailable | None = None) -> None:
         if failure is not None:
