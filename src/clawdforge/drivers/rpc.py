@@ -21,11 +21,14 @@ METHOD_NOT_FOUND: Final = -32601
 INVALID_PARAMS: Final = -32602
 INTERNAL_ERROR: Final = -32603
 
+READ_BYTES: Final = 256 * 1024
+SETTLE_SECONDS: Final = 1.0
 MAX_OPEN_REQUESTS: Final = 64
 """What an agent may ask at the same time; more is refused at once."""
 
 LOST_HEAD: Final = re.compile(
-    rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?("method"\s*:\s*"[^"]*"\s*,\s*)?"id"\s*:\s*(\d{1,18})\s*,'
+    rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?("method"\s*:\s*"[^"]*"\s*,\s*)?'
+    rb'"id"\s*:\s*(\d{1,18})\s*,\s*"(\w+)"'
 )
 
 Answered = Callable[[Json, int], Awaitable[None]]
@@ -41,6 +44,23 @@ class Pipe(Protocol):
     async def write(self, data: bytes) -> None:
         """Returns when there is room for more. Raises OSError when nobody reads any longer."""
         ...
+
+
+class StdioPipe:
+    """The streams of a process."""
+
+    def __init__(self, stdout: asyncio.StreamReader, stdin: asyncio.StreamWriter) -> None:
+        self._stdout = stdout
+        self._stdin = stdin
+
+    async def read(self) -> bytes:
+        return await self._stdout.read(READ_BYTES)
+
+    async def write(self, data: bytes) -> None:
+        if self._stdin.is_closing():
+            raise BrokenPipeError
+        self._stdin.write(data)
+        await self._stdin.drain()
 
 
 class Handler(Protocol):
@@ -104,6 +124,7 @@ class Connection:
         self._waiting: dict[int, tuple[asyncio.Future[Json], Answered | None]] = {}
         self._answering: set[asyncio.Task[None]] = set()
         self._failure: Exception | None = None
+        self._still = asyncio.Event()
         self._reader = asyncio.create_task(self._read(), name="rpc reader")
 
     @property
@@ -139,6 +160,14 @@ class Connection:
     async def notify(self, method: str, params: Json) -> None:
         await self._write({"jsonrpc": "2.0", "method": method, "params": params})
 
+    async def settle(self) -> None:
+        """Returns when all that has been said so far was handled, or has been going on for too long."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(SETTLE_SECONDS):
+                for _ in range(3):  # the loop looks at the pipe, the stream takes it, the reader wakes
+                    await asyncio.sleep(0)
+                await self._still.wait()
+
     async def close(self) -> None:
         """Stop reading and answering. The pipe is its owner's to close."""
         if self._failure is None:
@@ -156,7 +185,7 @@ class Connection:
 
     async def _read(self) -> None:
         try:
-            while chunk := await self._pipe.read():
+            while chunk := await self._next():
                 for frame in self._framer.feed(chunk):
                     await self._dispatch(frame)
                 await asyncio.sleep(0)  # a flood must not keep the rest of the server from running
@@ -168,8 +197,15 @@ class Connection:
         except Exception as error:  # noqa: BLE001 - top of the task; whoever waits for an answer gets it
             self._fail(error)
 
+    async def _next(self) -> bytes:
+        self._still.set()
+        chunk = await self._pipe.read()
+        self._still.clear()
+        return chunk
+
     def _fail(self, failure: Exception) -> None:
         self._failure = failure
+        self._still.set()
         for future, _ in self._waiting.values():
             if not future.done():
                 future.set_exception(failure)
@@ -235,7 +271,7 @@ class Connection:
             return
         number = int(found[2])
         error = {"code": INVALID_REQUEST, "message": f"a line of {lost.dropped_bytes} bytes is too long"}
-        if found[1]:
+        if found[1] or found[3] == b"method":
             await self._reply_error(number, RpcError.of(error))
-        else:
+        elif found[3] in (b"result", b"error"):
             await self._deliver({"jsonrpc": "2.0", "id": number, "error": error}, 0)

@@ -1,0 +1,318 @@
+"""The driver for agents that speak ACP over stdio: a live process, one session in it, prompts one by one."""
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from typing import Final, Literal
+
+from clawdforge.core.errors import AgentAuthRequired, AgentError, AgentFailed, AgentStartFailed
+from clawdforge.core.model import Answer, Ask, Launch, Verdict
+from clawdforge.core.ports import Sink
+from clawdforge.drivers.acp_client import ClientSide
+from clawdforge.drivers.acp_controls import SessionControls
+from clawdforge.drivers.acp_files import WorkspaceFiles
+from clawdforge.drivers.acp_handshake import STATE_KINDS, Handshake, LoadLost, Opened, Replay
+from clawdforge.drivers.acp_terminals import Terminals
+from clawdforge.drivers.acp_turn import RunningTurn
+from clawdforge.drivers.acp_usage import UsageMeter
+from clawdforge.drivers.environment import agent_env
+from clawdforge.drivers.ndjson import MAX_LINE_BYTES
+from clawdforge.drivers.process import AgentProcess, Spawner
+from clawdforge.drivers.rpc import Connection, Disconnected, RpcError, StdioPipe
+from clawdforge.wire.base import Json
+
+AUTH_REQUIRED: Final = -32000
+LAST_WORDS: Final = 500
+EXIT_SECONDS: Final = 2.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AcpLimits:
+    """What an agent gets of bytes and seconds."""
+
+    max_line_bytes: int = MAX_LINE_BYTES
+    max_turn_bytes: int = 256 * 1024 * 1024
+    start_timeout: float = 30.0  # for each answer until the session is open
+    reply_timeout: float = 10.0  # for small requests beside a prompt
+
+
+class AcpDriver:
+    """Starts agents. `operator_env` is the server's environment, of which an agent sees what it may."""
+
+    def __init__(
+        self, spawner: Spawner, operator_env: Mapping[str, str], limits: AcpLimits | None = None
+    ) -> None:
+        self._spawner = spawner
+        self._operator_env = operator_env
+        self._limits = limits or AcpLimits()
+
+    async def open(self, launch: Launch, sink: Sink) -> "AcpAgent":
+        """A session that cannot be loaded becomes a new one; `how` and `note` of the agent say so."""
+        try:
+            return await self._open(launch, sink)
+        except LoadLost as lost:
+            agent = await self._open(replace(launch, agent_session_id=None), sink)
+            agent.note = str(lost)
+            return agent
+
+    async def _open(self, launch: Launch, sink: Sink) -> "AcpAgent":
+        env = agent_env(launch.agent, launch.home, self._operator_env)
+
+        async def spawn(argv: tuple[str, ...]) -> AgentProcess:
+            return await self._spawner.spawn(
+                argv,
+                cwd=launch.cwd,
+                home=launch.home,
+                env=env,
+                tag=launch.session_id,
+                readable=launch.readable,
+                sandbox=launch.agent.sandbox,
+            )
+
+        process = await spawn(launch.agent.command)
+        files = WorkspaceFiles(launch.cwd, launch.readable)
+        agent = AcpAgent(launch, sink, process, Terminals(spawn, files, launch.cwd), files, self._limits)
+        try:
+            await agent.start()
+        except BaseException:
+            await agent.close()
+            raise
+        return agent
+
+
+class AcpAgent:
+    """One agent, ready for prompts of one session.
+
+    What it says outside of a prompt goes to the sink it was opened with. When a sink fails, the connection
+    ends with that failure, and so does the prompt.
+    """
+
+    def __init__(
+        self,
+        launch: Launch,
+        sink: Sink,
+        process: AgentProcess,
+        terminals: Terminals,
+        files: WorkspaceFiles,
+        limits: AcpLimits,
+    ) -> None:
+        self.agent_session_id = ""
+        self.how: Literal["new", "loaded", "resumed"] = "new"
+        self.remembered: list[str] | None = []
+        self.note: str | None = None
+        """Why it did not start as it was asked to, in the agent's words."""
+
+        self._launch = launch
+        self._name = launch.agent.name
+        self._sink = sink
+        self._process = process
+        self._terminals = terminals
+        self._limits = limits
+        self._client = ClientSide(files, terminals, self._ask)
+        self._usage = UsageMeter()
+        self._replay: Replay | None = None
+        self._turn: RunningTurn | None = None
+        self._prompted: RunningTurn | None = None
+        self._spoiled = False
+        self._closing: asyncio.Task[None] | None = None
+        self._login_methods: list[str] = []
+        self._controls: SessionControls | None = None
+        pipe = StdioPipe(process.stdout, process.stdin)
+        self._connection = Connection(pipe, self, max_line_bytes=limits.max_line_bytes)
+
+    @property
+    def alive(self) -> bool:
+        """Whether it can take a prompt. One that was left in the middle of a prompt cannot."""
+        running = self._process.returncode is None and self._connection.open
+        return running and self._closing is None and not self._spoiled
+
+    async def start(self) -> None:
+        """Shake hands and open the session."""
+        handshake = Handshake(self._launch, self._start_call)
+        try:
+            await handshake.initialize()
+            self._login_methods = handshake.login_methods
+            opened = await self._open_session(handshake)
+        except RpcError as error:
+            raise self._refused(error, AgentStartFailed) from error
+        self.agent_session_id, self.how = opened.session_id, opened.how
+        notes = [opened.note] if opened.note else []
+        self._controls = SessionControls(opened.session_id, opened.settings, self._start_call)
+        if self._launch.model:
+            notes.append(await self._controls.set_model(self._launch.model) or "")
+        if self._launch.plan_mode and not await self._controls.set_plan_mode(on=True):
+            notes.append("it has no plan mode")
+        self._controls = SessionControls(opened.session_id, opened.settings, self._call)
+        self.note = "; ".join(filter(None, notes)) or None
+
+    async def prompt(self, text: str, sink: Sink) -> Answer:
+        if self._prompted is not None:
+            raise AgentFailed(f"{self._name} is busy with another prompt")
+        turn = self._prompted = RunningTurn(sink, self._limits.max_turn_bytes)
+        answers: list[Json] = []
+
+        async def answered(message: Json, size: int) -> None:
+            await turn.answer(message, size)
+            self._turn = None  # what comes after the answer is not part of the turn
+            answers.append(message)
+
+        try:
+            await self._connection.settle()
+            self._replay, self._turn = None, turn
+            self._usage.begin()
+            turn.sent.set()
+            prompt = [{"type": "text", "text": text}]
+            params = {"sessionId": self.agent_session_id, "prompt": prompt}
+            result = await self._connection.request("session/prompt", params, answered=answered)
+        except RpcError as error:
+            raise self._refused(error, AgentFailed) from error
+        except Disconnected as error:
+            raise AgentFailed(await self._obituary(error), stderr=self.stderr_tail()) from error
+        finally:
+            self._spoiled = self._spoiled or not answers
+            self._turn = self._prompted = None
+            turn.sent.set()
+            turn.end()
+        stop_reason = result.get("stopReason")
+        return Answer(
+            stop_reason=stop_reason if isinstance(stop_reason, str) else "end_turn",
+            message=answers[0],
+            usage=self._usage.of(result),
+        )
+
+    async def cancel(self) -> None:
+        turn = self._prompted
+        if turn is None:
+            return
+        with suppress(Disconnected, TimeoutError):
+            async with asyncio.timeout(self._limits.reply_timeout):
+                await turn.sent.wait()
+                if turn is self._prompted:
+                    await self._connection.notify("session/cancel", {"sessionId": self.agent_session_id})
+        turn.end()
+        await self._terminals.end_all()
+
+    async def set_plan_mode(self, on: bool) -> bool:
+        if self._controls is None:
+            return False
+        try:
+            return await self._controls.set_plan_mode(on)
+        except Disconnected as error:
+            raise AgentFailed(await self._obituary(error), stderr=self.stderr_tail()) from error
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        with self._process.paused(), self._terminals.paused():
+            yield
+
+    async def close(self) -> None:
+        if self._closing is None:
+            self._closing = asyncio.create_task(self._close(), name=f"close {self._name}")
+        await asyncio.shield(self._closing)
+
+    def stderr_tail(self) -> str:
+        return self._process.stderr_tail()
+
+    async def told(self, message: Json, size: int) -> None:
+        """Part of the connection's handler: where a message goes depends on when it came."""
+        if message["method"] == "session/request_permission":
+            return
+        params = message.get("params")
+        update = params.get("update") if isinstance(params, dict) else None
+        kind = update.get("sessionUpdate") if isinstance(update, dict) else None
+        if kind == "usage_update" and isinstance(update, dict):
+            self._usage.see(update)
+        if self._turn is not None:
+            await self._turn.emit(message, size)
+        elif self._replay is not None and isinstance(update, dict) and kind not in STATE_KINDS:
+            self._replay.take(update)
+        elif not self._spoiled:
+            await self._sink.emit(message, size)
+
+    async def asked(self, method: str, params: Json) -> Json:
+        return await self._client.answer(method, params)
+
+    async def dropped(self, size: int) -> None:
+        reason = f"a line was longer than {self._limits.max_line_bytes} bytes (CLAWDFORGE_MAX_LINE_BYTES)"
+        if self._turn is not None:
+            await self._turn.lose(size, reason)
+        else:
+            await self._sink.truncated(size, reason)
+
+    async def _ask(self, request: Ask) -> Verdict:
+        if self._turn is not None:
+            return await self._turn.ask(request)
+        return await self._sink.ask(request)
+
+    async def _open_session(self, handshake: Handshake) -> Opened:
+        if self._launch.agent_session_id is None:
+            return await handshake.open()
+        self._replay = Replay()
+        try:
+            opened = await handshake.open()
+        except AgentAuthRequired:
+            raise
+        except AgentStartFailed as error:
+            raise LoadLost(f"it did not survive the attempt to load its session: {error.message}") from error
+        if opened.how == "new":
+            self._replay = None
+        elif opened.how == "resumed":
+            self.remembered = None
+        else:
+            self.remembered = self._replay.texts()
+        return opened
+
+    async def _start_call(self, method: str, params: Json) -> Json:
+        """A request of the start: RpcError is the agent's refusal, AgentStartFailed its end."""
+        try:
+            async with asyncio.timeout(self._limits.start_timeout):
+                return await self._connection.request(method, params)
+        except RpcError as error:
+            if _wants_login(error):
+                raise self._refused(error, AgentStartFailed) from error
+            raise
+        except TimeoutError as error:
+            seconds = f"{self._limits.start_timeout:g} s"
+            words = f"{self._name} did not answer {method} within {seconds}{self._last_words()}"
+            raise AgentStartFailed(words, stderr=self.stderr_tail()) from error
+        except Disconnected as error:
+            raise AgentStartFailed(await self._obituary(error), stderr=self.stderr_tail()) from error
+
+    async def _call(self, method: str, params: Json) -> Json:
+        try:
+            async with asyncio.timeout(self._limits.reply_timeout):
+                return await self._connection.request(method, params)
+        except TimeoutError as error:
+            raise AgentFailed(f"{self._name} did not answer {method}", stderr=self.stderr_tail()) from error
+
+    def _refused(self, error: RpcError, kind: type[AgentError]) -> AgentError:
+        words = f"{self._name}: {error.words()}"
+        if _wants_login(error):
+            ways = f" ({', '.join(self._login_methods)})" if self._login_methods else ""
+            hint = f"it wants a login{ways}; give it a token in the server's environment"
+            return AgentAuthRequired(f"{words}; {hint}", stderr=self.stderr_tail())
+        return kind(words, stderr=self.stderr_tail())
+
+    async def _obituary(self, error: Disconnected) -> str:
+        """How it ended, with its exit code if that comes in time, and its last words."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._process.wait(), EXIT_SECONDS)
+        code = self._process.returncode
+        how = f"{self._name}: {error}" if code is None else f"{self._name} exited with code {code}"
+        return f"{how}{self._last_words()}"
+
+    def _last_words(self) -> str:
+        words = (self.stderr_tail().strip() or self._connection.garbage())[-LAST_WORDS:]
+        return f"; it said: {words}" if words else ""
+
+    async def _close(self) -> None:
+        if self._prompted is not None:
+            self._prompted.end()
+        await self._terminals.close()
+        await self._process.close()
+        await self._connection.close()
+
+
+def _wants_login(error: RpcError) -> bool:
+    return error.code == AUTH_REQUIRED and "auth" in error.words().lower()

@@ -1,0 +1,153 @@
+"""Files of a workspace, read and written for an agent: nothing outside of it, whatever links it plants.
+
+A path is resolved first and must lie inside. Then it is opened folder by folder without following any
+link, so that one that is put there in between is refused and not followed.
+"""
+
+import errno
+import os
+import secrets
+import stat
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from clawdforge.drivers.rpc import INTERNAL_ERROR, INVALID_PARAMS, RpcError
+
+RESOURCE_NOT_FOUND: Final = -32002
+MAX_FILE_BYTES: Final = 16 * 1024 * 1024
+MAX_SCAN_BYTES: Final = 256 * 1024 * 1024
+FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class WorkspaceFiles:
+    """Blocking; meant for a thread. `readable` are files and folders outside that may be read."""
+
+    def __init__(self, root: Path, readable: Iterable[Path] = ()) -> None:
+        self._root = Path(os.path.realpath(root))
+        self._readable = tuple(Path(os.path.realpath(path)) for path in readable)
+
+    def folder(self, path: str) -> Path:
+        """An existing folder inside the workspace."""
+        root, parts = self._inside(path, (self._root,))
+        with _told(path):
+            os.close(_open_folder(root, parts, create=False))
+        return root.joinpath(*parts)
+
+    def check(self, path: str, *, write: bool) -> None:
+        """Refuses a path that lies outside, before anybody is asked about it."""
+        self._inside(path, (self._root,) if write else (self._root, *self._readable))
+
+    def read(self, path: str, line: int | None, limit: int | None) -> str:
+        """The whole text, or `limit` lines from line `line` (the first is 1)."""
+        root, parts = self._inside(path, (self._root, *self._readable))
+        with _told(path):
+            # Without O_NONBLOCK a named pipe would hold the thread for ever.
+            flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+            folder = _open_folder(root, parts[:-1], create=False)
+            try:
+                file = os.open(parts[-1] if parts else ".", flags, dir_fd=folder)
+            finally:
+                os.close(folder)
+            with os.fdopen(file, "rb") as stream:
+                _want_regular(os.fstat(stream.fileno()), path)
+                data = _lines(stream, max(line or 1, 1), limit)
+        return data.decode("utf-8", "replace")
+
+    def write(self, path: str, content: str) -> None:
+        """All of it or nothing; missing folders are made."""
+        root, parts = self._inside(path, (self._root,))
+        data = content.encode()
+        if len(data) > MAX_FILE_BYTES:
+            raise RpcError(INVALID_PARAMS, f"{path}: a file may have {MAX_FILE_BYTES} bytes at most")
+        with _told(path):
+            folder = _open_folder(root, parts[:-1], create=True)
+            try:
+                _replace(folder, parts[-1] if parts else ".", path, data)
+            finally:
+                os.close(folder)
+
+    def _inside(self, path: str, roots: tuple[Path, ...]) -> tuple[Path, tuple[str, ...]]:
+        if not path or "\0" in path:
+            raise RpcError(INVALID_PARAMS, "a path is wanted")
+        real = Path(os.path.realpath(self._root / path))
+        for root in roots:
+            if real == root and root is not self._root:
+                return root.parent, (root.name,)
+            if real.is_relative_to(root):
+                return root, real.relative_to(root).parts
+        raise RpcError(INVALID_PARAMS, f"{path} is outside of the workspace {self._root}")
+
+
+def _open_folder(root: Path, parts: tuple[str, ...], *, create: bool) -> int:
+    folder = os.open(root, FOLDER)
+    for part in parts:
+        parent = folder
+        try:
+            try:
+                folder = os.open(part, FOLDER, dir_fd=parent)
+            except FileNotFoundError:
+                if not create:
+                    raise
+                os.mkdir(part, dir_fd=parent)
+                folder = os.open(part, FOLDER, dir_fd=parent)
+        finally:
+            os.close(parent)
+    return folder
+
+
+def _lines(stream: BinaryIO, line: int, limit: int | None) -> bytes:
+    taken = bytearray()
+    scanned = 0
+    number = 0
+    while limit is None or number < line - 1 + limit:
+        text = stream.readline(MAX_FILE_BYTES + 1)
+        if not text:
+            break
+        number += 1
+        scanned += len(text)
+        if number >= line:
+            taken += text
+        if len(taken) > MAX_FILE_BYTES or scanned > MAX_SCAN_BYTES or len(text) > MAX_FILE_BYTES:
+            raise RpcError(INVALID_PARAMS, "this is too much text; ask for a part with line and limit")
+    return bytes(taken)
+
+
+def _replace(folder: int, name: str, path: str, data: bytes) -> None:
+    try:
+        old = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        old = None
+    if old is not None:
+        _want_regular(old, path)
+    temporary = f".{secrets.token_hex(8)}.tmp"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    file = os.open(temporary, flags, 0o666, dir_fd=folder)
+    try:
+        with os.fdopen(file, "wb") as stream:
+            stream.write(data)
+            if old is not None:
+                os.fchmod(stream.fileno(), stat.S_IMODE(old.st_mode) & 0o777)
+        os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+    except BaseException:
+        os.unlink(temporary, dir_fd=folder)
+        raise
+
+
+def _want_regular(found: os.stat_result, path: str) -> None:
+    if not stat.S_ISREG(found.st_mode):
+        raise RpcError(INVALID_PARAMS, f"{path} is not a regular file")
+
+
+@contextmanager
+def _told(path: str) -> Iterator[None]:
+    """What the system says, in words for the agent."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise RpcError(RESOURCE_NOT_FOUND, f"{path} does not exist") from error
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENOTDIR):
+            raise RpcError(INVALID_PARAMS, f"{path} leads through a link or a file") from error
+        raise RpcError(INTERNAL_ERROR, f"{path}: {error.strerror}") from error

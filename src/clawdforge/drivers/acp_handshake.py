@@ -1,0 +1,142 @@
+"""How an ACP conversation begins: what both sides can do, and a session that is new, loaded or resumed."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+from clawdforge import __version__
+from clawdforge.core.errors import AgentStartFailed
+from clawdforge.core.model import Launch
+from clawdforge.drivers.acp_client import CAPABILITIES
+from clawdforge.drivers.rpc import RpcError
+from clawdforge.wire.base import Json
+
+PROTOCOL_VERSION: Final = 1
+MAX_REPLAY_BYTES: Final = 32 * 1024 * 1024
+STATE_KINDS: Final = frozenset(
+    {
+        "available_commands_update",
+        "config_option_update",
+        "current_mode_update",
+        "session_info_update",
+        "usage_update",
+    }
+)
+"""Updates that say how a session is, not what was said in it."""
+
+Call = Callable[[str, Json], Awaitable[Json]]
+
+
+class LoadLost(Exception):
+    """The agent did not survive the attempt to load its session."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """The session that the agent opened, and what it said about it."""
+
+    session_id: str
+    how: Literal["new", "loaded", "resumed"]
+    settings: Json
+    note: str | None = None
+
+
+@dataclass(slots=True)
+class Replay:
+    """Collects what the user had said from the updates that a load sends."""
+
+    _parts: list[list[str]] = field(default_factory=list)
+    _last: Any = None
+    _open: bool = False
+    _size: int = 0
+
+    def texts(self) -> list[str] | None:
+        """One for each prompt; None when it was too much to be kept."""
+        return None if self._size > MAX_REPLAY_BYTES else ["".join(parts) for parts in self._parts]
+
+    def take(self, update: Mapping[str, Any]) -> None:
+        if update.get("sessionUpdate") != "user_message_chunk":
+            self._open = False
+            return
+        content = update.get("content")
+        text = content.get("text") if isinstance(content, dict) else None
+        text = text if isinstance(text, str) else ""
+        self._size += len(text) + 64
+        if self._size > MAX_REPLAY_BYTES:
+            self._parts.clear()
+            self._open = False
+            return
+        name = update.get("messageId")
+        if self._open and name == self._last:
+            self._parts[-1].append(text)
+        else:
+            self._parts.append([text])
+        self._open, self._last = True, name
+
+
+class Handshake:
+    """One start of one agent. `call` is bounded in time and raises RpcError with the agent's words."""
+
+    def __init__(self, launch: Launch, call: Call) -> None:
+        self._launch = launch
+        self._call = call
+        self._abilities: Json = {}
+        self.login_methods: list[str] = []
+
+    async def initialize(self) -> None:
+        said = await self._call(
+            "initialize",
+            {
+                "protocolVersion": PROTOCOL_VERSION,
+                "clientCapabilities": CAPABILITIES,
+                "clientInfo": {"name": "clawdforge", "title": "clawdforge", "version": __version__},
+            },
+        )
+        version = said.get("protocolVersion", PROTOCOL_VERSION)
+        if version != PROTOCOL_VERSION:
+            raise AgentStartFailed(
+                f"{self._launch.agent.name} speaks version {version} of the protocol, not"
+                f" {PROTOCOL_VERSION}; install a version of it that does"
+            )
+        self._abilities = _dict(said.get("agentCapabilities"))
+        methods = said.get("authMethods")
+        for method in methods if isinstance(methods, list) else []:
+            name = _dict(method).get("name") or _dict(method).get("id")
+            self.login_methods += [str(name)] if name else []
+
+    async def open(self) -> Opened:
+        """Load or resume where the launch wants it and the agent can; else a new session."""
+        wanted = self._launch.agent_session_id
+        note = None
+        if wanted is not None:
+            method, how = self._way_back()
+            if method is None or how is None:
+                note = "it can neither load nor resume a session"
+            else:
+                try:
+                    settings = await self._call(method, {"sessionId": wanted, **self._place()})
+                    return Opened(wanted, how, settings)
+                except RpcError as error:
+                    note = f"{method} failed: {error.words()}"
+        settings = await self._call("session/new", self._place())
+        session_id = settings.get("sessionId")
+        if not isinstance(session_id, str) or not session_id:
+            raise AgentStartFailed(f"{self._launch.agent.name} answered session/new without a sessionId")
+        return Opened(session_id, "new", settings, note)
+
+    def _way_back(self) -> tuple[str | None, Literal["loaded", "resumed"] | None]:
+        """A load shows what the agent remembers, so it goes first. A quirk may say that it does harm."""
+        quirks = self._launch.agent.quirks
+        if self._abilities.get("loadSession") is True and quirks.get("load", True):
+            return "session/load", "loaded"
+        resume = _dict(self._abilities.get("sessionCapabilities")).get("resume")
+        if resume not in (None, False) and quirks.get("resume", True):
+            return "session/resume", "resumed"
+        return None, None
+
+    def _place(self) -> Json:
+        return {"cwd": str(self._launch.cwd), "mcpServers": []}
+
+
+def _dict(value: Any) -> Json:
+    return value if isinstance(value, dict) else {}

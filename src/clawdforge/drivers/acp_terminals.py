@@ -1,0 +1,194 @@
+"""Commands that an agent runs through its client: contained like the agent itself, output bounded."""
+
+import asyncio
+import re
+import shlex
+import signal
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from clawdforge.core.errors import AgentError
+from clawdforge.drivers.acp_files import RESOURCE_NOT_FOUND, WorkspaceFiles
+from clawdforge.drivers.process import AgentProcess
+from clawdforge.drivers.rpc import INTERNAL_ERROR, INVALID_PARAMS, READ_BYTES, RpcError
+from clawdforge.wire.base import Json
+
+MAX_TERMINALS: Final = 32
+OUTPUT_BYTES: Final = 1024 * 1024
+MAX_OUTPUT_BYTES: Final = 8 * 1024 * 1024
+DRAIN_SECONDS: Final = 0.5
+VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+Spawn = Callable[[tuple[str, ...]], Awaitable[AgentProcess]]
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """A command that was checked and may be asked about."""
+
+    argv: tuple[str, ...]
+    cwd: Path
+    shown: str
+    limit: int
+
+
+class _Terminal:
+    def __init__(self, process: AgentProcess, limit: int) -> None:
+        self.process = process
+        self._limit = limit
+        self._tail = bytearray()
+        self._lost = False
+        self._pump = asyncio.create_task(self._read(), name="terminal output")
+
+    async def _read(self) -> None:
+        while chunk := await self.process.stdout.read(READ_BYTES):
+            self._tail += chunk
+            # Cut rarely: moving the tail for each chunk would cost more than reading it.
+            if len(self._tail) > 2 * self._limit + 65_536:
+                self._cut()
+
+    def _cut(self) -> None:
+        if len(self._tail) > self._limit:
+            self._lost = True
+            del self._tail[: len(self._tail) - self._limit]
+
+    def output(self) -> Json:
+        self._cut()
+        start = 0
+        while self._lost and start < min(3, len(self._tail)) and self._tail[start] & 0xC0 == 0x80:
+            start += 1
+        text = self._tail[start:].decode("utf-8", "replace")
+        status = self.status()
+        more = {} if status is None else {"exitStatus": status}
+        return {"output": text, "truncated": self._lost, **more}
+
+    def status(self) -> Json | None:
+        code = self.process.returncode
+        if code is None:
+            return None
+        # The programs that contain a command say 128 + n for signal n, as a shell does.
+        number = -code if code < 0 else code - 128
+        if code < 0 or number in signal.Signals.__members__.values():
+            return {"exitCode": None, "signal": signal.Signals(number).name}
+        return {"exitCode": code, "signal": None}
+
+    async def wait(self) -> Json:
+        await self.process.wait()
+        await asyncio.wait({self._pump}, timeout=DRAIN_SECONDS)
+        return self.status() or {"exitCode": None, "signal": None}
+
+    async def end(self) -> None:
+        await self.process.close()
+        await asyncio.wait({self._pump}, timeout=DRAIN_SECONDS)
+        self._pump.cancel()
+        await asyncio.gather(self._pump, return_exceptions=True)
+
+
+class Terminals:
+    """The terminals of one agent."""
+
+    def __init__(self, spawn: Spawn, files: WorkspaceFiles, cwd: Path) -> None:
+        self._spawn = spawn
+        self._files = files
+        self._cwd = cwd
+        self._count = 0
+        self._starting = 0
+        self._closed = False
+        self._open: dict[str, _Terminal] = {}
+
+    def order(self, params: Json) -> Order:
+        """What `terminal/create` wants. Without arguments the command is a line for the shell."""
+        command, arguments = params.get("command"), params.get("args") or []
+        if not isinstance(command, str) or not command or "\0" in command:
+            raise RpcError(INVALID_PARAMS, "command must be a text")
+        if not isinstance(arguments, list) or not all(
+            isinstance(a, str) and "\0" not in a for a in arguments
+        ):
+            raise RpcError(INVALID_PARAMS, "args must be a list of texts")
+        cwd, limit = params.get("cwd"), params.get("outputByteLimit")
+        if not isinstance(limit, int) or limit < 0:
+            limit = OUTPUT_BYTES
+        folder = self._files.folder(cwd) if isinstance(cwd, str) else self._cwd
+        line = 'cd -- "$1" && shift && exec 2>&1 || exit 126\n' + ('exec "$@"' if arguments else command)
+        run = ("/bin/sh", "-c", line, "sh", str(folder), *([command, *arguments] if arguments else ()))
+        return Order(
+            # Its variables are set inside of what contains it: LD_PRELOAD must not reach the wrapper.
+            ("/usr/bin/env", *_variables(params.get("env")), *run),
+            folder,
+            shlex.join((command, *arguments)) if arguments else command,
+            min(limit, MAX_OUTPUT_BYTES),
+        )
+
+    async def create(self, order: Order) -> Json:
+        if self._closed or len(self._open) + self._starting >= MAX_TERMINALS:
+            raise RpcError(INTERNAL_ERROR, f"more than {MAX_TERMINALS} terminals; release some first")
+        self._starting += 1
+        try:
+            process = await self._spawn(order.argv)
+        except (AgentError, OSError) as error:
+            raise RpcError(INTERNAL_ERROR, f"the command did not start: {error}") from error
+        finally:
+            self._starting -= 1
+        if self._closed:
+            await process.close()
+            raise RpcError(INTERNAL_ERROR, "the agent is being closed")
+        process.stdin.close()
+        self._count += 1
+        name = f"term_{self._count}"
+        self._open[name] = _Terminal(process, order.limit)
+        return {"terminalId": name}
+
+    async def output(self, params: Json) -> Json:
+        return self._find(params)[1].output()
+
+    async def wait_for_exit(self, params: Json) -> Json:
+        return await self._find(params)[1].wait()
+
+    async def kill(self, params: Json) -> Json:
+        await self._find(params)[1].end()
+        return {}
+
+    async def release(self, params: Json) -> Json:
+        name, terminal = self._find(params)
+        del self._open[name]
+        await terminal.end()
+        return {}
+
+    async def end_all(self) -> None:
+        """Stop what runs; the output stays until it is released."""
+        await asyncio.gather(*(terminal.end() for terminal in self._open.values()))
+
+    async def close(self) -> None:
+        self._closed = True
+        await self.end_all()
+        self._open.clear()
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        with ExitStack() as stack:
+            for terminal in self._open.values():
+                if terminal.process.returncode is None:
+                    stack.enter_context(terminal.process.paused())
+            yield
+
+    def _find(self, params: Json) -> tuple[str, _Terminal]:
+        name = params.get("terminalId")
+        terminal = self._open.get(name) if isinstance(name, str) else None
+        if not isinstance(name, str) or terminal is None:
+            raise RpcError(RESOURCE_NOT_FOUND, f"no terminal {name}")
+        return name, terminal
+
+
+def _variables(env: Any) -> list[str]:
+    found: list[str] = []
+    for item in env if isinstance(env, list) else []:
+        name, value = (item.get("name"), item.get("value")) if isinstance(item, dict) else (None, None)
+        if not isinstance(name, str) or not isinstance(value, str) or "\0" in value:
+            raise RpcError(INVALID_PARAMS, "env must be a list of {name, value}")
+        if not VARIABLE.fullmatch(name):
+            raise RpcError(INVALID_PARAMS, f"{name} cannot name a variable")
+        found.append(f"{name}={value}")
+    return found

@@ -1,0 +1,69 @@
+"""One running prompt: where its messages go, how much it may say, what it waits for."""
+
+import asyncio
+from typing import Final
+
+from clawdforge.core.model import Ask, Verdict
+from clawdforge.core.ports import Sink
+from clawdforge.wire.base import Json
+
+TOO_MUCH: Final = "the turn said more than CLAWDFORGE_MAX_TURN_BYTES allows"
+
+
+class RunningTurn:
+    """Between a prompt and its answer. Output beyond the limit is dropped; the answer itself never is."""
+
+    def __init__(self, sink: Sink, max_bytes: int) -> None:
+        self.sink = sink
+        self.sent = asyncio.Event()
+        self._left = max_bytes
+        self._full = False
+        self._dropped = 0
+        self._over = False
+        self._asking: set[asyncio.Task[object]] = set()
+
+    async def emit(self, message: Json, size: int) -> None:
+        if self._full:
+            self._dropped += size
+        elif size > self._left:
+            # Said at once, where the gap begins: an agent may never come to its answer.
+            self._full = True
+            await self.sink.truncated(size, TOO_MUCH)
+        else:
+            self._left -= size
+            await self.sink.emit(message, size)
+
+    async def lose(self, size: int, reason: str) -> None:
+        """A line that was never read."""
+        if self._full:
+            self._dropped += size
+        else:
+            await self.sink.truncated(size, reason)
+
+    async def answer(self, message: Json, size: int) -> None:
+        if self._dropped:
+            await self.sink.truncated(self._dropped, TOO_MUCH)
+        await self.sink.emit(message, size)
+
+    async def ask(self, request: Ask) -> Verdict:
+        """What the session decides; cancelled when the turn is over first."""
+        task = asyncio.current_task()
+        if self._over or task is None:
+            return Verdict(option_id=None)
+        self._asking.add(task)
+        try:
+            return await self.sink.ask(request)
+        except asyncio.CancelledError:
+            # By `end` below, or because the connection is being closed: then it has to go on.
+            if self._over and task.uncancel() == 0:
+                return Verdict(option_id=None)
+            raise
+        finally:
+            self._asking.discard(task)
+
+    def end(self) -> None:
+        """Nobody has to decide anything any longer."""
+        if not self._over:
+            self._over = True
+            for task in self._asking:
+                task.cancel()

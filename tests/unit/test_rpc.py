@@ -1,0 +1,353 @@
+"""The JSON-RPC connection, over the pipes of real processes."""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+import pytest
+
+from clawdforge.drivers.rpc import METHOD_NOT_FOUND, Connection, Disconnected, RpcError, StdioPipe
+from clawdforge.wire.base import Json
+
+PEER = """
+import json, os, sys
+out = sys.stdout
+def send(**message):
+    out.write(json.dumps({"jsonrpc": "2.0", **message}) + "\\n")
+    out.flush()
+def update(n):
+    send(method="session/update", params={"n": n})
+for line in sys.stdin:
+    message = json.loads(line)
+    method, number, params = message.get("method"), message.get("id"), message.get("params")
+    exec(open(sys.argv[1]).read())
+"""
+
+
+@dataclass
+class Heard:
+    """A handler that writes down what it is told."""
+
+    told_messages: list[Json] = field(default_factory=list)
+    sizes: list[int] = field(default_factory=list)
+    lost: list[int] = field(default_factory=list)
+    on_told: Callable[[Json], Awaitable[None]] | None = None
+    on_asked: Callable[[str, Json], Awaitable[Json]] | None = None
+
+    async def told(self, message: Json, size: int) -> None:
+        if self.on_told is not None:
+            await self.on_told(message)
+        self.told_messages.append(message)
+        self.sizes.append(size)
+
+    async def asked(self, method: str, params: Json) -> Json:
+        if self.on_asked is None:
+            raise RpcError(METHOD_NOT_FOUND, f"no {method}")
+        return await self.on_asked(method, params)
+
+    async def dropped(self, size: int) -> None:
+        self.lost.append(size)
+
+    def numbers(self) -> list[object]:
+        return [message["params"]["n"] for message in self.told_messages]
+
+
+Script = Callable[[str], str]
+
+
+async def until(condition: Callable[[], bool], within: float = 10.0) -> None:
+    async with asyncio.timeout(within):
+        while not condition():  # noqa: ASYNC110 - the condition is another process's doing
+            await asyncio.sleep(0.002)
+
+
+@pytest.fixture
+def script(tmp_path_factory: pytest.TempPathFactory) -> Script:
+    def write(body: str) -> str:
+        path = tmp_path_factory.mktemp("peer") / "body.py"
+        path.write_text(body)
+        return str(path)
+
+    return write
+
+
+@asynccontextmanager
+async def talk(
+    body: str, heard: Heard, max_line_bytes: int = 1024 * 1024
+) -> AsyncIterator[tuple[Connection, asyncio.subprocess.Process]]:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-c",
+        PEER,
+        body,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        limit=262_144,
+    )
+    assert process.stdout is not None
+    assert process.stdin is not None
+    connection = Connection(StdioPipe(process.stdout, process.stdin), heard, max_line_bytes=max_line_bytes)
+    try:
+        yield connection, process
+    finally:
+        await connection.close()
+        with suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()
+
+
+async def test_notifications_are_handled_one_by_one_in_order_before_the_answer(script: Script) -> None:
+    body = "for n in range(500): update(n)\nsend(id=number, result={'done': True})\nupdate(500)"
+    busy = 0
+
+    async def slow(_message: Json) -> None:
+        nonlocal busy
+        busy += 1
+        assert busy == 1
+        await asyncio.sleep(0)
+        busy -= 1
+
+    heard = Heard(on_told=slow)
+    seen_at_answer: list[int] = []
+
+    async def answered(message: Json, size: int) -> None:
+        assert message["result"] == {"done": True}
+        assert size > 0
+        seen_at_answer.append(len(heard.told_messages))
+
+    async with talk(script(body), heard) as (connection, _):
+        assert await connection.request("go", {}, answered=answered) == {"done": True}
+        assert seen_at_answer == [500]
+        await until(lambda: len(heard.told_messages) == 501)
+    assert heard.numbers() == list(range(501))
+
+
+async def test_an_error_answer_raises_with_the_words_of_the_other_side(script: Script) -> None:
+    error = {"code": -32603, "message": "Internal error", "data": {"details": "no model"}}
+    body = f"send(id=number, error={error!r})"
+    async with talk(script(body), Heard()) as (connection, _):
+        with pytest.raises(RpcError) as caught:
+            await connection.request("go", {})
+    assert caught.value.code == -32603
+    assert caught.value.words() == "Internal error: no model"
+
+
+@pytest.mark.parametrize("error", ["'text'", "{}", "[1]", "{'code': 'x', 'message': None}"])
+async def test_an_odd_error_answer_is_an_error_all_the_same(script: Script, error: str) -> None:
+    async with talk(script(f"send(id=number, error={error})"), Heard()) as (connection, _):
+        with pytest.raises(RpcError):
+            await connection.request("go", {})
+
+
+async def test_requests_of_the_other_side_do_not_hold_up_what_follows(script: Script) -> None:
+    body = """
+if method == "go":
+    go = number
+    update(0)
+    send(id="ask-1", method="permission", params={})
+    update(1)
+    update(2)
+elif method is None and number == "ask-1":
+    send(id=go, result={"got": message["result"]})
+"""
+    decided = asyncio.Event()
+    order: list[object] = []
+
+    async def told(message: Json) -> None:
+        order.append(message["params"].get("n", message["method"]))
+        if order[-1] == 2:
+            decided.set()
+
+    async def asked(method: str, _params: Json) -> Json:
+        order.append("asked")
+        await decided.wait()
+        return {"method": method}
+
+    heard = Heard(on_told=told, on_asked=asked)
+    async with talk(script(body), heard) as (connection, _), asyncio.timeout(10):
+        assert await connection.request("go", {}) == {"got": {"method": "permission"}}
+    assert order == [0, "permission", "asked", 1, 2]
+
+
+async def test_unknown_methods_and_broken_handlers_are_answered_with_an_error(script: Script) -> None:
+    body = """
+if method == "go":
+    go, answers = number, []
+    for name in ("unknown", "broken"):
+        send(id=name, method=name, params=[1])
+elif method is None:
+    answers.append([number, message["error"]["code"]])
+    if len(answers) == 2:
+        send(id=go, result={"answers": sorted(answers)})
+"""
+
+    async def asked(method: str, params: Json) -> Json:
+        assert params == {}
+        if method == "broken":
+            raise KeyError("x")
+        raise RpcError(METHOD_NOT_FOUND, "no such method")
+
+    async with talk(script(body), Heard(on_asked=asked)) as (connection, _), asyncio.timeout(10):
+        result = await connection.request("go", {})
+    assert result == {"answers": [["broken", -32603], ["unknown", -32601]]}
+
+
+async def test_a_flood_of_requests_is_refused_beyond_the_limit(script: Script) -> None:
+    body = """
+if method == "go":
+    go, refused = number, 0
+    for n in range(100):
+        send(id=n, method="wait", params={})
+elif method is None and "error" in message:
+    refused += 1
+    if refused == 36:
+        send(id=go, result={"refused": refused})
+"""
+
+    async def asked(_method: str, _params: Json) -> Json:
+        await asyncio.Event().wait()
+        return {}
+
+    async with talk(script(body), Heard(on_asked=asked)) as (connection, _), asyncio.timeout(10):
+        assert await connection.request("go", {}) == {"refused": 36}
+
+
+async def test_the_end_of_the_other_side_fails_what_waits(script: Script) -> None:
+    async with talk(script("update(1)\nos._exit(3)"), Heard()) as (connection, process):
+        with pytest.raises(Disconnected):
+            await connection.request("go", {})
+        assert not connection.open
+        assert await process.wait() == 3
+        with pytest.raises(Disconnected):
+            await connection.request("again", {})
+
+
+async def test_a_handler_that_fails_ends_the_connection_with_its_own_error(script: Script) -> None:
+    async def told(_message: Json) -> None:
+        raise LookupError("the store is gone")
+
+    async with talk(script("update(1)"), Heard(on_told=told)) as (connection, _):
+        with pytest.raises(LookupError, match="the store is gone"):
+            await connection.request("go", {})
+        assert not connection.open
+
+
+async def test_a_slow_handler_slows_the_other_side_down(script: Script, tmp_path: Path) -> None:
+    progress = tmp_path / "progress"
+    body = f"""
+for n in range(3000):
+    send(method="session/update", params={{"n": n, "pad": "x" * 10_000}})
+    open({str(progress)!r}, "w").write(str(n))
+send(id=number, result={{}})
+"""
+    gate = asyncio.Event()
+
+    async def told(_message: Json) -> None:
+        await gate.wait()
+
+    heard = Heard(on_told=told)
+    async with talk(script(body), heard) as (connection, process), asyncio.timeout(60):
+        asking = asyncio.create_task(connection.request("go", {}))
+        before = -1
+        peer = psutil.Process(process.pid)
+        while (now := _progress(progress)) != before or peer.status() != psutil.STATUS_SLEEPING:
+            before = now
+            await asyncio.sleep(0.1)
+        assert 0 < now < 300, "30 MB wait in the other program, not here"
+        gate.set()
+        await asking
+    assert heard.numbers() == list(range(3000))
+
+
+def _progress(path: Path) -> int:
+    with suppress(OSError, ValueError):
+        return int(path.read_text())
+    return -1
+
+
+async def test_a_200_mb_line_is_skipped_with_flat_memory(script: Script) -> None:
+    body = """
+part = "x" * 1_000_000
+out.write('{"jsonrpc":"2.0","method":"session/update","params":{"text":"')
+for _ in range(200): out.write(part)
+out.write('"}}\\n')
+update(1)
+send(id=number, result={})
+"""
+    heard = Heard()
+    me = psutil.Process()
+    async with talk(script(body), heard) as (connection, _), asyncio.timeout(60):
+        before = me.memory_info().rss
+        asking = asyncio.create_task(connection.request("go", {}))
+        most = before
+        while not asking.done():
+            most = max(most, me.memory_info().rss)
+            await asyncio.sleep(0.005)
+        await asking
+    assert heard.numbers() == [1]
+    assert len(heard.lost) == 1
+    assert heard.lost[0] > 200_000_000
+    assert most - before < 20_000_000
+
+
+async def test_an_answer_that_is_too_long_is_an_error_and_not_a_hang(script: Script) -> None:
+    body = "send(id=number, result={'x': 'y' * 2_000_000})"
+    async with talk(script(body), Heard()) as (connection, _), asyncio.timeout(10):
+        with pytest.raises(RpcError, match="too long"):
+            await connection.request("go", {})
+
+
+async def test_a_request_that_is_too_long_is_refused_and_not_left_waiting(script: Script) -> None:
+    body = """
+if method == "go":
+    go = number
+    out.write(json.dumps({"jsonrpc": "2.0", "id": 77, "method": "big", "params": "y" * 2_000_000}) + "\\n")
+    out.flush()
+elif number == 77:
+    send(id=go, result={"code": message["error"]["code"]})
+"""
+    async with talk(script(body), Heard()) as (connection, _), asyncio.timeout(10):
+        assert await connection.request("go", {}) == {"code": -32600}
+
+
+async def test_garbage_and_answers_to_nothing_are_ignored(script: Script) -> None:
+    body = """
+print("Warning: something"); print("[1]"); print('"x"')
+send(id=999, result={}); send(id=None, result={}); send(id="1", result={}); send(id=[1], result={}); send()
+update(1)
+send(id=number, result=None)
+"""
+    heard = Heard()
+    async with talk(script(body), heard) as (connection, _), asyncio.timeout(10):
+        assert await connection.request("go", {}) == {}
+        assert "Warning: something" in connection.garbage()
+    assert heard.numbers() == [1]
+
+
+async def test_a_request_that_is_given_up_leaves_nothing_behind(script: Script) -> None:
+    body = "if method == 'second': send(id=number - 1, result={'late': 1}); send(id=number, result={'ok': 1})"
+    async with talk(script(body), Heard()) as (connection, _), asyncio.timeout(10):
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.05):
+                await connection.request("first", {})
+        assert await connection.request("second", {}) == {"ok": 1}
+        assert connection._waiting == {}
+
+
+async def test_settle_waits_for_what_was_said_already(script: Script) -> None:
+    body = "send(id=number, result={})\nfor n in range(50): update(n)\nopen(sys.argv[1] + '.done', 'w')"
+
+    async def told(_message: Json) -> None:
+        await asyncio.sleep(0.001)
+
+    heard = Heard(on_told=told)
+    path = script(body)
+    async with talk(path, heard) as (connection, _), asyncio.timeout(10):
+        await connection.request("go", {})
+        await until(Path(path + ".done").exists)
+        await connection.settle()
+        assert heard.numbers() == list(range(50))
