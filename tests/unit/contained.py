@@ -109,7 +109,8 @@ class Bench:
         return process
 
     def tagged(self) -> list[int]:
-        return list(find_tagged(folder_id(self.data)))
+        folder = folder_id(self.data)
+        return list(find_tagged(lambda tag: tag.folder == folder))
 
     async def close(self) -> None:
         for process in self._started:

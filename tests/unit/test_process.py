@@ -100,6 +100,14 @@ async def test_a_cancelled_close_still_leaves_nothing(bench: Bench) -> None:
     assert not bench.tagged()
 
 
+async def test_the_end_of_one_process_leaves_others_of_its_session_alone(bench: Bench) -> None:
+    agent = await bench.spawn("cat")
+    for _ in range(3):
+        await (await bench.spawn("true")).close()
+    agent.stdin.write(b"still here\n")
+    assert await asyncio.wait_for(agent.stdout.readline(), 5) == b"still here\n"
+
+
 async def test_what_the_agent_leaves_ends_with_it(bench: Bench) -> None:
     out = bench.workspace / "main"
     code = f"(setsid sh -c 'while :; do echo x >>{out}; sleep 0.01; done' &) ; sleep 0.1; exit 3"

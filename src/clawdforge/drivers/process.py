@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import errno
+import itertools
 import os
 import shutil
 import signal
@@ -14,7 +15,7 @@ from pathlib import Path
 from clawdforge.core.errors import AgentNotInstalled, AgentStartFailed
 from clawdforge.drivers.containment import Active, Containment, Limits, Places
 from clawdforge.drivers.launch import children, parent_of
-from clawdforge.drivers.survivors import TAG, Tag, end_survivors, folder_id
+from clawdforge.drivers.survivors import TAG, Tag, end_survivors, folder_id, tag_of
 from clawdforge.drivers.tree import descendants, kill_below, send, stopped
 
 STDERR_TAIL = 64 * 1024
@@ -149,8 +150,8 @@ class AgentProcess:
             kill_below(self._root)
             self._child.kill()
             await self._ended.wait()
-        await end_survivors(self._tag.folder, boot=self._tag.boot, session=self._tag.session)
-        _end_adopted(self._living)
+        await end_survivors(lambda tag: tag == self._tag)
+        _end_adopted(self._living, self._tag)
 
     def _reap(self) -> None:
         if self._child.poll() is not None:
@@ -219,6 +220,7 @@ class Spawner:
         self._hidden = tuple(hidden)
         self._limits = limits or Limits()
         self._living: set[int] = set()
+        self._numbers = itertools.count(1)
 
     async def spawn(
         self,
@@ -266,7 +268,7 @@ class Spawner:
             raise AgentStartFailed(f"the workspace {cwd} does not exist; make it, or start a new session")
         active = self.containment.choose(sandbox)
         command = [_program(argv[0], env), *argv[1:]]
-        tag = Tag(self._folder, self._boot_id, session)
+        tag = Tag(self._folder, self._boot_id, session, str(next(self._numbers)))
         status, other_end = os.pipe()
         try:
             child = subprocess.Popen(
@@ -291,7 +293,7 @@ class Spawner:
 
     async def end_orphans(self) -> int:
         """At the server's start: end what a dead server of this data folder left behind."""
-        return await end_survivors(self._folder, spare=self._boot_id)
+        return await end_survivors(lambda tag: tag.folder == self._folder and tag.boot != self._boot_id)
 
 
 def _program(name: str, env: Mapping[str, str]) -> str:
@@ -325,10 +327,10 @@ async def _read_all(fd: int) -> bytes:
         said += chunk
 
 
-def _end_adopted(living: set[int]) -> None:
-    """A subreaper inherits what a killed keeper leaves. Each agent has a session of its own; we have ours."""
+def _end_adopted(living: set[int], tag: Tag) -> None:
+    """A subreaper inherits what a killed keeper leaves: never in our own session, never another's tag."""
     for pid in children(os.getpid()):
         with contextlib.suppress(OSError):
-            if pid not in living and os.getsid(pid) != os.getsid(0):
+            if pid not in living and os.getsid(pid) != os.getsid(0) and tag_of(pid) in (None, tag):
                 os.kill(pid, signal.SIGKILL)
                 os.waitpid(pid, 0)

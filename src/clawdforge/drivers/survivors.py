@@ -1,8 +1,8 @@
 """Finds processes of agents by a tag in their environment, and ends them.
 
-The tag names the data folder, the server's boot and the session, so that servers on one machine leave each
-other's agents alone. A pid alone is never trusted: a process is held by a pidfd first, its tag is read
-after that, and the signal goes through the pidfd.
+The tag names the data folder, the server's boot, the session and the spawn, so that servers on one machine
+leave each other's agents alone. A pid alone is never trusted: a process is held by a pidfd first, its
+tag is read after that, and the signal goes through the pidfd.
 """
 
 import asyncio
@@ -11,7 +11,7 @@ import hashlib
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,9 +25,10 @@ class Tag:
     folder: str
     boot: str
     session: str
+    spawn: str
 
     def __str__(self) -> str:
-        return f"{self.folder}:{self.boot}:{self.session}"
+        return f"{self.folder}:{self.boot}:{self.session}:{self.spawn}"
 
 
 def folder_id(data_dir: Path) -> str:
@@ -43,20 +44,17 @@ def tag_of(pid: int) -> Tag | None:
     prefix = f"{TAG}=".encode()
     for entry in environ.split(b"\0"):
         if entry.startswith(prefix):
-            folder, _, rest = entry.removeprefix(prefix).decode(errors="replace").partition(":")
-            boot, _, session = rest.partition(":")
-            return Tag(folder, boot, session)
+            parts = entry.removeprefix(prefix).decode(errors="replace").split(":")
+            return Tag(*parts) if len(parts) == 4 else None
     return None
 
 
-def find_tagged(folder: str, *, boot: str | None = None, session: str | None = None) -> dict[int, Tag]:
-    """Living processes with this data folder's tag, narrowed to one boot or one session."""
+def find_tagged(wanted: Callable[[Tag], bool]) -> dict[int, Tag]:
+    """The living processes with such a tag."""
     found: dict[int, Tag] = {}
     for entry in Path("/proc").iterdir():
-        if entry.name.isdigit() and (tag := tag_of(int(entry.name))) is not None:
-            same = tag.folder == folder and boot in (None, tag.boot) and session in (None, tag.session)
-            if same:
-                found[int(entry.name)] = tag
+        if entry.name.isdigit() and (tag := tag_of(int(entry.name))) is not None and wanted(tag):
+            found[int(entry.name)] = tag
     return found
 
 
@@ -89,20 +87,13 @@ def kill_tagged(pid: int, tag: Tag) -> None:
                     signal.pidfd_send_signal(fd, signal.SIGKILL)
 
 
-async def end_survivors(
-    folder: str,
-    *,
-    spare: str | None = None,
-    session: str | None = None,
-    boot: str | None = None,
-    within: float = 5.0,
-) -> int:
-    """End every tagged process but those of the boot `spare`; how many were met. Bounded by `within`."""
+async def end_survivors(wanted: Callable[[Tag], bool], *, within: float = 5.0) -> int:
+    """End every process with such a tag; how many were met. Bounded by `within` seconds."""
     met: set[int] = set()
     deadline = time.monotonic() + within
     while True:
-        found = await asyncio.to_thread(find_tagged, folder, boot=boot, session=session)
-        found = {pid: tag for pid, tag in found.items() if tag.boot != spare and pid != os.getpid()}
+        found = await asyncio.to_thread(find_tagged, wanted)
+        found.pop(os.getpid(), None)
         if not found or time.monotonic() > deadline:
             return len(met)
         met.update(found)
