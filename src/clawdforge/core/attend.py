@@ -128,26 +128,26 @@ class Attendant:
         await asyncio.wait({work})
 
     async def _converse(self, place: Place, app: str, started: Started, run: TurnRun) -> Answer:
-        live, prompt = await self._ready(place, app, started)
+        live, prompt, preface = await self._ready(place, app, started)
         try:
-            return await live.prompt(prompt, run)
+            return await live.prompt(prompt, run, preface=preface)
         finally:
             if not live.alive:
                 await self._pool.drop_agent(place)
 
-    async def _ready(self, place: Place, app: str, started: Started) -> tuple[LiveAgent, str]:
-        """The session's agent with its memory in order, and the text to hand to it."""
+    async def _ready(self, place: Place, app: str, started: Started) -> tuple[LiveAgent, str, str]:
+        """The session's agent with its memory in order, the text to hand to it, and what goes before."""
         session = started.session
         files = await self._store.read(app, lambda view: _files(view, started.turn))
         paths = await self._homes.attach(session.session_id, files) if files else []
         prompt = contexts.with_files(started.turn.prompt, paths)
         live = place.agent
         if live is not None and live.alive and place.context == session.context:
-            return live, prompt
+            return live, prompt, ""
         await self._pool.drop_agent(place)
         live, told = await self._open(place, app, started)
-        prompt = contexts.with_transcript(told, prompt)
-        return live, contexts.with_instructions(session.instructions, prompt) if live.how == "new" else prompt
+        instructions = session.instructions if live.how == "new" else None
+        return live, prompt, contexts.preface(instructions, told)
 
     async def _open(self, place: Place, app: str, started: Started) -> tuple[LiveAgent, str]:
         session, plan = started.session, started.session.context_plan

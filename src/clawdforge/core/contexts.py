@@ -84,10 +84,12 @@ def transcript(messages: Sequence[MessageRow], before_turn: int, from_turn: int 
     return "\n\n".join(reversed(lines))
 
 
-def with_transcript(told: str, prompt: str) -> str:
-    if not told:
-        return prompt
-    return f"[Conversation so far]\n{told}\n[End of the conversation so far]\n\n{prompt}"
+def preface(instructions: str | None, told: str) -> str:
+    """What goes before the prompt in a context that must be told: a persona's words, and what was said."""
+    parts = [f"[Instructions]\n{instructions}"] if instructions else []
+    if told:
+        parts.append(f"[Conversation so far]\n{told}\n[End of the conversation so far]")
+    return "\n\n".join(parts)
 
 
 def with_files(prompt: str, paths: Sequence[Path]) -> str:
@@ -96,8 +98,3 @@ def with_files(prompt: str, paths: Sequence[Path]) -> str:
         return prompt
     listed = "\n".join(f"- {path}" for path in paths)
     return f"[Attached files]\n{listed}\n\n{prompt}"
-
-
-def with_instructions(instructions: str | None, prompt: str) -> str:
-    """What a persona wants said once, at the beginning of a context."""
-    return f"[Instructions]\n{instructions}\n\n{prompt}" if instructions else prompt

@@ -260,8 +260,11 @@ class LiveAgent(Protocol):
 
     @property
     def alive(self) -> bool: ...
-    async def prompt(self, text: str, sink: Sink) -> Answer:
-        """Raises AgentError with the agent's own words; a cancel is an Answer with its stop reason."""
+    async def prompt(self, text: str, sink: Sink, *, preface: str = "") -> Answer:
+        """Raises AgentError with the agent's own words; a cancel is an Answer with its stop reason.
+
+        `preface` is what the agent must know first and is not the caller's prompt.
+        """
         ...
 
     async def cancel(self) -> None:

@@ -146,7 +146,7 @@ class AcpAgent:
         self._controls = SessionControls(opened.session_id, opened.settings, self._call)
         self.note = "; ".join(filter(None, notes)) or None
 
-    async def prompt(self, text: str, sink: Sink) -> Answer:
+    async def prompt(self, text: str, sink: Sink, *, preface: str = "") -> Answer:
         if self._prompted is not None:
             raise AgentFailed(f"{self._name} is busy with another prompt")
         turn = self._prompted = RunningTurn(sink, self._limits.max_turn_bytes)
@@ -162,7 +162,7 @@ class AcpAgent:
             self._replay, self._turn = None, turn
             self._usage.begin()
             turn.sent.set()
-            prompt = [{"type": "text", "text": text}]
+            prompt = [{"type": "text", "text": block} for block in (preface, text) if block]
             params = {"sessionId": self.agent_session_id, "prompt": prompt}
             result = await self._connection.request("session/prompt", params, answered=answered)
         except RpcError as error:

@@ -1,0 +1,245 @@
+"""The composition root: the only place that knows which store, drivers and surfaces make one server."""
+
+import asyncio
+import contextlib
+import logging
+import os
+import shutil
+import signal
+import socket
+import sys
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import uvicorn
+
+from clawdforge import __version__
+from clawdforge.core.access import LOCAL_APP, AccessService
+from clawdforge.core.attend import Attendant, Times
+from clawdforge.core.health import HealthService
+from clawdforge.core.log import LogService
+from clawdforge.core.model import SystemClock, new_id, new_token
+from clawdforge.core.permissions import PermissionService
+from clawdforge.core.pool import AgentPool
+from clawdforge.core.recovery import RecoveryService
+from clawdforge.core.services import Services
+from clawdforge.core.sessions import SessionService
+from clawdforge.core.supervisor import Supervisor
+from clawdforge.core.turns import TurnService
+from clawdforge.drivers.acp import AcpDriver, AcpLimits
+from clawdforge.drivers.agents import Registry
+from clawdforge.drivers.containment import Containment, harden_self, probe
+from clawdforge.drivers.homes import HomeFolders
+from clawdforge.drivers.process import Spawner
+from clawdforge.drivers.workspaces import WorkspaceFolders
+from clawdforge.http.app import build_asgi
+from clawdforge.http.settings import HttpSettings
+from clawdforge.settings import Settings, keep_secret
+from clawdforge.stores import open_store
+from clawdforge.stores.lock import FolderLock, FolderTaken
+from clawdforge.wire.local import TOKEN_FILE
+
+log = logging.getLogger(__name__)
+IDLE_LOOK_SECS = 5.0
+
+
+@dataclass(frozen=True)
+class Parts:
+    """A server that has recovered and could open its port."""
+
+    services: Services
+    supervisor: Supervisor
+    recovery: RecoveryService
+    admin_token: str
+    containment: Containment
+
+
+@contextlib.asynccontextmanager
+async def open_parts(settings: Settings) -> AsyncIterator[Parts]:
+    """Everything but the port. The caller holds the data folder's lock."""
+    clock, boot = SystemClock(), new_id()
+    store = await open_store(settings.data_dir, clock)
+    try:
+        containment = await asyncio.to_thread(probe, settings.sandbox)
+        spawner = Spawner(containment, settings.data_dir, boot)
+        await spawner.end_orphans()
+        homes = HomeFolders(
+            settings.data_dir, max_copies=settings.home_copies, max_bytes=settings.home_copy_bytes
+        )
+        await homes.sweep_halves()
+        limits = AcpLimits(
+            max_line_bytes=settings.max_line_bytes,
+            max_turn_bytes=settings.max_turn_bytes,
+            start_timeout=settings.agent_start_secs,
+        )
+        agents = Registry(
+            {"acp": AcpDriver(spawner, os.environ, limits)},
+            {name: dict(change) for name, change in settings.agents.items()},
+            settings.default_agent,
+        )
+        admin_token = settings.admin_token or keep_secret(settings.admin_token_file, new_token("cfa_"))
+        events = LogService(store)
+        permissions = PermissionService(store, clock, settings.permission_timeout_secs)
+        pool = AgentPool(settings.max_live_agents, settings.agent_idle_secs)
+        times = Times(turn=settings.turn_timeout_secs, cancel_grace=settings.cancel_grace_secs)
+        attendant = Attendant(store, clock, agents, homes, pool, permissions, times)
+        supervisor = Supervisor(store, clock, pool, attendant, homes, boot)
+        workspaces = WorkspaceFolders(settings.data_dir, settings.workspace_roots)
+        access = AccessService(store, clock, admin_token)
+        await access.adopt(LOCAL_APP, keep_secret(settings.data_dir / TOKEN_FILE, new_token("cf_")))
+        services = Services(
+            access=access,
+            sessions=SessionService(
+                store, clock, agents, workspaces, events, supervisor, settings.max_live_sessions
+            ),
+            turns=TurnService(store, clock, events, supervisor),
+            log=events,
+            permissions=permissions,
+            health=HealthService(store, pool, _facts(settings, containment)),
+        )
+        recovery = RecoveryService(store, clock, supervisor)
+        settled = await recovery.settle_all()
+        if settled:
+            log.warning("%d turns were cut off when the last server stopped; they are settled", settled)
+        yield Parts(services, supervisor, recovery, admin_token, containment)
+    finally:
+        await store.close()
+
+
+def _facts(settings: Settings, containment: Containment) -> dict[str, object]:
+    acpx = shutil.which("acpx")
+    return {
+        "version": __version__,
+        "acpx_present": acpx is not None,
+        "acpx_version": None,
+        "sandbox": containment.active,
+        "trust_loopback": settings.trust_loopback,
+    }
+
+
+class Server(uvicorn.Server):
+    """uvicorn without its own signal handlers: stopping is ours to order."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+async def serve(settings: Settings) -> int:
+    """Run until a signal comes; the exit code."""
+    os.umask(0o077)
+    harden_self()
+    logging.basicConfig(level=settings.log_level.upper(), format="%(levelname)s %(name)s: %(message)s")
+    try:
+        lock = FolderLock.acquire(settings.data_dir, "", os.getpid())
+    except FolderTaken as error:
+        sys.stderr.write(f"clawdforge: {error.message}\n")
+        return 1
+    try:
+        listener = _bind(settings)
+    except OSError as error:
+        sys.stderr.write(
+            f"clawdforge: cannot listen on {settings.host}:{settings.port}: {error.strerror}; "
+            "name another port with --port, or 0 for a free one\n"
+        )
+        return 1
+    url = _url(settings, listener)
+    try:
+        async with open_parts(settings) as parts:
+            await _run(settings, parts, listener, lock, url)
+    finally:
+        listener.close()
+        lock.release()
+    return 0
+
+
+async def _run(settings: Settings, parts: Parts, listener: socket.socket, lock: FolderLock, url: str) -> None:
+    stopping = asyncio.Event()
+    http = HttpSettings(
+        stopping=stopping,
+        bind_host=settings.host,
+        allowed_hosts=settings.allowed_hosts,
+        trust_loopback=settings.trust_loopback,
+        max_body_bytes=settings.max_body_bytes,
+        max_file_bytes=settings.max_file_bytes,
+        heartbeat_secs=settings.heartbeat_secs,
+        version=__version__,
+    )
+    asgi = build_asgi(parts.services, http)
+    server = Server(
+        uvicorn.Config(
+            asgi,
+            log_config=None,
+            access_log=False,
+            lifespan="off",
+            server_header=False,
+            timeout_graceful_shutdown=2,
+        )
+    )
+    signals = asyncio.create_task(_stop_on_signal(settings, parts, server, stopping))
+    idle = asyncio.create_task(parts.supervisor.sleep_idle(IDLE_LOOK_SECS))
+    await parts.recovery.wake_all()
+    listener.listen(1024)
+    lock.announce(url)
+    _greet(settings, url)
+    try:
+        await server.serve(sockets=[listener])
+    finally:
+        idle.cancel()
+        stopping.set()
+        if not signals.done():
+            signals.cancel()
+        await parts.supervisor.stop(0)
+
+
+async def _stop_on_signal(
+    settings: Settings, parts: Parts, server: Server, stopping: asyncio.Event
+) -> None:
+    """The first signal drains, the second is immediate."""
+    loop, first, second = asyncio.get_running_loop(), asyncio.Event(), asyncio.Event()
+
+    def on_signal() -> None:
+        (second if first.is_set() else first).set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, on_signal)
+    await first.wait()
+    log.info("stopping: no new turns; running ones have %g s", settings.stop_grace_secs)
+    parts.services.health.stopping = True
+    stopping.set()
+    drain = asyncio.create_task(parts.supervisor.stop(settings.stop_grace_secs))
+    again = asyncio.create_task(second.wait())
+    await asyncio.wait({drain, again}, return_when=asyncio.FIRST_COMPLETED)
+    server.should_exit = True
+    server.force_exit = second.is_set()
+
+
+def _bind(settings: Settings) -> socket.socket:
+    """The address is ours from now on, but nobody can connect before we listen."""
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((settings.host, settings.port))
+    except OSError:
+        listener.close()
+        raise
+    return listener
+
+
+def _url(settings: Settings, listener: socket.socket) -> str:
+    host = settings.host if settings.host not in ("0.0.0.0", "::") else "127.0.0.1"  # noqa: S104 - compared
+    shown = f"[{host}]" if ":" in host else host
+    return f"http://{shown}:{listener.getsockname()[1]}"
+
+
+def _greet(settings: Settings, url: str) -> None:
+    data = settings.data_dir
+    sys.stdout.write(
+        f"clawdforge {__version__} on {url}\n"
+        f"  data    {data}\n"
+        f"  token   {data / TOKEN_FILE}  (app {LOCAL_APP})\n"
+        f"  try     TOKEN=$(cat {Path(data / TOKEN_FILE)})\n"
+    )
+    sys.stdout.flush()
