@@ -90,7 +90,8 @@ class SqliteStore:
             try:
                 return work(self._reader)
             finally:
-                connection.execute("ROLLBACK")
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
         except DISK_ERRORS as error:
             self._forget_reader()
             raise StoreUnavailable(
@@ -105,9 +106,11 @@ class SqliteStore:
 
     def _deliver(self, commits: list[Commit], jobs: list[Job]) -> None:
         """First everybody who follows, then the callers. One that fails holds up nobody else."""
-        calls = [partial(listener, commit) for commit in commits for listener in self._listeners]
+        calls: list[Callable[[], None]] = [
+            partial(listener, commit) for commit in commits for listener in self._listeners
+        ]
         with contextlib.ExitStack() as stack:  # calls in reverse, all of them, and raises the last error
-            for call in reversed([*calls, *(job.settle for job in jobs)]):
+            for call in reversed(calls + [job.settle for job in jobs]):
                 stack.callback(call)
 
 
