@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -129,6 +130,7 @@ def test_a_daemon_leaves_the_tree_and_shows_its_life(launch: Launch, tmp_path: P
         until(lambda: log.exists() and log.stat().st_size > 0)
         stray = psutil.Process(pid)
         assert stray.ppid() != one.process.pid
+        assert os.getsid(pid) != os.getsid(one.process.pid)
         assert stray.environ()["TAG"] == "seen"
         one.kill()
         size = log.stat().st_size
