@@ -65,9 +65,12 @@ MESSAGES: Final[dict[str, Json]] = {
 }
 
 OWN: Final[dict[EventType, tuple[int | None, Json]]] = {
-    EventType.SESSION_CREATED: (None, {"agent": "demo", "model": None, "title": "", "cwd": "/work"}),
-    EventType.SESSION_CHANGED: (None, {"title": "Notes", "pinned": True}),
-    EventType.SESSION_CLOSED: (None, {"reason": "closed by its app"}),
+    EventType.SESSION_CREATED: (
+        None,
+        {"agent": "demo", "model": None, "cwd": "/work", "title": "", "meta": {}},
+    ),
+    EventType.SESSION_CHANGED: (None, {"changes": {"title": "Notes", "pinned": True}}),
+    EventType.SESSION_CLOSED: (None, {"why": "close"}),
     EventType.SESSION_REOPENED: (None, {}),
     EventType.TURN_QUEUED: (1, {"prompt": "Say hello.", "files": [], "if_busy": "queue"}),
     EventType.TURN_STARTED: (1, {"message": 1}),
@@ -103,8 +106,8 @@ OWN: Final[dict[EventType, tuple[int | None, Json]]] = {
             "reason": None,
         },
     ),
-    EventType.HISTORY_CUT: (None, {"turns": [2], "messages": [3, 4]}),
-    EventType.HISTORY_RESTORED: (None, {"turns": [2], "messages": [3, 4]}),
+    EventType.HISTORY_CUT: (None, {"messages": [3, 4], "turns": [2], "why": "undo", "context": 2}),
+    EventType.HISTORY_RESTORED: (None, {"messages": [3, 4], "turns": [2], "cut": 9, "context": 3}),
     EventType.HISTORY_CLEARED: (None, {"messages": 4}),
     EventType.HISTORY_COMPACTED: (None, {"messages": 4, "summary": "So far: notes."}),
     EventType.CONTEXT_STARTED: (None, {"number": 1, "how": "new", "agent": "demo"}),

@@ -1,0 +1,86 @@
+"""The parts of the reference that are written by the code: tables of settings and of models."""
+
+import inspect
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from clawdforge.settings import table
+from tests.wire_samples import models
+
+REFERENCE = Path(__file__).parent.parent.parent / "docs" / "reference"
+BEGIN = "<!-- written by scripts/golden: begin -->\n"
+END = "<!-- written by scripts/golden: end -->\n"
+
+
+def settings_table() -> str:
+    lines = ["| variable | type | default | what it does |", "|---|---|---|---|"]
+    lines += [f"| `{row.variable}` | {row.type} | {row.default} | {row.about} |" for row in table()]
+    return "\n".join(lines) + "\n"
+
+
+def models_reference() -> str:
+    """Every body by module: its first line of words and its fields."""
+    parts: list[str] = []
+    module = ""
+    for model in models():
+        name = model.__module__.rsplit(".", 1)[1]
+        if name == "base":
+            continue
+        if name != module:
+            module = name
+            parts.append(f"## {module}\n")
+        parts.append(f"### {model.__name__}\n\n{_about(model)}{_fields(model)}")
+    return "\n".join(parts)
+
+
+def _about(model: type[BaseModel]) -> str:
+    text = inspect.cleandoc(model.__dict__.get("__doc__") or "").split("\n\n")[0].replace("\n", " ")
+    return f"{text}\n\n" if text else ""
+
+
+def _fields(model: type[BaseModel]) -> str:
+    schema = model.model_json_schema()
+    required = set(schema.get("required", ()))
+    lines = ["| field | type | default |", "|---|---|---|"]
+    for name, field in schema.get("properties", {}).items():
+        default = "required" if name in required else f"`{_text(field.get('default'))}`"
+        lines.append(f"| `{name}` | {_type(field)} | {default} |")
+    return "\n".join(lines) + "\n"
+
+
+def _text(value: Any) -> str:
+    return (
+        {None: "null", True: "true", False: "false"}.get(value, str(value)) if not _is_tree(value) else "{}"
+    )
+
+
+def _is_tree(value: Any) -> bool:
+    return isinstance(value, dict | list)
+
+
+def _type(field: dict[str, Any]) -> str:
+    if "$ref" in field:
+        return str(field["$ref"]).rsplit("/", 1)[1]
+    if "anyOf" in field:
+        return " or ".join(_type(one) for one in field["anyOf"])
+    if "const" in field:
+        return f"`{_text(field['const'])}`"
+    if "enum" in field:
+        return ", ".join(f"`{one}`" for one in field["enum"])
+    kind = str(field.get("type", "any"))
+    if kind == "array":
+        return f"list of {_type(field.get('items', {}))}"
+    return kind
+
+
+def between_marks(text: str) -> str:
+    """What stands between the marks of a page."""
+    return text.split(BEGIN, 1)[1].split(END, 1)[0]
+
+
+def replaced(text: str, part: str) -> str:
+    """The page with another part between its marks."""
+    head, rest = text.split(BEGIN, 1)
+    return head + BEGIN + part + END + rest.split(END, 1)[1]

@@ -1,0 +1,71 @@
+"""What a newcomer meets first is true: README, lock, changelog, licence, commands."""
+
+import os
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import clawdforge
+
+TOP = Path(__file__).parent.parent.parent
+PROJECT = tomllib.loads((TOP / "pyproject.toml").read_text())
+COMMANDS = ["scripts/bootstrap", "scripts/serve", "scripts/test", "scripts/lock", "scripts/golden", ".ci/run"]
+
+
+def normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def test_every_dependency_is_locked_with_hashes() -> None:
+    lock = (TOP / "requirements.lock").read_text()
+    entries = re.findall(r"^([A-Za-z0-9_.-]+)==[^\n]*((?:\n    --hash=\S+ ?\\?)+)", lock, re.MULTILINE)
+    locked = {normal(name) for name, _ in entries}
+    wanted = PROJECT["project"]["dependencies"] + PROJECT["dependency-groups"]["dev"]
+    names = {normal(re.split(r"[<>=!~\[; ]", line, maxsplit=1)[0]) for line in wanted}
+    assert names - locked == set(), "run scripts/lock"
+    assert lock.count("==") >= len(locked)
+    assert "://" not in lock
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_command_can_be_run_and_parses(name: str) -> None:
+    path = TOP / name
+    assert os.access(path, os.X_OK)
+    shell = "bash" if "bash" in path.read_text().splitlines()[0] else "sh"
+    subprocess.run([shell, "-n", str(path)], check=True)
+
+
+def test_readme_is_short_and_starts_with_a_command() -> None:
+    lines = (TOP / "README.md").read_text().splitlines()
+    assert len(lines) <= 150
+    first = next(number for number, line in enumerate(lines) if line.startswith("```"))
+    assert first < 20
+    assert any("./scripts/serve" in line for line in lines[:20])
+    assert any("./scripts/test" in line for line in lines[:20])
+
+
+def test_ci_runs_the_command_of_the_readme() -> None:
+    assert "./scripts/test" in (TOP / ".ci" / "run").read_text()
+
+
+def test_the_newest_section_of_the_changelog_is_this_version() -> None:
+    newest = re.search(r"^## (\S+)", (TOP / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert newest is not None
+    assert newest[1] == clawdforge.__version__
+
+
+def test_the_licence_is_there() -> None:
+    text = (TOP / "LICENSE").read_text()
+    assert "Apache License" in text
+    assert "END OF TERMS AND CONDITIONS" in text
+    assert PROJECT["project"]["license"] == "Apache-2.0"
+
+
+def test_python_blocks_of_the_docs_compile() -> None:
+    for path in [TOP / "README.md", *sorted((TOP / "docs").rglob("*.md"))]:
+        for block in re.findall(r"```python\n(.*?)```", path.read_text(), re.DOTALL):
+            code = "async def example():\n" + "".join(f"    {line}\n" for line in block.splitlines())
+            compile(code, str(path), "exec")
