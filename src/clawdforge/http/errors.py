@@ -160,6 +160,11 @@ async def on_forge_error(request: Request, error: Exception) -> Response:
     return error_response(error, getattr(request.state, "dialect", "forge"))
 
 
+async def on_anything_else(_request: Request, _error: Exception) -> Response:
+    """A defect of ours. Whoever called this raises the error again, and the outermost layer logs it."""
+    return error_response(Internal())
+
+
 async def on_validation_error(request: Request, error: Exception) -> Response:
     """What pydantic found, as one line of text."""
     problems: Sequence[Any] = error.errors() if isinstance(error, RequestValidationError) else ()
@@ -201,6 +206,7 @@ HANDLERS: Final[Mapping[int | type[Exception], Any]] = MappingProxyType(
         ForgeError: on_forge_error,
         RequestValidationError: on_validation_error,
         HTTPException: on_http_exception,
+        Exception: on_anything_else,
     }
 )
 

@@ -1,0 +1,42 @@
+"""Servers for the tests: one for all that keep to their own app, and fresh ones on demand."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.api.harness import App, Server
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """One server for all tests that keep to apps of their own."""
+    found = Server(tmp_path_factory.mktemp("forge") / "data")
+    yield found
+    found.stop()
+
+
+@pytest.fixture
+def app(server: Server) -> App:
+    """An app that nobody else knows."""
+    return server.app()
+
+
+@pytest.fixture
+def other(server: Server) -> App:
+    return server.app()
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Callable[..., Server]]:
+    """Servers with settings of their own: `start("--trust-loopback", MAX_LIVE_SESSIONS="2")`."""
+    started: list[Server] = []
+
+    def begin(*flags: str, **settings: str) -> Server:
+        env = {f"CLAWDFORGE_{name}": value for name, value in settings.items()}
+        started.append(Server(tmp_path / f"data{len(started)}", env, *flags))
+        return started[-1]
+
+    yield begin
+    for server in started:
+        server.stop()

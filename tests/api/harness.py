@@ -1,0 +1,173 @@
+"""A real server process, its apps, and a reader of its event streams."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import httpx2
+
+from clawdforge.wire.local import LOCK_FILE
+from clawdforge.wire.sse import Decoder, Frame
+
+ADMIN_TOKEN = "cf_admin_token_of_the_tests_0123456789"
+AGENT = f"{sys.executable} -m clawdforge.testing.agent"
+AGENTS = {
+    "CLAWDFORGE_AGENT_CLAUDE": AGENT,
+    "CLAWDFORGE_AGENT_MISSING": "/nonexistent/agent --acp",
+    "CLAWDFORGE_AGENT_DIES": f"{AGENT} --exit-at-start",
+    "CLAWDFORGE_AGENT_LOGIN": f"{AGENT} --auth-required",
+}
+T = TypeVar("T")
+
+
+def until(found: Callable[[], T | None], what: str, seconds: float = 20.0) -> T:
+    """Wait for a condition, for a bounded time."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        value = found()
+        if value:
+            return value
+        time.sleep(0.01)
+    raise AssertionError(f"{what} did not happen within {seconds} s")
+
+
+@dataclass(frozen=True)
+class App:
+    """One app with a token, and a client that uses it."""
+
+    name: str
+    token: str
+    token_id: str
+    http: httpx2.Client
+
+    def session(self, **body: Any) -> str:
+        reply = self.http.post("/sessions", json={"agent": "claude", **body})
+        assert reply.status_code == 200, reply.text
+        return str(reply.json()["session_id"])
+
+    def turn(self, session_id: str, prompt: str, **body: Any) -> httpx2.Response:
+        return self.http.post(f"/sessions/{session_id}/turn", json={"prompt": prompt, **body})
+
+    @contextmanager
+    def stream(self, path: str, method: str = "GET", **options: Any) -> Iterator["Stream"]:
+        headers = {"Accept": "text/event-stream", **options.pop("headers", {})}
+        with self.http.stream(method, path, headers=headers, **options) as response:
+            yield Stream(response)
+
+
+class Stream:
+    """Frames of an open stream, one by one; heartbeats are counted."""
+
+    def __init__(self, response: httpx2.Response) -> None:
+        self.response = response
+        self.heartbeats = 0
+        self._chunks = response.iter_raw()
+        self._decoder = Decoder()
+        self._frames: list[Frame] = []
+
+    def __iter__(self) -> Iterator[Frame]:
+        while True:
+            while self._frames:
+                yield self._frames.pop(0)
+            chunk = next(self._chunks, None)
+            if chunk is None:
+                return
+            self.heartbeats += sum(line.startswith(b":") for line in chunk.split(b"\n"))
+            self._frames.extend(self._decoder.feed(chunk))
+
+    def upto(self, kind: str) -> list[Frame]:
+        """Frames up to the first of a type; later ones stay for the next call."""
+        found: list[Frame] = []
+        for frame in self:
+            found.append(frame)
+            if frame.event == kind:
+                return found
+        raise AssertionError(f"the stream ended before {kind}")
+
+
+class Server:
+    """`clawdforge serve` on a free port."""
+
+    def __init__(self, data_dir: Path, env: Mapping[str, str] | None = None, *flags: str) -> None:
+        self.data_dir = data_dir
+        self._flags = flags
+        self._env = {
+            **{name: value for name, value in os.environ.items() if not name.startswith("CLAWDFORGE_")},
+            **AGENTS,
+            "CLAWDFORGE_ADMIN_TOKEN": ADMIN_TOKEN,
+            "CLAWDFORGE_HEARTBEAT_SECS": "0.3",
+            "CLAWDFORGE_MAX_BODY_BYTES": "24MiB",
+            **(env or {}),
+        }
+        self._apps: list[httpx2.Client] = []
+        self.start()
+
+    def start(self) -> None:
+        self.log = (self.data_dir.parent / f"{self.data_dir.name}.log").open("ab")
+        command = [sys.executable, "-m", "clawdforge", "serve", "--port", "0"]
+        self.process = subprocess.Popen(
+            [*command, "--data-dir", str(self.data_dir), *self._flags],
+            env=self._env,
+            stdout=self.log,
+            stderr=self.log,
+            start_new_session=True,
+        )
+        try:
+            self.url = until(self._ready, "the server's start")
+        except AssertionError:
+            self.stop()
+            raise
+
+    def _ready(self) -> str | None:
+        assert self.process.poll() is None, Path(self.log.name).read_text()[-4000:]
+        try:
+            lock = json.loads((self.data_dir / LOCK_FILE).read_text())
+            if lock.get("pid") != self.process.pid or not lock.get("url"):
+                return None
+            url = str(lock["url"])
+            return url if httpx2.get(f"{url}/readyz", timeout=2).status_code == 200 else None
+        except (OSError, ValueError, httpx2.TransportError):
+            return None
+
+    @property
+    def log_text(self) -> str:
+        return Path(self.log.name).read_text()
+
+    def client(self, token: str | None = None, **headers: str) -> httpx2.Client:
+        bearer = {"Authorization": f"Bearer {token}"} if token else {}
+        client = httpx2.Client(base_url=self.url, headers={**bearer, **headers}, timeout=60)
+        self._apps.append(client)
+        return client
+
+    def app(self, name: str | None = None, **body: Any) -> App:
+        name = name or f"app-{uuid.uuid4().hex[:8]}"
+        reply = self.admin().post("/admin/tokens", json={"app_name": name, **body})
+        assert reply.status_code == 200, reply.text
+        token = reply.json()
+        return App(name, token["token"], token["token_id"], self.client(token["token"]))
+
+    def admin(self) -> httpx2.Client:
+        return self.client(ADMIN_TOKEN)
+
+    def stop(self, how: signal.Signals = signal.SIGTERM, seconds: float = 20) -> int:
+        for client in self._apps:
+            client.close()
+        self._apps.clear()
+        if self.process.poll() is None:
+            self.process.send_signal(how)
+        try:
+            return self.process.wait(seconds)
+        finally:
+            if self.process.poll() is None:
+                self.process.kill()
+                self.process.wait()
+            self.log.close()
