@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import click
-import orjson
 
-from clawdforge.wire.local import ENV_URL, LOCK_FILE, data_dir_default, default_url
+from clawdforge.client._local import find_server
+from clawdforge.wire.local import ENV_DATA_DIR, ENV_URL, data_dir_default
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -30,24 +30,13 @@ class Target:
         """Whether the server is named by its address: the secrets in the data folder are not meant for it."""
         return self.data_dir is None and bool(self.server or os.environ.get(ENV_URL))
 
-    @property
-    def url(self) -> str:
-        """`--server`, else `CLAWDFORGE_URL`, else what the server on the data folder says of itself."""
-        if self.server:
-            return self.server.rstrip("/")
-        named = os.environ.get(ENV_URL)
-        if named and self.data_dir is None:
-            return named.rstrip("/")
-        return _holder(self.folder) or default_url()
-
-
-def _holder(folder: Path) -> str | None:
-    try:
-        found = orjson.loads((folder / LOCK_FILE).read_bytes())
-    except (OSError, orjson.JSONDecodeError):
-        return None
-    url = found.get("url") if isinstance(found, dict) else None
-    return url if isinstance(url, str) and url else None
+    def find(self, token: str) -> str:
+        """The address of the server that is meant, for a caller that has its token."""
+        env = dict(os.environ)
+        if self.data_dir is not None:
+            env.pop(ENV_URL, None)
+            env[ENV_DATA_DIR] = str(self.data_dir)
+        return find_server(self.server, token, env)[0]
 
 
 def _keep(context: click.Context, option: click.Parameter, value: Any) -> Any:

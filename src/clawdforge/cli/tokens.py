@@ -1,7 +1,7 @@
 """`clawdforge token`: credentials for apps, made by the running server on the operator's word."""
 
 import os
-from typing import Any
+from typing import Any, Final
 
 import click
 import httpx2
@@ -10,7 +10,8 @@ from clawdforge.cli.options import Target, target_options
 from clawdforge.settings import ADMIN_TOKEN_FILE, PREFIX
 from clawdforge.wire.admin import TokenReply
 
-ENV_ADMIN_TOKEN = PREFIX + "ADMIN_TOKEN"
+ENV_ADMIN_TOKEN: Final = PREFIX + "ADMIN_TOKEN"
+TIMEOUT_SECS: Final = 30
 
 
 @click.group()
@@ -31,13 +32,16 @@ def create(target: Target, /, app: str, expires_in: int | None) -> None:
 
 
 def _admin(target: Target, path: str, body: dict[str, Any]) -> Any:
-    headers = {"Authorization": f"Bearer {_admin_token(target)}"}
+    secret = _admin_token(target)
+    url = target.find(secret)
     try:
-        answer = httpx2.post(target.url + path, json=body, headers=headers, timeout=30)
+        answer = httpx2.post(
+            url + path, json=body, headers={"Authorization": f"Bearer {secret}"}, timeout=TIMEOUT_SECS
+        )
         found = answer.json()
     except (httpx2.HTTPError, ValueError) as error:
         raise click.ClickException(
-            f"no answer from {target.url} ({error}); is it running? Start it with `clawdforge serve`"
+            f"no answer from {url} ({error}); is it running? Start it with `clawdforge serve`"
         ) from None
     if answer.is_error:
         raise click.ClickException(str(found.get("error", answer.status_code)))
