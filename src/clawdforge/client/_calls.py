@@ -196,7 +196,9 @@ SUBMIT: Final[Route[TurnAccepted]] = Route("POST", "/sessions/{session_id}/turns
 TURNS: Final[Route[Page[Turn]]] = Route(
     "GET", "/sessions/{session_id}/turns", _part(TurnPage, lambda page: Page(page.turns, page.next))
 )
-WITHDRAW: Final = Route("DELETE", "/sessions/{session_id}/turns/{turn_index}", _json)
+WITHDRAW: Final[Route[CancelReply]] = Route(
+    "DELETE", "/sessions/{session_id}/turns/{turn_index}", _as(CancelReply)
+)
 CANCEL: Final[Route[CancelReply]] = Route("POST", "/sessions/{session_id}/cancel", _as(CancelReply))
 
 EVENTS: Final[Route[Page[Event]]] = Route(

@@ -99,6 +99,7 @@ class TurnResult:
     events: list[Any]
     outcome: str = "completed"
     error: str | None = None
+    code: str | None = None
     usage: Usage | None = None
     if_busy: str | None = None
     body: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
@@ -117,6 +118,7 @@ class TurnResult:
             events=list(events) if isinstance(events, list) else [],
             outcome=_text(body.get("outcome")) or "completed",
             error=_text_or_none(body.get("error")),
+            code=_text_or_none(body.get("code")),
             usage=Usage.model_validate(usage) if isinstance(usage, dict) else None,
             if_busy=_text_or_none(body.get("if_busy")),
             body=body,

@@ -113,8 +113,6 @@ class AsyncSession(AsyncHistory):
         idempotency_key: str | None = None,
     ) -> AsyncIterator[AsyncTurnStream]:
         """Run one prompt and read its events as they happen, through lost connections and restarts."""
-        calls.check_prompt(prompt)
-        head = int((await self.state()).get("head") or 0)
         accepted = await self.submit(
             prompt,
             files,
@@ -123,8 +121,8 @@ class AsyncSession(AsyncHistory):
             expected_head=expected_head,
             idempotency_key=idempotency_key,
         )
-        # The same key may have been accepted long ago: its events then begin before today's head.
-        after = 0 if accepted.replayed and idempotency_key else head
+        # `head` is the turn's first event; of a turn that was accepted before, nobody knows where it began.
+        after = 0 if accepted.replayed else accepted.head - 1
         async with AsyncTurnStream(self._http, self.session_id, accepted.turn_index, after) as stream:
             yield stream
 
@@ -136,7 +134,7 @@ class AsyncSession(AsyncHistory):
         """Stop the running turn, and with `queued` those that wait. What was said is kept."""
         return await self._http.call(calls.CANCEL(self.session_id, body={"queued": queued or None}))
 
-    async def withdraw(self, turn_index: int) -> dict[str, Any]:
+    async def withdraw(self, turn_index: int) -> CancelReply:
         """Take a turn out of the queue."""
         return await self._http.call(calls.WITHDRAW(self.session_id, turn_index))
 
@@ -154,9 +152,9 @@ class AsyncSession(AsyncHistory):
         """The log from the event after `after`, and then every new event as it happens, for ever."""
         return follow(self._http, self.session_id, after)
 
-    async def permissions(self) -> list[Permission]:
-        """What the agent asks and nobody has decided yet."""
-        return await self._http.call(calls.PERMISSIONS(self.session_id))
+    async def permissions(self, *, state: str | None = "pending") -> list[Permission]:
+        """What the agent asks and nobody has decided yet; or `decided`, `expired`, or None for all."""
+        return await self._http.call(calls.PERMISSIONS(self.session_id, params={"state": state}))
 
     async def decide(self, permission_id: str, decision: str, *, option_id: str | None = None) -> Permission:
         """Answer a request: `allow_once`, `allow_always` or `reject`."""

@@ -111,8 +111,6 @@ class Session(History):
         idempotency_key: str | None = None,
     ) -> Iterator[TurnStream]:
         """Run one prompt and read its events as they happen, through lost connections and restarts."""
-        calls.check_prompt(prompt)
-        head = int((self.state()).get("head") or 0)
         accepted = self.submit(
             prompt,
             files,
@@ -121,8 +119,8 @@ class Session(History):
             expected_head=expected_head,
             idempotency_key=idempotency_key,
         )
-        # The same key may have been accepted long ago: its events then begin before today's head.
-        after = 0 if accepted.replayed and idempotency_key else head
+        # `head` is the turn's first event; of a turn that was accepted before, nobody knows where it began.
+        after = 0 if accepted.replayed else accepted.head - 1
         with TurnStream(self._http, self.session_id, accepted.turn_index, after) as stream:
             yield stream
 
@@ -134,7 +132,7 @@ class Session(History):
         """Stop the running turn, and with `queued` those that wait. What was said is kept."""
         return self._http.call(calls.CANCEL(self.session_id, body={"queued": queued or None}))
 
-    def withdraw(self, turn_index: int) -> dict[str, Any]:
+    def withdraw(self, turn_index: int) -> CancelReply:
         """Take a turn out of the queue."""
         return self._http.call(calls.WITHDRAW(self.session_id, turn_index))
 
@@ -152,9 +150,9 @@ class Session(History):
         """The log from the event after `after`, and then every new event as it happens, for ever."""
         return follow(self._http, self.session_id, after)
 
-    def permissions(self) -> list[Permission]:
-        """What the agent asks and nobody has decided yet."""
-        return self._http.call(calls.PERMISSIONS(self.session_id))
+    def permissions(self, *, state: str | None = "pending") -> list[Permission]:
+        """What the agent asks and nobody has decided yet; or `decided`, `expired`, or None for all."""
+        return self._http.call(calls.PERMISSIONS(self.session_id, params={"state": state}))
 
     def decide(self, permission_id: str, decision: str, *, option_id: str | None = None) -> Permission:
         """Answer a request: `allow_once`, `allow_always` or `reject`."""

@@ -1,0 +1,104 @@
+"""The SDK and the server have the same routes; the blocking and the awaiting client the same methods."""
+
+import importlib.metadata
+import importlib.util
+import inspect
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import clawdforge
+from clawdforge import client
+from clawdforge.client import _calls as calls
+from clawdforge.client._async.admin import AsyncAdmin
+from clawdforge.client._async.raw import AsyncRaw
+from clawdforge.client._sync.admin import Admin
+from clawdforge.client._sync.raw import Raw
+from clawdforge.http.dialects import forge
+
+ROOT = Path(__file__).parents[2]
+PAIRS = [
+    (client.Forge, client.AsyncForge),
+    (client.Session, client.AsyncSession),
+    (client.TurnStream, client.AsyncTurnStream),
+    (Admin, AsyncAdmin),
+    (Raw, AsyncRaw),
+]
+
+
+def script(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, ROOT / "scripts" / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def plain(rows: set[tuple[str, str]] | frozenset[tuple[str, str]]) -> set[tuple[str, str]]:
+    return {(method, re.sub(r"{[^}]*}", "{}", path)) for method, path in rows}
+
+
+def served() -> set[tuple[str, str]]:
+    return plain({(m, r.path) for router in forge.routers() for r in router.routes for m in r.methods})  # type: ignore[attr-defined] # every route here is an APIRoute
+
+
+def test_every_route_of_the_server_has_a_method() -> None:
+    assert served() - plain(calls.routes(vars(calls))) == set()
+
+
+def test_every_method_is_used_by_the_client() -> None:
+    used = "".join(path.read_text() for path in (ROOT / "src/clawdforge/client/_async").glob("*.py"))
+    named = [name for name, row in vars(calls).items() if isinstance(row, calls.Route)]
+    assert [name for name in named if f"calls.{name}(" not in used] == []
+
+
+def methods(kind: type) -> dict[str, str]:
+    found = {}
+    for name, value in inspect.getmembers(kind, inspect.isfunction):
+        text = f"{name}{inspect.signature(value)}".replace("_async", "_sync")
+        text = re.sub(r"\bAsync(?=[A-Z])", "", text).replace("AsyncIterator", "Iterator")
+        found[re.sub(r"__a(enter|exit|iter|next)__", r"__\1__", name)] = re.sub(
+            r"__a(enter|exit|iter|next)__", r"__\1__", text
+        )
+    return found
+
+
+@pytest.mark.parametrize(("blocking", "awaiting"), PAIRS)
+def test_both_clients_have_the_same_signatures(blocking: type, awaiting: type) -> None:
+    assert methods(blocking) == methods(awaiting)
+
+
+def test_the_blocking_client_follows_from_the_awaiting_one() -> None:
+    assert script("unasync").stale() == []
+
+
+def test_the_version_is_the_distributions() -> None:
+    assert clawdforge.__version__ == importlib.metadata.version("clawdforge")
+
+
+def run(code: str, *flags: str) -> str:
+    ran = subprocess.run([sys.executable, *flags, "-c", code], capture_output=True, text=True, check=True)
+    return ran.stdout + ran.stderr
+
+
+def test_importing_the_package_imports_no_server_and_next_to_nothing() -> None:
+    loaded = run("import sys, clawdforge; print(*sys.modules)").split()
+    assert [name for name in loaded if name.startswith("clawdforge")] == ["clawdforge"]
+    assert {"httpx2", "pydantic", "fastapi", "asyncio", "typing"}.isdisjoint(loaded)
+
+
+def test_using_the_client_imports_no_server() -> None:
+    loaded = run("import sys; from clawdforge import Forge, AsyncForge; print(*sys.modules)").split()
+    ours = {name.split(".")[1] for name in loaded if name.startswith("clawdforge.")}
+    assert ours == {"client", "wire"}
+    assert {"fastapi", "starlette", "uvicorn", "apsw", "click", "rich"}.isdisjoint(loaded)
+
+
+def test_importing_the_package_takes_less_than_150_ms() -> None:
+    code = "import time; t = time.perf_counter(); import clawdforge; print(time.perf_counter() - t)"
+    assert min(float(run(code)) for _ in range(3)) < 0.15
