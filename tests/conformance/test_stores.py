@@ -1,0 +1,37 @@
+"""The SQLite store does what every store must do."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+pytest.register_assert_rewrite("clawdforge.testing.stores")
+
+from clawdforge.core.model import SystemClock  # noqa: E402 - the suite's asserts are rewritten first
+from clawdforge.core.ports import Store  # noqa: E402
+from clawdforge.stores import open_store  # noqa: E402
+from clawdforge.testing.stores import *  # noqa: E402, F403
+from clawdforge.testing.stores.samples import Reopen  # noqa: E402
+
+
+@pytest.fixture
+async def opened(tmp_path: Path) -> AsyncIterator[list[Store]]:
+    """All that were opened on the folder; the last one is in use."""
+    stores: list[Store] = [await open_store(tmp_path / "data", SystemClock())]
+    yield stores
+    await stores[-1].close()
+
+
+@pytest.fixture
+def store(opened: list[Store]) -> Store:
+    return opened[-1]
+
+
+@pytest.fixture
+def reopen(opened: list[Store], tmp_path: Path) -> Reopen:
+    async def again() -> Store:
+        await opened[-1].close()
+        opened.append(await open_store(tmp_path / "data", SystemClock()))
+        return opened[-1]
+
+    return again
