@@ -32,7 +32,7 @@ from clawdforge.drivers.agents import Registry
 from clawdforge.drivers.containment import Containment, harden_self, probe
 from clawdforge.drivers.homes import HomeFolders
 from clawdforge.drivers.process import Spawner
-from clawdforge.drivers.workspaces import WorkspaceFolders
+from clawdforge.drivers.workspaces import Workspaces
 from clawdforge.http.app import build_asgi
 from clawdforge.http.settings import HttpSettings
 from clawdforge.settings import Settings, keep_secret
@@ -67,7 +67,7 @@ async def open_parts(settings: Settings) -> AsyncIterator[Parts]:
         homes = HomeFolders(
             settings.data_dir, max_copies=settings.home_copies, max_bytes=settings.home_copy_bytes
         )
-        await homes.sweep_halves()
+        await asyncio.to_thread(homes.sweep_halves)
         limits = AcpLimits(
             max_line_bytes=settings.max_line_bytes,
             max_turn_bytes=settings.max_turn_bytes,
@@ -85,7 +85,7 @@ async def open_parts(settings: Settings) -> AsyncIterator[Parts]:
         times = Times(turn=settings.turn_timeout_secs, cancel_grace=settings.cancel_grace_secs)
         attendant = Attendant(store, clock, agents, homes, pool, permissions, times)
         supervisor = Supervisor(store, clock, pool, attendant, homes, boot)
-        workspaces = WorkspaceFolders(settings.data_dir, settings.workspace_roots)
+        workspaces = Workspaces(settings.data_dir, settings.workspace_roots)
         access = AccessService(store, clock, admin_token)
         await access.adopt(LOCAL_APP, keep_secret(settings.data_dir / TOKEN_FILE, new_token("cf_")))
         services = Services(
@@ -218,7 +218,8 @@ async def _stop_on_signal(
 def _bind(settings: Settings) -> socket.socket:
     """The address is ours from now on, but nobody can connect before we listen."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
+    # With the protocol named, the event loop sets TCP_NODELAY; without, an answer waits 40 ms for an ack.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((settings.host, settings.port))

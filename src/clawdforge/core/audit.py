@@ -29,29 +29,49 @@ def entry_hash(
     return hashlib.sha256(f"{prev}\n{text}".encode()).hexdigest()
 
 
-def verify(entries: Iterable[AuditRow], head: str | None = None) -> ChainVerdict:
-    """Walk the ledger from its start. With `head`, a hash noted earlier must still be part of it."""
-    prev, count, seen = START, 0, head is None or head == START
-    for row in entries:
-        count += 1
-        if row.number != count:
-            reason = f"entry {count} is missing or out of order: found {row.number} in its place"
-            return ChainVerdict(False, count - 1, prev, count, reason)
-        expected = entry_hash(
-            prev,
-            number=row.number,
-            app_name=row.app_name,
-            session_id=row.session_id,
-            event=row.event,
-            at=row.at,
-            details=row.details,
-        )
-        if row.hash != expected:
-            reason = f"entry {count} was changed, or one before it was: its hash does not fit"
-            return ChainVerdict(False, count - 1, prev, count, reason)
-        prev = row.hash
-        seen = seen or prev == head
-    if not seen:
+class Walk:
+    """Checks a ledger from its start, as its entries come. With `head`, a hash noted earlier must be in it."""
+
+    def __init__(self, head: str | None = None) -> None:
+        self._prev = START
+        self._count = 0
+        self._head = head
+        self._seen = head is None or head == START
+
+    def take(self, entries: Iterable[AuditRow]) -> ChainVerdict | None:
+        """The next entries; a verdict as soon as one does not fit."""
+        for row in entries:
+            number = self._count + 1
+            if row.number != number:
+                return self.broken(f"is missing or out of order: found {row.number} in its place")
+            expected = entry_hash(
+                self._prev,
+                number=row.number,
+                app_name=row.app_name,
+                session_id=row.session_id,
+                event=row.event,
+                at=row.at,
+                details=row.details,
+            )
+            if row.hash != expected:
+                return self.broken("was changed, or one before it was: its hash does not fit")
+            self._prev, self._count = row.hash, number
+            self._seen = self._seen or row.hash == self._head
+        return None
+
+    def broken(self, why: str) -> ChainVerdict:
+        """The entry that would come next is bad."""
+        number = self._count + 1
+        return ChainVerdict(False, self._count, self._prev, number, f"entry {number} {why}")
+
+    def end(self) -> ChainVerdict:
+        if self._seen:
+            return ChainVerdict(True, self._count, self._prev)
         reason = "the noted head is not in the ledger: its end was cut off, or all of it was rewritten"
-        return ChainVerdict(False, count, prev, count + 1, reason)
-    return ChainVerdict(True, count, prev)
+        return ChainVerdict(False, self._count, self._prev, self._count + 1, reason)
+
+
+def verify(entries: Iterable[AuditRow], head: str | None = None) -> ChainVerdict:
+    """The verdict on a whole ledger."""
+    walk = Walk(head)
+    return walk.take(entries) or walk.end()

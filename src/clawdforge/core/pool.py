@@ -20,6 +20,7 @@ class Place:
     context: int = 0
     busy: bool = True
     used_at: float = field(default=0.0)
+    ending: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
 class AgentPool:
@@ -80,9 +81,11 @@ class AgentPool:
             await self.settled()
 
     async def drop_agent(self, place: Place) -> None:
-        agent, place.agent = place.agent, None
-        if agent is not None:
-            await agent.close()
+        """Returns when no agent is left, also when somebody else is ending it: a home serves one at a time."""
+        async with place.ending:
+            agent, place.agent = place.agent, None
+            if agent is not None:
+                await agent.close()
 
     def sleep_idle(self, now: float) -> None:
         for place in list(self._places.values()):

@@ -53,6 +53,10 @@ class Supervisor:
     def running(self) -> int:
         return sum(worker.turn_index is not None for worker in self._workers.values())
 
+    def busy(self, session_id: str) -> bool:
+        """Something is being done in this session, a copy after a turn included."""
+        return session_id in self._workers
+
     def reserve(self, app: str, session_id: str) -> Place | None:
         """A place for a turn that could start at once; None when it has to wait its turn."""
         if self._stopping:

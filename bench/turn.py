@@ -1,0 +1,219 @@
+"""How long a turn takes: through the server, over a bare pipe, through acpx, and the disk's own floor.
+
+    .venv/bin/python bench/turn.py [--turns 300] [--chunks 100000] [--no-acpx]
+
+All in one run, with the same scripted agent. `acpx` is installed from npm into a cache folder with a Node
+that it accepts; where that cannot be done, its row says so.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+
+from clawdforge.testing.agent import command as agent_command
+
+NODE, ACPX = "24", "0.19.1"
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--turns", type=int, default=300)
+    parser.add_argument("--chunks", type=int, default=100_000)
+    parser.add_argument("--no-acpx", action="store_true")
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="clawdforge-bench-") as folder:
+        base = Path(folder)
+        floor = fsync_floor(base, args.turns)
+        pipe = bare_pipe(base, args.turns)
+        with server(base / "data") as (http, _pid):
+            served = http_turns(http, args.turns)
+            streamed = sse_chunks(http, args.chunks)
+        row("fsync floor: append 300 bytes, fdatasync", floor)
+        row("the same agent over a bare pipe", pipe)
+        row("a turn through the server over HTTP, durable", served)
+        over = statistics.median(served) - statistics.median(floor)
+        print(f"{'over the floor, p50':46} {over * 1e3:9.2f} ms")
+        print(f"{'chunks per second, agent to an SSE reader':46} {streamed:9.0f}")
+        if args.no_acpx:
+            return
+        times = acpx_turns(base, min(args.turns, 10))
+        if isinstance(times, str):
+            print(f"{'acpx prompt, warm':46} left out: {times}")
+        else:
+            row(f"acpx {ACPX} prompt, warm", times)
+            print(f"{'acpx to server, p50':46} {statistics.median(times) / statistics.median(served):9.0f} x")
+
+
+def row(name: str, times: list[float]) -> None:
+    ordered = sorted(times)
+    p50, p99 = statistics.median(ordered), ordered[int(len(ordered) * 0.99)]
+    print(f"{name:46} {p50 * 1e3:9.2f} ms p50 {p99 * 1e3:9.2f} ms p99   n={len(ordered)}")
+
+
+def timed(call: Callable[[], Any], count: int) -> list[float]:
+    times = []
+    for _ in range(count):
+        start = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - start)
+    return times
+
+
+def fsync_floor(base: Path, count: int) -> list[float]:
+    handle = os.open(base / "floor", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+
+    def once() -> None:
+        os.write(handle, b"x" * 300)
+        os.fdatasync(handle)
+
+    try:
+        return timed(once, count)
+    finally:
+        os.close(handle)
+
+
+def bare_pipe(base: Path, count: int) -> list[float]:
+    home = base / "home"
+    home.mkdir()
+    with subprocess.Popen(
+        agent_command(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={"HOME": str(home), "PATH": os.defpath},
+    ) as agent:
+        ids = iter(range(1, 1_000_000))
+
+        def call(method: str, params: dict[str, Any]) -> dict[str, Any]:
+            assert agent.stdin
+            assert agent.stdout
+            number = next(ids)
+            line = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+            agent.stdin.write(json.dumps(line).encode() + b"\n")
+            agent.stdin.flush()
+            while True:
+                reply: dict[str, Any] = json.loads(agent.stdout.readline())
+                if reply.get("id") == number:
+                    return dict(reply["result"])
+
+        call("initialize", {"protocolVersion": 1, "clientCapabilities": {}})
+        session = call("session/new", {"cwd": str(base), "mcpServers": []})["sessionId"]
+        prompt = {"sessionId": session, "prompt": [{"type": "text", "text": "echo hello"}]}
+        times = timed(lambda: call("session/prompt", prompt), count)
+        agent.kill()
+        return times
+
+
+@contextmanager
+def server(data: Path, **env: str) -> Iterator[tuple[httpx2.Client, int]]:
+    """A real server with the scripted agent, and a client of its app `local`."""
+    scripted = " ".join(agent_command())
+    variables = {**os.environ, "CLAWDFORGE_AGENT_SCRIPTED": scripted, "CLAWDFORGE_DATA_DIR": str(data), **env}
+    command = [sys.executable, "-m", "clawdforge", "serve", "--port", "0"]
+    with subprocess.Popen(command, env=variables, stdout=subprocess.DEVNULL) as process:
+        try:
+            url = ""
+            deadline = time.monotonic() + 30
+            while not url:
+                assert process.poll() is None, "the server ended"
+                assert time.monotonic() < deadline, "the server did not start"
+                time.sleep(0.02)
+                lock = data / "server.lock"
+                if lock.exists() and lock.read_text():
+                    url = json.loads(lock.read_text())["url"]
+            token = (data / "local.token").read_text().strip()
+            headers = {"Authorization": f"Bearer {token}"}
+            with httpx2.Client(base_url=url, headers=headers, timeout=600) as http:
+                yield http, process.pid
+        finally:
+            process.terminate()
+            process.wait(timeout=30)
+
+
+def new_session(http: httpx2.Client) -> str:
+    reply = http.post("/sessions", json={"agent": "scripted"})
+    assert reply.status_code == 200, reply.text
+    return str(reply.json()["session_id"])
+
+
+def http_turns(http: httpx2.Client, count: int) -> list[float]:
+    path = f"/sessions/{new_session(http)}/turn"
+
+    def once() -> None:
+        reply = http.post(path, json={"prompt": "echo hello"})
+        assert reply.status_code == 200, reply.text
+
+    once()
+    return timed(once, count)
+
+
+def sse_chunks(http: httpx2.Client, count: int) -> float:
+    session = new_session(http)
+    http.post(f"/sessions/{session}/turn", json={"prompt": "echo warm"})
+    head = http.get(f"/sessions/{session}").json()["head"]
+    accept = {"Accept": "text/event-stream"}
+    with http.stream("GET", f"/sessions/{session}/events", params={"after": head}, headers=accept) as stream:
+        http.post(f"/sessions/{session}/turns", json={"prompt": f"chunks {count}"})
+        start, seen, tail = 0.0, 0, b""
+        for chunk in stream.iter_raw():
+            start = start or time.perf_counter()
+            seen += chunk.count(b"event: text\n")
+            tail = (tail + chunk)[-4096:]
+            if b"event: turn.ended" in tail:
+                break
+        return seen / (time.perf_counter() - start)
+
+
+def acpx_turns(base: Path, count: int) -> list[float] | str:
+    """Warm `acpx prompt` calls, or why there are none."""
+    npm = shutil.which("npm")
+    if npm is None:
+        return "npm is not installed"
+    cache = Path(os.environ.get("CLAWDFORGE_BENCH_CACHE", ROOT / ".cache" / "acpx"))
+    cache.mkdir(parents=True, exist_ok=True)
+    binaries = cache / "node_modules" / ".bin"
+    if not (binaries / "acpx").exists():
+        print("installing node and acpx from npm …", file=sys.stderr, flush=True)
+        wanted = [f"node@{NODE}", f"acpx@{ACPX}"]
+        done = subprocess.run(
+            [npm, "install", "--no-fund", "--no-audit", "--prefix", str(cache), *wanted],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode:
+            return f"npm install failed: {done.stderr.strip().splitlines()[-1:]}"
+    home = base / "acpx-home"
+    home.mkdir()
+    env = {"PATH": f"{binaries}:{os.environ.get('PATH', os.defpath)}", "HOME": str(home), "TERM": "dumb"}
+    agent = " ".join(agent_command())
+    acpx = [str(binaries / "acpx"), "--agent", agent, "--cwd", str(base), "--approve-all"]
+
+    def call(*words: str) -> None:
+        subprocess.run([*acpx, *words], env=env, check=True, capture_output=True, timeout=120)
+
+    try:
+        call("sessions", "new", "--name", "bench")
+        call("prompt", "-s", "bench", "echo hello")
+        times = timed(lambda: call("prompt", "-s", "bench", "echo hello"), count)
+        call("sessions", "close", "bench")
+    except (subprocess.SubprocessError, OSError) as error:
+        detail = getattr(error, "stderr", b"") or b""
+        return f"{error} {detail.decode(errors='replace')[-300:]}"
+    return times
+
+
+if __name__ == "__main__":
+    main()

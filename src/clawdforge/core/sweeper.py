@@ -1,0 +1,174 @@
+"""The sweeper: closes sessions that lie idle, deletes those long closed, and removes what deleted ones left.
+
+Only sessions with retention `ttl` are closed or deleted by it. What it finds is looked at again inside the
+transaction that changes it, so a prompt that comes in at the same moment either is there and wins, or finds
+the session closed.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Protocol
+
+from clawdforge.core.errors import ForgeError
+from clawdforge.core.log import LogService
+from clawdforge.core.model import SECOND, Clock
+from clawdforge.core.ports import Homes, Store, SystemView, Tx, Workspaces
+from clawdforge.core.sessions import close
+from clawdforge.core.supervisor import Supervisor
+from clawdforge.wire.base import Micros
+from clawdforge.wire.session import Retention
+
+log = logging.getLogger(__name__)
+PAGE = 200
+PURGE_ROWS = 2000
+Found = list[tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ages:
+    """Seconds: idle until closed, closed until deleted."""
+
+    idle: float
+    closed: float
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """What one pass did."""
+
+    soft_closed: int
+    hard_deleted: int
+
+
+class Uploads(Protocol):
+    """Whoever keeps uploaded files."""
+
+    async def remove_old(self) -> int:
+        """Remove uploads that are old and that no open session names; how many."""
+        ...
+
+
+class Sweeper:
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        supervisor: Supervisor,
+        events: LogService,
+        homes: Homes,
+        workspaces: Workspaces,
+        uploads: Uploads,
+        ages: Ages,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._supervisor = supervisor
+        self._log = events
+        self._homes = homes
+        self._workspaces = workspaces
+        self._uploads = uploads
+        self._ages = ages
+        self._one_pass = asyncio.Lock()
+
+    async def run(self, every: float) -> None:
+        """Sweep for ever. A pass that fails is told in the log, and the next one tries again."""
+        while True:
+            await asyncio.sleep(every)
+            try:
+                await self.sweep()
+            except (ForgeError, OSError):
+                log.exception("the sweep failed")
+
+    async def sweep(self) -> Swept:
+        """One pass. Two never run at the same time, so that each counts its own."""
+        async with self._one_pass:
+            now = self._clock.now()
+            idle_before = now - round(self._ages.idle * SECOND)
+            closed_before = now - round(self._ages.closed * SECOND)
+            closed = await self._each(
+                lambda view, limit: view.idle_sessions(idle_before, limit),
+                partial(self._close, before=idle_before),
+            )
+            deleted = await self._each(
+                lambda view, limit: view.closed_sessions(closed_before, limit),
+                partial(self._delete, before=closed_before),
+            )
+            await self._each(lambda view, limit: view.deleted_sessions(limit), self._purge)
+            await self._uploads.remove_old()
+        return Swept(closed, deleted)
+
+    async def _each(self, find: Callable[[SystemView, int], Found], do: "Step") -> int:
+        """Do something to everything found, a page at a time; how often it was done."""
+        seen: set[str] = set()
+        count = 0
+        while True:
+            limit = PAGE + len(seen)  # what could not be done now is found again, and left for the next pass
+            found = await self._store.read_system(lambda view, limit=limit: find(view, limit))  # type: ignore[misc]
+            fresh = [(app, session_id) for app, session_id in found if session_id not in seen]
+            if not fresh:
+                return count
+            for app, session_id in fresh:
+                seen.add(session_id)
+                count += await do(app, session_id)
+
+    async def _close(self, app: str, session_id: str, *, before: Micros) -> bool:
+        if self._supervisor.busy(session_id):
+            return False
+        now = self._clock.now()
+        if not await self._store.write(app, lambda tx: close_idle(tx, session_id, before, now)):
+            return False
+        await self._supervisor.shut(session_id)
+        return True
+
+    async def _delete(self, app: str, session_id: str, *, before: Micros) -> bool:
+        now = self._clock.now()
+        if not await self._store.write(app, lambda tx: delete_closed(tx, session_id, before, now)):
+            return False
+        self._log.forget(session_id)
+        return True
+
+    async def _purge(self, app: str, session_id: str) -> bool:
+        """Folders first: the row that names them goes last, so that a crash in between loses nothing."""
+        await self._supervisor.shut(session_id)
+        try:
+            await self._homes.remove(session_id)
+            cwd = await self._store.read_system(lambda view: view.last_workspace(session_id))
+            if cwd is not None:
+                await self._workspaces.remove(Path(cwd).name)
+        except OSError:
+            log.exception("the folders of a deleted session stay", extra={"session_id": session_id})
+            return False
+        while not await self._store.write(app, lambda tx: tx.purge(session_id, PURGE_ROWS)):
+            pass
+        return True
+
+
+class Step(Protocol):
+    async def __call__(self, app: str, session_id: str) -> bool: ...
+
+
+def close_idle(tx: Tx, session_id: str, before: Micros, at: Micros) -> bool:
+    """Close the session if it is still idle; whether that was done."""
+    session = tx.session(session_id)
+    if session is None or session.closed_at is not None or session.retention is not Retention.TTL:
+        return False
+    since = session.created_at if session.last_turn_at is None else session.last_turn_at
+    if since >= before or tx.queued_turns(session_id):
+        return False
+    return close(tx, session_id, "sweep_close", at) is False
+
+
+def delete_closed(tx: Tx, session_id: str, before: Micros, at: Micros) -> bool:
+    """Mark the session deleted if it is still closed for that long; whether that was done."""
+    session = tx.session(session_id)
+    if session is None or session.closed_at is None or session.retention is not Retention.TTL:
+        return False
+    if session.closed_at >= before:
+        return False
+    tx.change_session(session_id, deleted_at=at)
+    tx.audit(session_id, "hard_delete", at, {"by": "sweeper"})
+    return True
