@@ -77,6 +77,11 @@ def test_the_blocking_client_follows_from_the_awaiting_one() -> None:
     assert script("unasync").stale() == []
 
 
+def test_the_reference_page_follows_from_the_code() -> None:
+    reference = script("sdk_reference")
+    assert reference.PAGE.read_text() == reference.page(), "run python scripts/sdk_reference.py"
+
+
 def test_the_version_is_the_distributions() -> None:
     assert clawdforge.__version__ == importlib.metadata.version("clawdforge")
 

@@ -1,0 +1,82 @@
+"""The SDK's examples in the pages run as they stand, and the wheel alone is enough for them."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.api.harness import App, Server
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", ROOT / "docs" / "guides" / "sdk.md"]
+
+
+def examples() -> list[tuple[str, str]]:
+    found = []
+    for page in PAGES:
+        blocks = re.findall(r"^```python\n(.*?)^```$", page.read_text(), re.DOTALL | re.MULTILINE)
+        mine = [block for block in blocks if re.search(r"^from clawdforge import", block, re.MULTILINE)]
+        found += [(f"{page.name}-{number}", block) for number, block in enumerate(mine, 1)]
+    return found
+
+
+def environment(server: Server, app: App) -> dict[str, str]:
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("CLAWDFORGE_")}
+    return {**clean, "CLAWDFORGE_URL": server.url, "CLAWDFORGE_TOKEN": app.token}
+
+
+def run(python: str | Path, code: str, env: dict[str, str], cwd: Path) -> str:
+    ran = subprocess.run(
+        [python, "-W", "error", "-c", code],
+        env=env,
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout
+
+
+def test_there_are_examples() -> None:
+    assert len(examples()) >= 5
+
+
+@pytest.mark.parametrize("code", [pytest.param(code, id=name) for name, code in examples()])
+def test_an_example_runs(server: Server, app: App, tmp_path: Path, code: str) -> None:
+    assert run(sys.executable, code, environment(server, app), tmp_path).strip()
+
+
+def test_a_client_without_arguments_finds_the_server_of_the_data_folder(
+    server: Server, tmp_path: Path
+) -> None:
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("CLAWDFORGE_")}
+    env = {**clean, "CLAWDFORGE_DATA_DIR": str(server.data_dir)}
+    code = "from clawdforge import Forge\nwith Forge() as forge: print(forge.base_url, forge.list_sessions())"
+    assert run(sys.executable, code, env, tmp_path).startswith(server.url)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("uv") is None, reason="needs uv to build and install the wheel")
+def test_the_wheel_alone_is_enough(server: Server, app: App, tmp_path: Path) -> None:
+    def uv(*command: str) -> None:
+        subprocess.run(["uv", *command, "-q"], cwd=ROOT, check=True, capture_output=True, timeout=100)
+
+    uv("build", "--wheel", "--out-dir", str(tmp_path))
+    (wheel,) = tmp_path.glob("clawdforge-*.whl")
+    uv("venv", "--python", sys.executable, str(tmp_path / "venv"))
+    python = tmp_path / "venv" / "bin" / "python"
+    uv("pip", "install", "--python", str(python), str(wheel))
+    example = examples()[-1][1]
+    assert run(python, example, environment(server, app), tmp_path).strip()
+    typed = (
+        "import clawdforge, pathlib; print((pathlib.Path(clawdforge.__file__).parent / 'py.typed').exists())"
+    )
+    assert run(python, typed, dict(os.environ), tmp_path).strip() == "True"
+    mains = "from clawdforge.cli import main; import clawdforge.server; print('ok')"
+    assert run(python, mains, dict(os.environ), tmp_path).strip() == "ok"
