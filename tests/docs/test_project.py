@@ -19,15 +19,25 @@ def normal(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
+def locked(name: str) -> dict[str, str]:
+    """Package → version of every entry that has hashes."""
+    entry = re.compile(r"^([A-Za-z0-9_.-]+)==(\S+)[^\n]*\n    --hash=sha256:", re.MULTILINE)
+    return {normal(found[1]): found[2] for found in entry.finditer((TOP / name).read_text())}
+
+
+def names(lines: list[str]) -> set[str]:
+    return {normal(re.split(r"[<>=!~\[; ]", line, maxsplit=1)[0]) for line in lines}
+
+
 def test_every_dependency_is_locked_with_hashes() -> None:
-    lock = (TOP / "requirements.lock").read_text()
-    entries = re.findall(r"^([A-Za-z0-9_.-]+)==[^\n]*((?:\n    --hash=\S+ ?\\?)+)", lock, re.MULTILINE)
-    locked = {normal(name) for name, _ in entries}
-    wanted = PROJECT["project"]["dependencies"] + PROJECT["dependency-groups"]["dev"]
-    names = {normal(re.split(r"[<>=!~\[; ]", line, maxsplit=1)[0]) for line in wanted}
-    assert names - locked == set(), "run scripts/lock"
-    assert lock.count("==") >= len(locked)
-    assert "://" not in lock
+    serve, test = locked("requirements.lock"), locked("requirements-dev.lock")
+    assert names(PROJECT["project"]["dependencies"]) - set(serve) == set(), "run scripts/lock"
+    assert names(PROJECT["dependency-groups"]["dev"]) - set(test) == set(), "run scripts/lock"
+    assert serve.items() <= test.items()
+    for name in ("requirements.lock", "requirements-dev.lock"):
+        text = (TOP / name).read_text()
+        assert len(re.findall(r"^\S+==", text, re.MULTILINE)) == len(locked(name))
+        assert "://" not in text
 
 
 @pytest.mark.parametrize("name", COMMANDS)
