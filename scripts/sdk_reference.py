@@ -19,11 +19,11 @@ OPENING = """\
 Made from the code by `scripts/sdk_reference.py`. The [guide](../guides/sdk.md) shows how it is used.
 
 `from clawdforge import Forge` blocks, `from clawdforge import AsyncForge` awaits. Both have the same methods
-with the same arguments: in the second, put `await` before a call, `async for` before an iterator, `async with`
-before a block. A method whose result is an iterator reads page after page, as far as you read.
+with the same arguments: in the second, put `await` before a call, `async for` before an iterator,
+`async with` before a block. A method whose result is an iterator reads page after page, as far as you read.
 
-Values are the shapes of [the wire](wire.md), in `clawdforge.client.models`. Fields that a newer server adds are
-kept, never refused.
+Values are the shapes of [the wire](wire.md), in `clawdforge.client.models`. Fields that a newer server adds
+are kept, never refused.
 """
 
 
