@@ -103,9 +103,12 @@ class Bench:
         return process
 
     async def hostile(self) -> AgentProcess:
-        process = await self.spawn(*hostile(self.workspace))
+        return await self.hostile_in(self.workspace)
+
+    async def hostile_in(self, out: Path) -> AgentProcess:
+        process = await self.spawn(*hostile(out))
         assert await asyncio.wait_for(process.stdout.readline(), 10) == b"ready\n"
-        await until(lambda: all(beats(self.workspace).values()))
+        await until(lambda: all(beats(out).values()))
         return process
 
     def tagged(self) -> list[int]:

@@ -1,0 +1,282 @@
+"""Copies of one session's home at turn boundaries: taken, made durable, checked, put back, thrown away.
+
+A copy is a manifest `<turn>.json` and objects under `files/`, one per regular file. A file that did not
+change since the copy before is the same object, named by both; objects that no manifest names are removed.
+An object is a reflink where the file system can, else a real copy, never a hard link to the home: agents
+write in place. The manifest comes last, when all objects are on stable storage; what has none is no copy.
+"""
+
+import contextlib
+import json
+import os
+import secrets
+import stat
+import threading
+import time
+import zlib
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+
+from clawdforge.drivers.file_copy import copy_bytes, folder_at, sync_folder
+
+MAX_ENTRIES = 200_000
+MAX_DEPTH = 64
+RACY_NANOSECONDS = (
+    50_000_000  # times of files move in steps: what changed just before a copy may change unseen
+)
+UNSETTLED = "unsettled"  # its presence says that objects without a manifest may lie about
+
+
+class NoCopy(Exception):
+    """The home cannot be copied; the words say why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A folder (`d`), file (`f`) or link (`l`) below the home."""
+
+    path: str
+    kind: str
+    mode: int = 0
+    size: int = 0
+    mtime: int = 0
+    ctime: int = 0
+    inode: int = 0
+    object: str = ""  # of a file
+    crc: int = 0
+    target: str = ""  # of a link
+
+    def unchanged(self, other: "Entry", taken_at: int) -> bool:
+        same = (self.size, self.mtime, self.ctime, self.inode) == (
+            *(other.size, other.mtime, other.ctime, other.inode),
+        )
+        return same and self.kind == other.kind and other.ctime < taken_at - RACY_NANOSECONDS
+
+
+FIELDS = tuple(each.name for each in fields(Entry))
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    turn: int
+    agent_session_id: str
+    taken_at: int
+    entries: tuple[Entry, ...] = ()
+    fresh: frozenset[str] = field(default=frozenset())  # objects made for this copy
+
+    @property
+    def objects(self) -> dict[str, int]:
+        return {entry.object: entry.size for entry in self.entries if entry.kind == "f"}
+
+    def encode(self) -> bytes:
+        entries = [{n: value for n in FIELDS if (value := getattr(e, n))} for e in self.entries]
+        body = {"turn": self.turn, "agent_session_id": self.agent_session_id, "taken_at": self.taken_at}
+        body |= {"bytes": sum(self.objects.values()), "entries": entries}
+        text = json.dumps(body, separators=(",", ":"))
+        return f"{zlib.crc32(text.encode())}\n{text}\n".encode()
+
+
+def decode(data: bytes) -> Manifest | None:
+    """None for anything that is not a whole manifest."""
+    head, _, text = data.partition(b"\n")
+    text = text.removesuffix(b"\n")
+    if not head.isdigit() or int(head) != zlib.crc32(text):
+        return None
+    try:
+        body: dict[str, Any] = json.loads(text)
+        entries = tuple(Entry(**entry) for entry in body["entries"])
+        return Manifest(body["turn"], body["agent_session_id"], body["taken_at"], entries)
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+class Copies:
+    """The copies of one session. Blocking; one caller at a time."""
+
+    def __init__(self, folder: Path, *, max_copies: int, max_bytes: int, excluded: Collection[str]) -> None:
+        self._folder = folder
+        self._files = folder / "files"
+        self._max_copies = max_copies
+        self._max_bytes = max_bytes
+        self._excluded = frozenset(excluded)
+
+    def turns(self) -> list[int]:
+        with contextlib.suppress(FileNotFoundError):
+            names = [path.name.removesuffix(".json") for path in self._folder.glob("*.json")]
+            return sorted(int(name) for name in names if name.isdigit())
+        return []
+
+    def load(self, turn: int) -> Manifest | None:
+        try:
+            return decode((self._folder / f"{turn}.json").read_bytes())
+        except FileNotFoundError:
+            return None
+
+    def take(self, home: Path, turn: int, agent_session_id: str, stop: threading.Event) -> Manifest:
+        """Copy into the page cache; not valid before `settle`. Raises NoCopy or OSError."""
+        self._files.mkdir(parents=True, exist_ok=True, mode=0o700)
+        (self._folder / UNSETTLED).touch()
+        turns = self.turns()
+        last = self.load(turns[-1]) if turns else None
+        known = {entry.path: entry for entry in last.entries} if last else {}
+        now = time.time_ns()
+        prefix = secrets.token_hex(6)
+        entries: list[Entry] = []
+        fresh: set[str] = set()
+        total = 0
+        with folder_at(home) as root:
+            for entry, fd in self._walk(root, ""):
+                if stop.is_set():
+                    raise NoCopy("the server is stopping")
+                total += entry.size
+                if len(entries) >= MAX_ENTRIES or total > self._max_bytes:
+                    raise NoCopy(f"the home has more than {MAX_ENTRIES} files or {self._max_bytes} bytes")
+                old = known.get(entry.path)
+                if fd is None:
+                    entries.append(entry)
+                elif last and old and entry.unchanged(old, last.taken_at):
+                    entries.append(replace(entry, object=old.object, crc=old.crc))
+                else:
+                    name = f"{prefix}-{len(fresh)}"
+                    fresh.add(name)
+                    size = self._keep_bytes(fd, name, entry.size)
+                    entries.append(replace(entry, object=name, size=size))
+        return Manifest(turn, agent_session_id, now, tuple(entries), frozenset(fresh))
+
+    def settle(self, taken: Manifest) -> None:
+        """Bring a taken copy to stable storage, then give it its name, then let the oldest go."""
+        entries = [self._sync(entry) if entry.object in taken.fresh else entry for entry in taken.entries]
+        sync_folder(self._files)
+        final = self._folder / f"{taken.turn}.json"
+        half = final.with_suffix(".tmp")
+        with half.open("wb") as file:
+            file.write(replace(taken, entries=tuple(entries)).encode())
+            file.flush()
+            os.fsync(file.fileno())
+        half.replace(final)
+        sync_folder(self._folder)
+        self.prune()
+
+    def prune(self) -> None:
+        """Keep within the bounds, the newest always; drop objects that nothing names."""
+        manifests = [(turn, self.load(turn)) for turn in self.turns()]
+        kept: dict[str, int] = {}
+        count = 0
+        for turn, manifest in reversed(manifests):
+            grown = kept | manifest.objects if manifest else kept
+            fits = count < self._max_copies and sum(grown.values()) <= self._max_bytes
+            if manifest is not None and (fits or count == 0):
+                kept, count = grown, count + 1
+                continue
+            (self._folder / f"{turn}.json").unlink()
+            if manifest is not None:
+                count = self._max_copies  # everything older goes as well
+        sync_folder(self._folder)  # before the objects go: a manifest that comes back would name nothing
+        for path in self._files.iterdir():
+            if path.name not in kept:
+                path.unlink()
+        for half in self._folder.glob("*.tmp"):
+            half.unlink()
+        (self._folder / UNSETTLED).unlink(missing_ok=True)
+
+    def forget(self, after_turn: int) -> None:
+        gone = [turn for turn in self.turns() if turn > after_turn]
+        for turn in gone:
+            (self._folder / f"{turn}.json").unlink()
+        if gone:
+            self.prune()
+
+    def build(self, manifest: Manifest, target: Path) -> bool:
+        """Make a home from a copy, on stable storage. False when the copy is not whole."""
+        target.mkdir(mode=0o700)
+        if any(not is_below(entry.path) for entry in manifest.entries):
+            return False
+        folders = [entry for entry in manifest.entries if entry.kind == "d"]
+        for entry in folders:
+            (target / entry.path).mkdir(mode=0o700)
+        for entry in manifest.entries:
+            if entry.kind == "f" and not self._put_back(entry, target / entry.path):
+                return False
+        for entry in manifest.entries:  # links last, so that nothing is written through one
+            if entry.kind == "l":
+                (target / entry.path).symlink_to(entry.target)
+        for entry in reversed(folders):
+            sync_folder(target / entry.path)
+            (target / entry.path).chmod(entry.mode)
+            os.utime(target / entry.path, ns=(entry.mtime, entry.mtime))
+        sync_folder(target)
+        return True
+
+    def _walk(self, folder: int, prefix: str, depth: int = 0) -> Iterator[tuple[Entry, int | None]]:
+        """Entries below a folder with a descriptor for files; never through a link, never out of the home."""
+        if depth > MAX_DEPTH:
+            raise NoCopy(f"the home has folders more than {MAX_DEPTH} deep")
+        for name in sorted(os.listdir(folder)):
+            if depth == 0 and name in self._excluded:
+                continue
+            info = os.stat(name, dir_fd=folder, follow_symlinks=False)
+            path = prefix + name
+            if stat.S_ISLNK(info.st_mode):
+                yield Entry(path, "l", target=os.readlink(name, dir_fd=folder)), None
+            elif stat.S_ISDIR(info.st_mode):
+                yield Entry(path, "d", mode=info.st_mode & 0o777, mtime=info.st_mtime_ns), None
+                with folder_at(name, folder) as below:
+                    yield from self._walk(below, f"{path}/", depth + 1)
+            elif stat.S_ISREG(info.st_mode):
+                fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+                try:
+                    yield _file_entry(path, os.fstat(fd)), fd
+                finally:
+                    os.close(fd)
+
+    def _keep_bytes(self, source: int, name: str, size: int) -> int:
+        target = os.open(self._files / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        try:
+            return copy_bytes(source, target, size)
+        finally:
+            os.close(target)
+
+    def _sync(self, entry: Entry) -> Entry:
+        with (self._files / entry.object).open("rb") as file:
+            os.fsync(file.fileno())
+            return replace(entry, crc=_crc(file.read))
+
+    def _put_back(self, entry: Entry, path: Path) -> bool:
+        try:
+            source = (self._files / entry.object).open("rb")
+        except FileNotFoundError:
+            return False
+        with source, path.open("xb") as target:
+            if os.fstat(source.fileno()).st_size != entry.size or _crc(source.read) != entry.crc:
+                return False
+            source.seek(0)
+            copy_bytes(source.fileno(), target.fileno(), entry.size)
+            os.fchmod(target.fileno(), entry.mode)
+            os.utime(target.fileno(), ns=(entry.mtime, entry.mtime))
+            os.fsync(target.fileno())
+        return True
+
+
+def is_below(path: str) -> bool:
+    return bool(path) and not path.startswith("/") and ".." not in path.split("/")
+
+
+def _file_entry(path: str, info: os.stat_result) -> Entry:
+    return Entry(
+        path,
+        "f",
+        mode=info.st_mode & 0o777,
+        size=info.st_size,
+        mtime=info.st_mtime_ns,
+        ctime=info.st_ctime_ns,
+        inode=info.st_ino,
+    )
+
+
+def _crc(read: Callable[[int], bytes]) -> int:
+    value = 0
+    while chunk := read(1 << 20):
+        value = zlib.crc32(chunk, value)
+    return value

@@ -1,0 +1,67 @@
+"""Credential files that all sessions share: links in each home to one place, the operator's own home.
+
+A refresh in one session must serve all, and an undo must not bring a dead token back. An agent that replaces
+its link by a new file has refreshed too: the newer content moves to the shared place and the link comes back.
+"""
+
+import os
+import secrets
+import stat
+from pathlib import Path
+
+from clawdforge.drivers.copies import is_below
+from clawdforge.drivers.file_copy import folder_below
+
+MAX_BYTES = 1 << 20
+
+
+def shared_files(names: tuple[str, ...], operator_home: Path) -> tuple[Path, ...]:
+    """Those that exist, where they really are; an agent must be able to write them."""
+    found = (operator_home / name for name in names if is_below(name))
+    return tuple(path.resolve() for path in found if path.is_file())
+
+
+def link(home: Path, names: tuple[str, ...], operator_home: Path) -> None:
+    """Make each shared file a link. What the operator does not have is left to the session."""
+    for name in names:
+        shared = operator_home / name
+        if is_below(name) and shared.is_file():
+            *folders, last = name.split("/")
+            with folder_below(home, folders) as folder:
+                _link_one(folder, last, shared)
+
+
+def _link_one(folder: int, name: str, shared: Path) -> None:
+    try:
+        info = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        os.symlink(shared, name, dir_fd=folder)
+        return
+    if stat.S_ISLNK(info.st_mode) and os.readlink(name, dir_fd=folder) == str(shared):
+        return
+    if stat.S_ISDIR(info.st_mode):
+        return
+    if stat.S_ISREG(info.st_mode) and 0 < info.st_size <= MAX_BYTES:
+        _adopt(folder, name, info, shared.resolve())
+    os.unlink(name, dir_fd=folder)
+    os.symlink(shared, name, dir_fd=folder)
+
+
+def _adopt(folder: int, name: str, info: os.stat_result, shared: Path) -> None:
+    """Only when it is newer than what all use."""
+    if info.st_mtime_ns <= shared.stat().st_mtime_ns:
+        return
+    fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+    with os.fdopen(fd, "rb") as file:
+        content = file.read(MAX_BYTES)
+    half = shared.with_name(f".{shared.name}.{secrets.token_hex(4)}")
+    try:
+        target = os.open(half, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with os.fdopen(target, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        half.replace(shared)
+    except OSError:
+        half.unlink(missing_ok=True)
+        raise

@@ -1,0 +1,47 @@
+"""Where agents work: fresh folders of our own, or folders that a caller names inside the allowed roots."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from clawdforge.core.errors import WorkspaceRefused
+from clawdforge.drivers.file_copy import delete_tree
+from clawdforge.drivers.homes import checked_id
+
+
+class Workspaces:
+    """All methods block for the time of a few system calls, `remove` for longer."""
+
+    def __init__(self, data_dir: Path, roots: Sequence[Path] = ()) -> None:
+        self._data_dir = data_dir.resolve()
+        self._folder = self._data_dir / "workspaces"
+        self._roots = [root.expanduser().resolve() for root in roots]
+
+    def make(self, session_id: str) -> Path:
+        path = self._folder / checked_id(session_id)
+        path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return path
+
+    def check(self, path: str | Path) -> Path:
+        """A caller's path, with its links resolved. What lies outside the roots is not even looked at."""
+        if not self._roots:
+            raise WorkspaceRefused("set CLAWDFORGE_WORKSPACE_ROOTS to allow working directories of your own")
+        named = Path(path)
+        if not named.is_absolute() or "\0" in str(path):
+            raise WorkspaceRefused("a working directory has to be an absolute path")
+        try:
+            real = named.resolve()
+        except (OSError, RuntimeError) as error:
+            raise WorkspaceRefused from error
+        if not any(real.is_relative_to(root) for root in self._roots):
+            raise WorkspaceRefused
+        if real.is_relative_to(self._data_dir) or self._data_dir.is_relative_to(real):
+            raise WorkspaceRefused(
+                "a working directory may not lie in the server's data folder, nor contain it"
+            )
+        if not real.is_dir():
+            raise WorkspaceRefused("this working directory does not exist; make it first")
+        return real
+
+    def remove(self, session_id: str) -> None:
+        """Only folders that `make` made."""
+        delete_tree(self._folder / checked_id(session_id))

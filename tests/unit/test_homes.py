@@ -1,0 +1,514 @@
+"""Homes and their copies: what is kept, what comes back, what is bounded, what a crash leaves."""
+
+import asyncio
+import contextlib
+import os
+import stat
+import sys
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from clawdforge.core import ports
+from clawdforge.core.errors import UnknownFile, WorkspaceRefused
+from clawdforge.core.model import AgentSpec, FileRow
+from clawdforge.drivers.homes import HomeFolders
+from clawdforge.drivers.workspaces import Workspaces
+from tests.unit.contained import SESSION, Bench, beats, bench_on, until
+
+AGENT = AgentSpec(name="a", driver="acp", command=("a",), credentials=(".agent/token.json", ".absent"))
+OTHER = "fork-1"
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    return tmp_path / "data"
+
+
+@pytest.fixture
+async def homes(data: Path, tmp_path: Path) -> AsyncIterator[HomeFolders]:
+    operator = tmp_path / "operator"
+    (operator / ".agent").mkdir(parents=True)
+    (operator / ".agent" / "token.json").write_text("shared")
+    folders = HomeFolders(data, operator_home=operator, max_copies=5, max_bytes=1_000_000)
+    folders.sweep_halves()
+    yield folders
+    await folders.close()
+
+
+async def kept(homes: HomeFolders, turn: int, session: str = SESSION) -> None:
+    await homes.keep(session, turn, f"agent-{turn}", None)
+    await homes.close()
+
+
+def objects(data: Path, session: str = SESSION) -> set[str]:
+    return {path.name for path in (data / "copies" / session / "files").iterdir()}
+
+
+def tree(home: Path) -> dict[str, str]:
+    return {
+        str(path.relative_to(home)): str(path.readlink()) if path.is_symlink() else path.read_text()
+        for path in sorted(home.rglob("*"))
+        if path.is_symlink() or path.is_file()
+    }
+
+
+async def test_it_is_what_core_asks_for(homes: HomeFolders) -> None:
+    port: ports.Homes = homes
+    home = await port.prepare(SESSION, AGENT)
+    assert stat.S_IMODE(home.stat().st_mode) == 0o700
+    assert stat.S_IMODE(home.parent.stat().st_mode) == 0o700
+
+
+async def test_a_home_comes_back_as_it_was(homes: HomeFolders) -> None:
+    home = await homes.prepare(SESSION, AGENT)
+    (home / "log").write_text("one")
+    (home / "deep" / "er").mkdir(parents=True)
+    script = home / "deep" / "er" / "run"
+    script.write_text("#!/bin/sh")
+    script.chmod(0o750)
+    os.utime(script, ns=(1_000_000_000, 1_000_000_000))
+    (home / "empty").mkdir()
+    (home / b"na\xefve".decode(errors="surrogateescape")).write_text("odd name")
+    before = tree(home)
+    await kept(homes, 1)
+    (home / "log").write_text("one and two")
+    script.unlink()
+    (home / "new").write_text("x")
+    await kept(homes, 2)
+    assert await homes.restore(SESSION, 1) == "agent-1"
+    assert tree(home) == before
+    assert script.stat().st_mtime_ns == 1_000_000_000
+    assert stat.S_IMODE(script.stat().st_mode) == 0o750
+    assert (home / "empty").is_dir()
+    assert await homes.restore(SESSION, 2) == "agent-2"
+    assert (home / "log").read_text() == "one and two"
+
+
+async def test_writes_in_place_do_not_reach_a_copy(homes: HomeFolders) -> None:
+    home = await homes.prepare(SESSION, AGENT)
+    file = home / "database"
+    file.write_bytes(b"a" * 10_000)
+    await kept(homes, 1)
+    with file.open("r+b") as handle:
+        handle.write(b"b" * 10_000)
+    await homes.restore(SESSION, 1)
+    assert file.read_bytes() == b"a" * 10_000
+    with file.open("r+b") as handle:
+        handle.write(b"c" * 10_000)
+    await homes.restore(SESSION, 1)
+    assert file.read_bytes() == b"a" * 10_000
+
+
+async def test_turn_zero_is_an_empty_home(homes: HomeFolders) -> None:
+    home = await homes.prepare(SESSION, AGENT)
+    (home / "memory").write_text("x")
+    assert await homes.restore(SESSION, 0) is None
+    assert sorted(path.name for path in home.iterdir()) == [".agent", ".tmp"]
+    assert tree(home) == {".agent/token.json": str(homes._operator_home / ".agent" / "token.json")}
+
+
+async def test_without_a_copy_nothing_is_put_back(homes: HomeFolders) -> None:
+    home = await homes.prepare(SESSION, AGENT)
+    (home / "memory").write_text("x")
+    assert await homes.restore(SESSION, 3) is None
+    assert (home / "memory").read_text() == "x"
+
+
+async def test_links_stay_links_and_special_files_are_left_out(homes: HomeFolders, tmp_path: Path) -> None:
+    home = await homes.prepare(SESSION, AGENT)
+    secret = tmp_path / "secret"
+    secret.mkdir()
+    (secret / "key").write_text("canary")
+    (home / "out").symlink_to(secret)
+    (home / "dangling").symlink_to("nowhere")
+    os.mkfifo(home / "fifo")
+    (home / "plain").write_text("x")
+    await kept(homes, 1)
+    await homes.restore(SESSION, 1)
+    assert (home / "out").readlink() == secret
+    assert (home / "dangling").readlink() == Path("nowhere")
+    assert not (home / "fifo").exists()
+    assert (secret / "key").read_text() == "canary"
+
+
+async def test_caches_are_no_part_of_a_copy(homes: HomeFolders, data: Path) -> None:
+    home = await homes.prepare(SESSION, AGENT)
+    for name in (".npm", ".cache", ".tmp"):
+        (home / name).mkdir(exist_ok=True)
+        (home / name / "big").write_text("x")
+    (home / "own").mkdir()
+    (home / "own" / ".cache").write_text("deeper ones are")
+    await kept(homes, 1)
+    assert len(objects(data)) == 1
+
+
+async def test_an_unchanged_file_is_stored_once(homes: HomeFolders, data: Path) -> None:
+    home = await homes.prepare(SESSION, AGENT)
+    (home / "same").write_text("same")
+    (home / "log").write_text("1")
+    changed = (home / "log").stat().st_ctime_ns
+    await until(lambda: time.time_ns() > changed + 100_000_000)
+    await kept(homes, 1)
+    first = objects(data)
+    await kept(homes, 2)
+    assert objects(data) == first
+    (home / "log").write_text("2")
+    await kept(homes, 3)
+    assert len(objects(data)) == 3
+    await homes.forget(SESSION, 2)
+    assert objects(data) == first
+    await homes.forget(SESSION, 1)
+    assert await homes.restore(SESSION, 2) is None
+    assert await homes.restore(SESSION, 1) == "agent-1"
+    assert tree(home) == {
+        ".agent/token.json": str(data.parent / "operator/.agent/token.json"),
+        "same": "same",
+        "log": "1",
+    }
+
+
+async def test_the_number_of_copies_is_bounded_and_the_oldest_go(homes: HomeFolders, data: Path) -> None:
+    home = await homes.prepare(SESSION, AGENT)
+    for turn in range(1, 9):
+        (home / "log").write_text(str(turn))
+        await kept(homes, turn)
+    assert [await homes.restore(SESSION, turn) for turn in (3, 4, 8)] == [None, "agent-4", "agent-8"]
+    assert len(objects(data)) == 5
+
+
+async def test_the_bytes_of_all_copies_are_bounded(homes: HomeFolders) -> None:
+    home = await homes.prepare(SESSION, AGENT)
+    for turn in range(1, 4):
+        (home / "log").write_bytes(bytes([turn]) * 400_000)
+        await kept(homes, turn)
+    assert await homes.restore(SESSION, 1) is None
+    assert await homes.restore(SESSION, 2) == "agent-2"
+    assert await homes.restore(SESSION, 3) == "agent-3"
+
+
+async def test_a_home_that_is_too_large_costs_the_copy_and_nothing_else(
+    homes: HomeFolders, data: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    home = await homes.prepare(SESSION, AGENT)
+    (home / "small").write_text("x")
+    await kept(homes, 1)
+    with (home / "sparse").open("wb") as file:
+        file.truncate(1 << 40)
+    await kept(homes, 2)
+    assert "no copy of the home" in caplog.text
+    assert len(objects(data)) == 1
+    assert await homes.restore(SESSION, 2) is None
+    assert await homes.restore(SESSION, 1) == "agent-1"
+
+
+async def test_folders_deeper_than_anything_cost_the_copy_and_can_be_removed(
+    homes: HomeFolders, data: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    home = await homes.prepare(SESSION, AGENT)
+    fd = os.open(home, os.O_RDONLY)
+    for _ in range(1500):
+        os.mkdir("d", dir_fd=fd)
+        below = os.open("d", os.O_RDONLY, dir_fd=fd)
+        os.close(fd)
+        fd = below
+    os.close(fd)
+    await kept(homes, 1)
+    assert "deep" in caplog.text
+    await homes.remove(SESSION)
+    assert list((data / "homes").iterdir()) == []
+    assert list((data / "copies").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "damage", ["manifest cut", "manifest gone", "object gone", "object short", "object zeroed"]
+)
+async def test_a_torn_copy_is_noticed_and_the_home_stays(homes: HomeFolders, data: Path, damage: str) -> None:
+    home = await homes.prepare(SESSION, AGENT)
+    (home / "log").write_text("one")
+    await kept(homes, 1)
+    (home / "log").write_text("now")
+    manifest = data / "copies" / SESSION / "1.json"
+    (only,) = (data / "copies" / SESSION / "files").iterdir()
+    match damage:
+        case "manifest cut":
+            manifest.write_bytes(manifest.read_bytes()[:-20])
+        case "manifest gone":
+            manifest.unlink()
+        case "object gone":
+            only.unlink()
+        case "object short":
+            only.write_text("o")
+        case "object zeroed":
+            only.write_bytes(b"\0\0\0")
+    assert await homes.restore(SESSION, 1) is None
+    assert (home / "log").read_text() == "now"
+    assert [path.name for path in (data / "homes").iterdir()] == [SESSION]
+
+
+async def test_what_a_crash_left_half_done_is_swept(homes: HomeFolders, data: Path) -> None:
+    home = await homes.prepare(SESSION, AGENT)
+    (home / "log").write_text("one")
+    await kept(homes, 1)
+    whole = objects(data)
+    copies = data / "copies" / SESSION
+    (copies / "unsettled").touch()
+    (copies / "files" / "half").write_text("x")
+    (copies / "2.tmp").write_text("x")
+    (data / "homes" / ".new-1").mkdir()
+    (data / "homes" / ".gone-2").mkdir()
+    home.rename(data / "homes" / f".old-{SESSION}")
+    homes.sweep_halves()
+    assert objects(data) == whole
+    assert sorted(path.name for path in copies.iterdir()) == ["1.json", "files"]
+    assert [path.name for path in (data / "homes").iterdir()] == [SESSION]
+    assert (home / "log").read_text() == "one"
+
+
+async def test_a_branch_has_the_home_of_that_turn_and_a_copy_of_its_own(homes: HomeFolders) -> None:
+    home = await homes.prepare(SESSION, AGENT)
+    (home / "log").write_text("one")
+    await kept(homes, 1)
+    (home / "log").write_text("two")
+    await kept(homes, 2)
+    assert await homes.branch(SESSION, OTHER, 1) == "agent-1"
+    other = await homes.prepare(OTHER, AGENT)
+    assert (other / "log").read_text() == "one"
+    (other / "log").write_text("another way")
+    assert (home / "log").read_text() == "two"
+    await homes.remove(SESSION)
+    assert await homes.restore(OTHER, 1) == "agent-1"
+    assert (other / "log").read_text() == "one"
+    assert await homes.branch(SESSION, "fork-2", 7) is None
+
+
+async def test_credentials_are_links_to_one_place(homes: HomeFolders, tmp_path: Path) -> None:
+    shared = tmp_path / "operator" / ".agent" / "token.json"
+    home = await homes.prepare(SESSION, AGENT)
+    mine = home / ".agent" / "token.json"
+    assert mine.readlink() == shared
+    assert not (home / ".absent").is_symlink()
+    await kept(homes, 1)
+    mine.write_text("refreshed through the link")
+    await homes.restore(SESSION, 1)
+    assert mine.read_text() == shared.read_text() == "refreshed through the link"
+
+
+async def test_a_credential_file_that_an_agent_replaced_serves_all_and_is_not_copied(
+    homes: HomeFolders, tmp_path: Path, data: Path
+) -> None:
+    shared = tmp_path / "operator" / ".agent" / "token.json"
+    home = await homes.prepare(SESSION, AGENT)
+    mine = home / ".agent" / "token.json"
+    mine.unlink()
+    mine.write_text("newer")
+    os.utime(mine, (time.time() + 5, time.time() + 5))
+    await kept(homes, 1)
+    assert shared.read_text() == "newer"
+    assert stat.S_IMODE(shared.stat().st_mode) == 0o600
+    assert mine.readlink() == shared
+    assert objects(data) == set()
+    mine.unlink()
+    mine.write_text("stale")
+    os.utime(mine, (1, 1))
+    await homes.prepare(SESSION, AGENT)
+    assert shared.read_text() == "newer"
+
+
+async def test_a_link_in_place_of_a_credential_folder_is_not_followed(
+    homes: HomeFolders, tmp_path: Path
+) -> None:
+    victim = tmp_path / "victim"
+    victim.mkdir()
+    home = await homes.prepare(SESSION, AGENT)
+    (home / ".agent" / "token.json").unlink()
+    (home / ".agent").rmdir()
+    (home / ".agent").symlink_to(victim)
+    await homes.prepare(SESSION, AGENT)
+    assert list(victim.iterdir()) == []
+    assert (home / ".agent" / "token.json").read_text() == "shared"
+
+
+def upload(tmp_path: Path, name: str, content: str = "the upload") -> FileRow:
+    stored = tmp_path / "stored"
+    stored.write_text(content)
+    return FileRow(
+        file_token="ff_1", app_name="a", name=name, size=len(content), path=str(stored), created_at=0
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "safe"),
+    [
+        ("report.pdf", "report.pdf"),
+        ("../../etc/passwd", "passwd"),
+        ("a\\b.txt", "b.txt"),
+        ("..", "file"),
+        (".bashrc", "bashrc"),
+        ("new\nline\u202etxt.exe", "newlinetxt.exe"),
+        ("ü" * 300, "ü" * 100),
+    ],
+)
+async def test_an_upload_is_placed_under_a_safe_name(
+    homes: HomeFolders, tmp_path: Path, name: str, safe: str
+) -> None:
+    home = await homes.prepare(SESSION, AGENT)
+    (path,) = await homes.attach(SESSION, [upload(tmp_path, name)])
+    assert path == home / "uploads" / "ff_1" / safe
+    assert path.read_text() == "the upload"
+
+
+async def test_an_upload_is_never_written_through_a_link_of_the_agent(
+    homes: HomeFolders, tmp_path: Path
+) -> None:
+    home = await homes.prepare(SESSION, AGENT)
+    victim = tmp_path / "victim"
+    victim.mkdir()
+    (home / "uploads").symlink_to(victim)
+    (path,) = await homes.attach(SESSION, [upload(tmp_path, "x")])
+    assert list(victim.iterdir()) == []
+    path.unlink()
+    path.symlink_to(victim / "x")
+    await homes.attach(SESSION, [upload(tmp_path, "x", "again")])
+    assert list(victim.iterdir()) == []
+    path.unlink()
+    path.mkdir()
+    assert (await homes.attach(SESSION, [upload(tmp_path, "x", "third")]))[0].read_text() == "third"
+
+
+async def test_an_upload_stays_when_a_home_is_put_back(homes: HomeFolders, tmp_path: Path) -> None:
+    (path,) = await homes.attach(SESSION, [upload(tmp_path, "x")])
+    await kept(homes, 1)
+    assert objects(tmp_path / "data") == set()
+    assert await homes.restore(SESSION, 1) == "agent-1"
+    assert path.read_text() == "the upload"
+    await homes.restore(SESSION, 0)
+    assert path.read_text() == "the upload"
+
+
+async def test_an_upload_that_is_gone_says_what_to_do(homes: HomeFolders, tmp_path: Path) -> None:
+    await homes.prepare(SESSION, AGENT)
+    row = upload(tmp_path, "x")
+    (tmp_path / "stored").unlink()
+    with pytest.raises(UnknownFile, match="upload it again"):
+        await homes.attach(SESSION, [row])
+
+
+@pytest.mark.parametrize("bad", ["", ".", "..", "../x", "a/b", "/etc", "a.b", "a\0b", "x" * 65, "é"])
+async def test_a_session_id_that_is_no_plain_name_is_refused(homes: HomeFolders, bad: str) -> None:
+    with pytest.raises(ValueError, match="session id"):
+        await homes.prepare(bad, AGENT)
+    with pytest.raises(ValueError, match="session id"):
+        await homes.remove(bad)
+    with pytest.raises(ValueError, match="session id"):
+        await homes.branch(bad, SESSION, 1)
+
+
+class Paused:
+    """Stands for a live agent: all that `keep` asks of one is `paused`."""
+
+    def __init__(self, bench: Bench, process: Any) -> None:
+        self._bench, self._process = bench, process
+        self.seen: list[dict[str, int]] = []
+
+    def paused(self) -> AbstractContextManager[None]:
+        return self._pause()
+
+    @contextlib.contextmanager
+    def _pause(self) -> Iterator[None]:
+        with self._process.paused():
+            self.seen.append(beats(self._bench.home))
+            yield
+            self.seen.append(beats(self._bench.home))
+
+
+async def test_the_agent_stands_still_while_its_home_is_copied(tmp_path: Path) -> None:
+    async with bench_on(tmp_path, "tree") as bench:
+        homes = HomeFolders(bench.data, operator_home=tmp_path)
+        process = await bench.hostile_in(bench.home)
+        live = Paused(bench, process)
+        await homes.keep(SESSION, 1, "agent-1", cast("ports.LiveAgent", live))
+        at_copy = live.seen[0]
+        assert live.seen == [at_copy, at_copy]
+        await process.close(eof_grace=0, term_grace=0)
+        await homes.close()
+        assert await homes.restore(SESSION, 1) == "agent-1"
+        assert beats(bench.home) == at_copy
+
+
+async def test_a_cancelled_copy_lets_the_agent_run_again(homes: HomeFolders, tmp_path: Path) -> None:
+    home = await homes.prepare(SESSION, AGENT)
+    for number in range(200):
+        (home / str(number)).write_text("x")
+    task = asyncio.create_task(homes.keep(SESSION, 1, "agent-1", None))
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert await homes.restore(SESSION, 1) is None
+    await kept(homes, 2)
+    assert await homes.restore(SESSION, 2) == "agent-2"
+    assert len(objects(tmp_path / "data")) == 200
+
+
+def test_workspaces_are_made_under_the_data_folder_and_removed(data: Path) -> None:
+    workspaces = Workspaces(data)
+    port: ports.Workspaces = workspaces
+    path = port.make(SESSION)
+    assert path.parent == data / "workspaces"
+    (path / "readonly").mkdir()
+    (path / "readonly" / "file").write_text("x")
+    (path / "readonly").chmod(0o500)
+    workspaces.remove(SESSION)
+    assert not path.exists()
+    with pytest.raises(ValueError, match="session id"):
+        workspaces.make("../x")
+
+
+def test_a_named_workspace_must_be_inside_the_roots(data: Path, tmp_path: Path) -> None:
+    root = tmp_path / "projects"
+    (root / "mine").mkdir(parents=True)
+    (root / "out").symlink_to(tmp_path)
+    (root / "file").write_text("x")
+    data.mkdir()
+    workspaces = Workspaces(data, [root])
+    assert workspaces.check(root / "mine") == root / "mine"
+    assert workspaces.check(root) == root
+    for bad in (
+        "mine",
+        root / "out",
+        root / "out" / "data",
+        root / "file",
+        root / "absent",
+        root / ".." / "x",
+        "/",
+        "/\0",
+    ):
+        with pytest.raises(WorkspaceRefused):
+            workspaces.check(bad)
+
+
+def test_the_data_folder_is_never_a_workspace_even_inside_a_root(data: Path, tmp_path: Path) -> None:
+    (data / "workspaces").mkdir(parents=True)
+    workspaces = Workspaces(data, [tmp_path])
+    for bad in (data, data / "workspaces", tmp_path):
+        with pytest.raises(WorkspaceRefused, match="data folder"):
+            workspaces.check(bad)
+
+
+def test_without_roots_the_refusal_names_the_setting(data: Path, tmp_path: Path) -> None:
+    with pytest.raises(WorkspaceRefused, match="CLAWDFORGE_WORKSPACE_ROOTS"):
+        Workspaces(data).check(tmp_path)
+
+
+async def test_a_copy_of_many_files_is_quick(homes: HomeFolders) -> None:
+    home = await homes.prepare(SESSION, AGENT)
+    for number in range(500):
+        (home / str(number)).write_text("x" * 100)
+    before = time.monotonic()
+    await homes.keep(SESSION, 1, "agent-1", None)
+    assert time.monotonic() - before < 2.0, sys.version
