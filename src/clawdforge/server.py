@@ -14,11 +14,14 @@ from pathlib import Path
 
 import uvicorn
 
-from clawdforge import __version__
+from clawdforge import __version__, logs
 from clawdforge.core.access import LOCAL_APP, AccessService
+from clawdforge.core.apps import AppService
 from clawdforge.core.attend import Attendant, Times
 from clawdforge.core.health import HealthService
+from clawdforge.core.ledger import AuditService
 from clawdforge.core.log import LogService
+from clawdforge.core.metrics import MetricsService
 from clawdforge.core.model import SystemClock, new_id, new_token
 from clawdforge.core.permissions import PermissionService
 from clawdforge.core.pool import AgentPool
@@ -26,6 +29,7 @@ from clawdforge.core.recovery import RecoveryService
 from clawdforge.core.services import Services
 from clawdforge.core.sessions import SessionService
 from clawdforge.core.supervisor import Supervisor
+from clawdforge.core.sweeper import Ages, Sweeper
 from clawdforge.core.turns import TurnService
 from clawdforge.drivers.acp import AcpDriver, AcpLimits
 from clawdforge.drivers.agents import Registry
@@ -97,6 +101,10 @@ async def open_parts(settings: Settings) -> AsyncIterator[Parts]:
             log=events,
             permissions=permissions,
             health=HealthService(store, pool, _facts(settings, containment)),
+            apps=AppService(store, clock),
+            audit=AuditService(store),
+            metrics=MetricsService(store, events, pool),
+            sweeper=Sweeper(store, clock, supervisor, events, homes, workspaces, _ages(settings)),
         )
         recovery = RecoveryService(store, clock, supervisor)
         settled = await recovery.settle_all()
@@ -105,6 +113,10 @@ async def open_parts(settings: Settings) -> AsyncIterator[Parts]:
         yield Parts(services, supervisor, recovery, admin_token, containment)
     finally:
         await store.close()
+
+
+def _ages(settings: Settings) -> Ages:
+    return Ages(idle=settings.session_ttl_secs, closed=settings.session_hard_ttl_secs)
 
 
 def _facts(settings: Settings, containment: Containment) -> dict[str, object]:
@@ -130,7 +142,7 @@ async def serve(settings: Settings) -> int:
     """Run until a signal comes; the exit code."""
     os.umask(0o077)
     harden_self()
-    logging.basicConfig(level=settings.log_level.upper(), format="%(levelname)s %(name)s: %(message)s")
+    logs.start(settings.log_level, [settings.admin_token or ""])
     try:
         lock = FolderLock.acquire(settings.data_dir, "", os.getpid())
     except FolderTaken as error:
@@ -179,6 +191,7 @@ async def _run(settings: Settings, parts: Parts, listener: socket.socket, lock: 
     )
     signals = asyncio.create_task(_stop_on_signal(settings, parts, server, stopping))
     idle = asyncio.create_task(parts.supervisor.sleep_idle(IDLE_LOOK_SECS))
+    sweeping = asyncio.create_task(parts.services.sweeper.run(settings.sweep_secs))
     await parts.recovery.wake_all()
     listener.listen(1024)
     lock.announce(url)
@@ -187,15 +200,14 @@ async def _run(settings: Settings, parts: Parts, listener: socket.socket, lock: 
         await server.serve(sockets=[listener])
     finally:
         idle.cancel()
+        sweeping.cancel()
         stopping.set()
         if not signals.done():
             signals.cancel()
         await parts.supervisor.stop(0)
 
 
-async def _stop_on_signal(
-    settings: Settings, parts: Parts, server: Server, stopping: asyncio.Event
-) -> None:
+async def _stop_on_signal(settings: Settings, parts: Parts, server: Server, stopping: asyncio.Event) -> None:
     """The first signal drains, the second is immediate."""
     loop, first, second = asyncio.get_running_loop(), asyncio.Event(), asyncio.Event()
 

@@ -39,7 +39,7 @@ class AccessService:
 
     async def create_token(self, request: CreateToken) -> tuple[str, TokenRow]:
         """Make a token, and its app when that is new. The token itself is never seen again."""
-        _check_app_name(request.app_name)
+        check_app_name(request.app_name)
         token, now = new_token("cf_"), self._clock.now()
         expires = request.expires_in_secs
         row = TokenRow(
@@ -114,6 +114,6 @@ class AccessService:
         return row.revoked_at is None and (row.expires_at is None or row.expires_at > self._clock.now())
 
 
-def _check_app_name(name: str) -> None:
+def check_app_name(name: str) -> None:
     if not all(char.isalnum() or char in "-_." for char in name) or name.startswith("."):
         raise InvalidRequest("app_name may hold letters, digits, '-', '_' and '.' only")

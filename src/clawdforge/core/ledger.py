@@ -19,7 +19,7 @@ class AuditService:
         )
 
     async def verify(self, head: str | None = None) -> ChainVerdict:
-        """Walk the whole chain, a page at a time, so that a long one neither fills memory nor holds others up."""
+        """Walk the whole chain a page at a time: a long one neither fills memory nor holds others up."""
         walk, after, limit = Walk(head), 0, PAGE
         while True:
             try:

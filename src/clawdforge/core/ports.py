@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeVar
 
+from clawdforge.core.histogram import Histogram
 from clawdforge.core.model import (
     AgentSpec,
     Answer,
@@ -226,6 +227,11 @@ class SystemTx(SystemView, Protocol):
 
 class Store(Protocol):
     """The durable backend. A write returns when it is on stable storage, or raises."""
+
+    @property
+    def commit_times(self) -> Histogram:
+        """Seconds that commits took since the store was opened."""
+        ...
 
     async def read(self, app: str, work: Callable[[View], T]) -> T: ...
     async def write(self, app: str, work: Callable[[Tx], T]) -> T: ...

@@ -3,10 +3,14 @@
 from dataclasses import dataclass
 
 from clawdforge.core.access import AccessService
+from clawdforge.core.apps import AppService
 from clawdforge.core.health import HealthService
+from clawdforge.core.ledger import AuditService
 from clawdforge.core.log import LogService
+from clawdforge.core.metrics import MetricsService
 from clawdforge.core.permissions import PermissionService
 from clawdforge.core.sessions import SessionService
+from clawdforge.core.sweeper import Sweeper
 from clawdforge.core.turns import TurnService
 
 
@@ -18,3 +22,7 @@ class Services:
     log: LogService
     permissions: PermissionService
     health: HealthService
+    apps: AppService
+    audit: AuditService
+    metrics: MetricsService
+    sweeper: Sweeper

@@ -44,14 +44,6 @@ class Swept:
     hard_deleted: int
 
 
-class Uploads(Protocol):
-    """Whoever keeps uploaded files."""
-
-    async def remove_old(self) -> int:
-        """Remove uploads that are old and that no open session names; how many."""
-        ...
-
-
 class Sweeper:
     def __init__(
         self,
@@ -61,7 +53,6 @@ class Sweeper:
         events: LogService,
         homes: Homes,
         workspaces: Workspaces,
-        uploads: Uploads,
         ages: Ages,
     ) -> None:
         self._store = store
@@ -70,7 +61,6 @@ class Sweeper:
         self._log = events
         self._homes = homes
         self._workspaces = workspaces
-        self._uploads = uploads
         self._ages = ages
         self._one_pass = asyncio.Lock()
 
@@ -98,7 +88,6 @@ class Sweeper:
                 partial(self._delete, before=closed_before),
             )
             await self._each(lambda view, limit: view.deleted_sessions(limit), self._purge)
-            await self._uploads.remove_old()
         return Swept(closed, deleted)
 
     async def _each(self, find: Callable[[SystemView, int], Found], do: "Step") -> int:
@@ -138,7 +127,7 @@ class Sweeper:
             await self._homes.remove(session_id)
             cwd = await self._store.read_system(lambda view: view.last_workspace(session_id))
             if cwd is not None:
-                await self._workspaces.remove(Path(cwd).name)
+                await asyncio.to_thread(self._workspaces.remove, Path(cwd).name)
         except OSError:
             log.exception("the folders of a deleted session stay", extra={"session_id": session_id})
             return False

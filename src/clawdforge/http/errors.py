@@ -155,7 +155,8 @@ async def on_forge_error(request: Request, error: Exception) -> Response:
     if not isinstance(error, ForgeError):
         raise TypeError(f"not a failure of ours: {error!r}") from error
     if error.code is ErrorCode.INTERNAL:
-        log.error("request %s failed", request.state.request_id, exc_info=error)
+        line = {"request_id": request.state.request_id}
+        log.error("request %s failed", request.state.request_id, exc_info=error, extra=line)
         error = Internal()
     return error_response(error, getattr(request.state, "dialect", "forge"))
 

@@ -2,11 +2,13 @@
 
 import logging
 import secrets
+import time
 from typing import Final
 
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from clawdforge.http.access_log import log_request
 from clawdforge.http.errors import BodyTooLarge, Internal, error_response
 from clawdforge.http.guard import Guard
 
@@ -34,13 +36,15 @@ class Envelope:
             return
         request_id = secrets.token_hex(8)
         state = {**scope.get("state", {}), "request_id": request_id}
+        method, began = scope["method"], time.perf_counter()
         scope = _head_as_get({**scope, "state": state})
-        started = finished = False
+        status: int | None = None
+        finished = False
 
         async def sealed(message: Message) -> None:
-            nonlocal started, finished
+            nonlocal status, finished
             if message["type"] == "http.response.start":
-                started = True
+                status = message["status"]
                 headers = MutableHeaders(scope=message)
                 headers["X-Request-Id"] = request_id
                 for name, value in SECURITY_HEADERS.items():
@@ -49,18 +53,24 @@ class Envelope:
                 finished = not message.get("more_body", False)
             await send(message)
 
-        refusal = self._guard.refusal(scope["headers"])
-        if refusal is not None:
-            await error_response(refusal)(scope, receive, sealed)
-            return
         try:
-            await self._asgi(scope, receive, sealed)
+            await self._answer(scope, receive, sealed)
         except Exception:
-            log.exception("request %s failed: %s %s", request_id, scope["method"], scope["path"])
-            if not started:
+            line = {"request_id": request_id}
+            log.exception("request %s failed: %s", request_id, method, extra=line)
+            if status is None:
                 await error_response(Internal())(scope, receive, sealed)
             elif not finished:
                 raise  # the server closes the connection, so that the answer is seen to be cut off
+        finally:
+            log_request(scope, method, status, began)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        refusal = self._guard.refusal(scope["headers"])
+        if refusal is None:
+            await self._asgi(scope, receive, send)
+        else:
+            await error_response(refusal)(scope, receive, send)
 
 
 class BodyLimit:

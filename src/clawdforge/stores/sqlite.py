@@ -11,6 +11,7 @@ from typing import Any, Final, TypeVar
 import apsw
 
 from clawdforge.core.errors import Stopping, StoreUnavailable
+from clawdforge.core.histogram import Histogram
 from clawdforge.core.model import Clock, Commit
 from clawdforge.core.ports import SystemTx, SystemView, Tx, View
 from clawdforge.stores.connection import DISK_ERRORS, Db, open_reader, open_writer
@@ -58,6 +59,10 @@ class SqliteStore:
 
     def listen(self, listener: Callable[[Commit], None]) -> None:
         self._listeners.append(listener)
+
+    @property
+    def commit_times(self) -> Histogram:
+        return self._writer.times
 
     def health(self) -> str | None:
         return self._writer.reason

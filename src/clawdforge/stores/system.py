@@ -49,6 +49,12 @@ class SqliteSystemView:
     def deleted_sessions(self, limit: int) -> list[tuple[str, str]]:
         return self._pairs("deleted_sessions", limit=limit)
 
+    def last_workspace(self, session_id: str) -> str | None:
+        return next((str(cwd) for (cwd,) in self._rows("last_workspace", session=session_id)), None)
+
+    def turn_counts(self) -> dict[str, int]:
+        return {str(state): int(count) for state, count in self._rows("turn_counts")}
+
     def old_files(self, before: Micros, limit: int) -> list[FileRow]:
         return [self._q.file.read(row) for row in self._rows("old_files", before=before, limit=limit)]
 

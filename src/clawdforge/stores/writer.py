@@ -20,6 +20,7 @@ from typing import Any, Final
 import apsw
 
 from clawdforge.core.errors import Stopping, StoreUnavailable
+from clawdforge.core.histogram import Histogram
 from clawdforge.core.model import Clock, Commit, Stored
 from clawdforge.stores.connection import DISK_ERRORS, Db, open_writer
 from clawdforge.stores.queries import Queries
@@ -33,6 +34,7 @@ FIRST_PROBE_SECS: Final = 0.05
 LAST_PROBE_SECS: Final = 1.0
 CHECKPOINT_PAGES: Final = 1000
 CROWDED_PAGES: Final = 65_536  # 256 MiB of log: now wait for readers, so that it starts over
+COMMIT_CLASSES: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0)
 
 
 @dataclass(slots=True)
@@ -83,6 +85,8 @@ class Savepoint:
     ) -> bool:
         if isinstance(error, DISK_ERRORS):
             return False
+        if not self._connection.in_transaction:
+            raise apsw.IOError("the transaction was lost") from error
         if error is not None:
             self._job.error = error
             self._connection.execute("ROLLBACK TO job")
@@ -103,6 +107,7 @@ class Writer:
     ) -> None:
         self.reason: str | None = None
         self.commits = 0
+        self.times = Histogram(COMMIT_CLASSES)
         self._path = path
         self._queries = queries
         self._clock = clock
@@ -131,6 +136,18 @@ class Writer:
         await asyncio.to_thread(self._thread.join)
 
     def _run(self) -> None:
+        try:
+            self._serve()
+        finally:  # also if it ends by a mistake of ours: nobody may wait for ever
+            self._stopping = True
+            self.reason = self.reason or "the store is closed"
+            while self._take(0)[1]:
+                pass
+        if self._db:
+            with contextlib.suppress(*DISK_ERRORS):
+                self._db.connection.close()
+
+    def _serve(self) -> None:
         wait = FIRST_PROBE_SECS
         probe_at = 0.0
         more = True
@@ -146,9 +163,6 @@ class Writer:
                 continue
             self._write(db, Batch(jobs))
             wait, probe_at = FIRST_PROBE_SECS, time.monotonic() + FIRST_PROBE_SECS
-        if self._db:
-            with contextlib.suppress(*DISK_ERRORS):
-                self._db.connection.close()
 
     def _take(self, patience: float | None) -> tuple[list[Job], bool]:
         """All that waits, at least one unless patience ends; False once the end has been asked for."""
@@ -167,19 +181,18 @@ class Writer:
     def _write(self, db: Db, batch: Batch) -> None:
         if not batch.jobs:
             return
-        connection = db.connection
+        connection, began = db.connection, time.perf_counter()
         try:
             connection.execute("BEGIN IMMEDIATE")
             for job in batch.jobs:
                 self._do(db, job, batch)
-                if not connection.in_transaction:
-                    raise apsw.IOError("the transaction was lost")
             connection.execute("COMMIT")
-        except DISK_ERRORS as error:
+        except apsw.Error as error:  # the errors of jobs do not come this far
             self._drop(error)
             self._post(batch, StoreUnavailable(retry_after=1.0))
             return
         self.commits += 1
+        self.times.observe(time.perf_counter() - began)
         self._post(batch)
         self._checkpoint(connection)
 

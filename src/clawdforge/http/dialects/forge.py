@@ -2,7 +2,14 @@
 
 from fastapi import APIRouter
 
-from clawdforge.http.dialects import forge_admin, forge_events, forge_sessions, forge_turns
+from clawdforge.http.dialects import (
+    forge_admin,
+    forge_events,
+    forge_operator,
+    forge_sessions,
+    forge_turns,
+    forge_upkeep,
+)
 
 
 def routers() -> list[APIRouter]:
@@ -11,5 +18,7 @@ def routers() -> list[APIRouter]:
         forge_sessions.routes(),
         forge_turns.routes(),
         forge_events.routes(),
+        forge_upkeep.routes(),
         forge_admin.admin_routes(),
+        forge_operator.routes(),
     ]

@@ -51,6 +51,14 @@ ORDER BY closed_at LIMIT :limit
 SELECT app_name, session_id FROM sessions INDEXED BY sessions_deleted
 WHERE deleted_at IS NOT NULL ORDER BY deleted_at LIMIT :limit
 
+-- name: last_workspace
+SELECT cwd FROM sessions AS mine WHERE session_id = :session AND own_cwd = 1 AND NOT EXISTS (
+    SELECT 1 FROM sessions INDEXED BY sessions_of_workspace
+    WHERE own_cwd = 1 AND sessions.cwd = mine.cwd AND sessions.session_id <> mine.session_id)
+
+-- name: turn_counts
+SELECT state, count(*) FROM turns INDEXED BY turns_unsettled WHERE state <> 'ended' GROUP BY state
+
 -- name: old_files
 SELECT {file} FROM files INDEXED BY files_by_age
 WHERE created_at < :before AND NOT EXISTS (

@@ -76,6 +76,7 @@ CREATE INDEX sessions_idle ON sessions (coalesce(last_turn_at, created_at))
     WHERE retention = 'ttl' AND closed_at IS NULL AND deleted_at IS NULL;
 CREATE INDEX sessions_closed ON sessions (closed_at)
     WHERE retention = 'ttl' AND closed_at IS NOT NULL AND deleted_at IS NULL;
+CREATE INDEX sessions_of_workspace ON sessions (cwd) WHERE own_cwd = 1;
 CREATE INDEX sessions_deleted ON sessions (deleted_at) WHERE deleted_at IS NOT NULL;
 
 CREATE TABLE turns (

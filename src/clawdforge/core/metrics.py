@@ -1,0 +1,72 @@
+"""What the server counts of itself, taken from the commits that everybody else sees."""
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import orjson
+
+from clawdforge.core.histogram import Sample
+from clawdforge.core.log import LogService
+from clawdforge.core.model import Commit
+from clawdforge.core.pool import AgentPool
+from clawdforge.core.ports import Store
+from clawdforge.wire.event import EventType
+from clawdforge.wire.turn import Outcome, TurnState
+
+UNSETTLED: Final = (TurnState.QUEUED, TurnState.RUNNING, TurnState.WAITING)
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One measure with its values at this moment."""
+
+    name: str
+    kind: Literal["counter", "gauge", "histogram"]
+    about: str
+    samples: tuple[Sample, ...]
+
+
+class MetricsService:
+    def __init__(self, store: Store, events: LogService, pool: AgentPool) -> None:
+        self._store = store
+        self._log = events
+        self._pool = pool
+        self._ended = {outcome.value: 0 for outcome in Outcome}
+        self._started = 0
+        self._events = 0
+        store.listen(self._committed)
+
+    async def read(self) -> list[Metric]:
+        turns, sessions = await self._store.read_system(
+            lambda view: (view.turn_counts(), view.open_sessions())
+        )
+        now = tuple(Sample(turns.get(state.value, 0), {"state": state.value}) for state in UNSETTLED)
+        ended = tuple(Sample(count, {"outcome": outcome}) for outcome, count in self._ended.items())
+        healthy = self._store.health() is None
+        return [
+            Metric("turns_started_total", "counter", "Turns that were started.", _one(self._started)),
+            Metric("turns_ended_total", "counter", "Turns that ended, by outcome.", ended),
+            Metric("turns", "gauge", "Turns that have not ended, by state.", now),
+            Metric("agents_live", "gauge", "Agent processes that are alive.", _one(self._pool.live)),
+            Metric("agents_waiting", "gauge", "Turns that wait for room.", _one(self._pool.waiting)),
+            Metric("sessions_open", "gauge", "Open sessions that the sweeper looks after.", _one(sessions)),
+            Metric("events_appended_total", "counter", "Events written to the log.", _one(self._events)),
+            Metric("readers", "gauge", "Open readers of event streams.", _one(self._log.readers)),
+            Metric(
+                "commit_seconds", "histogram", "Time of a commit, its sync to disk included.",
+                self._store.commit_times.samples(),
+            ),
+            Metric("store_writable", "gauge", "1 when the store can be written.", _one(healthy)),
+        ]  # fmt: skip
+
+    def _committed(self, commit: Commit) -> None:
+        self._events += len(commit.events)
+        for event in commit.events:
+            if event.type == EventType.TURN_ENDED:
+                self._ended[orjson.loads(event.data)["outcome"]] += 1
+            elif event.type == EventType.TURN_STARTED:
+                self._started += 1
+
+
+def _one(value: float) -> tuple[Sample, ...]:
+    return (Sample(value),)

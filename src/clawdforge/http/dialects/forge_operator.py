@@ -1,0 +1,102 @@
+"""Forge routes for operators: apps and their limits, the sweep, the audit ledger, usage, metrics."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from starlette.responses import PlainTextResponse, Response
+
+from clawdforge.core.apps import AppState
+from clawdforge.core.model import AuditRow
+from clawdforge.http.errors import json_response
+from clawdforge.http.prometheus import CONTENT_TYPE, render
+from clawdforge.http.routing import AdminRoute, After, Core, Limit
+from clawdforge.wire.admin import AdminUsage, AppPage, AppReply, AuditPage, AuditVerdict, PutApp, SweepReply
+from clawdforge.wire.base import Json, to_iso, to_seconds
+from clawdforge.wire.error import ErrorBody
+
+AppName = Annotated[str | None, Query(max_length=128)]
+Head = Annotated[str | None, Query(pattern=r"^[0-9a-f]{64}$")]
+
+
+def routes() -> APIRouter:
+    router = APIRouter(route_class=AdminRoute, tags=["admin"], responses={"default": {"model": ErrorBody}})
+    router.get("/admin/apps", response_model=AppPage)(list_apps)
+    router.post("/admin/apps", response_model=AppReply)(put_app)
+    router.post("/admin/sweep", response_model=SweepReply)(sweep)
+    router.get("/admin/audit", response_model=AuditPage)(audit)
+    router.get("/admin/audit/verify", response_model=AuditVerdict)(verify)
+    router.get("/admin/usage", response_model=AdminUsage)(usage)
+    router.get("/metrics", response_class=PlainTextResponse)(metrics)
+    return router
+
+
+async def list_apps(core: Core) -> Response:
+    """All apps with their limits, sessions and tokens."""
+    apps = [_app(state) for state in await core.apps.all()]
+    return json_response({"ok": True, "apps": apps, "count": len(apps)})
+
+
+async def put_app(core: Core, body: PutApp) -> Response:
+    """Make an app, or give it other limits. They hold from the next request on."""
+    return json_response({"ok": True, "app": _app(await core.apps.put(body.app_name, body.limits))})
+
+
+async def sweep(core: Core) -> Response:
+    """Sweep now: close what lies idle, delete what has been closed for long."""
+    swept = await core.sweeper.sweep()
+    return json_response({"ok": True, "soft_closed": swept.soft_closed, "hard_deleted": swept.hard_deleted})
+
+
+async def audit(core: Core, app_name: AppName = None, after: After = 0, limit: Limit = 100) -> Response:
+    """The ledger, oldest first; `app_name` shows one app's entries."""
+    rows = await core.audit.page(app_name, after, limit + 1)
+    page = [_entry(row) for row in rows[:limit]]
+    following = page[-1]["number"] if len(rows) > limit else None
+    return json_response({"ok": True, "entries": page, "count": len(page), "next": following})
+
+
+async def verify(core: Core, head: Head = None) -> Response:
+    """Whether the ledger is whole. With a `head` noted earlier, also whether its end was cut off since."""
+    verdict = await core.audit.verify(head)
+    return json_response({"ok": True, **verdict._asdict()})
+
+
+async def usage(core: Core) -> Response:
+    """Sessions, turns and tokens of each app."""
+    apps = await core.apps.usage()
+    return json_response({"ok": True, "apps": apps, "count": len(apps)})
+
+
+async def metrics(core: Core) -> Response:
+    """Measures of the running server, in the text format of Prometheus."""
+    return Response(render(await core.metrics.read()), headers={"Content-Type": CONTENT_TYPE})
+
+
+def _app(state: AppState) -> Json:
+    """wire.admin.AppInfo"""
+    row = state.row
+    limits = {
+        "max_sessions": row.max_sessions,
+        "max_turns_in_flight": row.max_turns_in_flight,
+        "max_bytes": row.max_bytes,
+    }
+    return {
+        "app_name": row.app_name,
+        "created_at": to_seconds(row.created_at),
+        "limits": limits,
+        "sessions": state.sessions,
+        "tokens": state.tokens,
+    }
+
+
+def _entry(row: AuditRow) -> Json:
+    """wire.admin.AuditEntry"""
+    return {
+        "number": row.number,
+        "app_name": row.app_name,
+        "session_id": row.session_id,
+        "event": row.event,
+        "at": to_iso(row.at),
+        "details": row.details,
+        "hash": row.hash,
+    }

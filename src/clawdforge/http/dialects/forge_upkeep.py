@@ -1,0 +1,56 @@
+"""Forge routes about what a session has used, and about removing it for good."""
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from clawdforge.core.model import SessionRow
+from clawdforge.http.errors import json_response
+from clawdforge.http.routing import App, AppRoute, Core
+from clawdforge.wire.base import Json
+from clawdforge.wire.error import ErrorBody
+from clawdforge.wire.session import PurgeReply, UsageReply
+
+
+def routes() -> APIRouter:
+    router = APIRouter(route_class=AppRoute, tags=["sessions"], responses={"default": {"model": ErrorBody}})
+    router.get("/sessions/{session_id}/usage", response_model=UsageReply)(usage)
+    router.post("/sessions/{session_id}/purge", response_model=PurgeReply)(purge)
+    return router
+
+
+async def usage(core: Core, app: App, session_id: str) -> Response:
+    """Tokens and cost: what the agent reported, and beside it what was estimated from the text."""
+    state = await core.sessions.get(app, session_id)
+    return json_response(_usage(state.row))
+
+
+async def purge(core: Core, app: App, session_id: str) -> Response:
+    """Delete a session with its history, home and workspace. It is unknown from now on."""
+    await core.sessions.delete(app, session_id)
+    return json_response({"ok": True, "session_id": session_id, "purged": True})
+
+
+def _usage(row: SessionRow) -> Json:
+    """wire.session.UsageReply; the numbers at the top are the reported ones."""
+    reported = {
+        "input_tokens": row.input_tokens,
+        "output_tokens": row.output_tokens,
+        "cached_tokens": row.cached_tokens,
+        "total_tokens": row.input_tokens + row.output_tokens,
+        "cost_usd": row.cost_usd,
+    }
+    estimated = {
+        "input_tokens": row.total_input_tokens,
+        "output_tokens": row.total_output_tokens,
+        "cached_tokens": 0,
+        "total_tokens": row.total_input_tokens + row.total_output_tokens,
+        "cost_usd": None,
+    }
+    return {
+        "ok": True,
+        "session_id": row.session_id,
+        **reported,
+        "reported": {**reported, "estimated": False},
+        "estimated": {**estimated, "estimated": True},
+        "turns": row.turn_count,
+    }

@@ -1,0 +1,69 @@
+"""Logs: one JSON object a line on stderr, with the ids that tie lines together and without secrets."""
+
+import json
+import logging
+import re
+import sys
+from collections.abc import Iterable
+from typing import Final, TextIO
+
+from clawdforge.wire.base import to_iso
+
+FIELDS: Final = ("request_id", "session_id", "app", "method", "path", "status", "ms")
+"""What a line may carry besides its text: given as `extra` where it is logged."""
+
+REDACTED: Final = "[redacted]"
+TOKEN: Final = re.compile(r"\b(cfa?_)[A-Za-z0-9_-]{6,}")
+CREDENTIAL: Final = re.compile(
+    r"(?i)\b(authorization\b[\"']?\s*[:=,]\s*b?[\"']?)(?:(bearer|basic)\s+)?[^\s\"',)]+"
+)
+BEARER: Final = re.compile(r"(?i)\b(bearer\s+)[A-Za-z0-9._~+/=-]{6,}")
+
+
+class Redactor:
+    """Takes credentials out of a text: by their look, and those that are known by their very letters."""
+
+    def __init__(self, secrets: Iterable[str] = ()) -> None:
+        self._secrets = sorted((secret for secret in secrets if secret), key=len, reverse=True)
+
+    def __call__(self, text: str) -> str:
+        for secret in self._secrets:
+            text = text.replace(secret, REDACTED)
+        text = CREDENTIAL.sub(rf"\1{REDACTED}", text)
+        text = BEARER.sub(rf"\1{REDACTED}", text)
+        return TOKEN.sub(rf"\1{REDACTED}", text)
+
+
+class JsonLines(logging.Formatter):
+    def __init__(self, redact: Redactor) -> None:
+        super().__init__()
+        self._redact = redact
+
+    def format(self, record: logging.LogRecord) -> str:
+        line: dict[str, object] = {
+            "ts": to_iso(int(record.created * 1_000_000)),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "msg": self._redact(record.getMessage()),
+        }
+        for name in FIELDS:
+            value = getattr(record, name, None)
+            if value is not None:
+                line[name] = self._redact(value) if isinstance(value, str) else value
+        if record.exc_info:
+            line["error"] = self._redact(self.formatException(record.exc_info))
+        return json.dumps(line, default=str)
+
+
+def start(level: str, secrets: Iterable[str] = (), stream: TextIO | None = None) -> None:
+    """From now on everything that is logged in this process goes through here, uvicorn's lines too."""
+    handler = logging.StreamHandler(stream or sys.stderr)
+    handler.setFormatter(JsonLines(Redactor(secrets)))
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(level.upper())
+    for name in ("uvicorn", "uvicorn.error", "uvicorn.access", "asyncio"):
+        logger = logging.getLogger(name)
+        logger.handlers.clear()
+        logger.propagate = True
+    logging.captureWarnings(capture=True)
