@@ -12,7 +12,6 @@ import os
 import secrets
 import stat
 import threading
-import time
 import zlib
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field, fields, replace
@@ -117,11 +116,12 @@ class Copies:
     def take(self, home: Path, turn: int, agent_session_id: str, stop: threading.Event) -> Manifest:
         """Copy into the page cache; not valid before `settle`. Raises NoCopy or OSError."""
         self._files.mkdir(parents=True, exist_ok=True, mode=0o700)
-        (self._folder / UNSETTLED).touch()
+        mark = self._folder / UNSETTLED
+        mark.touch()
+        now = mark.stat().st_ctime_ns  # by the clock of the file system, which the files' own times are from
         turns = self.turns()
         last = self.load(turns[-1]) if turns else None
         known = {entry.path: entry for entry in last.entries} if last else {}
-        now = time.time_ns()
         prefix = secrets.token_hex(6)
         entries: list[Entry] = []
         fresh: set[str] = set()
