@@ -220,7 +220,7 @@ class AcpAgent:
             return
         params = message.get("params")
         update = params.get("update") if isinstance(params, dict) else None
-        kind = update.get("sessionUpdate") if isinstance(update, dict) else None
+        kind = str(update.get("sessionUpdate")) if isinstance(update, dict) else None
         if kind == "usage_update" and isinstance(update, dict):
             self._usage.see(update)
         if self._turn is not None:

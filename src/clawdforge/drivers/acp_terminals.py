@@ -81,7 +81,7 @@ class _Terminal:
         return self.status() or {"exitCode": None, "signal": None}
 
     async def end(self) -> None:
-        await self.process.close()
+        await self.process.close(eof_grace=0.0)  # its input has ended long ago
         await asyncio.wait({self._pump}, timeout=DRAIN_SECONDS)
         self._pump.cancel()
         await asyncio.gather(self._pump, return_exceptions=True)
@@ -96,6 +96,7 @@ class Terminals:
         self._cwd = cwd
         self._count = 0
         self._starting = 0
+        self._ended = 0  # how often all were ended; what was being started meanwhile must go too
         self._closed = False
         self._open: dict[str, _Terminal] = {}
 
@@ -126,15 +127,16 @@ class Terminals:
         if self._closed or len(self._open) + self._starting >= MAX_TERMINALS:
             raise RpcError(INTERNAL_ERROR, f"more than {MAX_TERMINALS} terminals; release some first")
         self._starting += 1
+        ended = self._ended
         try:
             process = await self._spawn(order.argv)
         except (AgentError, OSError) as error:
             raise RpcError(INTERNAL_ERROR, f"the command did not start: {error}") from error
         finally:
             self._starting -= 1
-        if self._closed:
-            await process.close()
-            raise RpcError(INTERNAL_ERROR, "the agent is being closed")
+        if ended != self._ended:
+            await process.close(eof_grace=0.0)
+            raise RpcError(INTERNAL_ERROR, "the turn was cancelled")
         process.stdin.close()
         self._count += 1
         name = f"term_{self._count}"
@@ -159,6 +161,7 @@ class Terminals:
 
     async def end_all(self) -> None:
         """Stop what runs; the output stays until it is released."""
+        self._ended += 1
         await asyncio.gather(*(terminal.end() for terminal in self._open.values()))
 
     async def close(self) -> None:
