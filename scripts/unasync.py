@@ -13,7 +13,7 @@ WORDS = {
     r"\bawait ": "",
     r"\bAsyncGenerator\[(\w+), None\]": r"Generator[\1, None, None]",
     r"\bAsync([A-Z]\w*)": r"\1",
-    r"\basync_(\w+)": r"\1",
+    r"\b_async_waits\b": "_waits",
     r"\basynccontextmanager\b": "contextmanager",
     r"\b__a(enter|exit|iter)__\b": r"__\1__",
     r"\b__anext__\b": "__next__",

@@ -98,6 +98,8 @@ def test_importing_the_package_imports_no_server_and_next_to_nothing() -> None:
 
 
 def test_using_the_client_imports_no_server() -> None:
+    loaded = run("import sys; from clawdforge import Forge; print(*sys.modules)").split()
+    assert "asyncio" not in loaded
     loaded = run("import sys; from clawdforge import Forge, AsyncForge; print(*sys.modules)").split()
     ours = {name.split(".")[1] for name in loaded if name.startswith("clawdforge.")}
     assert ours == {"client", "wire"}

@@ -7,8 +7,8 @@ from typing import BinaryIO
 
 from clawdforge.client import _calls as calls
 from clawdforge.client._async.transport import AsyncTransport
+from clawdforge.client._async_waits import open_file, write
 from clawdforge.client._files import Outgoing
-from clawdforge.client._waits import async_open_file, async_write
 from clawdforge.client.models import (
     AgentInfo,
     FileReply,
@@ -56,7 +56,7 @@ class AsyncCatalog:
         if not isinstance(file, str | PathLike):
             return await self._upload(file, name or Path(str(getattr(file, "name", "upload"))).name, progress)
         path = Path(fspath(file))
-        with await async_open_file(path, "rb") as opened:
+        with await open_file(path, "rb") as opened:
             return await self._upload(opened, name or path.name, progress)
 
     async def _upload(
@@ -132,5 +132,5 @@ class AsyncCatalog:
 
 
 async def _save(chunks: AsyncIterator[bytes], path: Path) -> int:
-    with await async_open_file(path, "wb") as file:
-        return sum([await async_write(file, chunk) async for chunk in chunks])
+    with await open_file(path, "wb") as file:
+        return sum([await write(file, chunk) async for chunk in chunks])

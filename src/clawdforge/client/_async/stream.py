@@ -6,8 +6,8 @@ from typing import Self
 
 from clawdforge.client import _calls as calls
 from clawdforge.client._async.transport import AsyncTransport
+from clawdforge.client._async_waits import sleep
 from clawdforge.client._stream import Cursor, Gap
-from clawdforge.client._waits import async_sleep
 from clawdforge.client.errors import ForgeAPIError, ForgeConnectionError, ForgeError
 from clawdforge.client.models import CancelReply, Event, EventType, TurnResult
 from clawdforge.wire.sse import Decoder
@@ -40,7 +40,7 @@ async def follow(http: AsyncTransport, session_id: str, after: int) -> AsyncGene
             lost = error
         except (ForgeConnectionError, Gap) as error:
             lost = error
-        await async_sleep(cursor.pause(str(lost or "the server ended the stream")))
+        await sleep(cursor.pause(str(lost or "the server ended the stream")))
 
 
 class AsyncTurnStream:

@@ -7,11 +7,11 @@ from typing import Any, TypeVar
 import httpx2
 import orjson
 
+from clawdforge.client._async_waits import sleep
 from clawdforge.client._calls import Call, Page
 from clawdforge.client._local import is_loopback
 from clawdforge.client._options import KEEP_ALIVE_SECS, SILENCE_SECS, Options, common_headers
 from clawdforge.client._retry import RETRIED_STATUSES, Retry
-from clawdforge.client._waits import async_sleep
 from clawdforge.client.errors import (
     ForgeAPIError,
     ForgeConnectionError,
@@ -72,7 +72,7 @@ class AsyncTransport:
                 )
                 if wait is None:
                     return response
-            await async_sleep(wait)
+            await sleep(wait)
             attempt += 1
 
     @asynccontextmanager
