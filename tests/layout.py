@@ -46,6 +46,9 @@ SPAWNING: Final[Mapping[str, frozenset[str]]] = {
 SERVE: Final = (f"{ROOT}.cli.serve", f"{ROOT}.server")
 """The one import inside a function: who does it, and of what."""
 
+LAZY: Final = frozenset({ROOT, f"{ROOT}.client"})
+"""Packages whose names are looked up when they are first used (PEP 562)."""
+
 TASK_TOPS: Final = frozenset(
     {
         f"{ROOT}.core.supervisor",
@@ -164,7 +167,7 @@ def _layers(module: Module) -> Findings:
             elif _other_dialect(module.name, target):
                 yield found.line, f"a dialect imports another: {target}"
     for node in ast.walk(module.tree):
-        if not isinstance(node, ast.Call) or module.name == ROOT:
+        if not isinstance(node, ast.Call) or module.name in LAZY:
             continue
         if _last_name(node.func) in ("import_module", "__import__"):
             yield node.lineno, "import by name"

@@ -11,24 +11,18 @@ from clawdforge.http.dialects import forge
 from clawdforge.http.errors import HANDLERS
 from clawdforge.http.guard import Guard
 from clawdforge.http.middleware import BodyLimit, Envelope
+from clawdforge.http.openapi import describe
 from clawdforge.http.routing import OpenRoute
 from clawdforge.http.settings import HttpSettings
 
 
 class ForgeAPI(FastAPI):
-    """FastAPI whose document also says which routes want a token."""
+    """FastAPI whose document also says which routes want a token, and how each can fail."""
 
     def openapi(self) -> dict[str, Any]:
-        document = super().openapi()
-        document.setdefault("components", {})["securitySchemes"] = {
-            "bearer": {"type": "http", "scheme": "bearer"}
-        }
-        for route in self.state.table:
-            for method in (route.methods or ()) if route.credential is not None else ():
-                operation = document["paths"].get(route.path, {}).get(method.lower())
-                if operation is not None:
-                    operation["security"] = [{"bearer": []}]
-        return document
+        if self.openapi_schema is None:
+            self.openapi_schema = describe(super().openapi(), self.state.table)
+        return self.openapi_schema
 
 
 def build_asgi(services: Services, settings: HttpSettings) -> ASGIApp:

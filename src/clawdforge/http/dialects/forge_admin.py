@@ -16,7 +16,7 @@ from clawdforge.wire.error import ErrorBody
 def open_routes() -> APIRouter:
     router = APIRouter(route_class=OpenRoute, tags=["health"], responses={"default": {"model": ErrorBody}})
     router.get("/healthz", response_model=Health)(healthz)
-    router.get("/readyz", response_model=Ready)(readyz)
+    router.get("/readyz", response_model=Ready, responses={UNREADY: {"model": Ready}})(readyz)
     return router
 
 

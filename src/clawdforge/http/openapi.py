@@ -1,0 +1,105 @@
+"""The published description: FastAPI's own, with every status that a route can answer."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from clawdforge.http.errors import OVERRIDES, STATUS
+from clawdforge.http.routing import BODY_METHODS, OpenRoute
+from clawdforge.wire.base import Json
+from clawdforge.wire.error import ErrorCode as E
+
+ANYWHERE: Final = (E.HOST_REFUSED, E.ORIGIN_REFUSED, E.INTERNAL, E.STORE_UNAVAILABLE, E.STOPPING)
+WITH_TOKEN: Final = (E.UNAUTHENTICATED, E.FORBIDDEN)
+WITH_BODY: Final = (E.INVALID_JSON, E.INVALID_REQUEST, E.BODY_TOO_LARGE, E.UNSUPPORTED_MEDIA_TYPE)
+BY_NAME: Final[Mapping[str, E]] = {
+    "session_id": E.SESSION_NOT_FOUND,
+    "turn_index": E.TURN_NOT_FOUND,
+    "permission_id": E.PERMISSION_NOT_FOUND,
+    "token_id": E.TOKEN_NOT_FOUND,
+    "file_token": E.FILE_NOT_FOUND,
+    "name": E.PERSONA_NOT_FOUND,
+}
+"""What an id in a path can turn out to be."""
+
+TURN: Final = (E.SESSION_CLOSED, E.SESSION_BUSY, E.KEY_REUSED, E.HEAD_MOVED, E.UNKNOWN_FILE, E.LIMIT_EXCEEDED)
+AGENT: Final = (
+    *(E.AGENT_NOT_INSTALLED, E.AGENT_START_FAILED, E.AGENT_AUTH_REQUIRED, E.AGENT_FAILED),
+    *(E.TURN_TIMED_OUT, E.TURN_INTERRUPTED),
+)
+HISTORY: Final = (E.SESSION_CLOSED, E.SESSION_BUSY, E.HEAD_MOVED)
+BY_ROUTE: Final[Mapping[str, tuple[E, ...]]] = {
+    "POST /sessions": (
+        *(E.UNKNOWN_AGENT, E.WORKSPACE_REFUSED, E.PERSONA_NOT_FOUND, E.SESSION_NOT_FOUND, E.SESSION_CLOSED),
+        *(E.POOL_FULL, E.LIMIT_EXCEEDED),
+    ),
+    "PATCH /sessions/{session_id}": (E.UNKNOWN_AGENT, E.SESSION_BUSY, E.HEAD_MOVED),
+    "DELETE /sessions/{session_id}": (E.SESSION_BUSY,),
+    "POST /sessions/{session_id}/purge": (E.SESSION_BUSY,),
+    "POST /sessions/{session_id}/turn": (*TURN, *AGENT),
+    "POST /sessions/{session_id}/turns": TURN,
+    "DELETE /sessions/{session_id}/turns/{turn_index}": (E.TURN_NOT_QUEUED,),
+    "POST /sessions/{session_id}/permissions/{permission_id}": (E.ALREADY_DECIDED,),
+    "POST /sessions/{session_id}/undo": (*HISTORY, E.NOTHING_TO_UNDO),
+    "POST /sessions/{session_id}/redo": (*HISTORY, E.NOTHING_TO_REDO),
+    "POST /sessions/{session_id}/retry": (*HISTORY, E.NO_PREVIOUS_MESSAGE, E.LIMIT_EXCEEDED),
+    "POST /sessions/{session_id}/fork": (*HISTORY, E.TURN_NOT_FOUND, E.LIMIT_EXCEEDED),
+    "POST /sessions/{session_id}/clear": HISTORY,
+    "POST /sessions/{session_id}/compact": (*HISTORY, *AGENT, E.UNSUPPORTED),
+    "POST /sessions/import": (E.UNKNOWN_AGENT, E.WORKSPACE_REFUSED, E.LIMIT_EXCEEDED),
+    "POST /files": (E.LIMIT_EXCEEDED,),
+    "POST /run": (E.UNKNOWN_FILE, E.LIMIT_EXCEEDED, E.RUN_FAILED, E.AGENT_NOT_INSTALLED, *AGENT),
+    "PUT /personas/{name}": (E.UNKNOWN_AGENT,),
+}
+"""What a route's own work can fail with, besides what its shape says."""
+
+
+def describe(document: Json, table: Iterable[OpenRoute]) -> Json:
+    """FastAPI's description with tokens and failures filled in."""
+    components = document.setdefault("components", {})
+    components["securitySchemes"] = {"bearer": {"type": "http", "scheme": "bearer"}}
+    for route in table:
+        for method in route.methods or ():
+            operation = document["paths"].get(route.path_format, {}).get(method.lower())
+            if operation is not None:
+                _complete(operation, route, method)
+    return document
+
+
+def _complete(operation: Json, route: OpenRoute, method: str) -> None:
+    if route.credential is not None:
+        operation["security"] = [{"bearer": []}]
+    responses = operation["responses"]
+    responses.pop("default", None)
+    by_status: dict[int, list[str]] = {}
+    for code in dict.fromkeys(_codes(operation, route, method)):
+        status = OVERRIDES.get(route.dialect, {}).get(code, STATUS[code])
+        by_status.setdefault(status, []).append(code.value)
+    for status, codes in sorted(by_status.items()):
+        responses[str(status)] = _failure(codes, responses.get(str(status), {}))
+
+
+def _codes(operation: Json, route: OpenRoute, method: str) -> Iterator[E]:
+    yield from ANYWHERE
+    if route.credential is not None:
+        yield from WITH_TOKEN
+    if method in BODY_METHODS:
+        yield from WITH_BODY
+    for parameter in operation.get("parameters", ()):
+        if parameter["in"] == "path":
+            yield BY_NAME.get(parameter["name"], E.ROUTE_NOT_FOUND)
+            if parameter["schema"].get("type") != "string":
+                yield E.INVALID_REQUEST
+        else:
+            yield E.INVALID_REQUEST
+            if parameter["in"] == "query" and parameter.get("required"):
+                yield E.MISSING_PARAMETER
+    yield from BY_ROUTE.get(f"{method} {route.path_format}", ())
+
+
+def _failure(codes: list[str], known: Json) -> Json:
+    """What the route itself says of a status stays: readiness answers 503 in words of its own."""
+    schema: Any = {"$ref": "#/components/schemas/ErrorBody"}
+    said = known.get("content", {}).get("application/json", {}).get("schema")
+    if said is not None and "HTTPValidationError" not in str(said):
+        schema = {"anyOf": [said, schema]}
+    return {"description": ", ".join(sorted(codes)), "content": {"application/json": {"schema": schema}}}
