@@ -1,11 +1,18 @@
-"""The parts of the reference that are written by the code: tables of settings and of models."""
+"""The parts of the reference that are written by the code: tables of settings, of models and of routes."""
 
+import asyncio
 import inspect
+from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+from fastapi import FastAPI
+from fastapi.routing import APIRoute
 from pydantic import BaseModel
 
+from clawdforge.core.services import Services
+from clawdforge.http.app import build_asgi
+from clawdforge.http.settings import HttpSettings
 from clawdforge.settings import table
 from tests.wire_samples import models
 
@@ -18,6 +25,37 @@ def settings_table() -> str:
     lines = ["| variable | type | default | what it does |", "|---|---|---|---|"]
     lines += [f"| `{row.variable}` | {row.type} | {row.default} | {row.about} |" for row in table()]
     return "\n".join(lines) + "\n"
+
+
+def routes() -> list[APIRoute]:
+    """The server's route table. Building it needs no services, only serving does."""
+    asgi: Any = build_asgi(cast(Services, None), HttpSettings(stopping=asyncio.Event()))
+    while not isinstance(asgi, FastAPI):
+        asgi = asgi._asgi
+    return list(asgi.state.table)
+
+
+def routes_reference() -> str:
+    """Every route by the tag of its router: what its handler says of itself, and its parameters."""
+    parts = []
+    tagged = sorted(routes(), key=lambda route: str(route.tags[0]))
+    for tag, group in groupby(tagged, key=lambda route: str(route.tags[0])):
+        lines = [f"## {tag.capitalize()}\n", "| route | | parameters |", "|---|---|---|"]
+        lines += [_route_row(route) for route in group]
+        parts.append("\n".join(lines) + "\n")
+    return "\n".join(parts)
+
+
+def _route_row(route: APIRoute) -> str:
+    about = first_words(route)
+    found = (*route.dependant.query_params, *route.dependant.header_params)
+    parameters = ", ".join(f"`{field.alias}`" for field in found)
+    return f"| `{'/'.join(sorted(route.methods or ()))} {route.path}` | {about} | {parameters} |"
+
+
+def first_words(route: APIRoute) -> str:
+    """The first paragraph of the handler's docstring, on one line."""
+    return inspect.cleandoc(route.endpoint.__doc__ or "").split("\n\n")[0].replace("\n", " ")
 
 
 def models_reference() -> str:
