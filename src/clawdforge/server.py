@@ -18,14 +18,17 @@ from clawdforge import __version__, logs
 from clawdforge.core.access import LOCAL_APP, AccessService
 from clawdforge.core.apps import AppService
 from clawdforge.core.attend import Attendant, Times
+from clawdforge.core.files import FileService
 from clawdforge.core.health import HealthService
 from clawdforge.core.ledger import AuditService
 from clawdforge.core.log import LogService
 from clawdforge.core.metrics import MetricsService
 from clawdforge.core.model import SystemClock, new_id, new_token
 from clawdforge.core.permissions import PermissionService
+from clawdforge.core.personas import PersonaService
 from clawdforge.core.pool import AgentPool
 from clawdforge.core.recovery import RecoveryService
+from clawdforge.core.runs import RunService
 from clawdforge.core.services import Services
 from clawdforge.core.sessions import SessionService
 from clawdforge.core.supervisor import Supervisor
@@ -33,6 +36,8 @@ from clawdforge.core.sweeper import Ages, Sweeper
 from clawdforge.core.turns import TurnService
 from clawdforge.drivers.acp import AcpDriver, AcpLimits
 from clawdforge.drivers.agents import Registry
+from clawdforge.drivers.catalog import AgentCatalog
+from clawdforge.drivers.claude_print import ClaudePrint
 from clawdforge.drivers.containment import Containment, harden_self, probe
 from clawdforge.drivers.homes import HomeFolders
 from clawdforge.drivers.process import Spawner
@@ -42,6 +47,7 @@ from clawdforge.http.settings import HttpSettings
 from clawdforge.settings import Settings, keep_secret
 from clawdforge.stores import open_store
 from clawdforge.stores.lock import FolderLock, FolderTaken
+from clawdforge.stores.uploads import UploadFolder
 from clawdforge.wire.local import TOKEN_FILE
 
 log = logging.getLogger(__name__)
@@ -55,6 +61,7 @@ class Parts:
     services: Services
     supervisor: Supervisor
     recovery: RecoveryService
+    catalog: AgentCatalog
     admin_token: str
     containment: Containment
 
@@ -91,6 +98,18 @@ async def open_parts(settings: Settings) -> AsyncIterator[Parts]:
         supervisor = Supervisor(store, clock, pool, attendant, homes, boot)
         workspaces = Workspaces(settings.data_dir, settings.workspace_roots)
         access = AccessService(store, clock, admin_token)
+        catalog = AgentCatalog(agents, spawner, os.environ)
+        claude = ClaudePrint(
+            spawner,
+            os.environ,
+            agents.spec("claude"),
+            settings.claude_bin,
+            settings.data_dir / "runs",
+            max_bytes=settings.max_line_bytes,
+        )
+        await asyncio.to_thread(claude.sweep_halves)
+        files = FileService(store, clock, UploadFolder(settings.data_dir), settings.max_file_bytes)
+        await files.settle_all()
         await access.adopt(LOCAL_APP, keep_secret(settings.data_dir / TOKEN_FILE, new_token("cf_")))
         services = Services(
             access=access,
@@ -105,12 +124,22 @@ async def open_parts(settings: Settings) -> AsyncIterator[Parts]:
             audit=AuditService(store),
             metrics=MetricsService(store, events, pool),
             sweeper=Sweeper(store, clock, supervisor, events, homes, workspaces, _ages(settings)),
+            files=files,
+            runs=RunService(
+                store,
+                clock,
+                claude,
+                max_runs=settings.max_live_agents,
+                timeout_secs=settings.turn_timeout_secs,
+            ),
+            personas=PersonaService(store, clock, agents),
+            agents=catalog,
         )
         recovery = RecoveryService(store, clock, supervisor)
         settled = await recovery.settle_all()
         if settled:
             log.warning("%d turns were cut off when the last server stopped; they are settled", settled)
-        yield Parts(services, supervisor, recovery, admin_token, containment)
+        yield Parts(services, supervisor, recovery, catalog, admin_token, containment)
     finally:
         await store.close()
 
@@ -192,6 +221,7 @@ async def _run(settings: Settings, parts: Parts, listener: socket.socket, lock: 
     signals = asyncio.create_task(_stop_on_signal(settings, parts, server, stopping))
     idle = asyncio.create_task(parts.supervisor.sleep_idle(IDLE_LOOK_SECS))
     sweeping = asyncio.create_task(parts.services.sweeper.run(settings.sweep_secs))
+    versions = asyncio.create_task(parts.catalog.probe())
     await parts.recovery.wake_all()
     listener.listen(1024)
     lock.announce(url)
@@ -201,9 +231,11 @@ async def _run(settings: Settings, parts: Parts, listener: socket.socket, lock: 
     finally:
         idle.cancel()
         sweeping.cancel()
+        versions.cancel()
         stopping.set()
         if not signals.done():
             signals.cancel()
+        await parts.services.runs.stop(0)
         await parts.supervisor.stop(0)
 
 
@@ -220,11 +252,15 @@ async def _stop_on_signal(settings: Settings, parts: Parts, server: Server, stop
     log.info("stopping: no new turns; running ones have %g s", settings.stop_grace_secs)
     parts.services.health.stopping = True
     stopping.set()
-    drain = asyncio.create_task(parts.supervisor.stop(settings.stop_grace_secs))
+    drain = asyncio.create_task(_drain(parts, settings.stop_grace_secs))
     again = asyncio.create_task(second.wait())
     await asyncio.wait({drain, again}, return_when=asyncio.FIRST_COMPLETED)
     server.should_exit = True
     server.force_exit = second.is_set()
+
+
+async def _drain(parts: Parts, grace: float) -> None:
+    await asyncio.gather(parts.supervisor.stop(grace), parts.services.runs.stop(grace))
 
 
 def _bind(settings: Settings) -> socket.socket:

@@ -1,7 +1,8 @@
 """Every failure that a service raises; http gives each code a status, the client a class.
 
     ForgeError
-    ├─ InvalidRequest       ├─ UnknownAgent  ├─ UnknownFile  ├─ WorkspaceRefused  └─ Unsupported
+    ├─ InvalidRequest       ├─ UnknownAgent  ├─ UnknownFile  ├─ FileTooLarge  ├─ WorkspaceRefused
+    │                       └─ Unsupported
     ├─ Unauthenticated      └─ Forbidden
     ├─ NotFound             ├─ SessionNotFound ├─ TurnNotFound ├─ PermissionNotFound
     │                       ├─ FileNotFound ├─ PersonaNotFound ├─ AppNotFound └─ TokenNotFound
@@ -53,6 +54,12 @@ class UnknownFile(InvalidRequest):
     """No such file token; upload the file first with POST /files."""
 
     code = ErrorCode.UNKNOWN_FILE
+
+
+class FileTooLarge(InvalidRequest):
+    """the file is too large; the limit is CLAWDFORGE_MAX_FILE_BYTES"""
+
+    code = ErrorCode.BODY_TOO_LARGE
 
 
 class WorkspaceRefused(InvalidRequest):

@@ -35,6 +35,7 @@ from clawdforge.core.model import (
     TurnRow,
     Verdict,
 )
+from clawdforge.wire.admin import AgentPage
 from clawdforge.wire.base import Json, Micros
 
 T = TypeVar("T")
@@ -360,3 +361,11 @@ class Agents(Protocol):
 
     def driver(self, spec: AgentSpec) -> Driver: ...
     def specs(self) -> Mapping[str, AgentSpec]: ...
+
+
+class Catalog(Protocol):
+    """The same, as callers see it."""
+
+    def page(self) -> AgentPage:
+        """Without running anything."""
+        ...

@@ -4,11 +4,15 @@ from dataclasses import dataclass
 
 from clawdforge.core.access import AccessService
 from clawdforge.core.apps import AppService
+from clawdforge.core.files import FileService
 from clawdforge.core.health import HealthService
 from clawdforge.core.ledger import AuditService
 from clawdforge.core.log import LogService
 from clawdforge.core.metrics import MetricsService
 from clawdforge.core.permissions import PermissionService
+from clawdforge.core.personas import PersonaService
+from clawdforge.core.ports import Catalog
+from clawdforge.core.runs import RunService
 from clawdforge.core.sessions import SessionService
 from clawdforge.core.sweeper import Sweeper
 from clawdforge.core.turns import TurnService
@@ -26,3 +30,7 @@ class Services:
     audit: AuditService
     metrics: MetricsService
     sweeper: Sweeper
+    files: FileService
+    runs: RunService
+    personas: PersonaService
+    agents: Catalog

@@ -8,10 +8,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from clawdforge.core import contexts
-from clawdforge.core.errors import InvalidRequest, LimitExceeded, PersonaNotFound, PoolFull, SessionBusy
+from clawdforge.core import contexts, personas
+from clawdforge.core.errors import InvalidRequest, LimitExceeded, PoolFull, SessionBusy
 from clawdforge.core.log import LogService
-from clawdforge.core.model import Clock, PersonaRow, SessionQuery, SessionRow, draft, new_id
+from clawdforge.core.model import Clock, SessionQuery, SessionRow, draft, new_id
 from clawdforge.core.ports import Agents, Store, Tx, View, Workspaces
 from clawdforge.core.rules import need_open, need_session, withdraw_all
 from clawdforge.core.supervisor import Supervisor
@@ -21,7 +21,6 @@ from clawdforge.wire.session import CreateSession, PatchSession, PermissionMode,
 
 MAX_DEPTH = 3
 CLOSE_WAITS = (0.01, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
-BUILTIN_PERSONA = "default-interactive"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +53,7 @@ class SessionService:
 
     async def create(self, app: str, request: CreateSession) -> SessionState:
         persona = await self._store.read(
-            app, lambda view: _persona(view, request.persona, self._agents.default)
+            app, lambda view: personas.find(view, request.persona, self._agents.default)
         )
         agent = self._agents.spec(request.agent or persona.agent).name
         session_id, now = new_id(), self._clock.now()
@@ -177,15 +176,6 @@ def close(tx: Tx, session_id: str, event: str, at: Micros) -> bool | None:
 def project_key(cwd: Path) -> str:
     """What sessions in one folder have in common."""
     return hashlib.sha256(str(cwd.resolve()).encode("utf-8", "surrogateescape")).hexdigest()[:16]
-
-
-def _persona(view: View, name: str | None, default_agent: str) -> PersonaRow:
-    if name is None or name == BUILTIN_PERSONA:
-        return PersonaRow(app_name=view.app, name=BUILTIN_PERSONA, agent=default_agent, created_at=0)
-    persona = view.persona(name)
-    if persona is None:
-        raise PersonaNotFound
-    return persona
 
 
 def _create(tx: Tx, row: SessionRow, max_live: int, at: Micros) -> SessionState:

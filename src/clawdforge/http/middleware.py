@@ -8,6 +8,7 @@ from typing import Final
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from clawdforge.core.errors import FileTooLarge
 from clawdforge.http.access_log import log_request
 from clawdforge.http.errors import BodyTooLarge, Internal, error_response
 from clawdforge.http.guard import Guard
@@ -21,6 +22,9 @@ SECURITY_HEADERS: Final = {
     "Cache-Control": "no-store",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
+
+FORM_BYTES: Final = 64 * 1024
+"""What a form may hold besides its file."""
 
 
 class Envelope:
@@ -85,18 +89,20 @@ class BodyLimit:
         if scope["type"] != "http":
             await self._asgi(scope, receive, send)
             return
-        limit = self._file_limit if scope["path"] == "/files" else self._limit
+        form = scope["path"] == "/files"
+        limit = self._file_limit + FORM_BYTES if form else self._limit
+        too_large = FileTooLarge if form else BodyTooLarge
         declared = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
         seen = 0
 
         async def counted() -> Message:
             nonlocal seen
             if declared.isdigit() and int(declared) > limit:
-                raise BodyTooLarge
+                raise too_large
             message = await receive()
             seen += len(message.get("body", b""))
             if seen > limit:
-                raise BodyTooLarge
+                raise too_large
             return message
 
         await self._asgi(scope, counted, send)

@@ -4,7 +4,9 @@ from fastapi import APIRouter
 
 from clawdforge.http.dialects import (
     forge_admin,
+    forge_catalog,
     forge_events,
+    forge_files,
     forge_operator,
     forge_sessions,
     forge_turns,
@@ -19,6 +21,10 @@ def routers() -> list[APIRouter]:
         forge_turns.routes(),
         forge_events.routes(),
         forge_upkeep.routes(),
+        forge_files.form_routes(),
+        forge_files.routes(),
+        forge_catalog.run_routes(),
+        forge_catalog.routes(),
         forge_admin.admin_routes(),
         forge_operator.routes(),
     ]

@@ -1,0 +1,67 @@
+"""Personas: a name for an agent with its model, permission mode and instructions. One is built in."""
+
+from clawdforge.core.errors import Conflict, PersonaNotFound
+from clawdforge.core.model import Clock, PersonaRow
+from clawdforge.core.ports import Agents, Store, Tx, View
+from clawdforge.wire.admin import PutPersona
+
+BUILTIN = "default-interactive"
+
+
+class PersonaService:
+    def __init__(self, store: Store, clock: Clock, agents: Agents) -> None:
+        self._store = store
+        self._clock = clock
+        self._agents = agents
+
+    async def list(self, app: str) -> list[PersonaRow]:
+        """The built-in one first."""
+        own = await self._store.read(app, lambda view: view.personas())
+        return [builtin(app, self._agents.default), *own]
+
+    async def get(self, app: str, name: str) -> PersonaRow:
+        return await self._store.read(app, lambda view: find(view, name, self._agents.default))
+
+    async def put(self, app: str, name: str, request: PutPersona) -> PersonaRow:
+        """Make it or replace it. Sessions that were made with it stay as they are."""
+        _check_own(name)
+        row = PersonaRow(
+            app_name=app,
+            name=name,
+            agent=self._agents.spec(request.agent).name,
+            created_at=self._clock.now(),
+            model=request.model,
+            permission_mode=request.permission_mode,
+            instructions=request.instructions,
+            plan_mode=request.plan_mode,
+        )
+        await self._store.write(app, lambda tx: tx.put_persona(row))
+        return row
+
+    async def remove(self, app: str, name: str) -> None:
+        _check_own(name)
+
+        def work(tx: Tx) -> None:
+            if not tx.remove_persona(name):
+                raise PersonaNotFound
+
+        await self._store.write(app, work)
+
+
+def find(view: View, name: str | None, default_agent: str) -> PersonaRow:
+    """The persona of that name, the built-in one for none."""
+    if name is None or name == BUILTIN:
+        return builtin(view.app, default_agent)
+    persona = view.persona(name)
+    if persona is None:
+        raise PersonaNotFound
+    return persona
+
+
+def builtin(app: str, default_agent: str) -> PersonaRow:
+    return PersonaRow(app_name=app, name=BUILTIN, agent=default_agent, created_at=0)
+
+
+def _check_own(name: str) -> None:
+    if name == BUILTIN:
+        raise Conflict(f"{BUILTIN} is built in and cannot be changed; make a persona of another name")

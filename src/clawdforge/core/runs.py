@@ -1,0 +1,208 @@
+"""One-shot runs: one prompt, one answer, no session; each leaves a row behind."""
+
+import asyncio
+import time
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import orjson
+
+from clawdforge.core.errors import (
+    ForgeError,
+    InvalidRequest,
+    LimitExceeded,
+    RunFailed,
+    Stopping,
+    TurnTimedOut,
+    UnknownFile,
+)
+from clawdforge.core.model import Clock, FileRow, RunRow, new_id
+from clawdforge.core.ports import Store, View
+from clawdforge.core.slots import FairSlots
+from clawdforge.wire.admin import RunRequest
+
+STDERR_CHARS = 8192
+FAILED = "error"
+TIMED_OUT = "timeout"
+GONE = "ended before it was done: the caller hung up, or the server stopped"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOrder:
+    """What one run is given."""
+
+    run_id: str
+    prompt: str
+    model: str | None
+    files: tuple[FileRow, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOutcome:
+    """What a program said in one run. With `error` it failed; `words` are its own about that."""
+
+    result: Any = None
+    stop_reason: str = "end_turn"
+    error: str | None = None
+    words: str = ""
+    stderr: str = ""
+
+
+class OneShot(Protocol):
+    """A program that answers one prompt and ends."""
+
+    async def run(self, order: RunOrder) -> RunOutcome:
+        """Nothing of it is left when this returns, raises or is cancelled.
+
+        Raises AgentNotInstalled or AgentStartFailed when it could not be run at all.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class RunDone:
+    result: Any
+    duration_ms: int
+    stop_reason: str
+
+
+class RunService:
+    """Runs take no place in the pool of agents; they have a bounded number of their own, shared fairly."""
+
+    def __init__(
+        self, store: Store, clock: Clock, program: OneShot, *, max_runs: int, timeout_secs: float
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._program = program
+        self._timeout_secs = timeout_secs
+        self._slots = FairSlots(max_runs)
+        self._in_flight: Counter[str] = Counter()
+        self._tasks: set[asyncio.Task[RunDone]] = set()
+        self._stopping = False
+
+    async def run(self, app: str, request: RunRequest) -> RunDone:
+        """A caller that hangs up ends its run: nobody could ever get the answer."""
+        if self._stopping:
+            raise Stopping
+        task = asyncio.create_task(self._run(app, request))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            if task.cancelled():
+                raise Stopping(
+                    "the server stopped before the run was done; try again when it is back"
+                ) from None
+            task.cancel()
+            await asyncio.wait({task})
+            if not task.cancelled():
+                task.exception()  # seen; nobody is there to be told
+            raise
+
+    async def stop(self, grace: float) -> None:
+        """No new runs; those that go on have so many seconds."""
+        self._stopping = True
+        if self._tasks:
+            _, late = await asyncio.wait(self._tasks, timeout=grace)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
+
+    async def _run(self, app: str, request: RunRequest) -> RunDone:
+        limit, files = await self._store.read(app, lambda view: _needs(view, request))
+        if limit is not None and self._in_flight[app] >= limit:
+            raise LimitExceeded(f"this app may have {limit} runs in flight; try again later", retry_after=1)
+        self._in_flight[app] += 1
+        try:
+            return await self._timed(app, request, files)
+        finally:
+            self._in_flight[app] -= 1
+            if not self._in_flight[app]:
+                del self._in_flight[app]
+
+    async def _timed(self, app: str, request: RunRequest, files: tuple[FileRow, ...]) -> RunDone:
+        order = RunOrder(run_id=new_id(), prompt=request.prompt, model=request.model, files=files)
+        seconds = request.timeout_secs or self._timeout_secs
+        row = RunRow(
+            run_id=order.run_id,
+            app_name=app,
+            model=request.model,
+            prompt=request.prompt,
+            ok=False,
+            stop_reason=FAILED,
+            duration_ms=0,
+            created_at=self._clock.now(),
+        )
+        began = time.monotonic()
+        try:
+            async with asyncio.timeout(seconds):
+                outcome = await self._in_turn(app, order)
+        except TimeoutError:
+            words = f"the run took longer than {seconds:g} s and was ended"
+            failed: ForgeError = TurnTimedOut(words)
+            outcome = RunOutcome(error=words, stop_reason=TIMED_OUT)
+        except ForgeError as error:
+            failed = error
+            outcome = RunOutcome(error=error.message, stop_reason=FAILED)
+        except asyncio.CancelledError:
+            await self._record(replace(row, error=GONE, duration_ms=_since(began)))
+            raise
+        else:
+            words = f"{outcome.error}: {outcome.words}" if outcome.words else outcome.error or ""
+            failed = RunFailed(outcome.error, detail=words)
+        spent = _since(began)
+        ended = replace(
+            row,
+            ok=outcome.error is None,
+            stop_reason=outcome.stop_reason,
+            duration_ms=spent,
+            error=outcome.error,
+        )
+        await self._record(ended)
+        if outcome.error is not None:
+            stderr = outcome.stderr or str(failed.extra.get("stderr", ""))
+            failed.extra |= {
+                "stderr": stderr[-STDERR_CHARS:],
+                "duration_ms": spent,
+                "stop_reason": outcome.stop_reason,
+            }
+            raise failed
+        return RunDone(outcome.result, spent, outcome.stop_reason)
+
+    async def _in_turn(self, app: str, order: RunOrder) -> RunOutcome:
+        await self._slots.take(app)
+        try:
+            return await self._program.run(order)
+        finally:
+            self._slots.give_back()
+
+    async def _record(self, row: RunRow) -> None:
+        await self._store.write(row.app_name, lambda tx: tx.add_run(row))
+
+
+def value_of(text: str) -> Any:
+    """The JSON value that a text is; the text itself when it is none, or none that can be sent on."""
+    try:
+        value = orjson.loads(text)
+        orjson.dumps([[value]])
+    except (orjson.JSONDecodeError, TypeError):
+        return text
+    return value
+
+
+def _needs(view: View, request: RunRequest) -> tuple[int | None, tuple[FileRow, ...]]:
+    if request.model is not None and (request.model.startswith("-") or "\0" in request.model):
+        raise InvalidRequest("model: this cannot be the name of a model")
+    app = view.app_row()
+    rows = [view.file(token) for token in request.files or ()]
+    found = tuple(row for row in rows if row is not None)
+    if len(found) < len(rows):
+        raise UnknownFile
+    return app.max_turns_in_flight if app else None, found
+
+
+def _since(began: float) -> int:
+    return round((time.monotonic() - began) * 1000)

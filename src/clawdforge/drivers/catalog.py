@@ -1,0 +1,86 @@
+"""What can be run here, as callers see it: which agents are installed, in which version, how contained."""
+
+import asyncio
+import logging
+import re
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from clawdforge.core.errors import AgentError
+from clawdforge.core.model import AgentSpec
+from clawdforge.drivers.agents import Registry, installed
+from clawdforge.drivers.builtin import BUILTIN
+from clawdforge.drivers.environment import TEMPORARY, agent_env
+from clawdforge.drivers.process import Spawner
+from clawdforge.wire.admin import AgentInfo, AgentPage
+
+log = logging.getLogger(__name__)
+
+PROBE_SECONDS: Final = 10.0
+SAID_BYTES: Final = 4096
+VERSION: Final = re.compile(r"\d+\.\d+[0-9A-Za-z.+-]*")
+
+
+class AgentCatalog:
+    """Versions are asked for once, in the background; a page only tells what is known by then."""
+
+    def __init__(self, registry: Registry, spawner: Spawner, operator_env: Mapping[str, str]) -> None:
+        self._registry = registry
+        self._spawner = spawner
+        self._operator_env = operator_env
+        self._versions: dict[str, str] = {}
+
+    def page(self) -> AgentPage:
+        specs = self._registry.specs().values()
+        return AgentPage(agents=[self._info(spec) for spec in specs], default=self._registry.default)
+
+    async def probe(self) -> None:
+        """Ask the installed built-in agents, one by one. Somebody's own command might not know the flag."""
+        for known in BUILTIN:
+            spec = self._registry.specs()[known.name]
+            if known.install and spec.command == known.command and installed(spec):
+                try:
+                    async with asyncio.timeout(PROBE_SECONDS):
+                        version = await self._ask(spec)
+                except (AgentError, TimeoutError) as error:
+                    log.info("the version of %s is not known: %s", spec.name, error or "no answer")
+                    continue
+                if version is not None:
+                    self._versions[spec.name] = version
+
+    async def _ask(self, spec: AgentSpec) -> str | None:
+        with tempfile.TemporaryDirectory(prefix="clawdforge-", ignore_cleanup_errors=True) as folder:
+            home = Path(folder)
+            (home / TEMPORARY).mkdir()
+            process = await self._spawner.spawn(
+                [spec.command[0], "--version"],
+                cwd=home,
+                home=home,
+                env=agent_env(spec, home, self._operator_env),
+                tag="probe",
+                sandbox=spec.sandbox,
+            )
+            try:
+                process.stdin.close()
+                said = await process.stdout.read(SAID_BYTES)
+            finally:
+                await process.close(eof_grace=0.2, term_grace=0.2)
+        found = VERSION.search(said.decode(errors="replace"))
+        return found[0] if found else None
+
+    def _info(self, spec: AgentSpec) -> AgentInfo:
+        try:
+            sandbox: str | None = self._spawner.containment.choose(spec.sandbox)
+        except AgentError:
+            sandbox = None  # it asks for one that is not to be had here, so it cannot be started
+        return AgentInfo(
+            name=spec.name,
+            title=spec.title,
+            driver=spec.driver,
+            installed=installed(spec),
+            version=self._versions.get(spec.name),
+            install=spec.install or None,
+            sandbox=sandbox,
+        )

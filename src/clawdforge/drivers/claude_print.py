@@ -1,0 +1,184 @@
+"""Claude Code in print mode: one process for one prompt, its answer an envelope of JSON on stdout."""
+
+import asyncio
+import contextlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from clawdforge.core.contexts import with_files
+from clawdforge.core.errors import AgentNotInstalled
+from clawdforge.core.model import AgentSpec
+from clawdforge.core.runs import RunOrder, RunOutcome, value_of
+from clawdforge.drivers import credentials, uploads
+from clawdforge.drivers.environment import TEMPORARY, agent_env
+from clawdforge.drivers.file_copy import delete_tree
+from clawdforge.drivers.process import AgentProcess, Spawner
+
+T = TypeVar("T")
+
+PIECE: Final = 64 * 1024
+WORDS_CHARS: Final = 2000
+INSTALL: Final = "npm install -g @anthropic-ai/claude-code"
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """All that a process said, and how it ended."""
+
+    stdout: bytes
+    stderr: str
+    code: int
+
+
+class ClaudePrint:
+    """Each run has a home and a working folder of its own, under `folder`, for as long as it takes."""
+
+    def __init__(
+        self,
+        spawner: Spawner,
+        operator_env: Mapping[str, str],
+        spec: AgentSpec,
+        program: str,
+        folder: Path,
+        *,
+        max_bytes: int,
+        operator_home: Path | None = None,
+    ) -> None:
+        self._spawner = spawner
+        self._operator_env = operator_env
+        self._spec = spec
+        self._program = program
+        self._folder = folder
+        self._max_bytes = max_bytes
+        self._operator_home = operator_home or Path.home()
+
+    def sweep_halves(self) -> None:
+        """At the start: what the runs of a dead server left. Blocking."""
+        delete_tree(self._folder)
+
+    async def run(self, order: RunOrder) -> RunOutcome:
+        place = self._folder / order.run_id
+        try:
+            paths = await _finish(lambda: self._prepare(place, order))
+            said = await self._speak(place, order, with_files(order.prompt, paths))
+        finally:
+            await _finish(lambda: delete_tree(place))
+        if said is None:
+            return RunOutcome(error=f"claude said more than {self._max_bytes} bytes", stop_reason="error")
+        return outcome_of(said)
+
+    def _prepare(self, place: Path, order: RunOrder) -> list[Path]:
+        home, work = place / "home", place / "work"
+        for folder in (home / TEMPORARY, work):
+            folder.mkdir(parents=True, mode=0o700)
+        credentials.link(home, self._spec.credentials, self._operator_home)
+        return [uploads.place(work, row) for row in order.files]
+
+    async def _speak(self, place: Path, order: RunOrder, prompt: str) -> Said | None:
+        process = await self._start(place, order)
+        try:
+            telling = asyncio.create_task(_tell(process, prompt))
+            try:
+                stdout = await self._read(process)
+                code = await process.wait() if stdout is not None else None
+            finally:
+                telling.cancel()
+                await asyncio.wait({telling})
+        finally:
+            await process.close(eof_grace=0.2, term_grace=0.5)
+        return None if stdout is None or code is None else Said(stdout, process.stderr_tail(), code)
+
+    async def _start(self, place: Path, order: RunOrder) -> AgentProcess:
+        home = place / "home"
+        # The prompt goes in by stdin: an argument could hold 128 KiB at most, and all users could see it.
+        argv = [self._program, "-p", "--output-format", "json"]
+        if order.model is not None:
+            argv += ["--model", order.model]
+        try:
+            return await self._spawner.spawn(
+                argv,
+                cwd=place / "work",
+                home=home,
+                env=agent_env(self._spec, home, self._operator_env),
+                tag=order.run_id,
+                writable=credentials.shared_files(self._spec.credentials, self._operator_home),
+                sandbox=self._spec.sandbox,
+            )
+        except AgentNotInstalled as error:
+            raise AgentNotInstalled(
+                f"{self._program} is not installed; run {INSTALL}, or name it in CLAWDFORGE_CLAUDE_BIN"
+            ) from error
+
+    async def _read(self, process: AgentProcess) -> bytes | None:
+        """All of stdout; None when it is more than anybody wants."""
+        said = bytearray()
+        while data := await process.stdout.read(PIECE):
+            said += data
+            if len(said) > self._max_bytes:
+                return None
+        return bytes(said)
+
+
+def outcome_of(said: Said) -> RunOutcome:
+    """What the envelope means. It says `subtype: success` beside an error, so only `is_error` counts."""
+    envelope = envelope_in(said.stdout)
+    text = "" if envelope is None else _text(envelope.get("result"))
+    if said.code != 0:
+        return RunOutcome(
+            error=f"claude exit {said.code}",
+            stop_reason="error",
+            words=text[:WORDS_CHARS],
+            stderr=said.stderr,
+        )
+    if envelope is None:
+        error = "claude did not answer with a result in JSON"
+        shown = said.stdout[:WORDS_CHARS].decode(errors="replace").strip()
+        return RunOutcome(error=error, stop_reason="error", words=shown, stderr=said.stderr)
+    if envelope.get("is_error"):
+        error = "claude reported an error"
+        return RunOutcome(error=error, stop_reason="error", words=text[:WORDS_CHARS], stderr=said.stderr)
+    reason = envelope.get("stop_reason")
+    return RunOutcome(
+        result=value_of(text), stop_reason=reason if isinstance(reason, str) and reason else "end_turn"
+    )
+
+
+def envelope_in(stdout: bytes) -> dict[str, Any] | None:
+    """The last object of type `result`: the whole of stdout, or a line of it behind warnings."""
+    for piece in (stdout, *reversed(stdout.splitlines())):
+        try:
+            found = json.loads(piece)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(found, dict) and found.get("type") == "result":
+            return found
+    return None
+
+
+def _text(result: Any) -> str:
+    text = "" if result is None else result if isinstance(result, str) else json.dumps(result)
+    return text.encode(errors="replace").decode()  # half a surrogate pair cannot be sent on
+
+
+async def _tell(process: AgentProcess, prompt: str) -> None:
+    """A program that ends before it has read all of its input is judged by how it ends."""
+    with contextlib.suppress(ConnectionError):
+        process.stdin.write(prompt.encode())
+        await process.stdin.drain()
+        process.stdin.close()
+        await process.stdin.wait_closed()
+
+
+async def _finish(work: Callable[[], T]) -> T:
+    """Run in a thread and never leave it running: whoever is cancelled waits for its end."""
+    task = asyncio.ensure_future(asyncio.to_thread(work))
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait({task})
+        if not task.cancelled():
+            task.exception()  # seen; the cancel is what counts
+        raise

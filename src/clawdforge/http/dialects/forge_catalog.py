@@ -1,0 +1,104 @@
+"""Forge routes beside sessions: one-shot runs, agents, personas."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path
+from starlette.requests import Request
+from starlette.responses import Response
+
+from clawdforge.core.model import PersonaRow
+from clawdforge.core.personas import BUILTIN
+from clawdforge.http.errors import json_response
+from clawdforge.http.routing import App, AppRoute, Core
+from clawdforge.http.waiting import unless_gone
+from clawdforge.wire.admin import (
+    AgentPage,
+    Done,
+    Persona,
+    PersonaPage,
+    PersonaReply,
+    PutPersona,
+    RunReply,
+    RunRequest,
+)
+from clawdforge.wire.base import Json
+from clawdforge.wire.error import ErrorBody
+
+NewName = Annotated[str, Path(min_length=1, max_length=128, pattern=r"^[^\x00-\x1f\x7f]+$")]
+
+
+class RunRoute(AppRoute):
+    """A route whose callers know the statuses of the old `/run`."""
+
+    dialect = "run"
+
+
+def run_routes() -> APIRouter:
+    router = APIRouter(route_class=RunRoute, tags=["runs"], responses={"default": {"model": ErrorBody}})
+    router.post("/run", response_model=RunReply)(run)
+    return router
+
+
+def routes() -> APIRouter:
+    router = APIRouter(route_class=AppRoute, tags=["agents"], responses={"default": {"model": ErrorBody}})
+    router.get("/agents", response_model=AgentPage)(list_agents)
+    router.get("/personas", response_model=PersonaPage)(list_personas)
+    router.get("/personas/{name}", response_model=PersonaReply)(get_persona)
+    router.put("/personas/{name}", response_model=PersonaReply)(put_persona)
+    router.delete("/personas/{name}", response_model=Done)(delete_persona)
+    return router
+
+
+async def run(request: Request, core: Core, app: App, body: RunRequest) -> Response:
+    """One prompt, one answer, no session. Hanging up ends the run."""
+    done = await unless_gone(request.receive, core.runs.run(app, body))
+    if done is None:
+        return Response()  # nobody is there to read it
+    return json_response(
+        {
+            "ok": True,
+            "result": done.result,
+            "duration_ms": done.duration_ms,
+            "stop_reason": done.stop_reason,
+        }
+    )
+
+
+async def list_agents(core: Core) -> Response:
+    """What can be run here, and whether its program is installed."""
+    return json_response(core.agents.page().model_dump())
+
+
+async def list_personas(core: Core, app: App) -> Response:
+    """The app's personas, and the built-in one."""
+    rows = [shape(row) for row in await core.personas.list(app)]
+    return json_response({"ok": True, "personas": rows, "count": len(rows)})
+
+
+async def get_persona(core: Core, app: App, name: str) -> Response:
+    """One persona."""
+    return json_response({"ok": True, "persona": shape(await core.personas.get(app, name))})
+
+
+async def put_persona(core: Core, app: App, name: NewName, body: PutPersona) -> Response:
+    """Make a persona, or replace it. Sessions that were made with it stay as they are."""
+    row = await core.personas.put(app, name, body)
+    return json_response({"ok": True, "persona": shape(row)})
+
+
+async def delete_persona(core: Core, app: App, name: str) -> Response:
+    """Delete a persona. Sessions that were made with it stay as they are."""
+    await core.personas.remove(app, name)
+    return json_response({"ok": True})
+
+
+def shape(row: PersonaRow) -> Json:
+    return Persona(
+        name=row.name,
+        agent=row.agent,
+        model=row.model,
+        permission_mode=row.permission_mode,
+        instructions=row.instructions,
+        plan_mode=row.plan_mode,
+        builtin=row.name == BUILTIN,
+    ).model_dump(mode="json")

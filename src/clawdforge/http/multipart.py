@@ -1,0 +1,112 @@
+"""The one file of a multipart form, as it arrives: nothing of it is held beyond the piece at hand."""
+
+from collections.abc import AsyncIterator, Callable
+from typing import Final
+
+from python_multipart.exceptions import FormParserError
+from python_multipart.multipart import MultipartParser, parse_options_header
+from starlette.requests import Request
+
+from clawdforge.core.errors import InvalidRequest
+from clawdforge.http.errors import MissingParameter, UnsupportedMediaType
+
+FIELD: Final = b"file"
+
+
+class FileForm:
+    """Call `name` first, then read `pieces` to their end. Fields other than `file` are passed over."""
+
+    def __init__(self, request: Request) -> None:
+        kind, options = parse_options_header(request.headers.get("content-type", ""))
+        if kind != b"multipart/form-data":
+            raise UnsupportedMediaType("send the file as multipart/form-data, in a field named file")
+        self._body = request.stream()
+        self._header = self._value = b""
+        self._disposition = b""
+        self._name: str | None = None
+        self._in_file = self._ended = False
+        self._data: list[bytes] = []
+        # The parser calls these while it is fed; they only take notes.
+        notes: dict[str, Callable[..., None]] = {
+            "on_part_begin": self._on_part_begin,
+            "on_header_field": self._on_header_field,
+            "on_header_value": self._on_header_value,
+            "on_header_end": self._on_header_end,
+            "on_headers_finished": self._on_headers_finished,
+            "on_part_data": self._on_part_data,
+            "on_part_end": self._on_part_end,
+            "on_end": self._on_end,
+        }
+        try:
+            self._parser = MultipartParser(options.get(b"boundary", b""), notes)  # type: ignore[arg-type]  # any subset
+        except FormParserError as error:
+            raise _invalid(error) from None
+        if b"boundary" not in options:
+            raise InvalidRequest("the Content-Type of a multipart form names its boundary")
+
+    async def name(self) -> str:
+        """What the caller calls the file; it may be anything."""
+        while self._name is None and await self._feed():
+            pass
+        if self._name is None:
+            raise MissingParameter("the form has no field named file")
+        return self._name
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        """The file's content. Raises when the form does not end as it should."""
+        more = True
+        while more:
+            if self._data:
+                data, self._data = b"".join(self._data), []
+                yield data
+            more = await self._feed()
+        if not self._ended:
+            raise InvalidRequest("the form was cut off; send the file again")
+
+    async def _feed(self) -> bool:
+        """One more piece of the body; False when there is none."""
+        data = await anext(self._body, b"")
+        if not data:
+            return False
+        try:
+            self._parser.write(data)
+        except FormParserError as error:
+            raise _invalid(error) from None
+        return True
+
+    def _on_part_begin(self) -> None:
+        self._disposition = b""
+
+    def _on_header_field(self, data: bytes, start: int, end: int) -> None:
+        self._header += data[start:end]
+
+    def _on_header_value(self, data: bytes, start: int, end: int) -> None:
+        self._value += data[start:end]
+
+    def _on_header_end(self) -> None:
+        if self._header.lower() == b"content-disposition":
+            self._disposition = self._value
+        self._header = self._value = b""
+
+    def _on_headers_finished(self) -> None:
+        _, options = parse_options_header(self._disposition.decode("latin-1"))
+        if options.get(b"name") != FIELD:
+            return
+        if self._name is not None:
+            raise InvalidRequest("the form has more than one field named file; send one file at a time")
+        self._in_file = True
+        self._name = options.get(b"filename", FIELD).decode("utf-8", "replace")
+
+    def _on_part_data(self, data: bytes, start: int, end: int) -> None:
+        if self._in_file:
+            self._data.append(data[start:end])
+
+    def _on_part_end(self) -> None:
+        self._in_file = False
+
+    def _on_end(self) -> None:
+        self._ended = True
+
+
+def _invalid(error: FormParserError) -> InvalidRequest:
+    return InvalidRequest(f"the body is not a valid multipart form: {error}")

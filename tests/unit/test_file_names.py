@@ -1,0 +1,46 @@
+"""What becomes of the names that strangers give to files."""
+
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clawdforge.core.names import MAX_BYTES, UNNAMED, file_name
+
+
+@pytest.mark.parametrize(
+    ("name", "kept"),
+    [
+        ("report.pdf", "report.pdf"),
+        ("../../etc/passwd", "passwd"),
+        ("C:\\Users\\me\\notes.txt", "notes.txt"),
+        ("/", UNNAMED),
+        ("", UNNAMED),
+        ("..", UNNAMED),
+        ("a\x00b\r\nc.txt", "abc.txt"),
+        ("evil\u202etxt.exe", "eviltxt.exe"),
+        ("a\u2028b\u2066c", "abc"),
+        ("e\u0301.txt", "\u00e9.txt"),
+        ("  spaced   out .txt ", "spaced out .txt"),
+        (".env", ".env"),
+        ("\U0001f468\u200d\U0001f469.png", "\U0001f468\u200d\U0001f469.png"),
+        ("x" * 300 + ".json", "x" * 250 + ".json"),
+        ("\u00e9" * 200, "\u00e9" * 127),
+    ],
+)
+def test_a_name_is_made_safe(name: str, kept: str) -> None:
+    assert file_name(name) == kept
+
+
+@given(st.text(max_size=600))
+def test_any_name_becomes_one_that_a_file_can_have(name: str) -> None:
+    kept = file_name(name)
+    assert 0 < len(kept.encode()) <= MAX_BYTES
+    assert kept not in (".", "..")
+    assert "/" not in kept
+    assert "\\" not in kept
+    assert not {unicodedata.category(char) for char in kept} & {"Cc", "Cs", "Zl", "Zp"}
+    assert not set(kept) & set("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+    assert kept == unicodedata.normalize("NFC", kept)
+    assert file_name(kept) == kept
