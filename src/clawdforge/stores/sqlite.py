@@ -41,7 +41,10 @@ class SqliteStore:
     @classmethod
     async def open(cls, data_dir: Path, clock: Clock) -> "SqliteStore":
         connection, queries, path = await asyncio.to_thread(_prepare, data_dir, clock)
-        return cls(path, connection, queries, clock)
+        store = cls(path, connection, queries, clock)
+        # A reader that is there from the start can still read when the disk has no room for its files.
+        store._snapshot(lambda db: db.row("SELECT 1 FROM sqlite_schema", {}))
+        return store
 
     async def read(self, app: str, work: Callable[[View], T]) -> T:
         return self._snapshot(lambda db: work(SqliteView(db, app)))

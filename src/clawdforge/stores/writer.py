@@ -138,11 +138,11 @@ class Writer:
     def _run(self) -> None:
         try:
             self._serve()
-        finally:  # also if it ends by a mistake of ours: nobody may wait for ever
+        finally:  # also when it ends by a mistake of ours: nobody may wait for ever
             self._stopping = True
             self.reason = self.reason or "the store is closed"
-            while self._take(0)[1]:
-                pass
+            left, _ = self._take(0)
+            self._post(Batch(left), StoreUnavailable(_not_written(self.reason)))
         if self._db:
             with contextlib.suppress(*DISK_ERRORS):
                 self._db.connection.close()
@@ -181,20 +181,20 @@ class Writer:
     def _write(self, db: Db, batch: Batch) -> None:
         if not batch.jobs:
             return
-        connection, began = db.connection, time.perf_counter()
+        failure: StoreUnavailable | None = StoreUnavailable(retry_after=1.0)
         try:
-            connection.execute("BEGIN IMMEDIATE")
+            db.connection.execute("BEGIN IMMEDIATE")
             for job in batch.jobs:
                 self._do(db, job, batch)
-            connection.execute("COMMIT")
-        except apsw.Error as error:  # the errors of jobs do not come this far
+            db.connection.execute("COMMIT")
+            self.commits += 1
+            failure = None
+        except apsw.Error as error:  # what a job did wrong does not come this far
             self._drop(error)
-            self._post(batch, StoreUnavailable(retry_after=1.0))
-            return
-        self.commits += 1
-        self.times.observe(time.perf_counter() - began)
-        self._post(batch)
-        self._checkpoint(connection)
+        finally:
+            self._post(batch, failure)
+        if failure is None:
+            self._checkpoint(db.connection)
 
     def _do(self, db: Db, job: Job, batch: Batch) -> None:
         with Savepoint(db.connection, job):

@@ -1,0 +1,195 @@
+"""The statements: bound to an app, carried by an index, flat in the number of sessions."""
+
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from clawdforge.core.model import MessageRow, SessionQuery, SessionRow, SystemClock, TurnRow, draft
+from clawdforge.core.ports import Tx
+from clawdforge.stores import open_store
+from clawdforge.stores.queries import Queries
+from clawdforge.stores.search import match_of
+from clawdforge.stores.sqlite import SqliteStore
+from clawdforge.wire.event import EventType
+from clawdforge.wire.turn import TurnState
+
+APP = "alpha"
+ADMIN_ONLY = {"usage", "session_counts", "apps", "tokens", "audit_entries", "put_app"}
+BIG = {"sessions", "events", "messages", "turns", "permissions", "files", "session_events", "turn_files"}
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
+    opened = await open_store(tmp_path / "data", SystemClock())
+    yield opened
+    await opened.close()
+
+
+def scans(db: apsw.Connection, sql: str) -> list[str]:
+    """Steps of the plan that walk a whole big table, or a whole index that is not a partial one."""
+    names = re.findall(r":(\w+)", sql)
+    plan = [row[3] for row in db.execute("EXPLAIN QUERY PLAN " + sql, dict.fromkeys(names))]
+    found = [step for step in plan if step.startswith("SCAN") and step.split()[1] in BIG]
+    partial = {row[0] for row in db.execute("SELECT name FROM pragma_index_list('turns') WHERE partial")}
+    partial |= {row[0] for row in db.execute("SELECT name FROM pragma_index_list('sessions') WHERE partial")}
+    small = partial - {"sessions_listed"}
+    return [step for step in found if step.split()[-1] not in small]
+
+
+async def test_every_statement_of_an_app_names_the_app(store: SqliteStore) -> None:
+    queries = Queries()
+    for name, sql in {**queries.view, **queries.tx}.items():
+        assert re.search(r"\bapp_name = :app\b|\(app_name\) VALUES \(:app\)", sql), name
+    assert store.health() is None
+
+
+async def test_no_statement_walks_a_big_table(store: SqliteStore) -> None:
+    queries = Queries()
+    db = apsw.Connection(str(store.path), flags=apsw.SQLITE_OPEN_READONLY)
+    statements = {
+        **queries.view,
+        **queries.tx,
+        **{k: v for k, v in queries.system.items() if k not in ADMIN_ONLY},
+    }
+    bad = {name: found for name, sql in statements.items() if (found := scans(db, sql))}
+    # The ledger is read forward by its number, a page at a time.
+    assert bad.pop("audit_head", []) in ([], ["SCAN session_events"])
+    assert bad == {}
+    db.close()
+
+
+async def test_list_pages_come_ready_sorted_from_an_index(store: SqliteStore) -> None:
+    seen: list[str] = []
+
+    def note(_cursor: object, sql: str, _bindings: object) -> bool:
+        seen.append(sql)
+        return True
+
+    reader = store._reader
+    assert reader is not None
+    plans: dict[str, list[str]] = {}
+    for query in (
+        SessionQuery(),
+        SessionQuery(include_closed=False),
+        SessionQuery(cursor="WzEsICJhIl0"),
+        SessionQuery(include_closed=False, cursor="WzEsICJhIl0"),
+        SessionQuery(project="p"),
+        SessionQuery(parent="p"),
+    ):
+        reader.connection.exec_trace = note
+        await store.read(APP, lambda v, query=query: v.sessions(query))  # type: ignore[misc]
+        reader.connection.exec_trace = None
+        sql = next(text for text in reversed(seen) if "FROM sessions" in text)
+        names = re.findall(r":(\w+)", sql)
+        rows = reader.connection.execute("EXPLAIN QUERY PLAN " + sql, dict.fromkeys(names))
+        plans[sql] = [row[3] for row in rows]
+    for steps in plans.values():
+        assert len(steps) == 1, steps
+        assert steps[0].startswith("SEARCH sessions USING INDEX sessions_"), steps
+    assert any("sessions_open" in steps[0] for steps in plans.values())
+
+
+async def steps_of(store: SqliteStore, work: Any) -> int:
+    """How many rows SQLite touched, counted by its virtual machine, not by a clock."""
+    reader = store._reader
+    assert reader is not None
+    count = 0
+
+    def tick() -> bool:
+        nonlocal count
+        count += 1
+        return False
+
+    reader.connection.set_progress_handler(tick, 10)
+    await store.read(APP, work)
+    reader.connection.set_progress_handler(None)
+    return count
+
+
+async def fill(store: SqliteStore, first: int, last: int) -> None:
+    def work(tx: Tx) -> None:
+        for n in range(first, last):
+            sid = f"{n:06x}-session"
+            tx.add_session(
+                SessionRow(app_name=APP, session_id=sid, agent="demo", cwd="/w", created_at=n, updated_at=n)
+            )
+            tx.add_message(MessageRow(session_id=sid, role="user", content=f"word{n % 7} x", ts=n))
+            tx.add_turn(
+                TurnRow(
+                    session_id=sid, turn_index=1, state=TurnState.ENDED, prompt="p", queued_at=n, first_seq=1
+                )
+            )
+            tx.append(sid, [draft(EventType.TEXT, 1, 1, {"content": "x"})])
+
+    await store.write(APP, work)
+
+
+async def test_cost_is_flat_in_the_number_of_sessions(store: SqliteStore) -> None:
+    calls = {
+        "list": lambda v: v.sessions(SessionQuery(limit=10)),
+        "open": lambda v: v.sessions(SessionQuery(limit=10, include_closed=False)),
+        "prefix": lambda v: v.sessions(SessionQuery(prefix="000001-s")),
+        "session": lambda v: v.session("000001-session"),
+        "events": lambda v: v.events("000001-session", after=0, limit=10, max_bytes=1000),
+        "turn_events": lambda v: v.turn_events("000001-session", 1, after=0, limit=10, max_bytes=1000),
+        "messages": lambda v: v.messages("000001-session"),
+        "in_flight": lambda v: v.turns_in_flight(),
+    }
+    await fill(store, 0, 50)
+    small = {name: await steps_of(store, call) for name, call in calls.items()}
+    await fill(store, 50, 3000)
+    large = {name: await steps_of(store, call) for name, call in calls.items()}
+    for name in calls:
+        assert large[name] <= small[name] * 1.2 + 2, (name, small, large)
+
+
+async def test_cost_is_flat_in_the_length_of_a_history(store: SqliteStore) -> None:
+    await fill(store, 0, 1)
+    sid = "000000-session"
+    event = draft(EventType.TEXT, 1, 1, {"content": "x"})
+    calls = {
+        "page": lambda v: v.events(sid, after=v.session(sid).head - 10, limit=10, max_bytes=10**6),
+        "last": lambda v: v.last_messages(sid, 5),
+        "by role": lambda v: v.last_message(sid, "user"),
+        "by key": lambda v: v.turn_by_key(sid, "k"),
+        "queue": lambda v: (v.queued_turns(sid), v.active_turn(sid)),
+    }
+
+    def grow(tx: Tx, turns: int, events: int) -> None:
+        row = tx.session(sid)
+        assert row is not None
+        for n in range(row.last_turn + 2, row.last_turn + 2 + turns):
+            tx.add_turn(TurnRow(session_id=sid, turn_index=n, state=TurnState.ENDED, prompt="p", queued_at=1))
+            tx.add_message(MessageRow(session_id=sid, role="user", content="a", ts=1))
+        tx.change_session(sid, last_turn=row.last_turn + turns)
+        tx.append(sid, [event] * events)
+
+    await store.write(APP, lambda tx: grow(tx, 20, 50))
+    small = {name: await steps_of(store, call) for name, call in calls.items()}
+    await store.write(APP, lambda tx: grow(tx, 2000, 5000))
+    large = {name: await steps_of(store, call) for name, call in calls.items()}
+    for name in calls:
+        assert large[name] <= small[name] * 1.2 + 2, (name, small, large)
+
+
+@settings(
+    max_examples=300,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    database=None,
+)
+@given(q=st.text(max_size=40) | st.text(alphabet='ab"*^:(){}-+ ANDORNEAT\0', max_size=40))
+def test_no_text_breaks_the_search(q: str) -> None:
+    db = apsw.Connection(":memory:")
+    db.execute("CREATE VIRTUAL TABLE t USING fts5 (content, tokenize = 'unicode61 remove_diacritics 2')")
+    db.execute("INSERT INTO t VALUES ('some words')")
+    match = match_of(q)
+    if match is not None:
+        db.execute("SELECT count(*) FROM t WHERE t MATCH ?", (match,)).fetchall()
+    db.close()
