@@ -153,7 +153,7 @@ def test_cancel_keeps_what_was_said_and_empties_the_queue_when_asked(app: App) -
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(app.turn, session_id, "echo partial\nhang")
         path = f"/sessions/{session_id}"
-        until(lambda: "partial" in app.http.get(f"{path}/events").text or None, "the first words")
+        until(lambda: '"type":"text"' in app.http.get(f"{path}/events").text, "the first words")
         for _ in range(2):
             app.http.post(f"{path}/turns", json={"prompt": "echo never"})
         withdrawn = app.http.delete(f"{path}/turns/3")

@@ -63,6 +63,7 @@ class EventStream(Response):
                 async for piece in frames:
                     self._sent = clock()
                     await send({"type": "http.response.body", "body": piece, "more_body": True})
+                    await asyncio.sleep(0)  # neither side need wait: others must have their turn
 
     async def _beat(self, send: Send) -> None:
         clock = asyncio.get_running_loop().time
