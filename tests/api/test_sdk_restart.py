@@ -41,7 +41,7 @@ def check_whole(seen: list[Event], result: TurnResult, forge: Forge, session_id:
     assert seen == [event for event in log if event.turn == result.turn_index]
     assert [event.type for event in seen].count("turn.ended") == 1
     assert result.text() == words(seen)
-    assert result.text() == "".join(f"{n} ".ljust(8) for n in range(1, 401))[: len(result.text())]
+    assert result.text() == "".join(f"{n:.<7} " for n in range(1, 401))[: len(result.text())]
 
 
 @pytest.mark.slow
