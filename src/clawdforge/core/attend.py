@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from clawdforge.core import contexts
-from clawdforge.core.errors import AgentError, ForgeError, LeaseLost
+from clawdforge.core.errors import AgentError, ForgeError, LeaseLost, UnknownFile
 from clawdforge.core.model import Answer, Clock, FileRow, Launch, MessageRow, TurnRow, draft
 from clawdforge.core.permissions import PermissionService
 from clawdforge.core.pool import AgentPool, Place
@@ -233,7 +233,11 @@ def _ending(work: asyncio.Task[Answer], stop: Stop) -> Ending:
 
 
 def _files(view: View, turn: TurnRow) -> list[FileRow]:
-    return [row for row in (view.file(token) for token in turn.files) if row is not None]
+    rows = [view.file(token) for token in turn.files]
+    found = [row for row in rows if row is not None]
+    if len(found) < len(rows):
+        raise UnknownFile("a file of this turn was deleted before the turn began; upload it again")
+    return found
 
 
 def _past(view: View, session_id: str) -> tuple[list[TurnRow], list[MessageRow]]:

@@ -9,6 +9,7 @@ from typing import Final, Literal
 from clawdforge.core.errors import AgentAuthRequired, AgentError, AgentFailed, AgentStartFailed
 from clawdforge.core.model import Answer, Ask, Launch, Verdict
 from clawdforge.core.ports import Sink
+from clawdforge.drivers import uploads
 from clawdforge.drivers.acp_client import ClientSide
 from clawdforge.drivers.acp_controls import SessionControls
 from clawdforge.drivers.acp_files import WorkspaceFiles
@@ -58,6 +59,7 @@ class AcpDriver:
 
     async def _open(self, launch: Launch, sink: Sink) -> "AcpAgent":
         env = agent_env(launch.agent, launch.home, self._operator_env)
+        readable = (*launch.readable, uploads.folder(launch.home))
 
         async def spawn(argv: tuple[str, ...]) -> AgentProcess:
             return await self._spawner.spawn(
@@ -66,12 +68,12 @@ class AcpDriver:
                 home=launch.home,
                 env=env,
                 tag=launch.session_id,
-                readable=launch.readable,
+                readable=readable,
                 sandbox=launch.agent.sandbox,
             )
 
         process = await spawn(launch.agent.command)
-        files = WorkspaceFiles(launch.cwd, launch.readable)
+        files = WorkspaceFiles(launch.cwd, readable)
         agent = AcpAgent(launch, sink, process, Terminals(spawn, files, launch.cwd), files, self._limits)
         try:
             await agent.start()
