@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from clawdforge.core.errors import AgentFailed, AgentStartFailed
+from clawdforge.core.errors import AgentStartFailed
 from clawdforge.core.model import Ask, Verdict
 from clawdforge.drivers.containment import Containment, probe
 from clawdforge.wire.base import Json
@@ -128,8 +128,8 @@ async def test_terminals_end_with_the_agent(bench: Bench) -> None:
         await until((bench.workspace / "up").exists)
         await agent.close()
         assert bench.processes() == []
-        with pytest.raises(AgentFailed):
-            await prompting
+        async with asyncio.timeout(5):  # it may have come to an answer, or not
+            await asyncio.gather(prompting, return_exceptions=True)
 
 
 def _command(pid: int) -> bytes:

@@ -239,9 +239,10 @@ async def test_a_handler_that_fails_ends_the_connection_with_its_own_error(scrip
 async def test_a_slow_handler_slows_the_other_side_down(script: Script, tmp_path: Path) -> None:
     progress = tmp_path / "progress"
     body = f"""
+fd = os.open({str(progress)!r}, os.O_WRONLY | os.O_CREAT)
 for n in range(3000):
     send(method="session/update", params={{"n": n, "pad": "x" * 10_000}})
-    open({str(progress)!r}, "w").write(str(n))
+    os.pwrite(fd, b"%d" % n, 0)
 send(id=number, result={{}})
 """
     gate = asyncio.Event()

@@ -164,9 +164,11 @@ class Connection:
         """Returns when all that has been said so far was handled, or has been going on for too long."""
         with suppress(TimeoutError):
             async with asyncio.timeout(SETTLE_SECONDS):
-                for _ in range(3):  # the loop looks at the pipe, the stream takes it, the reader wakes
+                calm = 0
+                while calm < 4:  # the loop looks at the pipe, the stream takes it, the reader wakes
                     await asyncio.sleep(0)
-                await self._still.wait()
+                    calm = calm + 1 if self._still.is_set() else 0
+                    await self._still.wait()
 
     async def close(self) -> None:
         """Stop reading and answering. The pipe is its owner's to close."""
