@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from clawdforge.drivers.file_copy import copy_bytes, folder_at, sync_folder
+from clawdforge.drivers.file_copy import copy_bytes, folder_at, sync_all, sync_folder
 
 MAX_ENTRIES = 200_000
 MAX_DEPTH = 64
@@ -147,14 +147,11 @@ class Copies:
 
     def settle(self, taken: Manifest) -> None:
         """Bring a taken copy to stable storage, then give it its name, then let the oldest go."""
-        entries = [self._sync(entry) if entry.object in taken.fresh else entry for entry in taken.entries]
-        sync_folder(self._files)
+        entries = [self._summed(entry) if entry.object in taken.fresh else entry for entry in taken.entries]
         final = self._folder / f"{taken.turn}.json"
         half = final.with_suffix(".tmp")
-        with half.open("wb") as file:
-            file.write(replace(taken, entries=tuple(entries)).encode())
-            file.flush()
-            os.fsync(file.fileno())
+        half.write_bytes(replace(taken, entries=tuple(entries)).encode())
+        sync_all(self._folder)
         half.replace(final)
         sync_folder(self._folder)
         self.prune()
@@ -203,10 +200,9 @@ class Copies:
             if entry.kind == "l":
                 (target / entry.path).symlink_to(entry.target)
         for entry in reversed(folders):
-            sync_folder(target / entry.path)
             (target / entry.path).chmod(entry.mode)
             os.utime(target / entry.path, ns=(entry.mtime, entry.mtime))
-        sync_folder(target)
+        sync_all(target)
         return True
 
     def _walk(self, folder: int, prefix: str, depth: int = 0) -> Iterator[tuple[Entry, int | None]]:
@@ -238,9 +234,8 @@ class Copies:
         finally:
             os.close(target)
 
-    def _sync(self, entry: Entry) -> Entry:
+    def _summed(self, entry: Entry) -> Entry:
         with (self._files / entry.object).open("rb") as file:
-            os.fsync(file.fileno())
             return replace(entry, crc=_crc(file.read))
 
     def _put_back(self, entry: Entry, path: Path) -> bool:
@@ -255,7 +250,6 @@ class Copies:
             copy_bytes(source.fileno(), target.fileno(), entry.size)
             os.fchmod(target.fileno(), entry.mode)
             os.utime(target.fileno(), ns=(entry.mtime, entry.mtime))
-            os.fsync(target.fileno())
         return True
 
 
