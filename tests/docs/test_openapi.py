@@ -1,4 +1,4 @@
-"""The committed description of the routes is the one that the server publishes, and says how each can fail."""
+"""The committed description of the routes is what the server publishes, and says how each can fail."""
 
 import asyncio
 import json
