@@ -182,12 +182,14 @@ class Writer:
         if not batch.jobs:
             return
         failure: StoreUnavailable | None = StoreUnavailable(retry_after=1.0)
+        began = time.perf_counter()
         try:
             db.connection.execute("BEGIN IMMEDIATE")
             for job in batch.jobs:
                 self._do(db, job, batch)
             db.connection.execute("COMMIT")
             self.commits += 1
+            self.times.observe(time.perf_counter() - began)
             failure = None
         except apsw.Error as error:  # what a job did wrong does not come this far
             self._drop(error)
