@@ -164,7 +164,7 @@ def test_unknown_routes_and_methods_have_the_shape_and_no_redirects(app: App) ->
     reply = app.http.put("/sessions")
     refused(reply, 405, "method_not_allowed")
     assert reply.headers["allow"] == "GET, HEAD, POST"
-    refused(app.http.request("BREW", "/sessions"), 405, "method_not_allowed")
+    refused(app.http.request("PROPFIND", "/sessions"), 405, "method_not_allowed")
 
 
 @pytest.mark.parametrize(
