@@ -105,7 +105,7 @@ def test_a_link_that_appears_after_the_check_is_refused(
     """The folder is swapped for a link between looking and opening."""
     real = acp_files._open_folder
 
-    def swapped(base: Path, parts: tuple[str, ...], *, create: bool) -> int:
+    def swapped(base: acp_files._Root, parts: tuple[str, ...], *, create: bool) -> int:
         if (root / "sub").is_dir() and not (root / "sub").is_symlink():
             (root / "sub").rmdir()
             (root / "sub").symlink_to(root.parent)
@@ -117,6 +117,22 @@ def test_a_link_that_appears_after_the_check_is_refused(
     with pytest.raises(RpcError):
         files.write(str(root / "sub" / "secret.txt"), "evil")
     assert (root.parent / "secret.txt").read_text() == "secret"
+
+
+def test_a_workspace_that_is_swapped_for_another_folder_is_refused(tmp_path: Path) -> None:
+    """The agent owns the folder above its workspace, and leads that name to the homes of others."""
+    (tmp_path / "data" / "homes").mkdir(parents=True)
+    (tmp_path / "data" / "homes" / "token").write_text("secret")
+    (tmp_path / "mine" / "homes").mkdir(parents=True)
+    files = WorkspaceFiles(tmp_path / "mine" / "homes")
+    (tmp_path / "mine").rename(tmp_path / "moved")
+    (tmp_path / "data").rename(tmp_path / "mine")
+    path = str(tmp_path / "mine" / "homes" / "token")
+    with pytest.raises(RpcError, match="link"):
+        files.read(path, None, None)
+    with pytest.raises(RpcError):
+        files.write(path, "evil")
+    assert (tmp_path / "mine" / "homes" / "token").read_text() == "secret"
 
 
 def test_what_is_no_file_is_refused_at_once(root: Path, files: WorkspaceFiles) -> None:

@@ -4,12 +4,13 @@ import asyncio
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Final, Literal
 
 from clawdforge.core.errors import AgentAuthRequired, AgentError, AgentFailed, AgentStartFailed
 from clawdforge.core.model import Answer, Ask, Launch, Verdict
 from clawdforge.core.ports import Sink
-from clawdforge.drivers import uploads
+from clawdforge.drivers import credentials, uploads
 from clawdforge.drivers.acp_client import ClientSide
 from clawdforge.drivers.acp_controls import SessionControls
 from clawdforge.drivers.acp_files import WorkspaceFiles
@@ -42,11 +43,17 @@ class AcpDriver:
     """Starts agents. `operator_env` is the server's environment, of which an agent sees what it may."""
 
     def __init__(
-        self, spawner: Spawner, operator_env: Mapping[str, str], limits: AcpLimits | None = None
+        self,
+        spawner: Spawner,
+        operator_env: Mapping[str, str],
+        limits: AcpLimits | None = None,
+        *,
+        operator_home: Path | None = None,
     ) -> None:
         self._spawner = spawner
         self._operator_env = operator_env
         self._limits = limits or AcpLimits()
+        self._operator_home = operator_home or Path.home()
 
     async def open(self, launch: Launch, sink: Sink) -> "AcpAgent":
         """A session that cannot be loaded becomes a new one; `how` and `note` of the agent say so."""
@@ -60,6 +67,7 @@ class AcpDriver:
     async def _open(self, launch: Launch, sink: Sink) -> "AcpAgent":
         env = agent_env(launch.agent, launch.home, self._operator_env)
         readable = (*launch.readable, uploads.folder(launch.home))
+        writable = credentials.shared_files(launch.agent.credentials, self._operator_home)
 
         async def spawn(argv: tuple[str, ...]) -> AgentProcess:
             return await self._spawner.spawn(
@@ -69,11 +77,12 @@ class AcpDriver:
                 env=env,
                 tag=launch.session_id,
                 readable=readable,
+                writable=writable,
                 sandbox=launch.agent.sandbox,
             )
 
+        files = _files_of(launch, readable)
         process = await spawn(launch.agent.command)
-        files = WorkspaceFiles(launch.cwd, readable)
         agent = AcpAgent(launch, sink, process, Terminals(spawn, files, launch.cwd), files, self._limits)
         try:
             await agent.start()
@@ -314,6 +323,13 @@ class AcpAgent:
         await self._terminals.close()
         await self._process.close()
         await self._connection.close()
+
+
+def _files_of(launch: Launch, readable: tuple[Path, ...]) -> WorkspaceFiles:
+    try:
+        return WorkspaceFiles(launch.cwd, readable)
+    except OSError as error:
+        raise AgentStartFailed(f"a folder of the session cannot be used: {error}") from error
 
 
 def _wants_login(error: RpcError) -> bool:

@@ -1,7 +1,8 @@
 """Files of a workspace, read and written for an agent: nothing outside of it, whatever links it plants.
 
 A path is resolved first and must lie inside. Then it is opened folder by folder without following any
-link, so that one that is put there in between is refused and not followed.
+link, so that one that is put there in between is refused and not followed. The workspace itself must be
+the folder that it was before the agent ran: an agent may own the folders above it, and put a link there.
 """
 
 import errno
@@ -10,6 +11,7 @@ import secrets
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -21,27 +23,61 @@ MAX_SCAN_BYTES: Final = 256 * 1024 * 1024
 FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
+@dataclass(frozen=True, slots=True)
+class _Root:
+    """A folder as it was found, and the one name in it that is meant, if it is not all of it."""
+
+    path: Path
+    identity: tuple[int, int]
+    name: str | None = None
+
+    @classmethod
+    def find(cls, path: Path) -> "_Root":
+        real = Path(os.path.realpath(path))
+        folder, name = (real, None) if real.is_dir() else (real.parent, real.name)
+        found = folder.stat()
+        return cls(folder, (found.st_dev, found.st_ino), name)
+
+    def parts(self, real: Path) -> tuple[str, ...] | None:
+        """The way from here to there, if it is inside."""
+        if not real.is_relative_to(self.path):
+            return None
+        parts = real.relative_to(self.path).parts
+        return parts if self.name is None or parts == (self.name,) else None
+
+    def open(self) -> int:
+        folder = os.open(self.path, FOLDER)
+        found = os.fstat(folder)
+        if (found.st_dev, found.st_ino) != self.identity:
+            os.close(folder)
+            raise OSError(errno.ELOOP, "it is not the folder that it was")
+        return folder
+
+
 class WorkspaceFiles:
-    """Blocking; meant for a thread. `readable` are files and folders outside that may be read."""
+    """Blocking; meant for a thread. `readable` are files and folders outside that may be read.
+
+    Made before the agent is started.
+    """
 
     def __init__(self, root: Path, readable: Iterable[Path] = ()) -> None:
-        self._root = Path(os.path.realpath(root))
-        self._readable = tuple(Path(os.path.realpath(path)) for path in readable)
+        self._root = _Root.find(root)
+        self._readable = (self._root, *(_Root.find(path) for path in readable))
 
     def folder(self, path: str) -> Path:
         """An existing folder inside the workspace."""
         root, parts = self._inside(path, (self._root,))
         with _told(path):
             os.close(_open_folder(root, parts, create=False))
-        return root.joinpath(*parts)
+        return root.path.joinpath(*parts)
 
     def check(self, path: str, *, write: bool) -> None:
         """Refuses a path that lies outside, before anybody is asked about it."""
-        self._inside(path, (self._root,) if write else (self._root, *self._readable))
+        self._inside(path, (self._root,) if write else self._readable)
 
     def read(self, path: str, line: int | None, limit: int | None) -> str:
         """The whole text, or `limit` lines from line `line` (the first is 1)."""
-        root, parts = self._inside(path, (self._root, *self._readable))
+        root, parts = self._inside(path, self._readable)
         with _told(path):
             # Without O_NONBLOCK a named pipe would hold the thread for ever.
             flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -68,20 +104,19 @@ class WorkspaceFiles:
             finally:
                 os.close(folder)
 
-    def _inside(self, path: str, roots: tuple[Path, ...]) -> tuple[Path, tuple[str, ...]]:
+    def _inside(self, path: str, roots: tuple[_Root, ...]) -> tuple[_Root, tuple[str, ...]]:
         if not path or "\0" in path:
             raise RpcError(INVALID_PARAMS, "a path is wanted")
-        real = Path(os.path.realpath(self._root / path))
+        real = Path(os.path.realpath(self._root.path / path))
         for root in roots:
-            if real == root and root is not self._root:
-                return root.parent, (root.name,)
-            if real.is_relative_to(root):
-                return root, real.relative_to(root).parts
-        raise RpcError(INVALID_PARAMS, f"{path} is outside of the workspace {self._root}")
+            parts = root.parts(real)
+            if parts is not None:
+                return root, parts
+        raise RpcError(INVALID_PARAMS, f"{path} is outside of the workspace {self._root.path}")
 
 
-def _open_folder(root: Path, parts: tuple[str, ...], *, create: bool) -> int:
-    folder = os.open(root, FOLDER)
+def _open_folder(root: _Root, parts: tuple[str, ...], *, create: bool) -> int:
+    folder = root.open()
     for part in parts:
         parent = folder
         try:
