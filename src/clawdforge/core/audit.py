@@ -30,7 +30,7 @@ def entry_hash(
 
 
 class Walk:
-    """Checks a ledger from its start, as its entries come. With `head`, a hash noted earlier must be in it."""
+    """Checks a ledger from its start, as entries come. With `head`, a hash noted earlier must be in it."""
 
     def __init__(self, head: str | None = None) -> None:
         self._prev = START

@@ -16,7 +16,8 @@ from clawdforge.core.ports import Tx, View
 from clawdforge.core.rules import need_session
 from clawdforge.wire.base import Micros
 from clawdforge.wire.event import EventType
-from clawdforge.wire.turn import TurnState
+
+LOOK_BACK = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,22 +59,10 @@ def restore_last(tx: Tx, session_id: str, at: Micros) -> Moved:
     return Moved(messages, turns, need_session(tx, session_id))
 
 
-def boundary(view: View, session_id: str, last_turn: int) -> int:
+def boundary(view: View, session_id: str) -> int:
     """The last turn that still counts, whose home the agent is to have; 0 when there is none."""
-    step = 100
-    upper = last_turn
-    while upper > 0:
-        turns = view.turns_from(session_id, max(1, upper - step + 1))
-        for turn in sorted(turns, key=lambda turn: turn.turn_index, reverse=True):
-            if (
-                turn.turn_index <= upper
-                and turn.state is TurnState.ENDED
-                and turn.started_at
-                and not turn.cut
-            ):
-                return turn.turn_index
-        upper -= step
-    return 0
+    rows = view.last_messages(session_id, LOOK_BACK)
+    return next((row.turn for row in reversed(rows) if row.turn), 0)
 
 
 def _cut(
@@ -92,12 +81,11 @@ def _cut(
 
 def _new_context(tx: Tx, session_id: str, *, redo: tuple[int, ...]) -> None:
     session = need_session(tx, session_id)
-    turn_index = boundary(tx, session_id, session.last_turn)
-    told = any(row.turn == contexts.IMPORTED_TURN for row in tx.messages(session_id, limit=1))
-    plan = contexts.restore_plan(turn_index) if turn_index else contexts.NEW
+    turn_index = boundary(tx, session_id)
+    plan = contexts.TRANSCRIPT if session.message_count else contexts.NEW
     tx.change_session(
         session_id,
         context=session.context + 1,
-        context_plan=contexts.TRANSCRIPT if told and not turn_index else plan,
+        context_plan=contexts.restore_plan(turn_index) if turn_index else plan,
         redo=redo,
     )

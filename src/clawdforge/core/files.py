@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Coroutine
 from typing import Any, BinaryIO, Protocol
 
-from clawdforge.core.errors import FileNotFound, FileTooLarge, ForgeError, LimitExceeded, StoreUnavailable
+from clawdforge.core.errors import FileNotFound, FileTooLarge, ForgeError, LimitExceeded, Unavailable
 from clawdforge.core.model import Clock, FileRow, new_token
 from clawdforge.core.names import file_name
 from clawdforge.core.ports import Store, Tx, View
@@ -168,7 +168,7 @@ class FileService:
         """Ask the store what the file is. When it cannot say, the next start asks again."""
         try:
             row = await self._store.read(app, lambda view: view.file(token))
-        except StoreUnavailable:
+        except Unavailable:
             return
         await self._uploads.settle(app, token, keep=row is not None)
 

@@ -81,7 +81,7 @@ class AgentPool:
             await self.settled()
 
     async def drop_agent(self, place: Place) -> None:
-        """Returns when no agent is left, also when somebody else is ending it: a home serves one at a time."""
+        """Returns when no agent is left, whoever is ending it: a home serves one at a time."""
         async with place.ending:
             agent, place.agent = place.agent, None
             if agent is not None:

@@ -97,8 +97,8 @@ class View(Protocol):
         """The newest `limit`, rising by seq."""
         ...
 
-    def last_message(self, session_id: str, role: str) -> MessageRow | None:
-        """The newest visible one of a role."""
+    def last_message(self, session_id: str, role: str, *, before: int | None = None) -> MessageRow | None:
+        """The newest visible one of a role; with `before`, of those with a smaller seq."""
         ...
 
     def messages_from(self, session_id: str, seq: int, *, show: Shown = "visible") -> list[MessageRow]: ...

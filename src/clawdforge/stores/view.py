@@ -132,8 +132,9 @@ class SqliteView:
         found = self._list(self._q.message, f"last_messages_{show}", session=session_id, limit=limit)
         return found[::-1]
 
-    def last_message(self, session_id: str, role: str) -> MessageRow | None:
-        return self._get(self._q.message, "last_message", session=session_id, role=role)
+    def last_message(self, session_id: str, role: str, *, before: int | None = None) -> MessageRow | None:
+        below = END if before is None else before
+        return self._get(self._q.message, "last_message", session=session_id, role=role, before=below)
 
     def messages_from(self, session_id: str, seq: int, *, show: Shown = "visible") -> list[MessageRow]:
         return self.messages(session_id, after=seq - 1, limit=END, show=show)

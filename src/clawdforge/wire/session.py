@@ -159,6 +159,12 @@ class ForkRequest(Guarded):
     after_turn: int | None = Field(default=None, ge=0)
 
 
+class CompactRequest(Guarded):
+    """`prompt` asks for the summary in other words than ours."""
+
+    prompt: str | None = Field(default=None, min_length=1, max_length=262_144)
+
+
 class CutReply(Reply):
     """What undo and retry answer."""
 

@@ -60,7 +60,8 @@ SELECT {message} FROM messages WHERE session_id = {mine} AND cut = 1 ORDER BY se
 
 -- name: last_message
 SELECT {message} FROM messages
-WHERE session_id = {mine} AND role = :role AND cut = 0 AND archived = 0 ORDER BY seq DESC LIMIT 1
+WHERE session_id = {mine} AND seq < :before AND role = :role AND cut = 0 AND archived = 0
+ORDER BY seq DESC LIMIT 1
 
 -- name: permission
 SELECT {permission} FROM permissions WHERE permission_id = :permission AND session_id = {mine}

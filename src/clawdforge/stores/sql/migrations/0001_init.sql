@@ -171,7 +171,7 @@ CREATE TABLE message_ranges (
 CREATE VIEW message_texts AS SELECT id, substr(content, 1, 100000) AS content FROM messages;
 CREATE VIRTUAL TABLE messages_fts USING fts5 (
     content, content = 'message_texts', content_rowid = 'id',
-    tokenize = 'unicode61 remove_diacritics 2'
+    tokenize = 'unicode61 remove_diacritics 2', prefix = '3 4 5'
 );
 CREATE TRIGGER messages_added AFTER INSERT ON messages BEGIN
     UPDATE sessions SET
