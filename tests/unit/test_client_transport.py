@@ -94,6 +94,13 @@ def test_an_answer_that_cannot_be_read_is_named() -> None:
         forge.healthz()
 
 
+def test_a_server_that_is_not_ready_says_so_without_an_exception() -> None:
+    with serving(answers(Answer({"ok": False, "store": "sqlite", "reason": "full"}, 503))) as stub:
+        with client(stub.url) as forge:
+            ready = forge.readyz()
+        assert (ready.ok, ready.reason, len(stub.asked)) == (False, "full", 1)
+
+
 def test_the_policy_is_bounded_and_honours_retry_after() -> None:
     retry = Retry(2, jitter=lambda: 0.0)
     assert [retry.pause(n) for n in range(8)] == [0.25, 0.5, 1, 2, 4, 8, 8, 8]

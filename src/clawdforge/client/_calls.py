@@ -64,7 +64,8 @@ SAFE_METHODS: Final = frozenset({"GET", "PUT", "DELETE"})
 class Call(Generic[T_co]):
     """One request, ready to be sent, and the reading of its answer.
 
-    `wait_secs` is how long the work itself may take, when the caller has said so.
+    `wait_secs` is how long the work itself may take, when the caller has said so. `fine` are statuses
+    that are an answer here, not a failure.
     """
 
     method: str
@@ -75,6 +76,7 @@ class Call(Generic[T_co]):
     headers: Mapping[str, str] = field(default_factory=dict)
     files: Mapping[str, Any] | None = None
     wait_secs: float | None = None
+    fine: frozenset[int] = frozenset()
 
     @property
     def safe(self) -> bool:
@@ -96,6 +98,7 @@ class Route(Generic[T]):
     method: str
     path: str
     parse: Callable[[bytes], T]
+    fine: frozenset[int] = frozenset()
 
     def __call__(
         self,
@@ -120,6 +123,7 @@ class Route(Generic[T]):
             headers=headers,
             files=files,
             wait_secs=wait_secs,
+            fine=self.fine,
         )
 
 
@@ -250,7 +254,7 @@ PUT_PERSONA: Final[Route[Persona]] = Route(
 DELETE_PERSONA: Final[Route[Done]] = Route("DELETE", "/personas/{name}", _as(Done))
 
 HEALTHZ: Final[Route[Health]] = Route("GET", "/healthz", _as(Health))
-READYZ: Final[Route[Ready]] = Route("GET", "/readyz", _as(Ready))
+READYZ: Final[Route[Ready]] = Route("GET", "/readyz", _as(Ready), frozenset({503}))
 METRICS: Final = Route("GET", "/metrics", _text)
 
 APPS: Final[Route[list[AppInfo]]] = Route("GET", "/admin/apps", _part(AppPage, lambda page: page.apps))

@@ -52,9 +52,9 @@ class AsyncAdmin:
         """The ledger in order, page by page."""
         return self._http.pages(lambda at: calls.AUDIT(params={"app_name": app_name, "after": at}), after)
 
-    async def verify(self) -> AuditVerdict:
-        """Whether the chain of the ledger's hashes is unbroken."""
-        return await self._http.call(calls.VERIFY_AUDIT())
+    async def verify(self, head: str | None = None) -> AuditVerdict:
+        """Whether the ledger is whole; with a `head` noted before, also whether its end was cut off since."""
+        return await self._http.call(calls.VERIFY_AUDIT(params={"head": head}))
 
     async def usage(self) -> AdminUsage:
         """What each app has used."""

@@ -123,11 +123,11 @@ class AsyncCatalog:
         return await self.transport.call(calls.HEALTHZ())
 
     async def readyz(self) -> Ready:
-        """Whether the server can work: its store answers."""
+        """Whether the server can work; when its store does not answer, `ok` is false and `reason` says why"""
         return await self.transport.call(calls.READYZ())
 
     async def metrics(self) -> str:
-        """Counters in the text format of Prometheus."""
+        """Measures in the text format of Prometheus; needs the admin token."""
         return await self.transport.call(calls.METRICS())
 
 

@@ -123,11 +123,11 @@ class Catalog:
         return self.transport.call(calls.HEALTHZ())
 
     def readyz(self) -> Ready:
-        """Whether the server can work: its store answers."""
+        """Whether the server can work; when its store does not answer, `ok` is false and `reason` says why"""
         return self.transport.call(calls.READYZ())
 
     def metrics(self) -> str:
-        """Counters in the text format of Prometheus."""
+        """Measures in the text format of Prometheus; needs the admin token."""
         return self.transport.call(calls.METRICS())
 
 

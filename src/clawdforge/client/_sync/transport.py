@@ -43,7 +43,7 @@ class Transport:
     def call(self, call: Call[T]) -> T:
         """Send, and read the answer. Anything but a success is raised."""
         response = self.send(call)
-        if not response.is_success:
+        if not response.is_success and response.status_code not in call.fine:
             raise failure(response)
         try:
             return call.parse(response.content)
@@ -70,7 +70,7 @@ class Transport:
                 wait = retry.after_answer(
                     attempt, status, safe=call.safe, code=code, retry_after=headers.get("retry-after")
                 )
-                if wait is None:
+                if wait is None or status in call.fine:
                     return response
             sleep(wait)
             attempt += 1
