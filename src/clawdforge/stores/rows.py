@@ -75,11 +75,11 @@ def _coders(hint: Any) -> tuple[Coder, Coder] | None:
     inner = choices[0] if NoneType in get_args(hint) and len(choices) == 1 else hint
     kind = get_origin(inner) or inner
     if kind is dict:
-        return to_json, json.loads
+        return to_json, lambda text: {} if text == "{}" else json.loads(text)
     if kind is tuple:
-        return to_json, lambda text: tuple(json.loads(text))
+        return to_json, lambda text: () if text == "[]" else tuple(json.loads(text))
     if kind is bool:
         return int, bool
     if isinstance(kind, type) and issubclass(kind, Enum):
-        return lambda value: kind(value).value, kind
+        return lambda value: kind(value).value, {member.value: member for member in kind}.__getitem__
     return None
