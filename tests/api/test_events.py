@@ -142,6 +142,15 @@ def test_a_stream_ends_when_its_token_expires(server: Server) -> None:
     assert app.http.get(f"/sessions/{session_id}").status_code == 401
 
 
+def test_a_stream_ends_when_its_session_is_deleted(app: App) -> None:
+    session_id = app.session()
+    with app.stream(f"/sessions/{session_id}/events") as stream:
+        stream.upto("session.created")
+        assert app.http.post(f"/sessions/{session_id}/purge").status_code == 200
+        assert [frame.event for frame in stream] in ([], ["session.closed"])
+    assert app.http.get(f"/sessions/{session_id}").status_code == 404
+
+
 def test_a_stopping_server_ends_its_streams_at_once(start: Callable[..., Server]) -> None:
     server = start()
     app = server.app()
