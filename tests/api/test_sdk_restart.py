@@ -1,5 +1,6 @@
 """The server is killed and started again in the middle of a stream; the caller misses nothing."""
 
+import concurrent.futures
 import signal
 import socket
 import threading
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from clawdforge import AsyncForge, Event, Forge, TurnResult
+from clawdforge.client.errors import TurnInterrupted
 from tests.api.harness import App, Server
 
 SLOW = "chunks 400 8 20"
@@ -107,3 +109,20 @@ async def test_the_awaiting_client_outlives_the_server(steady: Server) -> None:
     with Forge(steady.url, app.token) as reader:
         assert result.outcome == "interrupted"
         check_whole(seen, result, reader, session.session_id)
+
+
+@pytest.mark.slow
+def test_a_prompt_is_never_run_twice(steady: Server) -> None:
+    """The answer to `turn()` is lost with the server; the same key finds the same turn again."""
+    app: App = steady.app()
+    with Forge(steady.url, app.token, retries=12) as forge:
+        session = forge.create_session(agent="claude")
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            waiting = pool.submit(session.turn, SLOW)
+            follower = session.follow()
+            next(event for event in follower if event.type == "text")
+            kill_and_restart(steady)
+            with pytest.raises(TurnInterrupted) as cut_off:
+                waiting.result(60)
+        assert cut_off.value.body["turn_index"] == 1
+        assert [turn.outcome for turn in session.turns()] == ["interrupted"]

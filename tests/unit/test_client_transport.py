@@ -94,6 +94,15 @@ def test_an_answer_that_cannot_be_read_is_named() -> None:
         forge.healthz()
 
 
+def test_an_answer_that_breaks_off_is_a_lost_connection() -> None:
+    short = Answer(b"not gzip", headers={"Content-Encoding": "gzip"})
+    with serving(answers(short)) as stub, client(stub.url, retries=0) as forge:
+        with pytest.raises(ForgeConnectionError):
+            forge.get_session("x")
+        with pytest.raises(ForgeConnectionError):
+            next(forge.with_options(reconnect_secs=0).attach("x").events())
+
+
 def test_a_server_that_is_not_ready_says_so_without_an_exception() -> None:
     with serving(answers(Answer({"ok": False, "store": "sqlite", "reason": "full"}, 503))) as stub:
         with client(stub.url) as forge:
@@ -256,5 +265,8 @@ def test_where_the_server_is(tmp_path: Path) -> None:
     named = {**env, "CLAWDFORGE_URL": "https://forge.example", "CLAWDFORGE_TOKEN": "cf_env"}
     assert find_server(None, None, named) == ("https://forge.example", "cf_env")
     assert find_server("http://h", "cf_arg", named) == ("http://h", "cf_arg")
+    for odd in ("localhost:8800", "ftp://h", "http://"):
+        with pytest.raises(NoServerKnown, match="http://"):
+            find_server(odd, "t", env)
     with pytest.raises(NoServerKnown, match="this machine only"):
         find_server("https://forge.example", None, env)

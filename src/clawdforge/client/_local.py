@@ -29,6 +29,8 @@ def find_server(base_url: str | None, token: str | None, env: Mapping[str, str])
             f"no server is known: start one with `clawdforge serve`, or set {ENV_URL} and {ENV_TOKEN}"
             f" (looked for {folder / LOCK_FILE})"
         )
+    if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
+        raise NoServerKnown(f"{url!r} is not the address of a server: it begins with http:// or https://")
     if token is None:
         token = _local_token(folder) if is_loopback(url) else None
     if token is None:

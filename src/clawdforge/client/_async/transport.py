@@ -57,7 +57,7 @@ class AsyncTransport:
         while True:
             try:
                 response = await self.client.send(self._request(call, self.options.timeout(call)))
-            except httpx2.TransportError as error:
+            except httpx2.RequestError as error:
                 sent = not isinstance(error, NEVER_SENT)
                 # An answer that is late would only be late again, and the caller's time is up.
                 late = isinstance(error, httpx2.ReadTimeout | httpx2.WriteTimeout)
@@ -88,7 +88,7 @@ class AsyncTransport:
                 yield response.aiter_bytes()
             finally:
                 await response.aclose()
-        except httpx2.TransportError as error:
+        except httpx2.RequestError as error:
             raise self._lost(call, error) from error
 
     async def pages(
@@ -117,7 +117,7 @@ class AsyncTransport:
             timeout=timeout,
         )
 
-    def _lost(self, call: Call[Any], error: httpx2.TransportError) -> ForgeError:
+    def _lost(self, call: Call[Any], error: httpx2.RequestError) -> ForgeError:
         what = f"{call.method} {self.base_url}{call.path}"
         why = str(error) or type(error).__name__
         if isinstance(error, httpx2.TimeoutException):

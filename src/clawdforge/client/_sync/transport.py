@@ -57,7 +57,7 @@ class Transport:
         while True:
             try:
                 response = self.client.send(self._request(call, self.options.timeout(call)))
-            except httpx2.TransportError as error:
+            except httpx2.RequestError as error:
                 sent = not isinstance(error, NEVER_SENT)
                 # An answer that is late would only be late again, and the caller's time is up.
                 late = isinstance(error, httpx2.ReadTimeout | httpx2.WriteTimeout)
@@ -88,7 +88,7 @@ class Transport:
                 yield response.iter_bytes()
             finally:
                 response.close()
-        except httpx2.TransportError as error:
+        except httpx2.RequestError as error:
             raise self._lost(call, error) from error
 
     def pages(
@@ -116,7 +116,7 @@ class Transport:
             timeout=timeout,
         )
 
-    def _lost(self, call: Call[Any], error: httpx2.TransportError) -> ForgeError:
+    def _lost(self, call: Call[Any], error: httpx2.RequestError) -> ForgeError:
         what = f"{call.method} {self.base_url}{call.path}"
         why = str(error) or type(error).__name__
         if isinstance(error, httpx2.TimeoutException):
