@@ -123,7 +123,7 @@ async def open_parts(settings: Settings) -> AsyncIterator[Parts]:
             apps=AppService(store, clock),
             audit=AuditService(store),
             metrics=MetricsService(store, events, pool),
-            sweeper=Sweeper(store, clock, supervisor, events, homes, workspaces, _ages(settings)),
+            sweeper=Sweeper(store, clock, supervisor, events, homes, workspaces, files, _ages(settings)),
             files=files,
             runs=RunService(
                 store,
@@ -145,7 +145,11 @@ async def open_parts(settings: Settings) -> AsyncIterator[Parts]:
 
 
 def _ages(settings: Settings) -> Ages:
-    return Ages(idle=settings.session_ttl_secs, closed=settings.session_hard_ttl_secs)
+    return Ages(
+        idle=settings.session_ttl_secs,
+        closed=settings.session_hard_ttl_secs,
+        upload=settings.file_ttl_secs,
+    )
 
 
 def _facts(settings: Settings, containment: Containment) -> dict[str, object]:

@@ -112,6 +112,9 @@ class Settings(BaseModel):
     session_hard_ttl_secs: Age = Field(
         86_400, description="a `ttl` session is deleted so long after it was closed"
     )
+    file_ttl_secs: Age = Field(
+        86_400, description="an upload that no open session has used is deleted after so long"
+    )
     sweep_secs: Seconds = Field(60, description="how often the sweeper looks")
     max_live_sessions: int = Field(
         1000, ge=0, description="open `ttl` sessions that the server holds; one more is answered with 503"

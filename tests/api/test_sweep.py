@@ -212,3 +212,18 @@ def test_two_hundred_sweeps_race_prompts_and_no_prompt_is_lost(start: Callable[.
 
 def _state(app: App, session_id: str) -> dict[str, Any]:
     return dict(app.http.get(f"/sessions/{session_id}").json())
+
+
+def test_old_uploads_go_unless_an_open_session_uses_them(alone: Server) -> None:
+    app = alone.app()
+    used, unused, fresh = (
+        app.http.post("/files", files={"file": ("a.txt", b"content")}).json()["file_token"] for _ in range(3)
+    )
+    session_id = app.session()
+    assert app.turn(session_id, "echo hi", files=[used]).status_code == 200
+    sql(alone, "UPDATE files SET created_at = 1 WHERE file_token <> ?", fresh)
+    sweep(alone)
+    assert [app.http.get(f"/files/{token}").status_code for token in (used, unused, fresh)] == [200, 404, 200]
+    app.http.delete(f"/sessions/{session_id}")
+    sweep(alone)
+    assert [app.http.get(f"/files/{token}").status_code for token in (used, fresh)] == [404, 200]

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Protocol
 
 from clawdforge.core.errors import ForgeError
+from clawdforge.core.files import FileService
 from clawdforge.core.log import LogService
 from clawdforge.core.model import SECOND, Clock
 from clawdforge.core.ports import Homes, Store, SystemView, Tx, Workspaces
@@ -30,10 +31,11 @@ Found = list[tuple[str, str]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ages:
-    """Seconds: idle until closed, closed until deleted."""
+    """Seconds: idle until closed, closed until deleted, and how long an upload is kept that nobody uses."""
 
     idle: float
     closed: float
+    upload: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,7 @@ class Sweeper:
         events: LogService,
         homes: Homes,
         workspaces: Workspaces,
+        files: FileService,
         ages: Ages,
     ) -> None:
         self._store = store
@@ -61,6 +64,7 @@ class Sweeper:
         self._log = events
         self._homes = homes
         self._workspaces = workspaces
+        self._files = files
         self._ages = ages
         self._one_pass = asyncio.Lock()
 
@@ -88,6 +92,9 @@ class Sweeper:
                 partial(self._delete, before=closed_before),
             )
             await self._each(lambda view, limit: view.deleted_sessions(limit), self._purge)
+            uploaded_before = now - round(self._ages.upload * SECOND)
+            while await self._files.remove_old(uploaded_before, PAGE):
+                pass
         return Swept(closed, deleted)
 
     async def _each(self, find: Callable[[SystemView, int], Found], do: "Step") -> int:
