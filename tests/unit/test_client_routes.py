@@ -8,8 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
 import clawdforge
 from clawdforge import client
@@ -19,6 +21,9 @@ from clawdforge.client._async.raw import AsyncRaw
 from clawdforge.client._sync.admin import Admin
 from clawdforge.client._sync.raw import Raw
 from clawdforge.http.dialects import forge
+from clawdforge.wire import admin as wire_admin
+from clawdforge.wire import session as wire_session
+from clawdforge.wire import turn as wire_turn
 
 ROOT = Path(__file__).parents[2]
 PAIRS = [
@@ -36,6 +41,28 @@ AHEAD = {
     ("GET", "/sessions/{}/export"),
 }
 """What the client can ask for before the server has it. Nothing is to be added here."""
+
+BODIES = [
+    (client.Forge.create_session, wire_session.CreateSession),
+    (client.Forge.session, wire_session.CreateSession),
+    (client.Forge.import_session, wire_session.ImportRequest),
+    (client.Forge.run, wire_admin.RunRequest),
+    (client.Forge.put_persona, wire_admin.PutPersona),
+    (client.Session.patch, wire_session.PatchSession),
+    (client.Session.turn, wire_turn.TurnRequest),
+    (client.Session.submit, wire_turn.TurnRequest),
+    (client.Session.stream, wire_turn.TurnRequest),
+    (client.Session.cancel, wire_turn.CancelRequest),
+    (client.Session.decide, wire_turn.DecideRequest),
+    (client.Session.undo, wire_session.UndoRequest),
+    (client.Session.redo, wire_session.RedoRequest),
+    (client.Session.retry, wire_session.RetryRequest),
+    (client.Session.fork, wire_session.ForkRequest),
+    (client.Session.clear, wire_session.Guarded),
+    (client.Session.compact, wire_session.CompactRequest),
+    (Admin.create_token, wire_admin.CreateToken),
+    (Admin.put_app, wire_admin.PutApp),
+]
 
 
 def script(name: str) -> ModuleType:
@@ -67,6 +94,11 @@ def test_every_method_is_used_by_the_client() -> None:
     used = "".join(path.read_text() for path in (ROOT / "src/clawdforge/client/_async").glob("*.py"))
     named = [name for name, row in vars(calls).items() if isinstance(row, calls.Route)]
     assert [name for name in named if f"calls.{name}(" not in used] == []
+
+
+@pytest.mark.parametrize(("method", "body"), BODIES, ids=lambda value: str(getattr(value, "__name__", value)))
+def test_a_method_takes_every_field_of_its_body(method: Any, body: type[BaseModel]) -> None:
+    assert set(body.model_fields) - set(inspect.signature(method).parameters) == set()
 
 
 def methods(kind: type) -> dict[str, str]:

@@ -73,9 +73,10 @@ class AsyncHistory:
         """Archive the messages and give the agent an empty memory."""
         return await self._http.call(calls.CLEAR(self.session_id, body={"expected_head": expected_head}))
 
-    async def compact(self, *, expected_head: int | None = None) -> HistoryReply:
-        """Replace the past by a summary of it."""
-        return await self._http.call(calls.COMPACT(self.session_id, body={"expected_head": expected_head}))
+    async def compact(self, *, prompt: str | None = None, expected_head: int | None = None) -> HistoryReply:
+        """Replace the past by a summary of it; `prompt` asks for the summary in your own words."""
+        body = {"prompt": prompt, "expected_head": expected_head}
+        return await self._http.call(calls.COMPACT(self.session_id, body=body))
 
     async def patch(
         self,

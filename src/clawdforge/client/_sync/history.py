@@ -73,9 +73,10 @@ class History:
         """Archive the messages and give the agent an empty memory."""
         return self._http.call(calls.CLEAR(self.session_id, body={"expected_head": expected_head}))
 
-    def compact(self, *, expected_head: int | None = None) -> HistoryReply:
-        """Replace the past by a summary of it."""
-        return self._http.call(calls.COMPACT(self.session_id, body={"expected_head": expected_head}))
+    def compact(self, *, prompt: str | None = None, expected_head: int | None = None) -> HistoryReply:
+        """Replace the past by a summary of it; `prompt` asks for the summary in your own words."""
+        body = {"prompt": prompt, "expected_head": expected_head}
+        return self._http.call(calls.COMPACT(self.session_id, body=body))
 
     def patch(
         self,
