@@ -122,6 +122,7 @@ class AgentProcess:
         if self._writing is not None and self._writing.get_write_buffer_size():
             self._writing.abort()
         if self._namespace_fd is not None:
+            _reap(self._namespace_fd)
             os.close(self._namespace_fd)
             self._namespace_fd = None
 
@@ -305,6 +306,12 @@ def _program(name: str, env: Mapping[str, str]) -> str:
             f"{name} is not an executable file; chmod +x it, or correct the agent's command"
         )
     raise AgentNotInstalled(f"{name} is not installed; install it, or add its folder to the server's PATH")
+
+
+def _reap(pidfd: int) -> None:
+    """The first process of a namespace is left to us, as a subreaper, when bwrap ends before it."""
+    with contextlib.suppress(ChildProcessError):
+        os.waitid(os.P_PIDFD, pidfd, os.WEXITED | os.WNOHANG)
 
 
 async def _readable(fd: int) -> None:
