@@ -12,7 +12,16 @@ import clawdforge
 
 TOP = Path(__file__).parent.parent.parent
 PROJECT = tomllib.loads((TOP / "pyproject.toml").read_text())
-COMMANDS = ["scripts/bootstrap", "scripts/serve", "scripts/test", "scripts/lock", "scripts/golden", ".ci/run"]
+COMMANDS = [
+    "scripts/bootstrap",
+    "scripts/serve",
+    "scripts/test",
+    "scripts/lock",
+    "scripts/golden",
+    "scripts/openapi",
+    "scripts/fuzz",
+    ".ci/run",
+]
 
 
 def normal(name: str) -> str:

@@ -48,7 +48,8 @@ BY_ROUTE: Final[Mapping[str, tuple[E, ...]]] = {
     "POST /sessions/import": (E.UNKNOWN_AGENT, E.WORKSPACE_REFUSED, E.LIMIT_EXCEEDED),
     "POST /files": (E.LIMIT_EXCEEDED,),
     "POST /run": (E.UNKNOWN_FILE, E.LIMIT_EXCEEDED, E.RUN_FAILED, E.AGENT_NOT_INSTALLED, *AGENT),
-    "PUT /personas/{name}": (E.UNKNOWN_AGENT,),
+    "PUT /personas/{name}": (E.UNKNOWN_AGENT, E.CONFLICT),
+    "DELETE /personas/{name}": (E.CONFLICT,),
 }
 """What a route's own work can fail with, besides what its shape says."""
 
