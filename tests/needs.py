@@ -20,6 +20,7 @@ PROBES: Final[Mapping[str, tuple[str, ...]]] = {
     "node": ("node", "--version"),
     "chromium": ("chromium", "--version"),
     "postgres": ("postgres", "--version"),
+    "tmpfs": ("unshare", "--mount", "mount", "-t", "tmpfs", "tmpfs", "/mnt"),
 }
 """A run that shows that the thing works here, not only that a file of its name lies about."""
 
