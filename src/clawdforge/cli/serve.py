@@ -1,6 +1,5 @@
 """`clawdforge serve`: settings from flags, environment and file, then the server until it is told to stop."""
 
-import asyncio
 import os
 import typing
 from pathlib import Path
@@ -46,6 +45,6 @@ def serve(target: Target, /, config: Path | None, **flags: Any) -> None:
     for line in unknown_variables(os.environ):
         click.echo(f"warning: {line}", err=True)
     # Only this command needs the server; all others must start without it.
-    from clawdforge.server import serve as run  # noqa: PLC0415
+    from clawdforge.server import run  # noqa: PLC0415
 
-    raise SystemExit(asyncio.run(run(settings)))
+    raise SystemExit(run(settings))

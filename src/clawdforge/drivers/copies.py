@@ -13,7 +13,7 @@ import secrets
 import stat
 import threading
 import zlib
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -145,22 +145,34 @@ class Copies:
                     entries.append(replace(entry, object=name, size=size))
         return Manifest(turn, agent_session_id, now, tuple(entries), frozenset(fresh))
 
-    def settle(self, taken: Manifest) -> None:
-        """Bring a taken copy to stable storage, then give it its name, then let the oldest go."""
-        entries = [self._summed(entry) if entry.object in taken.fresh else entry for entry in taken.entries]
-        final = self._folder / f"{taken.turn}.json"
-        half = final.with_suffix(".tmp")
-        half.write_bytes(replace(taken, entries=tuple(entries)).encode())
+    def settle(self, taken: Sequence[Manifest]) -> None:
+        """Bring taken copies to stable storage, then give them their names."""
+        for manifest in taken:
+            fresh = manifest.fresh
+            entries = [self._summed(entry) if entry.object in fresh else entry for entry in manifest.entries]
+            self._half(manifest.turn).write_bytes(replace(manifest, entries=tuple(entries)).encode())
         sync_all(self._folder)
-        half.replace(final)
+        for manifest in taken:
+            self._half(manifest.turn).replace(self._folder / f"{manifest.turn}.json")
         sync_folder(self._folder)
-        self.prune()
+
+    def calm(self) -> None:
+        """All that was taken has its name. Not beside a `take`."""
+        (self._folder / UNSETTLED).unlink(missing_ok=True)
+
+    def _half(self, turn: int) -> Path:
+        return self._folder / f"{turn}.tmp"
+
+    def crowded(self, taken: Sequence[Manifest]) -> bool:
+        """Whether pruning after these would be worth its time: too many by an eighth, or large ones."""
+        fresh = sum(entry.size for each in taken for entry in each.entries if entry.object in each.fresh)
+        return len(self.turns()) > self._max_copies * 9 // 8 or fresh > self._max_bytes // 64
 
     def prune(self) -> None:
-        """Keep within the bounds, the newest always; drop objects that nothing names."""
+        """Keep within the bounds, the newest always; drop objects that nothing names. Not beside a `take`."""
         manifests = [(turn, self.load(turn)) for turn in self.turns()]
         kept: dict[str, int] = {}
-        count = 0
+        count = gone = 0
         for turn, manifest in reversed(manifests):
             grown = kept | manifest.objects if manifest else kept
             fits = count < self._max_copies and sum(grown.values()) <= self._max_bytes
@@ -168,15 +180,17 @@ class Copies:
                 kept, count = grown, count + 1
                 continue
             (self._folder / f"{turn}.json").unlink()
+            gone += 1
             if manifest is not None:
                 count = self._max_copies  # everything older goes as well
-        sync_folder(self._folder)  # before the objects go: a manifest that comes back would name nothing
+        if gone:  # before the objects go: a manifest that comes back would name nothing
+            sync_folder(self._folder)
         for path in self._files.iterdir():
             if path.name not in kept:
                 path.unlink()
         for half in self._folder.glob("*.tmp"):
             half.unlink()
-        (self._folder / UNSETTLED).unlink(missing_ok=True)
+        self.calm()
 
     def forget(self, after_turn: int) -> None:
         gone = [turn for turn in self.turns() if turn > after_turn]

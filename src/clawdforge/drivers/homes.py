@@ -8,6 +8,7 @@ import secrets
 import threading
 import weakref
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -52,6 +53,7 @@ class HomeFolders:
         self._excluded = frozenset(excluded)
         self._locks: weakref.WeakValueDictionary[str, asyncio.Lock] = weakref.WeakValueDictionary()
         self._shared: dict[str, tuple[str, ...]] = {}  # names of credential files, by session
+        self._taken: dict[str, list[Manifest]] = {}  # copies that are not on the disk yet, by session
         self._settling: dict[str, asyncio.Task[None]] = {}
 
     async def prepare(self, session_id: str, agent: AgentSpec) -> Path:
@@ -72,7 +74,6 @@ class HomeFolders:
         """A home that cannot be copied costs a copy, never a turn: the reason is in the server's log."""
         home = self._home(session_id)
         async with self._lock(session_id):
-            await self._settled(session_id)
             copies = self._of(session_id)
             stop = threading.Event()
 
@@ -85,10 +86,10 @@ class HomeFolders:
                     taken = await _finish(take, stop)
             except (NoCopy, OSError) as error:
                 logger.warning("no copy of the home of session %s: %s", session_id, error)
-                await self._attempt(session_id, copies.prune)
-                return
-            settle = self._attempt(session_id, lambda: copies.settle(taken))
-            self._settling[session_id] = asyncio.create_task(settle)
+            else:
+                self._taken.setdefault(session_id, []).append(taken)
+            if session_id not in self._settling:
+                self._settling[session_id] = asyncio.create_task(self._settle(session_id))
 
     async def restore(self, session_id: str, turn_index: int) -> str | None:
         return await self.branch(session_id, session_id, turn_index)
@@ -152,9 +153,23 @@ class HomeFolders:
     def _lock(self, session_id: str) -> asyncio.Lock:
         return self._locks.setdefault(session_id, asyncio.Lock())
 
+    async def _settle(self, session_id: str) -> None:
+        """Bring copies to the disk while the next turn runs; several that wait go together."""
+        try:
+            copies, crowded = self._of(session_id), session_id not in self._taken
+            while taken := self._taken.pop(session_id, None):
+                await self._attempt(session_id, partial(copies.settle, taken))
+                crowded = crowded or copies.crowded(taken)
+            lock = self._lock(session_id)
+            # Whoever holds the lock may be copying, and objects without a name are its own.
+            if not lock.locked():
+                async with lock:
+                    await self._attempt(session_id, copies.prune if crowded else copies.calm)
+        finally:
+            self._settling.pop(session_id, None)
+
     async def _settled(self, session_id: str) -> None:
-        task = self._settling.pop(session_id, None)
-        if task is not None:
+        while task := self._settling.get(session_id):
             await asyncio.shield(task)
 
     async def _attempt(self, session_id: str, work: Callable[[], None]) -> None:

@@ -60,9 +60,12 @@ def stopped(root: int) -> Iterator[None]:
             moving = [pid for pid in fresh if not is_still(pid)]
             send(moving, signal.SIGSTOP)
             halted += moving
-            if (not fresh and all(map(is_still, halted))) or time.monotonic() > deadline:
+            if time.monotonic() > deadline:
                 break
-            time.sleep(0.0005)
+            if not all(map(is_still, halted)):
+                time.sleep(0.0002)
+            elif not fresh:
+                break
         yield
     finally:
         send(halted, signal.SIGCONT)
