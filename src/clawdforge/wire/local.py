@@ -1,5 +1,6 @@
 """Where a server on this machine leaves its address and its token: names and rules, no I/O."""
 
+import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -34,3 +35,17 @@ def data_dir_default(env: Mapping[str, str]) -> Path:
 def default_url() -> str:
     """Where a server listens when nobody says otherwise."""
     return f"http://{DEFAULT_HOST}:{DEFAULT_PORT}"
+
+
+def config_file_default(env: Mapping[str, str]) -> Path:
+    """The user's own settings: `clawdforge/config.toml` in `$XDG_CONFIG_HOME`, else in `~/.config`."""
+    base = env.get("XDG_CONFIG_HOME", "")
+    if base.startswith("/"):
+        return Path(base) / "clawdforge" / "config.toml"
+    home = env.get("HOME")
+    return (Path(home) if home else Path.home()) / ".config" / "clawdforge" / "config.toml"
+
+
+def project_key(folder: str) -> str:
+    """What sessions in one folder have in common; `folder` is absolute and without symbolic links."""
+    return hashlib.sha256(folder.encode("utf-8", "surrogateescape")).hexdigest()[:16]

@@ -9,7 +9,7 @@ import orjson
 
 from clawdforge.client._async_waits import sleep
 from clawdforge.client._calls import Call, Page
-from clawdforge.client._local import is_loopback
+from clawdforge.client._folder import is_loopback
 from clawdforge.client._options import KEEP_ALIVE_SECS, SILENCE_SECS, Options, common_headers
 from clawdforge.client._retry import RETRIED_STATUSES, Retry
 from clawdforge.client.errors import (

@@ -8,7 +8,7 @@ import httpx2
 import orjson
 
 from clawdforge.client._calls import Call, Page
-from clawdforge.client._local import is_loopback
+from clawdforge.client._folder import is_loopback
 from clawdforge.client._options import KEEP_ALIVE_SECS, SILENCE_SECS, Options, common_headers
 from clawdforge.client._retry import RETRIED_STATUSES, Retry
 from clawdforge.client._waits import sleep
