@@ -17,19 +17,19 @@ Micros: TypeAlias = int
 class Request(BaseModel):
     """A body that a caller sends. Unknown fields are ignored, for the sake of old callers."""
 
-    model_config = ConfigDict(extra="ignore", frozen=True)
+    model_config = ConfigDict(extra="ignore", frozen=True, defer_build=True)
 
 
 class StrictRequest(BaseModel):
     """A body on a surface that refuses unknown fields."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 class Reply(BaseModel):
     """A body that the server sends. Fields that a newer server adds are kept, never refused."""
 
-    model_config = ConfigDict(extra="allow", frozen=True)
+    model_config = ConfigDict(extra="allow", frozen=True, defer_build=True)
 
 
 def to_seconds(at: Micros | None) -> int | None:

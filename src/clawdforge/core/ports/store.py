@@ -1,4 +1,4 @@
-"""What core asks of the world: a store and agents. Implemented in `stores` and `drivers`.
+"""What core asks of a store. Implemented in `stores`.
 
 A store runs *work*: a plain function over a snapshot (`View`) or inside a transaction (`Tx`). The rules
 of the product live in such functions, in core; a store knows rows, not rules. Both are bound to one app,
@@ -7,23 +7,17 @@ touch nothing but its argument. `System…` are the same for what spans apps; th
 then made under the app's own name.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
-from pathlib import Path
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, Protocol, TypeVar
 
 from clawdforge.core.histogram import Histogram
 from clawdforge.core.model import (
-    AgentSpec,
-    Answer,
     AppRow,
-    Ask,
     AuditRow,
     Commit,
     Draft,
     FileRow,
     Hit,
-    Launch,
     MessageRow,
     PermissionRow,
     PersonaRow,
@@ -33,9 +27,7 @@ from clawdforge.core.model import (
     Stored,
     TokenRow,
     TurnRow,
-    Verdict,
 )
-from clawdforge.wire.admin import AgentPage
 from clawdforge.wire.base import Json, Micros
 
 T = TypeVar("T")
@@ -102,6 +94,10 @@ class View(Protocol):
         ...
 
     def messages_from(self, session_id: str, seq: int, *, show: Shown = "visible") -> list[MessageRow]: ...
+    def last_said(self, session_id: str, *, before: int | None = None) -> int:
+        """The turn of the newest visible message that belongs to one, below a seq; 0 without."""
+        ...
+
     def permission(self, session_id: str, permission_id: str) -> PermissionRow | None: ...
     def permissions(self, session_id: str, *, state: str | None = None) -> list[PermissionRow]: ...
     def granted(self, session_id: str, tool: str, kind: str | None) -> bool:
@@ -156,10 +152,15 @@ class Tx(View, Protocol):
     def remove_persona(self, name: str) -> bool: ...
     def add_run(self, row: RunRow) -> None: ...
     def audit(self, session_id: str | None, event: str, at: Micros, details: Json) -> None: ...
-    def copy_history(self, source: str, target: str, *, through_turn: int, at: Micros) -> None:
-        """For a fork: visible messages and ended turns up to a turn, into a session that has none.
+    def archive_messages(self, session_id: str) -> int:
+        """Archive all that are visible; how many."""
+        ...
 
-        The copies keep their seq and turn_index; the events are not copied.
+    def copy_history(self, source: str, target: str, *, through_turn: int, at: Micros) -> None:
+        """For a fork: what is visible until the turn that was run after this one, and its ended turns.
+
+        The copies keep their seq and turn_index, and count as turns of the target's first context; the
+        events are not copied.
         """
         ...
 
@@ -249,123 +250,3 @@ class Store(Protocol):
 
     def version(self) -> str: ...
     async def close(self) -> None: ...
-
-
-class Sink(Protocol):
-    """Where a live agent's messages go while a prompt runs, and outside of one."""
-
-    async def emit(self, message: Json, size: int) -> None:
-        """One JSON-RPC message of the agent, in order. Returns when there is room for the next."""
-        ...
-
-    async def truncated(self, dropped: int, reason: str) -> None:
-        """The driver threw something away: a line that was too long, output beyond the limit."""
-        ...
-
-    async def ask(self, request: Ask) -> Verdict: ...
-
-
-class LiveAgent(Protocol):
-    """One agent, ready for prompts of one session. Every method is bounded in time."""
-
-    agent_session_id: str
-    how: Literal["new", "loaded", "resumed"]
-    remembered: list[str] | None
-    """The user's texts that a load replayed: evidence of what it still knows. None when it did not say."""
-
-    @property
-    def alive(self) -> bool: ...
-    async def prompt(self, text: str, sink: Sink, *, preface: str = "") -> Answer:
-        """Raises AgentError with the agent's own words; a cancel is an Answer with its stop reason.
-
-        `preface` is what the agent must know first and is not the caller's prompt.
-        """
-        ...
-
-    async def cancel(self) -> None:
-        """Ask the running prompt to stop; it is the caller who ends an agent that does not listen."""
-        ...
-
-    async def set_plan_mode(self, on: bool) -> bool:
-        """False where the agent has no such mode."""
-        ...
-
-    def paused(self) -> AbstractContextManager[None]:
-        """The whole process tree stopped, for the moment of a copy."""
-        ...
-
-    async def close(self) -> None:
-        """End the agent and everything it started; nothing of it is left when this returns."""
-        ...
-
-    def stderr_tail(self) -> str: ...
-
-
-class Driver(Protocol):
-    async def open(self, launch: Launch, sink: Sink) -> LiveAgent:
-        """Start and shake hands. `sink` gets what is said outside of prompts, but not a load's replay."""
-        ...
-
-
-class Homes(Protocol):
-    """The private folders of agents, and their copies at turn boundaries."""
-
-    async def prepare(self, session_id: str, agent: AgentSpec) -> Path: ...
-    async def attach(self, session_id: str, files: Sequence[FileRow]) -> list[Path]:
-        """Put uploads where the session's agent can read them, under their own names."""
-        ...
-
-    async def keep(
-        self, session_id: str, turn_index: int, agent_session_id: str, live: LiveAgent | None
-    ) -> None:
-        """Copy the home as it is after that turn. Bounded; the oldest copies go."""
-        ...
-
-    async def restore(self, session_id: str, turn_index: int) -> str | None:
-        """Put the home back as it was after that turn (0: empty); the agent's session id, or None."""
-        ...
-
-    async def branch(self, source: str, target: str, turn_index: int) -> str | None:
-        """Give another session the home as it was after that turn; likewise."""
-        ...
-
-    async def forget(self, session_id: str, after_turn: int) -> None:
-        """Drop copies made after that turn."""
-        ...
-
-    async def remove(self, session_id: str) -> None: ...
-
-
-class Workspaces(Protocol):
-    """The folders that agents work in."""
-
-    def make(self, session_id: str) -> Path:
-        """A fresh one of our own."""
-        ...
-
-    def check(self, path: str) -> Path:
-        """A folder that a caller named; WorkspaceRefused when it may not be used."""
-        ...
-
-    def remove(self, session_id: str) -> None: ...
-
-
-class Agents(Protocol):
-    """What can be run here."""
-
-    default: str
-
-    def spec(self, name: str) -> AgentSpec:
-        """Raises UnknownAgent."""
-        ...
-
-    def driver(self, spec: AgentSpec) -> Driver: ...
-    def specs(self) -> Mapping[str, AgentSpec]: ...
-
-
-class Catalog(Protocol):
-    """The same, as callers see it."""
-
-    def page(self) -> AgentPage:
-        """Without running anything."""
-        ...

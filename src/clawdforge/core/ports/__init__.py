@@ -1,0 +1,37 @@
+"""What core asks of the world: a store, and agents."""
+
+from clawdforge.core.ports.agents import (
+    Agents,
+    Catalog,
+    Driver,
+    Homes,
+    LiveAgent,
+    Sink,
+    Snapshots,
+    Workspaces,
+)
+from clawdforge.core.ports.store import (
+    Shown,
+    Store,
+    SystemTx,
+    SystemView,
+    Tx,
+    View,
+)
+
+__all__ = [
+    "Agents",
+    "Catalog",
+    "Driver",
+    "Homes",
+    "LiveAgent",
+    "Shown",
+    "Sink",
+    "Snapshots",
+    "Store",
+    "SystemTx",
+    "SystemView",
+    "Tx",
+    "View",
+    "Workspaces",
+]

@@ -1,0 +1,166 @@
+"""What core asks of agents, their drivers, homes and workspaces. Implemented in `drivers`."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Literal, Protocol
+
+from clawdforge.core.model import (
+    AgentSpec,
+    Answer,
+    Ask,
+    FileRow,
+    Launch,
+    SessionRow,
+    Verdict,
+)
+from clawdforge.wire.admin import AgentPage
+from clawdforge.wire.base import Json
+
+
+class Sink(Protocol):
+    """Where a live agent's messages go while a prompt runs, and outside of one."""
+
+    async def emit(self, message: Json, size: int) -> None:
+        """One JSON-RPC message of the agent, in order. Returns when there is room for the next."""
+        ...
+
+    async def truncated(self, dropped: int, reason: str) -> None:
+        """The driver threw something away: a line that was too long, output beyond the limit."""
+        ...
+
+    async def ask(self, request: Ask) -> Verdict: ...
+
+
+class LiveAgent(Protocol):
+    """One agent, ready for prompts of one session. Every method is bounded in time."""
+
+    agent_session_id: str
+    how: Literal["new", "loaded", "resumed"]
+    remembered: list[str] | None
+    """The user's texts that a load replayed: evidence of what it still knows. None when it did not say."""
+
+    @property
+    def alive(self) -> bool: ...
+    async def prompt(self, text: str, sink: Sink, *, preface: str = "") -> Answer:
+        """Raises AgentError with the agent's own words; a cancel is an Answer with its stop reason.
+
+        `preface` is what the agent must know first and is not the caller's prompt.
+        """
+        ...
+
+    async def cancel(self) -> None:
+        """Ask the running prompt to stop; it is the caller who ends an agent that does not listen."""
+        ...
+
+    async def set_plan_mode(self, on: bool) -> bool:
+        """False where the agent has no such mode."""
+        ...
+
+    def paused(self) -> AbstractContextManager[None]:
+        """The whole process tree stopped, for the moment of a copy."""
+        ...
+
+    async def close(self) -> None:
+        """End the agent and everything it started; nothing of it is left when this returns."""
+        ...
+
+    def stderr_tail(self) -> str: ...
+
+
+class Driver(Protocol):
+    async def open(self, launch: Launch, sink: Sink) -> LiveAgent:
+        """Start and shake hands. `sink` gets what is said outside of prompts, but not a load's replay."""
+        ...
+
+
+class Homes(Protocol):
+    """The private folders of agents, and their copies at turn boundaries."""
+
+    async def prepare(self, session_id: str, agent: AgentSpec) -> Path: ...
+    async def attach(self, session_id: str, files: Sequence[FileRow]) -> list[Path]:
+        """Put uploads where the session's agent can read them, under their own names."""
+        ...
+
+    async def keep(
+        self, session_id: str, turn_index: int, agent_session_id: str, live: LiveAgent | None
+    ) -> None:
+        """Copy the home as it is after that turn. Bounded; the oldest copies go."""
+        ...
+
+    async def restore(self, session_id: str, turn_index: int) -> str | None:
+        """Put the home back as it was after that turn (0: empty); the agent's session id, or None."""
+        ...
+
+    async def branch(self, source: str, target: str, turn_index: int) -> str | None:
+        """Give another session the home as it was after that turn; likewise."""
+        ...
+
+    async def forget(self, session_id: str, after_turn: int) -> None:
+        """Drop copies made after that turn."""
+        ...
+
+    async def remove(self, session_id: str) -> None: ...
+
+
+class Snapshots(Protocol):
+    """The files of workspaces as they were at turn boundaries. A tree is the name of one such state."""
+
+    async def begin(self, session: SessionRow) -> None:
+        """Remember the workspace as it is before the session's first turn, unless something is known."""
+        ...
+
+    async def take(self, session: SessionRow, turn_index: int) -> None:
+        """Remember the workspace as it is after that turn, where that can be done."""
+        ...
+
+    async def find(self, session: SessionRow, turn_index: int) -> str:
+        """The tree of a turn's end (0: before the first); Unsupported says why there is none."""
+        ...
+
+    async def keep(self, session: SessionRow) -> str:
+        """The tree of the workspace as it is now, on stable storage."""
+        ...
+
+    async def restore(self, session: SessionRow, tree: str) -> None:
+        """Make the workspace what it was. What is ignored there is left alone. Conflict when it fails."""
+        ...
+
+    async def branch(self, source: str, target: str) -> None:
+        """Give another session of the same workspace what is known of it."""
+        ...
+
+
+class Workspaces(Protocol):
+    """The folders that agents work in."""
+
+    def make(self, session_id: str) -> Path:
+        """A fresh one of our own."""
+        ...
+
+    def check(self, path: str) -> Path:
+        """A folder that a caller named; WorkspaceRefused when it may not be used."""
+        ...
+
+    def remove(self, session_id: str) -> None: ...
+
+
+class Agents(Protocol):
+    """What can be run here."""
+
+    default: str
+
+    def spec(self, name: str) -> AgentSpec:
+        """Raises UnknownAgent."""
+        ...
+
+    def driver(self, spec: AgentSpec) -> Driver: ...
+    def specs(self) -> Mapping[str, AgentSpec]: ...
+
+
+class Catalog(Protocol):
+    """The same, as callers see it."""
+
+    def page(self) -> AgentPage:
+        """Without running anything."""
+        ...
