@@ -15,7 +15,7 @@ FIELDS: Final = ("request_id", "session_id", "app", "method", "path", "status", 
 REDACTED: Final = "[redacted]"
 TOKEN: Final = re.compile(r"\b(cfa?_)[A-Za-z0-9_-]{6,}")
 CREDENTIAL: Final = re.compile(
-    r"(?i)\b(authorization\b[\"']?\s*[:=,]\s*b?[\"']?)(?:(bearer|basic)\s+)?[^\s\"',)]+"
+    r"(?i)\b(authorization\b[\"']?\s*[:=,]\s*(?:b?[\"'])?)(?:(bearer|basic)\s+)?[^\s\"',)]+"
 )
 BEARER: Final = re.compile(r"(?i)\b(bearer\s+)[A-Za-z0-9._~+/=-]{6,}")
 
