@@ -26,9 +26,7 @@ def read(body: dict[str, Any], _path: str) -> Conversation:
             if message.get("role") in ("system", "developer")
         ),
         said=said,
-        tools=tools_of(
-            (one.get("name"), one.get("parameters")) for one in functions if isinstance(one, dict)
-        ),
+        tools=tools_of((one.get("name"), one.get("parameters")) for one in functions),
     )
 
 
@@ -53,10 +51,15 @@ def frames(plan: Plan, model: str, number: int) -> Iterator[Frame]:
 
 
 def failure(status: int) -> dict[str, Any]:
-    kind = (
-        "rate_limit_error" if status == 429 else "invalid_request_error" if status < 500 else "server_error"
-    )
-    return {"error": {"message": f"the script says {status}", "type": kind, "param": None, "code": None}}
+    kind = "rate_limit" if status == 429 else "invalid_request" if status < 500 else "server"
+    return {
+        "error": {
+            "message": f"the script says {status}",
+            "type": f"{kind}_error",
+            "param": None,
+            "code": None,
+        }
+    }
 
 
 def _head(model: str, number: int) -> dict[str, Any]:

@@ -5,7 +5,6 @@
 
 import json
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -180,9 +179,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         for kind, data in frames[: len(frames) // 2] if plan.cut else frames:
             text = data if isinstance(data, str) else json.dumps(data)
-            self.wfile.write(
-                f"event: {kind}\ndata: {text}\n\n".encode() if kind else f"data: {text}\n\n".encode()
-            )
+            event = f"event: {kind}\n" if kind else ""
+            self.wfile.write(f"{event}data: {text}\n\n".encode())
             self.wfile.flush()
             if plan.pause and self.server.endpoint.closing.wait(plan.pause):
                 return
@@ -203,13 +201,3 @@ class _Handler(BaseHTTPRequestHandler):
     def handle(self) -> None:
         with suppress(ConnectionError):
             super().handle()
-
-
-def wait_for(found: Callable[[], bool], seconds: float = 20.0) -> bool:
-    """For tests: whether a condition came true within the time."""
-    end = time.monotonic() + seconds
-    while not found():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.01)
-    return True

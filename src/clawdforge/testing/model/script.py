@@ -82,23 +82,15 @@ class Script:
         taken = max(1, asked.size // 4)
         if asked.aside:
             return _speak(["A short title"], taken)
-        turns, result = asked.turns, asked.result
-        last = turns[-1] if turns else ""
-        if result is not None:
-            return _speak(_words(f"{_report(asked)} tool={_brief(result, 200)}"), taken)
+        if asked.result is not None:
+            return _speak(_words(f"{_report(asked)} tool={_brief(asked.result, 200)}"), taken)
+        last = asked.turns[-1] if asked.turns else ""
         if (found := ERROR.search(last)) is not None and self._fails(last, found[2]):
             return Plan(status=int(found[1]), usage=Usage(0, 0, 0))
-        if (found := HANG.search(last)) is not None:
-            return _speak(_words(_report(asked)), taken, wait=float(found[1] or FOREVER))
-        if (found := SLOW.search(last)) is not None:
-            words = [f"{number} " for number in range(1, int(found[1]) + 1)]
-            return _speak(words, taken, pause=int(found[2]) / 1000)
-        if (found := SAY.search(last)) is not None:
-            return _speak(_words(found[1]), taken)
         called = self._call(TOOL.search(last), asked.tools)
         if called is not None:
             return Plan(call=called, usage=Usage(taken, len(called.text) // 4 + 1))
-        return _speak(_words(_report(asked)), taken, cut=CUT.search(last) is not None)
+        return _talk(last, _report(asked), taken)
 
     def _fails(self, text: str, times: str | None) -> bool:
         if times is None:
@@ -121,6 +113,17 @@ class Script:
             if argument is not None:
                 return Call(number, tool.name, _shell_arguments(tool, argument, rest))
         return None
+
+
+def _talk(last: str, report: str, taken: int) -> Plan:
+    if (found := HANG.search(last)) is not None:
+        return _speak(_words(report), taken, wait=float(found[1] or FOREVER))
+    if (found := SLOW.search(last)) is not None:
+        words = [f"{number} " for number in range(1, int(found[1]) + 1)]
+        return _speak(words, taken, pause=int(found[2]) / 1000)
+    if (found := SAY.search(last)) is not None:
+        return _speak(_words(found[1]), taken)
+    return _speak(_words(report), taken, cut=CUT.search(last) is not None)
 
 
 def _shell_argument(tool: Tool) -> str | None:
