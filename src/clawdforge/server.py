@@ -23,6 +23,7 @@ from clawdforge.core.files import FileService
 from clawdforge.core.health import HealthService
 from clawdforge.core.ledger import AuditService
 from clawdforge.core.log import LogService
+from clawdforge.core.messages import MessageService
 from clawdforge.core.metrics import MetricsService
 from clawdforge.core.model import SystemClock, new_id, new_token
 from clawdforge.core.permissions import PermissionService
@@ -119,6 +120,7 @@ async def open_parts(settings: Settings) -> AsyncIterator[Parts]:
             ),
             turns=TurnService(store, clock, events, supervisor),
             log=events,
+            messages=MessageService(store, clock, events),
             permissions=permissions,
             health=HealthService(store, pool, _facts(settings, containment)),
             apps=AppService(store, clock),

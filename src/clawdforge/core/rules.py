@@ -252,8 +252,10 @@ def withdraw_all(tx: Tx, session_id: str, at: Micros) -> int:
 
 
 def settle_pending(tx: Tx, session_id: str) -> None:
-    """A prompt that was marked pending becomes an ordinary message."""
+    """A prompt that was marked pending becomes an ordinary message, whatever was posted after it."""
     last = tx.last_message(session_id, Role.USER)
+    while last is not None and last.turn is None:
+        last = tx.last_message(session_id, Role.USER, before=last.seq)
     if last is not None and last.pending:
         tx.change_messages(session_id, [last.seq], pending=False)
 

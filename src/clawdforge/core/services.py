@@ -8,6 +8,7 @@ from clawdforge.core.files import FileService
 from clawdforge.core.health import HealthService
 from clawdforge.core.ledger import AuditService
 from clawdforge.core.log import LogService
+from clawdforge.core.messages import MessageService
 from clawdforge.core.metrics import MetricsService
 from clawdforge.core.permissions import PermissionService
 from clawdforge.core.personas import PersonaService
@@ -24,6 +25,7 @@ class Services:
     sessions: SessionService
     turns: TurnService
     log: LogService
+    messages: MessageService
     permissions: PermissionService
     health: HealthService
     apps: AppService

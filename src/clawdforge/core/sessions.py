@@ -51,7 +51,10 @@ class SessionService:
         self._supervisor = supervisor
         self._max_live = max_live_sessions
 
-    async def create(self, app: str, request: CreateSession) -> SessionState:
+    async def create(
+        self, app: str, request: CreateSession, *, plan_mode: bool | None = None, project: str | None = None
+    ) -> SessionState:
+        """`plan_mode` and `project` are given by callers who know better than the persona and the folder."""
         persona = await self._store.read(
             app, lambda view: personas.find(view, request.persona, self._agents.default)
         )
@@ -69,14 +72,14 @@ class SessionService:
             model=request.model or persona.model,
             persona=request.persona,
             instructions=persona.instructions,
-            plan_mode=persona.plan_mode,
+            plan_mode=persona.plan_mode if plan_mode is None else plan_mode,
             title=request.title or "",
             meta=request.meta or {},
             labels=tuple(request.labels),
             permission_mode=request.permission_mode or persona.permission_mode or PermissionMode.APPROVE_ALL,
             on_interrupt=request.on_interrupt,
             retention=request.retention,
-            project_key=project_key(cwd) if request.cwd else None,
+            project_key=project or (project_key(cwd) if request.cwd else None),
             parent_session_id=request.parent_session_id,
         )
         return await self._store.write(app, lambda tx: _create(tx, row, self._max_live, now))

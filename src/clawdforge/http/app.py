@@ -7,7 +7,7 @@ from fastapi import APIRouter, FastAPI
 from starlette.types import ASGIApp
 
 from clawdforge.core.services import Services
-from clawdforge.http.dialects import forge
+from clawdforge.http.dialects import deepagent, forge
 from clawdforge.http.errors import HANDLERS
 from clawdforge.http.guard import Guard
 from clawdforge.http.middleware import BodyLimit, Envelope
@@ -39,7 +39,7 @@ def build_asgi(services: Services, settings: HttpSettings) -> ASGIApp:
     )
     asgi.state.services = services
     asgi.state.settings = settings
-    asgi.state.table = list(add_routers(asgi, forge.routers()))
+    asgi.state.table = list(add_routers(asgi, [*forge.routers(), *deepagent.routers()]))
     limited = BodyLimit(asgi, settings.max_body_bytes, settings.max_file_bytes)
     return Envelope(limited, Guard(settings.bind_host, settings.allowed_hosts))
 

@@ -1,0 +1,135 @@
+"""Messages as rows: one posted without a turn, a session with its newest, and following them by seq."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final
+
+from clawdforge.core.errors import InvalidRequest
+from clawdforge.core.log import LogService, Tail
+from clawdforge.core.model import Clock, MessageRow, SessionQuery, SessionRow, draft
+from clawdforge.core.ports import Store, Tx, View
+from clawdforge.core.rules import need_open, need_session, title_from
+from clawdforge.wire.base import Micros
+from clawdforge.wire.event import EventType
+from clawdforge.wire.message import Role, estimate_tokens
+
+PAGE_MESSAGES: Final = 200
+MAX_CHILDREN: Final = 200
+NEWS: Final = frozenset(
+    {
+        EventType.TURN_STARTED,
+        EventType.TURN_ENDED,
+        EventType.MESSAGE_POSTED,
+        EventType.HISTORY_COMPACTED,
+        EventType.HISTORY_RESTORED,
+    }
+)
+"""Events that come with a message; all others leave the transcript as it is, or take from it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A session as a list shows it."""
+
+    row: SessionRow
+    last_message_at: Micros | None
+
+
+@dataclass(frozen=True, slots=True)
+class Detail:
+    """A session, its newest messages, and its sub-sessions."""
+
+    summary: Summary
+    messages: Sequence[MessageRow]
+    children: Sequence[Summary]
+
+
+class MessageService:
+    def __init__(self, store: Store, clock: Clock, log: LogService) -> None:
+        self._store = store
+        self._clock = clock
+        self._log = log
+
+    async def post(self, app: str, session_id: str, content: str) -> MessageRow:
+        """Store what somebody said. It runs nothing, and no agent is ever told of it."""
+        now = self._clock.now()
+        return await self._store.write(app, lambda tx: _post(tx, session_id, content, now))
+
+    async def list(self, app: str, query: SessionQuery) -> list[Summary]:
+        return await self._store.read(app, lambda view: _summaries(view, query))
+
+    async def detail(self, app: str, session_id: str, limit: int, *, archived: bool) -> Detail:
+        def work(view: View) -> Detail:
+            row = need_session(view, session_id)
+            children = SessionQuery(parent=session_id, limit=MAX_CHILDREN)
+            return Detail(
+                _summary(view, row),
+                view.last_messages(session_id, limit, show="all" if archived else "visible"),
+                _summaries(view, children),
+            )
+
+        return await self._store.read(app, work)
+
+    async def check_cursor(self, app: str, session_id: str, after: int) -> None:
+        """Raises when nobody can have seen that message yet."""
+        row = await self._store.read(app, lambda view: need_session(view, session_id))
+        if after > row.last_message:
+            raise InvalidRequest(f"last_seq is beyond the last message, which is {row.last_message}")
+
+    async def follow(self, app: str, session_id: str, after: int) -> AsyncIterator[Sequence[MessageRow]]:
+        """Batches of visible messages after a seq, for ever; ends when the session is deleted.
+
+        A message and the event that tells of it are one commit, so the log's signal is enough.
+        """
+        with self._log.tail(session_id) as tail:
+            while not tail.gone:
+                added = tail.added
+                page = partial(_page, session_id=session_id, after=after)
+                rows, head = await self._store.read(app, page)
+                if rows:
+                    after = rows[-1].seq
+                    yield rows
+                else:
+                    await _news(tail, added, head)
+
+
+async def _news(tail: Tail, added: asyncio.Event, head: int) -> None:
+    """Wait until a message may have come: text that streams by wakes nobody else."""
+    while True:
+        await added.wait()
+        added, fresh = tail.added, tail.since(head)
+        if tail.gone or fresh is None or any(event.type in NEWS for event in fresh):
+            return
+        head = fresh[-1].seq if fresh else head
+
+
+def _page(view: View, session_id: str, after: int) -> tuple[Sequence[MessageRow], int]:
+    session = need_session(view, session_id)
+    return view.messages(session_id, after=after, limit=PAGE_MESSAGES), session.head
+
+
+def _post(tx: Tx, session_id: str, content: str, at: Micros) -> MessageRow:
+    session = need_open(tx, session_id)
+    tokens = estimate_tokens(content)
+    row = MessageRow(session_id=session_id, role=Role.USER, content=content, ts=at, token_count=tokens)
+    seq = tx.add_message(row)
+    fields = {"message": seq, "role": row.role}
+    tx.append(session_id, [draft(EventType.MESSAGE_POSTED, None, at, fields)])
+    tx.change_session(
+        session_id,
+        title=session.title or title_from(content),
+        redo=(),
+        total_input_tokens=session.total_input_tokens + tokens,
+    )
+    return replace(row, seq=seq)
+
+
+def _summaries(view: View, query: SessionQuery) -> list[Summary]:
+    return [_summary(view, row) for row in view.sessions(query)[0]]
+
+
+def _summary(view: View, row: SessionRow) -> Summary:
+    newest = view.last_messages(row.session_id, 1, show="all")
+    return Summary(row, newest[-1].ts if newest else None)
