@@ -173,8 +173,12 @@ def start_next(tx: Tx, session_id: str, node: str, at: Micros) -> Started | None
 
 
 def next_up(queued: Sequence[TurnRow]) -> TurnRow | None:
-    """First come, first served, but for a prompt that interrupted: it does not wait behind others."""
-    ordered = sorted(queued, key=lambda turn: (turn.if_busy not in FIRST_IN_QUEUE, turn.turn_index))
+    """First come, first served. What interrupted, and what stands in for a turn cut off, waits for none."""
+
+    def place(turn: TurnRow) -> tuple[bool, int]:
+        return not (turn.automatic or turn.if_busy in FIRST_IN_QUEUE), turn.turn_index
+
+    ordered = sorted(queued, key=place)
     return ordered[0] if ordered else None
 
 
