@@ -42,7 +42,9 @@ class TurnRun:
         self._written = started.turn.first_seq or 0
         self._projection = Projection()
         self._drafts: list[Draft] = []
+        self._unsure: list[Draft] = []  # written, but whether that is so is not known
         self._bytes = 0
+        self._answered = False
         self._ending = False
         self._work = asyncio.Event()
         self._room = asyncio.Event()
@@ -53,8 +55,8 @@ class TurnRun:
         self._projection.feed(kind, fields)
         self._add(Draft(kind, turn, encode_body(kind.value, turn, self._clock.now(), fields)))
         if kind is EventType.RESPONSE:
-            self._ending = True  # the response is written together with the end of the turn
-        while self._bytes > HIGH_WATER and not self._ending:
+            self._answered = True  # the response is written together with the end of the turn
+        while self._bytes > HIGH_WATER and not (self._answered or self._ending):
             self._room.clear()
             await self._room.wait()
 
@@ -67,12 +69,14 @@ class TurnRun:
         return await self._permissions.ask(self.app, self.session_id, self.turn_index, self._mode, request)
 
     async def write_all(self, patience: float) -> None:
-        """Write what comes in until the turn is ending. Raises when the store stays down."""
+        """Write what comes in until the turn is ended. Raises when the store stays down."""
         while not self._ending:
             await self._work.wait()
             self._work.clear()
-            if self._drafts and not self._ending:
-                await self._append(self._take(), patience)
+            if self._drafts and not (self._answered or self._ending):
+                self._unsure = self._take()
+                await self._append(self._unsure, patience)
+                self._unsure = []
 
     async def end(self, writer: asyncio.Task[None], ending: Ending, *, rollback: bool = False) -> TurnRow:
         """The rest of the events and the end of the turn, in one transaction. Tried until it is done."""
@@ -80,17 +84,18 @@ class TurnRun:
         self._work.set()
         self._room.set()
         await asyncio.wait({writer})
-        drafts, now = self._take(), self._clock.now()
+        drafts, unsure, now = self._take(), self._unsure, self._clock.now()
         message = self._projection.message(self.session_id, self.turn_index, now)
 
         def work(tx: Tx) -> TurnRow:
+            missing = bool(unsure) and not _landed(tx, self.session_id, self._written, unsure[0])
             turn = finish(
                 tx,
                 self.session_id,
                 self.turn_index,
                 ending,
                 now,
-                drafts=drafts,
+                drafts=[*unsure, *drafts] if missing else drafts,
                 message=message,
                 fence=self._fence,
             )
