@@ -85,6 +85,7 @@ def test_a_posted_message_is_never_put_before_a_later_prompt(app: App) -> None:
     told = app.turn(session_id, "recall all").json()
     assert "private note" not in str(told["events"])
     app.http.patch(f"/sessions/{session_id}", json={"model": "other"})
+    app.turn(session_id, "echo two")
     told = app.turn(session_id, "recall all").json()
     assert "echo one" in str(told["events"])
     assert "private note" not in str(told["events"])
@@ -258,6 +259,7 @@ def test_personas_name_agent_model_and_plan_mode(app: App) -> None:
 def test_a_personas_instructions_reach_the_agent(app: App) -> None:
     app.http.put("/personas/kind", json={"agent": "claude", "instructions": "be very kind"})
     session_id = create(app, persona_name="kind")
+    app.turn(session_id, "echo hello")
     assert "be very kind" in str(app.turn(session_id, "recall all").json()["events"])
 
 
