@@ -1,6 +1,6 @@
 """How long a turn takes: through the server, over a bare pipe, through acpx, and the disk's own floor.
 
-    .venv/bin/python bench/turn.py [--turns 300] [--chunks 100000] [--no-acpx]
+    .venv/bin/python -m bench.turn [--turns 300] [--chunks 100000] [--no-acpx]
 
 All in one run, with the same scripted agent. `acpx` is installed from npm into a cache folder with a Node
 that it accepts; where that cannot be done, its row says so.
@@ -15,13 +15,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import httpx2
 
+from bench.kit import new_session, server
 from clawdforge.testing.agent import command as agent_command
 
 NODE, ACPX = "24", "0.19.1"
@@ -114,38 +114,6 @@ def bare_pipe(base: Path, count: int) -> list[float]:
         times = timed(lambda: call("session/prompt", prompt), count)
         agent.kill()
         return times
-
-
-@contextmanager
-def server(data: Path, **env: str) -> Iterator[tuple[httpx2.Client, int]]:
-    """A real server with the scripted agent, and a client of its app `local`."""
-    scripted = " ".join(agent_command())
-    variables = {**os.environ, "CLAWDFORGE_AGENT_SCRIPTED": scripted, "CLAWDFORGE_DATA_DIR": str(data), **env}
-    command = [sys.executable, "-m", "clawdforge", "serve", "--port", "0"]
-    with subprocess.Popen(command, env=variables, stdout=subprocess.DEVNULL) as process:
-        try:
-            url = ""
-            deadline = time.monotonic() + 30
-            while not url:
-                assert process.poll() is None, "the server ended"
-                assert time.monotonic() < deadline, "the server did not start"
-                time.sleep(0.02)
-                lock = data / "server.lock"
-                if lock.exists() and lock.read_text():
-                    url = json.loads(lock.read_text())["url"]
-            token = (data / "local.token").read_text().strip()
-            headers = {"Authorization": f"Bearer {token}"}
-            with httpx2.Client(base_url=url, headers=headers, timeout=600) as http:
-                yield http, process.pid
-        finally:
-            process.terminate()
-            process.wait(timeout=30)
-
-
-def new_session(http: httpx2.Client) -> str:
-    reply = http.post("/sessions", json={"agent": "scripted"})
-    assert reply.status_code == 200, reply.text
-    return str(reply.json()["session_id"])
 
 
 def http_turns(http: httpx2.Client, count: int) -> list[float]:
