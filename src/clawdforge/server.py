@@ -215,6 +215,7 @@ async def _run(settings: Settings, parts: Parts, listener: socket.socket, lock: 
         bind_host=settings.host,
         allowed_hosts=settings.allowed_hosts,
         trust_loopback=settings.trust_loopback,
+        hermes_prefix=settings.hermes_prefix,
         max_body_bytes=settings.max_body_bytes,
         max_file_bytes=settings.max_file_bytes,
         heartbeat_secs=settings.heartbeat_secs,

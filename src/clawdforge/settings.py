@@ -154,6 +154,11 @@ class Settings(BaseModel):
         description="requests to `/api/…` without a token act as the app `local`; this hands `local` to "
         "every program on the machine, agents too",
     )
+    hermes_prefix: str = Field(
+        "",
+        pattern=r"^(/[A-Za-z0-9._~-]+)*$",
+        description="the hermes dialect is served under this path as well, with its list at `…/api/sessions`",
+    )
     sandbox: Sandbox = Field(
         "auto",
         description="`auto` uses bubblewrap where it works, `full` makes the system read-only for agents as "

@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import hmac
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -12,6 +13,7 @@ from clawdforge.core.ports import Store, SystemTx
 from clawdforge.wire.admin import CreateToken
 
 LOCAL_APP = "local"
+LOGIN_SECS = 30 * 86_400
 
 
 def digest(token: str) -> bytes:
@@ -26,6 +28,7 @@ class AccessService:
         self._store = store
         self._clock = clock
         self._admin = digest(admin_token)
+        self._login_key = digest(f"login:{admin_token}")
         self._watched: dict[str, set[asyncio.Event]] = {}
 
     async def authenticate(self, token: str) -> Principal:
@@ -36,6 +39,34 @@ class AccessService:
         if row is None or not self._valid(row):
             raise Unauthenticated
         return Principal(app=row.app_name, token_id=row.token_id)
+
+    async def login(self, token: str) -> str:
+        """What a browser keeps instead of the token: it opens the same app until it expires.
+
+        Browsers hand a cookie to every port of a host, so it must not be the token itself.
+        """
+        principal = await self.authenticate(token)
+        if principal.token_id is None:
+            raise Unauthenticated
+        head = f"{principal.token_id}.{self._clock.now() // SECOND + LOGIN_SECS}.{secrets.token_urlsafe(9)}"
+        return f"{head}.{self._signature(head, principal.app)}.{principal.app}"
+
+    async def authenticate_login(self, login: str) -> Principal:
+        """The app of a browser that has logged in, while the token that it showed is good."""
+        parts = login.split(".", 4)
+        if len(parts) != 5 or not parts[1].isdecimal():
+            raise Unauthenticated
+        token_id, expires, _, signature, app = parts
+        genuine = hmac.compare_digest(signature.encode(), self._signature(".".join(parts[:3]), app).encode())
+        if not genuine or int(expires) * SECOND <= self._clock.now():
+            raise Unauthenticated
+        row = next((row for row in await self.tokens(app) if row.token_id == token_id), None)
+        if row is None or not self._valid(row):
+            raise Unauthenticated
+        return Principal(app=app, token_id=token_id)
+
+    def _signature(self, head: str, app: str) -> str:
+        return hmac.new(self._login_key, f"{head}.{app}".encode(), hashlib.sha256).hexdigest()
 
     async def create_token(self, request: CreateToken) -> tuple[str, TokenRow]:
         """Make a token, and its app when that is new. The token itself is never seen again."""

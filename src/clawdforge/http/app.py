@@ -10,6 +10,7 @@ from clawdforge.core.services import Services
 from clawdforge.http.dialects import deepagent, forge
 from clawdforge.http.errors import HANDLERS
 from clawdforge.http.guard import Guard
+from clawdforge.http.login import routes as login_routes
 from clawdforge.http.middleware import BodyLimit, Envelope
 from clawdforge.http.openapi import describe
 from clawdforge.http.routing import OpenRoute
@@ -39,7 +40,7 @@ def build_asgi(services: Services, settings: HttpSettings) -> ASGIApp:
     )
     asgi.state.services = services
     asgi.state.settings = settings
-    asgi.state.table = list(add_routers(asgi, [*forge.routers(), *deepagent.routers()]))
+    asgi.state.table = list(add_routers(asgi, [*forge.routers(), login_routes(), *deepagent.routers()]))
     limited = BodyLimit(asgi, settings.max_body_bytes, settings.max_file_bytes)
     return Envelope(limited, Guard(settings.bind_host, settings.allowed_hosts))
 

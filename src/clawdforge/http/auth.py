@@ -1,6 +1,7 @@
-"""Bearer token to principal: for apps, for the operator, and for `/api` on a machine that trusts itself."""
+"""Credentials to principals: bearer tokens, a browser's login, and `/api` on a machine that trusts itself."""
 
 import ipaddress
+from typing import Final
 
 from starlette.requests import Request
 
@@ -10,13 +11,20 @@ from clawdforge.core.model import Principal
 from clawdforge.core.services import Services
 from clawdforge.http.settings import HttpSettings
 
+OWN_PAGE: Final = frozenset({"same-origin", "none"})
+"""`Sec-Fetch-Site` of a request that this server's own page, or the person at the browser, makes."""
+
 
 async def authenticate(request: Request) -> Principal:
     """Missing, wrong, revoked and expired credentials all raise the same."""
     services: Services = request.app.state.services
     credentials = request.headers.getlist("authorization")
-    if not credentials and _trusted(request):
-        return Principal(app=LOCAL_APP)
+    if not credentials:
+        login = request.cookies.get(cookie_name(request))
+        if login is not None and request.headers.get("sec-fetch-site") in OWN_PAGE:
+            return await services.access.authenticate_login(login)
+        if _trusted(request):
+            return Principal(app=LOCAL_APP)
     scheme, _, token = (credentials[0] if len(credentials) == 1 else "").partition(" ")
     token = token.strip()
     if scheme.lower() != "bearer" or not token:
@@ -39,9 +47,18 @@ async def as_admin(request: Request) -> Principal:
     return principal
 
 
+def cookie_name(request: Request) -> str:
+    """One for each port: browsers share cookies between all the servers of a host."""
+    return f"clawdforge_session_{request.url.port or 0}"
+
+
 def _trusted(request: Request) -> bool:
+    """Programs on this machine, and pages of this very origin; not a page that an agent serves next door."""
     settings: HttpSettings = request.app.state.settings
-    if not settings.trust_loopback or not request.url.path.startswith("/api/") or request.client is None:
+    path = request.url.path.removeprefix(settings.hermes_prefix)
+    if not settings.trust_loopback or not path.startswith("/api/") or request.client is None:
+        return False
+    if request.headers.get("sec-fetch-site", "none") not in OWN_PAGE:
         return False
     try:
         return ipaddress.ip_address(request.client.host).is_loopback

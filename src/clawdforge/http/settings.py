@@ -14,6 +14,7 @@ class HttpSettings:
     bind_host: str = "127.0.0.1"
     allowed_hosts: tuple[str, ...] = ()
     trust_loopback: bool = False
+    hermes_prefix: str = ""
     max_body_bytes: int = 32 * MIB
     max_file_bytes: int = 1024 * MIB
     heartbeat_secs: float = 15.0
