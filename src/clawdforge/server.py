@@ -21,6 +21,7 @@ from clawdforge.core.apps import AppService
 from clawdforge.core.attend import Attendant, Times
 from clawdforge.core.files import FileService
 from clawdforge.core.health import HealthService
+from clawdforge.core.idle import until_idle
 from clawdforge.core.ledger import AuditService
 from clawdforge.core.log import LogService
 from clawdforge.core.messages import MessageService
@@ -233,6 +234,7 @@ async def _run(settings: Settings, parts: Parts, listener: socket.socket, lock: 
         )
     )
     signals = asyncio.create_task(_stop_on_signal(settings, parts, server, stopping))
+    leaving = asyncio.create_task(_leave_when_idle(settings, parts, server))
     idle = asyncio.create_task(parts.supervisor.sleep_idle(IDLE_LOOK_SECS))
     sweeping = asyncio.create_task(parts.services.sweeper.run(settings.sweep_secs))
     versions = asyncio.create_task(parts.catalog.probe())
@@ -244,6 +246,7 @@ async def _run(settings: Settings, parts: Parts, listener: socket.socket, lock: 
         await server.serve(sockets=[listener])
     finally:
         idle.cancel()
+        leaving.cancel()
         sweeping.cancel()
         versions.cancel()
         stopping.set()
@@ -271,6 +274,20 @@ async def _stop_on_signal(settings: Settings, parts: Parts, server: Server, stop
     await asyncio.wait({drain, again}, return_when=asyncio.FIRST_COMPLETED)
     server.should_exit = True
     server.force_exit = second.is_set()
+
+
+async def _leave_when_idle(settings: Settings, parts: Parts, server: Server) -> None:
+    if settings.idle_exit is None:
+        return
+    state = server.server_state
+    await until_idle(
+        settings.idle_exit,
+        lambda: state.total_requests,
+        lambda: bool(state.tasks) or not parts.supervisor.idle,
+    )
+    log.info("nobody has asked anything for %g s: stopping", settings.idle_exit)
+    parts.services.health.stopping = True
+    server.should_exit = True
 
 
 async def _drain(parts: Parts, grace: float) -> None:

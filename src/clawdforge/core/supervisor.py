@@ -53,6 +53,11 @@ class Supervisor:
     def running(self) -> int:
         return sum(worker.turn_index is not None for worker in self._workers.values())
 
+    @property
+    def idle(self) -> bool:
+        """Nothing runs and nothing waits for its place."""
+        return not self._workers
+
     def busy(self, session_id: str) -> bool:
         """Something is being done in this session, a copy after a turn included."""
         return session_id in self._workers
