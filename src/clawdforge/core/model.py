@@ -312,6 +312,9 @@ class AgentSpec:
     env: tuple[str, ...] = ()  # names of variables that it may see
     set_env: Mapping[str, str] = field(default_factory=dict)
     credentials: tuple[str, ...] = ()  # files under the operator's home that all sessions share
+    copied: tuple[str, ...] = ()  # files under the operator's home that each new home gets a copy of
+    settings: Mapping[str, str] = field(default_factory=dict)  # files for a new home: name -> text
+    version: tuple[str, ...] = ("--version",)  # the arguments that make its program tell its version
     sandbox: str | None = None  # auto, full, off; None is the server's setting
     quirks: Mapping[str, Any] = field(default_factory=dict)
 
