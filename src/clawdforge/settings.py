@@ -1,6 +1,6 @@
 """The server's settings: one table of names, types and defaults, read once and passed down frozen.
 
-Rising priority: defaults, a TOML file, `CLAWDFORGE_*` variables, flags of the command line.
+Rising priority: defaults, the user's TOML file, the folder's, `CLAWDFORGE_*` variables, flags.
 """
 
 import difflib
@@ -14,13 +14,34 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ByteSize, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ByteSize,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
 
-from clawdforge.wire.local import DEFAULT_HOST, DEFAULT_PORT, ENV_TOKEN, ENV_URL, data_dir_default
+from clawdforge.wire.local import (
+    DEFAULT_HOST,
+    DEFAULT_PORT,
+    ENV_TOKEN,
+    ENV_URL,
+    config_file_default,
+    data_dir_default,
+)
+from clawdforge.wire.quirks import Quirks
 
 PREFIX: Final = "CLAWDFORGE_"
 AGENT_PREFIX: Final = "CLAWDFORGE_AGENT_"
 TEST_PREFIX: Final = "CLAWDFORGE_TEST_"
+CLI_PREFIX: Final = "CLAWDFORGE_CLI_"
+CLI_TABLE: Final = "cli"
+"""What the command line alone reads, in the same files."""
+
 CONFIG_FILE: Final = "clawdforge.toml"
 DATABASE_FILE: Final = "forge.db"
 ADMIN_TOKEN_FILE: Final = "admin.token"  # noqa: S105 - a file's name, not a secret
@@ -59,6 +80,12 @@ def _path(value: object) -> object:
     return Path(value).expanduser().absolute() if isinstance(value, str | Path) and str(value) else value
 
 
+def _file_name(value: str) -> str:
+    if not value or "\0" in value or {"", ".", ".."} & set(value.split("/")):
+        raise ValueError("a file's name below the home, such as .mine/config.toml")
+    return value
+
+
 Command = Annotated[tuple[str, ...], BeforeValidator(_command), Field(min_length=1)]
 Words = Annotated[tuple[str, ...], BeforeValidator(_words)]
 Paths = Annotated[tuple[Path, ...], BeforeValidator(_paths)]
@@ -66,6 +93,7 @@ Folder = Annotated[Path, BeforeValidator(_path)]
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Age = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Size = Annotated[ByteSize, Field(gt=0)]
+FileName = Annotated[str, AfterValidator(_file_name)]
 Sandbox = Literal["auto", "full", "off"]
 
 
@@ -77,10 +105,15 @@ class AgentSettings(BaseModel):
     command: Command | None = None
     driver: str | None = None
     title: str | None = None
+    install: str | None = None
     env: Words | None = None
     set_env: dict[str, str] | None = None
-    credentials: tuple[str, ...] | None = None
+    credentials: tuple[FileName, ...] | None = None
+    copied: tuple[FileName, ...] | None = None
+    settings: dict[FileName, str] | None = None
+    version: Command | None = None
     sandbox: Sandbox | None = None
+    quirks: Quirks | None = None
 
 
 class Settings(BaseModel):
@@ -224,11 +257,13 @@ def load(
     config: Path | None = None,
     flags: Mapping[str, object] | None = None,
 ) -> Settings:
-    """The settings that hold, from all sources; raises BadSettings. A named `config` must exist."""
+    """The settings that hold, from all sources; raises BadSettings. A named `config` must exist, and is
+    the only file that is read."""
     found = _Found({"data_dir": data_dir_default(env)}, {}, {})
     path = config or Path(CONFIG_FILE)
-    if config is not None or path.is_file():
-        found.add_file(path)
+    for file in [config] if config else [config_file_default(env), path]:
+        if config is not None or file.is_file():
+            found.add_file(file)
     found.add_env(env)
     for key, value in (flags or {}).items():
         if value is not None:
@@ -291,7 +326,8 @@ def unknown_variables(env: Mapping[str, str]) -> list[str]:
     known = {row.variable for row in table()}
     lines = []
     for name in sorted(env):
-        ours = name in known or name in (ENV_URL, ENV_TOKEN) or name.startswith((AGENT_PREFIX, TEST_PREFIX))
+        others = (AGENT_PREFIX, TEST_PREFIX, CLI_PREFIX)
+        ours = name in known or name in (ENV_URL, ENV_TOKEN) or name.startswith(others)
         if name.startswith(PREFIX) and not ours:
             lines.append(f"{name} is not a setting and has no effect{_hint(name, known)}")
     return lines
@@ -305,6 +341,7 @@ def _read(path: Path) -> dict[str, Any]:
         raise BadSettings(f"cannot read the settings file {path}: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise BadSettings(f"{path} is not valid TOML: {error}") from None
+    found.pop(CLI_TABLE, None)
     for key in found:
         if key not in Settings.model_fields:
             raise BadSettings(f"{path}: unknown setting {key!r}{_hint(key, Settings.model_fields)}")

@@ -8,7 +8,8 @@ from dataclasses import replace
 from clawdforge.core.errors import UnknownAgent
 from clawdforge.core.model import AgentSpec
 from clawdforge.core.ports import Driver
-from clawdforge.drivers.builtin import BUILTIN, DEMO
+from clawdforge.drivers.builtin import DEMO, builtin
+from clawdforge.wire.quirks import Quirks
 
 
 class Registry:
@@ -19,14 +20,14 @@ class Registry:
         drivers: Mapping[str, Driver],
         changes: Mapping[str, Mapping[str, object]],
         default: str | None,
-        builtin: Sequence[AgentSpec] = BUILTIN,
+        known: Sequence[AgentSpec] | None = None,
     ) -> None:
         self._drivers = drivers
-        self._specs = {spec.name: spec for spec in builtin}
+        self._known = {spec.name: spec for spec in (builtin() if known is None else known)}
+        self._specs = dict(self._known)
         for name, change in changes.items():
-            given = {key: value for key, value in change.items() if value is not None}
             base = self._specs.get(name) or AgentSpec(name=name, driver="acp", command=())
-            self._specs[name] = replace(base, **given)  # type: ignore[arg-type]
+            self._specs[name] = _changed(base, change)
         self.default = default or ("claude" if self._ready("claude", changes) else DEMO)
         self.spec(self.default)
 
@@ -45,9 +46,23 @@ class Registry:
     def specs(self) -> Mapping[str, AgentSpec]:
         return self._specs
 
+    def own_program(self, spec: AgentSpec) -> bool:
+        """Whether the entry runs what this package says, and not a command that the operator gave."""
+        known = self._known.get(spec.name)
+        return known is not None and known.command == spec.command
+
     def _ready(self, name: str, changes: Mapping[str, object]) -> bool:
         spec = self._specs.get(name)
         return name in changes or (spec is not None and installed(spec))
+
+
+def _changed(base: AgentSpec, change: Mapping[str, object]) -> AgentSpec:
+    """Quirks are changed one by one, all else as a whole."""
+    given = {key: value for key, value in change.items() if value is not None}
+    quirks = given.get("quirks")
+    if isinstance(quirks, Quirks):
+        given["quirks"] = {**base.quirks, **quirks.model_dump(exclude_unset=True)}
+    return replace(base, **given)  # type: ignore[arg-type] # the settings have checked the types
 
 
 def installed(spec: AgentSpec) -> bool:

@@ -11,7 +11,6 @@ from typing import Final
 from clawdforge.core.errors import AgentError
 from clawdforge.core.model import AgentSpec
 from clawdforge.drivers.agents import Registry, installed
-from clawdforge.drivers.builtin import BUILTIN
 from clawdforge.drivers.environment import TEMPORARY, agent_env
 from clawdforge.drivers.process import Spawner
 from clawdforge.wire.admin import AgentInfo, AgentPage
@@ -38,9 +37,8 @@ class AgentCatalog:
 
     async def probe(self) -> None:
         """Ask the installed built-in agents, one by one. Somebody's own command might not know the flag."""
-        for known in BUILTIN:
-            spec = self._registry.specs()[known.name]
-            if known.install and spec.command == known.command and installed(spec):
+        for spec in self._registry.specs().values():
+            if spec.install and self._registry.own_program(spec) and installed(spec):
                 try:
                     async with asyncio.timeout(PROBE_SECONDS):
                         version = await self._ask(spec)
@@ -55,7 +53,7 @@ class AgentCatalog:
             home = Path(folder)
             (home / TEMPORARY).mkdir()
             process = await self._spawner.spawn(
-                [spec.command[0], "--version"],
+                [spec.command[0], *spec.version],
                 cwd=home,
                 home=home,
                 env=agent_env(spec, home, self._operator_env),

@@ -12,7 +12,7 @@ from clawdforge.core.contexts import with_files
 from clawdforge.core.errors import AgentNotInstalled
 from clawdforge.core.model import AgentSpec
 from clawdforge.core.runs import RunOrder, RunOutcome, value_of
-from clawdforge.drivers import credentials, uploads
+from clawdforge.drivers import credentials, home_settings, uploads
 from clawdforge.drivers.environment import TEMPORARY, agent_env
 from clawdforge.drivers.file_copy import delete_tree
 from clawdforge.drivers.process import AgentProcess, Spawner
@@ -74,6 +74,7 @@ class ClaudePrint:
         home, work = place / "home", place / "work"
         for folder in (home / TEMPORARY, work):
             folder.mkdir(parents=True, mode=0o700)
+        home_settings.place(home, self._spec, self._operator_home)
         credentials.link(home, self._spec.credentials, self._operator_home)
         return [uploads.place(work, row) for row in order.files]
 

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from clawdforge.core.model import AgentSpec, FileRow
 from clawdforge.core.ports import LiveAgent
-from clawdforge.drivers import credentials, uploads
+from clawdforge.drivers import credentials, home_settings, uploads
 from clawdforge.drivers.copies import UNSETTLED, Copies, Manifest, NoCopy
 from clawdforge.drivers.environment import TEMPORARY
 from clawdforge.drivers.file_copy import delete_tree, sync_folder
@@ -52,15 +52,15 @@ class HomeFolders:
         self._max_bytes = max_bytes
         self._excluded = frozenset(excluded)
         self._locks: weakref.WeakValueDictionary[str, asyncio.Lock] = weakref.WeakValueDictionary()
-        self._shared: dict[str, tuple[str, ...]] = {}  # names of credential files, by session
+        self._agents: dict[str, AgentSpec] = {}  # by session
         self._taken: dict[str, list[Manifest]] = {}  # copies that are not on the disk yet, by session
         self._settling: dict[str, asyncio.Task[None]] = {}
 
     async def prepare(self, session_id: str, agent: AgentSpec) -> Path:
         home = self._home(session_id)
         async with self._lock(session_id):
-            self._shared[session_id] = agent.credentials
-            await asyncio.to_thread(self._make, home, agent.credentials)
+            self._agents[session_id] = agent
+            await asyncio.to_thread(self._make, home)
         return home
 
     async def attach(self, session_id: str, files: Sequence[FileRow]) -> list[Path]:
@@ -74,11 +74,13 @@ class HomeFolders:
         """A home that cannot be copied costs a copy, never a turn: the reason is in the server's log."""
         home = self._home(session_id)
         async with self._lock(session_id):
+            if live is not None:
+                await asyncio.sleep(self._settle_secs(session_id))
             copies = self._of(session_id)
             stop = threading.Event()
 
             def take() -> Manifest:
-                credentials.link(home, self._shared.get(session_id, ()), self._operator_home)
+                self._link(home)
                 return copies.take(home, turn_index, agent_session_id, stop)
 
             try:
@@ -121,7 +123,7 @@ class HomeFolders:
         checked_id(session_id)
         async with self._lock(session_id):
             await self._settled(session_id)
-            self._shared.pop(session_id, None)
+            self._agents.pop(session_id, None)
             await asyncio.to_thread(self._remove, session_id)
 
     async def close(self) -> None:
@@ -168,6 +170,11 @@ class HomeFolders:
         finally:
             self._settling.pop(session_id, None)
 
+    def _settle_secs(self, session_id: str) -> float:
+        """Some agents write their memory a moment after they have answered."""
+        agent = self._agents.get(session_id)
+        return float(agent.quirks.get("settle_ms", 0)) / 1000 if agent is not None else 0.0
+
     async def _settled(self, session_id: str) -> None:
         while task := self._settling.get(session_id):
             await asyncio.shield(task)
@@ -179,14 +186,22 @@ class HomeFolders:
             logger.warning("a copy of the home of session %s was lost: %s", session_id, error)
 
     def _attach(self, home: Path, files: Sequence[FileRow]) -> list[Path]:
-        self._make(home, self._shared.get(home.name, ()))
+        self._make(home)
         return [uploads.place(home, row) for row in files]
 
-    def _make(self, home: Path, names: tuple[str, ...]) -> None:
+    def _make(self, home: Path) -> None:
         for folder in (self._homes, home, home / TEMPORARY):
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         home.chmod(0o700)
-        credentials.link(home, names, self._operator_home)
+        agent = self._agents.get(home.name)
+        if agent is not None:
+            home_settings.place(home, agent, self._operator_home)
+        self._link(home)
+
+    def _link(self, home: Path) -> None:
+        agent = self._agents.get(home.name)
+        if agent is not None:
+            credentials.link(home, agent.credentials, self._operator_home)
 
     def _swap(self, copies: Copies, home: Path, turn_index: int) -> Manifest | None:
         """Build beside, then exchange by two renames; a crash between them is mended by the sweep."""
@@ -203,7 +218,7 @@ class HomeFolders:
             fresh.rename(home)
             with contextlib.suppress(FileNotFoundError):
                 (old / uploads.FOLDER).rename(home / uploads.FOLDER)
-            self._make(home, self._shared.get(home.name, ()))
+            self._make(home)
             sync_folder(self._homes)
         finally:
             delete_tree(fresh)
