@@ -65,9 +65,6 @@ class SqliteSystemView:
             rows = self._rows("audit_of_app", app=app_name, after=after, limit=limit)
         return [self._q.audit.read(row) for row in rows]
 
-    def audit_entries(self) -> list[AuditRow]:
-        return [self._q.audit.read(row) for row in self._rows("audit_entries")]
-
     def usage(self) -> list[Json]:
         names = tuple(AppUsage.model_fields)
         return [dict(zip(names, row, strict=True)) for row in self._rows("usage")]

@@ -73,9 +73,6 @@ SELECT {audit} FROM session_events WHERE number > :after ORDER BY number LIMIT :
 -- name: audit_of_app
 SELECT {audit} FROM session_events WHERE app_name = :app AND number > :after ORDER BY number LIMIT :limit
 
--- name: audit_entries
-SELECT {audit} FROM session_events ORDER BY number
-
 -- name: audit_head
 SELECT number, hash FROM session_events ORDER BY number DESC LIMIT 1
 

@@ -198,7 +198,7 @@ async def test_deleted_is_gone_at_once_and_purged_in_steps(store: Store) -> None
         steps += 1
     assert steps == 4
     assert await store.read_system(lambda v: v.deleted_sessions(9)) == []
-    assert [row.session_id for row in await store.read_system(lambda v: v.audit_entries())] == [sid]
+    assert [row.session_id for row in await store.read_system(lambda v: v.audit())] == [sid]
     assert await store.write(APP, lambda tx: tx.purge(sid, 10))
 
     def check(view: View) -> None:
@@ -216,7 +216,7 @@ async def test_the_ledger_is_one_chain_over_all_apps(store: Store, reopen: Reope
         await store.write(app, lambda tx, n=number: tx.audit(f"s{n}", "create", n, {"ü": [n, 10**30]}))  # type: ignore[misc]
     await store.write_system(lambda tx: tx.audit_system(APP, "token", 9, {}))
     again = await reopen()
-    rows = await again.read_system(lambda v: v.audit_entries())
+    rows = await again.read_system(lambda v: v.audit())
     head = rows[-1].hash
     assert verify(rows) == (True, 7, head, None, None)
     assert verify(rows, rows[3].hash).valid

@@ -1,5 +1,6 @@
 """Lists and counts: pages of sessions, where work waits, what the sweeper finds, what operators see."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -134,6 +135,41 @@ async def test_the_sweeper_finds_what_is_idle_closed_and_deleted(store: Store) -
         assert view.deleted_sessions(9) == [(APP, dead)]
 
     await store.read_system(check)
+
+
+async def test_a_workspace_is_given_up_with_the_last_session_in_it(store: Store) -> None:
+    parent = await make(store, a_session(cwd="/w/1", own_cwd=True))
+    fork = await make(store, a_session(cwd="/w/1", own_cwd=True, forked_from=parent))
+    named = await make(store, a_session(cwd="/w/2"))
+    await store.write(APP, lambda tx: tx.change_session(parent, deleted_at=1))
+
+    def last(session_id: str) -> Callable[[SystemView], str | None]:
+        return lambda view: view.last_workspace(session_id)
+
+    assert [await store.read_system(last(one)) for one in (parent, fork, named, "none")] == [None] * 4
+    assert await store.write(APP, lambda tx: tx.purge(parent, 100))
+    assert await store.read_system(last(fork)) == "/w/1"
+
+
+async def test_turns_that_have_not_ended_are_counted_by_state(store: Store) -> None:
+    first, second = await make(store), await make(store, a_session(app_name=OTHER))
+    states = (TurnState.ENDED, TurnState.RUNNING, TurnState.QUEUED, TurnState.QUEUED)
+
+    def fill(tx: Tx) -> None:
+        for number, state in enumerate(states, 1):
+            tx.add_turn(a_turn(first, number, state=state))
+
+    await store.write(APP, fill)
+    await store.write(OTHER, lambda tx: tx.add_turn(a_turn(second, 1, state=TurnState.WAITING)))
+    assert await store.read_system(lambda v: v.turn_counts()) == {"running": 1, "queued": 2, "waiting": 1}
+
+
+async def test_commits_are_timed(store: Store) -> None:
+    before = store.commit_times.samples()[-1].value
+    await make(store)
+    assert store.commit_times.samples()[-1].value == before + 1
+    await store.read_system(lambda v: v.apps())
+    assert store.commit_times.samples()[-1].value == before + 1
 
 
 async def test_uploads_that_no_open_session_names_grow_old(store: Store) -> None:
