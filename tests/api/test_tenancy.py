@@ -88,7 +88,7 @@ def test_the_walk_covers_the_routes(table: list[Operation]) -> None:
     found = {(operation.method, operation.path) for operation in table}
     assert ("POST", "/sessions/{session_id}/turn") in found
     assert len([path for _, path in found if "{session_id}" in path]) >= 12
-    assert [operation.path for operation in table if not operation.secured] == ["/healthz", "/readyz"]
+    assert [operation.path for operation in table if not operation.secured] == ["/healthz", "/readyz", "/login", "/logout"]
 
 
 def test_a_foreign_id_answers_byte_for_byte_like_an_unknown_one(
