@@ -1,6 +1,7 @@
 """Sweep, retention and purge (S0-80 to S0-91, X-09), on real servers; the ledger is edited with plain SQL."""
 
 import random
+import signal
 import sqlite3
 import threading
 import time
@@ -227,3 +228,21 @@ def test_old_uploads_go_unless_an_open_session_uses_them(alone: Server) -> None:
     app.http.delete(f"/sessions/{session_id}")
     sweep(alone)
     assert [app.http.get(f"/files/{token}").status_code for token in (used, fresh)] == [404, 200]
+
+
+def test_a_purge_that_a_crash_cut_off_is_finished_later(alone: Server) -> None:
+    app = alone.app()
+    session_id = app.session()
+    app.turn(session_id, "chunks 3000")
+    cwd = Path(app.http.get(f"/sessions/{session_id}").json()["cwd"])
+    app.http.post(f"/sessions/{session_id}/purge", json={})
+    alone.stop(signal.SIGKILL)
+    sql(alone, "DELETE FROM events WHERE seq > 1000")  # as if some steps had been done
+    alone.start()
+    client = alone.client(app.token)
+    assert client.get(f"/sessions/{session_id}").status_code == 404, "deleted stays deleted"
+    assert cwd.exists()
+    sweep(alone)
+    assert sql(alone, "SELECT (SELECT count(*) FROM sessions), (SELECT count(*) FROM events)") == [(0, 0)]
+    assert not cwd.exists()
+    assert audited(alone, session_id)[-1] == "hard_delete"
