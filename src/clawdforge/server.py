@@ -5,7 +5,6 @@ import contextlib
 import logging
 import os
 import shutil
-import signal
 import socket
 import sys
 from collections.abc import AsyncIterator, Iterator
@@ -19,6 +18,7 @@ from clawdforge import __version__, logs
 from clawdforge.core.access import LOCAL_APP, AccessService
 from clawdforge.core.apps import AppService
 from clawdforge.core.attend import Attendant, Times
+from clawdforge.core.errors import ForgeError
 from clawdforge.core.files import FileService
 from clawdforge.core.health import HealthService
 from clawdforge.core.idle import until_idle
@@ -47,6 +47,7 @@ from clawdforge.drivers.process import Spawner
 from clawdforge.drivers.workspaces import Workspaces
 from clawdforge.http.app import build_asgi
 from clawdforge.http.settings import HttpSettings
+from clawdforge.lifetime import Lifetime
 from clawdforge.settings import Settings, keep_secret
 from clawdforge.stores import open_store
 from clawdforge.stores.lock import FolderLock, FolderTaken
@@ -73,14 +74,16 @@ class Parts:
 async def open_parts(settings: Settings) -> AsyncIterator[Parts]:
     """Everything but the port. The caller holds the data folder's lock."""
     clock, boot = SystemClock(), new_id()
-    store = await open_store(settings.data_dir, clock)
-    try:
+    async with contextlib.AsyncExitStack() as ends:
+        store = await open_store(settings.data_dir, clock)
+        ends.push_async_callback(store.close)
         containment = await asyncio.to_thread(probe, settings.sandbox)
         spawner = Spawner(containment, settings.data_dir, boot)
         await spawner.end_orphans()
         homes = HomeFolders(
             settings.data_dir, max_copies=settings.home_copies, max_bytes=settings.home_copy_bytes
         )
+        ends.push_async_callback(homes.close)
         await asyncio.to_thread(homes.sweep_halves)
         limits = AcpLimits(
             max_line_bytes=settings.max_line_bytes,
@@ -139,13 +142,12 @@ async def open_parts(settings: Settings) -> AsyncIterator[Parts]:
             personas=PersonaService(store, clock, agents),
             agents=catalog,
         )
-        recovery = RecoveryService(store, clock, supervisor)
+        recovery = RecoveryService(store, clock, supervisor, (homes, workspaces))
         settled = await recovery.settle_all()
         if settled:
             log.warning("%d turns were cut off when the last server stopped; they are settled", settled)
+        await recovery.look_around()
         yield Parts(services, supervisor, recovery, catalog, admin_token, containment)
-    finally:
-        await store.close()
 
 
 def _ages(settings: Settings) -> Ages:
@@ -186,6 +188,7 @@ async def serve(settings: Settings) -> int:
     os.umask(0o077)
     harden_self()
     logs.start(settings.log_level, [settings.admin_token or ""])
+    lifetime = Lifetime()
     try:
         lock = FolderLock.acquire(settings.data_dir, "", os.getpid())
     except FolderTaken as error:
@@ -202,17 +205,26 @@ async def serve(settings: Settings) -> int:
     url = _url(settings, listener)
     try:
         async with open_parts(settings) as parts:
-            await _run(settings, parts, listener, lock, url)
+            await _run(settings, parts, listener, lock, url, lifetime)
+    except ForgeError as error:
+        sys.stderr.write(f"clawdforge: {error.message}\n")
+        return 1
     finally:
         listener.close()
         lock.release()
     return 0
 
 
-async def _run(settings: Settings, parts: Parts, listener: socket.socket, lock: FolderLock, url: str) -> None:
-    stopping = asyncio.Event()
+async def _run(
+    settings: Settings,
+    parts: Parts,
+    listener: socket.socket,
+    lock: FolderLock,
+    url: str,
+    lifetime: Lifetime,
+) -> None:
     http = HttpSettings(
-        stopping=stopping,
+        stopping=lifetime.stopping,
         bind_host=settings.host,
         allowed_hosts=settings.allowed_hosts,
         trust_loopback=settings.trust_loopback,
@@ -222,10 +234,9 @@ async def _run(settings: Settings, parts: Parts, listener: socket.socket, lock: 
         heartbeat_secs=settings.heartbeat_secs,
         version=__version__,
     )
-    asgi = build_asgi(parts.services, http)
     server = Server(
         uvicorn.Config(
-            asgi,
+            build_asgi(parts.services, http),
             log_config=None,
             access_log=False,
             lifespan="off",
@@ -233,50 +244,41 @@ async def _run(settings: Settings, parts: Parts, listener: socket.socket, lock: 
             timeout_graceful_shutdown=2,
         )
     )
-    signals = asyncio.create_task(_stop_on_signal(settings, parts, server, stopping))
-    leaving = asyncio.create_task(_leave_when_idle(settings, parts, server))
-    idle = asyncio.create_task(parts.supervisor.sleep_idle(IDLE_LOOK_SECS))
-    sweeping = asyncio.create_task(parts.services.sweeper.run(settings.sweep_secs))
-    versions = asyncio.create_task(parts.catalog.probe())
-    await parts.recovery.wake_all()
-    listener.listen(1024)
-    lock.announce(url)
-    _greet(settings, url)
+    beside = [
+        asyncio.create_task(work)
+        for work in (
+            _stop(settings, parts, server, lifetime),
+            _leave_when_idle(settings, parts, server, lifetime),
+            parts.supervisor.sleep_idle(IDLE_LOOK_SECS),
+            parts.services.sweeper.run(settings.sweep_secs),
+            parts.catalog.probe(),
+            parts.recovery.clear_away(),
+        )
+    ]
+    if not lifetime.stopping.is_set():
+        await parts.recovery.wake_all()
+        listener.listen(1024)
+        lock.announce(url)
+        _greet(settings, url)
     try:
         await server.serve(sockets=[listener])
     finally:
-        idle.cancel()
-        leaving.cancel()
-        sweeping.cancel()
-        versions.cancel()
-        stopping.set()
-        if not signals.done():
-            signals.cancel()
-        await parts.services.runs.stop(0)
-        await parts.supervisor.stop(0)
+        lifetime.stopping.set()
+        for task in beside:
+            task.cancel()
+        await asyncio.wait(beside)
+        await _drain(parts, 0)
 
 
-async def _stop_on_signal(settings: Settings, parts: Parts, server: Server, stopping: asyncio.Event) -> None:
-    """The first signal drains, the second is immediate."""
-    loop, first, second = asyncio.get_running_loop(), asyncio.Event(), asyncio.Event()
-
-    def on_signal() -> None:
-        (second if first.is_set() else first).set()
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, on_signal)
-    await first.wait()
-    log.info("stopping: no new turns; running ones have %g s", settings.stop_grace_secs)
+async def _stop(settings: Settings, parts: Parts, server: Server, lifetime: Lifetime) -> None:
+    """No new turns from now on; running ones get some time, then they are interrupted."""
+    await lifetime.stopping.wait()
     parts.services.health.stopping = True
-    stopping.set()
-    drain = asyncio.create_task(_drain(parts, settings.stop_grace_secs))
-    again = asyncio.create_task(second.wait())
-    await asyncio.wait({drain, again}, return_when=asyncio.FIRST_COMPLETED)
+    await _drain(parts, settings.stop_grace_secs)
     server.should_exit = True
-    server.force_exit = second.is_set()
 
 
-async def _leave_when_idle(settings: Settings, parts: Parts, server: Server) -> None:
+async def _leave_when_idle(settings: Settings, parts: Parts, server: Server, lifetime: Lifetime) -> None:
     if settings.idle_exit is None:
         return
     state = server.server_state
@@ -285,9 +287,7 @@ async def _leave_when_idle(settings: Settings, parts: Parts, server: Server) -> 
         lambda: state.total_requests,
         lambda: bool(state.tasks) or not parts.supervisor.idle,
     )
-    log.info("nobody has asked anything for %g s: stopping", settings.idle_exit)
-    parts.services.health.stopping = True
-    server.should_exit = True
+    lifetime.end(f"nobody has asked anything for {settings.idle_exit:g} s")
 
 
 async def _drain(parts: Parts, grace: float) -> None:

@@ -1,29 +1,54 @@
-"""After a crash: every turn that was cut off is settled, and queued turns run by themselves.
+"""After a crash: every turn that was cut off is settled, queued turns run by themselves, halves go.
 
-Settling runs before the port opens. It is one transaction for each session, so that a crash in the
-middle of recovery is recovered likewise.
+Settling runs before the port opens. It is one transaction for each session and one commit for many of
+them, so that a crash in the middle of recovery is recovered likewise. What may take longer, such as
+removing folders that no session knows, is found before the port opens and done after.
 """
 
 import asyncio
+import logging
+from collections.abc import Sequence
+from typing import Protocol
 
+from clawdforge.core.errors import ForgeError
 from clawdforge.core.model import Clock
 from clawdforge.core.ports import Store
 from clawdforge.core.settle import settle
 from clawdforge.core.supervisor import Supervisor
 
+log = logging.getLogger(__name__)
 CUT_OFF = "the server stopped while this turn ran; what was said until then is kept"
+BATCH = 200
+
+
+class Folders(Protocol):
+    """Folders that are named after sessions."""
+
+    def names(self) -> list[str]:
+        """Of which sessions there are any. Blocking."""
+        ...
+
+    async def discard(self, session_id: str) -> bool:
+        """Remove those of a session that never came to be; whether there was something to remove."""
+        ...
 
 
 class RecoveryService:
-    def __init__(self, store: Store, clock: Clock, supervisor: Supervisor) -> None:
+    def __init__(
+        self, store: Store, clock: Clock, supervisor: Supervisor, folders: Sequence[Folders]
+    ) -> None:
         self._store = store
         self._clock = clock
         self._supervisor = supervisor
+        self._folders = folders
+        self._found: list[tuple[Folders, list[str]]] = []
 
     async def settle_all(self) -> int:
         """End what a dead server left running."""
         unsettled = await self._store.read_system(lambda view: view.unsettled())
-        await asyncio.gather(*(self._settle(app, session_id) for app, session_id in unsettled))
+        for first in range(0, len(unsettled), BATCH):
+            some = unsettled[first : first + BATCH]
+            await asyncio.gather(*(self._settle(app, session_id) for app, session_id in some))
         return len(unsettled)
 
     async def wake_all(self) -> int:
@@ -32,6 +57,33 @@ class RecoveryService:
         for app, session_id in waiting:
             self._supervisor.wake(app, session_id)
         return len(waiting)
+
+    async def look_around(self) -> None:
+        """Note which folders there are, while nobody can be making one for a session to come."""
+        self._found = [(folders, await asyncio.to_thread(folders.names)) for folders in self._folders]
+
+    async def clear_away(self) -> int:
+        """Remove the noted folders that belong to no session; how many. Slow, and nobody waits for it."""
+        removed = 0
+        for folders, names in self._found:
+            for first in range(0, len(names), BATCH):
+                removed += await self._clear(folders, names[first : first + BATCH])
+        if removed:
+            log.info("removed %d folders of sessions that never came to be", removed)
+        return removed
+
+    async def _clear(self, folders: Folders, names: Sequence[str]) -> int:
+        try:
+            unknown = await self._store.read_system(lambda view: view.unknown_sessions(names))
+        except ForgeError:
+            return 0  # the next start looks again
+        removed = 0
+        for name in unknown:
+            try:
+                removed += await folders.discard(name)
+            except (OSError, ValueError):
+                log.exception("a folder that belongs to no session stays", extra={"session_id": name})
+        return removed
 
     async def _settle(self, app: str, session_id: str) -> None:
         await self._store.write(app, lambda tx: settle(tx, session_id, CUT_OFF, self._clock.now()))

@@ -5,19 +5,30 @@ from collections.abc import Iterator
 import orjson
 
 from clawdforge.core.cuts import cut_turn
-from clawdforge.core.model import TurnRow
+from clawdforge.core.model import Stored, TurnRow
 from clawdforge.core.ports import Tx, View
 from clawdforge.core.projection import Projection
-from clawdforge.core.rules import Ending, finish, need_session, queue_turn
-from clawdforge.wire.base import Micros
+from clawdforge.core.rules import FIRST_IN_QUEUE, Ending, finish, need_session, queue_turn
+from clawdforge.wire.base import Json, Micros
 from clawdforge.wire.error import ErrorCode
 from clawdforge.wire.event import EventType
 from clawdforge.wire.session import OnInterrupt
-from clawdforge.wire.turn import Outcome, TurnState
+from clawdforge.wire.turn import IfBusy, Outcome, TurnState
 
 GO_ON = "You were cut off. Go on where you stopped; do not repeat what you have already said or done."
 PAGE_EVENTS = 2000
 PAGE_BYTES = 4 << 20
+TOLD = {
+    kind.value: kind
+    for kind in (
+        EventType.TEXT,
+        EventType.THINKING,
+        EventType.TOOL_CALL,
+        EventType.TOOL_UPDATE,
+        EventType.PLAN,
+    )
+}
+"""The kinds that a message is made of; no other is even decoded."""
 
 
 def settle(tx: Tx, session_id: str, reason: str, at: Micros) -> None:
@@ -26,18 +37,25 @@ def settle(tx: Tx, session_id: str, reason: str, at: Micros) -> None:
     if turn is None:
         return
     projection = Projection()
-    for event in _agent_events(tx, turn):
-        projection.feed(EventType(str(event["type"])), event)
+    for kind, fields in _said(tx, turn):
+        projection.feed(kind, fields)
     ending = Ending(outcome=Outcome.INTERRUPTED, error=reason, code=ErrorCode.TURN_INTERRUPTED)
     message = projection.message(session_id, turn.turn_index, at)
     ended = finish(tx, session_id, turn.turn_index, ending, at, message=message)
+    if any(queued.if_busy is IfBusy.ROLLBACK for queued in tx.queued_turns(session_id)):
+        cut_turn(tx, session_id, turn.turn_index, at)
     apply_policy(tx, ended, at)
 
 
 def apply_policy(tx: Tx, turn: TurnRow, at: Micros) -> TurnRow | None:
-    """`continue` and `retry` are tried once by themselves, never in a loop."""
+    """`continue` and `retry` are tried once by themselves, never in a loop.
+
+    A turn that somebody wanted to make way for another is not brought back.
+    """
     session = need_session(tx, turn.session_id)
     if turn.automatic or session.closed_at is not None or session.on_interrupt is OnInterrupt.HOLD:
+        return None
+    if any(queued.if_busy in FIRST_IN_QUEUE for queued in tx.queued_turns(turn.session_id)):
         return None
     again = session.on_interrupt is OnInterrupt.RETRY
     if again:
@@ -61,11 +79,28 @@ def apply_policy(tx: Tx, turn: TurnRow, at: Micros) -> TurnRow | None:
     )
 
 
-def _agent_events(view: View, turn: TurnRow) -> Iterator[dict[str, object]]:
-    after = 0
+def _said(view: View, turn: TurnRow) -> Iterator[tuple[EventType, Json]]:
+    after = (turn.first_seq or 1) - 1
     while batch := view.turn_events(
         turn.session_id, turn.turn_index, after=after, limit=PAGE_EVENTS, max_bytes=PAGE_BYTES
     ):
         after = batch[-1].seq
-        for event in batch:
-            yield orjson.loads(event.data)
+        told = [event for event in batch if event.type in TOLD]
+        yield from zip((TOLD[event.type] for event in told), _decoded(told), strict=True)
+
+
+def _decoded(events: list[Stored]) -> list[Json]:
+    """A page is decoded at once. An event that somebody damaged must not keep the server from starting."""
+    try:
+        page: list[Json] = orjson.loads(b"[" + b",".join(event.data for event in events) + b"]")
+    except orjson.JSONDecodeError:
+        return [_whole(event) for event in events]
+    return page if len(page) == len(events) else [_whole(event) for event in events]
+
+
+def _whole(event: Stored) -> Json:
+    try:
+        fields = orjson.loads(event.data)
+    except orjson.JSONDecodeError:
+        return {}
+    return fields if isinstance(fields, dict) else {}

@@ -43,6 +43,7 @@ class Supervisor:
         self._homes = homes
         self._node = node
         self._workers: dict[str, Worker] = {}
+        self._reserved = 0  # places whose turns are being written
         self._stopping = False
 
     @property
@@ -66,13 +67,17 @@ class Supervisor:
         """A place for a turn that could start at once; None when it has to wait its turn."""
         if self._stopping:
             raise Stopping
-        return None if session_id in self._workers else self._pool.try_take(app, session_id)
+        place = None if session_id in self._workers else self._pool.try_take(app, session_id)
+        self._reserved += place is not None
+        return place
 
     def release(self, place: Place) -> None:
+        self._reserved -= 1
         self._pool.give_back(place, self._now())
 
     def begin(self, place: Place, started: Started) -> None:
         """Run a turn that was started in the transaction that submitted it."""
+        self._reserved -= 1
         self._spawn(place.app, place.session_id, place, started)
 
     def wake(self, app: str, session_id: str) -> None:
@@ -99,9 +104,12 @@ class Supervisor:
     async def stop(self, grace: float) -> None:
         """No new turns; running ones get some time, then they are interrupted; then all agents end."""
         self._stopping = True
+        end = self._now() + grace
+        while self._reserved and self._now() < end:  # noqa: ASYNC110 - the time of a commit, once
+            await asyncio.sleep(0.01)
         busy = {worker.task for worker in self._workers.values() if worker.task}
         if busy and grace > 0:
-            await asyncio.wait(busy, timeout=grace)
+            await asyncio.wait(busy, timeout=max(0.0, end - self._now()))
         for worker in list(self._workers.values()):
             if worker.stop is not None:
                 worker.stop.set(Outcome.INTERRUPTED, "the server was stopped")
@@ -149,7 +157,11 @@ class Supervisor:
             try:
                 started = await self._store.write(
                     worker.app,
-                    lambda tx: start_next(tx, worker.session_id, self._node, self._clock.now()),
+                    lambda tx: (
+                        None
+                        if self._stopping
+                        else start_next(tx, worker.session_id, self._node, self._clock.now())
+                    ),
                 )
             except StoreUnavailable:
                 await asyncio.sleep(STORE_RETRY_SECS)

@@ -126,6 +126,15 @@ class HomeFolders:
             self._agents.pop(session_id, None)
             await asyncio.to_thread(self._remove, session_id)
 
+    def names(self) -> list[str]:
+        """Of which sessions there are homes or copies."""
+        found = {path.name for folder in (self._homes, self._copies) for path in folder.iterdir()}
+        return sorted(name for name in found if not name.startswith("."))
+
+    async def discard(self, session_id: str) -> bool:
+        await self.remove(session_id)
+        return True
+
     async def close(self) -> None:
         """Wait for the copies that are on their way to the disk."""
         for session_id in list(self._settling):

@@ -1,5 +1,6 @@
 """Where agents work: fresh folders of our own, or folders that a caller names inside the allowed roots."""
 
+import contextlib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -41,6 +42,19 @@ class Workspaces:
         if not real.is_dir():
             raise WorkspaceRefused("this working directory does not exist; make it first")
         return real
+
+    def names(self) -> list[str]:
+        """Of which sessions there are folders of ours."""
+        with contextlib.suppress(FileNotFoundError):
+            return sorted(path.name for path in self._folder.iterdir())
+        return []
+
+    async def discard(self, session_id: str) -> bool:
+        """One that was made for a session that never came to be is empty; no other is touched."""
+        with contextlib.suppress(OSError):
+            (self._folder / checked_id(session_id)).rmdir()
+            return True
+        return False
 
     def remove(self, session_id: str) -> None:
         """Only folders that `make` made."""

@@ -1,11 +1,12 @@
 """What spans apps: credentials, counts, the ledger, and where work waits."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from clawdforge.core.model import AppRow, AuditRow, FileRow, TokenRow
 from clawdforge.stores.connection import Db
 from clawdforge.stores.ledger import add_entry
-from clawdforge.stores.rows import Value
+from clawdforge.stores.rows import Value, to_json
 from clawdforge.wire.admin import AppUsage
 from clawdforge.wire.base import Json, Micros
 
@@ -48,6 +49,10 @@ class SqliteSystemView:
 
     def deleted_sessions(self, limit: int) -> list[tuple[str, str]]:
         return self._pairs("deleted_sessions", limit=limit)
+
+    def unknown_sessions(self, session_ids: Sequence[str]) -> list[str]:
+        ids = to_json(list(session_ids))
+        return [str(found) for (found,) in self._rows("unknown_sessions", ids=ids)]
 
     def last_workspace(self, session_id: str) -> str | None:
         return next((str(cwd) for (cwd,) in self._rows("last_workspace", session=session_id)), None)

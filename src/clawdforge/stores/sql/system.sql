@@ -51,6 +51,10 @@ ORDER BY closed_at LIMIT :limit
 SELECT app_name, session_id FROM sessions INDEXED BY sessions_deleted
 WHERE deleted_at IS NOT NULL ORDER BY deleted_at LIMIT :limit
 
+-- name: unknown_sessions
+SELECT value FROM json_each(:ids)
+WHERE NOT EXISTS (SELECT 1 FROM sessions WHERE sessions.session_id = json_each.value)
+
 -- name: last_workspace
 SELECT cwd FROM sessions AS mine WHERE session_id = :session AND own_cwd = 1 AND NOT EXISTS (
     SELECT 1 FROM sessions INDEXED BY sessions_of_workspace
