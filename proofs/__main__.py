@@ -1,0 +1,77 @@
+"""The proofs as commands: `python -m proofs NAME [--short] [--seed N] [--size N] [--record]`."""
+
+import argparse
+import importlib
+import random
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from proofs.kit.report import Run
+from proofs.kit.server import ROOT
+from proofs.kit.table import table
+
+PROOFS = {
+    "kills": "kill_loop",
+    "syscalls": "syscalls",
+    "power": "power",
+    "faults": "faults",
+    "readers": "readers",
+    "liars": "liars",
+    "duplicates": "duplicates",
+    "machine": "machine",
+    "soak": "soak",
+    "teeth": "teeth",
+}
+
+
+def run_one(
+    name: str, *, seed: int, size: int | None, short: bool, source: Path = ROOT, folder: Path | None = None
+) -> Run:
+    module = importlib.import_module(f"proofs.{PROOFS[name]}")
+    base = folder or Path(tempfile.mkdtemp(prefix=f"clawdforge-{name}-"))
+    run = Run(
+        name=name,
+        seed=seed,
+        size=size or (module.SHORT if short else module.FULL),
+        short=short,
+        folder=base,
+        source=source,
+    )
+    print(f"{name}: {module.__doc__.splitlines()[0]}", flush=True)
+    try:
+        module.prove(run)
+    finally:
+        run.tell()
+        if folder is None and not run.violations:
+            shutil.rmtree(base, ignore_errors=True)
+        elif run.violations:
+            print(f"  what it left behind: {base}")
+    return run
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="prove", description="Prove that the server keeps its promise.")
+    parser.add_argument("name", choices=[*PROOFS, "all", "table"])
+    parser.add_argument("--seed", type=int, help="what chance begins with; printed with every result")
+    parser.add_argument("--size", type=int, help="kills, states, turns …: what the proof counts")
+    parser.add_argument("--short", action="store_true", help="the form that runs with the tests")
+    parser.add_argument("--record", action="store_true", help="keep the figures in proofs/results")
+    parser.add_argument("--source", type=Path, default=ROOT, help="the source tree to prove")
+    args = parser.parse_args()
+    if args.name == "table":
+        print(table())
+        return 0
+    bad = 0
+    for name in PROOFS if args.name == "all" else [args.name]:
+        seed = args.seed if args.seed is not None else random.randrange(10**6)
+        run = run_one(name, seed=seed, size=args.size, short=args.short, source=args.source.resolve())
+        bad += bool(run.violations)
+        if args.record:
+            run.record()
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

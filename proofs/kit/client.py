@@ -1,0 +1,151 @@
+"""Clients of a server that may die at any moment: keyed retries, and a reader that resumes."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from proofs.kit.http import Cut, Reply, request, stream
+from proofs.kit.server import Stuck
+
+PAUSE = 0.03
+
+
+@dataclass(frozen=True, slots=True)
+class Ack:
+    """What the server answered 2xx to: this key is this turn of this session."""
+
+    session: str
+    key: str
+    prompt: str
+    turn: int
+
+
+@dataclass
+class Client:
+    """One app's requests. Whatever is acknowledged is written down."""
+
+    port: int
+    token: str
+    acks: list[Ack] = field(default_factory=list)
+    cuts: int = 0
+    refusals: dict[int, int] = field(default_factory=dict)
+
+    async def call(self, method: str, path: str, body: Any = None, key: str | None = None) -> Reply:
+        headers = {"Idempotency-Key": key} if key else {}
+        return await request(self.port, method, path, self.token, body=body, headers=headers)
+
+    async def sure(
+        self, method: str, path: str, body: Any = None, key: str | None = None, seconds: float = 90
+    ) -> Any:
+        """Repeat until it is answered 2xx. Only for requests that may be repeated."""
+        end = asyncio.get_running_loop().time() + seconds
+        last = ""
+        while asyncio.get_running_loop().time() < end:
+            try:
+                reply = await self.call(method, path, body, key)
+            except Cut as cut:
+                self.cuts += 1
+                last = str(cut)
+            else:
+                if reply.ok:
+                    return reply.json()
+                self.refusals[reply.status] = self.refusals.get(reply.status, 0) + 1
+                last = f"{reply.status} {reply.body[:300]!r}"
+                if reply.status not in (502, 503, 504):
+                    break
+            await asyncio.sleep(PAUSE)
+        raise Stuck(f"{method} {path} was never answered 2xx; at last {last}")
+
+    async def session(self, **body: Any) -> str:
+        reply = await self.sure("POST", "/sessions", {"agent": "scripted", **body})
+        return str(reply["session_id"])
+
+    async def submit(self, session: str, prompt: str, key: str, *, wait: bool = False, **body: Any) -> int:
+        """One prompt, however often it has to be sent."""
+        where = "turns"
+        if wait:  # a turn that ends badly is an answer too: it is recorded, so ask which one it is
+            try:
+                reply = await self.call("POST", f"/sessions/{session}/turn", {"prompt": prompt, **body}, key)
+                if reply.ok:
+                    return self._note(session, key, prompt, reply.json())
+            except Cut:
+                self.cuts += 1
+        reply = await self.sure("POST", f"/sessions/{session}/{where}", {"prompt": prompt, **body}, key)
+        return self._note(session, key, prompt, reply)
+
+    def _note(self, session: str, key: str, prompt: str, reply: Any) -> int:
+        turn = int(reply["turn_index"])
+        self.acks.append(Ack(session, key, prompt, turn))
+        return turn
+
+    async def pages(self, path: str, name: str) -> list[Any]:
+        """All of a paged list."""
+        found: list[Any] = []
+        after = 0
+        mark = "&" if "?" in path else "?"
+        while True:
+            page = await self.sure("GET", f"{path}{mark}after={after}&limit=1000")
+            found += page[name]
+            following = page.get("next")
+            if not page[name] or following is None:
+                return found
+            after = following
+
+    async def settled(self, session: str, seconds: float = 120) -> list[Any]:
+        """The session's turns once all of them have ended."""
+        end = asyncio.get_running_loop().time() + seconds
+        while True:
+            turns = await self.pages(f"/sessions/{session}/turns", "turns")
+            open_ = [turn["turn_index"] for turn in turns if turn["state"] != "ended"]
+            if not open_:
+                return turns
+            if asyncio.get_running_loop().time() > end:
+                raise Stuck(f"session {session}: turns {open_[:5]} did not end within {seconds:g} s")
+            await asyncio.sleep(0.05)
+
+
+class Reader:
+    """Follows one session's log and resumes by its own last id, whatever happens to the connection."""
+
+    def __init__(self, client: Client, session: str) -> None:
+        self.session = session
+        self.copy: list[bytes] = []
+        self.faults: list[str] = []
+        self.connects = 0
+        self._client = client
+
+    @property
+    def last(self) -> int:
+        return len(self.copy)
+
+    async def follow(self, leave: Callable[[int], bool] = lambda _seen: False) -> None:
+        """Read for ever; `leave` says after how many frames of a connection to drop it."""
+        while True:
+            self.connects += 1
+            try:
+                await self._once(leave)
+            except Cut:
+                await asyncio.sleep(PAUSE)
+
+    async def until(self, seq: int, seconds: float = 30) -> None:
+        """Wait until this event was read; a reader that never gets there is for the checker to find."""
+        end = asyncio.get_running_loop().time() + seconds
+        while self.last < seq and asyncio.get_running_loop().time() < end:
+            await asyncio.sleep(0.02)
+
+    async def _once(self, leave: Callable[[int], bool]) -> None:
+        seen = 0
+        frames = stream(self._client.port, f"/sessions/{self.session}/events", self._client.token, self.last)
+        try:
+            async for frame in frames:
+                if frame is not None:
+                    seen += 1
+                    if frame.seq != self.last + 1:
+                        self.faults.append(f"reader of {self.session}: {frame.seq} after {self.last}")
+                        return
+                    self.copy.append(frame.data)
+                if leave(seen):
+                    return
+        finally:
+            await frames.aclose()  # type: ignore[attr-defined]

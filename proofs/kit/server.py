@@ -1,0 +1,255 @@
+"""Control of one real server: start, trace, kill, look at its processes, memory and descriptors."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Self, TypeVar
+from urllib import request as urls
+
+from clawdforge.testing.agent import path as agent_path
+
+ROOT = Path(__file__).resolve().parents[2]
+ADMIN = "cf_admin_token_of_the_proofs_0123456789"
+T = TypeVar("T")
+
+
+class Stuck(Exception):
+    """Something that has to happen did not, within its bound."""
+
+
+def until(found: Callable[[], T | None], what: str, seconds: float = 30.0) -> T:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        value = found()
+        if value:
+            return value
+        time.sleep(0.005)
+    raise Stuck(f"{what} did not happen within {seconds:g} s")
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class Zygote:
+    """A process that forks servers, on the source that is to be proven."""
+
+    def __init__(self, source: Path) -> None:
+        env = {**os.environ, "PYTHONPATH": f"{source / 'src'}:{ROOT}"}
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "proofs.kit.zygote"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=env,
+            start_new_session=True,
+        )
+        assert self._pipe(self.process.stdout).readline() == "ready\n", "the server's modules do not load"
+
+    def fork(self, **order: Any) -> int:
+        orders = self._pipe(self.process.stdin)
+        orders.write(json.dumps(order) + "\n")
+        orders.flush()
+        return int(self._pipe(self.process.stdout).readline())
+
+    def close(self) -> None:
+        self._pipe(self.process.stdin).close()
+        self.process.wait(10)
+
+    @staticmethod
+    def _pipe(pipe: IO[str] | None) -> IO[str]:
+        assert pipe is not None
+        return pipe
+
+
+class Server:
+    """`clawdforge serve` on one data folder and one port, through any number of lives."""
+
+    def __init__(
+        self,
+        folder: Path,
+        zygote: Zygote,
+        *,
+        source: Path = ROOT,
+        env: Mapping[str, str] | None = None,
+        flags: Sequence[str] = (),
+        nofile: int | None = None,
+        data_dir: Path | None = None,
+    ) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.folder = folder
+        self.data_dir = data_dir or folder / "data"
+        self.witness = folder / "witness.jsonl"
+        self.log = folder / "server.log"
+        self.port = free_port()
+        self.pid = 0
+        self.starts: list[float] = []
+        self._zygote = zygote
+        self._nofile = nofile
+        self._strace: subprocess.Popen[bytes] | None = None
+        self.arguments = ["serve", "--port", str(self.port), "--data-dir", str(self.data_dir), *flags]
+        agent = f"{sys.executable} -I -S {agent_path()} --witness {self.witness}"
+        self.env = {
+            **{name: value for name, value in os.environ.items() if not name.startswith("CLAWDFORGE_")},
+            "PYTHONPATH": str(source / "src"),
+            "CLAWDFORGE_AGENT_SCRIPTED": agent,
+            "CLAWDFORGE_ADMIN_TOKEN": ADMIN,
+            "CLAWDFORGE_MAX_LIVE_SESSIONS": "100000",
+            "CLAWDFORGE_LOG_LEVEL": "warning",
+            **(env or {}),
+        }
+        self.agent = agent
+
+    def start(self, *, cold: bool = False, trace: Sequence[str] = (), ready: bool = True) -> None:
+        """`trace` are arguments of strace, which follows the server's threads but not its agents."""
+        began = time.monotonic()
+        if cold:
+            with self.log.open("ab") as log:
+                command = [sys.executable, "-m", "clawdforge", *self.arguments]
+                process = subprocess.Popen(
+                    command, env=self.env, stdout=log, stderr=log, start_new_session=True
+                )
+                self.pid = process.pid
+                self._cold = process
+        else:
+            self._cold = None
+            self.pid = self._zygote.fork(
+                arguments=self.arguments,
+                env=self.env,
+                log=str(self.log),
+                hold=bool(trace),
+                nofile=self._nofile,
+            )
+        if trace:
+            command = ["strace", "-f", "-b", "execve", "-qq", *trace, "-p", str(self.pid)]
+            self._strace = subprocess.Popen(command, stderr=subprocess.DEVNULL, start_new_session=True)
+        if ready:
+            until(self.ready, "the server's start", 60)
+            self.starts.append(time.monotonic() - began)
+
+    _cold: subprocess.Popen[bytes] | None = None
+
+    @property
+    def alive(self) -> bool:
+        if self._cold is not None:
+            return self._cold.poll() is None
+        return alive(self.pid)
+
+    def ready(self) -> bool:
+        if not self.alive:
+            raise Stuck(f"the server died: {self.log.read_text()[-2000:]}")
+        return self.get("/readyz")[0] == 200
+
+    def get(self, path: str, token: str = ADMIN) -> tuple[int, Any]:
+        return self.call("GET", path, token=token)
+
+    def call(self, method: str, path: str, body: Any = None, token: str = ADMIN) -> tuple[int, Any]:
+        """A plain blocking request; status 0 when nobody answers."""
+        url = f"http://127.0.0.1:{self.port}{path}"
+        headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+        data = None if body is None else json.dumps(body).encode()
+        try:
+            with urls.urlopen(urls.Request(url, data, headers, method=method), timeout=30) as reply:
+                return int(reply.status), _parsed(reply.read())
+        except urls.HTTPError as error:
+            with error:
+                return int(error.code), _parsed(error.read())
+        except OSError:
+            return 0, None
+
+    def token(self, app: str = "proof") -> str:
+        status, reply = self.call("POST", "/admin/tokens", {"app_name": app})
+        assert status == 200, reply
+        return str(reply["token"])
+
+    def kill(self) -> None:
+        """As the kernel would: no warning, nothing flushed."""
+        if self.alive:
+            os.kill(self.pid, signal.SIGKILL)
+        self.gone()
+
+    def stop(self, seconds: float = 30) -> None:
+        if self.alive:
+            os.kill(self.pid, signal.SIGTERM)
+        try:
+            self.gone(seconds)
+        except Stuck:
+            os.kill(self.pid, signal.SIGKILL)
+            raise
+
+    def gone(self, seconds: float = 30) -> None:
+        until(lambda: not self.alive, "the server's end", seconds)
+        if self._strace is not None:
+            self._strace.wait(20)
+            self._strace = None
+
+    def untrace(self) -> None:
+        """Let go of a server that lives on; faults that were injected end with it."""
+        if self._strace is not None:
+            self._strace.terminate()
+            self._strace.wait(20)
+            self._strace = None
+
+    def agents(self) -> list[int]:
+        """Living processes of this server's agents, by the witness in their command line or environment."""
+        mark = os.fsencode(str(self.witness))
+        return [pid for pid, line in processes() if mark in line]
+
+    def rss(self) -> int:
+        pages = Path(f"/proc/{self.pid}/statm").read_text().split()[1]
+        return int(pages) * os.sysconf("SC_PAGESIZE")
+
+    def fds(self) -> int:
+        return len(list(Path(f"/proc/{self.pid}/fd").iterdir()))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        if self.pid:
+            self.kill()
+
+
+@contextmanager
+def zygote(source: Path) -> Iterator[Zygote]:
+    made = Zygote(source)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def alive(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state not in "ZX"
+
+
+def processes() -> Iterator[tuple[int, bytes]]:
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            with suppress(OSError):
+                line = (entry / "cmdline").read_bytes()
+                if line and alive(int(entry.name)):
+                    yield int(entry.name), line
+
+
+def _parsed(body: bytes) -> Any:
+    try:
+        return json.loads(body)
+    except ValueError:
+        return body
