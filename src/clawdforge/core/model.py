@@ -331,6 +331,7 @@ class Launch:
     model: str | None = None
     plan_mode: bool = False
     agent_session_id: str | None = None  # to be loaded or resumed; None starts a new one
+    counter: Json | None = None  # the agent's running totals as its last turn left them
     readable: tuple[Path, ...] = ()  # files outside home and workspace that it may read
 
 
