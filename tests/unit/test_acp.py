@@ -101,14 +101,6 @@ async def test_updates_after_the_answer_are_never_part_of_a_turn(bench: Bench) -
             await until(lambda: bench.outside.texts().count("late") > n)  # noqa: B023 - awaited at once
 
 
-async def test_usage_is_what_the_agent_says_or_nothing(bench: Bench) -> None:
-    async with bench.scripted() as agent:
-        usage = (await agent.prompt("usage 100 20 7", Notebook())).usage
-        assert usage == {"input_tokens": 100, "output_tokens": 20, "cached_tokens": 7, "cost_usd": None}
-    async with bench.scripted("--no-usage") as agent:
-        assert (await agent.prompt("hi", Notebook())).usage is None
-
-
 async def test_an_error_answer_fails_the_turn_in_the_agents_words_and_is_kept(bench: Bench) -> None:
     async with bench.scripted() as agent:
         sink = Notebook()

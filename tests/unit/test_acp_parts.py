@@ -5,7 +5,6 @@ import pytest
 from clawdforge.drivers import acp_handshake
 from clawdforge.drivers.acp_controls import SessionControls
 from clawdforge.drivers.acp_handshake import Replay
-from clawdforge.drivers.acp_usage import UsageMeter
 from clawdforge.drivers.rpc import RpcError
 from clawdforge.wire.base import Json
 
@@ -42,52 +41,6 @@ def test_content_that_is_no_text_counts_as_an_empty_prompt() -> None:
 def test_a_replay_that_is_too_long_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(acp_handshake, "MAX_REPLAY_BYTES", 1000)
     assert replayed(user("x" * 2000), user("y"), AGENT, user("z")) is None
-
-
-def cost(amount: object, currency: str = "USD") -> Json:
-    return {"sessionUpdate": "usage_update", "cost": {"amount": amount, "currency": currency}}
-
-
-def test_a_running_cost_is_split_into_turns() -> None:
-    meter = UsageMeter()
-    meter.begin()
-    meter.see(cost(0.5))
-    assert meter.of({}) == {"input_tokens": 0, "output_tokens": 0, "cached_tokens": 0, "cost_usd": 0.5}
-    meter.begin()
-    meter.see(cost(0.5))
-    meter.see(cost(0.75))
-    assert (meter.of({}) or {})["cost_usd"] == 0.25
-    meter.begin()
-    assert meter.of({}) is None
-    meter.begin()
-    meter.see(cost(0.1))  # it was started again and counts from zero
-    assert (meter.of({}) or {})["cost_usd"] == 0.1
-
-
-@pytest.mark.parametrize(
-    "update", [{}, {"cost": 1}, cost("1"), cost(True), cost(-1), cost(1, "EUR"), cost(1e99)]
-)
-def test_an_odd_cost_is_no_cost(update: Json) -> None:
-    meter = UsageMeter()
-    meter.begin()
-    meter.see(update)
-    assert meter.of({}) is None
-
-
-def test_tokens_come_from_the_answer_in_either_spelling() -> None:
-    usage = {"inputTokens": 5, "outputTokens": 2, "cachedReadTokens": 1, "totalTokens": 7}
-    expected = {"input_tokens": 5, "output_tokens": 2, "cached_tokens": 1, "cost_usd": None}
-    assert UsageMeter().of({"usage": usage}) == expected
-    gemini = {"_meta": {"quota": {"token_count": {"input_tokens": 5, "output_tokens": 2}}}}
-    assert UsageMeter().of(gemini) == {**expected, "cached_tokens": 0}
-    odd = {"usage": {"inputTokens": "5", "outputTokens": -2, "cachedReadTokens": 1e9}}
-    assert UsageMeter().of(odd) == {
-        "input_tokens": 0,
-        "output_tokens": 0,
-        "cached_tokens": 0,
-        "cost_usd": None,
-    }
-    assert UsageMeter().of({"_meta": {"quota": 1}}) is None
 
 
 class Calls:

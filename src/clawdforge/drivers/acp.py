@@ -9,7 +9,7 @@ from typing import Final, Literal
 
 from clawdforge.core.errors import AgentAuthRequired, AgentError, AgentFailed, AgentStartFailed
 from clawdforge.core.model import Answer, Ask, Launch, Verdict
-from clawdforge.core.ports import Sink
+from clawdforge.core.ports import Capability, Sink
 from clawdforge.drivers import credentials, uploads
 from clawdforge.drivers.acp_client import ClientSide
 from clawdforge.drivers.acp_controls import SessionControls
@@ -20,9 +20,11 @@ from clawdforge.drivers.acp_turn import RunningTurn
 from clawdforge.drivers.acp_usage import UsageMeter
 from clawdforge.drivers.environment import agent_env
 from clawdforge.drivers.ndjson import MAX_LINE_BYTES
+from clawdforge.drivers.prices import Prices
 from clawdforge.drivers.process import AgentProcess, Spawner
 from clawdforge.drivers.rpc import Connection, Disconnected, RpcError, StdioPipe
 from clawdforge.wire.base import Json
+from clawdforge.wire.quirks import Quirks
 
 AUTH_REQUIRED: Final = -32000
 LAST_WORDS: Final = 500
@@ -42,6 +44,8 @@ class AcpLimits:
 class AcpDriver:
     """Starts agents. `operator_env` is the server's environment, of which an agent sees what it may."""
 
+    capabilities: Final = frozenset(Capability)
+
     def __init__(
         self,
         spawner: Spawner,
@@ -49,7 +53,9 @@ class AcpDriver:
         limits: AcpLimits | None = None,
         *,
         operator_home: Path | None = None,
+        prices: Prices | None = None,
     ) -> None:
+        self._prices = prices or Prices.read()
         self._spawner = spawner
         self._operator_env = operator_env
         self._limits = limits or AcpLimits()
@@ -83,7 +89,9 @@ class AcpDriver:
 
         files = _files_of(launch, readable)
         process = await spawn(launch.agent.command)
-        agent = AcpAgent(launch, sink, process, Terminals(spawn, files, launch.cwd), files, self._limits)
+        agent = AcpAgent(
+            launch, sink, process, Terminals(spawn, files, launch.cwd), files, self._limits, self._prices
+        )
         try:
             await agent.start()
         except BaseException:
@@ -107,6 +115,7 @@ class AcpAgent:
         terminals: Terminals,
         files: WorkspaceFiles,
         limits: AcpLimits,
+        prices: Prices,
     ) -> None:
         self.agent_session_id = ""
         self.how: Literal["new", "loaded", "resumed"] = "new"
@@ -121,11 +130,15 @@ class AcpAgent:
         self._terminals = terminals
         self._limits = limits
         self._client = ClientSide(files, terminals, self._ask)
-        self._usage = UsageMeter()
+        self._quirks = Quirks.model_validate(launch.agent.quirks)
+        self._prices = prices
+        self._usage = UsageMeter(self._quirks, prices)
         self._replay: Replay | None = None
         self._turn: RunningTurn | None = None
         self._prompted: RunningTurn | None = None
         self._spoiled = False
+        self._answered_at: float | None = None
+        self._default_model: str | None = None
         self._closing: asyncio.Task[None] | None = None
         self._login_methods: list[str] = []
         self._controls: SessionControls | None = None
@@ -148,8 +161,11 @@ class AcpAgent:
         except RpcError as error:
             raise self._refused(error, AgentStartFailed) from error
         self.agent_session_id, self.how = opened.session_id, opened.how
+        if opened.how != "new":
+            self._usage = UsageMeter(self._quirks, self._prices, self._launch.counter)
         notes = [opened.note] if opened.note else []
         self._controls = SessionControls(opened.session_id, opened.settings, self._start_call)
+        self._default_model = self._controls.model()
         if self._launch.model:
             notes.append(await self._controls.set_model(self._launch.model) or "")
         if self._launch.plan_mode and not await self._controls.set_plan_mode(on=True):
@@ -161,12 +177,17 @@ class AcpAgent:
         if self._prompted is not None:
             raise AgentFailed(f"{self._name} is busy with another prompt")
         turn = self._prompted = RunningTurn(sink, self._limits.max_turn_bytes)
-        answers: list[Json] = []
+        answers: list[tuple[Json, int]] = []
+
+        async def conclude() -> None:
+            await turn.answer(*answers[0])
+            self._turn = None  # what comes after the answer is not part of the turn
 
         async def answered(message: Json, size: int) -> None:
-            await turn.answer(message, size)
-            self._turn = None  # what comes after the answer is not part of the turn
-            answers.append(message)
+            answers.append((message, size))
+            self._answered_at = asyncio.get_running_loop().time()
+            if not self._quirks.late_ms:
+                await conclude()
 
         try:
             await self._connection.settle()
@@ -175,7 +196,12 @@ class AcpAgent:
             turn.sent.set()
             prompt = [{"type": "text", "text": block} for block in (preface, text) if block]
             params = {"sessionId": self.agent_session_id, "prompt": prompt}
-            result = await self._connection.request("session/prompt", params, answered=answered)
+            try:
+                result = await self._connection.request("session/prompt", params, answered=answered)
+            finally:
+                if answers and self._turn is turn:
+                    await asyncio.sleep(self._quirks.late_ms / 1000)
+                    await conclude()
         except RpcError as error:
             raise self._refused(error, AgentFailed) from error
         except Disconnected as error:
@@ -186,16 +212,19 @@ class AcpAgent:
             turn.sent.set()
             turn.end()
         stop_reason = result.get("stopReason")
+        if turn.cancelled and self._quirks.end_turn_on_cancel:
+            stop_reason = "cancelled"
         return Answer(
             stop_reason=stop_reason if isinstance(stop_reason, str) else "end_turn",
-            message=answers[0],
-            usage=self._usage.of(result),
+            message=answers[0][0],
+            usage=self._usage.of(result, self._launch.model or self._default_model),
         )
 
     async def cancel(self) -> None:
         turn = self._prompted
         if turn is None:
             return
+        turn.cancelled = True
         with suppress(Disconnected, TimeoutError):
             async with asyncio.timeout(self._limits.reply_timeout):
                 await turn.sent.wait()
@@ -232,7 +261,7 @@ class AcpAgent:
         params = message.get("params")
         update = params.get("update") if isinstance(params, dict) else None
         kind = str(update.get("sessionUpdate")) if isinstance(update, dict) else None
-        if kind == "usage_update" and isinstance(update, dict):
+        if isinstance(update, dict):
             self._usage.see(update)
         if self._turn is not None:
             await self._turn.emit(message, size)
@@ -268,7 +297,7 @@ class AcpAgent:
             raise LoadLost(f"it did not survive the attempt to load its session: {error.message}") from error
         if opened.how == "new":
             self._replay = None
-        elif opened.how == "resumed":
+        elif opened.how == "resumed" and not self._quirks.replays_on_resume:
             self.remembered = None
         else:
             self.remembered = self._replay.texts()
@@ -317,9 +346,17 @@ class AcpAgent:
         words = (self.stderr_tail().strip() or self._connection.garbage())[-LAST_WORDS:]
         return f"; it said: {words}" if words else ""
 
+    def _settle_secs(self) -> float:
+        """How long its last answer is too young for it to have written its memory."""
+        if self._answered_at is None:
+            return 0.0
+        return self._answered_at + self._quirks.settle_ms / 1000 - asyncio.get_running_loop().time()
+
     async def _close(self) -> None:
         if self._prompted is not None:
             self._prompted.end()
+        elif self._settle_secs() > 0 and self._process.returncode is None:
+            await asyncio.sleep(self._settle_secs())
         await self._terminals.close()
         await self._process.close()
         await self._connection.close()

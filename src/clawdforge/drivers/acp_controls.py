@@ -21,6 +21,14 @@ class SessionControls:
         self._modes = _dicts(modes.get("availableModes")) if isinstance(modes, dict) else []
         self._first_mode = modes.get("currentModeId") if isinstance(modes, dict) else None
 
+    def model(self) -> str | None:
+        """The model that the agent says it uses by itself."""
+        option = self._option("model")
+        current = option.get("currentValue") if option is not None else None
+        if current is None and isinstance(self._models, dict):
+            current = self._models.get("currentModelId")
+        return current if isinstance(current, str) else None
+
     async def set_model(self, model: str) -> str | None:
         """Why the agent would not take it, or None. An agent that offers no choice is left alone."""
         option = self._option("model")

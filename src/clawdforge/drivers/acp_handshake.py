@@ -10,6 +10,7 @@ from clawdforge.core.model import Launch
 from clawdforge.drivers.acp_client import CAPABILITIES
 from clawdforge.drivers.rpc import RpcError
 from clawdforge.wire.base import Json
+from clawdforge.wire.quirks import Quirks
 
 PROTOCOL_VERSION: Final = 1
 MAX_REPLAY_BYTES: Final = 32 * 1024 * 1024
@@ -126,11 +127,11 @@ class Handshake:
 
     def _way_back(self) -> tuple[str | None, Literal["loaded", "resumed"] | None]:
         """A load shows what the agent remembers, so it goes first. A quirk may say that it does harm."""
-        quirks = self._launch.agent.quirks
-        if self._abilities.get("loadSession") is True and quirks.get("load", True):
+        quirks = Quirks.model_validate(self._launch.agent.quirks)
+        if self._abilities.get("loadSession") is True and quirks.load:
             return "session/load", "loaded"
         resume = _dict(self._abilities.get("sessionCapabilities")).get("resume")
-        if resume not in (None, False) and quirks.get("resume", True):
+        if resume not in (None, False) and quirks.resume:
             return "session/resume", "resumed"
         return None, None
 

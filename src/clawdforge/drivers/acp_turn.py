@@ -16,6 +16,7 @@ class RunningTurn:
     def __init__(self, sink: Sink, max_bytes: int) -> None:
         self.sink = sink
         self.sent = asyncio.Event()
+        self.cancelled = False
         self._left = max_bytes
         self._full = False
         self._dropped = 0

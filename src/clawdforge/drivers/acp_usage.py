@@ -1,41 +1,81 @@
-"""What an agent says about tokens and money, in one shape. Agents differ; where one is silent, so is this."""
+"""What an agent says about tokens and money, in one shape. Agents differ; where one is silent, so is this.
+
+What its numbers mean is a quirk of the agent: the turn's sum, the last call's, or a running total, of which
+a turn is the difference. Nothing is counted twice: a total that goes on in a new process starts from where
+the last turn left it (`counter`).
+"""
 
 from collections.abc import Mapping
 from typing import Any
 
+from clawdforge.drivers.prices import Prices, Tokens
 from clawdforge.wire.base import Json
+from clawdforge.wire.quirks import Quirks
 
 
 class UsageMeter:
-    """Follows an agent's running cost, which counts on from prompt to prompt, to say what one prompt cost."""
+    """Follows one agent from prompt to prompt. `counter` is where its running totals stood before."""
 
-    def __init__(self) -> None:
-        self._cost: float | None = None
-        self._before: float | None = None
+    def __init__(
+        self, quirks: Quirks | None = None, prices: Prices | None = None, counter: Json | None = None
+    ) -> None:
+        quirks = quirks or Quirks()
+        self._meaning = quirks.usage
+        self._goes_on = quirks.counter == "session"
+        self._prices = prices
+        known = counter if self._goes_on and counter is not None else {}
+        self._total = _stored(known)
+        self._cost = _amount(known.get("cost_usd"))
+        self._before = self._cost
+        self._calls = 0
 
     def begin(self) -> None:
         """A prompt starts."""
         self._before = self._cost
+        self._calls = 1
 
     def see(self, update: Json) -> None:
-        """A `usage_update` of the agent."""
-        cost = update.get("cost")
+        """An update of the agent, of any kind."""
+        kind = update.get("sessionUpdate")
+        if kind == "tool_call":
+            self._calls += 1  # its result goes to the model with another call
+        cost = update.get("cost") if kind == "usage_update" else None
         amount = _amount(cost.get("amount")) if isinstance(cost, dict) else None
         if amount is not None and isinstance(cost, dict) and cost.get("currency", "USD") == "USD":
             self._cost = amount
 
-    def of(self, result: Json) -> Json | None:
+    def of(self, result: Json, model: str | None = None) -> Json | None:
         """The usage of the prompt that ended with this result; None if the agent says nothing."""
-        tokens = _tokens(result)
+        tokens = self._turn_tokens(result)
         cost = self._turn_cost()
         if tokens is None and cost is None:
             return None
-        return {
-            "input_tokens": _count(tokens, "inputTokens", "input_tokens"),
-            "output_tokens": _count(tokens, "outputTokens", "output_tokens"),
-            "cached_tokens": _count(tokens, "cachedReadTokens", "cached_tokens"),
-            "cost_usd": cost,
+        partial = self._meaning == "last_call" and self._calls > 1
+        tokens = tokens or Tokens()
+        computed = self._prices.cost(model, tokens) if cost is None and self._prices else None
+        usage: Json = {
+            "input_tokens": tokens.taken,
+            "output_tokens": tokens.given,
+            "cached_tokens": tokens.cached,
+            "total_tokens": tokens.taken + tokens.given + tokens.cached,
+            "cost_usd": computed if cost is None else cost,
+            "estimated": partial or computed is not None,
+            "cost_estimated": computed is not None,
         }
+        if self._goes_on:
+            usage["counter"] = {
+                "input_tokens": self._total.taken,
+                "output_tokens": self._total.given,
+                "cached_tokens": self._total.cached,
+                "cost_usd": self._cost,
+            }
+        return usage
+
+    def _turn_tokens(self, result: Json) -> Tokens | None:
+        tokens = None if self._meaning == "none" else _tokens(result)
+        if tokens is not None and self._meaning == "cumulative":
+            tokens, self._total = tokens.since(self._total), tokens
+        return tokens
 
     def _turn_cost(self) -> float | None:
         if self._cost is None or self._cost == self._before:
@@ -45,20 +85,37 @@ class UsageMeter:
         return self._cost - before if self._cost > before else self._cost
 
 
-def _tokens(result: Json) -> Mapping[str, Any] | None:
+def _tokens(result: Json) -> Tokens | None:
     """`usage` is ACP's own field; `_meta.quota.token_count` is gemini's."""
-    usage = result.get("usage")
-    if isinstance(usage, dict):
-        return usage
-    found: Any = result
-    for key in ("_meta", "quota", "token_count"):
-        found = found.get(key) if isinstance(found, dict) else None
-    return found if isinstance(found, dict) else None
+    found: Any = result.get("usage")
+    if not isinstance(found, dict):
+        found = result
+        for key in ("_meta", "quota", "token_count"):
+            found = found.get(key) if isinstance(found, dict) else None
+    if not isinstance(found, dict):
+        return None
+    taken = _count(found, "inputTokens", "input_tokens")
+    given = _count(found, "outputTokens", "output_tokens")
+    cached = _count(found, "cachedReadTokens", "cached_tokens")
+    written = _count(found, "cachedWriteTokens")
+    thought = _count(found, "thoughtTokens")
+    total = _count(found, "totalTokens")
+    if total and total == taken + given:  # some count what was cached and thought as part of the rest
+        return Tokens(max(0, taken - cached), given, min(cached, taken))
+    if total == taken + given + cached + written + thought:
+        return Tokens(taken + written, given + thought, cached)
+    return Tokens(taken + written, given, cached)
 
 
-def _count(tokens: Mapping[str, Any] | None, *names: str) -> int:
+def _stored(counter: Json) -> Tokens:
+    return Tokens(
+        _count(counter, "input_tokens"), _count(counter, "output_tokens"), _count(counter, "cached_tokens")
+    )
+
+
+def _count(tokens: Mapping[str, Any], *names: str) -> int:
     for name in names:
-        value = (tokens or {}).get(name)
+        value = tokens.get(name)
         if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53:
             return value
     return 0

@@ -58,7 +58,12 @@ class TurnRequest(Request):
 
 
 class Usage(Reply):
-    """Tokens and money. `estimated` is true when no agent reported the numbers."""
+    """Tokens and money; `cached_tokens` were read from a cache and are beside `input_tokens`.
+
+    `estimated` is true when a number was counted or computed here, or tells of only a part of the turn;
+    `cost_estimated` when the cost is ours, from a table of prices. `counter` holds the running totals of an
+    agent that counts on from turn to turn.
+    """
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -66,6 +71,8 @@ class Usage(Reply):
     total_tokens: int = 0
     cost_usd: float | None = None
     estimated: bool = False
+    cost_estimated: bool = False
+    counter: Json | None = None
 
 
 class Turn(Reply):
