@@ -43,7 +43,8 @@ def test_apps_have_limits_that_are_listed(server: Server, app: App) -> None:
     assert (mine.sessions, mine.tokens, found.count) == (1, 1, len(found.apps))
     reply = server.admin().post("/admin/apps", json={"app_name": "fresh-one"})
     assert AppReply.model_validate(reply.json()).app.limits["max_sessions"] is None
-    for bad in ({}, {"app_name": "../x"}, {"app_name": "a", "limits": {"max_bytes": -1}}):
+    huge = {"app_name": "a", "limits": {"max_bytes": 10**30}}
+    for bad in ({}, {"app_name": "../x"}, {"app_name": "a", "limits": {"max_bytes": -1}}, huge):
         assert server.admin().post("/admin/apps", json=bad).status_code == 422
 
 

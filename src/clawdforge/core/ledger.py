@@ -6,7 +6,7 @@ from clawdforge.core.audit import ChainVerdict, Walk
 from clawdforge.core.model import AuditRow
 from clawdforge.core.ports import Store
 
-PAGE = 500
+PAGE = 200
 
 
 class AuditService:

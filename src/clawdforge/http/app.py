@@ -4,10 +4,11 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from fastapi import APIRouter, FastAPI
+from pydantic import BaseModel
 from starlette.types import ASGIApp
 
 from clawdforge.core.services import Services
-from clawdforge.http.dialects import deepagent, forge
+from clawdforge.http.dialects import deepagent, forge, hermes
 from clawdforge.http.errors import HANDLERS
 from clawdforge.http.guard import Guard
 from clawdforge.http.login import routes as login_routes
@@ -15,6 +16,7 @@ from clawdforge.http.middleware import BodyLimit, Envelope
 from clawdforge.http.openapi import describe
 from clawdforge.http.routing import OpenRoute
 from clawdforge.http.settings import HttpSettings
+from clawdforge.wire.base import Reply, Request, StrictRequest
 
 
 class ForgeAPI(FastAPI):
@@ -28,6 +30,8 @@ class ForgeAPI(FastAPI):
 
 def build_asgi(services: Services, settings: HttpSettings) -> ASGIApp:
     """Everything the server answers. Refuses two routes that claim the same method and path."""
+    for base in (Request, StrictRequest, Reply):
+        build_models(base)
     asgi = ForgeAPI(
         title="clawdforge",
         version=settings.version or "0",
@@ -40,9 +44,18 @@ def build_asgi(services: Services, settings: HttpSettings) -> ASGIApp:
     )
     asgi.state.services = services
     asgi.state.settings = settings
-    asgi.state.table = list(add_routers(asgi, [*forge.routers(), login_routes(), *deepagent.routers()]))
+    dialects = [*hermes.routers(settings.hermes_prefix), *deepagent.routers()]
+    asgi.state.table = list(add_routers(asgi, [*forge.routers(), login_routes(), *dialects]))
     limited = BodyLimit(asgi, settings.max_body_bytes, settings.max_file_bytes)
     return Envelope(limited, Guard(settings.bind_host, settings.allowed_hosts))
+
+
+def build_models(base: type[BaseModel]) -> None:
+    """The wire's models are built when first used, for the command line's sake. A server uses them all."""
+    for model in base.__subclasses__():
+        model.model_config["defer_build"] = False
+        model.model_rebuild()
+        build_models(model)
 
 
 def add_routers(asgi: FastAPI, routers: Iterable[APIRouter]) -> Iterator[OpenRoute]:

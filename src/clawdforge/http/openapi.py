@@ -27,11 +27,16 @@ AGENT: Final = (
     *(E.TURN_TIMED_OUT, E.TURN_INTERRUPTED),
 )
 HISTORY: Final = (E.SESSION_CLOSED, E.SESSION_BUSY, E.HEAD_MOVED)
+CREATE: Final = (
+    *(E.UNKNOWN_AGENT, E.WORKSPACE_REFUSED, E.PERSONA_NOT_FOUND, E.SESSION_NOT_FOUND, E.SESSION_CLOSED),
+    E.LIMIT_EXCEEDED,
+)
 BY_ROUTE: Final[Mapping[str, tuple[E, ...]]] = {
-    "POST /sessions": (
-        *(E.UNKNOWN_AGENT, E.WORKSPACE_REFUSED, E.PERSONA_NOT_FOUND, E.SESSION_NOT_FOUND, E.SESSION_CLOSED),
-        *(E.POOL_FULL, E.LIMIT_EXCEEDED),
-    ),
+    "POST /login": (E.UNAUTHENTICATED, E.FORBIDDEN),
+    "POST /sessions": (*CREATE, E.POOL_FULL),
+    "POST /api/sessions": CREATE,
+    "POST /api/sessions/{session_id}/messages": TURN,
+    "POST /api/sessions/{session_id}/end": (E.SESSION_BUSY,),
     "PATCH /sessions/{session_id}": (E.UNKNOWN_AGENT, E.SESSION_BUSY, E.HEAD_MOVED),
     "DELETE /sessions/{session_id}": (E.SESSION_BUSY,),
     "POST /sessions/{session_id}/purge": (E.SESSION_BUSY,),

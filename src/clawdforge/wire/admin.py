@@ -89,9 +89,9 @@ class Done(Reply):
 class Limits(Request):
     """What one app may use; null means the server's own setting."""
 
-    max_sessions: int | None = Field(default=None, ge=0)
-    max_turns_in_flight: int | None = Field(default=None, ge=0)
-    max_bytes: int | None = Field(default=None, ge=0)
+    max_sessions: int | None = Field(default=None, ge=0, le=2**53)
+    max_turns_in_flight: int | None = Field(default=None, ge=0, le=2**53)
+    max_bytes: int | None = Field(default=None, ge=0, le=2**53)
 
 
 class PutApp(Request):
