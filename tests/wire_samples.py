@@ -7,7 +7,7 @@ from typing import Any, Final
 import orjson
 from pydantic import BaseModel
 
-from clawdforge.wire import admin, base, browser, deepagent, error, event, message, session, turn
+from clawdforge.wire import admin, base, browser, deepagent, error, event, hermes, message, session, turn
 from clawdforge.wire.base import Json
 from clawdforge.wire.error import ErrorCode, error_body
 from clawdforge.wire.event import EventType, encode_body, flatten, number
@@ -15,7 +15,7 @@ from clawdforge.wire.event import EventType, encode_body, flatten, number
 AT: Final = 1_794_735_000_123_456
 SESSION: Final = "7f8a0c3e-6f43-4c77-9f07-0f6d1f0c9f55"
 AGENT_SESSION: Final = "agent-1"
-MODULES: Final = (base, error, event, message, session, turn, admin, browser, deepagent)
+MODULES: Final = (base, error, event, message, session, turn, admin, browser, deepagent, hermes)
 
 UPDATES: Final[dict[str, Json]] = {
     "agent_message_chunk": {"content": {"type": "text", "text": "Hello, wörld"}, "messageId": "m1"},

@@ -10,7 +10,8 @@ from clawdforge.core.errors import InvalidRequest
 from clawdforge.core.log import LogService, Tail
 from clawdforge.core.model import Clock, MessageRow, SessionQuery, SessionRow, draft
 from clawdforge.core.ports import Store, Tx, View
-from clawdforge.core.rules import need_open, need_session, title_from
+from clawdforge.core.rules import last_prompt, need_open, need_session, title_from
+from clawdforge.core.sessions import SessionState, state
 from clawdforge.wire.base import Micros
 from clawdforge.wire.event import EventType
 from clawdforge.wire.message import Role, estimate_tokens
@@ -46,6 +47,15 @@ class Detail:
     children: Sequence[Summary]
 
 
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    """A session, what goes on in it, and what was said; `pending` is a prompt whose answer is not whole."""
+
+    state: SessionState
+    pending: MessageRow | None
+    messages: Sequence[MessageRow] = ()
+
+
 class MessageService:
     def __init__(self, store: Store, clock: Clock, log: LogService) -> None:
         self._store = store
@@ -69,6 +79,31 @@ class MessageService:
                 view.last_messages(session_id, limit, show="all" if archived else "visible"),
                 _summaries(view, children),
             )
+
+        return await self._store.read(app, work)
+
+    async def transcript(self, app: str, session_id: str, limit: int | None = None) -> Transcript:
+        """With the newest `limit` messages, or with all of them."""
+
+        def work(view: View) -> Transcript:
+            row = need_session(view, session_id)
+            rows = (
+                view.messages_from(session_id, 1)
+                if limit is None
+                else view.last_messages(session_id, limit)
+                if limit
+                else ()
+            )
+            return Transcript(state(view, row), _pending(view, session_id), rows)
+
+        return await self._store.read(app, work)
+
+    async def overview(self, app: str, query: SessionQuery) -> Sequence[Transcript]:
+        """A page of sessions without what was said in them."""
+
+        def work(view: View) -> Sequence[Transcript]:
+            rows, _ = view.sessions(query)
+            return [Transcript(state(view, row), _pending(view, row.session_id)) for row in rows]
 
         return await self._store.read(app, work)
 
@@ -124,6 +159,11 @@ def _post(tx: Tx, session_id: str, content: str, at: Micros) -> MessageRow:
         total_input_tokens=session.total_input_tokens + tokens,
     )
     return replace(row, seq=seq)
+
+
+def _pending(view: View, session_id: str) -> MessageRow | None:
+    last = last_prompt(view, session_id)
+    return last if last is not None and last.pending else None
 
 
 def _summaries(view: View, query: SessionQuery) -> list[Summary]:

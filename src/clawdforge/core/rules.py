@@ -255,11 +255,17 @@ def withdraw_all(tx: Tx, session_id: str, at: Micros) -> int:
     return len(queued)
 
 
+def last_prompt(view: View, session_id: str) -> MessageRow | None:
+    """The newest visible message that a turn began with; what was only posted is none."""
+    last = view.last_message(session_id, Role.USER)
+    while last is not None and last.turn is None:
+        last = view.last_message(session_id, Role.USER, before=last.seq)
+    return last
+
+
 def settle_pending(tx: Tx, session_id: str) -> None:
     """A prompt that was marked pending becomes an ordinary message, whatever was posted after it."""
-    last = tx.last_message(session_id, Role.USER)
-    while last is not None and last.turn is None:
-        last = tx.last_message(session_id, Role.USER, before=last.seq)
+    last = last_prompt(tx, session_id)
     if last is not None and last.pending:
         tx.change_messages(session_id, [last.seq], pending=False)
 

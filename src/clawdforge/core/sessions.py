@@ -107,6 +107,16 @@ class SessionService:
             app, lambda tx: _patch(tx, session_id, changes, request.expected_head, now)
         )
 
+    async def label(self, app: str, session_id: str, label: str, *, on: bool) -> SessionState:
+        """Put a label on a session or take it off, and leave the others as they are."""
+        now = self._clock.now()
+
+        def work(tx: Tx) -> SessionState:
+            others = tuple(one for one in need_session(tx, session_id).labels if one != label)
+            return _patch(tx, session_id, {"labels": (*others, label) if on else others}, None, now)
+
+        return await self._store.write(app, work)
+
     async def close(self, app: str, session_id: str) -> bool:
         """Soft: the record stays. The running turn is cancelled, the agent ended. True when it was closed."""
         for wait in CLOSE_WAITS:

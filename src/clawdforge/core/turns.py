@@ -1,8 +1,9 @@
 """Turns: a prompt submitted, waited for, cancelled, taken out of the queue."""
 
 import asyncio
+from contextlib import suppress
 
-from clawdforge.core.errors import AgentFailed, ForgeError, TurnNotFound
+from clawdforge.core.errors import AgentFailed, ForgeError, TurnNotFound, TurnNotQueued
 from clawdforge.core.log import LogService
 from clawdforge.core.model import Clock, TurnRow
 from clawdforge.core.ports import Store, Tx, View
@@ -88,6 +89,15 @@ class TurnService:
         await self._store.read(app, lambda view: need_session(view, session_id))
         taken = await self._store.write(app, lambda tx: withdraw_all(tx, session_id, now)) if queued else 0
         return taken + int(await self._supervisor.cancel(session_id))
+
+    async def stop(self, app: str, session_id: str, turn_index: int) -> bool:
+        """End this one turn, running or queued; False when it has ended already."""
+        turn = await self.get(app, session_id, turn_index)
+        if turn.state is TurnState.QUEUED:
+            with suppress(TurnNotQueued):
+                await self.withdraw(app, session_id, turn_index)
+                return True
+        return await self._supervisor.cancel(session_id, turn_index)
 
     async def withdraw(self, app: str, session_id: str, turn_index: int) -> TurnRow:
         now = self._clock.now()

@@ -69,11 +69,13 @@ STATUS: Final[Mapping[ErrorCode, int]] = MappingProxyType(
 )
 
 UNREADY: Final = 503
+NO_MORE: Final = 204
+"""Tells an EventSource not to come again."""
 
 OVERRIDES: Final[Mapping[str, Mapping[ErrorCode, int]]] = MappingProxyType(
     {
         "deepagent": {ErrorCode.SESSION_CLOSED: 409},
-        "hermes": {ErrorCode.SESSION_CLOSED: 409},
+        "hermes": {ErrorCode.SESSION_CLOSED: 409, ErrorCode.INVALID_REQUEST: 400},
         "run": {ErrorCode.AGENT_NOT_INSTALLED: 503},
     }
 )
@@ -169,6 +171,10 @@ async def on_anything_else(_request: Request, _error: Exception) -> Response:
 async def on_validation_error(request: Request, error: Exception) -> Response:
     """What pydantic found, as one line of text."""
     problems: Sequence[Any] = error.errors() if isinstance(error, RequestValidationError) else ()
+    missing = [str(problem["loc"][-1]) for problem in problems if problem["type"] == "missing"]
+    if missing and getattr(request.state, "dialect", "") == "hermes":
+        named = MissingParameter(f"Missing required field(s): {', '.join(missing)}")
+        return await on_forge_error(request, named)
     return await on_forge_error(request, _explain(problems))
 
 

@@ -1,0 +1,46 @@
+"""hermes routes about approvals: what an agent asks leave for, and somebody's answer."""
+
+from typing import Final
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from clawdforge.core.errors import PermissionNotFound
+from clawdforge.http.dialects import hermes_frames as frames
+from clawdforge.http.dialects.hermes_route import SessionId, router
+from clawdforge.http.errors import json_response
+from clawdforge.http.routing import App, Core
+from clawdforge.wire.hermes import ApprovalReply, ApprovalRespond, PendingApproval
+from clawdforge.wire.turn import DecideRequest, Decision
+
+DECISIONS: Final = {
+    "once": Decision.ALLOW_ONCE,
+    "session": Decision.ALLOW_ALWAYS,
+    "always": Decision.ALLOW_ALWAYS,
+    "deny": Decision.REJECT,
+}
+
+
+def routes(prefix: str) -> APIRouter:
+    found = router(prefix)
+    found.get("/api/approval/pending", response_model=PendingApproval)(pending)
+    found.post("/api/approval/respond", response_model=ApprovalReply)(respond)
+    return found
+
+
+async def pending(core: Core, app: App, session_id: SessionId) -> Response:
+    """The oldest request that waits for an answer, and how many there are."""
+    rows = await core.permissions.list(app, session_id, "pending")
+    shown = frames.approval_row(rows[0]) if rows else None
+    return json_response({"ok": True, "pending": shown, "pending_count": len(rows)})
+
+
+async def respond(core: Core, app: App, body: ApprovalRespond) -> Response:
+    """Answer a request; the first answer wins."""
+    rows = await core.permissions.list(app, body.session_id, "pending")
+    asked = body.approval_id or (rows[0].permission_id if rows else None)
+    if asked is None:
+        raise PermissionNotFound("nothing waits for an answer in this session")
+    request = DecideRequest(decision=DECISIONS[body.choice])
+    await core.permissions.decide(app, body.session_id, asked, request)
+    return json_response({"ok": True, "choice": body.choice})

@@ -1,0 +1,177 @@
+"""hermes routes about one prompt: start it, stream it, ask after it, cancel it."""
+
+from collections.abc import AsyncIterator
+from typing import Annotated, Final
+
+import orjson
+from fastapi import APIRouter, Header, Query
+from starlette.requests import Request
+from starlette.responses import Response
+
+from clawdforge.core.errors import SessionBusy, SessionNotFound, TurnNotFound
+from clawdforge.core.model import SessionRow, TurnRow
+from clawdforge.core.services import Services
+from clawdforge.http.dialects import hermes_frames as frames
+from clawdforge.http.dialects import hermes_shapes as shapes
+from clawdforge.http.dialects.hermes_route import StreamId, router
+from clawdforge.http.dialects.hermes_sessions import refuse_move
+from clawdforge.http.errors import NO_MORE, json_response
+from clawdforge.http.routing import App, Core
+from clawdforge.http.sse import EventStream, in_turn
+from clawdforge.http.waiting import closing
+from clawdforge.wire.base import Json, to_float
+from clawdforge.wire.event import EventType
+from clawdforge.wire.hermes import CancelledReply, ChatStart, ChatStarted, StreamStatus
+from clawdforge.wire.session import PatchSession
+from clawdforge.wire.turn import IfBusy, TurnRequest, TurnState
+
+DONE_MESSAGES: Final = 500
+STREAM: Final[Json] = {"content": {"text/event-stream": {}}}
+Key = Annotated[str | None, Header(alias="Idempotency-Key", max_length=255, pattern=r"^[\x21-\x7e]+$")]
+Place = Annotated[str | None, Query(max_length=8192)]
+LastEventId = Annotated[str | None, Header(alias="Last-Event-ID", max_length=8192)]
+
+
+def routes(prefix: str) -> APIRouter:
+    found = router(prefix)
+    found.post("/api/chat/start", response_model=ChatStarted)(start)
+    found.get("/api/chat/stream", response_class=Response, responses={200: STREAM})(stream)
+    found.get("/api/chat/stream/status", response_model=StreamStatus)(stream_status)
+    found.get("/api/chat/cancel", response_model=CancelledReply)(cancel)
+    return found
+
+
+async def start(core: Core, app: App, body: ChatStart, key: Key = None) -> Response:
+    """Submit a prompt; it is on stable storage when this answers. A busy session refuses it with 409."""
+    row = (await core.sessions.get(app, body.session_id)).row
+    refuse_move(row.cwd, body.workspace)
+    request = TurnRequest(prompt=body.message, files=body.attachments or None, if_busy=IfBusy.REJECT)
+    try:
+        if body.model and body.model != row.model:
+            row = (await core.sessions.patch(app, body.session_id, PatchSession(model=body.model))).row
+        submitted = await core.turns.submit(app, body.session_id, request, key)
+    except SessionBusy as busy:
+        raise await _busy(core, app, row, busy) from busy
+    turn = submitted.turn
+    return json_response(
+        {
+            "ok": True,
+            "stream_id": shapes.stream_id(row.session_id, turn.turn_index),
+            "session_id": row.session_id,
+            "turn_index": turn.turn_index,
+            "title": shapes.title(row),
+            "effective_model": row.model or "",
+            "pending_started_at": to_float(turn.queued_at),
+        }
+    )
+
+
+async def stream(
+    request: Request,
+    core: Core,
+    app: App,
+    stream_id: StreamId,
+    *,
+    after_event_id: Place = None,
+    after_seq: Place = None,
+    last_event_id: LastEventId = None,
+) -> Response:
+    """What happens in a turn as server-sent events, from its start or after a frame that was seen.
+
+    A reader that has seen the end is told so by an empty answer, so that it does not come again.
+    """
+    head, turn = await _find(core, app, stream_id)
+    since = frames.later(
+        frames.cursor(after_event_id or after_seq, stream_id), frames.cursor(last_event_id, stream_id)
+    )
+    begin = turn.first_seq or turn.last_seq
+    after = head if begin is None else begin - 1
+    if since is not None and since.seq <= max(head, turn.last_seq or 0):
+        after = max(after, since.after)
+    if turn.last_seq is not None and after >= turn.last_seq:
+        return Response(status_code=NO_MORE)
+    return EventStream(request, _frames(core, app, turn, after, since))
+
+
+async def stream_status(core: Core, app: App, stream_id: StreamId) -> Response:
+    """Whether a turn still runs, and where its stream ends. A stream that is not there is not active."""
+    try:
+        head, turn = await _find(core, app, stream_id)
+    except TurnNotFound:
+        return json_response({"ok": True, "active": False, "stream_id": stream_id, "replay_available": False})
+    over = turn.state is TurnState.ENDED
+    last = turn.last_seq or head
+    journal = {
+        "session_id": turn.session_id,
+        "run_id": stream_id,
+        "last_seq": last,
+        "last_event_id": f"{stream_id}:{last}",
+        "terminal": over,
+        "terminal_state": turn.outcome,
+    }
+    return json_response(
+        {
+            "ok": True,
+            "active": not over,
+            "stream_id": stream_id,
+            "replay_available": True,
+            "journal": journal,
+        }
+    )
+
+
+async def cancel(core: Core, app: App, stream_id: StreamId) -> Response:
+    """End a turn and keep what was said. One that is over, or not there, is not cancelled."""
+    try:
+        _, turn = await _find(core, app, stream_id)
+        cancelled = await core.turns.stop(app, turn.session_id, turn.turn_index)
+    except TurnNotFound:
+        cancelled = False
+    return json_response({"ok": True, "cancelled": cancelled, "stream_id": stream_id})
+
+
+async def _find(core: Services, app: str, stream_id: str) -> tuple[int, TurnRow]:
+    """The session's head and the turn, read in this order: a turn that is still queued has said nothing."""
+    named = shapes.split_stream_id(stream_id)
+    if named is None:
+        raise TurnNotFound("stream not found")
+    try:
+        head = (await core.sessions.get(app, named[0])).row.head
+        turn = await core.turns.get(app, *named)
+    except (SessionNotFound, TurnNotFound) as error:
+        raise TurnNotFound("stream not found") from error
+    if turn.state is TurnState.ENDED and turn.last_seq is None:
+        raise TurnNotFound("stream not found")  # it ran in the session that this one was branched from
+    return head, turn
+
+
+async def _frames(
+    core: Services, app: str, turn: TurnRow, after: int, since: frames.Cursor | None
+) -> AsyncIterator[bytes]:
+    session_id, stream_id = turn.session_id, f"{turn.session_id}:{turn.turn_index}"
+    batches = core.log.follow(app, session_id, after)
+    async with closing(batches):
+        async for batch in batches:
+            piece: list[bytes] = []
+            ended = False
+            for stored in (one for one in batch if in_turn(one, turn.turn_index)):
+                event = orjson.loads(stored.data)
+                ended = stored.type == EventType.TURN_ENDED
+                if ended:
+                    whole = await core.messages.transcript(app, session_id, DONE_MESSAGES)
+                    parts = frames.ending(event, shapes.session(whole))
+                else:
+                    parts = frames.parts_of(event, session_id)
+                piece.append(frames.encoded(stream_id, stored.seq, parts, since))
+            if any(piece):
+                yield b"".join(piece)
+            if ended:
+                return
+
+
+async def _busy(core: Services, app: str, row: SessionRow, busy: SessionBusy) -> SessionBusy:
+    state = await core.sessions.get(app, row.session_id)
+    active = busy.extra.get("active_turn") or state.running_turn or state.row.last_turn
+    return SessionBusy(
+        "session already has an active stream", active_stream_id=shapes.stream_id(row.session_id, active)
+    )

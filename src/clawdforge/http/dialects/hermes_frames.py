@@ -1,0 +1,146 @@
+"""Events of a turn as frames of a hermes stream: pure functions, every frame with an id to resume after.
+
+An id is `<stream>:<seq>`. An event that makes two frames gives the first of them `<stream>:<seq>.1`, so
+that a reader who was cut off between the two gets the second.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+import orjson
+
+from clawdforge.core.model import PermissionRow
+from clawdforge.http.dialects.hermes_shapes import snapshot, stream_id
+from clawdforge.wire.base import Json
+from clawdforge.wire.error import ErrorCode
+from clawdforge.wire.event import EventType
+from clawdforge.wire.sse import encode
+from clawdforge.wire.turn import Outcome
+
+Part: TypeAlias = tuple[str, Json]
+KINDS: Final = {ErrorCode.AGENT_AUTH_REQUIRED.value: "auth_mismatch"}
+OVER: Final = frozenset({"completed", "failed"})
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """A place in a stream: after `parts` frames of the event `seq`, or after all of them."""
+
+    seq: int
+    parts: int | None = None
+
+    @property
+    def after(self) -> int:
+        """The last event that need not be read again."""
+        return self.seq if self.parts is None else self.seq - 1
+
+
+def cursor(text: str | None, stream: str) -> Cursor | None:
+    """The place that an id or a number names; None when it is not of this stream."""
+    place = (text or "").removeprefix(f"{stream}:")
+    seq, dot, part = place.partition(".")
+    numbers = [seq, part] if dot else [seq]
+    if not all(one.isascii() and one.isdecimal() and len(one) < 16 for one in numbers):
+        return None
+    return Cursor(int(seq), int(part) if dot else None)
+
+
+def later(one: Cursor | None, other: Cursor | None) -> Cursor | None:
+    """An EventSource that reconnects repeats its old address and adds where it is: the later place counts."""
+    both = [place for place in (one, other) if place is not None]
+    return max(both, key=lambda place: (place.after, place.parts or 0), default=None)
+
+
+def encoded(stream: str, seq: int, parts: list[Part], since: Cursor | None) -> bytes:
+    """The frames of one event that come after a place."""
+    first = 0
+    if since is not None and since.seq == seq:
+        first = len(parts) if since.parts is None else since.parts
+    last = len(parts) - 1
+    return b"".join(
+        encode(
+            orjson.dumps(data), event=name, id=f"{stream}:{seq}" + ("" if index == last else f".{index + 1}")
+        )
+        for index, (name, data) in enumerate(parts)
+        if index >= first
+    )
+
+
+def parts_of(event: Json, session_id: str) -> list[Part]:
+    """What an event of a turn is to this dialect: nothing, or a frame. How a turn ends is not among it."""
+    kind, params = event["type"], _params(event)
+    if kind in (EventType.TEXT, EventType.THINKING):
+        name = "token" if kind == EventType.TEXT else "reasoning"
+        return [(name, {"text": event["content"]})] if event.get("content") else []
+    if kind == EventType.TOOL_CALL:
+        begun = _tool("tool.started", params)
+        return [("tool", begun), *([("tool_complete", _ended(params))] if _over(params) else [])]
+    if kind == EventType.TOOL_UPDATE and _over(params):
+        return [("tool_complete", _ended(params))]
+    if kind == EventType.PERMISSION_REQUESTED:
+        asked = {name: event.get(name) for name in ("permission_id", "tool", "kind", "options")}
+        return [("approval", approval(session_id, event.get("turn"), **asked))]
+    if kind == EventType.OUTPUT_TRUNCATED:
+        return [("warning", {"type": "truncated", "message": f"output was left out: {event.get('reason')}"})]
+    return []
+
+
+def ending(event: Json, session: Json) -> list[Part]:
+    """The frames that close a stream. What was said until then has been sent already."""
+    session_id, outcome, code = session["session_id"], event.get("outcome"), event.get("code")
+    if outcome == Outcome.COMPLETED:
+        usage = {name: session[name] for name in ("input_tokens", "output_tokens", "estimated_cost")}
+        return [("done", {"session": session, "usage": usage}), ("stream_end", {"session_id": session_id})]
+    if outcome == Outcome.CANCELLED:
+        return [("cancel", {"message": "Cancelled by user", "session_id": session_id})]
+    said: Json = {"message": event.get("error") or "the turn failed", "code": code, "session_id": session_id}
+    if outcome == Outcome.INTERRUPTED:
+        return [("apperror", {**said, "type": "interrupted", "recovery_control": True})]
+    return [("apperror", {**said, "type": KINDS.get(str(code), "error")})]
+
+
+def approval_row(row: PermissionRow) -> Json:
+    asked = {"permission_id": row.permission_id, "tool": row.tool, "kind": row.kind}
+    return approval(row.session_id, row.turn_index, **asked, options=list(row.options))
+
+
+def approval(session_id: str, turn: Any, *, permission_id: Any, tool: Any, kind: Any, options: Any) -> Json:
+    """A request of the agent. `command` is what it wants to do, in its own words."""
+    return {
+        "approval_id": permission_id,
+        "session_id": session_id,
+        "stream_id": stream_id(session_id, turn),
+        "command": tool,
+        "description": f"the agent asks for leave: {kind or 'tool'}",
+        "pattern_key": kind or "tool",
+        "pattern_keys": [kind or "tool"],
+        "options": options,
+    }
+
+
+def _params(event: Json) -> Json:
+    params = event.get("params")
+    return params if isinstance(params, dict) else {}
+
+
+def _over(params: Json) -> bool:
+    return params.get("status") in OVER
+
+
+def _tool(event_type: str, params: Json) -> Json:
+    name = str(params.get("title") or params.get("kind") or params.get("toolCallId") or "tool")
+    return {
+        "event_type": event_type,
+        "name": name,
+        "preview": name,
+        "args": snapshot(params.get("rawInput")),
+        "tid": params.get("toolCallId"),
+    }
+
+
+def _ended(params: Json) -> Json:
+    return {
+        **_tool("tool.completed", params),
+        "duration": None,
+        "is_error": params.get("status") == "failed",
+    }

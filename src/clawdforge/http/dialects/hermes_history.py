@@ -1,0 +1,104 @@
+"""hermes routes that take history back: retry, undo, truncate, clear; and those that branch it."""
+
+from collections.abc import Sequence
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from clawdforge.core.errors import InvalidRequest, Unsupported
+from clawdforge.core.messages import Transcript
+from clawdforge.core.model import MessageRow
+from clawdforge.http.dialects import hermes_shapes as shapes
+from clawdforge.http.dialects.hermes_route import router
+from clawdforge.http.errors import json_response
+from clawdforge.http.routing import App, Core
+from clawdforge.wire.hermes import (
+    Branch,
+    BranchReply,
+    HermesSessionReply,
+    RetryReply,
+    SessionRef,
+    Truncate,
+    UndoReply,
+)
+from clawdforge.wire.message import Role
+from clawdforge.wire.session import ForkRequest, Guarded, PatchSession, RetryRequest, UndoRequest
+
+
+def routes(prefix: str) -> APIRouter:
+    found = router(prefix)
+    found.post("/api/session/retry", response_model=RetryReply)(retry)
+    found.post("/api/session/undo", response_model=UndoReply)(undo)
+    found.post("/api/session/truncate", response_model=HermesSessionReply)(truncate)
+    found.post("/api/session/clear", response_model=HermesSessionReply)(clear)
+    found.post("/api/session/branch", response_model=BranchReply)(branch)
+    found.post("/api/session/duplicate", response_model=HermesSessionReply)(duplicate)
+    return found
+
+
+async def retry(core: Core, app: App, body: SessionRef) -> Response:
+    """Take the last message of the user and all after it back, and hand its text out to be sent again."""
+    cut = await core.history.retry(app, body.session_id, RetryRequest())
+    removed = len(cut.moved.messages)
+    return json_response({"ok": True, "last_user_text": cut.last_user_text, "removed_count": removed})
+
+
+async def undo(core: Core, app: App, body: SessionRef) -> Response:
+    """Take the last message of the user and all after it back."""
+    cut = await core.history.undo(app, body.session_id, UndoRequest())
+    preview, removed = shapes.preview(cut.last_user_text), len(cut.moved.messages)
+    return json_response({"ok": True, "removed_count": removed, "removed_preview": preview})
+
+
+async def truncate(core: Core, app: App, body: Truncate) -> Response:
+    """Take all but the first messages back."""
+    before = await core.messages.transcript(app, body.session_id)
+    gone = before.messages[body.keep_count :]
+    if gone and gone[0].role != Role.USER:
+        raise InvalidRequest("keep_count has to leave off right before a message of the user")
+    if gone:
+        count = sum(row.role == Role.USER for row in gone)
+        request = UndoRequest(turns=count, expected_head=before.state.row.head)
+        await core.history.undo(app, body.session_id, request)
+    found = await core.messages.transcript(app, body.session_id)
+    return json_response({"ok": True, "session": shapes.session(found)})
+
+
+async def clear(core: Core, app: App, body: SessionRef) -> Response:
+    """Put all that was said away and begin anew, without a title."""
+    await core.history.clear(app, body.session_id, Guarded())
+    await core.sessions.patch(app, body.session_id, PatchSession(title=""))
+    found = await core.messages.transcript(app, body.session_id, 0)
+    return json_response({"ok": True, "session": shapes.compact(found)})
+
+
+async def branch(core: Core, app: App, body: Branch) -> Response:
+    """Another session with the same past, whole or up to a message; both live on."""
+    before = await core.messages.transcript(app, body.session_id, None if body.keep_count is not None else 0)
+    title = shapes.title_of(body.title or "") or f"{shapes.title(before.state.row)} (fork)"
+    request = ForkRequest(title=title, after_turn=_turn_at(before, body.keep_count))
+    made = (await core.forks.fork(app, body.session_id, request)).row
+    reply = {"session_id": made.session_id, "title": made.title, "parent_session_id": body.session_id}
+    return json_response({"ok": True, **reply})
+
+
+async def duplicate(core: Core, app: App, body: SessionRef) -> Response:
+    """A copy of a session with all of its past."""
+    before = await core.messages.transcript(app, body.session_id, 0)
+    request = ForkRequest(title=f"{shapes.title(before.state.row)} (copy)")
+    made = await core.forks.fork(app, body.session_id, request)
+    found = await core.messages.transcript(app, made.row.session_id)
+    return json_response({"ok": True, "session": shapes.session(found)})
+
+
+def _turn_at(found: Transcript, keep_count: int | None) -> int | None:
+    """The turn that ends with the last message that is kept; None is the present."""
+    rows: Sequence[MessageRow] = found.messages
+    if keep_count is None or keep_count >= len(rows):
+        return None
+    if keep_count == 0:
+        return 0
+    kept, following = rows[keep_count - 1], rows[keep_count]
+    if not kept.turn or kept.turn == following.turn:
+        raise Unsupported("a branch can begin after a whole turn only, not inside one or inside an import")
+    return kept.turn

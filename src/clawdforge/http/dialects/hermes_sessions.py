@@ -1,0 +1,190 @@
+"""hermes routes about sessions as such: make, import, read, change, delete, export, find."""
+
+from typing import Annotated
+
+import orjson
+from fastapi import APIRouter, Query
+from starlette.responses import Response
+
+from clawdforge.core.errors import SessionNotFound, Unsupported
+from clawdforge.core.model import SessionQuery
+from clawdforge.core.services import Services
+from clawdforge.http.dialects import hermes_shapes as shapes
+from clawdforge.http.dialects.hermes_route import SessionId, router
+from clawdforge.http.errors import json_response
+from clawdforge.http.routing import App, Core
+from clawdforge.wire.admin import Done
+from clawdforge.wire.hermes import (
+    Archive,
+    HermesList,
+    HermesSessionReply,
+    HermesStatus,
+    HermesUsage,
+    ImportSession,
+    NewSession,
+    Pin,
+    Rename,
+    SessionRef,
+    Update,
+)
+from clawdforge.wire.session import CreateSession, ImportRequest, PatchSession, Retention
+
+MAX_LISTED = 1000
+FOUND = 100
+Words = Annotated[str, Query(max_length=500)]
+MessageLimit = Annotated[int | None, Query(ge=0, le=1000)]
+
+
+def routes(prefix: str) -> APIRouter:
+    found = router(prefix)
+    found.post("/api/session/new", response_model=HermesSessionReply)(new)
+    found.post("/api/session/import", response_model=HermesSessionReply)(import_session)
+    found.get("/api/session", response_model=HermesSessionReply)(session)
+    found.get("/api/session/status", response_model=HermesStatus)(status)
+    found.get("/api/session/usage", response_model=HermesUsage)(usage)
+    found.get("/api/session/export", response_class=Response)(export)
+    found.post("/api/session/rename", response_model=HermesSessionReply)(rename)
+    found.post("/api/session/update", response_model=HermesSessionReply)(update)
+    found.post("/api/session/pin", response_model=HermesSessionReply)(pin)
+    found.post("/api/session/archive", response_model=HermesSessionReply)(archive)
+    found.post("/api/session/delete", response_model=Done)(delete)
+    found.get("/api/sessions/search", response_model=HermesList)(search)
+    return found
+
+
+def list_routes(prefix: str) -> APIRouter:
+    found = router(prefix)
+    found.get("/api/sessions", response_model=HermesList)(list_sessions)
+    return found
+
+
+async def new(core: Core, app: App, body: NewSession) -> Response:
+    """Make an empty session; it is kept until somebody deletes it."""
+    request = CreateSession(
+        cwd=body.workspace or None,
+        model=body.model or None,
+        permission_mode=body.permission_mode,
+        retention=Retention.KEEP,
+    )
+    made = await core.sessions.create(app, request)
+    return await _whole(core, app, made.row.session_id)
+
+
+async def import_session(core: Core, app: App, body: ImportSession) -> Response:
+    """Make a session from a transcript. Its id is always fresh; its rows keep their roles and order."""
+    request = ImportRequest(
+        messages=body.messages,
+        title=shapes.title_of(body.title or "") or None,
+        model=body.model or None,
+        cwd=body.workspace or None,
+        retention=Retention.KEEP,
+    )
+    made = await core.transfer.import_session(app, request)
+    if body.pinned:
+        await core.sessions.patch(app, made.row.session_id, PatchSession(pinned=True))
+    return await _whole(core, app, made.row.session_id)
+
+
+async def session(
+    core: Core,
+    app: App,
+    session_id: SessionId,
+    messages: bool = True,
+    msg_limit: MessageLimit = None,
+) -> Response:
+    """A session with its transcript; `messages=0` leaves that out, `msg_limit` shows the newest of it."""
+    return await _whole(core, app, session_id, msg_limit if messages else 0)
+
+
+async def status(core: Core, app: App, session_id: SessionId) -> Response:
+    """What a session is doing."""
+    return json_response(shapes.status(await core.messages.transcript(app, session_id, 0)))
+
+
+async def usage(core: Core, app: App, session_id: SessionId) -> Response:
+    """The tokens that the agent reported."""
+    state = await core.sessions.get(app, session_id)
+    return json_response(shapes.usage(state.row))
+
+
+async def export(core: Core, app: App, session_id: SessionId) -> Response:
+    """The whole session as a file that an import takes back."""
+    found = await core.messages.transcript(app, session_id)
+    name = f'attachment; filename="hermes-{found.state.row.session_id}.json"'
+    body = orjson.dumps(shapes.session(found), option=orjson.OPT_INDENT_2)
+    return Response(body, media_type="application/json", headers={"Content-Disposition": name})
+
+
+async def rename(core: Core, app: App, body: Rename) -> Response:
+    """Give a session another title."""
+    change = PatchSession(title=shapes.title_of(body.title))
+    await core.sessions.patch(app, body.session_id, change)
+    return await _compact(core, app, body.session_id)
+
+
+async def update(core: Core, app: App, body: Update) -> Response:
+    """Give a session another model, which begins a new context. Its workspace stays."""
+    state = await core.sessions.get(app, body.session_id)
+    refuse_move(state.row.cwd, body.workspace)
+    if body.model:
+        await core.sessions.patch(app, body.session_id, PatchSession(model=body.model))
+    return await _whole(core, app, body.session_id)
+
+
+async def pin(core: Core, app: App, body: Pin) -> Response:
+    """Pin a session, or let it go."""
+    await core.sessions.patch(app, body.session_id, PatchSession(pinned=body.pinned))
+    return await _compact(core, app, body.session_id)
+
+
+async def archive(core: Core, app: App, body: Archive) -> Response:
+    """Put a session away, or take it out again: a label that the list looks at."""
+    await core.sessions.label(app, body.session_id, shapes.ARCHIVED, on=body.archived)
+    return await _compact(core, app, body.session_id)
+
+
+async def delete(core: Core, app: App, body: SessionRef) -> Response:
+    """Delete a session for good. One that is not there is deleted already."""
+    try:
+        await core.sessions.delete(app, body.session_id)
+    except SessionNotFound:
+        return json_response({"ok": True})
+    return json_response({"ok": True})
+
+
+async def search(core: Core, app: App, q: Words = "") -> Response:
+    """Sessions whose title or messages have these words, last activity first; all of them for none."""
+    titled = await core.messages.overview(app, SessionQuery(limit=FOUND, q=q or None))
+    rows = [{**shapes.compact(found), "match_type": "title"} for found in titled]
+    hits, _ = await core.history.search(app, q, FOUND, None, None) if q else ([], None)
+    previews: dict[str, str] = {}
+    for hit in hits:
+        previews.setdefault(hit.session_id, hit.snippet)
+    for session_id in previews.keys() - {row["session_id"] for row in rows}:
+        found = await core.messages.transcript(app, session_id, 0)
+        rows.append({**shapes.compact(found), "match_type": "content", "match_preview": previews[session_id]})
+    rows.sort(key=lambda row: row["updated_at"], reverse=True)
+    return json_response({"ok": True, "sessions": rows, "query": q, "count": len(rows)})
+
+
+async def list_sessions(core: Core, app: App, include_archived: bool = True) -> Response:
+    """The app's sessions, last activity first."""
+    found = await core.messages.overview(app, SessionQuery(limit=MAX_LISTED))
+    rows = [shapes.compact(one) for one in found]
+    shown = [row for row in rows if include_archived or not row["archived"]]
+    return json_response({"ok": True, "sessions": shown, "count": len(shown), "cli_count": 0})
+
+
+def refuse_move(cwd: str, wanted: str | None) -> None:
+    if wanted and wanted.rstrip("/") != cwd.rstrip("/"):
+        raise Unsupported("a session stays in its workspace; make a new session for another one")
+
+
+async def _compact(core: Services, app: str, session_id: str) -> Response:
+    found = await core.messages.transcript(app, session_id, 0)
+    return json_response({"ok": True, "session": shapes.compact(found)})
+
+
+async def _whole(core: Services, app: str, session_id: str, limit: int | None = None) -> Response:
+    found = await core.messages.transcript(app, session_id, limit)
+    return json_response({"ok": True, "session": shapes.session(found)})

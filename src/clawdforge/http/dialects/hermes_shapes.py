@@ -1,0 +1,140 @@
+"""Rows to what the hermes dialect shows: pure functions, times in float seconds."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from clawdforge.core.messages import Transcript
+from clawdforge.core.model import MessageRow, SessionRow
+from clawdforge.wire.base import Json, to_float
+from clawdforge.wire.hermes import HermesStatus
+
+UNTITLED: Final = "Untitled"
+ARCHIVED: Final = "archived"
+TITLE_CHARS: Final = 80
+PREVIEW_CHARS: Final = 40
+SNIPPET_CHARS: Final = 200
+
+
+def stream_id(session_id: str, turn_index: int | None) -> str | None:
+    """The name of a turn's stream."""
+    return None if turn_index is None else f"{session_id}:{turn_index}"
+
+
+def split_stream_id(text: str) -> tuple[str, int] | None:
+    """Session and turn of a stream; None when it names none."""
+    session_id, _, index = text.rpartition(":")
+    plain = index.isascii() and index.isdecimal() and len(index) < 16
+    return (session_id, int(index)) if session_id and plain else None
+
+
+def title(row: SessionRow) -> str:
+    return row.title or UNTITLED
+
+
+def title_of(given: str) -> str:
+    """What is stored for a title that somebody gave."""
+    return given.strip()[:TITLE_CHARS]
+
+
+def compact(found: Transcript) -> Json:
+    """wire.hermes.HermesSession"""
+    row, pending = found.state.row, found.pending
+    return {
+        "session_id": row.session_id,
+        "id": row.session_id,
+        "title": title(row),
+        "workspace": row.cwd,
+        "cwd": row.cwd,
+        "model": row.model or "",
+        "message_count": row.message_count - (pending is not None),
+        "created_at": to_float(row.created_at),
+        "updated_at": to_float(row.updated_at),
+        "pinned": row.pinned,
+        "archived": ARCHIVED in row.labels,
+        "project_id": None,
+        "profile": row.persona,
+        "personality": None,
+        "parent_session_id": row.forked_from or row.parent_session_id,
+        "input_tokens": row.input_tokens,
+        "output_tokens": row.output_tokens,
+        "estimated_cost": row.cost_usd,
+        "state": "active" if row.closed_at is None else "ended",
+        "is_streaming": found.state.running_turn is not None,
+        "active_stream_id": stream_id(row.session_id, pending.turn if pending else None),
+        "pending_user_message": pending.content if pending else None,
+        "pending_attachments": [],
+        "pending_started_at": to_float(pending.ts) if pending else None,
+    }
+
+
+def session(found: Transcript) -> Json:
+    """The same with its messages. A prompt that is being answered is not among them."""
+    shown = [row for row in found.messages if not row.pending]
+    first = found.state.row.message_count - (found.pending is not None) - len(shown)
+    window = {"_messages_truncated": first > 0, "_messages_offset": max(0, first)}
+    return {**compact(found), **window, "messages": list(map(message, shown)), "tool_calls": tools(shown)}
+
+
+def status(found: Transcript) -> Json:
+    """wire.hermes.HermesStatus"""
+    row, whole = found.state.row, compact(found)
+    more = {"ok": True, "agent_running": whole["is_streaming"], "total_tokens": _total(row)}
+    return {key: {**whole, **more}[key] for key in HermesStatus.model_fields}
+
+
+def usage(row: SessionRow) -> Json:
+    """wire.hermes.HermesUsage"""
+    return {
+        "ok": True,
+        "input_tokens": row.input_tokens,
+        "output_tokens": row.output_tokens,
+        "total_tokens": _total(row),
+        "estimated_cost": row.cost_usd,
+        "model": row.model or "",
+    }
+
+
+def message(row: MessageRow) -> Json:
+    """One line of the transcript, as an import takes it back."""
+    shown: Json = {"role": row.role, "content": row.content, "timestamp": to_float(row.ts), "seq": row.seq}
+    if row.thinking:
+        shown["reasoning"] = row.thinking
+    return shown
+
+
+def tools(rows: Sequence[MessageRow]) -> list[Json]:
+    """The tool calls of a transcript, each with the place of its message."""
+    return [
+        {
+            "name": call.get("title") or call.get("kind") or "tool",
+            "tid": call.get("toolCallId"),
+            "args": snapshot(call.get("rawInput")),
+            "snippet": str(call.get("rawOutput") or "")[:SNIPPET_CHARS],
+            "is_error": call.get("status") == "failed",
+            "done": call.get("status") in ("completed", "failed"),
+            "assistant_msg_idx": index,
+        }
+        for index, row in enumerate(rows)
+        for call in row.tool_calls
+    ]
+
+
+def snapshot(args: Any) -> Json:
+    """The beginning of a tool's arguments, short enough for one line each."""
+    if not isinstance(args, dict):
+        return {}
+    return {str(name)[:120]: _short(value) for name, value in list(args.items())[:4]}
+
+
+def preview(text: str) -> str:
+    """The beginning of what was taken back."""
+    return text if len(text) <= PREVIEW_CHARS else text[:PREVIEW_CHARS] + "..."
+
+
+def _short(value: Any) -> str:
+    text = str(value)
+    return text if len(text) <= 120 else text[:120] + "..."
+
+
+def _total(row: SessionRow) -> int:
+    return row.input_tokens + row.output_tokens

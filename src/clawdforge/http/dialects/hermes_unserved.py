@@ -1,0 +1,123 @@
+"""Routes of hermes that this server does not serve: each answers 501 and says why."""
+
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, Final
+
+from fastapi import APIRouter
+
+from clawdforge.core.errors import Unsupported
+from clawdforge.http.dialects.hermes_route import router
+
+CLARIFY: Final = "agents ask for leave only; see /api/approval/pending"
+CRONS: Final = "the server runs turns, not schedules; let a timer of yours call /api/chat/start"
+FILES: Final = "the agent works in the workspace; uploads go to /files, and there is no file browser"
+MEMORY: Final = "an agent keeps its own memory in its home; the server does not read it"
+MODELS: Final = "model names are handed to the agent as given; GET /agents lists the agents"
+PROFILES: Final = "an app is the tenant here, and a persona names an agent; see /personas"
+PROJECTS: Final = "sessions have labels and a project key of their folder, not projects"
+SETTINGS: Final = "settings are the operator's: a file, variables or flags of the server"
+SKILLS: Final = "skills belong to the agent and its workspace"
+UPDATES: Final = "the server is updated as it was installed"
+WORKSPACES: Final = "name the workspace when a session is made; the server keeps no list of folders"
+CLEAN_UP: Final = "nobody deletes sessions that are not named; see /api/session/delete"
+LIVE: Final = "follow a session by GET /sessions/{id}/events or /api/sessions/{id}/stream"
+COMPRESS: Final = "the agent compacts by itself, or by POST /sessions/{id}/compact"
+
+UNSERVED: Final[Mapping[str, str]] = {
+    "GET /api/auth/status": "a token or the cookie of POST /login is the credential",
+    "POST /api/auth/login": "there is no password; log in with a token at POST /login",
+    "POST /api/auth/logout": "log out at POST /logout",
+    "GET /api/approval/inject_test": "approvals come from agents only",
+    "POST /api/chat": "start the prompt by /api/chat/start and read its stream",
+    "POST /api/chat/steer": "no agent takes a prompt while it answers; queue it by POST /sessions/{id}/turns",
+    "GET /api/clarify/inject_test": CLARIFY,
+    "GET /api/clarify/pending": CLARIFY,
+    "POST /api/clarify/respond": CLARIFY,
+    "GET /api/commands": "an agent's commands are events of its session",
+    "GET /api/crons": CRONS,
+    "GET /api/crons/output": CRONS,
+    "GET /api/crons/recent": CRONS,
+    "POST /api/crons/create": CRONS,
+    "POST /api/crons/delete": CRONS,
+    "POST /api/crons/pause": CRONS,
+    "POST /api/crons/resume": CRONS,
+    "POST /api/crons/run": CRONS,
+    "POST /api/crons/update": CRONS,
+    "GET /api/file": FILES,
+    "GET /api/file/raw": FILES,
+    "GET /api/list": FILES,
+    "GET /api/media": FILES,
+    "POST /api/file/create": FILES,
+    "POST /api/file/delete": FILES,
+    "POST /api/file/rename": FILES,
+    "POST /api/file/save": FILES,
+    "POST /api/upload": "upload to POST /files and name the token in attachments",
+    "POST /api/transcribe": "there is no speech here",
+    "GET /api/memory": MEMORY,
+    "POST /api/memory/write": MEMORY,
+    "GET /api/models": MODELS,
+    "GET /api/models/live": MODELS,
+    "GET /api/onboarding/status": SETTINGS,
+    "POST /api/onboarding/complete": SETTINGS,
+    "POST /api/onboarding/setup": SETTINGS,
+    "GET /api/personalities": PROFILES,
+    "POST /api/personality/set": PROFILES,
+    "GET /api/profile/active": PROFILES,
+    "GET /api/profiles": PROFILES,
+    "POST /api/profile/create": PROFILES,
+    "POST /api/profile/delete": PROFILES,
+    "POST /api/profile/switch": PROFILES,
+    "GET /api/projects": PROJECTS,
+    "POST /api/projects/create": PROJECTS,
+    "POST /api/projects/delete": PROJECTS,
+    "POST /api/projects/rename": PROJECTS,
+    "POST /api/session/move": PROJECTS,
+    "POST /api/session/compress": COMPRESS,
+    "POST /api/session/compress/start": COMPRESS,
+    "GET /api/session/compress/status": COMPRESS,
+    "POST /api/session/draft": "drafts are the page's own",
+    "POST /api/session/import_cli": "POST /sessions/import reads the files of command lines",
+    "GET /api/session/stream": LIVE,
+    "GET /api/sessions/events": LIVE,
+    "GET /api/sessions/{session_id}/events": LIVE,
+    "POST /api/session/title/regenerate": "a title is the first message's beginning, or what a person gave",
+    "POST /api/session/toolsets": "an agent's tools are its own",
+    "POST /api/session/yolo": "set permission_mode by PATCH /sessions/{id}",
+    "GET /api/session/lineage/report": "parent_session_id names where a branch came from",
+    "POST /api/share/create": "an app's sessions are seen by its tokens only",
+    "POST /api/share/revoke": "an app's sessions are seen by its tokens only",
+    "POST /api/sessions/cleanup": CLEAN_UP,
+    "POST /api/sessions/cleanup_zero_message": CLEAN_UP,
+    "POST /api/btw": "make a sub-session, or a branch",
+    "POST /api/background": "every turn runs in the background here",
+    "POST /api/goal": "goals belong to the agent",
+    "GET /api/settings": SETTINGS,
+    "POST /api/settings": SETTINGS,
+    "GET /api/skills": SKILLS,
+    "GET /api/skills/content": SKILLS,
+    "POST /api/skills/delete": SKILLS,
+    "POST /api/skills/save": SKILLS,
+    "GET /api/updates/check": UPDATES,
+    "POST /api/updates/apply": UPDATES,
+    "GET /api/workspaces": WORKSPACES,
+    "POST /api/workspaces/add": WORKSPACES,
+    "POST /api/workspaces/remove": WORKSPACES,
+    "POST /api/workspaces/rename": WORKSPACES,
+}
+"""Method and path, and why not."""
+
+
+def routes(prefix: str) -> APIRouter:
+    found = router(prefix)
+    for route, reason in UNSERVED.items():
+        method, _, path = route.partition(" ")
+        found.add_api_route(path, _refusal(reason), methods=[method], include_in_schema=False)
+    return found
+
+
+def _refusal(reason: str) -> Callable[[], Coroutine[Any, Any, None]]:
+    async def refuse() -> None:
+        raise Unsupported(f"not served here: {reason}")
+
+    refuse.__doc__ = f"Not served: {reason}."
+    return refuse

@@ -1,0 +1,223 @@
+"""The hermes dialect, `/api/session…`, `/api/chat…`: unknown fields are ignored, times are float seconds."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, StringConstraints
+
+from clawdforge.wire.base import Json, Reply, Request
+from clawdforge.wire.session import PermissionMode
+from clawdforge.wire.turn import FileToken, Prompt
+
+Id = Annotated[str, StringConstraints(min_length=1, max_length=4096)]
+Word = Annotated[str, StringConstraints(max_length=128)]
+Text = Annotated[str, StringConstraints(max_length=4096)]
+Count = Annotated[int, Field(ge=0, le=2**53)]
+
+
+class NewSession(Request):
+    """Body of `POST /api/session/new`. Without `workspace` the session gets a folder of its own."""
+
+    workspace: Text | None = None
+    model: Word | None = None
+    permission_mode: PermissionMode | None = None
+
+
+class ImportSession(Request):
+    """Body of `POST /api/session/import`. A `session_id` is ignored: the id is always fresh."""
+
+    messages: list[Any] = Field(max_length=100_000)
+    title: Text | None = None
+    model: Word | None = None
+    workspace: Text | None = None
+    pinned: bool = False
+
+
+class SessionRef(Request):
+    """A body that names a session and nothing else."""
+
+    session_id: Id
+
+
+class Rename(SessionRef):
+    """The title is cut to 80 characters; a blank one is none."""
+
+    title: str = Field(max_length=65_536)
+
+
+class Update(SessionRef):
+    workspace: Text | None = None
+    model: Word | None = None
+
+
+class Pin(SessionRef):
+    pinned: bool = True
+
+
+class Archive(SessionRef):
+    archived: bool = True
+
+
+class Truncate(SessionRef):
+    """Keep so many messages; the first one to go has to be one of the user's."""
+
+    keep_count: Count
+
+
+class Branch(SessionRef):
+    """Without `keep_count` the branch begins at the present."""
+
+    keep_count: Count | None = None
+    title: Text | None = None
+
+
+class ChatStart(SessionRef):
+    """`attachments` are tokens of uploaded files."""
+
+    message: Prompt
+    attachments: list[FileToken] = Field(default_factory=list, max_length=256)
+    workspace: Text | None = None
+    model: Word | None = None
+
+
+class ApprovalRespond(SessionRef):
+    """Without `approval_id` the oldest request is meant. `session` is the same as `always` here."""
+
+    choice: Literal["once", "session", "always", "deny"] = "deny"
+    approval_id: Word = ""
+
+
+class HermesSession(Reply):
+    """A session as the sidebar shows it; where the whole is shown, `messages` and `tool_calls` as well."""
+
+    session_id: str
+    id: str
+    title: str
+    workspace: str
+    cwd: str
+    model: str
+    message_count: int
+    created_at: float
+    updated_at: float
+    pinned: bool = False
+    archived: bool = False
+    project_id: str | None = None
+    profile: str | None = None
+    personality: str | None = None
+    parent_session_id: str | None = None
+    input_tokens: int = 0
+    output_tokens: int = 0
+    estimated_cost: float | None = None
+    state: Literal["active", "ended"]
+    is_streaming: bool = False
+    active_stream_id: str | None = None
+    pending_user_message: str | None = None
+    pending_attachments: list[str] = Field(default_factory=list)
+    pending_started_at: float | None = None
+
+
+class HermesSessionReply(Reply):
+    ok: bool = True
+    session: HermesSession
+
+
+class HermesList(Reply):
+    ok: bool = True
+    sessions: list[HermesSession]
+    count: int
+
+
+class HermesStatus(Reply):
+    """`agent_running` is true while a turn runs or waits for a permission."""
+
+    ok: bool = True
+    session_id: str
+    title: str
+    model: str
+    workspace: str
+    message_count: int
+    created_at: float
+    updated_at: float
+    agent_running: bool
+    active_stream_id: str | None = None
+    profile: str | None = None
+    personality: str | None = None
+    input_tokens: int = 0
+    output_tokens: int = 0
+    total_tokens: int = 0
+    estimated_cost: float | None = None
+
+
+class HermesUsage(Reply):
+    """What the agent reported."""
+
+    ok: bool = True
+    input_tokens: int
+    output_tokens: int
+    total_tokens: int
+    estimated_cost: float | None = None
+    model: str
+
+
+class RetryReply(Reply):
+    """The caller sends `last_user_text` again; nothing runs by itself."""
+
+    ok: bool = True
+    last_user_text: str
+    removed_count: int
+
+
+class UndoReply(Reply):
+    ok: bool = True
+    removed_count: int
+    removed_preview: str
+
+
+class BranchReply(Reply):
+    ok: bool = True
+    session_id: str
+    title: str
+    parent_session_id: str
+
+
+class ChatStarted(Reply):
+    """`stream_id` names the turn; its stream can be read at any time, from the start or after an id."""
+
+    ok: bool = True
+    stream_id: str
+    session_id: str
+    turn_index: int
+    title: str
+    effective_model: str
+    pending_started_at: float
+
+
+class StreamStatus(Reply):
+    ok: bool = True
+    active: bool
+    stream_id: str
+    replay_available: bool = False
+    journal: Json | None = None
+
+
+class CancelledReply(Reply):
+    ok: bool = True
+    cancelled: bool
+    stream_id: str
+
+
+class PendingApproval(Reply):
+    """`pending` is the oldest request that waits, null when there is none."""
+
+    ok: bool = True
+    pending: Json | None = None
+    pending_count: int = 0
+
+
+class ApprovalReply(Reply):
+    ok: bool = True
+    choice: str
+
+
+class HermesHealth(Reply):
+    ok: bool = True
+    status: Literal["ok"] = "ok"
