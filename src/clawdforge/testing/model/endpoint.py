@@ -58,7 +58,7 @@ class Endpoint:
         self._server = _Server(("127.0.0.1", port), _Handler)
         self._server.endpoint = self
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
-        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
         self._thread.start()
 
     def requests(self) -> list[dict[str, Any]]:
