@@ -18,9 +18,12 @@ from clawdforge import __version__, logs
 from clawdforge.core.access import LOCAL_APP, AccessService
 from clawdforge.core.apps import AppService
 from clawdforge.core.attend import Attendant, Times
+from clawdforge.core.compaction import CompactionService
 from clawdforge.core.errors import ForgeError
 from clawdforge.core.files import FileService
+from clawdforge.core.forks import ForkService
 from clawdforge.core.health import HealthService
+from clawdforge.core.history import HistoryService
 from clawdforge.core.idle import until_idle
 from clawdforge.core.ledger import AuditService
 from clawdforge.core.log import LogService
@@ -36,6 +39,7 @@ from clawdforge.core.services import Services
 from clawdforge.core.sessions import SessionService
 from clawdforge.core.supervisor import Supervisor
 from clawdforge.core.sweeper import Ages, Sweeper
+from clawdforge.core.transfer import TransferService
 from clawdforge.core.turns import TurnService
 from clawdforge.drivers.acp import AcpDriver, AcpLimits
 from clawdforge.drivers.agents import Registry
@@ -44,6 +48,7 @@ from clawdforge.drivers.claude_print import ClaudePrint
 from clawdforge.drivers.containment import Containment, harden_self, probe
 from clawdforge.drivers.homes import HomeFolders
 from clawdforge.drivers.process import Spawner
+from clawdforge.drivers.snapshots import Snapshots
 from clawdforge.drivers.workspaces import Workspaces
 from clawdforge.http.app import build_asgi
 from clawdforge.http.settings import HttpSettings
@@ -100,8 +105,9 @@ async def open_parts(settings: Settings) -> AsyncIterator[Parts]:
         permissions = PermissionService(store, clock, settings.permission_timeout_secs)
         pool = AgentPool(settings.max_live_agents, settings.agent_idle_secs)
         times = Times(turn=settings.turn_timeout_secs, cancel_grace=settings.cancel_grace_secs)
-        attendant = Attendant(store, clock, agents, homes, pool, permissions, times)
-        supervisor = Supervisor(store, clock, pool, attendant, homes, boot)
+        snapshots = Snapshots(settings.data_dir)
+        attendant = Attendant(store, clock, agents, homes, snapshots, pool, permissions, times)
+        supervisor = Supervisor(store, clock, pool, attendant, homes, snapshots, boot)
         workspaces = Workspaces(settings.data_dir, settings.workspace_roots)
         access = AccessService(store, clock, admin_token)
         catalog = AgentCatalog(agents, spawner, os.environ)
@@ -117,12 +123,17 @@ async def open_parts(settings: Settings) -> AsyncIterator[Parts]:
         files = FileService(store, clock, UploadFolder(settings.data_dir), settings.max_file_bytes)
         await files.settle_all()
         await access.adopt(LOCAL_APP, keep_secret(settings.data_dir / TOKEN_FILE, new_token("cf_")))
+        most = settings.max_live_sessions
+        sessions = SessionService(store, clock, agents, workspaces, events, supervisor, most)
+        turns = TurnService(store, clock, events, supervisor)
         services = Services(
             access=access,
-            sessions=SessionService(
-                store, clock, agents, workspaces, events, supervisor, settings.max_live_sessions
-            ),
-            turns=TurnService(store, clock, events, supervisor),
+            sessions=sessions,
+            turns=turns,
+            history=HistoryService(store, clock, supervisor, snapshots),
+            compaction=CompactionService(store, clock, supervisor, turns),
+            forks=ForkService(store, clock, supervisor, homes, snapshots, most),
+            transfer=TransferService(store, sessions, most),
             log=events,
             messages=MessageService(store, clock, events),
             permissions=permissions,

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from clawdforge.core import contexts
-from clawdforge.core.errors import AgentError, ForgeError, LeaseLost, UnknownFile
-from clawdforge.core.model import Answer, Clock, FileRow, Launch, MessageRow, TurnRow, draft
+from clawdforge.core.errors import AgentError, Conflict, ForgeError, LeaseLost, UnknownFile
+from clawdforge.core.model import Answer, Clock, FileRow, Launch, SessionRow, TurnRow, draft
 from clawdforge.core.permissions import PermissionService
 from clawdforge.core.pool import AgentPool, Place
-from clawdforge.core.ports import Agents, Homes, LiveAgent, Store, Tx, View
+from clawdforge.core.ports import Agents, Homes, LiveAgent, Snapshots, Store, Tx, View
 from clawdforge.core.rules import Ending, Started, need_session
 from clawdforge.core.runner import OutsideSink, TurnRun
 from clawdforge.wire.base import Json
@@ -54,6 +54,7 @@ class Attendant:
         clock: Clock,
         agents: Agents,
         homes: Homes,
+        snapshots: Snapshots,
         pool: AgentPool,
         permissions: PermissionService,
         times: Times,
@@ -62,6 +63,7 @@ class Attendant:
         self._clock = clock
         self._agents = agents
         self._homes = homes
+        self._snapshots = snapshots
         self._pool = pool
         self._permissions = permissions
         self._times = times
@@ -156,7 +158,8 @@ class Attendant:
         wanted = session.agent_session_id if plan == contexts.LOAD else None
         boundary = contexts.restore_turn(plan)
         if boundary is not None:
-            wanted = await self._homes.restore(session.session_id, boundary)
+            wanted = await self._restored(session.session_id, boundary)
+        await self._workspace(app, session)
         launch = Launch(
             app=app,
             session_id=session.session_id,
@@ -168,17 +171,48 @@ class Attendant:
             agent_session_id=wanted,
         )
         live = await self._start(place, app, launch)
-        turns, messages = await self._store.read(app, lambda view: _past(view, session.session_id))
-        if live.how != "new" and not contexts.kept(live, turns, session.context):
+        turns = await self._store.read(
+            app, lambda view: contexts.recent_turns(view, session.session_id, session.last_turn)
+        )
+        if live.how != "new" and not contexts.kept(live, turns, session.context, boundary):
             log.warning("the agent of session %s lost its memory; it gets the transcript", session.session_id)
             await self._pool.drop_agent(place)
             live = await self._start(place, app, replace(launch, agent_session_id=None))
-        told = _told(live, plan, turns, messages, started.turn.turn_index)
+        told = await self._told(app, started, live, turns)
         how = live.how if live.how == "new" or boundary is None else "restored"
         number = session.context + (1 if live.how == "new" and plan == contexts.LOAD else 0)
         await self._started(app, started, live, number, "transcript" if told and how == "new" else how)
         place.context = number
         return live, told
+
+    async def _restored(self, session_id: str, boundary: int) -> str | None:
+        """Without a copy of that turn the home is emptied: what was taken back must not stay in it."""
+        wanted = await self._homes.restore(session_id, boundary)
+        if wanted is None and boundary:
+            await self._homes.restore(session_id, 0)
+        return wanted
+
+    async def _workspace(self, app: str, session: SessionRow) -> None:
+        """Finish what an undo of files began before a crash; know the files before the first turn."""
+        session_id = session.session_id
+        if session.files_plan is not None:
+            try:
+                await self._snapshots.restore(session, session.files_plan)
+            except Conflict:
+                log.exception("the workspace of session %s could not be put back", session_id)
+            await self._store.write(app, lambda tx: tx.change_session(session_id, files_plan=None))
+        await self._snapshots.begin(session)
+
+    async def _told(self, app: str, started: Started, live: LiveAgent, turns: list[TurnRow]) -> str:
+        """What the agent has to be told because its own memory does not hold it."""
+        session_id, running = started.session.session_id, started.turn.turn_index
+        only = None if live.how == "new" else contexts.unknown(live, turns, running)
+        if (only is None and started.session.context_plan == contexts.NEW) or only == set():
+            return ""
+        messages = await self._store.read(
+            app, lambda view: view.last_messages(session_id, TRANSCRIPT_MESSAGES)
+        )
+        return contexts.transcript(messages, running, only)
 
     async def _start(self, place: Place, app: str, launch: Launch) -> LiveAgent:
         sink = OutsideSink(self._store, self._clock, app, launch.session_id)
@@ -238,19 +272,3 @@ def _files(view: View, turn: TurnRow) -> list[FileRow]:
     if len(found) < len(rows):
         raise UnknownFile("a file of this turn was deleted before the turn began; upload it again")
     return found
-
-
-def _past(view: View, session_id: str) -> tuple[list[TurnRow], list[MessageRow]]:
-    session = need_session(view, session_id)
-    turns = contexts.recent_turns(view, session_id, session.last_turn)
-    return turns, view.last_messages(session_id, TRANSCRIPT_MESSAGES)
-
-
-def _told(
-    live: LiveAgent, plan: str, turns: list[TurnRow], messages: list[MessageRow], turn_index: int
-) -> str:
-    """What the agent has to be told because its own memory does not hold it."""
-    if live.how == "new":
-        return "" if plan == contexts.NEW else contexts.transcript(messages, turn_index)
-    first = contexts.unknown(live, turns, turn_index)
-    return "" if first is None else contexts.transcript(messages, turn_index, first)

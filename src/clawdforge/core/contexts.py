@@ -4,18 +4,18 @@
 
     new           a fresh one, which knows nothing
     load          the agent's own session, which it loads or resumes
-    restore:N     the copy of its home as it was after turn N, then load
+    restore:N     the copy of its home as it was after turn N, then load; 0 is an empty home
     transcript    a fresh one that is told what was said so far
 
 The agent's memory is a cache of our log. It is checked after a return, and told again when it is lost.
 """
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 
 from clawdforge.core.model import MessageRow, TurnRow
 from clawdforge.core.ports import LiveAgent, View
-from clawdforge.wire.message import Role
 from clawdforge.wire.turn import Outcome
 
 NEW, LOAD, TRANSCRIPT = "new", "load", "transcript"
@@ -34,37 +34,49 @@ def restore_turn(plan: str) -> int | None:
     return int(plan.removeprefix(RESTORE)) if plan.startswith(RESTORE) else None
 
 
-def kept(live: LiveAgent, turns: Sequence[TurnRow], context: int) -> bool:
-    """Whether a loaded agent still knows the last prompt that it answered in this context."""
+def kept(live: LiveAgent, turns: Sequence[TurnRow], context: int, restored: int | None = None) -> bool:
+    """Whether a loaded agent knows the last prompt that it answered in this context, and no more than it may.
+
+    After a restore, that is the prompt of the turn that it was restored to, and none of those cut since.
+    """
     if live.remembered is None:
         return True
-    done = [
-        turn
-        for turn in turns
-        if turn.context == context and turn.outcome is Outcome.COMPLETED and not turn.cut
-    ]
-    return not done or any(done[-1].prompt in text for text in live.remembered)
+    ours = [turn for turn in turns if turn.outcome is Outcome.COMPLETED and not turn.cut]
+    if restored is None:
+        done = [turn for turn in in_order(ours) if turn.context == context]
+    else:
+        done = [turn for turn in ours if turn.turn_index == restored]
+    if done and not any(done[-1].prompt in text for text in live.remembered):
+        return False
+    gone = {turn.prompt for turn in turns if turn.cut} - {turn.prompt for turn in turns if not turn.cut}
+    return not live.remembered or live.remembered[-1] not in gone
 
 
-def unknown(live: LiveAgent, turns: Sequence[TurnRow], before_turn: int) -> int | None:
-    """The first of the turns at the end that were cut off and that a loaded agent does not know of."""
-    first = None
-    for turn in sorted(turns, key=lambda turn: turn.turn_index, reverse=True):
-        if turn.turn_index >= before_turn or turn.cut or turn.started_at is None:
+def unknown(live: LiveAgent, turns: Sequence[TurnRow], running: int) -> set[int]:
+    """The turns at the end that were cut off and that a loaded agent does not know of."""
+    found: set[int] = set()
+    for turn in reversed(in_order(turns)):
+        if turn.turn_index == running or turn.cut:
             continue
         if turn.outcome is not Outcome.INTERRUPTED or live.remembered is None:
             break
         if any(turn.prompt in text for text in live.remembered):
             break
-        first = turn.turn_index
-    return first
+        found.add(turn.turn_index)
+    return found
+
+
+def in_order(turns: Sequence[TurnRow]) -> list[TurnRow]:
+    """Turns that were started, as they ran: one that interrupted ran before others that waited."""
+    started = [turn for turn in turns if turn.started_at is not None]
+    return sorted(started, key=lambda turn: (turn.first_seq or 0, turn.started_at))
 
 
 def recent_turns(view: View, session_id: str, last_turn: int) -> list[TurnRow]:
     return view.turns_from(session_id, max(1, last_turn - RECENT_TURNS))
 
 
-def transcript(messages: Sequence[MessageRow], before_turn: int, from_turn: int = 0) -> str:
+def transcript(messages: Sequence[MessageRow], running: int, only: AbstractSet[int] | None = None) -> str:
     """What was said so far, for an agent that does not know; the newest part of it when it is long.
 
     A message that was only posted, with no turn of its own, is not for the agent.
@@ -72,10 +84,11 @@ def transcript(messages: Sequence[MessageRow], before_turn: int, from_turn: int 
     lines: list[str] = []
     room = MAX_TRANSCRIPT_CHARS
     for message in reversed(messages):
-        if message.turn is None or not from_turn <= message.turn < before_turn or not message.content:
+        if message.turn in (None, running) or not message.content:
             continue
-        who = {Role.USER: "User", Role.ASSISTANT: "Assistant"}.get(Role(message.role), message.role.title())
-        line = f"{who}: {message.content}"
+        if only is not None and message.turn not in only:
+            continue
+        line = f"{message.role.title()}: {message.content}"
         if len(line) > room:
             lines.append("(what came before is left out)")
             break

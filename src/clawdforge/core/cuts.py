@@ -2,6 +2,7 @@
 
 A cut marks messages and turns; it rewrites nothing. The event names what was cut, so that a redo can
 find it. Each cut or restore is a new context, in which the agent's memory is that of the turn before.
+What it costs depends on how much is cut, never on how much there is.
 """
 
 from collections.abc import Sequence
@@ -14,10 +15,10 @@ from clawdforge.core.errors import NothingToRedo
 from clawdforge.core.model import MessageRow, SessionRow, draft
 from clawdforge.core.ports import Tx, View
 from clawdforge.core.rules import need_session
-from clawdforge.wire.base import Micros
+from clawdforge.wire.base import Json, Micros
 from clawdforge.wire.event import EventType
 
-LOOK_BACK = 200
+MAX_REDO = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,63 +30,97 @@ class Moved:
     session: SessionRow
 
 
-def cut_from(tx: Tx, session_id: str, seq: int, at: Micros, *, why: str) -> Moved:
+@dataclass(frozen=True, slots=True)
+class Files:
+    """The workspace beside a cut: the tree that it had, and the tree that it is put back to."""
+
+    before: str
+    after: str
+
+    def fields(self) -> Json:
+        return {"before": self.before, "after": self.after}
+
+
+def cut_from(tx: Tx, session_id: str, seq: int, at: Micros, *, why: str, files: Files | None = None) -> Moved:
     """Cut every visible message from this seq on, and the turns that they belong to."""
     rows = tx.messages_from(session_id, seq)
     turns = sorted({row.turn for row in rows if row.turn})
-    return _cut(tx, session_id, rows, turns, at, why=why)
+    return _cut(tx, session_id, rows, turns, at, why=why, files=files)
 
 
 def cut_turn(tx: Tx, session_id: str, turn_index: int, at: Micros, *, why: str = "rollback") -> Moved:
-    """Cut one ended turn, said or unsaid."""
-    rows = [row for row in tx.messages_from(session_id, 1) if row.turn == turn_index]
-    return _cut(tx, session_id, rows, [turn_index], at, why=why)
+    """Cut one ended turn, said or unsaid. Its messages begin where its start says that they do."""
+    turn = tx.turn(session_id, turn_index)
+    first = _event(tx, session_id, turn.first_seq).get("message") if turn and turn.first_seq else None
+    rows = tx.messages_from(session_id, first) if isinstance(first, int) else []
+    mine = [row for row in rows if row.turn == turn_index]
+    return _cut(tx, session_id, mine, [turn_index], at, why=why, files=None)
 
 
-def restore_last(tx: Tx, session_id: str, at: Micros) -> Moved:
-    """Give back what the newest cut took."""
-    session = need_session(tx, session_id)
+def last_cut(view: View, session: SessionRow) -> Json:
+    """The event of the newest cut that can be taken back."""
     if not session.redo:
         raise NothingToRedo
-    seq = session.redo[-1]
-    cut = orjson.loads(tx.events(session_id, after=seq - 1, limit=1, max_bytes=1 << 30)[0].data)
+    return _event(view, session.session_id, session.redo[-1])
+
+
+def restore_last(tx: Tx, session_id: str, at: Micros, *, files: Files | None = None) -> Moved:
+    """Give back what the newest cut took."""
+    session = need_session(tx, session_id)
+    cut = last_cut(tx, session)
     messages, turns = tuple(cut["messages"]), tuple(cut["turns"])
     tx.change_messages(session_id, messages, cut=False)
     for turn_index in turns:
         tx.change_turn(session_id, turn_index, cut=False)
-    fields = {"messages": list(messages), "turns": list(turns), "cut": seq, "context": session.context + 1}
+    fields: Json = {
+        "messages": list(messages),
+        "turns": list(turns),
+        "cut": session.redo[-1],
+        "context": session.context + 1,
+    }
+    if files is not None:
+        fields["files"] = files.fields()
     tx.append(session_id, [draft(EventType.HISTORY_RESTORED, None, at, fields)])
-    _new_context(tx, session_id, redo=session.redo[:-1])
+    _new_context(tx, session_id, redo=session.redo[:-1], files=files)
     return Moved(messages, turns, need_session(tx, session_id))
 
 
-def boundary(view: View, session_id: str) -> int:
-    """The last turn that still counts, whose home the agent is to have; 0 when there is none."""
-    rows = view.last_messages(session_id, LOOK_BACK)
-    return next((row.turn for row in reversed(rows) if row.turn), 0)
-
-
 def _cut(
-    tx: Tx, session_id: str, rows: Sequence[MessageRow], turns: Sequence[int], at: Micros, *, why: str
+    tx: Tx,
+    session_id: str,
+    rows: Sequence[MessageRow],
+    turns: Sequence[int],
+    at: Micros,
+    *,
+    why: str,
+    files: Files | None,
 ) -> Moved:
     session = need_session(tx, session_id)
     seqs = [row.seq for row in rows]
     tx.change_messages(session_id, seqs, cut=True)
     for turn_index in turns:
         tx.change_turn(session_id, turn_index, cut=True)
-    fields = {"messages": seqs, "turns": list(turns), "why": why, "context": session.context + 1}
+    fields: Json = {"messages": seqs, "turns": list(turns), "why": why, "context": session.context + 1}
+    if files is not None:
+        fields["files"] = files.fields()
     head = tx.append(session_id, [draft(EventType.HISTORY_CUT, None, at, fields)])
-    _new_context(tx, session_id, redo=(*session.redo, head))
+    _new_context(tx, session_id, redo=(*session.redo[-MAX_REDO:], head), files=files)
     return Moved(tuple(seqs), tuple(turns), need_session(tx, session_id))
 
 
-def _new_context(tx: Tx, session_id: str, *, redo: tuple[int, ...]) -> None:
+def _new_context(tx: Tx, session_id: str, *, redo: tuple[int, ...], files: Files | None) -> None:
+    """The agent is to have the home of the last turn that still counts; before the first, an empty one."""
     session = need_session(tx, session_id)
-    turn_index = boundary(tx, session_id)
-    plan = contexts.TRANSCRIPT if session.message_count else contexts.NEW
     tx.change_session(
         session_id,
         context=session.context + 1,
-        context_plan=contexts.restore_plan(turn_index) if turn_index else plan,
+        context_plan=contexts.restore_plan(tx.last_said(session_id)),
+        files_plan=files.after if files else session.files_plan,
         redo=redo,
     )
+
+
+def _event(view: View, session_id: str, seq: int) -> Json:
+    found = view.events(session_id, after=seq - 1, limit=1, max_bytes=1)
+    event: Json = orjson.loads(found[0].data)
+    return event

@@ -1,30 +1,28 @@
-"""History that can be taken back: undo, redo, retry, clear, compact. Each is an event and rewrites nothing.
+"""History that can be taken back: undo, redo, retry, clear. Each is an event and rewrites nothing.
 
 While a turn runs or waits in the queue these are refused: what a running turn will say is not known yet.
+With `files` the workspace goes along: turns wait meanwhile, and what it was is kept for a redo.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
 from clawdforge.core import contexts
-from clawdforge.core.cuts import Moved, cut_from, restore_last
-from clawdforge.core.errors import Conflict, NoPreviousMessage, NothingToUndo, SessionBusy
-from clawdforge.core.model import Clock, MessageRow, SessionRow, TurnRow, draft
-from clawdforge.core.ports import Store, Tx
-from clawdforge.core.rules import need_open, need_session, queue_turn
+from clawdforge.core.cuts import Files, Moved, cut_from, last_cut, restore_last
+from clawdforge.core.errors import ForgeError, NoPreviousMessage, NothingToUndo, SessionBusy
+from clawdforge.core.model import Clock, Hit, MessageRow, SessionRow, TurnRow, draft
+from clawdforge.core.ports import Snapshots, Store, Tx, View
+from clawdforge.core.rules import check_limit, need_open, need_session, queue_turn
 from clawdforge.core.supervisor import Supervisor
-from clawdforge.core.turns import TurnService, raise_for
 from clawdforge.wire.base import Micros
 from clawdforge.wire.event import EventType
-from clawdforge.wire.message import Role, estimate_tokens
-from clawdforge.wire.session import CompactRequest, Guarded, RedoRequest, RetryRequest, UndoRequest
-from clawdforge.wire.turn import IfBusy, TurnRequest, TurnState
+from clawdforge.wire.message import Role
+from clawdforge.wire.session import Guarded, RedoRequest, RetryRequest, UndoRequest
+from clawdforge.wire.turn import TurnState
 
 T = TypeVar("T")
-SUMMARIZE = (
-    "Summarize this conversation so that it can be continued from the summary alone: what was asked, what "
-    "was decided and done, which files and names matter, and what is still open. Answer with the summary only."
-)
+PREVIEW_CHARS = 120
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +32,10 @@ class Cut:
     moved: Moved
     last_user_text: str
     again: TurnRow | None = None
+
+    @property
+    def preview(self) -> str:
+        return self.last_user_text[:PREVIEW_CHARS]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,40 +48,44 @@ class Archived:
 
 
 class HistoryService:
-    def __init__(self, store: Store, clock: Clock, supervisor: Supervisor, turns: TurnService) -> None:
+    def __init__(self, store: Store, clock: Clock, supervisor: Supervisor, snapshots: Snapshots) -> None:
         self._store = store
         self._clock = clock
         self._supervisor = supervisor
-        self._turns = turns
+        self._snapshots = snapshots
 
     async def undo(self, app: str, session_id: str, request: UndoRequest) -> Cut:
         """Take the last exchanges back, in the transcript and in the agent's memory."""
         now = self._clock.now()
 
-        def work(tx: Tx) -> Cut:
-            at_rest(tx, session_id, request.expected_head)
-            first, last = _prompts(tx, session_id, request.turns)
-            if first is None or last is None:
-                raise NothingToUndo
-            return Cut(cut_from(tx, session_id, first.seq, now, why="undo"), last.content)
+        def work(tx: Tx, head: int | None, files: Files | None) -> Cut:
+            at_rest(tx, session_id, head)
+            first, last = _prompts(tx, session_id, request.turns, NothingToUndo)
+            return Cut(cut_from(tx, session_id, first.seq, now, why="undo", files=files), last.content)
 
-        return await self._changed(session_id, await self._store.write(app, work))
+        def place(view: View) -> int:
+            first, _ = _prompts(view, session_id, request.turns, NothingToUndo)
+            return view.last_said(session_id, before=first.seq)
+
+        return await self._change(app, session_id, request, work, place if request.files else None)
 
     async def retry(self, app: str, session_id: str, request: RetryRequest) -> Cut:
         """Take the last exchange back and hand its text out; with `run` it is queued again at once."""
         now = self._clock.now()
 
-        def work(tx: Tx) -> Cut:
-            at_rest(tx, session_id, request.expected_head)
-            last, _ = _prompts(tx, session_id, 1)
-            if last is None:
-                raise NoPreviousMessage
-            moved = cut_from(tx, session_id, last.seq, now, why="retry")
+        def work(tx: Tx, head: int | None, files: Files | None) -> Cut:
+            at_rest(tx, session_id, head)
+            last, _ = _prompts(tx, session_id, 1, NoPreviousMessage)
+            moved = cut_from(tx, session_id, last.seq, now, why="retry", files=files)
             text = request.prompt or last.content
             again = _again(tx, session_id, last, text, now) if request.run or request.prompt else None
             return Cut(moved, last.content, again)
 
-        cut = await self._changed(session_id, await self._store.write(app, work))
+        def place(view: View) -> int:
+            last, _ = _prompts(view, session_id, 1, NoPreviousMessage)
+            return view.last_said(session_id, before=last.seq)
+
+        cut = await self._change(app, session_id, request, work, place if request.files else None)
         if cut.again is not None:
             self._supervisor.wake(app, session_id)
         return cut
@@ -88,11 +94,15 @@ class HistoryService:
         """Give back what the last undo or retry took, as long as nothing has been said since."""
         now = self._clock.now()
 
-        def work(tx: Tx) -> Moved:
-            at_rest(tx, session_id, request.expected_head)
-            return restore_last(tx, session_id, now)
+        def work(tx: Tx, head: int | None, files: Files | None) -> Moved:
+            at_rest(tx, session_id, head)
+            return restore_last(tx, session_id, now, files=files)
 
-        return await self._changed(session_id, await self._store.write(app, work))
+        def place(view: View) -> str | None:
+            taken = last_cut(view, need_session(view, session_id)).get("files")
+            return str(taken["before"]) if isinstance(taken, dict) else None
+
+        return await self._change(app, session_id, request, work, place if request.files else None)
 
     async def clear(self, app: str, session_id: str, request: Guarded) -> Archived:
         """Archive what was said and begin a new context in the same session."""
@@ -100,66 +110,93 @@ class HistoryService:
 
         def work(tx: Tx) -> Archived:
             at_rest(tx, session_id, request.expected_head)
-            count = _archive(tx, session_id)
-            session = _renew(tx, session_id, contexts.NEW)
-            fields = {"archived": count, "context": session.context}
+            count = tx.archive_messages(session_id)
+            session = renew(tx, session_id, contexts.NEW)
+            fields = {"messages": count, "context": session.context}
             tx.append(session_id, [draft(EventType.HISTORY_CLEARED, None, now, fields)])
             return Archived(count, need_session(tx, session_id))
 
-        return await self._changed(session_id, await self._store.write(app, work))
+        cleared = await self._store.write(app, work)
+        self._supervisor.retire(session_id)
+        return cleared
 
-    async def compact(self, app: str, session_id: str, request: CompactRequest) -> Archived:
-        """The agent's own summary becomes all that the next context knows; the history stays readable."""
-        asked = TurnRequest(
-            prompt=request.prompt or SUMMARIZE, if_busy=IfBusy.REJECT, expected_head=request.expected_head
-        )
-        submitted = await self._turns.submit(app, session_id, asked, None)
-        turn = await self._turns.wait(app, session_id, submitted.turn.turn_index)
-        raise_for(turn)
-        now = self._clock.now()
+    async def search(
+        self, app: str, q: str, limit: int, cursor: str | None, session_id: str | None
+    ) -> tuple[list[Hit], str | None]:
+        """Full text over what the app can see, newest first."""
 
-        def work(tx: Tx) -> Archived:
-            session = at_rest(tx, session_id, turn.last_seq)
-            answer = tx.last_message(session_id, Role.ASSISTANT)
-            if answer is None or answer.turn != turn.turn_index or not answer.content.strip():
-                raise Conflict("the agent gave no summary; the conversation is as it was")
-            count = _archive(tx, session_id)
-            seq = tx.add_message(_summary(session_id, answer.content, now))
-            session = _renew(tx, session_id, contexts.TRANSCRIPT)
-            fields = {"archived": count, "summary": seq, "turn": turn.turn_index, "context": session.context}
-            tx.append(session_id, [draft(EventType.HISTORY_COMPACTED, None, now, fields)])
-            return Archived(count, need_session(tx, session_id), answer.content)
+        def work(view: View) -> tuple[list[Hit], str | None]:
+            if session_id is not None:
+                need_session(view, session_id)
+            return view.search(q, limit=limit, cursor=cursor, session_id=session_id)
 
-        return await self._changed(session_id, await self._store.write(app, work))
+        return await self._store.read(app, work)
 
-    async def _changed(self, session_id: str, result: T) -> T:
-        """An agent that still remembers what was taken back is of no more use."""
-        await self._supervisor.shut(session_id)
-        return result
+    async def _change(
+        self,
+        app: str,
+        session_id: str,
+        request: Guarded,
+        work: Callable[[Tx, int | None, Files | None], T],
+        place: Callable[[View], int | str | None] | None,
+    ) -> T:
+        """`place` finds the turn, or the tree, that the workspace is to go back to."""
+        if place is None:
+            result = await self._store.write(app, lambda tx: work(tx, request.expected_head, None))
+            self._supervisor.retire(session_id)
+            return result
+        await self._store.read(app, lambda view: at_rest(view, session_id, request.expected_head))
+        async with self._supervisor.hold(app, session_id):
+            session, target = await self._store.read(
+                app, lambda view: (at_rest(view, session_id, request.expected_head), place(view))
+            )
+            if target is None:
+                return await self._store.write(app, lambda tx: work(tx, session.head, None))
+            after = target if isinstance(target, str) else await self._snapshots.find(session, target)
+            files = Files(await self._snapshots.keep(session), after)
+            result = await self._store.write(app, lambda tx: work(tx, session.head, files))
+            try:
+                await self._snapshots.restore(session, after)
+            finally:
+                await self._store.write(app, lambda tx: tx.change_session(session_id, files_plan=None))
+            return result
 
 
-def at_rest(tx: Tx, session_id: str, expected_head: int | None) -> SessionRow:
+def at_rest(view: View, session_id: str, expected_head: int | None) -> SessionRow:
     """The session when it is open and nothing runs or waits in it."""
-    session = need_open(tx, session_id, expected_head)
-    active = tx.active_turn(session_id)
-    if active is not None or tx.queued_turns(session_id):
+    session = need_open(view, session_id, expected_head)
+    active = view.active_turn(session_id)
+    if active is not None or view.queued_turns(session_id):
         raise SessionBusy(active_turn=active.turn_index if active else None)
     return session
 
 
-def _prompts(tx: Tx, session_id: str, count: int) -> tuple[MessageRow | None, MessageRow | None]:
+def renew(tx: Tx, session_id: str, plan: str) -> SessionRow:
+    """A new context; what was cut before it stays cut."""
+    session = need_session(tx, session_id)
+    tx.change_session(
+        session_id, context=session.context + 1, context_plan=plan, agent_session_id=None, redo=()
+    )
+    return need_session(tx, session_id)
+
+
+def _prompts(
+    view: View, session_id: str, count: int, missing: type[ForgeError]
+) -> tuple[MessageRow, MessageRow]:
     """The earliest and the latest of the last `count` things that the user said."""
-    last = earliest = tx.last_message(session_id, Role.USER)
-    found = 1
-    while earliest is not None and found < count:
-        before = tx.last_message(session_id, Role.USER, before=earliest.seq)
+    last = earliest = view.last_message(session_id, Role.USER)
+    if last is None or earliest is None:
+        raise missing
+    for _ in range(count - 1):
+        before = view.last_message(session_id, Role.USER, before=earliest.seq)
         if before is None:
             break
-        earliest, found = before, found + 1
+        earliest = before
     return earliest, last
 
 
 def _again(tx: Tx, session_id: str, last: MessageRow, text: str, at: Micros) -> TurnRow:
+    check_limit(tx)
     before = tx.turn(session_id, last.turn) if last.turn else None
     row = TurnRow(
         session_id=session_id,
@@ -172,28 +209,3 @@ def _again(tx: Tx, session_id: str, last: MessageRow, text: str, at: Micros) -> 
         retry_of=last.turn or None,
     )
     return queue_turn(tx, need_session(tx, session_id), row, at)
-
-
-def _archive(tx: Tx, session_id: str) -> int:
-    rows = tx.messages_from(session_id, 0)
-    tx.change_messages(session_id, [row.seq for row in rows], archived=True)
-    return len(rows)
-
-
-def _renew(tx: Tx, session_id: str, plan: str) -> SessionRow:
-    session = need_session(tx, session_id)
-    fresh = {"context": session.context + 1, "context_plan": plan, "agent_session_id": None, "redo": ()}
-    tx.change_session(session_id, **fresh)
-    return need_session(tx, session_id)
-
-
-def _summary(session_id: str, text: str, at: Micros) -> MessageRow:
-    return MessageRow(
-        session_id=session_id,
-        role=Role.ASSISTANT,
-        content=text,
-        ts=at,
-        turn=contexts.IMPORTED_TURN,
-        token_count=estimate_tokens(text),
-        is_summary=True,
-    )

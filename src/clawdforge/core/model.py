@@ -105,6 +105,7 @@ class SessionRow:
     context: int = 1
     context_plan: str = "new"  # how the agent's memory is to be had: see core.contexts
     agent_session_id: str | None = None
+    files_plan: str | None = None  # a tree that the workspace is being put back to
     redo: tuple[int, ...] = ()  # the cuts that a redo can take back, newest last, by their event's seq
     holder: str | None = None
     fence: int = 0

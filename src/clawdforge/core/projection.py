@@ -53,7 +53,7 @@ class Projection:
         if call_id not in self._tools and len(self._tools) >= MAX_TOOL_CALLS:
             self.truncated = True
             return
-        kept = {key: _short(update[key]) for key in TOOL_KEYS if update.get(key) is not None}
+        kept = {key: short(update[key]) for key in TOOL_KEYS if update.get(key) is not None}
         self._tools[call_id] = {**self._tools.get(call_id, {}), **kept}
 
     def message(self, session_id: str, turn_index: int, at: Micros) -> MessageRow | None:
@@ -80,7 +80,7 @@ def _update(fields: Json) -> Json:
     return params if isinstance(params, dict) else {}
 
 
-def _short(value: Any) -> Any:
+def short(value: Any) -> Any:
     """A tool's input or output as the transcript keeps it; the log has the whole."""
     if isinstance(value, str):
         return value[:MAX_TOOL_CHARS]

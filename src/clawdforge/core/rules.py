@@ -97,7 +97,7 @@ def submit(tx: Tx, session_id: str, request: TurnRequest, key: str | None, at: M
     need_open(tx, session_id, request.expected_head)
     if any(tx.file(token) is None for token in request.files or ()):
         raise UnknownFile
-    _check_limit(tx)
+    check_limit(tx)
     active = tx.active_turn(session_id)
     busy = active is not None or bool(tx.queued_turns(session_id))
     if busy and request.if_busy is IfBusy.REJECT:
@@ -289,7 +289,7 @@ def _applied(wanted: IfBusy, *, busy: bool) -> IfBusy:
     return IfBusy.QUEUE if not busy or wanted is IfBusy.STEER else wanted
 
 
-def _check_limit(tx: Tx) -> None:
+def check_limit(tx: Tx) -> None:
     app = tx.app_row()
     limit = app.max_turns_in_flight if app else None
     if limit is not None and tx.turns_in_flight() >= limit:

@@ -2,7 +2,7 @@
 
 import asyncio
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -55,13 +55,20 @@ class SessionService:
         self, app: str, request: CreateSession, *, plan_mode: bool | None = None, project: str | None = None
     ) -> SessionState:
         """`plan_mode` and `project` are given by callers who know better than the persona and the folder."""
+        row = await self.prepare(app, request, plan_mode=plan_mode, project=project)
+        return await self._store.write(app, lambda tx: create(tx, row, self._max_live, row.created_at))
+
+    async def prepare(
+        self, app: str, request: CreateSession, *, plan_mode: bool | None = None, project: str | None = None
+    ) -> SessionRow:
+        """A session that could be, with its workspace made; it is not stored."""
         persona = await self._store.read(
             app, lambda view: personas.find(view, request.persona, self._agents.default)
         )
         agent = self._agents.spec(request.agent or persona.agent).name
         session_id, now = new_id(), self._clock.now()
         cwd = self._workspaces.check(request.cwd) if request.cwd else self._workspaces.make(session_id)
-        row = SessionRow(
+        return SessionRow(
             app_name=app,
             session_id=session_id,
             agent=agent,
@@ -82,7 +89,6 @@ class SessionService:
             project_key=project or (project_key(cwd) if request.cwd else None),
             parent_session_id=request.parent_session_id,
         )
-        return await self._store.write(app, lambda tx: _create(tx, row, self._max_live, now))
 
     async def get(self, app: str, session_id: str) -> SessionState:
         return await self._store.read(app, lambda view: state(view, need_session(view, session_id)))
@@ -191,13 +197,21 @@ def project_key(cwd: Path) -> str:
     return hashlib.sha256(str(cwd.resolve()).encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
 
-def _create(tx: Tx, row: SessionRow, max_live: int, at: Micros) -> SessionState:
+def admit(tx: Tx, row: SessionRow, max_live: int) -> None:
+    """Refuse a session that would be one too many, for its app or for the server."""
     app = tx.app_row()
     limit = app.max_sessions if app else None
     if limit is not None and tx.app_sessions() >= limit:
         raise LimitExceeded(f"this app may have {limit} open sessions; close one", retry_after=60)
     if row.retention is Retention.TTL and tx.open_sessions() >= max_live:
         raise PoolFull
+
+
+def create(
+    tx: Tx, row: SessionRow, max_live: int, at: Micros, extra: Mapping[str, Any] | None = None
+) -> SessionState:
+    """Store a session and the event of its making, which also has what is `extra`."""
+    admit(tx, row, max_live)
     depth = 0
     if row.parent_session_id is not None:
         depth = need_open(tx, row.parent_session_id).depth + 1
@@ -207,7 +221,7 @@ def _create(tx: Tx, row: SessionRow, max_live: int, at: Micros) -> SessionState:
     tx.add_session(row)
     tx.change_session(row.session_id, **changed)
     fields = {"agent": row.agent, "model": row.model, "cwd": row.cwd, "title": row.title, "meta": row.meta}
-    tx.append(row.session_id, [draft(EventType.SESSION_CREATED, None, at, fields)])
+    tx.append(row.session_id, [draft(EventType.SESSION_CREATED, None, at, {**fields, **(extra or {})})])
     tx.audit(row.session_id, "create", at, {"agent": row.agent})
     return state(tx, need_session(tx, row.session_id))
 

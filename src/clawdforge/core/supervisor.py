@@ -6,18 +6,22 @@ queued turn, brings the agent to life, attends the turn, and copies the agent's 
 
 import asyncio
 import logging
-from dataclasses import dataclass
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 
 from clawdforge.core.attend import Attendant, Stop
-from clawdforge.core.errors import LeaseLost, Stopping, StoreUnavailable
+from clawdforge.core.errors import LeaseLost, SessionBusy, Stopping, StoreUnavailable
 from clawdforge.core.model import Clock
 from clawdforge.core.pool import AgentPool, Place
-from clawdforge.core.ports import Homes, Store
+from clawdforge.core.ports import Homes, LiveAgent, Snapshots, Store
 from clawdforge.core.rules import Started, start_next
 from clawdforge.wire.turn import Outcome
 
 log = logging.getLogger(__name__)
 STORE_RETRY_SECS = 0.5
+HOLD_SECS = 10.0
+HOLD_LOOK_SECS = 0.005
 
 
 @dataclass(eq=False)
@@ -30,17 +34,27 @@ class Worker:
     stop: Stop | None = None
     turn_index: int | None = None
     again: bool = False
+    ran: int = 0  # the turn that it ran last, or runs
+    copied: asyncio.Event = field(default_factory=asyncio.Event)  # after that turn
 
 
 class Supervisor:
     def __init__(
-        self, store: Store, clock: Clock, pool: AgentPool, attendant: Attendant, homes: Homes, node: str
+        self,
+        store: Store,
+        clock: Clock,
+        pool: AgentPool,
+        attendant: Attendant,
+        homes: Homes,
+        snapshots: Snapshots,
+        node: str,
     ) -> None:
         self._store = store
         self._clock = clock
         self._pool = pool
         self._attendant = attendant
         self._homes = homes
+        self._snapshots = snapshots
         self._node = node
         self._workers: dict[str, Worker] = {}
         self._reserved = 0  # places whose turns are being written
@@ -100,6 +114,33 @@ class Supervisor:
     async def shut(self, session_id: str) -> None:
         """End the session's agent; no process of it is left."""
         await self._pool.end(session_id)
+
+    def retire(self, session_id: str) -> None:
+        """An idle agent that remembers what was taken back is of no more use."""
+        self._pool.retire(session_id)
+
+    async def copied(self, session_id: str, turn_index: int) -> None:
+        """Wait until home and workspace were kept as they are after a turn that has ended."""
+        worker = self._workers.get(session_id)
+        if worker is not None and worker.ran == turn_index:
+            await worker.copied.wait()
+
+    @asynccontextmanager
+    async def hold(self, app: str, session_id: str) -> AsyncIterator[None]:
+        """Keep turns of this session waiting, with no agent of it alive. SessionBusy when one goes on."""
+        end = self._now() + HOLD_SECS
+        while session_id in self._workers or self._pool.taken(session_id):
+            if self._now() > end:
+                raise SessionBusy
+            await asyncio.sleep(HOLD_LOOK_SECS)
+        holder = self._workers[session_id] = Worker(app, session_id)
+        try:
+            await self._pool.end(session_id)
+            yield
+        finally:
+            del self._workers[session_id]
+            if holder.again:
+                self.wake(app, session_id)
 
     async def stop(self, grace: float) -> None:
         """No new turns; running ones get some time, then they are interrupted; then all agents end."""
@@ -173,18 +214,27 @@ class Supervisor:
     async def _run(self, worker: Worker, place: Place, started: Started) -> None:
         turn_index, stop = started.turn.turn_index, worker.stop or Stop()
         worker.turn_index, worker.stop = turn_index, stop
+        worker.ran, worker.copied = turn_index, asyncio.Event()
         try:
-            await self._attendant.attend(place, worker.app, started, stop)
+            try:
+                await self._attendant.attend(place, worker.app, started, stop)
+            finally:
+                worker.turn_index = worker.stop = None
+                stop.done.set()
+            await asyncio.gather(
+                self._keep_home(worker.session_id, turn_index, place.agent),
+                self._snapshots.take(started.session, turn_index),
+            )
         finally:
-            worker.turn_index = worker.stop = None
-            stop.done.set()
-        agent = place.agent
+            worker.copied.set()
+
+    async def _keep_home(self, session_id: str, turn_index: int, agent: LiveAgent | None) -> None:
         if agent is None:
             return
         try:
-            await self._homes.keep(worker.session_id, turn_index, agent.agent_session_id, agent)
+            await self._homes.keep(session_id, turn_index, agent.agent_session_id, agent)
         except OSError:  # without this copy, an undo to here gives the agent the transcript instead
-            log.exception("could not copy the home of session %s", worker.session_id)
+            log.exception("could not copy the home of session %s", session_id)
 
     def _now(self) -> float:
         return asyncio.get_running_loop().time()

@@ -22,6 +22,9 @@ from clawdforge.drivers.file_copy import delete_tree, sync_folder
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
+SHADOWS = "shadows"
+"""Where what is known of workspaces lies; it goes with the home."""
+
 EXCLUDED = (TEMPORARY, uploads.FOLDER, ".npm", ".cache", ".bun", ".cargo", ".rustup", ".yarn", ".pnpm-store")
 """Top-level folders that are no part of an agent's memory: caches, and what we put there ourselves."""
 
@@ -47,6 +50,7 @@ class HomeFolders:
     ) -> None:
         self._homes = data_dir / "homes"
         self._copies = data_dir / "copies"
+        self._shadows = data_dir / SHADOWS
         self._operator_home = operator_home or Path.home()
         self._max_copies = max_copies
         self._max_bytes = max_bytes
@@ -142,7 +146,7 @@ class HomeFolders:
 
     def sweep_halves(self) -> None:
         """At the start: finish or throw away what a crash left half done. Blocking."""
-        for folder in (self._homes, self._copies):
+        for folder in (self._homes, self._copies, self._shadows):
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             folder.chmod(0o700)
             for path in folder.glob(".*"):
@@ -238,7 +242,7 @@ class HomeFolders:
         return manifest if turn_index else None
 
     def _remove(self, session_id: str) -> None:
-        for folder in (self._homes, self._copies):
+        for folder in (self._homes, self._copies, self._shadows):
             gone = folder / f".gone-{secrets.token_hex(8)}"
             with contextlib.suppress(FileNotFoundError):
                 (folder / session_id).rename(gone)

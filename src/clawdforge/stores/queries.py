@@ -46,7 +46,13 @@ class Queries:
         fragments |= {"mine": MINE, "dead": DEAD}
         fragments |= {f"{name}_plain": ", ".join(codec.names) for name, codec in codecs.items()}
         fragments["turn_copied"] = _copied(
-            self.turn, session_id=":target", key="NULL", fingerprint="NULL", first_seq="NULL", last_seq="NULL"
+            self.turn,
+            session_id=":target",
+            key="NULL",
+            fingerprint="NULL",
+            context="1",
+            first_seq="NULL",
+            last_seq="NULL",
         )
         fragments["message_copied"] = _copied(self.message, session_id=":target", pending="0")
         self.view = load(SQL / "view.sql", fragments)

@@ -99,6 +99,10 @@ class SqliteTx(SqliteView):
             key: dict[str, Value] = {"app": self.app, "session": session_id, **values}
             self._db.connection.executemany(sql, [{**key, "seq": seq} for seq in seqs])
 
+    def archive_messages(self, session_id: str) -> int:
+        self._known(session_id)
+        return self._run("archive_messages", session=session_id)
+
     def add_permission(self, row: PermissionRow) -> None:
         self._known(row.session_id)
         self._insert(self._q.permission, row)
@@ -138,7 +142,7 @@ class SqliteTx(SqliteView):
         later = self._db.row(self._q.tx["first_message_after_turn"], key)
         before = later[0] if later and later[0] is not None else END
         last_id = self._last_message_id()
-        self._db.run(self._q.tx["copy_turns"], {**key, "target": target})
+        self._db.run(self._q.tx["copy_turns"], {**key, "target": target, "before": before})
         self._db.run(
             self._q.tx["copy_messages"], {**key, "target": target, "before": before, "last_id": last_id}
         )

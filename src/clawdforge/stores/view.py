@@ -139,6 +139,10 @@ class SqliteView:
     def messages_from(self, session_id: str, seq: int, *, show: Shown = "visible") -> list[MessageRow]:
         return self.messages(session_id, after=seq - 1, limit=END, show=show)
 
+    def last_said(self, session_id: str, *, before: int | None = None) -> int:
+        below = END if before is None else before
+        return next((int(turn) for (turn,) in self._rows("last_said", session=session_id, before=below)), 0)
+
     def permission(self, session_id: str, permission_id: str) -> PermissionRow | None:
         return self._get(self._q.permission, "permission", session=session_id, permission=permission_id)
 

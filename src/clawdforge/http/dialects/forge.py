@@ -7,6 +7,7 @@ from clawdforge.http.dialects import (
     forge_catalog,
     forge_events,
     forge_files,
+    forge_history,
     forge_operator,
     forge_sessions,
     forge_turns,
@@ -17,6 +18,7 @@ from clawdforge.http.dialects import (
 def routers() -> list[APIRouter]:
     return [
         forge_admin.open_routes(),
+        forge_history.routes(),
         forge_sessions.routes(),
         forge_turns.routes(),
         forge_events.routes(),

@@ -63,6 +63,11 @@ SELECT {message} FROM messages
 WHERE session_id = {mine} AND seq < :before AND role = :role AND cut = 0 AND archived = 0
 ORDER BY seq DESC LIMIT 1
 
+-- name: last_said
+SELECT turn FROM messages INDEXED BY messages_said
+WHERE session_id = {mine} AND seq < :before AND cut = 0 AND archived = 0 AND turn > 0
+ORDER BY seq DESC LIMIT 1
+
 -- name: permission
 SELECT {permission} FROM permissions WHERE permission_id = :permission AND session_id = {mine}
 

@@ -44,6 +44,7 @@ READS: dict[str, Callable[[View, str], Any]] = {
     "messages": lambda v, s: v.messages(s, show="all"),
     "last_messages": lambda v, s: v.last_messages(s, 9),
     "last_message": lambda v, s: v.last_message(s, "user"),
+    "last_said": lambda v, s: v.last_said(s),
     "messages_from": lambda v, s: v.messages_from(s, 1),
     "permission": lambda v, s: v.permission(s, f"p-{s}"),
     "permissions": lambda v, s: v.permissions(s),
@@ -64,6 +65,7 @@ WRITES: dict[str, Callable[[Tx, str], Any]] = {
     "change_turn": lambda t, s: t.change_turn(s, 1, cut=True),
     "add_message": lambda t, s: t.add_message(a_message(s)),
     "change_messages": lambda t, s: t.change_messages(s, [1], cut=True),
+    "archive_messages": lambda t, s: t.archive_messages(s),
     "add_permission": lambda t, s: t.add_permission(a_permission(s, f"new-{s}")),
     "change_permission": lambda t, s: t.change_permission(s, f"p-{s}", state="expired"),
     "remove_file": lambda t, s: t.remove_file(f"ff-{s}"),
@@ -106,7 +108,7 @@ async def furnished(store: Store) -> str:
         tx.add_turn(a_turn(sid, 1, state=TurnState.RUNNING, key="key", first_seq=1))
         tx.add_turn(a_turn(sid, 2))
         tx.append(sid, [said("secret", 1)])
-        tx.add_message(a_message(sid, "needle secret"))
+        tx.add_message(a_message(sid, "needle secret", turn=1))
         tx.add_permission(a_permission(sid, f"p-{sid}", state="decided", decision="allow_always"))
         tx.add_file(a_file(f"ff-{sid}"))
         tx.put_persona(_persona(f"n-{sid}"))

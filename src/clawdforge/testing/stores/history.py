@@ -143,8 +143,8 @@ async def test_a_fork_has_the_visible_past_up_to_a_turn(store: Store) -> None:
                 tx.add_message(a_message(source, f"answer {index}", turn=index, cut=index == 2, pending=True))
         tx.add_message(a_message(source, "posted"))
         tx.append(source, [said("x", 1)])
-        tx.copy_history(source, target, through_turn=2, at=5_000)
-        tx.copy_history(source, whole, through_turn=4, at=5_000)
+        tx.copy_history(source, target, through_turn=1, at=5_000)
+        tx.copy_history(source, whole, through_turn=3, at=5_000)
 
     await store.write(APP, fill)
 
@@ -170,6 +170,41 @@ async def test_a_fork_has_the_visible_past_up_to_a_turn(store: Store) -> None:
 
     await store.read(APP, check)
     assert await store.write(APP, lambda tx: tx.add_message(a_message(target))) == 4
+
+
+async def test_a_fork_goes_by_what_was_said_first_not_by_number(store: Store) -> None:
+    """A turn that interrupted ran before one that waited."""
+    source, target = await make(store), await make(store)
+
+    def fill(tx: Tx) -> None:
+        for index in (1, 3, 2):
+            tx.add_turn(a_turn(source, index, state=TurnState.ENDED))
+            tx.add_message(a_message(source, f"question {index}", turn=index))
+        tx.copy_history(source, target, through_turn=3, at=5_000)
+
+    await store.write(APP, fill)
+    assert [m.turn for m in await store.read(APP, lambda v: v.messages(target))] == [1, 3]
+    assert [t.turn_index for t in await store.read(APP, lambda v: v.turns(target))] == [1, 3]
+
+
+async def test_the_turn_that_spoke_last_and_the_archive(store: Store) -> None:
+    sid = await make(store)
+    assert await store.read(APP, lambda v: v.last_said(sid)) == 0
+
+    def fill(tx: Tx) -> None:
+        for turn in (0, 1, 3, 2, None):
+            tx.add_message(a_message(sid, turn=turn))
+
+    await store.write(APP, fill)
+    assert await store.read(APP, lambda v: (v.last_said(sid), v.last_said(sid, before=4))) == (2, 3)
+    await store.write(APP, lambda tx: tx.change_messages(sid, [4], cut=True))
+    assert await store.read(APP, lambda v: v.last_said(sid)) == 3
+    assert await store.write(APP, lambda tx: tx.archive_messages(sid)) == 4
+    assert await store.read(APP, lambda v: (v.last_said(sid), v.messages(sid))) == (0, [])
+    assert await store.write(APP, lambda tx: tx.archive_messages(sid)) == 0
+    row = await store.read(APP, lambda v: v.session(sid))
+    assert row is not None
+    assert row.message_count == 0
 
 
 async def test_deleted_is_gone_at_once_and_purged_in_steps(store: Store) -> None:

@@ -53,6 +53,7 @@ CREATE TABLE sessions (
     context             INTEGER NOT NULL DEFAULT 1,
     context_plan        TEXT NOT NULL DEFAULT 'new',
     agent_session_id    TEXT,
+    files_plan          TEXT,
     redo                TEXT NOT NULL DEFAULT '[]',
     holder              TEXT,
     fence               INTEGER NOT NULL DEFAULT 0,
@@ -159,6 +160,7 @@ CREATE TABLE messages (
 );
 CREATE INDEX messages_visible ON messages (session_id, seq) WHERE cut = 0 AND archived = 0;
 CREATE INDEX messages_by_role ON messages (session_id, role, seq) WHERE cut = 0 AND archived = 0;
+CREATE INDEX messages_said ON messages (session_id, seq) WHERE cut = 0 AND archived = 0 AND turn > 0;
 CREATE INDEX messages_cut ON messages (session_id, seq) WHERE cut = 1;
 
 -- Each app's messages have ids in a range of their own (number << 40), so that a search walks only its app's.

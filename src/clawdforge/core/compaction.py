@@ -1,0 +1,92 @@
+"""Compaction: the agent's own summary becomes all that the next context knows; the history stays readable.
+
+The summary is asked for in an ordinary turn. Where it does not come, that turn is cut again, so that the
+conversation is as it was. After a crash in between, it stays as an exchange like any other.
+"""
+
+import asyncio
+
+from clawdforge.core import contexts
+from clawdforge.core.cuts import cut_turn
+from clawdforge.core.errors import Conflict
+from clawdforge.core.history import Archived, at_rest, renew
+from clawdforge.core.model import Clock, MessageRow, TurnRow, draft
+from clawdforge.core.ports import Store, Tx
+from clawdforge.core.rules import need_session
+from clawdforge.core.supervisor import Supervisor
+from clawdforge.core.turns import TurnService, raise_for
+from clawdforge.wire.base import Micros
+from clawdforge.wire.event import EventType
+from clawdforge.wire.message import Role, estimate_tokens
+from clawdforge.wire.session import CompactRequest
+from clawdforge.wire.turn import IfBusy, Outcome, TurnRequest
+
+SUMMARIZE = (
+    "Summarize this conversation so that it can be continued from the summary alone: what was asked, what "
+    "was decided and done, which files and names matter, and what is still open. Answer with"
+    " the summary only."
+)
+
+
+class CompactionService:
+    def __init__(self, store: Store, clock: Clock, supervisor: Supervisor, turns: TurnService) -> None:
+        self._store = store
+        self._clock = clock
+        self._supervisor = supervisor
+        self._turns = turns
+        self._tasks: set[asyncio.Task[Archived]] = set()
+
+    async def compact(self, app: str, session_id: str, request: CompactRequest) -> Archived:
+        """A caller that hangs up changes nothing."""
+        task = asyncio.create_task(self._compact(app, session_id, request))
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
+        return await asyncio.shield(task)
+
+    def _done(self, task: asyncio.Task[Archived]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled():
+            task.exception()  # seen: whoever asked may have gone
+
+    async def _compact(self, app: str, session_id: str, request: CompactRequest) -> Archived:
+        asked = TurnRequest(
+            prompt=request.prompt or SUMMARIZE, if_busy=IfBusy.REJECT, expected_head=request.expected_head
+        )
+        submitted = await self._turns.submit(app, session_id, asked, None)
+        turn = await self._turns.wait(app, session_id, submitted.turn.turn_index)
+        now = self._clock.now()
+        archived = await self._store.write(app, lambda tx: _put_away(tx, session_id, turn, now))
+        self._supervisor.retire(session_id)
+        if archived is None:
+            raise_for(turn)
+            raise Conflict("the agent gave no summary; the conversation is as it was")
+        return archived
+
+
+def _put_away(tx: Tx, session_id: str, turn: TurnRow, at: Micros) -> Archived | None:
+    """None when there is no summary: then its turn is cut."""
+    session = at_rest(tx, session_id, None)
+    current = tx.turn(session_id, turn.turn_index)
+    if session.last_turn != turn.turn_index or current is None or current.cut:
+        raise Conflict("the conversation went on while it was summarized; compact it again")
+    answer = tx.last_message(session_id, Role.ASSISTANT)
+    said = answer.content.strip() if answer is not None and answer.turn == turn.turn_index else ""
+    if turn.outcome is not Outcome.COMPLETED or not said:
+        cut_turn(tx, session_id, turn.turn_index, at, why="compact")
+        return None
+    count = tx.archive_messages(session_id)
+    seq = tx.add_message(
+        MessageRow(
+            session_id=session_id,
+            role=Role.ASSISTANT,
+            content=said,
+            ts=at,
+            turn=contexts.IMPORTED_TURN,
+            token_count=estimate_tokens(said),
+            is_summary=True,
+        )
+    )
+    context = renew(tx, session_id, contexts.TRANSCRIPT).context
+    fields = {"messages": count, "summary": said, "message": seq, "context": context}
+    tx.append(session_id, [draft(EventType.HISTORY_COMPACTED, turn.turn_index, at, fields)])
+    return Archived(count, need_session(tx, session_id), said)

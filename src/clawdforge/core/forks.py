@@ -1,0 +1,128 @@
+"""Forks: another session with the same past, the same agent's memory and the same workspace; both live on.
+
+The home is copied before the new session exists, so that nobody can speak to it before it has its memory.
+"""
+
+from dataclasses import replace
+
+from clawdforge.core import contexts
+from clawdforge.core.errors import TurnNotFound
+from clawdforge.core.model import Clock, SessionRow, draft, new_id
+from clawdforge.core.ports import Homes, Snapshots, Store, Tx, View
+from clawdforge.core.rules import need_session
+from clawdforge.core.sessions import SessionState, admit, state
+from clawdforge.core.supervisor import Supervisor
+from clawdforge.wire.base import Json, Micros
+from clawdforge.wire.event import EventType
+from clawdforge.wire.session import ForkRequest
+from clawdforge.wire.turn import TurnState
+
+
+class ForkService:
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        supervisor: Supervisor,
+        homes: Homes,
+        snapshots: Snapshots,
+        max_live_sessions: int,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._supervisor = supervisor
+        self._homes = homes
+        self._snapshots = snapshots
+        self._max_live = max_live_sessions
+
+    async def fork(self, app: str, session_id: str, request: ForkRequest) -> SessionState:
+        """While a turn runs, what is forked is the last one that has ended."""
+        turn_index = await self._store.read(app, lambda view: _through(view, session_id, request))
+        await self._supervisor.copied(session_id, turn_index)
+        target, now = new_id(), self._clock.now()
+        memory = await self._homes.branch(session_id, target, turn_index) if turn_index else None
+        await self._snapshots.branch(session_id, target)
+        try:
+            return await self._store.write(
+                app,
+                lambda tx: _fork(tx, session_id, target, turn_index, memory, request, self._max_live, now),
+            )
+        except BaseException:
+            await self._homes.remove(target)
+            raise
+
+
+def _through(view: View, session_id: str, request: ForkRequest) -> int:
+    """The turn that the fork ends with; 0 when it ends before the first."""
+    need_session(view, session_id, request.expected_head)
+    wanted = request.after_turn
+    if wanted == 0:
+        return 0
+    if wanted is None:
+        active = view.active_turn(session_id)
+        first = view.last_message(session_id, "user") if active else None
+        while first is not None and active is not None and first.turn != active.turn_index:
+            first = view.last_message(session_id, "user", before=first.seq)
+        return view.last_said(session_id, before=first.seq if first else None)
+    turn = view.turn(session_id, wanted)
+    if turn is None or turn.cut or turn.state is not TurnState.ENDED or turn.started_at is None:
+        raise TurnNotFound("no such turn in the history as it is now")
+    return wanted
+
+
+def _fork(
+    tx: Tx,
+    source: str,
+    target: str,
+    turn_index: int,
+    memory: str | None,
+    request: ForkRequest,
+    max_live: int,
+    at: Micros,
+) -> SessionState:
+    _through(tx, source, request.model_copy(update={"after_turn": turn_index}))
+    row = _row(need_session(tx, source), target, request, at)
+    admit(tx, row, max_live)
+    tx.add_session(row)
+    tx.copy_history(source, target, through_turn=turn_index, at=at)
+    told = contexts.TRANSCRIPT if need_session(tx, target).message_count else contexts.NEW
+    plan = contexts.LOAD if memory else told
+    tx.change_session(target, context_plan=plan, agent_session_id=memory)
+    fields: Json = {
+        "agent": row.agent,
+        "model": row.model,
+        "cwd": row.cwd,
+        "title": row.title,
+        "meta": row.meta,
+    }
+    fields |= {"forked_from": source, "after_turn": turn_index}
+    tx.append(target, [draft(EventType.SESSION_CREATED, None, at, fields)])
+    tx.audit(target, "create", at, {"agent": row.agent, "forked_from": source})
+    return state(tx, need_session(tx, target))
+
+
+def _row(source: SessionRow, target: str, request: ForkRequest, at: Micros) -> SessionRow:
+    return replace(
+        SessionRow(
+            app_name=source.app_name,
+            session_id=target,
+            agent=source.agent,
+            cwd=source.cwd,
+            created_at=at,
+            updated_at=at,
+        ),
+        model=source.model,
+        persona=source.persona,
+        instructions=source.instructions,
+        own_cwd=source.own_cwd,
+        title=source.title if request.title is None else request.title,
+        meta=source.meta,
+        labels=source.labels,
+        permission_mode=source.permission_mode,
+        on_interrupt=source.on_interrupt,
+        retention=source.retention,
+        plan_mode=source.plan_mode,
+        project_key=source.project_key,
+        forked_from=source.session_id,
+        last_turn_at=at,
+    )

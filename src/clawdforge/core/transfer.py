@@ -1,0 +1,114 @@
+"""Sessions from elsewhere, and sessions to take along: import and export."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from clawdforge.core import contexts, imports
+from clawdforge.core.errors import SessionBusy
+from clawdforge.core.model import MessageRow, SessionRow, Stored, TurnRow
+from clawdforge.core.ports import Store, Tx, View
+from clawdforge.core.rules import need_session, title_from
+from clawdforge.core.sessions import SessionService, SessionState, create, state
+from clawdforge.wire.message import Role
+from clawdforge.wire.session import CreateSession, ImportRequest
+from clawdforge.wire.turn import TurnState
+
+T = TypeVar("T")
+PAGE = 500
+PAGE_BYTES = 4 << 20
+TRIES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """A session as it can be seen: what was cut is not in it, but for the events, if they were asked for."""
+
+    session: SessionRow
+    messages: list[MessageRow]
+    turns: list[TurnRow]
+    events: list[Stored] | None = None
+
+
+class TransferService:
+    def __init__(self, store: Store, sessions: SessionService, max_live_sessions: int) -> None:
+        self._store = store
+        self._sessions = sessions
+        self._max_live = max_live_sessions
+
+    async def import_session(self, app: str, request: ImportRequest) -> SessionState:
+        """All of a transcript or nothing. Its agent is told what was said when it first speaks."""
+        found = imports.read(request)
+        first = next((row.content for row in found.messages if row.role == Role.USER), "")
+        made = CreateSession(
+            agent=request.agent or found.settings.get("agent"),
+            model=request.model or found.settings.get("model"),
+            cwd=request.cwd,
+            title=request.title or found.title or title_from(first),
+            meta=found.settings.get("meta") if request.meta is None else request.meta,
+            labels=found.settings.get("labels") or [],
+            retention=request.retention,
+        )
+        row = await self._sessions.prepare(app, made)
+        row = replace(row, **{name: found.settings[name] for name in imports.KEPT if name in found.settings})
+        told = any(not message.archived for message in found.messages)
+        row = replace(row, context_plan=contexts.TRANSCRIPT if told else contexts.NEW)
+        return await self._store.write(app, lambda tx: _import(tx, row, found, self._max_live))
+
+    async def export(self, app: str, session_id: str, *, events: bool = False) -> Exported:
+        """Read bit by bit, so that nobody else waits; begun again when the history was changed meanwhile."""
+        for _ in range(TRIES):
+            session = await self._store.read(app, lambda view: need_session(view, session_id))
+            messages = await self._all(
+                app, lambda view, at: view.messages(session_id, after=at, limit=PAGE, show="all"), _seq
+            )
+            turns = await self._all(
+                app,
+                lambda view, at: view.turns(session_id, after=at, limit=PAGE),
+                lambda turn: turn.turn_index,
+            )
+            stored = await self._events(app, session) if events else None
+            after = await self._store.read(app, lambda view: need_session(view, session_id))
+            if after.context == session.context and after.redo == session.redo:
+                said = [turn for turn in turns if not turn.cut and turn.state is TurnState.ENDED]
+                return Exported(after, messages, said, stored)
+        raise SessionBusy("the history of this session keeps changing; try again later")
+
+    async def _all(self, app: str, page: Callable[[View, int], list[T]], key: Callable[[T], int]) -> list[T]:
+        found: list[T] = []
+        while True:
+            at = key(found[-1]) if found else 0
+            batch = await self._store.read(app, lambda view, at=at: page(view, at))  # type: ignore[misc]
+            found += batch
+            if len(batch) < PAGE:
+                return found
+
+    async def _events(self, app: str, session: SessionRow) -> list[Stored]:
+        found: list[Stored] = []
+        while not found or found[-1].seq < session.head:
+            at = found[-1].seq if found else 0
+            found += await self._store.read(
+                app,
+                lambda view, at=at: view.events(  # type: ignore[misc]
+                    session.session_id, after=at, limit=session.head - at, max_bytes=PAGE_BYTES
+                ),
+            )
+        return found
+
+
+def _seq(row: MessageRow) -> int:
+    return row.seq
+
+
+def _import(tx: Tx, row: SessionRow, found: imports.Imported, max_live: int) -> SessionState:
+    session_id, at = row.session_id, row.created_at
+    create(tx, row, max_live, at, {"imported": len(found.messages), "skipped": found.skipped})
+    for message in found.messages:
+        tx.add_message(replace(message, session_id=session_id, ts=message.ts or at))
+    for turn in found.turns:
+        tx.add_turn(replace(turn, session_id=session_id))
+    if found.turns:
+        started = sum(turn.started_at is not None for turn in found.turns)
+        last = max(turn.turn_index for turn in found.turns)
+        tx.change_session(session_id, last_turn=last, turn_count=started)
+    return state(tx, need_session(tx, session_id))

@@ -1,0 +1,161 @@
+"""Forge routes about a session's past: undo, redo, retry, fork, clear, compact, export, import, search."""
+
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Query
+from starlette.responses import Response
+
+from clawdforge.core.history import Archived, Cut
+from clawdforge.http.dialects import forge_export
+from clawdforge.http.dialects import forge_shapes as shapes
+from clawdforge.http.errors import json_response
+from clawdforge.http.routing import App, AppRoute, Core, Limit
+from clawdforge.wire.base import Json, to_iso
+from clawdforge.wire.error import ErrorBody
+from clawdforge.wire.message import SearchPage
+from clawdforge.wire.session import (
+    CompactRequest,
+    CutReply,
+    Export,
+    ForkRequest,
+    Guarded,
+    HistoryReply,
+    ImportRequest,
+    RedoRequest,
+    RestoreReply,
+    RetryRequest,
+    SessionReply,
+    UndoRequest,
+)
+
+Question = Annotated[str, Query(min_length=1, max_length=1000)]
+Words = Annotated[str | None, Query(max_length=500)]
+
+
+def routes() -> APIRouter:
+    router = APIRouter(route_class=AppRoute, tags=["history"], responses={"default": {"model": ErrorBody}})
+    router.post("/sessions/import", response_model=SessionReply)(import_session)
+    router.post("/sessions/{session_id}/undo", response_model=CutReply)(undo)
+    router.post("/sessions/{session_id}/redo", response_model=RestoreReply)(redo)
+    router.post("/sessions/{session_id}/retry", response_model=CutReply)(retry)
+    router.post("/sessions/{session_id}/fork", response_model=SessionReply)(fork)
+    router.post("/sessions/{session_id}/clear", response_model=HistoryReply)(clear)
+    router.post("/sessions/{session_id}/compact", response_model=HistoryReply)(compact)
+    router.get("/sessions/{session_id}/export", response_model=Export)(export)
+    router.get("/search", response_model=SearchPage)(search)
+    return router
+
+
+async def undo(core: Core, app: App, session_id: str, body: UndoRequest) -> Response:
+    """Take back the last turns, in the transcript and in the agent's memory; with `files` the files too."""
+    return json_response(_cut(session_id, await core.history.undo(app, session_id, body)))
+
+
+async def retry(core: Core, app: App, session_id: str, body: RetryRequest) -> Response:
+    """Cut the last exchange and hand its text back; `run` sends it again, `prompt` sends other words."""
+    return json_response(_cut(session_id, await core.history.retry(app, session_id, body)))
+
+
+async def redo(core: Core, app: App, session_id: str, body: RedoRequest) -> Response:
+    """Bring back what the last undo or retry took, as long as nothing was said since."""
+    moved = await core.history.redo(app, session_id, body)
+    return json_response(
+        {
+            "ok": True,
+            "session_id": session_id,
+            "restored_count": len(moved.messages),
+            "restored_turns": list(moved.turns),
+            "head": moved.session.head,
+            "context": moved.session.context,
+        }
+    )
+
+
+async def fork(core: Core, app: App, session_id: str, body: ForkRequest) -> Response:
+    """A new session with the same past, the same agent's memory and the same workspace; both live on."""
+    state = await core.forks.fork(app, session_id, body)
+    return json_response({"ok": True, **shapes.session(state)})
+
+
+async def clear(core: Core, app: App, session_id: str, body: Guarded) -> Response:
+    """Archive the transcript and begin a new context."""
+    return json_response(_archived(session_id, await core.history.clear(app, session_id, body)))
+
+
+async def compact(core: Core, app: App, session_id: str, body: CompactRequest) -> Response:
+    """Ask the agent for a summary, which becomes all that its new context knows; the past is archived."""
+    return json_response(_archived(session_id, await core.compaction.compact(app, session_id, body)))
+
+
+async def export(
+    core: Core,
+    app: App,
+    session_id: str,
+    *,
+    format: Literal["json", "md"] = "json",  # noqa: A002 - the parameter's name on the wire
+    events: bool = False,
+) -> Response:
+    """The session on its own, as JSON that import reads or as Markdown; `events` adds the log."""
+    found = await core.transfer.export(app, session_id, events=events and format == "json")
+    if format == "md":
+        return Response(forge_export.markdown(found), media_type="text/markdown; charset=utf-8")
+    return json_response(forge_export.document(found))
+
+
+async def import_session(core: Core, app: App, body: ImportRequest) -> Response:
+    """A session from a transcript: messages, an export of ours, or a file of Claude Code or Codex."""
+    state = await core.transfer.import_session(app, body)
+    return json_response({"ok": True, **shapes.session(state)})
+
+
+async def search(
+    core: Core,
+    app: App,
+    q: Question,
+    *,
+    limit: Limit = 50,
+    cursor: Words = None,
+    session_id: Words = None,
+) -> Response:
+    """Full text over the app's visible messages, newest first; found words stand between « and »."""
+    hits, following = await core.history.search(app, q, limit, cursor, session_id)
+    rows = [
+        {
+            "session_id": hit.session_id,
+            "title": hit.title,
+            "seq": hit.seq,
+            "turn": hit.turn,
+            "role": hit.role,
+            "ts": to_iso(hit.ts),
+            "snippet": hit.snippet,
+        }
+        for hit in hits
+    ]
+    return json_response({"ok": True, "hits": rows, "count": len(rows), "next": following})
+
+
+def _cut(session_id: str, cut: Cut) -> Json:
+    """wire.session.CutReply"""
+    return {
+        "ok": True,
+        "session_id": session_id,
+        "removed_count": len(cut.moved.messages),
+        "removed_turns": list(cut.moved.turns),
+        "removed_preview": cut.preview,
+        "last_user_text": cut.last_user_text,
+        "head": cut.moved.session.head,
+        "context": cut.moved.session.context,
+        "turn_index": cut.again.turn_index if cut.again else None,
+    }
+
+
+def _archived(session_id: str, archived: Archived) -> Json:
+    """wire.session.HistoryReply"""
+    return {
+        "ok": True,
+        "session_id": session_id,
+        "archived_count": archived.count,
+        "head": archived.session.head,
+        "context": archived.session.context,
+        "summary": archived.summary,
+    }
