@@ -1,25 +1,43 @@
-"""The command line: a client of the server. Each command lives in a file of its own and is named here."""
+"""The command line, a client of the server. The module of a command is imported when it is called."""
 
 from typing import Final
 
 import click
 
 from clawdforge import __version__
+from clawdforge.cli.lazy import Program
 from clawdforge.cli.options import target_options
-from clawdforge.cli.serve import serve
-from clawdforge.cli.tokens import token
 
 CONTEXT: Final = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
+HERE: Final = "clawdforge.cli"
+COMMANDS: Final = {
+    "chat": f"{HERE}.chat:chat",
+    "serve": f"{HERE}.serve:serve",
+    "sessions": f"{HERE}.sessions:sessions",
+    **{name: f"{HERE}.turns:{name}" for name in ("send", "tail", "stop", "run")},
+    **{name: f"{HERE}.permissions:{name}" for name in ("approve", "deny")},
+    **{name: f"{HERE}.history:{name}" for name in ("undo", "redo", "retry")},
+    **{name: f"{HERE}.catalog:{name}" for name in ("agents", "personas", "usage")},
+    "open": f"{HERE}.catalog:open_",
+    "token": f"{HERE}.tokens:token",
+    **{name: f"{HERE}.operator:{name}" for name in ("app", "audit")},
+    "config": f"{HERE}.config:config",
+    "completion": f"{HERE}.completion:completion",
+}
 
-@click.group(context_settings=CONTEXT)
+
+@click.group(cls=Program, lazy=COMMANDS, context_settings=CONTEXT)
 @click.version_option(__version__, "-V", "--version", prog_name="clawdforge", message="%(prog)s %(version)s")
 @target_options
 def main() -> None:
     """Durable sessions with AI agents.
 
-    Start a server with `clawdforge serve`. Other commands talk to the server on the data folder, or to
-    the one that --server names.
+    Without a command's name it is a conversation in the terminal: `clawdforge`, `clawdforge -c` to continue
+    the last one here, `clawdforge -p "prompt"` for one answer. `clawdforge chat --help` shows the options.
+
+    Commands talk to the server on the data folder, and start one in the background if there is none; or to
+    the one that --server names, with the token in CLAWDFORGE_TOKEN.
     """
 
 
@@ -27,7 +45,3 @@ def main() -> None:
 def version() -> None:
     """Print the version."""
     click.echo(__version__)
-
-
-main.add_command(serve)
-main.add_command(token)

@@ -1,64 +1,67 @@
 """`clawdforge token`: credentials for apps, made by the running server on the operator's word."""
 
-import os
-from typing import Any, Final
+import json
 
 import click
-import httpx2
 
+from clawdforge.cli.connect import operator
 from clawdforge.cli.options import Target, target_options
-from clawdforge.settings import ADMIN_TOKEN_FILE, PREFIX
-from clawdforge.wire.admin import TokenReply
-
-ENV_ADMIN_TOKEN: Final = PREFIX + "ADMIN_TOKEN"
-TIMEOUT_SECS: Final = 30
+from clawdforge.cli.tables import aligned
+from clawdforge.wire.base import to_iso
 
 
 @click.group()
 @target_options
 def token() -> None:
-    """Make credentials for apps."""
+    """Make, list and revoke credentials for apps. For operators."""
 
 
 @token.command()
 @click.argument("app")
 @click.option("--expires-in", type=click.IntRange(min=1), metavar="SECS", help="Seconds until it expires.")
+@click.option("--note", help="What it is for.")
 @target_options
 @click.pass_obj
-def create(target: Target, /, app: str, expires_in: int | None) -> None:
+def create(target: Target, /, app: str, *, expires_in: int | None, note: str | None) -> None:
     """Make a token for APP and print it. It is shown this once."""
-    reply = _admin(target, "/admin/tokens", {"app_name": app, "expires_in_secs": expires_in})
-    click.echo(TokenReply.model_validate(reply).token)
+    with operator(target) as forge:
+        click.echo(forge.admin.create_token(app, expires_in_secs=expires_in, note=note).token)
 
 
-def _admin(target: Target, path: str, body: dict[str, Any]) -> Any:
-    secret = _admin_token(target)
-    url = target.find(secret)
-    try:
-        answer = httpx2.post(
-            url + path, json=body, headers={"Authorization": f"Bearer {secret}"}, timeout=TIMEOUT_SECS
-        )
-        found = answer.json()
-    except (httpx2.HTTPError, ValueError) as error:
-        raise click.ClickException(
-            f"no answer from {url} ({error}); is it running? Start it with `clawdforge serve`"
-        ) from None
-    if answer.is_error:
-        raise click.ClickException(str(found.get("error", answer.status_code)))
-    return found
+@token.command(name="list")
+@click.argument("app", required=False)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@target_options
+@click.pass_obj
+def list_(target: Target, /, app: str | None, *, as_json: bool) -> None:
+    """List the tokens of APP, or all. Never their text."""
+    with operator(target) as forge:
+        found = forge.admin.tokens(app)
+    if as_json:
+        click.echo(json.dumps([one.model_dump() for one in found], indent=2))
+        return
+    rows = [
+        (one.token_id, one.app_name, _state(one.revoked_at, one.expires_at), one.note or "") for one in found
+    ]
+    click.echo("\n".join(aligned(rows, colour=target.colour)))
 
 
-def _admin_token(target: Target) -> str:
-    named = os.environ.get(ENV_ADMIN_TOKEN)
-    if named and target.data_dir is None:
-        return named
-    if target.elsewhere:
-        raise click.ClickException(f"give the token of that server's operator in {ENV_ADMIN_TOKEN}")
-    path = target.folder / ADMIN_TOKEN_FILE
-    try:
-        return path.read_text().strip()
-    except OSError as error:
-        raise click.ClickException(
-            f"cannot read the operator's token {path} ({error.strerror}); name the server's folder with "
-            f"--data-dir or give the token in {ENV_ADMIN_TOKEN}"
-        ) from None
+def _state(revoked_at: int | None, expires_at: int | None) -> str:
+    if revoked_at is not None:
+        return f"revoked {_day(revoked_at)}"
+    return f"expires {_day(expires_at)}" if expires_at is not None else "good"
+
+
+def _day(seconds: int) -> str:
+    return to_iso(seconds * 1_000_000)[:10]
+
+
+@token.command()
+@click.argument("token_id")
+@target_options
+@click.pass_obj
+def revoke(target: Target, /, token_id: str) -> None:
+    """End a token at once; its open streams end with it. `token list` shows the ids."""
+    with operator(target) as forge:
+        forge.admin.revoke_token(token_id)
+    target.note(f"token {token_id} is revoked")

@@ -1,0 +1,79 @@
+"""How a command ends: its exit codes, and messages that say what to do next."""
+
+from enum import IntEnum
+from typing import IO, Any, Final
+
+import click
+
+
+class Exit(IntEnum):
+    """What a script can tell apart. The reference lists them."""
+
+    OK = 0
+    ERROR = 1
+    USAGE = 2
+    TIMEOUT = 3
+    NOT_FOUND = 4
+    DENIED = 5
+    AUTH = 6
+    UNREACHABLE = 7
+    INTERRUPTED = 130
+
+
+MEANINGS: Final = {
+    Exit.OK: "it worked",
+    Exit.ERROR: "an error, of the agent or of the server",
+    Exit.USAGE: "the command was not written correctly",
+    Exit.TIMEOUT: "it took longer than it may",
+    Exit.NOT_FOUND: "there is no such session, or more than one",
+    Exit.DENIED: "the agent was refused a permission",
+    Exit.AUTH: "the token is missing or not good for this",
+    Exit.UNREACHABLE: "no server answers",
+    Exit.INTERRUPTED: "stopped with Ctrl-C",
+}
+
+BY_CODE: Final = {
+    "unauthenticated": Exit.AUTH,
+    "forbidden": Exit.AUTH,
+    "turn_timed_out": Exit.TIMEOUT,
+    "invalid_request": Exit.USAGE,
+}
+
+NEXT: Final = {
+    "unauthenticated": "give a good token in CLAWDFORGE_TOKEN, or leave it out to use the data folder's",
+    "forbidden": "this needs another token; operators use CLAWDFORGE_ADMIN_TOKEN",
+    "session_not_found": "`clawdforge sessions list --all` shows yours",
+    "session_closed": "`clawdforge sessions resume --reopen ID` opens it again",
+    "unknown_agent": "`clawdforge agents` shows what can be run here",
+    "agent_not_installed": "`clawdforge agents` shows how to install it",
+    "agent_auth_required": "log in with the agent's own program first",
+    "turn_timed_out": "give it more time with --timeout",
+    "turn_interrupted": "`clawdforge retry ID` sends the prompt again",
+    "workspace_refused": "run it in another folder, or name one with -C",
+    "route_not_found": "the server is older than this command line; update it",
+    "stopping": "the server is about to stop; try again in a moment",
+}
+
+
+class Failure(click.ClickException):
+    """The end of a command that did not work out."""
+
+    def __init__(self, message: str, code: int = Exit.ERROR) -> None:
+        super().__init__(message)
+        self.exit_code = int(code)  # type: ignore[misc]  # click reads it from the instance
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        click.echo(f"clawdforge: {self.message}", file=file, err=file is None)
+
+
+def refusal(status: int, code: str, message: str) -> Failure:
+    """The failure that a server's refusal becomes."""
+    found = Exit.NOT_FOUND if status == 404 else Exit.ERROR
+    hint = NEXT.get(code)
+    return Failure(f"{message}; {hint}" if hint else message, BY_CODE.get(code, found))
+
+
+def unreachable(url: str, why: str) -> Failure:
+    return Failure(
+        f"no answer from {url} ({why}); is it running? Start it with `clawdforge serve`", Exit.UNREACHABLE
+    )

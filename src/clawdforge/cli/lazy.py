@@ -1,0 +1,93 @@
+"""A group that imports a command's module when the command is called, and the end of every command."""
+
+import difflib
+import os
+import sys
+import traceback
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any, Final
+
+import click
+
+from clawdforge.cli.failures import Exit, Failure
+
+DEFAULT: Final = "chat"
+"""The command that is meant when none is named."""
+
+
+def load(where: str) -> Any:
+    """What `module:attribute` names. The one place where the command line imports by name."""
+    module, attribute = where.split(":")
+    return getattr(import_module(module), attribute)
+
+
+class LazyGroup(click.Group):
+    """`lazy` says where each command is: `name → module:attribute`."""
+
+    def __init__(self, *args: Any, lazy: Mapping[str, str], **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._lazy = lazy
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted({*super().list_commands(ctx), *self._lazy})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self.commands and cmd_name in self._lazy:
+            self.add_command(load(self._lazy[cmd_name]), cmd_name)
+        return super().get_command(ctx, cmd_name)
+
+
+class Program(LazyGroup):
+    """The whole command line: without a command's name it is a conversation."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        place = self._first_word(ctx, args)
+        if place is not None:
+            args = [*args[:place], DEFAULT, *args[place:]]
+        return super().parse_args(ctx, args)
+
+    def _first_word(self, ctx: click.Context, args: list[str]) -> int | None:
+        """Where `chat` is to be put in; None where a command is named, or only help is asked for."""
+        own = {name: option for option in self.get_params(ctx) for name in option.opts}
+        place = 0
+        while place < len(args):
+            word, _, value = args[place].partition("=")
+            option = own.get(word)
+            if option is None:
+                break
+            if word in ("-h", "--help", "-V", "--version"):
+                return None
+            place += 1 if value or (isinstance(option, click.Option) and option.is_flag) else 2
+        if place >= len(args):
+            return len(args)
+        known = self.list_commands(ctx)
+        if args[place] in known:
+            return None
+        near = difflib.get_close_matches(args[place], known, n=1, cutoff=0.8)
+        if near:
+            ctx.fail(
+                f"no such command: {args[place]}. Did you mean {near[0]}? "
+                f"To send the words as a prompt: clawdforge -- {' '.join(args[place:])}"
+            )
+        return place
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """The one place where whatever is left over becomes a message and an exit code."""
+        try:
+            return super().invoke(ctx)
+        except (click.ClickException, click.exceptions.Exit):
+            raise
+        except (KeyboardInterrupt, click.Abort):
+            raise Failure("stopped", Exit.INTERRUPTED) from None
+        except BrokenPipeError:
+            # Whoever read our output has seen enough. The interpreter must not complain about it at its end.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise click.exceptions.Exit(Exit.ERROR) from None
+        except Exception as error:  # noqa: BLE001 - the top of the program: no traceback for a person
+            if getattr(ctx.obj, "verbose", False) or ctx.invoked_subcommand == "serve":
+                traceback.print_exc()  # a server's log has no use for a hint
+            raise Failure(
+                f"something went wrong here ({type(error).__name__}: {error}); "
+                "--verbose shows where, and the server goes on"
+            ) from None

@@ -1,0 +1,85 @@
+"""Keys of the line: sending, new lines, stopping, leaving, taking back, and answers to the agent."""
+
+from collections.abc import Awaitable
+from functools import partial
+from typing import Final
+
+from prompt_toolkit.application import get_app
+from prompt_toolkit.filters import Condition
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+
+from clawdforge.cli import render
+from clawdforge.cli.connect import failure
+from clawdforge.cli.talk import Face, Talk
+from clawdforge.client.errors import ForgeError
+
+ANSWERS: Final = {"y": "allow_once", "a": "allow_always", "n": "reject"}
+HELP: Final = (
+    "Enter sends · Esc Enter or \\ at the end: a new line · Ctrl-C stops the turn · "
+    "Esc Esc takes the last turn back · Ctrl-D leaves, the session stays"
+)
+
+
+class Keys:
+    """What each key does in a talk."""
+
+    def __init__(self, talk: Talk, face: Face) -> None:
+        self._talk = talk
+        self._face = face
+
+    def bindings(self) -> KeyBindings:
+        keys = KeyBindings()
+        empty = Condition(lambda: not get_app().current_buffer.text)
+        asked = Condition(lambda: bool(self._talk.view.pending))
+        keys.add("enter")(self._send)
+        keys.add("escape", "enter")(self._new_line)
+        keys.add("c-j")(self._new_line)
+        keys.add("c-c")(self._stop)
+        keys.add("c-d", filter=empty)(self._leave)
+        keys.add("escape", "escape", filter=empty)(self._rewind)
+        for key, decision in ANSWERS.items():
+            keys.add(key, filter=empty & asked)(partial(self._decide, decision))
+        return keys
+
+    def _send(self, event: KeyPressEvent) -> None:
+        buffer = event.current_buffer
+        if buffer.text.endswith("\\") and buffer.cursor_position == len(buffer.text):
+            buffer.delete_before_cursor()
+            buffer.insert_text("\n")
+        else:
+            buffer.validate_and_handle()
+
+    def _new_line(self, event: KeyPressEvent) -> None:
+        event.current_buffer.insert_text("\n")
+
+    def _stop(self, event: KeyPressEvent) -> None:
+        if self._talk.view.running is not None or self._talk.view.queued:
+            event.app.create_background_task(self._safely(self._talk.session.cancel()))
+        elif event.current_buffer.text:
+            event.current_buffer.reset()
+        else:
+            self._face.show(render.note("nothing runs. Ctrl-D leaves; the session stays"))
+
+    def _leave(self, event: KeyPressEvent) -> None:
+        event.app.exit(exception=EOFError())
+
+    def _rewind(self, event: KeyPressEvent) -> None:
+        if self._talk.view.running is not None:
+            self._face.show(render.note("a turn is running; stop it with Ctrl-C first"))
+        else:
+            event.app.create_background_task(self._safely(self._undo(event)))
+
+    async def _undo(self, event: KeyPressEvent) -> None:
+        """Take the last turn back, its words into the line."""
+        cut = await self._talk.session.undo()
+        event.current_buffer.text = cut.last_user_text
+        event.current_buffer.cursor_position = len(cut.last_user_text)
+
+    def _decide(self, decision: str, event: KeyPressEvent) -> None:
+        event.app.create_background_task(self._safely(self._talk.decide(decision)))
+
+    async def _safely(self, work: Awaitable[object]) -> None:
+        try:
+            await work
+        except ForgeError as error:
+            self._face.show(render.note(failure(error).message, "bad"))

@@ -1,0 +1,160 @@
+"""One open session, seen and spoken to for as long as somebody likes: over lost connections and restarts."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, Protocol, TypeVar
+from uuid import uuid4
+
+from clawdforge.cli import render
+from clawdforge.cli.connect import failure
+from clawdforge.cli.failures import Failure
+from clawdforge.cli.lines import Item
+from clawdforge.cli.options import Place, Target
+from clawdforge.cli.view import View
+from clawdforge.client import AsyncForge, AsyncSession
+from clawdforge.client.errors import ForgeAPIError, ForgeConnectionError, ForgeError, StreamBroken
+from clawdforge.wire.event import Event
+
+T = TypeVar("T")
+PATIENCE_SECS: Final = 2.0
+"""How long a lost server may stay away before we look whether it has come back elsewhere."""
+
+AGAIN_SECS: Final = 1.0
+SHOWN_MESSAGES: Final = 12
+
+
+class Face(Protocol):
+    """Where a talk is shown."""
+
+    def show(self, items: list[Item]) -> None: ...
+
+    def event(self, event: Event) -> None: ...
+
+
+class Talk:
+    """`view` is what goes on; `face` is told of everything that is finished."""
+
+    def __init__(self, target: Target, place: Place, row: dict[str, Any], face: Face) -> None:
+        self.target = target
+        self.place = place
+        self.face = face
+        self._forge = _client(place)
+        self._turned = asyncio.Condition()
+        self._begin(row)
+
+    def _begin(self, row: dict[str, Any]) -> None:
+        self.row = row
+        self.view = View()
+        self.session: AsyncSession = self._forge.attach(str(row["session_id"]))
+        self.cursor = int(row.get("head") or 0)
+        self._ended: set[int] = set()
+
+    @property
+    def forge(self) -> AsyncForge:
+        return self._forge
+
+    @property
+    def session_id(self) -> str:
+        return self.session.session_id
+
+    async def open(self) -> None:
+        """Show where the conversation stands, and take up a turn that is running."""
+        messages = [message async for message in self.session.messages()]
+        settled = [message for message in messages if not message.pending]
+        if len(settled) > SHOWN_MESSAGES:
+            self.face.show(render.note(f"… {len(settled) - SHOWN_MESSAGES} earlier messages"))
+        for message in settled[-SHOWN_MESSAGES:]:
+            self.face.show(render.message(message.model_dump()))
+        running = self.row.get("running_turn")
+        if running is None:
+            return
+        async for turn in self.session.turns(after=int(running) - 1):
+            if turn.turn_index == running and turn.first_seq is not None:
+                self.cursor = turn.first_seq - 1
+
+    async def switch(self, row: dict[str, Any]) -> None:
+        """Go on in another session."""
+        self._begin(row)
+        await self.open()
+
+    async def watch(self) -> None:
+        """Show every event of the session as it happens, for ever."""
+        while True:
+            session = self.session
+            try:
+                async for event in session.follow(after=self.cursor):
+                    if session is not self.session:
+                        break
+                    await self._take(event)
+            except (StreamBroken, ForgeConnectionError):
+                if session is self.session:
+                    await self._reconnect()
+            except ForgeAPIError as error:
+                self.face.show(render.note(failure(error).message, "bad"))
+                self.view.closed = True
+                return
+
+    async def _take(self, event: Event) -> None:
+        self.cursor = event.seq
+        self.face.show(self.view.take(event))
+        self.face.event(event)
+        if event.type == "turn.ended" and event.turn is not None:
+            async with self._turned:
+                self._ended.add(event.turn)
+                self._turned.notify_all()
+
+    async def _reconnect(self) -> None:
+        """Find the server again, wherever it listens now; on a data folder of ours, start it if need be."""
+        self.face.show(render.note("the server is gone; waiting for it to come back", "warn"))
+        while True:
+            try:
+                place = await asyncio.to_thread(self.target.reach)
+                forge = _client(place)
+                await forge.readyz()
+            except (Failure, ForgeError):
+                await asyncio.sleep(AGAIN_SECS)
+                continue
+            old, self._forge, self.place = self._forge, forge, place
+            self.session = forge.attach(self.session_id)
+            await old.close()
+            self.face.show(render.note("the server is back"))
+            return
+
+    async def say(self, prompt: str) -> int:
+        """Hand over a prompt, once, whatever happens to the connection; the turn's number."""
+        self.view.sent.append(prompt)
+        key = str(uuid4())
+        try:
+            accepted = await self._surely(lambda: self.session.submit(prompt, idempotency_key=key))
+        except ForgeError:
+            self.view.sent.remove(prompt)
+            raise
+        return accepted.turn_index
+
+    async def _surely(self, call: Callable[[], Awaitable[T]]) -> T:
+        """Repeat a call that may be repeated until a server has answered it."""
+        while True:
+            forge = self._forge
+            try:
+                return await call()
+            except ForgeConnectionError:
+                if forge is self._forge:
+                    await asyncio.sleep(AGAIN_SECS)  # whoever watches finds the new one
+
+    async def ended(self, turn_index: int) -> None:
+        """Wait until this turn is over."""
+        async with self._turned:
+            await self._turned.wait_for(lambda: turn_index in self._ended or self.view.closed)
+
+    async def decide(self, decision: str) -> None:
+        """Answer the oldest question of the agent."""
+        if self.view.pending:
+            permission_id = next(iter(self.view.pending))
+            await self.session.decide(permission_id, decision)
+
+    async def close(self) -> None:
+        await self._forge.close()
+
+
+def _client(place: Place) -> AsyncForge:
+    return AsyncForge(place.url, place.token, reconnect_secs=PATIENCE_SECS)
