@@ -1,0 +1,44 @@
+"""Copies of the source with a planted change. A change that no longer fits is an error, not a pass."""
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+PARTS = ("src", "tests", "proofs", "pyproject.toml", "docs", "scripts", "bench", "README.md")
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """In `path`, exactly one `old` becomes `new`."""
+
+    path: str
+    old: str
+    new: str
+
+
+class DoesNotFit(Exception):
+    """The source has moved on: rewrite the change."""
+
+
+def fits(source: Path, change: Change) -> None:
+    count = (source / change.path).read_text().count(change.old)
+    if count != 1:
+        raise DoesNotFit(f"{change.path} has {count} places like {change.old!r}")
+
+
+def planted(source: Path, folder: Path, *changes: Change) -> Path:
+    """A copy of the source in which the changes are made."""
+    for part in PARTS:
+        here = source / part
+        if here.is_dir():
+            shutil.copytree(here, folder / part, ignore=shutil.ignore_patterns("__pycache__", "results"))
+        elif here.exists():
+            shutil.copy(here, folder / part)
+    for change in changes:
+        fits(folder, change)
+        path = folder / change.path
+        path.write_text(path.read_text().replace(change.old, change.new))
+    return folder
+
+
+NORMAL = Change("src/clawdforge/stores/connection.py", '"synchronous", "full"', '"synchronous", "normal"')
