@@ -1,0 +1,122 @@
+"""A real server with one real agent, a scripted model behind it, and the words to ask both."""
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from clawdforge import Forge
+from clawdforge.client.models import Outcome, Turn
+from clawdforge.testing.model.endpoint import Endpoint, running
+from clawdforge.wire.local import TOKEN_FILE
+from tests.api.harness import Server, until
+from tests.live.installing import search_path
+from tests.live.programs import Program
+
+PATIENCE = 90.0
+OUTER = ("bwrap", "clawdforge")
+
+
+class LiveBench:
+    """`forge` speaks to the server as any program would."""
+
+    def __init__(self, place: Path, program: Program, model: Endpoint) -> None:
+        self.program = program
+        self.model = model
+        operator = place / "operator"
+        for name, text in program.files(model.url).items():
+            path = operator / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        operator.mkdir(exist_ok=True)
+        env = {
+            "HOME": str(operator),
+            "PATH": search_path(program),
+            "CLAWDFORGE_AGENT_CLAUDE": "",
+            "CLAWDFORGE_AGENT_START_SECS": "60",
+            **program.env(model.url),
+        }
+        self.server = Server(place / "data", env)
+        self.forge = self._client()
+
+    def _client(self) -> Forge:
+        token = (self.server.data_dir / TOKEN_FILE).read_text().strip()
+        return Forge(self.server.url, token=token)
+
+    def crash(self) -> None:
+        """SIGKILL the server and start it again on the same data."""
+        self.forge.close()
+        self.server.stop(signal.SIGKILL)
+        self.server.start()
+        self.forge = self._client()
+
+    def close(self) -> None:
+        self.forge.close()
+        self.server.stop()
+
+    def agent_processes(self, session_id: str) -> list[psutil.Process]:
+        """Those that have the session's home, without what contains them."""
+        found = []
+        for process in psutil.Process(self.server.process.pid).children(recursive=True):
+            with suppress(psutil.Error):
+                ours = any(word in " ".join(process.cmdline()[:4]) for word in OUTER)
+                if session_id in process.environ().get("HOME", "") and not ours:
+                    found.append(process)
+        return found
+
+    def kill_agent(self, session_id: str) -> int:
+        victims = self.agent_processes(session_id)
+        for process in victims:
+            with suppress(psutil.Error):
+                os.kill(process.pid, signal.SIGKILL)
+        return len(victims)
+
+    def said(self, session_id: str, turn_index: int) -> str:
+        """What was streamed of a turn so far."""
+        events = self.forge.attach(session_id).events()
+        return "".join(
+            str(event.model_dump().get("content") or "")
+            for event in events
+            if event.type == "text" and event.turn == turn_index
+        )
+
+    def ended(self, session_id: str, turn_index: int, seconds: float = PATIENCE) -> Turn:
+        def look() -> Turn | None:
+            turns = self.forge.attach(session_id).turns(after=turn_index - 1)
+            turn = next(iter(turns), None)
+            return turn if turn is not None and turn.state == "ended" else None
+
+        return until(look, f"the end of turn {turn_index}", seconds)
+
+    def talking(self, session_id: str, prompt: str) -> int:
+        """Start a turn and wait until the agent streams."""
+        turn = self.forge.attach(session_id).submit(prompt).turn_index
+        until(
+            lambda: self.said(session_id, turn) or self.ended_early(session_id, turn),
+            "the first words",
+            PATIENCE,
+        )
+        return turn
+
+    def ended_early(self, session_id: str, turn_index: int) -> bool:
+        turn = next(iter(self.forge.attach(session_id).turns(after=turn_index - 1)), None)
+        assert turn is None or turn.outcome in (None, Outcome.COMPLETED), turn
+        return turn is not None and turn.state == "ended"
+
+    def asked(self, since: int) -> list[dict[str, Any]]:
+        """Requests to the model from number `since` on, without those for a title."""
+        return [one for one in self.model.requests()[since:] if not one["aside"]]
+
+
+@contextmanager
+def live(place: Path, program: Program) -> Iterator[LiveBench]:
+    with running() as model:
+        bench = LiveBench(place, program, model)
+        try:
+            yield bench
+        finally:
+            bench.close()

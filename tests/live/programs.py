@@ -1,0 +1,170 @@
+"""Real agents and what they need to run offline: packages, variables, and settings of an operator."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+MODEL: Final = "fake-model"
+
+
+def _nothing(_url: str) -> dict[str, str]:
+    return {}
+
+
+@dataclass(frozen=True)
+class Program:
+    """One agent of the registry. `env` and `files` are made for the address of the scripted model.
+
+    `files` lie in the operator's home, from where the server copies them into each session's.
+    """
+
+    name: str
+    program: str
+    npm: tuple[str, ...] = ()
+    pip: tuple[str, ...] = ()
+    python: tuple[int, int] = (3, 11)
+    env: Callable[[str], Mapping[str, str]] = _nothing
+    files: Callable[[str], Mapping[str, str]] = field(default=_nothing)
+
+
+def _claude_env(url: str) -> dict[str, str]:
+    return {
+        "ANTHROPIC_BASE_URL": url,
+        "ANTHROPIC_API_KEY": "x",
+        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+    }
+
+
+def _codex_files(url: str) -> dict[str, str]:
+    lines = [
+        f'model = "{MODEL}"',
+        'model_provider = "scripted"',
+        'approval_policy = "untrusted"',
+        'sandbox_mode = "danger-full-access"',
+        "[model_providers.scripted]",
+        'name = "scripted"',
+        f'base_url = "{url}/v1"',
+        'env_key = "OPENAI_API_KEY"',
+        'wire_api = "responses"',
+    ]
+    return {".codex/config.toml": "\n".join(lines)}
+
+
+def _goose_env(url: str) -> dict[str, str]:
+    return {
+        "GOOSE_PROVIDER": "openai",
+        "GOOSE_MODEL": MODEL,
+        "GOOSE_MODE": "approve",
+        "OPENAI_HOST": url,
+        "OPENAI_API_KEY": "x",
+    }
+
+
+def _opencode_files(url: str) -> dict[str, str]:
+    provider = {
+        "npm": "@ai-sdk/openai-compatible",
+        "name": "scripted",
+        "options": {"baseURL": f"{url}/v1", "apiKey": "x"},
+        "models": {MODEL: {"name": MODEL}},
+    }
+    config = {
+        "model": f"scripted/{MODEL}",
+        "provider": {"scripted": provider},
+        "permission": {"bash": "ask"},
+        "autoupdate": False,
+    }
+    return {".config/opencode/opencode.json": json.dumps(config)}
+
+
+def _kimi_env(url: str) -> dict[str, str]:
+    return {
+        "KIMI_MODEL_PROVIDER_TYPE": "openai",
+        "KIMI_MODEL_BASE_URL": f"{url}/v1",
+        "KIMI_MODEL_API_KEY": "x",
+        "KIMI_MODEL_NAME": MODEL,
+        "KIMI_MODEL_MAX_CONTEXT_SIZE": "200000",
+    }
+
+
+def _openai_env(url: str) -> dict[str, str]:
+    return {"OPENAI_API_KEY": "x", "OPENAI_BASE_URL": f"{url}/v1", "OPENAI_MODEL": MODEL}
+
+
+def _qwen_files(_url: str) -> dict[str, str]:
+    return {".qwen/settings.json": json.dumps({"security": {"auth": {"selectedType": "openai"}}})}
+
+
+def _gemini_env(url: str) -> dict[str, str]:
+    return {"GEMINI_API_KEY": "x", "GOOGLE_GEMINI_BASE_URL": url}
+
+
+def _gemini_files(_url: str) -> dict[str, str]:
+    return {".gemini/settings.json": json.dumps({"security": {"auth": {"selectedType": "gemini-api-key"}}})}
+
+
+def _vibe_files(url: str) -> dict[str, str]:
+    lines = [
+        f'active_model = "{MODEL}"',
+        "[[providers]]",
+        'name = "scripted"',
+        f'api_base = "{url}/v1"',
+        'api_key_env_var = "MISTRAL_API_KEY"',
+        'backend = "generic"',
+        "[[models]]",
+        f'name = "{MODEL}"',
+        'provider = "scripted"',
+        f'alias = "{MODEL}"',
+    ]
+    return {".vibe/config.toml": "\n".join(lines)}
+
+
+def _fast_agent_env(url: str) -> dict[str, str]:
+    return {
+        "GENERIC_API_KEY": "x",
+        "GENERIC_BASE_URL": f"{url}/v1",
+        "CLAWDFORGE_AGENT_FAST_AGENT": f"fast-agent acp --shell --model generic.{MODEL}",
+    }
+
+
+def _hermes_files(url: str) -> dict[str, str]:
+    lines = ["model:", f"  default: {MODEL}", "  provider: custom", f"  base_url: {url}/v1", "  api_key: x"]
+    return {".hermes/config.yaml": "\n".join(lines)}
+
+
+PROGRAMS: Final = (
+    Program(
+        "claude",
+        "claude-agent-acp",
+        npm=("@agentclientprotocol/claude-agent-acp", "@anthropic-ai/claude-code"),
+        env=_claude_env,
+    ),
+    Program(
+        "codex",
+        "codex-acp",
+        npm=("@agentclientprotocol/codex-acp",),
+        env=_openai_env,
+        files=_codex_files,
+    ),
+    Program("goose", "goose", npm=("@aaif/goose",), env=_goose_env),
+    Program(
+        "opencode",
+        "opencode",
+        npm=("opencode-ai",),
+        env=lambda _url: {"OPENCODE_DISABLE_MODELS_FETCH": "1"},
+        files=_opencode_files,
+    ),
+    Program("kimi", "kimi", npm=("@moonshot-ai/kimi-code",), env=_kimi_env),
+    Program("qwen", "qwen", npm=("@qwen-code/qwen-code",), env=_openai_env, files=_qwen_files),
+    Program("gemini", "gemini", npm=("@google/gemini-cli",), env=_gemini_env, files=_gemini_files),
+    Program(
+        "vibe",
+        "vibe-acp",
+        pip=("mistral-vibe",),
+        python=(3, 12),
+        env=lambda _url: {"MISTRAL_API_KEY": "x"},
+        files=_vibe_files,
+    ),
+    Program("fast-agent", "fast-agent", pip=("fast-agent-mcp",), env=_fast_agent_env),
+    Program("hermes", "hermes-acp", pip=("hermes-agent[acp]",), env=_openai_env, files=_hermes_files),
+)

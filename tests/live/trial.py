@@ -1,0 +1,165 @@
+"""What a real agent has to show: each step tells how it went in a word, or fails.
+
+The model tells back every `mark:` that a request held, so the marks of an answer are what the agent still
+knew: nothing lost, nothing twice, nothing that was taken back.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from clawdforge.client.models import Outcome, TurnResult
+from tests.api.harness import until
+from tests.live.bench import PATIENCE, LiveBench
+
+MARKS: Final = re.compile(r"turn=(\d+) .*?marks=([\w,-]+)", re.DOTALL)
+SLOW: Final = "slow:2000 50"
+CANCEL_SECONDS: Final = 10.0
+
+
+@dataclass
+class Trial:
+    """One agent on its way through the steps. `known` are the marks that its session must hold."""
+
+    bench: LiveBench
+    session_id: str = ""
+    known: list[str] = field(default_factory=list)
+    cut: set[str] = field(default_factory=set)
+    words: list[str] = field(default_factory=list)
+
+    def say(self, mark: str, *, session_id: str | None = None, known: list[str] | None = None) -> TurnResult:
+        """One turn, whose answer must hold all marks so far, each once."""
+        expected = self.known if known is None else known
+        expected.append(mark)
+        session = self.bench.forge.attach(session_id or self.session_id)
+        result = session.turn(f"mark:{mark} hello", timeout_secs=PATIENCE)
+        self.check(result.text(), expected)
+        return result
+
+    def check(self, text: str, expected: list[str]) -> None:
+        found = MARKS.search(text)
+        assert found is not None, f"the model did not answer: {text[:300]!r}"
+        marks = [mark for mark in found[2].split(",") if mark not in self.cut]
+        assert marks == expected, f"the agent knows {marks}, not {expected}"
+
+    def how(self, session_id: str | None = None) -> str:
+        """How the agent last got its memory."""
+        events = self.bench.forge.attach(session_id or self.session_id).events()
+        return [str(event.model_dump()["how"]) for event in events if event.type == "context.started"][-1]
+
+
+def two_turns(trial: Trial) -> str:
+    made = trial.bench.forge.create_session(agent=trial.bench.program.name, permission_mode="ask")
+    trial.session_id = made.session_id
+    trial.say("one")
+    trial.say("two")
+    return "yes"
+
+
+def usage(trial: Trial) -> str:
+    """The agent's numbers against the model's own count for the same turn."""
+    since = len(trial.bench.model.requests())
+    used = trial.say("three").usage
+    asked = trial.bench.asked(since)
+    if used is None or (used.estimated and not used.cost_estimated):
+        return "estimated"
+    told = (used.input_tokens, used.output_tokens, used.cached_tokens)
+    counted = [
+        (one["input_tokens"], one["output_tokens"], one["cached_tokens"])
+        for one in asked
+        if one["status"] == 200
+    ]
+    total = tuple(map(sum, zip(*counted, strict=True)))
+    assert told == total, f"it reports {told}, the model counted {total}"
+    return "exact"
+
+
+def tool(trial: Trial) -> str:
+    """A shell command that somebody has to allow."""
+    session = trial.bench.forge.attach(trial.session_id)
+    cwd = Path(str(session.state()["cwd"]))
+    trial.known.append("tool")
+    since = len(trial.bench.model.requests())
+    turn = session.submit("mark:tool tool:bash echo word-$((6*7)) | tee proof.txt").turn_index
+    asked = 0
+    while True:
+        pending = until(
+            lambda: session.permissions() or trial.bench.ended_early(trial.session_id, turn),
+            "a permission request or the end of the turn",
+            PATIENCE,
+        )
+        if pending is True or not isinstance(pending, list):
+            break
+        for request in pending:
+            session.decide(request.permission_id, "allow_once")
+            asked += 1
+    trial.check(trial.bench.said(trial.session_id, turn), trial.known)
+    results = [one["result"] or "" for one in trial.bench.asked(since)]
+    assert any("word-42" in text for text in results), f"the model was told {results}"
+    assert (cwd / "proof.txt").read_text().strip() == "word-42"
+    return "asked" if asked else "runs without asking"
+
+
+def cancel(trial: Trial) -> str:
+    turn = trial.bench.talking(trial.session_id, f"mark:cancelled {SLOW}")
+    trial.cut.add("cancelled")
+    trial.bench.forge.attach(trial.session_id).cancel()
+    ended = trial.bench.ended(trial.session_id, turn, CANCEL_SECONDS)
+    assert ended.outcome == Outcome.CANCELLED, ended
+    assert trial.bench.said(trial.session_id, turn).startswith("1 ")
+    trial.say("after_cancel")
+    return "yes"
+
+
+def agent_killed(trial: Trial) -> str:
+    turn = trial.bench.talking(trial.session_id, f"mark:killed {SLOW}")
+    trial.cut.add("killed")
+    assert trial.bench.kill_agent(trial.session_id) > 0
+    ended = trial.bench.ended(trial.session_id, turn)
+    assert ended.outcome == Outcome.FAILED, ended
+    trial.say("after_kill")
+    return trial.how()
+
+
+def server_killed(trial: Trial) -> str:
+    turn = trial.bench.talking(trial.session_id, f"mark:crashed {SLOW}")
+    trial.cut.add("crashed")
+    before = trial.bench.said(trial.session_id, turn)
+    trial.bench.crash()
+    ended = trial.bench.ended(trial.session_id, turn)
+    assert ended.outcome == Outcome.INTERRUPTED, ended
+    assert trial.bench.said(trial.session_id, turn).startswith(before), "streamed text was lost"
+    until(lambda: not trial.bench.agent_processes(trial.session_id), "the end of the old agent")
+    trial.say("after_crash")
+    return trial.how()
+
+
+def undo(trial: Trial) -> str:
+    trial.say("undone")
+    trial.known.pop()
+    trial.bench.forge.attach(trial.session_id).undo()
+    trial.say("after_undo")
+    return trial.how()
+
+
+def fork(trial: Trial) -> str:
+    forked = trial.bench.forge.attach(trial.session_id).fork()
+    known = list(trial.known)
+    trial.say("in_fork", session_id=forked.session_id, known=known)
+    trial.say("in_parent")
+    trial.say("in_fork_again", session_id=forked.session_id, known=known)
+    return trial.how(forked.session_id)
+
+
+STEPS: Final[dict[str, Callable[[Trial], str]]] = {
+    "two turns": two_turns,
+    "usage": usage,
+    "tool, permission": tool,
+    "cancel": cancel,
+    "agent killed": agent_killed,
+    "server killed": server_killed,
+    "undo": undo,
+    "fork": fork,
+}
