@@ -1,6 +1,6 @@
 """The hermes dialect, `/api/session…`, `/api/chat…`: unknown fields are ignored, times are float seconds."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
@@ -25,7 +25,7 @@ class NewSession(Request):
 class ImportSession(Request):
     """Body of `POST /api/session/import`. A `session_id` is ignored: the id is always fresh."""
 
-    messages: list[Any] = Field(max_length=100_000)
+    messages: list[Json] = Field(max_length=100_000)
     title: Text | None = None
     model: Word | None = None
     workspace: Text | None = None

@@ -1,6 +1,7 @@
 """hermes routes that take history back: retry, undo, truncate, clear; and those that branch it."""
 
 from collections.abc import Sequence
+from typing import Final
 
 from fastapi import APIRouter
 from starlette.responses import Response
@@ -23,6 +24,9 @@ from clawdforge.wire.hermes import (
 )
 from clawdforge.wire.message import Role
 from clawdforge.wire.session import ForkRequest, Guarded, PatchSession, RetryRequest, UndoRequest
+
+MOST_TITLE: Final = 400
+MOST_TURNS: Final = 10_000
 
 
 def routes(prefix: str) -> APIRouter:
@@ -56,8 +60,10 @@ async def truncate(core: Core, app: App, body: Truncate) -> Response:
     gone = before.messages[body.keep_count :]
     if gone and gone[0].role != Role.USER:
         raise InvalidRequest("keep_count has to leave off right before a message of the user")
+    count = sum(row.role == Role.USER for row in gone)
+    if count > MOST_TURNS:
+        raise Unsupported(f"not more than {MOST_TURNS} turns can be taken back at once")
     if gone:
-        count = sum(row.role == Role.USER for row in gone)
         request = UndoRequest(turns=count, expected_head=before.state.row.head)
         await core.history.undo(app, body.session_id, request)
     found = await core.messages.transcript(app, body.session_id)
@@ -75,7 +81,7 @@ async def clear(core: Core, app: App, body: SessionRef) -> Response:
 async def branch(core: Core, app: App, body: Branch) -> Response:
     """Another session with the same past, whole or up to a message; both live on."""
     before = await core.messages.transcript(app, body.session_id, None if body.keep_count is not None else 0)
-    title = shapes.title_of(body.title or "") or f"{shapes.title(before.state.row)} (fork)"
+    title = shapes.title_of(body.title or "") or f"{shapes.title(before.state.row)[:MOST_TITLE]} (fork)"
     request = ForkRequest(title=title, after_turn=_turn_at(before, body.keep_count))
     made = (await core.forks.fork(app, body.session_id, request)).row
     reply = {"session_id": made.session_id, "title": made.title, "parent_session_id": body.session_id}
@@ -85,7 +91,7 @@ async def branch(core: Core, app: App, body: Branch) -> Response:
 async def duplicate(core: Core, app: App, body: SessionRef) -> Response:
     """A copy of a session with all of its past."""
     before = await core.messages.transcript(app, body.session_id, 0)
-    request = ForkRequest(title=f"{shapes.title(before.state.row)} (copy)")
+    request = ForkRequest(title=f"{shapes.title(before.state.row)[:MOST_TITLE]} (copy)")
     made = await core.forks.fork(app, body.session_id, request)
     found = await core.messages.transcript(app, made.row.session_id)
     return json_response({"ok": True, "session": shapes.session(found)})

@@ -6,7 +6,7 @@ import orjson
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
-from clawdforge.core.errors import SessionNotFound, Unsupported
+from clawdforge.core.errors import SessionNotFound, Unsupported, WorkspaceRefused
 from clawdforge.core.model import SessionQuery
 from clawdforge.core.services import Services
 from clawdforge.http.dialects import hermes_shapes as shapes
@@ -71,7 +71,10 @@ async def new(core: Core, app: App, body: NewSession) -> Response:
 
 
 async def import_session(core: Core, app: App, body: ImportSession) -> Response:
-    """Make a session from a transcript. Its id is always fresh; its rows keep their roles and order."""
+    """Make a session from a transcript. Its id is always fresh; its rows keep their roles and order.
+
+    A workspace that is not there, as on another machine, is replaced by a folder of the session's own.
+    """
     request = ImportRequest(
         messages=body.messages,
         title=shapes.title_of(body.title or "") or None,
@@ -79,7 +82,10 @@ async def import_session(core: Core, app: App, body: ImportSession) -> Response:
         cwd=body.workspace or None,
         retention=Retention.KEEP,
     )
-    made = await core.transfer.import_session(app, request)
+    try:
+        made = await core.transfer.import_session(app, request)
+    except WorkspaceRefused:
+        made = await core.transfer.import_session(app, request.model_copy(update={"cwd": None}))
     if body.pinned:
         await core.sessions.patch(app, made.row.session_id, PatchSession(pinned=True))
     return await _whole(core, app, made.row.session_id)
