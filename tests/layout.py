@@ -19,6 +19,7 @@ LAYERS: Final[Mapping[str, frozenset[str]]] = {
     "settings": frozenset({"wire"}),
     "logs": frozenset({"wire"}),
     "lifetime": frozenset(),
+    "upkeep": frozenset({"wire", "core", "stores", "drivers", "settings", "upkeep"}),
     "server": frozenset({"wire", "core", "stores", "drivers", "http", "settings", "logs", "lifetime"}),
     "client": frozenset({"wire", "client"}),
     "cli": frozenset({"wire", "client", "cli", "settings"}),
@@ -44,8 +45,14 @@ SPAWNING: Final[Mapping[str, frozenset[str]]] = {
     ),
     "asyncio": frozenset({"create_subprocess_exec", "create_subprocess_shell"}),
 }
-SERVE: Final = (f"{ROOT}.cli.serve", f"{ROOT}.server")
-"""The one import inside a function: who does it, and of what."""
+ON_DEMAND: Final = frozenset(
+    {
+        (f"{ROOT}.cli.serve", f"{ROOT}.server"),
+        *((f"{ROOT}.cli.upkeep", f"{ROOT}.upkeep.{name}") for name in ("archive", "backup", "doctor")),
+        (f"{ROOT}.cli.upkeep", f"{ROOT}.core.model"),
+    }
+)
+"""The imports inside a function: who does them, and of what. They are commands that are no client."""
 
 LAZY: Final = frozenset({ROOT, f"{ROOT}.client"})
 """Packages whose names are looked up when they are first used (PEP 562)."""
@@ -158,9 +165,9 @@ def _layers(module: Module) -> Findings:
     for found in imports(module):
         if found.level:
             yield found.line, "relative import"
-        if found.in_function and (module.name, found.target) != SERVE:
+        if found.in_function and (module.name, found.target) not in ON_DEMAND:
             yield found.line, f"import of {found.target} inside a function"
-        if found.target.split(".")[0] != ROOT or (module.name, found.target) == SERVE:
+        if found.target.split(".")[0] != ROOT or (module.name, found.target) in ON_DEMAND:
             continue
         for target in _targets(found):
             if part_of(target) not in LAYERS.get(module.part, frozenset()):

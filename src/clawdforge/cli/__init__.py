@@ -22,6 +22,7 @@ COMMANDS: Final = {
     "open": f"{HERE}.catalog:open_",
     "token": f"{HERE}.tokens:token",
     **{name: f"{HERE}.operator:{name}" for name in ("app", "audit")},
+    **{name: f"{HERE}.upkeep:{name}" for name in ("backup", "restore", "doctor")},
     "config": f"{HERE}.config:config",
     "completion": f"{HERE}.completion:completion",
 }

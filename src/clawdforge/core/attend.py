@@ -207,7 +207,7 @@ class Attendant:
         """What the agent has to be told because its own memory does not hold it."""
         session_id, running = started.session.session_id, started.turn.turn_index
         only = None if live.how == "new" else contexts.unknown(live, turns, running)
-        if (only is None and started.session.context_plan == contexts.NEW) or only == set():
+        if only == set():
             return ""
         messages = await self._store.read(
             app, lambda view: view.last_messages(session_id, TRANSCRIPT_MESSAGES)

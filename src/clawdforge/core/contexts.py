@@ -53,14 +53,17 @@ def kept(live: LiveAgent, turns: Sequence[TurnRow], context: int, restored: int 
 
 
 def unknown(live: LiveAgent, turns: Sequence[TurnRow], running: int) -> set[int]:
-    """The turns at the end that were cut off and that a loaded agent does not know of."""
+    """The turns at the end that were cut off and that a loaded agent does not know of.
+
+    The same words may have been said before, so what it remembers of them is counted, not only looked for.
+    """
     found: set[int] = set()
-    for turn in reversed(in_order(turns)):
-        if turn.turn_index == running or turn.cut:
-            continue
-        if turn.outcome is not Outcome.INTERRUPTED or live.remembered is None:
-            break
-        if any(turn.prompt in text for text in live.remembered):
+    past = [turn for turn in in_order(turns) if turn.turn_index != running and not turn.cut]
+    while past and past[-1].outcome is Outcome.INTERRUPTED and live.remembered is not None:
+        turn = past.pop()
+        heard = live.remembered[-len(past) - 1 :]
+        before = sum(other.prompt.endswith(turn.prompt) for other in past if other.context == turn.context)
+        if sum(text.endswith(turn.prompt) for text in heard) > before:
             break
         found.add(turn.turn_index)
     return found

@@ -2,11 +2,10 @@
 
 import asyncio
 import contextlib
-import os
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import TypeVar
 
 import apsw
 
@@ -15,16 +14,15 @@ from clawdforge.core.histogram import Histogram
 from clawdforge.core.model import Clock, Commit
 from clawdforge.core.ports import SystemTx, SystemView, Tx, View
 from clawdforge.stores.connection import DISK_ERRORS, Db, open_reader, open_writer
-from clawdforge.stores.folder import prepare_folder, private_file, sync_folder
+from clawdforge.stores.folder import prepare_folder, private_file
 from clawdforge.stores.migrations import migrate
 from clawdforge.stores.queries import Queries
+from clawdforge.stores.snapshot import FILE, copy_database, integrity
 from clawdforge.stores.system import SqliteSystemView
 from clawdforge.stores.view import SqliteView
 from clawdforge.stores.writer import Job, Writer
 
 T = TypeVar("T")
-FILE: Final = "forge.db"
-BACKUP_STEP_PAGES: Final = 1024
 
 
 class SqliteStore:
@@ -80,11 +78,11 @@ class SqliteStore:
 
     async def backup(self, path: Path) -> None:
         """A consistent copy of the whole database while it is in use; it appears when it is complete."""
-        await asyncio.to_thread(_backup, self.path, path)
+        await asyncio.to_thread(copy_database, self.path, path)
 
     async def integrity(self) -> list[str]:
         """What is broken in the file; nothing is the good answer."""
-        return await asyncio.to_thread(_integrity, self.path)
+        return await asyncio.to_thread(integrity, self.path)
 
     def _snapshot(self, work: Callable[[Db], T]) -> T:
         """Runs in the event loop without a pause in between, so one reader serves all."""
@@ -135,41 +133,3 @@ def _prepare(data_dir: Path, clock: Clock) -> tuple[apsw.Connection, Queries, Pa
     except DISK_ERRORS as error:
         raise StoreUnavailable(f"{path} cannot be opened: {error}") from error
     return connection, Queries(), path
-
-
-def _backup(source: Path, target: Path) -> None:
-    part = target.with_name(target.name + ".part")
-    part.unlink(missing_ok=True)
-    private_file(part)
-    try:
-        with contextlib.closing(open_reader(source)) as reader, contextlib.closing(_plain(part)) as copy:
-            reader.execute("BEGIN")
-            reader.execute("SELECT count(*) FROM sqlite_schema").fetchall()  # the snapshot begins here
-            with copy.backup("main", reader, "main") as steps:
-                while not steps.done:
-                    steps.step(BACKUP_STEP_PAGES)
-            reader.execute("ROLLBACK")
-        handle = os.open(part, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-        part.replace(target)
-        sync_folder(target.parent)
-    except DISK_ERRORS as error:
-        raise StoreUnavailable(f"the copy could not be made: {error}") from error
-    finally:
-        part.unlink(missing_ok=True)
-
-
-def _plain(path: Path) -> apsw.Connection:
-    return apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
-
-
-def _integrity(path: Path) -> list[str]:
-    try:
-        with contextlib.closing(open_reader(path)) as reader:
-            found: list[Any] = reader.execute("PRAGMA integrity_check").fetchall()
-    except DISK_ERRORS as error:
-        return [str(error)]
-    return [str(row[0]) for row in found if row[0] != "ok"]

@@ -1,0 +1,145 @@
+"""The database as a file: copied while it is in use, checked, asked what it names, moved elsewhere."""
+
+import contextlib
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import apsw
+
+from clawdforge.core.errors import StoreUnavailable
+from clawdforge.stores.connection import DISK_ERRORS, open_reader
+from clawdforge.stores.folder import private_file, sync_folder
+from clawdforge.wire.base import Micros
+
+FILE: Final = "forge.db"
+STEP_PAGES: Final = 1024
+RESET_BUG: Final = ((3, 7, 0), (3, 51, 2))
+"""Versions of SQLite in which two writers can lose what one of them wrote to the log."""
+
+SESSIONS: Final = """
+SELECT session_id, agent_session_id, context_plan,
+       (SELECT coalesce(max(turn_index), 0) FROM turns WHERE turns.session_id = sessions.session_id
+           AND state = 'ended'),
+       (SELECT coalesce(max(turn_index), 0) FROM turns WHERE turns.session_id = sessions.session_id
+           AND outcome = 'completed' AND cut = 0)
+FROM sessions WHERE deleted_at IS NULL ORDER BY session_id
+"""
+MOVE_FILES: Final = (
+    "UPDATE files SET path = :new || substr(path, length(:old) + 1) WHERE instr(path, :old || '/') = 1"
+)
+MOVE_SESSIONS: Final = """
+UPDATE sessions SET cwd = :new || substr(cwd, length(:old) + 1)
+WHERE own_cwd = 1 AND instr(cwd, :old || '/') = 1
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionEntry:
+    """What a copy of a session's home has to fit to: its last turn that ended, and that was answered."""
+
+    session_id: str
+    agent_session_id: str | None
+    context_plan: str
+    last_ended: int
+    last_answered: int
+
+
+@dataclass(frozen=True, slots=True)
+class FileEntry:
+    file_token: str
+    path: str
+    size: int
+
+
+def copy_database(source: Path, target: Path) -> None:
+    """One consistent state of the whole database while it is in use; it appears when it is complete."""
+    part = target.with_name(target.name + ".part")
+    part.unlink(missing_ok=True)
+    private_file(part)
+    try:
+        with contextlib.closing(open_reader(source)) as reader, _opened(part) as copy:
+            reader.execute("BEGIN")
+            reader.execute("SELECT count(*) FROM sqlite_schema").fetchall()  # the snapshot begins here
+            with copy.backup("main", reader, "main") as steps:
+                while not steps.done:
+                    steps.step(STEP_PAGES)
+            reader.execute("ROLLBACK")
+        handle = os.open(part, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+        part.replace(target)
+        sync_folder(target.parent)
+    except DISK_ERRORS as error:
+        raise StoreUnavailable(f"the copy could not be made: {error}") from error
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def integrity(path: Path) -> list[str]:
+    """What is broken in the file; nothing is the good answer."""
+    try:
+        with contextlib.closing(open_reader(path)) as reader:
+            found: list[Any] = reader.execute("PRAGMA integrity_check").fetchall()
+    except DISK_ERRORS as error:
+        return [str(error)]
+    return [str(row[0]) for row in found if row[0] != "ok"]
+
+
+def sessions(path: Path) -> list[SessionEntry]:
+    return [SessionEntry(*row) for row in _rows(path, SESSIONS)]
+
+
+def files(path: Path) -> list[FileEntry]:
+    return [FileEntry(*row) for row in _rows(path, "SELECT file_token, path, size FROM files")]
+
+
+def newest(path: Path) -> Micros:
+    """When something was last written, by the clock of then."""
+    return int(_rows(path, "SELECT coalesce(max(updated_at), 0) FROM sessions")[0][0])
+
+
+def schema_version(path: Path) -> int:
+    return int(_rows(path, "PRAGMA user_version")[0][0])
+
+
+def move(path: Path, old: Path, new: Path, plans: Mapping[str, str], lost: Sequence[str]) -> None:
+    """Let a copy that nobody uses name another folder, other ways to agents' memories, and fewer files."""
+    with _opened(path) as connection, connection:
+        where = {"old": str(old), "new": str(new)}
+        connection.execute(MOVE_FILES, where)
+        connection.execute(MOVE_SESSIONS, where)
+        connection.executemany(
+            "UPDATE sessions SET context_plan = ? WHERE session_id = ?",
+            [(plan, session_id) for session_id, plan in plans.items()],
+        )
+        connection.executemany("DELETE FROM files WHERE file_token = ?", [(token,) for token in lost])
+
+
+def sqlite_version() -> tuple[str, bool]:
+    """The version in use, and whether it is outside the range in which two writers lose writes."""
+    text = apsw.sqlite_lib_version()
+    parts = tuple(int(part) for part in text.split("."))
+    first, last = RESET_BUG
+    return text, not first <= parts <= last
+
+
+def _rows(path: Path, sql: str) -> list[tuple[Any, ...]]:
+    try:
+        with contextlib.closing(open_reader(path)) as reader:
+            return list(reader.execute(sql))
+    except DISK_ERRORS as error:
+        raise StoreUnavailable(f"{path} cannot be read: {error}") from error
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[apsw.Connection]:
+    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
+    try:
+        yield connection
+    finally:
+        connection.close()

@@ -1,0 +1,138 @@
+"""A data folder as one file, taken beside a running server, and put back into an empty folder.
+
+The database comes first, as one consistent state: everything that was acknowledged until then. After that
+come the files that it names, workspaces as they are, and for agents' memories the copies of homes at turn
+boundaries, never a home that is in use. What vanished in between is left out, and the database says so.
+"""
+
+import secrets
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from clawdforge import __version__
+from clawdforge.core import contexts
+from clawdforge.core.errors import StoreUnavailable
+from clawdforge.core.model import Clock
+from clawdforge.drivers.copies import decode
+from clawdforge.drivers.file_copy import delete_tree, sync_all
+from clawdforge.stores import snapshot
+from clawdforge.stores.uploads import FOLDER as FILES
+from clawdforge.stores.uploads import UNSETTLED
+from clawdforge.upkeep.archive import UpkeepError, Writer, create, unpack
+from clawdforge.wire.base import Json
+
+SECRETS: Final = ("local.token", "admin.token")
+COPIES: Final = "copies"
+WORKSPACES: Final = "workspaces"
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    sessions: int
+    files: int
+    bytes: int
+
+
+def backup(data_dir: Path, target: Path, clock: Clock) -> Summary:
+    """Works with and without a server on the folder."""
+    source, target = data_dir.resolve(), target.absolute()
+    if not (source / snapshot.FILE).is_file():
+        raise UpkeepError(f"{source} has no database; name the server's folder with --data-dir")
+    if target.exists():
+        raise UpkeepError(f"{target} exists; name another file, or remove it")
+    if target.resolve().is_relative_to(source):
+        raise UpkeepError("a backup does not belong into the folder that it is a backup of")
+    try:
+        with tempfile.TemporaryDirectory(prefix=".clawdforge-", dir=target.parent) as folder:
+            return _write(source, target, Path(folder) / snapshot.FILE, clock)
+    except (OSError, StoreUnavailable) as error:
+        raise UpkeepError(f"the backup could not be made: {error}") from error
+
+
+def _write(source: Path, target: Path, database: Path, clock: Clock) -> Summary:
+    made_at = clock.now()
+    snapshot.copy_database(source / snapshot.FILE, database)
+    sessions, files = snapshot.sessions(database), snapshot.files(database)
+    with create(target) as archive:
+        memories = {one.session_id: _add_copies(archive, source, one) for one in sessions}
+        lost = [one.file_token for one in files if not _add_upload(archive, source, Path(one.path))]
+        for name in SECRETS:
+            archive.add_file(name, source / name)
+        archive.add_tree(WORKSPACES, source / WORKSPACES)
+        archive.add_file(snapshot.FILE, database)
+        plans = {one.session_id: _plan(one, memories[one.session_id]) for one in sessions}
+        archive.finish(
+            {
+                "version": __version__,
+                "made_at": made_at,
+                "data_dir": str(source),
+                "schema": snapshot.schema_version(database),
+                "plans": {session_id: plan for session_id, plan in plans.items() if plan is not None},
+                "lost_files": lost,
+            }
+        )
+    return Summary(len(sessions), len(files) - len(lost), target.stat().st_size)
+
+
+def _add_upload(archive: Writer, source: Path, path: Path) -> bool:
+    """A row may be a moment older than its file's last move."""
+    place = path.relative_to(source / FILES)
+    settled = f"{FILES}/{place}"
+    return archive.add_file(settled, path) or archive.add_file(settled, source / FILES / UNSETTLED / place)
+
+
+def _add_copies(archive: Writer, source: Path, session: snapshot.SessionEntry) -> dict[int, str]:
+    """Whole copies of turns that the database knows to have ended: turn → the agent's session."""
+    folder = source / COPIES / session.session_id
+    kept: dict[int, str] = {}
+    for path in sorted(folder.glob("*.json"), key=lambda path: path.stem.zfill(12)):
+        try:
+            manifest = decode(path.read_bytes())
+        except OSError:
+            continue
+        if manifest is None or manifest.turn > session.last_ended:
+            continue
+        name = f"{COPIES}/{session.session_id}"
+        objects = [(f"{name}/files/{one}", folder / "files" / one) for one in manifest.objects]
+        whole = all(inner in archive or archive.add_file(inner, file) for inner, file in objects)
+        if whole and archive.add_file(f"{name}/{path.name}", path):
+            kept[manifest.turn] = manifest.agent_session_id
+    return kept
+
+
+def _plan(session: snapshot.SessionEntry, copies: dict[int, str]) -> str | None:
+    """How the agent gets its memory in a folder that has copies of homes, but no homes."""
+    if session.context_plan != contexts.LOAD:
+        return None
+    fitting = [turn for turn, agent in copies.items() if agent == session.agent_session_id]
+    last = max(fitting, default=0)
+    return contexts.restore_plan(last) if last and last >= session.last_answered else contexts.TRANSCRIPT
+
+
+def restore(source: Path, data_dir: Path) -> Json:
+    """Into a folder that is empty or not there; all of it or nothing. The facts of the backup."""
+    target = data_dir.absolute()
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise UpkeepError(f"{target} is not empty; name another folder with --data-dir, or move it away")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    half = target.parent / f".{target.name}.{secrets.token_hex(4)}"
+    half.mkdir(mode=0o700)
+    try:
+        facts = unpack(source, half)
+        database = half / snapshot.FILE
+        if broken := snapshot.integrity(database):
+            raise UpkeepError(f"the database in {source} is damaged: {broken[0]}; take another backup")
+        snapshot.move(
+            database, Path(facts["data_dir"]), target.resolve(), facts["plans"], facts["lost_files"]
+        )
+        sync_all(half)
+        half.replace(target)
+        sync_all(target.parent)
+    except (OSError, StoreUnavailable, KeyError) as error:
+        raise UpkeepError(f"{source} could not be restored: {error}") from error
+    finally:
+        if half.exists():
+            delete_tree(half)
+    return facts
