@@ -27,11 +27,15 @@ class PlainFace:
         self._open_line = False
 
     def show(self, items: list[Item]) -> None:
-        """Commands and notes; an answer was printed as it came."""
+        """Notes; an answer was printed as it came."""
         lines = [item for item in items if isinstance(item, list)]
         if lines and not self._open_line:
             sys.stderr.write(self._painter.paint(list(lines), WIDTH))
             sys.stderr.flush()
+
+    def tell(self, items: list[Item]) -> None:
+        sys.stdout.write(self._painter.paint(items, WIDTH))
+        sys.stdout.flush()
 
     def event(self, event: Event) -> None:
         if event.type == "text":

@@ -68,6 +68,9 @@ class TerminalFace:
             sys.stdout.flush()
         self._redraw()
 
+    def tell(self, items: list[Item]) -> None:
+        self.show(items)
+
     def event(self, event: Event) -> None:
         """Nothing but what is shown anyway."""
 
@@ -123,7 +126,6 @@ class TerminalFace:
         parts = [str(row["agent"]), *([str(row["model"])] if row.get("model") else []), talk.session_id[:8]]
         parts.append(str(row["permission_mode"]).replace("_", " "))
         parts += [view.fill] if view.fill else []
-        parts += [f"{len(view.queued)} queued"] if view.queued else []
         parts.append("working; Ctrl-C stops it" if view.running is not None else "/help")
         return [("class:bottom-toolbar", " · ".join(parts))]
 

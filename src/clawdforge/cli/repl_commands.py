@@ -180,4 +180,4 @@ class Commands:
         self._show(render.note(text, style))
 
     def _show(self, items: list[Item]) -> None:
-        self._talk.face.show(items)
+        self._talk.face.tell(items)

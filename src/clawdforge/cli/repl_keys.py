@@ -33,7 +33,6 @@ class Keys:
         asked = Condition(lambda: bool(self._talk.view.pending))
         keys.add("enter")(self._send)
         keys.add("escape", "enter")(self._new_line)
-        keys.add("c-j")(self._new_line)
         keys.add("c-c")(self._stop)
         keys.add("c-d", filter=empty)(self._leave)
         keys.add("escape", "escape", filter=empty)(self._rewind)

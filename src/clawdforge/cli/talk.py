@@ -26,9 +26,14 @@ SHOWN_MESSAGES: Final = 12
 class Face(Protocol):
     """Where a talk is shown."""
 
-    def show(self, items: list[Item]) -> None: ...
+    def show(self, items: list[Item]) -> None:
+        """Something happened."""
 
-    def event(self, event: Event) -> None: ...
+    def tell(self, items: list[Item]) -> None:
+        """The answer to a command."""
+
+    def event(self, event: Event) -> None:
+        """The event itself, after what it finished was shown."""
 
 
 class Talk:

@@ -26,7 +26,7 @@ class View:
     """`sent` holds the prompts that were typed here: they stand on the screen already."""
 
     running: int | None = None
-    queued: set[int] = field(default_factory=set)
+    queued: set[int | None] = field(default_factory=set)
     pending: "OrderedDict[str, dict[str, Any]]" = field(default_factory=OrderedDict)
     sent: list[str] = field(default_factory=list)
     commands: list[str] = field(default_factory=list)
@@ -62,12 +62,15 @@ class View:
             lines.append([("warn", "… "), ("tool", name)])
         tail = self._text.tail(TAIL_LINES)
         lines += [[("", row[-2 * render.WIDE :])] for row in tail.split("\n")] if tail else []
+        waiting = len(self.queued - {self.running})
+        if waiting and self.running is not None:
+            lines.append([("dim", f"{waiting} queued")])
         if self.pending:
             lines.append([("warn", "allow it?  y once · a always · n no")])
         return lines
 
     def _on_turn_queued(self, event: Event, fields: dict[str, Any]) -> list[Item]:
-        self.queued.add(event.turn or 0)
+        self.queued.add(event.turn)
         text = str(fields.get("prompt") or "")
         if text in self.sent:
             self.sent.remove(text)
@@ -76,12 +79,12 @@ class View:
 
     def _on_turn_started(self, event: Event, _fields: dict[str, Any]) -> list[Item]:
         self.running = event.turn
-        self.queued.discard(event.turn or 0)
+        self.queued.discard(event.turn)
         return []
 
     def _on_turn_ended(self, event: Event, fields: dict[str, Any]) -> list[Item]:
         lines = [*self._pause(), *self._drop_tools(), *render.plan(self._plan), *render.ended(fields)]
-        self.queued.discard(event.turn or 0)
+        self.queued.discard(event.turn)
         if event.turn == self.running:
             self.running = None
         self._plan = []

@@ -1,0 +1,101 @@
+"""A program on a pseudo-terminal: type into it, wait for what it shows."""
+
+import codecs
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Mapping
+from fcntl import ioctl
+from pathlib import Path
+from typing import Any
+
+import pyte
+
+COLUMNS, ROWS = 100, 40
+ENTER, ESC, CTRL_C, CTRL_D = "\r", "\x1b", "\x03", "\x04"
+
+
+class Terminal:
+    """`clawdforge …` on a terminal of its own. `text` is the scrollback and the screen below it."""
+
+    def __init__(self, *args: str, env: Mapping[str, str], cwd: Path) -> None:
+        self._master, slave = pty.openpty()
+        ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "clawdforge", *args],
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            cwd=cwd,
+            env={**env, "TERM": "xterm-256color", "PROMPT_TOOLKIT_NO_CPR": "1"},
+            start_new_session=True,
+        )
+        os.close(slave)
+        self._screen: Any = pyte.HistoryScreen(COLUMNS, ROWS, history=5000)
+        self._stream: Any = pyte.Stream(self._screen)
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self.bytes = 0
+
+    @property
+    def text(self) -> str:
+        """What a person could scroll through now."""
+        top = ["".join(row[at].data for at in range(COLUMNS)) for row in self._screen.history.top]
+        return "\n".join(line.rstrip() for line in [*top, *self._screen.display]).rstrip()
+
+    @property
+    def colours(self) -> set[str]:
+        rows = [*self._screen.history.top, *self._screen.buffer.values()]
+        return {cell.fg for row in rows for cell in row.values()}
+
+    def type(self, text: str) -> None:
+        os.write(self._master, text.encode())
+
+    def send(self, line: str) -> None:
+        self.type(line + ENTER)
+
+    def expect(self, pattern: str, seconds: float = 30.0) -> re.Match[str]:
+        """Wait until this stands in the scrollback or on the screen."""
+        end = time.monotonic() + seconds
+        wanted = re.compile(pattern, re.DOTALL)
+        while True:
+            found = wanted.search(self.text)
+            if found:
+                return found
+            left = end - time.monotonic()
+            if left <= 0 or not self._read(min(left, 0.2)):
+                raise AssertionError(f"{pattern!r} was not shown; this was:\n{self.text}")
+
+    def _read(self, seconds: float) -> bool:
+        if not select.select([self._master], [], [], seconds)[0]:
+            return True
+        try:
+            data = os.read(self._master, 65536)
+        except OSError:  # the program has closed its side
+            return False
+        self.bytes += len(data)
+        self._stream.feed(self._decoder.decode(data))
+        return bool(data)
+
+    def wait(self, seconds: float = 20.0) -> int:
+        """Its exit code, once it has left."""
+        end = time.monotonic() + seconds
+        while self.process.poll() is None and time.monotonic() < end:
+            self._read(0.05)
+        code = self.process.poll()
+        assert code is not None, f"it did not leave; the end of it:\n{self.text}"
+        while self._read(0) and select.select([self._master], [], [], 0)[0]:
+            pass
+        return code
+
+    def close(self) -> None:
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        os.close(self._master)
