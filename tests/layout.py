@@ -54,11 +54,13 @@ ON_DEMAND: Final = frozenset(
 )
 """The imports inside a function: who does them, and of what. They are commands that are no client."""
 
-LAZY: Final = frozenset({ROOT, f"{ROOT}.client"})
-"""Packages whose names are looked up when they are first used (PEP 562)."""
+LAZY: Final = frozenset({ROOT, f"{ROOT}.client", f"{ROOT}.cli.lazy"})
+"""Packages whose names are looked up when they are first used (PEP 562), and the one place where the command
+line imports the module of the command that was called: all of them together take longer than a list may."""
 
 TASK_TOPS: Final = frozenset(
     {
+        f"{ROOT}.cli.lazy",
         f"{ROOT}.core.supervisor",
         f"{ROOT}.drivers.rpc",
         f"{ROOT}.http.middleware",

@@ -1,9 +1,11 @@
 """The command line as a person meets it: help, versions, bad settings, and whose secrets go where."""
 
+import fcntl
 import json
 import subprocess
 import sys
 import threading
+import tomllib
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -15,6 +17,9 @@ from click.testing import CliRunner, Result
 
 import clawdforge
 from clawdforge.cli import main
+from clawdforge.cli.defaults import defaults
+from clawdforge.cli.failures import Exit, Failure
+from clawdforge.cli.options import Target
 
 SECRET = "cfa_made_up_for_this_test"
 
@@ -26,7 +31,10 @@ def run(*args: str, **env: str | None) -> Result:
 def commands(
     group: click.Group, path: tuple[str, ...] = ()
 ) -> Iterator[tuple[tuple[str, ...], click.Command]]:
-    for name, command in group.commands.items():
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None, name
         yield (*path, name), command
         if isinstance(command, click.Group):
             yield from commands(command, (*path, name))
@@ -49,10 +57,12 @@ def test_version(words: list[str]) -> None:
     assert clawdforge.__version__ in run(*words).output
 
 
-def test_the_command_line_starts_without_the_server() -> None:
+def test_the_list_of_sessions_starts_without_the_server_and_without_the_sdk() -> None:
     code = (
-        "import sys, clawdforge.cli; "
-        "print(sorted({'fastapi', 'starlette', 'uvicorn', 'apsw', 'clawdforge.server'} & set(sys.modules)))"
+        "import sys, clawdforge.cli, clawdforge.cli.sessions; "
+        "heavy = {'pydantic', 'httpx2', 'rich', 'prompt_toolkit', 'asyncio'}; "
+        "server = {'fastapi', 'starlette', 'uvicorn', 'apsw', 'clawdforge.server'}; "
+        "print(sorted((heavy | server) & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
@@ -103,9 +113,12 @@ def server(tmp_path: Path) -> Iterator[HTTPServer]:
         thread = threading.Thread(target=running.serve_forever)
         thread.start()
         url = f"http://127.0.0.1:{running.server_port}"
-        (tmp_path / "server.lock").write_text(json.dumps({"url": url, "pid": 1}))
         (tmp_path / "admin.token").write_text(SECRET + "\n")
-        yield running
+        with (tmp_path / "server.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            lock.write(json.dumps({"url": url, "pid": 1}))
+            lock.flush()
+            yield running
         running.shutdown()
         thread.join()
 
@@ -124,7 +137,7 @@ def test_data_dir_may_stand_anywhere(tmp_path: Path, place: int) -> None:
 def test_the_folders_secret_is_not_sent_to_another_server(tmp_path: Path, server: HTTPServer) -> None:
     url = f"http://127.0.0.1:{server.server_port}"
     result = run("--server", url, "token", "create", "mine", CLAWDFORGE_DATA_DIR=str(tmp_path))
-    assert result.exit_code == 1
+    assert result.exit_code == Exit.AUTH
     assert "CLAWDFORGE_ADMIN_TOKEN" in result.output
     assert Recorder.seen == []
     result = run("token", "create", "mine", "--server", url, CLAWDFORGE_ADMIN_TOKEN="cfa_of_that_server")
@@ -132,9 +145,93 @@ def test_the_folders_secret_is_not_sent_to_another_server(tmp_path: Path, server
     assert Recorder.seen[0][1] == "Bearer cfa_of_that_server"
 
 
-def test_no_server_is_told_plainly(tmp_path: Path) -> None:
-    (tmp_path / "admin.token").write_text(SECRET)
-    (tmp_path / "server.lock").write_text(json.dumps({"url": "http://127.0.0.1:1", "pid": 1}))
-    result = run("token", "create", "mine", "--data-dir", str(tmp_path))
-    assert result.exit_code == 1
+def test_no_server_is_told_plainly() -> None:
+    result = run("token", "create", "mine", "--server", "http://127.0.0.1:1", CLAWDFORGE_ADMIN_TOKEN=SECRET)
+    assert result.exit_code == Exit.UNREACHABLE
     assert "clawdforge serve" in result.output
+
+
+def test_an_address_is_an_address() -> None:
+    result = run("sessions", "list", "--server", "localhost:8800", CLAWDFORGE_TOKEN="x")
+    assert result.exit_code == Exit.USAGE
+    assert "http://" in result.output
+
+
+def test_a_server_elsewhere_needs_a_token(tmp_path: Path) -> None:
+    result = run("sessions", "list", "--server", "http://127.0.0.1:1", CLAWDFORGE_DATA_DIR=str(tmp_path))
+    assert result.exit_code == Exit.AUTH
+    assert "CLAWDFORGE_TOKEN" in result.output
+
+
+@pytest.mark.usefixtures("server")
+def test_the_folders_token_goes_to_the_folders_server_only(tmp_path: Path) -> None:
+    (tmp_path / "local.token").write_text("cf_of_the_folder")
+    result = run("sessions", "list", "--server", "http://127.0.0.1:1", CLAWDFORGE_DATA_DIR=str(tmp_path))
+    assert result.exit_code == Exit.AUTH
+
+
+@pytest.mark.parametrize(
+    "words", [["sesions", "list"], ["tokn", "create"], ["--server", "http://x", "undoo"]]
+)
+def test_a_misspelt_command_is_not_taken_for_a_prompt(words: list[str]) -> None:
+    result = run(*words)
+    assert result.exit_code == Exit.USAGE
+    assert "Did you mean" in result.output
+
+
+@pytest.mark.parametrize(
+    "words", [["-p"], ["--print", "--output-format", "xml"], ["-c", "-s", "abcdef", "-p", "x"]]
+)
+@pytest.mark.usefixtures("server")
+def test_wrong_use_is_told_as_such(tmp_path: Path, words: list[str]) -> None:
+    (tmp_path / "local.token").write_text("cf_of_the_folder")
+    assert run(*words, "--data-dir", str(tmp_path)).exit_code == Exit.USAGE
+
+
+def test_both_names_are_the_same_program() -> None:
+    scripts = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]["scripts"]
+    assert scripts["mydeepagent"] == scripts["clawdforge"] == "clawdforge.cli:main"
+
+
+def test_defaults_of_new_sessions(tmp_path: Path) -> None:
+    home, project = tmp_path / "home", tmp_path / "project"
+    (home / "clawdforge").mkdir(parents=True)
+    project.mkdir()
+    (home / "clawdforge" / "config.toml").write_text(
+        '[cli]\nagent = "mine"\nmodel = "m1"\npermission_mode = "approve_reads"\n'
+    )
+    (project / "clawdforge.toml").write_text('[cli]\nmodel = "m2"\npermission_mode = "approve_all"\n')
+    env = {"XDG_CONFIG_HOME": str(home), "CLAWDFORGE_CLI_AGENT": "other"}
+    found = defaults(env, project)
+    assert found == {"agent": "other", "model": "m2", "permission_mode": "approve_reads"}
+
+
+@pytest.mark.parametrize("text", ["[cli]\nagnt = 'x'\n", "[cli]\nagent = 1\n", "cli = 1\n", "[cli\n"])
+def test_a_bad_table_of_the_command_line_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "clawdforge.toml").write_text(text)
+    with pytest.raises(Failure) as caught:
+        defaults({"HOME": str(tmp_path / "nobody")}, tmp_path)
+    assert caught.value.exit_code == Exit.USAGE
+
+
+def test_config_show_keeps_secrets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    env = {"HOME": str(tmp_path), "CLAWDFORGE_ADMIN_TOKEN": SECRET, "CLAWDFORGE_PORT": "8901"}
+    for flags in ([], ["--json"]):
+        result = run("config", "show", *flags, **env)
+        assert result.exit_code == 0, result.output
+        assert SECRET not in result.output
+        assert "8901" in result.output
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_scripts(shell: str) -> None:
+    assert "_CLAWDFORGE_COMPLETE" in run("completion", shell).output
+
+
+def test_an_unexpected_error_is_no_traceback(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(Target, "reach", lambda _: 1 / 0)
+    result = run("sessions", "list", "--data-dir", str(tmp_path))
+    assert result.exit_code == Exit.ERROR
+    assert "Traceback" not in result.output
+    assert "--verbose" in result.output
