@@ -55,6 +55,7 @@ def test_fifty_sessions_side_by_side_keep_their_own_order(start: Callable[..., S
         page = app.http.get(f"/sessions/{session}/events?limit=1000").json()["events"]
         assert [event["seq"] for event in page] == list(range(1, len(page) + 1))
     assert app.http.get(f"/sessions/{slow}").json()["running_turn"] == 1, "nobody waited for the hanging turn"
+    assert app.http.post(f"/sessions/{slow}/cancel").json()["cancelled"] == 1
 
 
 def test_forty_chunks_and_the_response_are_forty_one_events(app: App) -> None:
