@@ -158,7 +158,7 @@ class Attendant:
         wanted = session.agent_session_id if plan == contexts.LOAD else None
         boundary = contexts.restore_turn(plan)
         if boundary is not None:
-            wanted = await self._restored(session.session_id, boundary)
+            wanted = await self._restored(app, session, boundary)
         await self._workspace(app, session)
         launch = Launch(
             app=app,
@@ -185,12 +185,18 @@ class Attendant:
         place.context = number
         return live, told
 
-    async def _restored(self, session_id: str, boundary: int) -> str | None:
+    async def _restored(self, app: str, session: SessionRow, boundary: int) -> str | None:
         """Without a copy of that turn the home is emptied: what was taken back must not stay in it."""
+        session_id = session.session_id
         wanted = await self._homes.restore(session_id, boundary)
-        if wanted is None and boundary:
-            await self._homes.restore(session_id, 0)
-        return wanted
+        if wanted is not None or not boundary:
+            return wanted
+        for source in await self._store.read(app, lambda view: contexts.sources(view, session, boundary)):
+            wanted = await self._homes.branch(source, session_id, boundary)
+            if wanted is not None:
+                return wanted
+        await self._homes.restore(session_id, 0)
+        return None
 
     async def _workspace(self, app: str, session: SessionRow) -> None:
         """Finish what an undo of files began before a crash; know the files before the first turn."""

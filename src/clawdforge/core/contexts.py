@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from pathlib import Path
 
-from clawdforge.core.model import MessageRow, TurnRow
+from clawdforge.core.model import MessageRow, SessionRow, TurnRow
 from clawdforge.core.ports import LiveAgent, View
 from clawdforge.wire.turn import Outcome
 
@@ -23,6 +23,7 @@ RESTORE = "restore:"
 IMPORTED_TURN = 0
 MAX_TRANSCRIPT_CHARS = 400_000
 RECENT_TURNS = 50
+MAX_SOURCES = 8
 
 
 def restore_plan(turn_index: int) -> str:
@@ -77,6 +78,19 @@ def in_order(turns: Sequence[TurnRow]) -> list[TurnRow]:
 
 def recent_turns(view: View, session_id: str, last_turn: int) -> list[TurnRow]:
     return view.turns_from(session_id, max(1, last_turn - RECENT_TURNS))
+
+
+def sources(view: View, session: SessionRow, turn_index: int) -> list[str]:
+    """The sessions that a fork has this turn from, nearest first: they may have a copy of it."""
+    found: list[str] = []
+    at: SessionRow | None = session
+    while at is not None and at.forked_from is not None and len(found) < MAX_SOURCES:
+        turn = view.turn(at.session_id, turn_index)
+        if turn is None or turn.first_seq is not None:
+            break
+        found.append(at.forked_from)
+        at = view.session(at.forked_from)
+    return found
 
 
 def transcript(messages: Sequence[MessageRow], running: int, only: AbstractSet[int] | None = None) -> str:
