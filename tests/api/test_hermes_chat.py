@@ -62,7 +62,7 @@ def test_a_turn_streams_under_the_names_that_the_page_knows(app: App) -> None:
     assert data[0] == {"text": "let me see"}
     assert (data[1]["event_type"], data[1]["name"]) == ("tool.started", "grep")
     assert (data[2]["event_type"], data[2]["is_error"]) == ("tool.completed", False)
-    assert data[1]["tid"] == data[2]["tid"]
+    assert (data[2]["tid"], data[2]["name"]) == (data[1]["tid"], "grep")
     assert data[3] == {"text": "found it"}
     done = data[4]["session"]
     assert [message["role"] for message in done["messages"]] == ["user", "assistant"]
@@ -83,6 +83,15 @@ def test_every_frame_has_an_id_and_the_rest_follows_after_any_of_them(app: App) 
         assert ids(frames(app, stream_id, after_event_id=frame.id)) == ids(whole[place + 1 :])
     number = whole[7].id.rsplit(":", 1)[1]
     assert ids(frames(app, stream_id, after_seq=number)) == ids(whole[8:])
+
+
+def test_a_reader_that_resumes_inside_a_tool_call_is_told_its_name(app: App) -> None:
+    stream_id = started(app, new(app), "echo x\ntool grep")
+    whole = frames(app, stream_id)
+    begun = next(frame for frame in whole if frame.event == "tool")
+    rest = frames(app, stream_id, after_event_id=begun.id)
+    assert rest == whole[whole.index(begun) + 1 :]
+    assert json.loads(rest[0].data)["name"] == "grep"
 
 
 def test_the_later_of_two_cursors_counts_and_a_foreign_one_replays_from_the_start(app: App) -> None:

@@ -135,8 +135,12 @@ class LogService:
             tail.wake(ended=True)
 
     def _committed(self, commit: Commit) -> None:
+        if not commit.events:
+            for each in self._tails.values():
+                each.wake(ended=True)
+            return
         tail = self._tails.get(commit.session_id)
-        if tail is not None and commit.events:
+        if tail is not None:
             tail.extend(commit.events)
 
     async def _read(self, app: str, session_id: str, after: int) -> list[Stored]:

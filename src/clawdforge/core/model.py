@@ -267,7 +267,10 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """What one commit added to one session's log; told to followers once it is durable."""
+    """What one commit added to one session's log; told to followers once it is durable.
+
+    One without events says that the store was away: commits may be there that nobody was told of.
+    """
 
     app: str
     session_id: str

@@ -172,6 +172,14 @@ def start_next(tx: Tx, session_id: str, node: str, at: Micros) -> Started | None
     return Started(need_session(tx, session_id), started or turn, fence)
 
 
+def find_started(tx: Tx, session_id: str, node: str) -> Started | None:
+    """A turn that this node started in a commit whose outcome it was not told: no agent has heard of it."""
+    session, turn = tx.session(session_id), tx.active_turn(session_id)
+    if session is None or turn is None or session.holder != node:
+        return None
+    return Started(session, turn, tx.claim(session_id, node))
+
+
 def next_up(queued: Sequence[TurnRow]) -> TurnRow | None:
     """First come, first served. What interrupted, and what stands in for a turn cut off, waits for none."""
 

@@ -14,8 +14,8 @@ from clawdforge.core.attend import Attendant, Stop
 from clawdforge.core.errors import LeaseLost, SessionBusy, Stopping, StoreUnavailable
 from clawdforge.core.model import Clock
 from clawdforge.core.pool import AgentPool, Place
-from clawdforge.core.ports import Homes, LiveAgent, Snapshots, Store
-from clawdforge.core.rules import Started, start_next
+from clawdforge.core.ports import Homes, LiveAgent, Snapshots, Store, Tx
+from clawdforge.core.rules import Started, find_started, start_next
 from clawdforge.wire.turn import Outcome
 
 log = logging.getLogger(__name__)
@@ -34,6 +34,7 @@ class Worker:
     stop: Stop | None = None
     turn_index: int | None = None
     again: bool = False
+    unsure: bool = False  # a turn may have been started in a commit whose outcome is unknown
     ran: int = 0  # the turn that it ran last, or runs
     copied: asyncio.Event = field(default_factory=asyncio.Event)  # after that turn
 
@@ -94,13 +95,14 @@ class Supervisor:
         self._reserved -= 1
         self._spawn(place.app, place.session_id, place, started)
 
-    def wake(self, app: str, session_id: str) -> None:
-        """There may be something to run in this session."""
+    def wake(self, app: str, session_id: str, *, unsure: bool = False) -> None:
+        """There may be something to run in this session, or `unsure`, something that was started already."""
         worker = self._workers.get(session_id)
+        if worker is None and not self._stopping:
+            worker = self._spawn(app, session_id, None, None)
         if worker is not None:
             worker.again = True
-        elif not self._stopping:
-            self._spawn(app, session_id, None, None)
+            worker.unsure = worker.unsure or unsure
 
     async def cancel(self, session_id: str, turn_index: int | None = None, *, rollback: bool = False) -> bool:
         """Stop the running turn, keep what was said, and wait until it has ended."""
@@ -167,12 +169,13 @@ class Supervisor:
             await asyncio.sleep(every)
             self._pool.sleep_idle(self._now())
 
-    def _spawn(self, app: str, session_id: str, place: Place | None, started: Started | None) -> None:
+    def _spawn(self, app: str, session_id: str, place: Place | None, started: Started | None) -> Worker:
         worker = Worker(app, session_id)
         if started is not None:
             worker.turn_index, worker.stop = started.turn.turn_index, Stop()
         self._workers[session_id] = worker
         worker.task = asyncio.create_task(self._work(worker, place, started), name=f"worker {session_id}")
+        return worker
 
     async def _work(self, worker: Worker, place: Place | None, started: Started | None) -> None:
         try:
@@ -196,20 +199,21 @@ class Supervisor:
         while not self._stopping:
             worker.again = False
             try:
-                started = await self._store.write(
-                    worker.app,
-                    lambda tx: (
-                        None
-                        if self._stopping
-                        else start_next(tx, worker.session_id, self._node, self._clock.now())
-                    ),
-                )
+                started = await self._store.write(worker.app, lambda tx: self._start(tx, worker))
             except StoreUnavailable:
+                worker.unsure = True
                 await asyncio.sleep(STORE_RETRY_SECS)
                 continue
+            worker.unsure = False
             if started is not None or not worker.again:
                 return started
         return None
+
+    def _start(self, tx: Tx, worker: Worker) -> Started | None:
+        if self._stopping:
+            return None
+        found = find_started(tx, worker.session_id, self._node) if worker.unsure else None
+        return found or start_next(tx, worker.session_id, self._node, self._clock.now())
 
     async def _run(self, worker: Worker, place: Place, started: Started) -> None:
         turn_index, stop = started.turn.turn_index, worker.stop or Stop()

@@ -3,7 +3,7 @@
 import asyncio
 from contextlib import suppress
 
-from clawdforge.core.errors import AgentFailed, ForgeError, TurnNotFound, TurnNotQueued
+from clawdforge.core.errors import AgentFailed, ForgeError, StoreUnavailable, TurnNotFound, TurnNotQueued
 from clawdforge.core.log import LogService
 from clawdforge.core.model import Clock, TurnRow
 from clawdforge.core.ports import Store, Tx, View
@@ -38,11 +38,17 @@ class TurnService:
                 return submitted, None
             return submitted, start_next(tx, session_id, self._supervisor.node, now)
 
+        unsure = False
         try:
             submitted, started = await self._store.write(app, work)
+        except StoreUnavailable:
+            unsure = place is not None  # it may be on disk all the same, started and with nobody to run it
+            raise
         finally:
             if place is not None and started is None:
                 self._supervisor.release(place)
+            if unsure:
+                self._supervisor.wake(app, session_id, unsure=True)
         if place is not None and started is not None:
             self._supervisor.begin(place, started)
         else:

@@ -260,9 +260,13 @@ class Writer:
             with contextlib.suppress(*DISK_ERRORS):
                 connection.close(True)
             return
+        with contextlib.suppress(*DISK_ERRORS):  # a failed sync may have lost what the log seems to hold
+            connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
         self._use(connection)
         self.reason = None
         log.warning("the store can be written again")
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._deliver, [Commit("", "", ())], [])
 
 
 def _not_written(reason: str | None) -> str:

@@ -149,6 +149,7 @@ async def _frames(
     core: Services, app: str, turn: TurnRow, after: int, since: frames.Cursor | None
 ) -> AsyncIterator[bytes]:
     session_id, stream_id = turn.session_id, f"{turn.session_id}:{turn.turn_index}"
+    names = await _tool_names(core, app, turn, after)
     batches = core.log.follow(app, session_id, after)
     async with closing(batches):
         async for batch in batches:
@@ -161,12 +162,31 @@ async def _frames(
                     whole = await core.messages.transcript(app, session_id, DONE_MESSAGES)
                     parts = frames.ending(event, shapes.session(whole))
                 else:
-                    parts = frames.parts_of(event, session_id)
+                    if stored.type == EventType.TOOL_CALL:
+                        names[frames.tool_id(event)] = event["name"]
+                    parts = frames.parts_of(event, session_id, names)
                 piece.append(frames.encoded(stream_id, stored.seq, parts, since))
             if any(piece):
                 yield b"".join(piece)
             if ended:
                 return
+
+
+async def _tool_names(core: Services, app: str, turn: TurnRow, through: int) -> dict[str, str]:
+    """What the tool calls are called that a reader has been told of before it was cut off."""
+    names: dict[str, str] = {}
+    if turn.first_seq is None or through < turn.first_seq:
+        return names
+    pages = core.log.turn_pages(app, turn.session_id, turn.turn_index)
+    async with closing(pages):
+        async for page in pages:
+            for stored in page:
+                if stored.seq > through:
+                    return names
+                if stored.type == EventType.TOOL_CALL:
+                    event = orjson.loads(stored.data)
+                    names[frames.tool_id(event)] = event["name"]
+    return names
 
 
 async def _busy(core: Services, app: str, row: SessionRow, busy: SessionBusy) -> SessionBusy:

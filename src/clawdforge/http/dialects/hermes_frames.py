@@ -4,6 +4,7 @@ An id is `<stream>:<seq>`. An event that makes two frames gives the first of the
 that a reader who was cut off between the two gets the second.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
@@ -66,9 +67,13 @@ def encoded(stream: str, seq: int, parts: list[Part], since: Cursor | None) -> b
     )
 
 
-def parts_of(event: Json, session_id: str) -> list[Part]:
-    """What an event of a turn is to this dialect: nothing, or a frame. How a turn ends is not among it."""
+def parts_of(event: Json, session_id: str, names: Mapping[str, str]) -> list[Part]:
+    """What an event of a turn is to this dialect: nothing, or a frame. How a turn ends is not among it.
+
+    `names` are those of tool calls by their id: an agent that tells how one ended need not repeat its name.
+    """
     kind, params = event["type"], _params(event)
+    params = {"title": names.get(tool_id(event)), **params}
     if kind in (EventType.TEXT, EventType.THINKING):
         name = "token" if kind == EventType.TEXT else "reasoning"
         return [(name, {"text": event["content"]})] if event.get("content") else []
@@ -116,6 +121,11 @@ def approval(session_id: str, turn: Any, *, permission_id: Any, tool: Any, kind:
         "pattern_keys": [kind or "tool"],
         "options": options,
     }
+
+
+def tool_id(event: Json) -> str:
+    """Which tool call an event is about."""
+    return str(_params(event).get("toolCallId"))
 
 
 def _params(event: Json) -> Json:
