@@ -114,9 +114,14 @@ class PermissionService:
             return Verdict(option_id=choose(row.options, Decision.REJECT))
 
     def _committed(self, commit: Commit) -> None:
-        if any(event.type == EventType.PERMISSION_DECIDED for event in commit.events):
-            for signal in self._waiting.get(commit.session_id, ()):
-                signal.set()
+        if not commit.events:
+            told = [signal for waiting in self._waiting.values() for signal in waiting]
+        elif any(event.type == EventType.PERMISSION_DECIDED for event in commit.events):
+            told = list(self._waiting.get(commit.session_id, ()))
+        else:
+            return
+        for signal in told:
+            signal.set()
 
 
 def choose(options: tuple[Json, ...], decision: Decision) -> str | None:
