@@ -6,6 +6,7 @@ import random
 import shutil
 import sys
 import tempfile
+import traceback
 from pathlib import Path
 
 from proofs.kit.report import Run
@@ -42,6 +43,9 @@ def run_one(
     print(f"{name}: {module.__doc__.splitlines()[0]}", flush=True)
     try:
         module.prove(run)
+    except Exception as error:  # a proof that breaks off has proven nothing
+        traceback.print_exc()
+        run.violate(f"broke off: {error!r}"[:2000])
     finally:
         run.tell()
         if folder is None and not run.violations:

@@ -131,8 +131,7 @@ class Server:
                 nofile=self._nofile,
             )
         if trace:
-            command = ["strace", "-f", "-b", "execve", "-qq", *trace, "-p", str(self.pid)]
-            self._strace = subprocess.Popen(command, stderr=subprocess.DEVNULL, start_new_session=True)
+            self._attach(trace)
         if ready:
             until(self.ready, "the server's start", 60)
             self.starts.append(time.monotonic() - began)
@@ -193,6 +192,15 @@ class Server:
             self._strace.wait(20)
             self._strace = None
 
+    def trace(self, arguments: Sequence[str]) -> None:
+        """Follow a server that is up, which needs root: it hides from its own user."""
+        self._attach(arguments)
+        until(lambda: tracer(self.pid), "the tracer", 20)
+
+    def _attach(self, arguments: Sequence[str]) -> None:
+        command = ["strace", "-f", "-b", "execve", "-qq", *arguments, "-p", str(self.pid)]
+        self._strace = subprocess.Popen(command, stderr=subprocess.DEVNULL, start_new_session=True)
+
     def untrace(self) -> None:
         """Let go of a server that lives on; faults that were injected end with it."""
         if self._strace is not None:
@@ -237,6 +245,17 @@ def alive(pid: int) -> bool:
     except OSError:
         return False
     return state not in "ZX"
+
+
+def tracer(pid: int) -> int:
+    """Who traces all threads of a process; 0 when one of them is free."""
+    found = [
+        int(line.split()[1])
+        for path in Path(f"/proc/{pid}/task").glob("*/status")
+        for line in path.read_text().splitlines()
+        if line.startswith("TracerPid:")
+    ]
+    return min(found, default=0)
 
 
 def processes() -> Iterator[tuple[int, bytes]]:

@@ -1,0 +1,189 @@
+"""A full disk and one that fails: no answer without a durable row, no crash, and work goes on by itself."""
+
+import asyncio
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from proofs.kit.client import Ack, Client
+from proofs.kit.history import check, fetch, heard
+from proofs.kit.http import Cut
+from proofs.kit.report import Run
+from proofs.kit.server import Server, Stuck, Zygote, zygote
+
+SHORT, FULL = 6, 200
+FAULTS = (
+    ("fdatasync", "EIO"),
+    ("pwrite64", "ENOSPC"),
+    ("pwrite64", "EIO"),
+    ("fdatasync", "ENOSPC"),
+    ("ftruncate", "EIO"),
+    ("fsync", "EIO"),
+    ("renameat", "ENOSPC"),
+    ("mkdirat", "ENOSPC"),
+    ("write", "ENOSPC"),
+)
+STICKY = 40
+HEALS_WITHIN = 15.0
+STORE = ("forge.db", "forge.db-wal")
+
+
+class Case:
+    """Prompts go in before, during and after a fault; what was answered is compared with what is there."""
+
+    def __init__(self, run: Run, server: Server, client: Client, name: str) -> None:
+        self.name = name
+        self.refused = 0
+        self.unsure = 0
+        self.run = run
+        self.server = server
+        self.client = client
+        self._asked: list[tuple[str, str, str]] = []
+
+    async def ask(self, session: str, text: str) -> bool:
+        """Once, without a retry: a 2xx is a promise, 503 is an honest answer, anything else is neither."""
+        key = f"k{len(self._asked)}"
+        prompt = f"chunks 2 200\necho {session} {text}"
+        self._asked.append((session, key, prompt))
+        try:
+            reply = await self.client.call("POST", f"/sessions/{session}/turns", {"prompt": prompt}, key)
+        except Cut as cut:
+            self.unsure += 1
+            self.run.check(self.server.alive, f"{self.name}: the server died: {cut}")
+            return False
+        if reply.ok:
+            self.client.acks.append(Ack(session, key, prompt, int(reply.json()["turn_index"])))
+            return True
+        self.refused += 1
+        self.run.check(reply.status == 503, f"{self.name}: answered {reply.status} {reply.body[:200]!r}")
+        return False
+
+    async def healed(self, session: str) -> float:
+        """The fault is over: everything that was asked goes through, without a restart."""
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        while not await self.ask(session, f"{self.name} healed {loop.time()}"):
+            if loop.time() - began > HEALS_WITHIN:
+                raise Stuck(f"{self.name}: does not heal within {HEALS_WITHIN:g} s")
+            await asyncio.sleep(0.05)
+        spent = loop.time() - began
+        for where, key, prompt in list(self._asked):
+            await self.client.submit(where, prompt, key)
+        return spent
+
+    async def verdict(self, sessions: list[str], *, restart: bool = True) -> None:
+        """Everything has ended by itself; then the process dies, and what is on disk must be all of it."""
+        for session in sessions:
+            await self.client.settled(session, 60)
+        if restart:
+            await asyncio.to_thread(self.server.kill)
+            await asyncio.to_thread(self.server.start)
+        for session in sessions:
+            history = await fetch(self.client, session)
+            history.heard = heard(self.server.witness)
+            for fault in check(history):
+                self.run.violate(f"{self.name}: {fault}")
+            last = history.turns[-1]
+            self.run.check(
+                last["outcome"] in ("completed", "failed"),
+                f"{self.name}: the last turn ended {last['outcome']}",
+            )
+
+
+def prove(run: Run) -> None:
+    heals: list[float] = []
+    with zygote(run.source) as made:
+        full = _full_disk(run, made, heals)
+        with Server(run.folder / "faults", made, source=run.source) as server:
+            server.start()
+            cases = asyncio.run(_injected(run, server, heals))
+    run.figure(
+        full_disk=full,
+        faults_injected=len(cases),
+        answers_503=sum(case.refused for case in cases),
+        healed_secs_max=round(max(heals, default=0.0), 2),
+        crashes=0,
+    )
+
+
+@contextmanager
+def small_disk(folder: Path, size: str) -> Iterator[bool]:
+    """A file system of its own; False where that is not allowed."""
+    folder.mkdir(parents=True)
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={size},mode=700", "tmpfs", str(folder)]
+    done = subprocess.run(mount, check=False, capture_output=True)
+    try:
+        yield done.returncode == 0
+    finally:
+        if done.returncode == 0:
+            subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def _full_disk(run: Run, made: Zygote, heals: list[float]) -> str:
+    with small_disk(run.folder / "disk", "24m") as mounted:
+        if not mounted:
+            return "left out: no right to mount"
+        data = run.folder / "disk" / "data"
+        with Server(run.folder / "full", made, source=run.source, data_dir=data) as server:
+            server.start()
+            return asyncio.run(_fill(run, server, run.folder / "disk" / "ballast", heals))
+
+
+async def _fill(run: Run, server: Server, ballast: Path, heals: list[float]) -> str:
+    client = Client(server.port, server.token())
+    case = Case(run, server, client, "full disk")
+    sessions = [await client.session(retention="keep") for _ in range(3)]
+    rounds = 2 if run.short else 10
+    for number in range(rounds):
+        for session in sessions:
+            await case.ask(session, f"before {number}")
+        with ballast.open("wb") as file:
+            _take_all(file.fileno(), leave=run.random.randrange(0, 60_000))
+        for count in range(8 if run.short else 25):
+            await case.ask(sessions[count % 3], f"full {number}.{count}")
+        run.check(server.alive, "full disk: the server died")
+        ballast.unlink()
+        heals.append(await case.healed(sessions[0]))
+        run.progress(f"{number + 1} of {rounds} times full, {case.refused} refused")
+    await case.verdict(sessions)
+    run.check(case.refused > 0, "full disk: it was never full")
+    return f"{rounds} times, {case.refused} answers 503"
+
+
+def _take_all(fd: int, leave: int) -> None:
+    total = 0
+    try:
+        while True:
+            total += os.write(fd, bytes(1 << 16))
+    except OSError:
+        os.ftruncate(fd, max(0, total - leave))
+
+
+async def _injected(run: Run, server: Server, heals: list[float]) -> list[Case]:
+    client = Client(server.port, server.token())
+    cases: list[Case] = []
+    for number in range(run.size):
+        call, error = FAULTS[number % len(FAULTS)]
+        first = run.random.randint(1, 60 if call == "pwrite64" else 6) if number else 1
+        sticky = bool(number // len(FAULTS) % 2) if not run.short else run.random.random() < 0.5
+        when = f"{first}..{first + STICKY}" if sticky else str(first)
+        case = Case(run, server, client, f"{call} {error} when={when}")
+        cases.append(case)
+        paths = [f"-P{server.data_dir / name}" for name in STORE] if call in ("pwrite64", "fdatasync") else []
+        if call == "write":  # never the sockets: that would be a broken network, not a disk
+            paths = [f"-P{server.data_dir}"]
+        sessions = [await client.session(retention="keep") for _ in range(2)]
+        inject = ["-e", f"trace={call}", "-e", f"inject={call}:error={error}:when={when}"]
+        await asyncio.to_thread(server.trace, ["-o", "/dev/null", *paths, *inject])
+        for count in range(6):
+            await case.ask(sessions[count % 2], f"{case.name} {number}.{count}")
+        await asyncio.sleep(0.3)
+        server.untrace()
+        if not run.check(server.alive, f"{case.name}: the server died"):
+            server.start()
+        heals.append(await case.healed(sessions[0]))
+        await case.verdict(sessions, restart=number % 5 == 4 or number == run.size - 1)
+        run.progress(f"{number + 1} of {run.size} faults, {sum(one.refused for one in cases)} answers 503")
+    return cases
