@@ -120,7 +120,8 @@ class Shadow:
 
     def _is_empty(self) -> bool:
         try:
-            return not any(entry.name != ".git" for entry in os.scandir(self._workspace))
+            with os.scandir(self._workspace) as entries:
+                return not any(entry.name != ".git" for entry in entries)
         except OSError as error:
             raise NoSnapshot(f"the workspace cannot be read: {error.strerror}") from error
 
