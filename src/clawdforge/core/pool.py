@@ -72,13 +72,13 @@ class AgentPool:
     async def end(self, session_id: str) -> None:
         """End the session's agent now, whatever it does."""
         place = self._places.get(session_id)
-        if place is None:
-            return
-        if place.busy:
+        if place is not None and place.busy:
             await self.drop_agent(place)
-        else:
+        elif place is not None:
             self._release(place)
-            await self.settled()
+        closing = self._closing.get(session_id)
+        if closing is not None:
+            await asyncio.wait({closing})
 
     def retire(self, session_id: str) -> None:
         """Let an idle agent go whose memory no longer counts. One at work is replaced at its next turn."""
