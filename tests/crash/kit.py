@@ -4,6 +4,8 @@ import json
 import os
 import signal
 import socket
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +14,7 @@ from typing import Any
 import httpx2
 
 from clawdforge.testing.agent import command
+from clawdforge.wire.local import LOCK_FILE
 from tests.api.harness import App, Server, until
 
 Event = dict[str, Any]
@@ -28,6 +31,9 @@ class Forge:
         slow = f"sh -c 'while [ -e {self.gate} ]; do sleep 0.05; done; exec {agent}'"
         env = {f"CLAWDFORGE_{name}": value for name, value in settings.items()}
         env |= {"CLAWDFORGE_AGENT_SCRIPTED": agent, "CLAWDFORGE_AGENT_GATED": slow}
+        config = folder / "clawdforge.toml"
+        config.write_text(f'[agents.untamed]\ncommand = {json.dumps(agent)}\nsandbox = "off"\n')
+        flags = ("--config", str(config), *flags)
         self.server = Server(folder / "data", env, *flags)
         self.app = self.server.app("crash")
 
@@ -46,6 +52,24 @@ class Forge:
     def again(self) -> None:
         token = self.app.token
         self.app = App(self.app.name, token, self.app.token_id, self.server.client(token))
+
+    def spawn(self) -> "subprocess.Popen[bytes]":
+        """A server for which nobody waits."""
+        command_line = [sys.executable, "-m", "clawdforge", "serve", "--port", "0"]
+        return subprocess.Popen(
+            [*command_line, "--data-dir", str(self.server.data_dir)],
+            env=self.server._env,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+
+    def holder(self) -> int | None:
+        """The process that has the data folder, also before it is ready."""
+        try:
+            return int(json.loads((self.server.data_dir / LOCK_FILE).read_text())["pid"])
+        except (OSError, ValueError, KeyError):
+            return None
 
     def freeze(self) -> None:
         os.kill(self.server.process.pid, signal.SIGSTOP)

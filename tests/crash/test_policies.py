@@ -104,10 +104,11 @@ def held(crash: Forge, session_id: str, name: str, prompt: str, before: dict[str
     if name in PARTIAL:
         partial = [m for m in crash.messages(session_id) if m["role"] == "assistant"][-1]
         assert partial["content"] == PARTIAL[name]
+    crash.turn(session_id, "echo what was missed is told before this")
     known = crash.said(session_id, "recall all")
     assert crash.handed()[prompt] == before.get(prompt, 0) <= 1, "handed over again"
-    lines = prompt.split("\n", maxsplit=1)[0]
-    assert known.count(lines) == 1, (name, known)
+    first_line = prompt.split("\n", maxsplit=1)[0]
+    assert known.count(first_line) == 1, (name, known)
     pending = [m["content"] for m in crash.messages(session_id) if m["pending"]]
     assert pending == []
 
