@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import logging
 import os
-import shutil
 import socket
 import sys
 from collections.abc import AsyncIterator, Iterator
@@ -42,7 +41,9 @@ from clawdforge.core.sweeper import Ages, Sweeper
 from clawdforge.core.transfer import TransferService
 from clawdforge.core.turns import TurnService
 from clawdforge.drivers.acp import AcpDriver, AcpLimits
-from clawdforge.drivers.agents import Registry
+from clawdforge.drivers.acpx import ITSELF as ACPX
+from clawdforge.drivers.acpx import AcpxDriver
+from clawdforge.drivers.agents import Registry, installed
 from clawdforge.drivers.catalog import AgentCatalog
 from clawdforge.drivers.claude_print import ClaudePrint
 from clawdforge.drivers.containment import Containment, harden_self, probe
@@ -96,7 +97,10 @@ async def open_parts(settings: Settings) -> AsyncIterator[Parts]:
             start_timeout=settings.agent_start_secs,
         )
         agents = Registry(
-            {"acp": AcpDriver(spawner, os.environ, limits)},
+            {
+                "acp": AcpDriver(spawner, os.environ, limits),
+                "acpx": AcpxDriver(spawner, os.environ, limits),
+            },
             {name: dict(change) for name, change in settings.agents.items()},
             settings.default_agent,
         )
@@ -170,14 +174,18 @@ def _ages(settings: Settings) -> Ages:
 
 
 def _facts(settings: Settings, containment: Containment) -> dict[str, object]:
-    acpx = shutil.which("acpx")
     return {
         "version": __version__,
-        "acpx_present": acpx is not None,
+        "acpx_present": installed(ACPX),
         "acpx_version": None,
         "sandbox": containment.active,
         "trust_loopback": settings.trust_loopback,
     }
+
+
+async def _learn_versions(parts: Parts) -> None:
+    parts.services.health.learn(acpx_version=await parts.catalog.version(ACPX))
+    await parts.catalog.probe()
 
 
 class Server(uvicorn.Server):
@@ -262,7 +270,7 @@ async def _run(
             _leave_when_idle(settings, parts, server, lifetime),
             parts.supervisor.sleep_idle(IDLE_LOOK_SECS),
             parts.services.sweeper.run(settings.sweep_secs),
-            parts.catalog.probe(),
+            _learn_versions(parts),
             parts.recovery.clear_away(),
         )
     ]

@@ -12,6 +12,10 @@ class HealthService:
         self._facts = facts
         self.stopping = False
 
+    def learn(self, **facts: object) -> None:
+        """Something that was found out after the start."""
+        self._facts.update(facts)
+
     async def health(self) -> Health:
         count = await self._store.read_system(lambda view: view.open_sessions())
         live = {"open_sessions": count, "live_agents": self._pool.live}

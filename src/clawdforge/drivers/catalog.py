@@ -38,15 +38,21 @@ class AgentCatalog:
     async def probe(self) -> None:
         """Ask the installed built-in agents, one by one. Somebody's own command might not know the flag."""
         for spec in self._registry.specs().values():
-            if spec.install and self._registry.own_program(spec) and installed(spec):
-                try:
-                    async with asyncio.timeout(PROBE_SECONDS):
-                        version = await self._ask(spec)
-                except (AgentError, TimeoutError) as error:
-                    log.info("the version of %s is not known: %s", spec.name, error or "no answer")
-                    continue
+            if spec.install and self._registry.own_program(spec):
+                version = await self.version(spec)
                 if version is not None:
                     self._versions[spec.name] = version
+
+    async def version(self, spec: AgentSpec) -> str | None:
+        """What the program says of itself; None when it is not there, does not run, or does not say."""
+        if not installed(spec):
+            return None
+        try:
+            async with asyncio.timeout(PROBE_SECONDS):
+                return await self._ask(spec)
+        except (AgentError, TimeoutError) as error:
+            log.info("the version of %s is not known: %s", spec.name, error or "no answer")
+            return None
 
     async def _ask(self, spec: AgentSpec) -> str | None:
         with tempfile.TemporaryDirectory(prefix="clawdforge-", ignore_cleanup_errors=True) as folder:

@@ -56,6 +56,7 @@ class Places:
     hidden: tuple[Path, ...] = ()
     readable: tuple[Path, ...] = ()
     writable: tuple[Path, ...] = ()
+    private_tmp: bool = False  # `full` has one always
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +158,7 @@ def _arguments(active: Active, places: Places) -> list[str]:
 def _mounts(places: Places, *, full: bool) -> list[tuple[str, ...]]:
     """Parents first: so a mask inside a bound folder hides, and a folder bound inside a mask shows."""
     masked = [path.resolve() for path in (places.data_dir, *places.hidden)]
-    if full:
+    if full or places.private_tmp:
         masked.append(Path("/tmp").resolve())  # noqa: S108 -- replaced by a private one
     masked = [path for path in masked if path.exists()]
     own = {places.home.resolve(): "--bind", places.workspace.resolve(): "--bind"}

@@ -233,6 +233,7 @@ class Spawner:
         tag: str,
         readable: Sequence[Path] = (),
         writable: Sequence[Path] = (),
+        private_tmp: bool = False,
         sandbox: str | None = None,
     ) -> AgentProcess:
         """`tag` is the session's id. Only from the main thread: the death signals follow the thread."""
@@ -243,6 +244,7 @@ class Spawner:
             hidden=self._hidden,
             readable=tuple(readable),
             writable=tuple(writable),
+            private_tmp=private_tmp,
         )
         process, status = self._start(argv, places, env, tag, sandbox)
         try:
@@ -268,7 +270,7 @@ class Spawner:
         if not cwd.is_dir():
             raise AgentStartFailed(f"the workspace {cwd} does not exist; make it, or start a new session")
         active = self.containment.choose(sandbox)
-        command = [_program(argv[0], env), *argv[1:]]
+        command = [program(argv[0], env), *argv[1:]]
         tag = Tag(self._folder, self._boot_id, session, str(next(self._numbers)))
         status, other_end = os.pipe()
         try:
@@ -297,7 +299,8 @@ class Spawner:
         return await end_survivors(lambda tag: tag.folder == self._folder and tag.boot != self._boot_id)
 
 
-def _program(name: str, env: Mapping[str, str]) -> str:
+def program(name: str, env: Mapping[str, str]) -> str:
+    """The file that this name means in that environment; AgentNotInstalled, or why it cannot be run."""
     found = shutil.which(name, path=env.get("PATH"))
     if found is not None:
         return os.path.abspath(found)  # noqa: PTH100 -- resolve() would follow links that multi-call programs need

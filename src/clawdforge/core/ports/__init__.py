@@ -2,6 +2,7 @@
 
 from clawdforge.core.ports.agents import (
     Agents,
+    Capability,
     Catalog,
     Driver,
     Homes,
@@ -21,6 +22,7 @@ from clawdforge.core.ports.store import (
 
 __all__ = [
     "Agents",
+    "Capability",
     "Catalog",
     "Driver",
     "Homes",

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
+from enum import StrEnum
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -68,7 +69,22 @@ class LiveAgent(Protocol):
     def stderr_tail(self) -> str: ...
 
 
+class Capability(StrEnum):
+    """What a driver can do beyond prompts and cancel. Each agent may still be able to do less."""
+
+    RETURN = "return"  # come back to a session with the agent's own memory
+    EVIDENCE = "evidence"  # and tell what of it the agent still has
+    PERMISSIONS = "permissions"  # the session decides each request; else one for a whole turn
+    PLAN_MODE = "plan_mode"
+    USAGE = "usage"
+    CLIENT_FILES = "client_files"  # the agent reads and writes through us, held to the session's mode
+    CLIENT_TERMINALS = "client_terminals"
+    LONG_LINES = "long_lines"  # messages as long as the setting allows; else what is too long fails the turn
+
+
 class Driver(Protocol):
+    @property
+    def capabilities(self) -> frozenset[Capability]: ...
     async def open(self, launch: Launch, sink: Sink) -> LiveAgent:
         """Start and shake hands. `sink` gets what is said outside of prompts, but not a load's replay."""
         ...

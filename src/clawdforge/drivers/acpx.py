@@ -1,0 +1,295 @@
+"""The driver that speaks to an agent through the acpx command line: one `acpx prompt` for each turn.
+
+acpx leaves a queue owner and the agent running between two prompts, and keeps its records in the agent's
+home. All of that lives in one contained process tree for each session, so nothing survives it. The record is
+closed softly when the agent goes to sleep; it comes back by `sessions new --resume-session`, which acpx
+refuses aloud where the agent has lost it.
+"""
+
+import asyncio
+import contextlib
+import json
+import secrets
+import shlex
+import sys
+from collections import deque
+from collections.abc import AsyncGenerator, Iterator, Mapping
+from pathlib import Path
+from typing import Final, Literal
+
+from clawdforge.core.errors import AgentError, AgentFailed, AgentStartFailed
+from clawdforge.core.model import AgentSpec, Answer, Ask, Launch
+from clawdforge.core.ports import Capability, Sink
+from clawdforge.drivers import acpx_host, credentials, uploads
+from clawdforge.drivers.acp import AcpLimits
+from clawdforge.drivers.acp_turn import RunningTurn
+from clawdforge.drivers.acp_usage import UsageMeter
+from clawdforge.drivers.acpx_stream import Part, PromptStream, words
+from clawdforge.drivers.environment import agent_env
+from clawdforge.drivers.ndjson import Framer, Line, Oversize
+from clawdforge.drivers.prices import Prices
+from clawdforge.drivers.process import AgentProcess, Spawner, program
+from clawdforge.wire.base import Json
+from clawdforge.wire.quirks import Quirks
+
+PROGRAM: Final = "acpx"
+ITSELF: Final = AgentSpec(name=PROGRAM, driver=PROGRAM, command=(PROGRAM,))
+HOST: Final = Path(acpx_host.__file__)
+READ_BYTES: Final = 64 * 1024
+CLOSE_SECONDS: Final = 8.0
+LAST_WORDS: Final = 500
+ALLOW: Final = "allow"
+OPTIONS: Final[tuple[Json, ...]] = (
+    {"optionId": ALLOW, "name": "Allow for this turn", "kind": "allow_once"},
+    {"optionId": "reject", "name": "Reject", "kind": "reject_once"},
+)
+
+
+class AcpxDriver:
+    """Starts agents under acpx. The agent's command is the same as with the driver `acp`."""
+
+    capabilities: Final = frozenset({Capability.RETURN, Capability.USAGE})
+
+    def __init__(
+        self,
+        spawner: Spawner,
+        operator_env: Mapping[str, str],
+        limits: AcpLimits | None = None,
+        *,
+        operator_home: Path | None = None,
+        prices: Prices | None = None,
+    ) -> None:
+        self._spawner = spawner
+        self._operator_env = operator_env
+        self._limits = limits or AcpLimits()
+        self._operator_home = operator_home or Path.home()
+        self._prices = prices or Prices.read()
+
+    async def open(self, launch: Launch, sink: Sink) -> "AcpxAgent":
+        env = agent_env(launch.agent, launch.home, self._operator_env)
+        for name in (PROGRAM, launch.agent.command[0]):
+            program(name, env)
+        process = await self._spawner.spawn(
+            [sys.executable, "-I", "-S", str(HOST)],
+            cwd=launch.cwd,
+            home=launch.home,
+            env=env,
+            tag=launch.session_id,
+            readable=(*launch.readable, uploads.folder(launch.home), HOST),
+            writable=credentials.shared_files(launch.agent.credentials, self._operator_home),
+            private_tmp=True,  # acpx puts the socket of its queue there
+            sandbox=launch.agent.sandbox,
+        )
+        agent = AcpxAgent(launch, sink, process, self._limits, self._prices)
+        try:
+            await agent.start()
+        except BaseException:
+            await agent.close()
+            raise
+        return agent
+
+
+class AcpxAgent:
+    """One session of acpx in its process tree, ready for prompts."""
+
+    def __init__(
+        self, launch: Launch, sink: Sink, process: AgentProcess, limits: AcpLimits, prices: Prices
+    ) -> None:
+        self.agent_session_id = ""
+        self.how: Literal["new", "loaded", "resumed"] = "new"
+        self.remembered: list[str] | None = []
+        self.note: str | None = None
+        self._launch = launch
+        self._name = launch.agent.name
+        self._sink = sink
+        self._process = process
+        self._limits = limits
+        self._framer = Framer(limits.max_line_bytes)
+        self._lines: deque[Line | Oversize] = deque()
+        self._usage = UsageMeter(Quirks.model_validate(launch.agent.quirks), prices, launch.counter)
+        self._turn: RunningTurn | None = None
+        self._prompts = 0
+        self._spoiled = False
+        self._closing: asyncio.Task[None] | None = None
+
+    @property
+    def alive(self) -> bool:
+        return self._process.returncode is None and self._closing is None and not self._spoiled
+
+    async def start(self) -> None:
+        wanted = self._launch.agent_session_id
+        notes = ["it has no plan mode"] if self._launch.plan_mode else []
+        if wanted is not None:
+            try:
+                self.agent_session_id = await self._new_session("--resume-session", wanted)
+            except AgentError as error:
+                notes.append(f"its session was not found again: {error.message}")
+            else:
+                self.how, self.remembered = "resumed", None
+        if self.how == "new":
+            self.agent_session_id = await self._new_session()
+        self.note = "; ".join(notes) or None
+
+    async def prompt(self, text: str, sink: Sink, *, preface: str = "") -> Answer:
+        if self._turn is not None:
+            raise AgentFailed(f"{self._name} is busy with another prompt")
+        turn = self._turn = RunningTurn(sink, self._limits.max_turn_bytes)
+        answer: Json | None = None
+        try:
+            mode = await self._leave(turn)
+            # Blocks, not bare text: acpx takes text that looks like blocks apart, and trims it.
+            blocks = [{"type": "text", "text": block} for block in (preface, text) if block]
+            argv = self._argv("--ttl", "0", mode, "prompt", "-s", self._launch.session_id, "-f", "-")
+            self._usage.begin()
+            stream = PromptStream()
+            async with contextlib.aclosing(self._run(argv, json.dumps(blocks))) as lines:
+                async for line in lines:
+                    answer = await self._took(stream, line, turn) or answer
+            self._prompts += 1
+        finally:
+            self._spoiled = self._spoiled or answer is None
+            self._turn = None
+            turn.end()
+        return self._answer(answer, stream)
+
+    async def cancel(self) -> None:
+        turn = self._turn
+        if turn is not None:
+            turn.end()
+            await self._order({"argv": self._argv("cancel", "-s", self._launch.session_id), "quiet": True})
+
+    async def set_plan_mode(self, on: bool) -> bool:
+        """acpx can set a mode but does not tell which there are."""
+        return not on
+
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        with self._process.paused():
+            yield
+
+    async def close(self) -> None:
+        if self._closing is None:
+            self._closing = asyncio.create_task(self._close(), name=f"close {self._name}")
+        await asyncio.shield(self._closing)
+
+    def stderr_tail(self) -> str:
+        return self._process.stderr_tail()
+
+    async def _close(self) -> None:
+        idle = self._turn is None and not self._spoiled and self._process.returncode is None
+        try:
+            if idle and self.agent_session_id:
+                with contextlib.suppress(AgentError, TimeoutError):
+                    async with asyncio.timeout(CLOSE_SECONDS):
+                        await self._call("sessions", "close", self._launch.session_id)
+        finally:
+            await self._process.close(eof_grace=0.5, term_grace=0.0)
+
+    async def _new_session(self, *more: str) -> str:
+        """The agent's own id of the session that acpx opened under ours as its name."""
+        said = await self._call("sessions", "new", "--name", self._launch.session_id, *more)
+        session_id = said.get("acpxSessionId")
+        if not isinstance(session_id, str) or not session_id:
+            raise AgentStartFailed(f"acpx opened no session for {self._name}{self._last_words()}")
+        return session_id
+
+    async def _call(self, *verb: str) -> Json:
+        """A small command: the last object that it printed; its failure in its own words."""
+        said: Json = {}
+        try:
+            async with asyncio.timeout(self._limits.start_timeout):
+                async for line in self._run(self._argv("--approve-all", *verb), ""):
+                    if isinstance(line, Line):
+                        said = line.message
+        except TimeoutError as error:
+            self._spoiled = True
+            failed = f"acpx {' '.join(verb[:2])} took longer than {self._limits.start_timeout:g} s"
+            raise AgentStartFailed(f"{failed}{self._last_words()}", stderr=self.stderr_tail()) from error
+        if "error" in said:
+            raise AgentStartFailed(
+                f"acpx: {words(said['error'])}{self._last_words()}", stderr=self.stderr_tail()
+            )
+        return said
+
+    def _argv(self, *words_: str) -> list[str]:
+        model = ("--model", self._launch.model) if self._launch.model else ()
+        agent = shlex.join(self._launch.agent.command)
+        where = ("--agent", agent, "--cwd", str(self._launch.cwd))
+        return [PROGRAM, *where, *model, "--format", "json", *words_]
+
+    async def _leave(self, turn: RunningTurn) -> str:
+        """acpx cannot ask while a turn runs. So the session decides once, for all that the turn asks for."""
+        call = {"toolCallId": "acpx", "title": f"Everything that {self._name} asks for in this turn"}
+        request = {"toolCall": call, "options": list(OPTIONS)}
+        verdict = await turn.ask(Ask(tool="acpx prompt", kind=None, options=OPTIONS, request=request))
+        return "--approve-all" if verdict.option_id == ALLOW else "--deny-all"
+
+    async def _took(self, stream: PromptStream, line: Line | Oversize, turn: RunningTurn) -> Json | None:
+        """Hand a line on; the message if it was the answer."""
+        if isinstance(line, Oversize):
+            limit = f"{self._limits.max_line_bytes} bytes (CLAWDFORGE_MAX_LINE_BYTES)"
+            await turn.lose(line.dropped_bytes, f"a line was longer than {limit}")
+            return None
+        message, part = line.message, stream.take(line.message)
+        if stream.forgot and (self._prompts or self.how == "resumed"):
+            raise AgentFailed(
+                f"{self._name} did not find its session again and acpx began an empty one; "
+                "ask again: the transcript is handed over then",
+                stderr=self.stderr_tail(),
+            )
+        if part is Part.ANSWER:
+            await turn.answer(message, line.size)
+            return message
+        if part is Part.EVENT:
+            params = message.get("params")
+            update = params.get("update") if isinstance(params, dict) else None
+            if isinstance(update, dict):
+                self._usage.see(update)
+            await turn.emit(message, line.size)
+        elif part is Part.LATE:
+            await self._sink.emit(message, line.size)
+        return None
+
+    def _answer(self, answer: Json | None, stream: PromptStream) -> Answer:
+        result = answer.get("result") if answer is not None else None
+        if answer is None or not isinstance(result, dict):
+            error = answer.get("error") if answer is not None else None
+            said = words(error) or stream.trouble or "acpx ended without an answer"
+            raise AgentFailed(f"{self._name}: {said}{self._last_words()}", stderr=self.stderr_tail())
+        stop_reason = result.get("stopReason")
+        return Answer(
+            stop_reason=stop_reason if isinstance(stop_reason, str) else "end_turn",
+            message=answer,
+            usage=self._usage.of(result, self._launch.model),
+        )
+
+    async def _order(self, order: Json) -> None:
+        try:
+            self._process.stdin.write(json.dumps(order).encode() + b"\n")
+            await self._process.stdin.drain()
+        except (ConnectionError, RuntimeError) as error:
+            raise AgentFailed(f"{self._name}: its processes have ended{self._last_words()}") from error
+
+    async def _run(self, argv: list[str], text: str) -> AsyncGenerator[Line | Oversize, None]:
+        """The lines that a command prints, until it has ended."""
+        run = secrets.token_hex(8)
+        await self._order({"run": run, "argv": argv, "input": text})
+        while True:
+            while self._lines:
+                line = self._lines.popleft()
+                if isinstance(line, Line) and line.message.get("run") == run:
+                    if line.message.get("exit") == 127 and line.message.get("words"):
+                        raise AgentStartFailed(f"acpx could not be run: {line.message['words']}")
+                    return
+                yield line
+            chunk = await self._process.stdout.read(READ_BYTES)
+            if not chunk:
+                raise AgentFailed(
+                    f"{self._name}: its processes have ended{self._last_words()}", stderr=self.stderr_tail()
+                )
+            self._lines += self._framer.feed(chunk)
+
+    def _last_words(self) -> str:
+        said = [line for line in self.stderr_tail().splitlines() if not line.startswith("[acpx]")]
+        tail = "\n".join(said).strip()[-LAST_WORDS:]
+        return f"; it said: {tail}" if tail else ""
