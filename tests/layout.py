@@ -16,6 +16,7 @@ LAYERS: Final[Mapping[str, frozenset[str]]] = {
     "stores": frozenset({"wire", "core", "stores"}),
     "drivers": frozenset({"wire", "core", "drivers"}),
     "http": frozenset({"wire", "core", "http"}),
+    "graphs": frozenset({"graphs"}),
     "settings": frozenset({"wire"}),
     "logs": frozenset({"wire"}),
     "lifetime": frozenset(),
@@ -35,6 +36,7 @@ FENCES: Final[Mapping[str, frozenset[str]]] = {
     **dict.fromkeys(("subprocess", "pty"), frozenset({"drivers", "testing", "cli"})),
     **dict.fromkeys(("httpx2", "httpcore2"), frozenset({"client", "cli", "testing"})),
     **dict.fromkeys(("click", "rich", "prompt_toolkit"), frozenset({"cli"})),
+    **dict.fromkeys(("langgraph", "langchain_core", "deepagents"), frozenset({"graphs", "testing"})),
     "multiprocessing": frozenset(),
 }
 """Packages that only some parts may use."""
@@ -54,15 +56,17 @@ ON_DEMAND: Final = frozenset(
 )
 """The imports inside a function: who does them, and of what. They are commands that are no client."""
 
-LAZY: Final = frozenset({ROOT, f"{ROOT}.client", f"{ROOT}.cli.lazy"})
-"""Packages whose names are looked up when they are first used (PEP 562), and the one place where the command
-line imports the module of the command that was called: all of them together take longer than a list may."""
+LAZY: Final = frozenset({ROOT, f"{ROOT}.client", f"{ROOT}.cli.lazy", f"{ROOT}.graphs.loading"})
+"""Packages whose names are looked up when they are first used (PEP 562); the one place where the command line
+imports the module of the command that was called, since all of them together take longer than a list may;
+and the host of graphs, which imports what its user names."""
 
 TASK_TOPS: Final = frozenset(
     {
         f"{ROOT}.cli.lazy",
         f"{ROOT}.core.supervisor",
         f"{ROOT}.drivers.rpc",
+        f"{ROOT}.graphs.turn",
         f"{ROOT}.http.middleware",
         f"{ROOT}.testing.agent.methods",
     }

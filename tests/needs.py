@@ -7,12 +7,16 @@ import functools
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Final
 
 import pytest
 
 REQUIRE: Final = "CLAWDFORGE_TEST_REQUIRE"
+ACPX: Final = Path(__file__).parent.parent / ".cache" / "acpx" / "node_modules" / ".bin"
+"""Where `npm install --prefix .cache/acpx node@24 acpx@0.19.1` puts programs; one in PATH does as well."""
 
 PROBES: Final[Mapping[str, tuple[str, ...]]] = {
     "bwrap": ("bwrap", "--dev-bind", "/", "/", "--unshare-pid", "--proc", "/proc", "true"),
@@ -20,6 +24,9 @@ PROBES: Final[Mapping[str, tuple[str, ...]]] = {
     "node": ("node", "--version"),
     "chromium": ("chromium", "--version"),
     "postgres": ("postgres", "--version"),
+    "acpx": ("env", f"PATH={ACPX}:{os.environ.get('PATH', os.defpath)}", "acpx", "--version"),
+    "langgraph": (sys.executable, "-c", "import langgraph, langgraph.checkpoint.sqlite.aio"),
+    "deepagents": (sys.executable, "-c", "import deepagents"),
     "tmpfs": ("unshare", "--mount", "mount", "-t", "tmpfs", "tmpfs", "/mnt"),
 }
 """A run that shows that the thing works here, not only that a file of its name lies about."""

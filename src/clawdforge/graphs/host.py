@@ -1,0 +1,135 @@
+"""The ACP methods of the host: sessions are threads of the graph, with checkpoints in the agent's home."""
+
+import asyncio
+import os
+import uuid
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, Final
+
+from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+from langgraph.pregel import Pregel
+
+from clawdforge.graphs.connection import (
+    INVALID_PARAMS,
+    METHOD_NOT_FOUND,
+    UNKNOWN_SESSION,
+    Connection,
+    Json,
+    RpcError,
+)
+from clawdforge.graphs.loading import prepare
+from clawdforge.graphs.turn import Turn, text_of
+
+DATABASE: Final = Path(".clawdforge") / "checkpoints.db"
+"""Under HOME. It goes with the home: when that is copied, put back or forked, so are the checkpoints."""
+
+
+class Host:
+    """Serves one client. `source` is a graph, or a function that makes one."""
+
+    def __init__(self, source: Any) -> None:
+        self._source = source
+        self._running: dict[str, asyncio.Task[Json]] = {}
+        self._methods: dict[str, Callable[[Json], Awaitable[Json]]] = {
+            "initialize": self._initialize,
+            "session/new": self._new,
+            "session/load": self._load,
+            "session/resume": self._resume,
+            "session/prompt": self._prompt,
+            "session/cancel": self._cancel,
+        }
+        self._connection: Connection
+        self._saver: AsyncSqliteSaver
+        self._graph: Pregel[Any, Any, Any, Any]
+
+    async def serve(self, connection: Connection) -> None:
+        database = Path(os.environ.get("HOME", ".")) / DATABASE
+        database.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        async with AsyncSqliteSaver.from_conn_string(str(database)) as saver:
+            self._connection, self._saver = connection, saver
+            await saver.setup()
+            self._graph = await prepare(self._source, saver)
+            await connection.serve(self._handle)
+
+    async def _handle(self, method: str, params: Json) -> Json:
+        known = self._methods.get(method)
+        if known is None:
+            raise RpcError(METHOD_NOT_FOUND, f"a graph has no method {method}")
+        return await known(params)
+
+    async def _initialize(self, _params: Json) -> Json:
+        return {
+            "protocolVersion": 1,
+            "agentCapabilities": {"loadSession": True, "sessionCapabilities": {"resume": {}}},
+            "agentInfo": {"name": "clawdforge-graph", "title": self._graph.get_name(), "version": "1"},
+            "authMethods": [],
+        }
+
+    async def _new(self, _params: Json) -> Json:
+        """Threads are called `{session}:{context}`; the home has the session's name."""
+        session = Path(os.environ.get("HOME", "")).name or str(uuid.uuid4())
+        number = 1
+        while await self._saver.aget_tuple(_config(f"{session}:{number}")) is not None:
+            number += 1
+        return {"sessionId": f"{session}:{number}"}
+
+    async def _load(self, params: Json) -> Json:
+        thread = _thread(params)
+        for message in await self._messages(thread):
+            text = text_of(message.content, last=isinstance(message, HumanMessage))
+            if text and isinstance(message, HumanMessage | AIMessage):
+                kind = "user_message_chunk" if isinstance(message, HumanMessage) else "agent_message_chunk"
+                update: Json = {"sessionUpdate": kind, "content": {"type": "text", "text": text}}
+                if message.id:
+                    update["messageId"] = message.id
+                await self._connection.notify("session/update", {"sessionId": thread, "update": update})
+        return {}
+
+    async def _resume(self, params: Json) -> Json:
+        await self._messages(_thread(params))
+        return {}
+
+    async def _messages(self, thread: str) -> list[Any]:
+        if await self._saver.aget_tuple(_config(thread)) is None:
+            raise RpcError(UNKNOWN_SESSION, f"no session {thread[:100]}")
+        state = await self._graph.aget_state(_config(thread))
+        found = state.values.get("messages") if isinstance(state.values, dict) else None
+        return found if isinstance(found, list) else []
+
+    async def _prompt(self, params: Json) -> Json:
+        thread, blocks = _thread(params), params.get("prompt")
+        if thread in self._running:
+            raise RpcError(INVALID_PARAMS, "this session is busy with another prompt")
+        if not isinstance(blocks, list) or not blocks:
+            raise RpcError(INVALID_PARAMS, "prompt must be a list of blocks")
+        turn = Turn(self._graph, self._connection, thread, _config(thread))
+        task = self._running[thread] = asyncio.create_task(turn.run(blocks))
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            if not task.cancelled():
+                raise
+            return {"stopReason": "cancelled", **turn.usage()}
+        finally:
+            del self._running[thread]
+
+    async def _cancel(self, params: Json) -> Json:
+        """The turn's task ends at its next await; a tool in a thread goes on unheard until it returns."""
+        task = self._running.get(_thread(params))
+        if task is not None:
+            task.cancel()
+        return {}
+
+
+def _thread(params: Json) -> str:
+    thread = params.get("sessionId")
+    if not isinstance(thread, str) or not thread:
+        raise RpcError(INVALID_PARAMS, "sessionId is missing")
+    return thread
+
+
+def _config(thread: str) -> RunnableConfig:
+    return {"configurable": {"thread_id": thread}}

@@ -1,0 +1,47 @@
+"""Every driver does what it declares, over real processes."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.register_assert_rewrite("clawdforge.testing.drivers")
+
+from clawdforge.core.model import AgentSpec  # noqa: E402 - the suite's asserts are rewritten first
+from clawdforge.core.ports import Capability  # noqa: E402
+from clawdforge.drivers.acp import AcpDriver, AcpLimits  # noqa: E402
+from clawdforge.drivers.acpx import AcpxDriver  # noqa: E402
+from clawdforge.drivers.containment import probe  # noqa: E402
+from clawdforge.drivers.process import Spawner  # noqa: E402
+from clawdforge.testing import agent as scripted  # noqa: E402
+from clawdforge.testing.drivers import *  # noqa: E402, F403
+from clawdforge.testing.drivers.bench import DriverBench  # noqa: E402
+from tests.needs import ACPX, needs  # noqa: E402
+
+KINDS = [
+    "acp",
+    pytest.param("acpx", marks=needs("acpx")),
+    pytest.param("graph", marks=needs("langgraph")),
+]
+GRAPH = (sys.executable, "-P", "-m", "clawdforge.graphs", "clawdforge.testing.graphs.scripted:graph")
+NOT_OF_GRAPHS = {Capability.PLAN_MODE, Capability.CLIENT_FILES, Capability.CLIENT_TERMINALS}
+
+
+@pytest.fixture(params=KINDS)
+def bench(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DriverBench:
+    data = tmp_path / "data"
+    data.mkdir()
+    spawner = Spawner(probe("auto"), data, "boot")
+    kind = str(request.param)
+    driver: AcpDriver | AcpxDriver = AcpDriver(spawner, os.environ, AcpLimits())
+    if kind == "acpx":
+        monkeypatch.setenv("PATH", f"{ACPX}:{os.environ['PATH']}")
+        driver = AcpxDriver(spawner, os.environ, AcpLimits())
+    if kind == "graph":
+        agent = AgentSpec(name="graph", driver="acp", command=GRAPH)
+        broken = AgentSpec(name="broken", driver="acp", command=(*GRAPH[:-1], "clawdforge.nothing:graph"))
+        return DriverBench(driver, agent, broken, data, driver.capabilities - NOT_OF_GRAPHS)
+    agent = AgentSpec(name="scripted", driver=kind, command=tuple(scripted.command()))
+    broken = AgentSpec(name="broken", driver=kind, command=tuple(scripted.command("--exit-at-start")))
+    return DriverBench(driver, agent, broken, data, driver.capabilities)
