@@ -1,5 +1,7 @@
 """Control of one real server: start, trace, kill, look at its processes, memory and descriptors."""
 
+import atexit
+import functools
 import json
 import os
 import signal
@@ -232,11 +234,15 @@ class Server:
 
 @contextmanager
 def zygote(source: Path) -> Iterator[Zygote]:
+    """The one of this source; it stays for the next proof and ends with this process."""
+    yield _zygote(source)
+
+
+@functools.cache
+def _zygote(source: Path) -> Zygote:
     made = Zygote(source)
-    try:
-        yield made
-    finally:
-        made.close()
+    atexit.register(made.close)
+    return made
 
 
 def alive(pid: int) -> bool:
