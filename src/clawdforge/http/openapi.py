@@ -49,14 +49,25 @@ BY_ROUTE: Final[Mapping[str, tuple[E, ...]]] = {
     "POST /sessions/{session_id}/retry": (*HISTORY, E.NO_PREVIOUS_MESSAGE, E.LIMIT_EXCEEDED),
     "POST /sessions/{session_id}/fork": (*HISTORY, E.TURN_NOT_FOUND, E.LIMIT_EXCEEDED),
     "POST /sessions/{session_id}/clear": HISTORY,
-    "POST /sessions/{session_id}/compact": (*HISTORY, *AGENT, E.UNSUPPORTED),
+    "POST /sessions/{session_id}/compact": (*HISTORY, *AGENT, E.UNSUPPORTED, E.CONFLICT, E.LIMIT_EXCEEDED),
+    "GET /sessions/{session_id}/export": (E.SESSION_BUSY,),
     "POST /sessions/import": (E.UNKNOWN_AGENT, E.WORKSPACE_REFUSED, E.LIMIT_EXCEEDED),
+    "GET /search": (E.SESSION_NOT_FOUND,),
     "POST /files": (E.LIMIT_EXCEEDED,),
     "POST /run": (E.UNKNOWN_FILE, E.LIMIT_EXCEEDED, E.RUN_FAILED, E.AGENT_NOT_INSTALLED, *AGENT),
     "PUT /personas/{name}": (E.UNKNOWN_AGENT, E.CONFLICT),
     "DELETE /personas/{name}": (E.CONFLICT,),
 }
 """What a route's own work can fail with, besides what its shape says."""
+
+BY_DIALECT: Final[Mapping[str, tuple[E, ...]]] = {
+    "hermes": (
+        *(E.SESSION_NOT_FOUND, E.TURN_NOT_FOUND, E.PERMISSION_NOT_FOUND, E.ALREADY_DECIDED),
+        *(E.SESSION_CLOSED, E.SESSION_BUSY, E.HEAD_MOVED, E.KEY_REUSED, E.LIMIT_EXCEEDED, E.UNSUPPORTED),
+        *(E.NO_PREVIOUS_MESSAGE, E.NOTHING_TO_UNDO, E.UNKNOWN_AGENT, E.WORKSPACE_REFUSED),
+    ),
+}
+"""Where a session is named in the query or the body, a path says little: the dialect's failures together."""
 
 
 def describe(document: Json, table: Iterable[OpenRoute]) -> Json:
@@ -100,6 +111,7 @@ def _codes(operation: Json, route: OpenRoute, method: str) -> Iterator[E]:
             if parameter["in"] == "query" and parameter.get("required"):
                 yield E.MISSING_PARAMETER
     yield from BY_ROUTE.get(f"{method} {route.path_format}", ())
+    yield from BY_DIALECT.get(route.dialect, ())
 
 
 def _failure(codes: list[str], known: Json) -> Json:
