@@ -8,9 +8,9 @@ from typing import Final
 
 from clawdforge.core.errors import InvalidRequest
 from clawdforge.core.log import LogService, Tail
-from clawdforge.core.model import Clock, MessageRow, SessionQuery, SessionRow, draft
+from clawdforge.core.model import Clock, MessageRow, SessionQuery, SessionRow, TurnRow, draft
 from clawdforge.core.ports import Store, Tx, View
-from clawdforge.core.rules import last_prompt, need_open, need_session, title_from
+from clawdforge.core.rules import last_prompt, need_open, need_session, next_up, title_from
 from clawdforge.core.sessions import SessionState, state
 from clawdforge.wire.base import Micros
 from clawdforge.wire.event import EventType
@@ -49,11 +49,16 @@ class Detail:
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """A session, what goes on in it, and what was said; `pending` is a prompt whose answer is not whole."""
+    """A session, what goes on in it, and what was said; `pending` is a prompt whose answer is not whole.
+
+    It is so while its turn waits, runs, or was cut off and no other has begun. Until then neither it nor the
+    part of an answer that it got counts as said: `unsaid` is how many messages that are.
+    """
 
     state: SessionState
     pending: MessageRow | None
     messages: Sequence[MessageRow] = ()
+    unsaid: int = 0
 
 
 class MessageService:
@@ -86,15 +91,14 @@ class MessageService:
         """With the newest `limit` messages, or with all of them."""
 
         def work(view: View) -> Transcript:
-            row = need_session(view, session_id)
-            rows = (
-                view.messages_from(session_id, 1)
-                if limit is None
-                else view.last_messages(session_id, limit)
-                if limit
-                else ()
-            )
-            return Transcript(state(view, row), _pending(view, session_id), rows)
+            found = _without_messages(view, need_session(view, session_id))
+            if limit is None:
+                rows = view.messages_from(session_id, 1)
+            else:
+                rows = view.last_messages(session_id, limit + found.unsaid) if limit else []
+            turn = found.pending.turn if found.pending is not None else None
+            said = [row for row in rows if turn is None or row.turn != turn]
+            return replace(found, messages=said if limit is None else said[-limit:])
 
         return await self._store.read(app, work)
 
@@ -103,7 +107,7 @@ class MessageService:
 
         def work(view: View) -> Sequence[Transcript]:
             rows, _ = view.sessions(query)
-            return [Transcript(state(view, row), _pending(view, row.session_id)) for row in rows]
+            return [_without_messages(view, row) for row in rows]
 
         return await self._store.read(app, work)
 
@@ -161,9 +165,27 @@ def _post(tx: Tx, session_id: str, content: str, at: Micros) -> MessageRow:
     return replace(row, seq=seq)
 
 
-def _pending(view: View, session_id: str) -> MessageRow | None:
-    last = last_prompt(view, session_id)
-    return last if last is not None and last.pending else None
+def _without_messages(view: View, row: SessionRow) -> Transcript:
+    session_id, last = row.session_id, last_prompt(view, row.session_id)
+    if last is not None and last.pending:
+        unsaid = [
+            message for message in view.messages_from(session_id, last.seq) if message.turn == last.turn
+        ]
+        return Transcript(state(view, row), last, unsaid=len(unsaid))
+    waits = next_up(view.queued_turns(session_id))
+    return Transcript(state(view, row), None if waits is None else _waiting(waits))
+
+
+def _waiting(turn: TurnRow) -> MessageRow:
+    """A prompt that will be a message when its turn begins."""
+    return MessageRow(
+        session_id=turn.session_id,
+        role=Role.USER,
+        content=turn.prompt,
+        ts=turn.queued_at,
+        turn=turn.turn_index,
+        pending=True,
+    )
 
 
 def _summaries(view: View, query: SessionQuery) -> list[Summary]:

@@ -46,7 +46,7 @@ def compact(found: Transcript) -> Json:
         "workspace": row.cwd,
         "cwd": row.cwd,
         "model": row.model or "",
-        "message_count": row.message_count - (pending is not None),
+        "message_count": row.message_count - found.unsaid,
         "created_at": to_float(row.created_at),
         "updated_at": to_float(row.updated_at),
         "pinned": row.pinned,
@@ -68,9 +68,9 @@ def compact(found: Transcript) -> Json:
 
 
 def session(found: Transcript) -> Json:
-    """The same with its messages. A prompt that is being answered is not among them."""
-    shown = [row for row in found.messages if not row.pending]
-    first = found.state.row.message_count - (found.pending is not None) - len(shown)
+    """The same with its messages. A prompt whose answer is not whole is not among them."""
+    shown = found.messages
+    first = found.state.row.message_count - found.unsaid - len(shown)
     window = {"_messages_truncated": first > 0, "_messages_offset": max(0, first)}
     return {**compact(found), **window, "messages": list(map(message, shown)), "tool_calls": tools(shown)}
 
