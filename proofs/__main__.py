@@ -40,7 +40,7 @@ def run_one(
         folder=base,
         source=source,
     )
-    print(f"{name}: {module.__doc__.splitlines()[0]}", flush=True)
+    print(f"{name}: {(module.__doc__ or name).splitlines()[0]}", flush=True)
     try:
         module.prove(run)
     except Exception as error:  # a proof that breaks off has proven nothing

@@ -24,13 +24,19 @@ class Proxy:
         self.whole = 0
         self._port = port
         self._chance = chance
+        self._tasks: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> int:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
         return int(self._server.sockets[0].getsockname()[1])
 
     async def __aexit__(self, *_error: object) -> None:
         self._server.close()
+
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.create_task(self._serve(reader, writer))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         budget = self._chance.randrange(MOST_BYTES) if self._chance.random() < CUT else None
@@ -38,10 +44,15 @@ class Proxy:
         back = None
         try:
             server, back = await asyncio.open_connection("127.0.0.1", self._port)
-            await asyncio.gather(
-                self._pass(reader, back, budget if side else None),
-                self._pass(server, writer, None if side else budget),
+            ways = (
+                asyncio.create_task(self._pass(reader, back, budget if side else None)),
+                asyncio.create_task(self._pass(server, writer, None if side else budget)),
             )
+            try:
+                await asyncio.gather(*ways)
+            finally:
+                for way in ways:
+                    way.cancel()
             self.whole += 1
         except (OSError, EOFError):
             self.cuts += 1
