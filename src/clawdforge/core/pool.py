@@ -86,11 +86,6 @@ class AgentPool:
         if place is not None and not place.busy:
             self._release(place)
 
-    def taken(self, session_id: str) -> bool:
-        """Somebody has this session's place."""
-        place = self._places.get(session_id)
-        return place is not None and place.busy
-
     async def drop_agent(self, place: Place) -> None:
         """Returns when no agent is left, whoever is ending it: a home serves one at a time."""
         async with place.ending:

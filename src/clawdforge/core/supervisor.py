@@ -58,7 +58,7 @@ class Supervisor:
         self._snapshots = snapshots
         self._node = node
         self._workers: dict[str, Worker] = {}
-        self._reserved = 0  # places whose turns are being written
+        self._reserved: dict[str, Worker] = {}  # sessions whose turn is being written, with its place
         self._stopping = False
 
     @property
@@ -82,24 +82,30 @@ class Supervisor:
         """A place for a turn that could start at once; None when it has to wait its turn."""
         if self._stopping:
             raise Stopping
-        place = None if session_id in self._workers else self._pool.try_take(app, session_id)
-        self._reserved += place is not None
+        if session_id in self._workers or session_id in self._reserved:
+            return None
+        place = self._pool.try_take(app, session_id)
+        if place is not None:
+            self._reserved[session_id] = Worker(app, session_id)
         return place
 
     def release(self, place: Place) -> None:
-        self._reserved -= 1
+        """Nothing was started after all. Who wanted the session woken meanwhile gets it now."""
+        waiting = self._reserved.pop(place.session_id)
         self._pool.give_back(place, self._now())
+        if waiting.again:
+            self.wake(place.app, place.session_id, unsure=waiting.unsure)
 
     def begin(self, place: Place, started: Started) -> None:
         """Run a turn that was started in the transaction that submitted it."""
-        self._reserved -= 1
-        self._spawn(place.app, place.session_id, place, started)
+        self._spawn(self._reserved.pop(place.session_id), place, started)
 
     def wake(self, app: str, session_id: str, *, unsure: bool = False) -> None:
         """There may be something to run in this session, or `unsure`, something that was started already."""
-        worker = self._workers.get(session_id)
+        worker = self._workers.get(session_id) or self._reserved.get(session_id)
         if worker is None and not self._stopping:
-            worker = self._spawn(app, session_id, None, None)
+            worker = Worker(app, session_id)
+            self._spawn(worker, None, None)
         if worker is not None:
             worker.again = True
             worker.unsure = worker.unsure or unsure
@@ -131,7 +137,7 @@ class Supervisor:
     async def hold(self, app: str, session_id: str) -> AsyncIterator[None]:
         """Keep turns of this session waiting, with no agent of it alive. SessionBusy when one goes on."""
         end = self._now() + HOLD_SECS
-        while session_id in self._workers or self._pool.taken(session_id):
+        while session_id in self._workers or session_id in self._reserved:
             if self._now() > end:
                 raise SessionBusy
             await asyncio.sleep(HOLD_LOOK_SECS)
@@ -169,13 +175,13 @@ class Supervisor:
             await asyncio.sleep(every)
             self._pool.sleep_idle(self._now())
 
-    def _spawn(self, app: str, session_id: str, place: Place | None, started: Started | None) -> Worker:
-        worker = Worker(app, session_id)
+    def _spawn(self, worker: Worker, place: Place | None, started: Started | None) -> None:
         if started is not None:
             worker.turn_index, worker.stop = started.turn.turn_index, Stop()
-        self._workers[session_id] = worker
-        worker.task = asyncio.create_task(self._work(worker, place, started), name=f"worker {session_id}")
-        return worker
+        self._workers[worker.session_id] = worker
+        worker.task = asyncio.create_task(
+            self._work(worker, place, started), name=f"worker {worker.session_id}"
+        )
 
     async def _work(self, worker: Worker, place: Place | None, started: Started | None) -> None:
         try:
