@@ -258,11 +258,10 @@ def _words(exchanges: Iterable[Exchange]) -> set[str]:
 
 def _events(world: World, talk: Talk) -> list[Any]:
     found: list[Any] = []
-    while page := world.good("GET", f"/sessions/{talk.session}/events?after={len(found)}&limit=1000")[
-        "events"
-    ]:
+    path = f"/sessions/{talk.session}/events"
+    while page := world.good("GET", f"{path}?after={len(found)}&limit=1000")["events"]:
         found += page
-    return json.loads(json.dumps(found))  # type: ignore[no-any-return]
+    return found
 
 
 def _settle(world: World, talk: Talk) -> None:

@@ -1,0 +1,223 @@
+"""The bugs that are planted: what is changed, and which proof or test must turn red."""
+
+from dataclasses import dataclass
+
+from proofs.kit.source import NORMAL, Change
+
+SRC = "src/clawdforge"
+STORE_SUITE = "tests/conformance/test_stores.py"
+
+
+@dataclass(frozen=True, slots=True)
+class Bug:
+    """`caught` is `prove NAME …` or the arguments of pytest."""
+
+    name: str
+    caught: str
+    changes: tuple[Change, ...]
+    quick: bool = False
+
+
+BUGS = (
+    Bug(
+        "acknowledge before the commit",
+        "prove power --short",
+        (
+            Change(
+                f"{SRC}/stores/writer.py",
+                '            db.connection.execute("COMMIT")\n            self.commits += 1',
+                "            self._post(batch)\n            batch = Batch([])\n"
+                '            db.connection.execute("COMMIT")\n            self.commits += 1',
+            ),
+        ),
+    ),
+    Bug("synchronous = NORMAL", "prove power --short", (NORMAL,)),
+    Bug(
+        "no unique index on the running turn",
+        f"{STORE_SUITE} -k one_active_turn",
+        (
+            Change(
+                f"{SRC}/stores/sql/migrations/0001_init.sql",
+                "CREATE UNIQUE INDEX turns_one_active",
+                "CREATE INDEX turns_one_active",
+            ),
+        ),
+        quick=True,
+    ),
+    Bug(
+        "subscribe after the read",
+        "prove readers --short",
+        (
+            Change(
+                f"{SRC}/core/log.py",
+                "        with self.tail(session_id) as tail:\n            while not tail.gone:\n"
+                "                added = tail.added\n                batch = tail.since(after)\n"
+                "                if batch is None:\n"
+                "                    batch = await self._read(app, session_id, after)\n",
+                "        while batch := await self._read(app, session_id, after):\n"
+                "            after = batch[-1].seq\n            yield batch\n"
+                "        await asyncio.sleep(0.01)\n"
+                "        with self.tail(session_id) as tail:\n            while not tail.gone:\n"
+                "                added = tail.added\n"
+                "                batch = [event for event in tail._events if event.seq > after]\n",
+            ),
+        ),
+    ),
+    Bug(
+        "an id on heartbeats",
+        "tests/api/test_events.py -k quiet_stream_beats",
+        (
+            Change(
+                f"{SRC}/wire/sse.py", r'HEARTBEAT: Final = b": \n\n"', r'HEARTBEAT: Final = b"id: 0\n: \n\n"'
+            ),
+        ),
+    ),
+    Bug(
+        "only the process group is killed",
+        "tests/unit/test_process.py -k hostile_tree",
+        (
+            Change(
+                f"{SRC}/drivers/containment.py",
+                '        if level == "off" or self.bwrap is None:\n            return "tree"',
+                '        if level:\n            return "tree"',
+            ),
+            Change(f"{SRC}/drivers/launch.py", "    prctl(PR_SET_CHILD_SUBREAPER, 1)\n", ""),
+            Change(
+                f"{SRC}/drivers/process.py",
+                "        await end_survivors(lambda tag: tag == self._tag)\n",
+                "",
+            ),
+            Change(
+                f"{SRC}/drivers/process.py",
+                "            kill_below(self._root)\n            if not",
+                "            if not",
+            ),
+        ),
+        quick=True,
+    ),
+    Bug(
+        "sweep by the time of creation",
+        "tests/api/test_sweep.py -k idle_counts_from_the_last_turn",
+        (
+            Change(
+                f"{SRC}/stores/sql/migrations/0001_init.sql",
+                "sessions_idle ON sessions (coalesce(last_turn_at, created_at))",
+                "sessions_idle ON sessions (created_at)",
+            ),
+            Change(
+                f"{SRC}/stores/sql/system.sql",
+                "  AND coalesce(last_turn_at, created_at) < :before",
+                "  AND created_at < :before",
+            ),
+            Change(
+                f"{SRC}/stores/sql/system.sql",
+                "ORDER BY coalesce(last_turn_at, created_at) LIMIT",
+                "ORDER BY created_at LIMIT",
+            ),
+            Change(
+                f"{SRC}/core/sweeper.py",
+                "    since = session.created_at if session.last_turn_at is None else session.last_turn_at",
+                "    since = session.created_at",
+            ),
+        ),
+    ),
+    Bug(
+        "an error of the save is swallowed",
+        "prove faults --short",
+        (
+            Change(
+                f"{SRC}/stores/writer.py",
+                "            self._drop(error)\n        finally:",
+                "            self._drop(error)\n            failure = None\n        finally:",
+            ),
+        ),
+    ),
+    Bug(
+        "copies of homes are hard links",
+        "tests/unit/test_homes.py -k writes_in_place",
+        (
+            Change(
+                f"{SRC}/drivers/copies.py",
+                "        target = os.open(self._files / name, os.O_WRONLY | os.O_CREAT",
+                '        os.link(f"/proc/self/fd/{source}", self._files / name, follow_symlinks=True)\n'
+                "        return size\n"
+                "        target = os.open(self._files / name, os.O_WRONLY | os.O_CREAT",
+            ),
+        ),
+        quick=True,
+    ),
+    Bug(
+        "the Host is checked after routing",
+        "tests/api/test_guard.py -k refused_before_routing",
+        (
+            Change(
+                f"{SRC}/http/middleware.py",
+                '        refusal = self._guard.refusal(scope["headers"])\n',
+                '        routed = scope["path"].startswith(("/sessions", "/admin"))\n'
+                '        refusal = self._guard.refusal(scope["headers"]) if routed else None\n',
+            ),
+        ),
+    ),
+    Bug(
+        "the environment is a deny-list",
+        "tests/unit/test_containment.py -k allow_list",
+        (
+            Change(
+                f"{SRC}/drivers/environment.py",
+                '        allowed = name in PASSED or name.startswith("LC_") or name in spec.env\n',
+                '        allowed = "TOKEN" not in name and "KEY" not in name\n',
+            ),
+        ),
+        quick=True,
+    ),
+    Bug(
+        "no fence",
+        f"{STORE_SUITE} -k risen_fence",
+        (
+            Change(
+                f"{SRC}/stores/tx.py",
+                "        if fence is not None and fence != current:",
+                "        if fence is not None and fence > current:",
+            ),
+        ),
+        quick=True,
+    ),
+    Bug(
+        "keys are forgotten",
+        "prove duplicates --short",
+        (
+            Change(
+                f"{SRC}/core/rules.py",
+                "    prior = tx.turn_by_key(session_id, key) if key is not None else None\n",
+                "    prior, key = None, None\n",
+            ),
+        ),
+    ),
+    Bug(
+        "a turn started in a commit of unknown outcome has nobody to run it",
+        "prove faults --short",
+        (
+            Change(
+                f"{SRC}/core/turns.py",
+                "                self._supervisor.wake(app, session_id, unsure=True)\n",
+                "                pass\n",
+            ),
+        ),
+    ),
+    Bug(
+        "turns that were cut off stay as they are",
+        "prove kills --short",
+        (Change(f"{SRC}/server.py", "await recovery.settle_all()", "0"),),
+    ),
+    Bug(
+        "an undo leaves the agent's memory alone",
+        "prove machine --short --seed 3 --size 12",
+        (
+            Change(
+                f"{SRC}/core/cuts.py",
+                "        context_plan=contexts.restore_plan(tx.last_said(session_id)),\n",
+                "        context_plan=contexts.LOAD,\n",
+            ),
+        ),
+    ),
+)
