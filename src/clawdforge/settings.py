@@ -94,6 +94,7 @@ Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Age = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Size = Annotated[ByteSize, Field(gt=0)]
 FileName = Annotated[str, AfterValidator(_file_name)]
+UrlPath = Annotated[str, Field(pattern=r"^(/[A-Za-z0-9._~-]+)*$")]
 Sandbox = Literal["auto", "full", "off"]
 
 
@@ -187,10 +188,8 @@ class Settings(BaseModel):
         description="requests to `/api/…` without a token act as the app `local`; this hands `local` to "
         "every program on the machine, agents too",
     )
-    hermes_prefix: str = Field(
-        "",
-        pattern=r"^(/[A-Za-z0-9._~-]+)*$",
-        description="the hermes dialect is served under this path as well, with its list at `…/api/sessions`",
+    hermes_prefix: UrlPath = Field(
+        "", description="the hermes dialect is served under this path as well, with its list of sessions"
     )
     sandbox: Sandbox = Field(
         "auto",
@@ -208,9 +207,7 @@ class Settings(BaseModel):
     idle_exit: Seconds | None = Field(
         None, description="the server ends by itself after so many seconds without requests and turns"
     )
-    log_level: Literal["debug", "info", "warning", "error"] = Field(
-        "info", description="least level that is logged"
-    )
+    log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="least level logged")
     claude_bin: str = Field("claude", min_length=1, description="program that `POST /run` starts")
     agents: dict[str, AgentSettings] = Field(
         default_factory=dict,
@@ -252,10 +249,7 @@ def table() -> Iterator[Row]:
 
 
 def load(
-    env: Mapping[str, str],
-    *,
-    config: Path | None = None,
-    flags: Mapping[str, object] | None = None,
+    env: Mapping[str, str], *, config: Path | None = None, flags: Mapping[str, object] | None = None
 ) -> Settings:
     """The settings that hold, from all sources; raises BadSettings. A named `config` must exist, and is
     the only file that is read."""
@@ -268,9 +262,8 @@ def load(
     for key, value in (flags or {}).items():
         if value is not None:
             found.add(key, value, f"--{key.replace('_', '-')}")
-    for agent in found.agents:
-        if not AGENT_NAME.fullmatch(agent):
-            raise BadSettings(f"{agent!r} cannot name an agent; use lower case letters, digits, . _ and -")
+    for agent in (name for name in found.agents if not AGENT_NAME.fullmatch(name)):
+        raise BadSettings(f"{agent!r} cannot name an agent; use lower case letters, digits, . _ and -")
     try:
         return Settings.model_validate({**found.values, "agents": found.agents})
     except ValidationError as error:
@@ -397,7 +390,7 @@ def _default(key: str) -> str:
     if key == "data_dir":
         return "`$XDG_DATA_HOME/clawdforge`, else `~/.local/share/clawdforge`"
     value = Settings.model_fields[key].default
-    if value is None or value == ():
+    if value in (None, (), ""):
         return "none"
     if isinstance(value, ByteSize):
         return value.human_readable()

@@ -11,6 +11,7 @@ from typing import get_args
 import httpx2
 import pytest
 
+from clawdforge.http.dialects.hermes_unserved import UNSERVED
 from tests.api.dialects import DIALECTS, Dialect, Feature, Seen, upto_end
 from tests.api.harness import App, Server, until
 
@@ -129,6 +130,16 @@ def test_error(dialect: Dialect, app: App) -> None:
     turn = dialect.prompt(app, session_id, "echo better")
     with dialect.stream(app, session_id, turn, "") as frames:
         assert "better" in "".join(frame.text for frame in upto_end(frames))
+
+
+def test_what_is_not_served_answers_501_and_says_why(app: App, server: Server) -> None:
+    for route, reason in UNSERVED.items():
+        method, _, path = route.partition(" ")
+        path = path.replace("{session_id}", "some")
+        reply = app.http.request(method, path)
+        assert (reply.status_code, reply.json()["code"]) == (501, "unsupported"), route
+        assert reason in reply.json()["error"]
+        assert server.client().request(method, path).status_code == 401, route
 
 
 @pytest.mark.parametrize(

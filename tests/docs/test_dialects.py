@@ -1,0 +1,65 @@
+"""The table of the dialects' routes is the route table."""
+
+import os
+
+from fastapi.routing import APIRoute
+
+from clawdforge.http.dialects import deepagent, hermes, hermes_unserved
+from tests.docs.render import REFERENCE, between_marks, first_words, replaced, routes
+
+PAGE = REFERENCE / "dialects.md"
+UPDATE = os.environ.get("CLAWDFORGE_TEST_UPDATE_GOLDEN") == "1"
+NEEDED = (
+    *("GET /health", "POST /api/session/new", "POST /api/session/import", "GET /api/session"),
+    *(f"GET /api/session/{word}" for word in ("status", "usage", "export")),
+    *(
+        f"POST /api/session/{word}"
+        for word in ("rename", "delete", "clear", "retry", "undo", "branch", "pin", "archive")
+    ),
+    *("GET /api/sessions/search", "POST /api/chat/start", "GET /api/chat/stream", "GET /api/chat/cancel"),
+    *("GET /api/chat/stream/status", "POST /api/approval/respond", "GET /api/approval/pending"),
+)
+
+
+def name(route: APIRoute) -> str:
+    return f"{next(iter(route.methods or ()))} {route.path}"
+
+
+def served() -> dict[str, dict[str, str]]:
+    """Dialect → route → what it does, or why it does not."""
+    found: dict[str, dict[str, str]] = {}
+    for title, routers in (("deepagent", deepagent.routers()), ("hermes", hermes.routers())):
+        rows = [route for router in routers for route in router.routes if isinstance(route, APIRoute)]
+        found[title] = {name(route): first_words(route) for route in rows}
+    found["hermes"]["GET /api/sessions"] = "The list, under `CLAWDFORGE_HERMES_PREFIX` only."
+    return found
+
+
+def table() -> str:
+    parts = []
+    for title, rows in served().items():
+        lines = [f"### {title}\n", "| route | | |", "|---|---|---|"]
+        for route, words in sorted(rows.items(), key=lambda row: row[0].split(" ")[::-1]):
+            refused = title == "hermes" and route in hermes_unserved.UNSERVED
+            lines.append(f"| `{route}` | {'501' if refused else 'served'} | {words} |")
+        parts.append("\n".join(lines) + "\n")
+    return "\n".join(parts)
+
+
+def test_the_table_is_the_route_table() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    if UPDATE:
+        PAGE.write_text(replaced(text, table()), encoding="utf-8")
+    assert between_marks(PAGE.read_text(encoding="utf-8")) == table(), "run scripts/golden"
+
+
+def test_every_route_of_the_dialects_is_in_the_server() -> None:
+    built = {name(route) for route in routes()}
+    for rows in served().values():
+        assert set(rows) <= built
+
+
+def test_what_existing_callers_need_is_served() -> None:
+    rows = served()["hermes"]
+    assert set(NEEDED) <= set(rows)
+    assert set(NEEDED).isdisjoint(hermes_unserved.UNSERVED)
