@@ -64,7 +64,8 @@ class Program(LazyGroup):
         known = self.list_commands(ctx)
         if args[place] in known:
             return None
-        near = difflib.get_close_matches(args[place], known, n=1, cutoff=0.8)
+        flag = args[place].startswith("-")
+        near = [] if flag else difflib.get_close_matches(args[place], known, n=1, cutoff=0.8)
         if near:
             ctx.fail(
                 f"no such command: {args[place]}. Did you mean {near[0]}? "

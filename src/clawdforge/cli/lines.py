@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
+from unicodedata import east_asian_width
 
 Style = Literal["", "dim", "bold", "good", "bad", "warn", "added", "removed", "place", "code", "tool", "you"]
 Line: TypeAlias = list[tuple[Style, str]]
@@ -30,6 +31,18 @@ Item: TypeAlias = Line | Block
 def clean(text: str) -> str:
     """An agent's words without what would steer the terminal."""
     return CONTROLS.sub("", ESCAPES.sub("", text.replace("\r\n", "\n")))
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """Pieces that fit into `width` cells each; a wide character takes two."""
+    rows, row, used = [], "", 0
+    for char in text:
+        cells = 2 if east_asian_width(char) in "WF" else 1
+        if used + cells >= max(width, 2):
+            rows.append(row)
+            row, used = "", 0
+        row, used = row + char, used + cells
+    return [*rows, row]
 
 
 def code_line(line: str, language: str = "") -> Line:

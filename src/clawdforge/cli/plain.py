@@ -48,7 +48,8 @@ class PlainFace:
         if event.type == "permission.requested":
             self._asks.put_nowait(None)
 
-    async def run(self, talk: Talk, commands: Commands, _watching: "asyncio.Task[None]") -> None:
+    async def run(self, talk: Talk, commands: Commands) -> None:
+        await talk.open(past=False)
         lines = [self._first] if self._first else []
         while True:
             line = lines.pop(0) if lines else await self._read()

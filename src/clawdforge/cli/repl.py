@@ -41,14 +41,9 @@ def converse(target: Target, place: Place, row: dict[str, Any], prompt: str) -> 
 
 async def _run(target: Target, place: Place, row: dict[str, Any], face: "TerminalFace | PlainFace") -> None:
     talk = Talk(target, place, row, face)
-    commands = Commands(talk)
-    watching = asyncio.create_task(talk.watch())
     try:
-        await face.run(talk, commands, watching)
+        await face.run(talk, Commands(talk))
     finally:
-        watching.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await watching
         await talk.close()
 
 
@@ -74,7 +69,7 @@ class TerminalFace:
     def event(self, event: Event) -> None:
         """Nothing but what is shown anyway."""
 
-    async def run(self, talk: Talk, commands: Commands, watching: "asyncio.Task[None]") -> None:
+    async def run(self, talk: Talk, commands: Commands) -> None:
         self._talk = talk
         self._prompts = PromptSession(
             self._message,
@@ -91,18 +86,23 @@ class TerminalFace:
         )
         self._prompts.app.min_redraw_interval = REDRAW_SECS
         with patch_stdout(raw=True):
-            await _opening(talk)
+            self._greet(talk)
+            await talk.open(past=True)
             if self._first:
                 self.show(render.prompt(self._first))
                 await self._line(talk, commands, self._first)
-            while not watching.done() or not talk.view.closed:
+            while True:
                 try:
                     text = await self._prompts.prompt_async()
                     await self._line(talk, commands, text)
                 except (EOFError, Leave):
                     break
-            await asyncio.sleep(0)
         self._target.note(f"the session stays; `clawdforge -r {talk.session_id[:8]}` goes on with it")
+
+    def _greet(self, talk: Talk) -> None:
+        row = talk.row
+        title = f"  {row['title']}" if row.get("title") else ""
+        self.show(render.note(f"{row['agent']} in {row['cwd']} · session {talk.session_id[:8]}{title}"))
 
     async def _line(self, talk: Talk, commands: Commands, text: str) -> None:
         """A line that was typed: a command of ours, or words for the agent."""
@@ -115,7 +115,8 @@ class TerminalFace:
             self.show(render.note(failure(error).message, "bad"))
 
     def _message(self) -> StyleAndTextTuples:
-        live = self._talk.view.live() if self._talk and not get_app().is_done else []
+        width = shutil.get_terminal_size().columns
+        live = self._talk.view.live(width) if self._talk and not get_app().is_done else []
         return [*fragments(live), ("class:you", "> ")]
 
     def _status(self) -> StyleAndTextTuples:
@@ -139,14 +140,6 @@ class TerminalFace:
             _own_file(path)
             return FileHistory(str(path))
         return InMemoryHistory()
-
-
-async def _opening(talk: Talk) -> None:
-    """Where we are: on stderr's side of things, never part of an answer."""
-    row = talk.row
-    title = f"  {row['title']}" if row.get("title") else ""
-    talk.face.show(render.note(f"{row['agent']} in {row['cwd']} · session {talk.session_id[:8]}{title}"))
-    await talk.open()
 
 
 def _own_file(path: Path) -> None:

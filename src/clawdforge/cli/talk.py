@@ -1,6 +1,7 @@
 """One open session, seen and spoken to for as long as somebody likes: over lost connections and restarts."""
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, Protocol, TypeVar
 from uuid import uuid4
@@ -45,6 +46,7 @@ class Talk:
         self.face = face
         self._forge = _client(place)
         self._turned = asyncio.Condition()
+        self._watching: asyncio.Task[None] | None = None
         self._begin(row)
 
     def _begin(self, row: dict[str, Any]) -> None:
@@ -62,42 +64,48 @@ class Talk:
     def session_id(self) -> str:
         return self.session.session_id
 
-    async def open(self) -> None:
-        """Show where the conversation stands, and take up a turn that is running."""
-        messages = [message async for message in self.session.messages()]
-        settled = [message for message in messages if not message.pending]
+    async def open(self, *, past: bool) -> None:
+        """Take up a turn that is running, and watch from now on; with `past`, show what was said before."""
+        if past:
+            await self._show_past()
+        running = self.row.get("running_turn")
+        if running is not None:
+            async for turn in self.session.turns(after=int(running) - 1):
+                if turn.turn_index == running and turn.first_seq is not None:
+                    self.cursor = turn.first_seq - 1
+                    self.face.show(render.prompt(turn.prompt))
+        self._watching = asyncio.create_task(self._watch())
+
+    async def _show_past(self) -> None:
+        settled = [message async for message in self.session.messages() if not message.pending]
         if len(settled) > SHOWN_MESSAGES:
             self.face.show(render.note(f"… {len(settled) - SHOWN_MESSAGES} earlier messages"))
         for message in settled[-SHOWN_MESSAGES:]:
             self.face.show(render.message(message.model_dump()))
-        running = self.row.get("running_turn")
-        if running is None:
-            return
-        async for turn in self.session.turns(after=int(running) - 1):
-            if turn.turn_index == running and turn.first_seq is not None:
-                self.cursor = turn.first_seq - 1
 
     async def switch(self, row: dict[str, Any]) -> None:
         """Go on in another session."""
+        await self._unwatch()
         self._begin(row)
-        await self.open()
+        await self.open(past=True)
 
-    async def watch(self) -> None:
+    async def _unwatch(self) -> None:
+        if self._watching is not None:
+            self._watching.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._watching
+
+    async def _watch(self) -> None:
         """Show every event of the session as it happens, for ever."""
-        while True:
-            session = self.session
+        while not self.view.closed:
             try:
-                async for event in session.follow(after=self.cursor):
-                    if session is not self.session:
-                        break
+                async for event in self.session.follow(after=self.cursor):
                     await self._take(event)
             except (StreamBroken, ForgeConnectionError):
-                if session is self.session:
-                    await self._reconnect()
+                await self._reconnect()
             except ForgeAPIError as error:
                 self.face.show(render.note(failure(error).message, "bad"))
                 self.view.closed = True
-                return
 
     async def _take(self, event: Event) -> None:
         self.cursor = event.seq
@@ -158,6 +166,7 @@ class Talk:
             await self.session.decide(permission_id, decision)
 
     async def close(self) -> None:
+        await self._unwatch()
         await self._forge.close()
 
 

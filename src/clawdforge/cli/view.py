@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from clawdforge.cli import render
-from clawdforge.cli.lines import Item, Line, clean
+from clawdforge.cli.lines import Item, Line, clean, wrapped
 from clawdforge.cli.markdown import MarkdownStream
 from clawdforge.cli.tables import one_line
 from clawdforge.wire.event import Event
@@ -52,7 +52,7 @@ class View:
         remark = REMARKS.get(event.type)
         return [*self._pause(), *render.note(remark)] if remark else []
 
-    def live(self) -> list[Line]:
+    def live(self, width: int) -> list[Line]:
         """What is not finished: the end of the answer, the tools at work, the question that waits."""
         lines: list[Line] = []
         if self._thought:
@@ -61,7 +61,8 @@ class View:
             name = one_line(clean(str(update.get("title") or "tool")), render.WIDE)
             lines.append([("warn", "… "), ("tool", name)])
         tail = self._text.tail(TAIL_LINES)
-        lines += [[("", row[-2 * render.WIDE :])] for row in tail.split("\n")] if tail else []
+        rows = [piece for row in tail.split("\n") for piece in wrapped(row[-TAIL_LINES * width :], width)]
+        lines += [[("", row)] for row in rows[-TAIL_LINES:]] if tail else []
         waiting = len(self.queued - {self.running})
         if waiting and self.running is not None:
             lines.append([("dim", f"{waiting} queued")])

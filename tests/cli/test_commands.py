@@ -1,0 +1,157 @@
+"""Every other command against a real server, in this process for speed."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from clawdforge.cli import main
+from tests.api.harness import ADMIN_TOKEN, App, Server
+
+pytestmark = pytest.mark.slow
+Run = Callable[..., str]
+
+
+@pytest.fixture
+def run(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """`run("sessions", "list")` gives stdout; `code=` is the exit code that is expected."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(*args: str, code: int = 0, stdin: str = "") -> str:
+        env = {
+            "CLAWDFORGE_DATA_DIR": str(server.data_dir),
+            "CLAWDFORGE_ADMIN_TOKEN": ADMIN_TOKEN,
+            "HOME": str(tmp_path),
+        }
+        result = CliRunner(env=env).invoke(main, args, input=stdin)
+        assert result.exit_code == code, f"{args}: {result.exit_code}\n{result.output}\n{result.exception!r}"
+        return result.stdout if code == 0 else result.output
+
+    return call
+
+
+@pytest.fixture
+def session(run: Run) -> str:
+    found: dict[str, Any] = json.loads(run("-p", "--output-format", "json", "echo apples"))
+    return str(found["session_id"])
+
+
+def test_send_and_tail(run: Run, session: str) -> None:
+    assert run("send", session, "echo pears") == "pears\n"
+    assert run("send", session, stdin="echo from the pipe") == "from the pipe\n"
+    assert "from the pipe" in run("tail", session)
+    assert "apples" in run("tail", session, "--after", "0")
+    events = [json.loads(line) for line in run("tail", session, "--after", "0", "--json").splitlines()]
+    assert [event["seq"] for event in events] == list(range(1, len(events) + 1))
+    run("send", session, code=2)
+    run("send", "deadbeef", "x", code=4)
+
+
+def test_stop_takes_the_queue_along_when_asked(run: Run, session: str) -> None:
+    assert run("send", session, "--detach", "hang") == "2\n"
+    assert run("send", session, "--detach", "echo never") == "3\n"
+    run("send", session, "--if-busy", "reject", "echo no", code=1)
+    run("stop", session, "--queued")
+    assert "never" not in run("sessions", "show", session).replace("echo never", "")
+
+
+def test_undo_redo_retry(run: Run, session: str) -> None:
+    run("send", session, "echo pears")
+    assert run("undo", session) == "echo pears\n"
+    assert run("send", session, "recall") == '["echo apples"]\n'
+    assert run("undo", session, "-n", "2") == "recall\n"
+    run("redo", session)
+    assert run("send", session, "recall") == '["echo apples", "recall"]\n'
+    assert run("retry", session, "--prompt", "echo other words") == "other words\n"
+    assert run("retry", session) == "other words\n"
+    run("undo", session, "-n", "3")
+    assert "undo" in run("undo", session, code=1).lower()
+
+
+def test_rename_fork_search_export_import_delete(run: Run, session: str, tmp_path: Path) -> None:
+    run("sessions", "rename", session, "about fruit")
+    fork = run("sessions", "fork", "about fruit", "--title", "a copy").strip()
+    assert run("send", fork, "recall") == '["echo apples"]\n'
+    assert session[:8] in run("sessions", "search", "apples")
+    hits = json.loads(run("sessions", "search", "apples", "--json"))
+    assert {hit["session_id"] for hit in hits} >= {session}
+    run("sessions", "export", session, "-o", "out.json")
+    assert "apples" in run("sessions", "export", session, "--format", "md")
+    made = run("sessions", "import", "out.json").strip()
+    assert made != session
+    assert "apples" in run("sessions", "show", made)
+    listed = tmp_path / "messages.json"
+    listed.write_text(json.dumps([{"role": "user", "content": "from elsewhere"}]))
+    assert "from elsewhere" in run("sessions", "show", run("sessions", "import", str(listed)).strip())
+    listed.write_text("no json")
+    assert "--format" in run("sessions", "import", str(listed), code=1)
+    run("sessions", "delete", fork, code=2)
+    run("sessions", "delete", fork, "--yes")
+    run("sessions", "show", fork, code=4)
+
+
+def test_agents_personas_usage_open(run: Run, session: str, server: Server) -> None:
+    assert "demo\t" in run("agents")
+    assert any(agent["name"] == "claude" for agent in json.loads(run("agents", "--json")))
+    assert "default-interactive" in run("personas")
+    assert "turns" in run("usage", session)
+    assert "local" in run("usage")
+    assert any(app["app_name"] == "local" for app in json.loads(run("usage", "--json"))["apps"])
+    assert run("open") == f"{server.url}\n"
+
+
+def test_tokens_apps_and_the_ledger(run: Run, server: Server) -> None:
+    token = run("token", "create", "by-hand", "--note", "for a test").strip()
+    assert server.client(token).get("/sessions").status_code == 200
+    (row,) = json.loads(run("token", "list", "by-hand", "--json"))
+    assert row["note"] == "for a test"
+    assert row["token_id"] in run("token", "list")
+    run("token", "revoke", row["token_id"])
+    assert server.client(token).get("/sessions").status_code == 401
+    assert "revoked" in run("token", "list", "by-hand")
+    run("token", "revoke", "nobody", code=4)
+    run("app", "limit", "by-hand", "--max-sessions", "1")
+    assert "max_sessions 1" in run("app", "list")
+    head = run("audit", "verify").strip()
+    assert len(head) == 64
+    run("audit", "verify", "--head", head)
+    assert "not whole" in run("audit", "verify", "--head", "f" * 64, code=1)
+
+
+def test_run_is_told_what_is_missing(run: Run) -> None:
+    run("run", code=2)
+    assert run("run", "hello", code=1).startswith("clawdforge: ")
+
+
+def test_quiet_and_verbose(run: Run, session: str, server: Server) -> None:
+    result = CliRunner(env={"CLAWDFORGE_DATA_DIR": str(server.data_dir)}).invoke(
+        main, ["--verbose", "send", session, "echo x"]
+    )
+    assert server.url in result.stderr
+    result = CliRunner(env={"CLAWDFORGE_DATA_DIR": str(server.data_dir)}).invoke(
+        main, ["sessions", "list", "--quiet", "--agent", "nobody"]
+    )
+    assert result.output == ""
+    assert run("sessions", "list").count("\n") == 1
+
+
+def test_the_shell_completes_ids(run: Run, session: str, server: Server) -> None:
+    env = {
+        "CLAWDFORGE_DATA_DIR": str(server.data_dir),
+        "_CLAWDFORGE_COMPLETE": "bash_complete",
+        "COMP_WORDS": f"clawdforge sessions show {session[:7]}",
+        "COMP_CWORD": "3",
+    }
+    result = CliRunner(env=env).invoke(main, [], prog_name="clawdforge")
+    assert session in result.output
+    assert run("sessions", "list")
+
+
+def test_another_apps_sessions_are_unknown(run: Run, server: Server) -> None:
+    other: App = server.app()
+    theirs = other.session()
+    for words in (["sessions", "show", theirs], ["send", theirs, "x"], ["-s", theirs[:8], "-p", "x"]):
+        run(*words, code=4)

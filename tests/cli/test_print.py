@@ -1,0 +1,148 @@
+"""`clawdforge -p`: one answer for a person, a script or a reader of events; and what its exit code says."""
+
+import json
+import os
+import signal
+
+import pytest
+
+from tests.api.harness import App, Server, until
+from tests.cli.kit import Cli
+
+pytestmark = pytest.mark.slow
+
+
+def test_text_is_the_answer_and_nothing_else(cli: Cli) -> None:
+    done = cli("-p", "echo hello\nthink aloud\ntool look\necho  there")
+    assert done.stdout == "hello there\n"
+    assert done.stderr == ""
+
+
+def test_the_prompt_may_come_on_stdin(cli: Cli) -> None:
+    assert cli("-p", stdin="echo from the pipe\n").stdout == "from the pipe\n"
+    assert cli("-p", "-", stdin="echo dash\n").stdout == "dash\n"
+
+
+def test_json_has_the_keys_that_scripts_know(cli: Cli) -> None:
+    found = cli.json("-p", "--output-format", "json", "echo hi\nusage 30 12")
+    assert found["result"] == "hi"
+    assert found["is_error"] is False
+    assert found["type"] == "result"
+    assert found["subtype"] == "success"
+    assert (found["num_turns"], found["stop_reason"]) == (1, "end_turn")
+    assert found["usage"]["input_tokens"] == 30
+    assert {"session_id", "total_cost_usd", "duration_ms"} <= set(found)
+    again = cli.json("-p", "-c", "--output-format", "json", "recall")
+    assert again["session_id"] == found["session_id"]
+    assert "echo hi" in again["result"]
+
+
+def test_stream_json_is_the_log(cli: Cli, local: App) -> None:
+    lines = [
+        json.loads(line)
+        for line in cli("-p", "--output-format", "stream-json", "chunks 3").stdout.splitlines()
+    ]
+    *events, result = lines
+    assert result["type"] == "result"
+    assert (result["result"], result["last_seq"]) == ("1 2 3 ", events[-1]["seq"])
+    page = local.http.get(f"/sessions/{result['session_id']}/events", params={"limit": 500}).json()["events"]
+    assert events == [event for event in page if event["turn"] == 1]
+
+
+def test_an_agent_that_fails(cli: Cli) -> None:
+    done = cli("-p", "echo half\nerror no luck", code=1)
+    assert done.stdout == "half\n"
+    assert "no luck" in done.stderr
+    found = cli.json("-p", "--output-format", "json", "error no luck", code=1)
+    assert found["is_error"]
+    assert "no luck" in found["error"]
+
+
+def test_a_turn_that_takes_too_long(cli: Cli) -> None:
+    done = cli("-p", "--timeout", "0.3", "echo begun\nsleep 30", code=3)
+    assert done.stdout == "begun\n"
+    assert "--timeout" in done.stderr
+
+
+def test_what_nobody_can_allow_is_refused(cli: Cli) -> None:
+    done = cli("-p", "ask write a file edit", code=5)
+    assert "permission: reject" in done.stdout
+    assert "--permission-mode" in done.stderr
+    assert cli("-p", "ask look around read").stdout.startswith("permission: allow")
+    assert cli("-p", "--permission-mode", "approve_all", "ask write it edit").stdout.startswith(
+        "permission: allow"
+    )
+
+
+def test_approve_and_deny_from_another_terminal(cli: Cli) -> None:
+    for command, answer in (("approve", "allow_once"), ("deny", "reject_once")):
+        asking = cli.start("-p", "--permission-mode", "ask", f"ask {command} me")
+        session = until(lambda: _waiting(cli), "the question")
+        cli(command, session)
+        out, _ = asking.communicate(timeout=30)
+        assert f"permission: {answer}" in out
+        cli("sessions", "end", session)
+    assert "nothing waits" in cli("approve", session, code=4).stderr
+
+
+def _waiting(cli: Cli) -> str | None:
+    rows = cli.json("sessions", "list", "--state", "active", "--json")
+    shown = [row["session_id"] for row in rows if row["running_turn"] is not None]
+    return (
+        str(shown[0]) if shown and "permission.requested" in cli("tail", shown[0], "--json").stdout else None
+    )
+
+
+def test_ctrl_c_stops_the_turn_and_keeps_the_answer(cli: Cli, local: App) -> None:
+    asking = cli.start("-p", "echo the beginning\nsleep 60")
+    assert asking.stdout is not None
+    assert asking.stdout.read(13) == "the beginning"
+    os.kill(asking.pid, signal.SIGINT)
+    _, told = asking.communicate(timeout=30)
+    assert asking.returncode == 130
+    assert "kept" in told
+    (row,) = cli.json("sessions", "list", "--json")
+    messages = local.http.get(f"/sessions/{row['session_id']}/messages").json()["messages"]
+    assert messages[-1]["content"] == "the beginning"
+    assert row["running_turn"] is None
+
+
+def test_a_reader_that_leaves_is_no_error(cli: Cli) -> None:
+    asking = cli.start("-p", "chunks 2000 100")
+    assert asking.stdout is not None
+    asking.stdout.read(5)
+    asking.stdout.close()
+    asking.wait(30)
+    assert asking.stderr is not None
+    assert "Traceback" not in asking.stderr.read()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "code"), [("TOKEN", "cf_wrong", 6), ("URL", "http://127.0.0.1:1", 7)]
+)
+def test_the_wrong_token_and_no_server(
+    server: Server, make: object, name: str, value: str, code: int
+) -> None:
+    assert callable(make)
+    cli: Cli = make(server.data_dir, **{"CLAWDFORGE_TOKEN": "cf_some", f"CLAWDFORGE_{name}": value})
+    for words in (["sessions", "list"], ["-p", "x"]):
+        assert cli(*words, code=code).stdout == ""
+
+
+def test_the_agents_escape_codes_do_not_reach_the_terminal(cli: Cli) -> None:
+    update = {
+        "sessionUpdate": "agent_message_chunk",
+        "content": {"type": "text", "text": "a\x1b]0;title\x07\x1b[31mb"},
+    }
+    assert cli("-p", f"update {json.dumps(update)}").stdout == "ab\n"
+
+
+def test_continue_resume_and_fork(cli: Cli) -> None:
+    assert "no open session" in cli("-p", "-c", "x", code=4).stderr
+    first = cli.json("-p", "-n", "my first", "--output-format", "json", "echo one")["session_id"]
+    assert cli.json("-p", "-r", "my first", "--output-format", "json", "echo two")["session_id"] == first
+    fork = cli.json("-p", "-c", "--fork", "--output-format", "json", "recall")
+    assert fork["session_id"] != first
+    assert fork["result"] == '["echo one", "echo two"]'
+    assert cli.json("sessions", "show", first, "--json")["turn_count"] == 2
+    assert "--resume" in cli("-p", "x", "-r", code=2).stderr

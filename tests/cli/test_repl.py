@@ -1,0 +1,194 @@
+"""The conversation as a person types it: a real server, a real agent, a real pseudo-terminal."""
+
+import json
+import stat
+from typing import Any
+
+import psutil
+import pytest
+
+from clawdforge import Forge
+from clawdforge.wire.local import LOCK_FILE
+from tests.api.harness import App, Server, until
+from tests.cli.kit import Cli
+from tests.cli.terminal import CTRL_C, CTRL_D, ENTER, ESC
+
+pytestmark = pytest.mark.slow
+
+
+def test_stream_tools_permission_and_costs(cli: Cli) -> None:
+    terminal = cli.talk()
+    terminal.send("echo # A title")
+    terminal.expect(r"A title.*\d+ in · \d+ out")
+    terminal.send("tool look-around")
+    terminal.expect("✓ look-around")
+    terminal.send("ask Write a file edit")
+    terminal.expect(r"\? Write a file.*allow it\?")
+    terminal.type("y")
+    terminal.expect("allowed once.*permission: allow_once")
+    terminal.send("ask Again edit")
+    terminal.expect(r"\? Again.*allow it\?")
+    terminal.type("n")
+    terminal.expect("refused.*permission: reject_once")
+    terminal.type(CTRL_D)
+    assert terminal.wait() == 0
+    assert "the session stays" in terminal.text
+    assert {"green", "red"} <= terminal.colours
+
+
+def test_a_long_answer_is_streamed_before_its_end_and_whole_after_it(cli: Cli) -> None:
+    terminal = cli.talk()
+    terminal.send("chunks 30 8 20\nsleep 60".replace("\n", "\\\r"))
+    terminal.expect(r"30\.+ ")
+    assert "cancelled" not in terminal.text
+    terminal.type(CTRL_C)
+    terminal.expect("cancelled; the answer so far is kept")
+    assert " ".join(f"{number}".ljust(7, ".") for number in range(1, 12)) in terminal.text.replace("\n", "")
+    terminal.type(CTRL_C)
+    terminal.expect("Ctrl-D leaves")
+
+
+def test_typing_while_it_runs_queues(cli: Cli, local: App) -> None:
+    terminal = cli.talk()
+    terminal.send("echo first\\")
+    terminal.send("sleep 60")
+    until(lambda: row(cli)["running_turn"], "the turn")
+    terminal.send("echo second")
+    terminal.send("echo third")
+    terminal.expect("2 queued")
+    turns = local.http.get(f"/sessions/{row(cli)['session_id']}/turns").json()["turns"]
+    assert [turn["state"] for turn in turns] == ["running", "queued", "queued"]
+    terminal.type(CTRL_C)
+    terminal.expect("first.*cancelled;.*second.*out.*third.*out")
+
+
+def test_esc_esc_rewinds_and_puts_the_words_back(cli: Cli) -> None:
+    terminal = cli.talk()
+    terminal.send("echo keep this")
+    terminal.expect("keep this\n.*out")
+    terminal.send("echo a slip")
+    terminal.expect("\na slip\n.*out")
+    terminal.type(ESC + ESC)
+    terminal.expect(r"undone: one turn.*> echo a slip$")
+    terminal.type("\x7f" * len("a slip") + "better" + ENTER)
+    terminal.expect(r"\nbetter\n")
+    terminal.send("recall")
+    terminal.expect(r'\["echo keep this", "echo better"\]')
+
+
+def test_multi_line_history_completion_and_commands(cli: Cli) -> None:
+    terminal = cli.talk()
+    terminal.type("echo one" + ESC + ENTER + "echo two" + ENTER)
+    terminal.expect("onetwo")
+    terminal.type("/sta")
+    terminal.expect("/status +Show the session")
+    terminal.type("\t")
+    terminal.expect("> /status\n")
+    terminal.type(ENTER)
+    terminal.expect("permission_mode +ask")
+    (cli.project / "notes.txt").write_text("x")
+    terminal.type("echo @no")
+    terminal.expect("\n +notes.txt")
+    terminal.type("\t")
+    terminal.expect("> echo @notes.txt\n")
+    terminal.type(ENTER)
+    terminal.expect("\n@notes.txt\n")
+    terminal.send("/permisions")
+    terminal.expect("did you mean /permissions")
+    terminal.send("/rename our talk")
+    terminal.expect("changed: title our talk")
+    terminal.send("/fork the other way")
+    terminal.expect("goes on from here")
+    terminal.send("recall")
+    terminal.expect(r'\["echo one.*" *\].*out')
+    terminal.send("/undo")
+    terminal.expect("undone")
+    terminal.send("/redo")
+    terminal.expect("brought back")
+    terminal.send("/usage")
+    terminal.expect("reported by the agent")
+    terminal.send("/export out.md")
+    terminal.expect("written to out.md")
+    terminal.send("/exit")
+    assert terminal.wait() == 0
+    assert "notes.txt" in (cli.project / "out.md").read_text()
+    history = cli.data_dir / "repl_history"
+    assert "+/rename our talk" in history.read_text()
+    assert stat.S_IMODE(history.stat().st_mode) == 0o600
+    titles = {one["title"] for one in cli.json("sessions", "list", "--json")}
+    assert titles == {"our talk", "the other way"}
+
+
+def test_the_server_is_killed_in_mid_answer_and_comes_back(alone: Cli) -> None:
+    terminal = alone.talk()
+    terminal.send("chunks 40 8 50")
+    terminal.expect(r"5\.+ ")
+    psutil.Process(json.loads((alone.data_dir / LOCK_FILE).read_text())["pid"]).kill()
+    terminal.expect("the server is gone.*the server is back", seconds=60)
+    terminal.expect("interrupted: the server stopped")
+    assert "1...... 2...... 3...... " in terminal.text
+    terminal.send("/retry echo and here we are")
+    terminal.expect("\nand here we are\n")
+    events = [
+        json.loads(line)
+        for line in alone("tail", row(alone)["session_id"], "--after", "0", "--json").stdout.splitlines()
+    ]
+    assert [event["seq"] for event in events] == list(range(1, len(events) + 1))
+
+
+def test_begun_here_continued_elsewhere_resumed_here_whole(cli: Cli, server: Server, local: App) -> None:
+    terminal = cli.talk()
+    terminal.send("echo begun in the terminal")
+    terminal.expect("\nbegun in the terminal\n.*out")
+    session = row(cli)["session_id"]
+    assert local.turn(session, "echo over HTTP").status_code == 200
+    terminal.expect("> echo over HTTP\nover HTTP\n")
+    with Forge(server.url, local.token) as forge:
+        assert forge.attach(session).turn("echo in the SDK").text() == "in the SDK"
+    terminal.expect("> echo in the SDK\nin the SDK\n")
+    terminal.type(CTRL_D)
+    assert terminal.wait() == 0
+    again = cli.talk("-r", session[:8])
+    for words in ("begun in the terminal", "over HTTP", "in the SDK"):
+        again.expect(f"> echo {words}\n{words}\n")
+    again.send("recall")
+    again.expect(r'\["echo begun in the terminal", "echo over HTTP", "echo in the SDK"\]')
+
+
+def test_a_running_turn_is_taken_up_with_what_was_said(cli: Cli) -> None:
+    session = cli.json("-p", "--output-format", "json", "echo x")["session_id"]
+    cli("send", session, "--detach", "chunks 10 8\nsleep 60")
+    until(lambda: "10....." in cli("tail", session, "--json").stdout, "the words")
+    terminal = cli.talk("-s", session)
+    terminal.expect(r"> chunks 10 8\n.*1\.+ 2\.+ .*10\.+")
+    terminal.type(CTRL_C)
+    terminal.expect("cancelled;")
+
+
+def test_a_list_to_choose_from(cli: Cli) -> None:
+    first = cli.json("-p", "-n", "the first", "--output-format", "json", "echo 1")["session_id"]
+    cli("-p", "-n", "the second", "echo 2")
+    terminal = cli.terminal("-r")
+    terminal.expect("Which session.*the second.*the first")
+    terminal.type("\x1b[B" + ENTER)
+    terminal.expect(f"session {first[:8]}")
+
+
+def test_a_pipe_has_no_colour_and_no_noise(cli: Cli) -> None:
+    done = cli(stdin="echo hello\\\necho there\n\nask May I edit\ny\n/model\n/exit\necho never\n")
+    assert done.stdout == "hellothere\npermission: allow_once\nmodel: the default of the agent\n"
+    assert "\x1b" not in done.stdout + done.stderr
+
+
+def test_no_color(server: Server, cli: Cli) -> None:
+    assert server.url
+    plain = Cli(cli.data_dir, cli.project, {**cli.env, "NO_COLOR": "1"}, cli.terminals)
+    terminal = plain.talk()
+    terminal.send("tool look")
+    terminal.expect("✓ look.*out")
+    assert terminal.colours <= {"default"}
+
+
+def row(cli: Cli) -> dict[str, Any]:
+    found: list[dict[str, Any]] = cli.json("sessions", "list", "--json")
+    return found[0]
