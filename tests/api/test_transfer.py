@@ -9,7 +9,7 @@ from clawdforge.wire.session import Export
 from tests.api.harness import App
 from tests.api.talk import do, found, how, knows, messages, post, say, state, texts
 
-TALK = [
+TALK: list[dict[str, Any]] = [
     {"role": "user", "content": "question A"},
     {"role": "assistant", "content": "reply A"},
     {"role": "user", "content": "question B"},
