@@ -20,6 +20,8 @@ UNKNOWN = {
     "odd": "%F0%9F%A6%80%20%27%3B--",
     "dots": "..%20",
 }
+REPEATABLE = {"/api/session/delete"}
+"""Where a session that is not there is no failure: it is deleted already."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,8 @@ def test_the_walk_covers_the_routes(table: list[Operation]) -> None:
     found = {(operation.method, operation.path) for operation in table}
     assert ("POST", "/sessions/{session_id}/turn") in found
     assert len([path for _, path in found if "{session_id}" in path]) >= 12
-    assert [operation.path for operation in table if not operation.secured] == ["/healthz", "/readyz", "/login", "/logout"]
+    open_to_all = [operation.path for operation in table if not operation.secured]
+    assert open_to_all == ["/healthz", "/readyz", "/login", "/logout", "/health"]
 
 
 def test_a_foreign_id_answers_byte_for_byte_like_an_unknown_one(
@@ -104,11 +107,11 @@ def test_a_foreign_id_answers_byte_for_byte_like_an_unknown_one(
             continue
         walked += 1
         expected = operation.call(other.http, UNKNOWN["unknown"])
-        assert expected.status_code == 404, (operation, expected.text)
-        assert expected.json()["code"] == "session_not_found", operation
+        status, code = (200, None) if operation.path in REPEATABLE else (404, "session_not_found")
+        assert (expected.status_code, expected.json().get("code")) == (status, code), operation
         for name, session_id in {"foreign": foreign, **UNKNOWN}.items():
             reply = operation.call(other.http, session_id)
-            assert (reply.status_code, reply.content) == (404, expected.content), (name, operation)
+            assert (reply.status_code, reply.content) == (status, expected.content), (name, operation)
             same = {"x-request-id", "date"}
             assert {n: v for n, v in reply.headers.items() if n not in same} == {
                 n: v for n, v in expected.headers.items() if n not in same
