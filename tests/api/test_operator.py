@@ -184,7 +184,7 @@ def test_usage_tells_reported_from_estimated(server: Server, app: App) -> None:
     app.turn(session_id, "usage 100 20 5\necho hello")
     app.turn(session_id, "usage 10 2\necho hello")
     found = UsageReply.model_validate(app.http.get(f"/sessions/{session_id}/usage").json())
-    assert (found.input_tokens, found.output_tokens, found.total_tokens, found.turns) == (110, 22, 132, 2)
+    assert (found.input_tokens, found.output_tokens, found.total_tokens, found.turns) == (110, 22, 137, 2)
     assert (found.reported.input_tokens, found.reported.cached_tokens) == (110, 5)
     assert 0 < found.estimated.total_tokens < 110
     rows = AdminUsage.model_validate(server.admin().get("/admin/usage").json()).apps

@@ -160,6 +160,9 @@ class Attendant:
         if boundary is not None:
             wanted = await self._restored(app, session, boundary)
         await self._workspace(app, session)
+        turns = await self._store.read(
+            app, lambda view: contexts.recent_turns(view, session.session_id, session.last_turn)
+        )
         launch = Launch(
             app=app,
             session_id=session.session_id,
@@ -169,11 +172,9 @@ class Attendant:
             model=session.model,
             plan_mode=session.plan_mode,
             agent_session_id=wanted,
+            counter=contexts.counter(turns),
         )
         live = await self._start(place, app, launch)
-        turns = await self._store.read(
-            app, lambda view: contexts.recent_turns(view, session.session_id, session.last_turn)
-        )
         if live.how != "new" and not contexts.kept(live, turns, session.context, boundary):
             log.warning("the agent of session %s lost its memory; it gets the transcript", session.session_id)
             await self._pool.drop_agent(place)

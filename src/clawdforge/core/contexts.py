@@ -16,6 +16,7 @@ from pathlib import Path
 
 from clawdforge.core.model import MessageRow, SessionRow, TurnRow
 from clawdforge.core.ports import LiveAgent, View
+from clawdforge.wire.base import Json
 from clawdforge.wire.turn import Outcome
 
 NEW, LOAD, TRANSCRIPT = "new", "load", "transcript"
@@ -74,6 +75,12 @@ def in_order(turns: Sequence[TurnRow]) -> list[TurnRow]:
     """Turns that were started, as they ran: one that interrupted ran before others that waited."""
     started = [turn for turn in turns if turn.started_at is not None]
     return sorted(started, key=lambda turn: (turn.first_seq or 0, turn.started_at))
+
+
+def counter(turns: Sequence[TurnRow]) -> Json | None:
+    """The agent's running totals as the last turn that still counts left them."""
+    told = [turn.usage.get("counter") for turn in turns if turn.usage and not turn.cut]
+    return next((found for found in reversed(told) if isinstance(found, dict)), None)
 
 
 def recent_turns(view: View, session_id: str, last_turn: int) -> list[TurnRow]:

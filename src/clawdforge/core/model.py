@@ -115,6 +115,7 @@ class SessionRow:
     output_tokens: int = 0
     cached_tokens: int = 0
     cost_usd: float | None = None
+    estimated_cost_usd: float | None = None  # computed here, for turns whose agent told no cost
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -217,12 +217,13 @@ def finish(
         settle_pending(tx, session_id)
     seq = tx.add_message(message) if message is not None else None
     started = turn.started_at
+    usage = ending.usage or _estimate(turn, message)
     fields: Json = {
         "outcome": ending.outcome.value,
         "stop_reason": ending.stop_reason,
         "error": ending.error,
         "code": ending.code,
-        "usage": ending.usage,
+        "usage": usage,
         "duration_ms": (at - started) // 1000 if started else 0,
         "message": seq,
     }
@@ -236,7 +237,7 @@ def finish(
         error=ending.error,
         code=ending.code,
         error_extra=ending.error_extra or {},
-        usage=ending.usage,
+        usage=usage,
         ended_at=at,
         last_seq=last,
     )
@@ -304,9 +305,29 @@ def check_limit(tx: Tx) -> None:
         raise LimitExceeded(f"this app may have {limit} turns in flight; try again later", retry_after=1)
 
 
+def _estimate(turn: TurnRow, message: MessageRow | None) -> Json | None:
+    """For an agent that says nothing of tokens: the text of the turn, counted."""
+    if message is None:
+        return None
+    taken, given = estimate_tokens(turn.prompt), message.token_count
+    return {
+        "input_tokens": taken,
+        "output_tokens": given,
+        "cached_tokens": 0,
+        "total_tokens": taken + given,
+        "cost_usd": None,
+        "estimated": True,
+        "cost_estimated": False,
+    }
+
+
 def _count(tx: Tx, session_id: str, usage: Json | None, message: MessageRow | None, at: Micros) -> None:
     session, usage = need_session(tx, session_id), usage or {}
     cost = usage.get("cost_usd")
+    costs = {"cost_usd": session.cost_usd, "estimated_cost_usd": session.estimated_cost_usd}
+    if cost is not None:
+        kind = "estimated_cost_usd" if usage.get("cost_estimated") else "cost_usd"
+        costs[kind] = (costs[kind] or 0.0) + float(cost)
     tx.change_session(
         session_id,
         last_turn_at=at,
@@ -314,5 +335,5 @@ def _count(tx: Tx, session_id: str, usage: Json | None, message: MessageRow | No
         input_tokens=session.input_tokens + int(usage.get("input_tokens") or 0),
         output_tokens=session.output_tokens + int(usage.get("output_tokens") or 0),
         cached_tokens=session.cached_tokens + int(usage.get("cached_tokens") or 0),
-        cost_usd=session.cost_usd if cost is None else (session.cost_usd or 0.0) + float(cost),
+        **costs,
     )

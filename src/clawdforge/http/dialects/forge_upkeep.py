@@ -36,7 +36,7 @@ def _usage(row: SessionRow) -> Json:
         "input_tokens": row.input_tokens,
         "output_tokens": row.output_tokens,
         "cached_tokens": row.cached_tokens,
-        "total_tokens": row.input_tokens + row.output_tokens,
+        "total_tokens": row.input_tokens + row.output_tokens + row.cached_tokens,
         "cost_usd": row.cost_usd,
     }
     estimated = {
@@ -44,7 +44,7 @@ def _usage(row: SessionRow) -> Json:
         "output_tokens": row.total_output_tokens,
         "cached_tokens": 0,
         "total_tokens": row.total_input_tokens + row.total_output_tokens,
-        "cost_usd": None,
+        "cost_usd": row.estimated_cost_usd,
     }
     return {
         "ok": True,

@@ -62,7 +62,8 @@ CREATE TABLE sessions (
     input_tokens        INTEGER NOT NULL DEFAULT 0,
     output_tokens       INTEGER NOT NULL DEFAULT 0,
     cached_tokens       INTEGER NOT NULL DEFAULT 0,
-    cost_usd            REAL
+    cost_usd            REAL,
+    estimated_cost_usd  REAL
 );
 CREATE INDEX sessions_listed ON sessions (app_name, updated_at, session_id) WHERE deleted_at IS NULL;
 CREATE INDEX sessions_open ON sessions (app_name, updated_at, session_id)
