@@ -96,7 +96,7 @@ class LiveBench:
         """Start a turn and wait until the agent streams."""
         turn = self.forge.attach(session_id).submit(prompt).turn_index
         until(
-            lambda: self.said(session_id, turn) or self.ended_early(session_id, turn),
+            lambda: "1 2 " in self.said(session_id, turn) or self.ended_early(session_id, turn),
             "the first words",
             PATIENCE,
         )

@@ -38,10 +38,11 @@ def _claude_env(url: str) -> dict[str, str]:
 
 def _codex_files(url: str) -> dict[str, str]:
     lines = [
-        f'model = "{MODEL}"',
+        'model = "gpt-5"',
         'model_provider = "scripted"',
-        'approval_policy = "untrusted"',
-        'sandbox_mode = "danger-full-access"',
+        'approvals_reviewer = "user"',
+        'approval_policy = "on-request"',
+        'sandbox_mode = "read-only"',
         "[model_providers.scripted]",
         'name = "scripted"',
         f'base_url = "{url}/v1"',
@@ -143,7 +144,7 @@ PROGRAMS: Final = (
         "codex",
         "codex-acp",
         npm=("@agentclientprotocol/codex-acp",),
-        env=_openai_env,
+        env=lambda url: {**_openai_env(url), "INITIAL_AGENT_MODE": "workspace-write"},
         files=_codex_files,
     ),
     Program("goose", "goose", npm=("@aaif/goose",), env=_goose_env),

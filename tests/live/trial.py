@@ -108,7 +108,7 @@ def cancel(trial: Trial) -> str:
     trial.bench.forge.attach(trial.session_id).cancel()
     ended = trial.bench.ended(trial.session_id, turn, CANCEL_SECONDS)
     assert ended.outcome == Outcome.CANCELLED, ended
-    assert trial.bench.said(trial.session_id, turn).startswith("1 ")
+    assert trial.bench.said(trial.session_id, turn).count("1 2 ") == 1
     trial.say("after_cancel")
     return "yes"
 

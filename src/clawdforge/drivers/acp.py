@@ -1,6 +1,7 @@
 """The driver for agents that speak ACP over stdio: a live process, one session in it, prompts one by one."""
 
 import asyncio
+import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -25,6 +26,8 @@ from clawdforge.drivers.process import AgentProcess, Spawner
 from clawdforge.drivers.rpc import Connection, Disconnected, RpcError, StdioPipe
 from clawdforge.wire.base import Json
 from clawdforge.wire.quirks import Quirks
+
+log = logging.getLogger(__name__)
 
 AUTH_REQUIRED: Final = -32000
 LAST_WORDS: Final = 500
@@ -64,11 +67,13 @@ class AcpDriver:
     async def open(self, launch: Launch, sink: Sink) -> "AcpAgent":
         """A session that cannot be loaded becomes a new one; `how` and `note` of the agent say so."""
         try:
-            return await self._open(launch, sink)
+            agent = await self._open(launch, sink)
         except LoadLost as lost:
             agent = await self._open(replace(launch, agent_session_id=None), sink)
             agent.note = str(lost)
-            return agent
+        if agent.note is not None:
+            log.warning("session %s: %s: %s", launch.session_id, launch.agent.name, agent.note)
+        return agent
 
     async def _open(self, launch: Launch, sink: Sink) -> "AcpAgent":
         env = agent_env(launch.agent, launch.home, self._operator_env)

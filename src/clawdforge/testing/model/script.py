@@ -28,6 +28,7 @@ CUT: Final = re.compile(r"^cut\b", re.MULTILINE)
 SAY: Final = re.compile(r"\bsay:([^\n]*)")
 SHELL_NAMES: Final = re.compile(r"bash|shell|terminal|exec|command", re.IGNORECASE)
 SHELL_ARGUMENTS: Final = ("command", "cmd", "script", "input")
+ESCALATED: Final = "require_escalated"
 FOREVER: Final = 3600.0
 CACHED: Final = 64
 
@@ -84,7 +85,7 @@ class Script:
             return _speak(["A short title"], taken)
         if asked.result is not None:
             return _speak(_words(f"{_report(asked)} tool={_brief(asked.result, 200)}"), taken)
-        last = asked.turns[-1] if asked.turns else ""
+        last = _newest(asked.turns[-1]) if asked.turns else ""
         if (found := ERROR.search(last)) is not None and self._fails(last, found[2]):
             return Plan(status=int(found[1]), usage=Usage(0, 0, 0))
         called = self._call(TOOL.search(last), asked.tools)
@@ -115,6 +116,12 @@ class Script:
         return None
 
 
+def _newest(text: str) -> str:
+    """From the last mark on: some agents put a prompt that was cut off and the next one into one message."""
+    marks = list(MARK.finditer(text))
+    return text[marks[-1].start() :] if marks else text
+
+
 def _talk(last: str, report: str, taken: int) -> Plan:
     if (found := HANG.search(last)) is not None:
         return _speak(_words(report), taken, wait=float(found[1] or FOREVER))
@@ -135,11 +142,18 @@ def _shell_arguments(tool: Tool, argument: str, command: str) -> dict[str, Any]:
     kind = tool.properties[argument]
     listed = isinstance(kind, dict) and kind.get("type") == "array"
     arguments: dict[str, Any] = {argument: ["bash", "-lc", command] if listed else command}
-    for name in tool.required:
+    asking = [name for name, choices in _choices(tool) if ESCALATED in choices]
+    arguments |= dict.fromkeys(asking, ESCALATED)  # an agent with a sandbox of its own asks for this
+    for name in (*tool.required, *(["justification"] if asking else [])):
         if name not in arguments:
             wanted = tool.properties.get(name)
             arguments[name] = _filler(wanted if isinstance(wanted, dict) else {})
     return arguments
+
+
+def _choices(tool: Tool) -> list[tuple[str, list[Any]]]:
+    fields = ((name, field) for name, field in tool.properties.items() if isinstance(field, dict))
+    return [(name, field["enum"]) for name, field in fields if isinstance(field.get("enum"), list)]
 
 
 def _filler(schema: Mapping[str, Any]) -> Any:
