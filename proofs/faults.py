@@ -13,7 +13,7 @@ from proofs.kit.http import Cut
 from proofs.kit.report import Run
 from proofs.kit.server import Server, Stuck, Zygote, zygote
 
-SHORT, FULL = 6, 200
+SHORT, FULL = 4, 200
 FAULTS = (
     ("fdatasync", "EIO"),
     ("pwrite64", "ENOSPC"),

@@ -8,7 +8,7 @@ from proofs.kit.history import check, fetch, heard
 from proofs.kit.report import Run
 from proofs.kit.server import Server, until, zygote
 
-SHORT, FULL = 6, 1000
+SHORT, FULL = 5, 1000
 SESSIONS = 8
 POLICIES = ("hold", "hold", "continue", "retry")
 COLD_EVERY = 25

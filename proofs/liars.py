@@ -9,7 +9,7 @@ from proofs.kit.client import Client
 from proofs.kit.report import Run
 from proofs.kit.server import Server, Stuck, until, zygote
 
-SHORT, FULL = 10, 200
+SHORT, FULL = 5, 200
 GONE_WITHIN = 2.0
 TIMEOUT = 2.0
 

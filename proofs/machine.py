@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from proofs.kit.report import Run
 from proofs.kit.server import Server, Stuck, zygote
 
-SHORT, FULL = 3, 150
+SHORT, FULL = 2, 150
 STEPS_SHORT, STEPS = 10, 30
 MOST_TALKS = 4
 Exchange = tuple[str, str]

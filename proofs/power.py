@@ -16,7 +16,7 @@ from proofs.kit.report import Run
 from proofs.kit.server import Server, Zygote, zygote
 from proofs.kit.source import NORMAL, planted
 
-SHORT, FULL = 150, 5000
+SHORT, FULL = 120, 5000
 KINDS = ("durable", "subset", "subset", "torn", "torn", "all")
 TURNS = "SELECT session_id, turn_index, prompt FROM turns"
 FILES = ("forge.db", "forge.db-wal", "forge.db-journal")

@@ -9,7 +9,7 @@ from proofs.kit.report import Run
 from proofs.kit.source import fits, planted
 from proofs.planted import BUGS, Bug
 
-SHORT, FULL = 3, 16
+SHORT, FULL = 1, 16
 LONGEST = 400
 
 

@@ -1,0 +1,154 @@
+"""The checkers themselves: each wrong history and each lost write is noticed."""
+
+import random
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from proofs.kit.client import Ack
+from proofs.kit.disk import Call, Disk, Step, read_log
+from proofs.kit.history import History, check
+from proofs.kit.source import Change, DoesNotFit, fits
+
+PROMPT = "echo hi"
+
+
+def chance(seed: int = 1) -> random.Random:
+    return random.Random(seed)  # noqa: S311 - a simulation, not a secret
+
+
+def event(seq: int, kind: str, turn: int | None = 1, **fields: object) -> dict[str, object]:
+    return {"seq": seq, "type": kind, "turn": turn, **fields}
+
+
+def good() -> History:
+    """One turn that was asked, said and ended."""
+    events = [
+        event(1, "session.created", None),
+        event(2, "turn.queued"),
+        event(3, "turn.started"),
+        event(4, "text", content="hi", jsonrpc="2.0"),
+        event(5, "turn.ended"),
+    ]
+    turn = {
+        "turn_index": 1,
+        "prompt": PROMPT,
+        "state": "ended",
+        "outcome": "completed",
+        "retry_of": None,
+        "cut": False,
+    }
+    messages = [
+        {"seq": 1, "role": "user", "turn": 1, "content": PROMPT},
+        {"seq": 2, "role": "assistant", "turn": 1, "content": "hi"},
+    ]
+    acks = [Ack("s", "k", PROMPT, 1)]
+    return History("s", events, [turn], messages, acks, heard=Counter({PROMPT: 1}), whole={PROMPT: "hi"})
+
+
+def lose(history: History, at: int) -> None:
+    del history.events[at]
+
+
+def test_a_good_history_passes() -> None:
+    assert check(good()) == []
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (lambda h: lose(h, 1), "not 1..4"),
+        (lambda h: h.events.append(event(6, "turn.ended")), "lived"),
+        (lambda h: h.turns.clear(), "is lost"),
+        (lambda h: h.acks.append(Ack("s", "k", PROMPT, 2)), "is turn 1 and turn 2"),
+        (lambda h: h.turns.append({**h.turns[0], "turn_index": 2}), "turns twice"),
+        (lambda h: h.messages.pop(), "not what was streamed"),
+        (lambda h: h.messages.pop(0), "0 user messages"),
+        (lambda h: h.heard.update([PROMPT]), "2 times for 1 turns"),
+        (lambda h: h.heard.clear(), "0 times for 1 turns"),
+        (lambda h: h.whole.update({PROMPT: "hi there"}), "completed, but said"),
+        (lambda h: setattr(h, "copy", [b"{}"]), "the reader has 1 events"),
+        (lambda h: h.events.insert(2, event(3, "text", content="", jsonrpc="2.0")), "while None runs"),
+    ],
+)
+def test_a_wrong_history_is_noticed(damage: object, words: str) -> None:
+    history = good()
+    damage(history)  # type: ignore[operator]
+    assert any(words in fault for fault in check(history)), check(history)
+
+
+def steps(name: str, target: str, data: bytes = b"", number: int = 0, flags: str = "") -> list[Step]:
+    call = Call(name, target, data, number, flags)
+    return [Step(call, begin=True), Step(call, begin=False)]
+
+
+def test_only_what_was_synced_survives_a_power_cut(tmp_path: Path) -> None:
+    file = str(tmp_path / "db")
+    disk = Disk(tmp_path, ("db",))
+    for step in steps("openat", file, flags="O_RDWR|O_CREAT") + steps("pwrite64", file, b"old", 0):
+        disk.step(step)
+    assert disk.state(chance(), "durable") == {}
+    for step in steps("fsync", file) + steps("fsync", str(tmp_path)) + steps("pwrite64", file, b"new", 0):
+        disk.step(step)
+    assert disk.state(chance(), "durable") == {"db": b"old"}
+    assert disk.state(chance(), "all") == {"db": b"new"}
+    begun, done = steps("fdatasync", file)
+    disk.step(begun)
+    assert disk.state(chance(), "durable") == {"db": b"old"}
+    disk.step(done)
+    assert disk.state(chance(), "durable") == {"db": b"new"}
+
+
+def test_a_write_that_begins_during_a_sync_is_not_covered_by_it(tmp_path: Path) -> None:
+    file = str(tmp_path / "db")
+    disk = Disk(tmp_path, ("db",))
+    for step in steps("openat", file, flags="O_CREAT") + steps("fsync", str(tmp_path)):
+        disk.step(step)
+    begun, done = steps("fsync", file)
+    disk.step(begun)
+    for step in steps("pwrite64", file, b"late", 0):
+        disk.step(step)
+    disk.step(done)
+    assert disk.state(chance(), "durable") == {"db": b""}
+
+
+def test_a_torn_write_is_torn_at_sectors(tmp_path: Path) -> None:
+    file = str(tmp_path / "db")
+    disk = Disk(tmp_path, ("db",))
+    for step in steps("openat", file, flags="O_CREAT") + steps("fsync", str(tmp_path)):
+        disk.step(step)
+    for step in steps("pwrite64", file, b"x" * 4096, 0):
+        disk.step(step)
+    seen = {disk.state(chance(n), "torn")["db"] for n in range(60)}
+    assert len(seen) > 10
+    assert all(
+        set(image[at : at + 512]) in ({0}, {120}) for image in seen for at in range(0, len(image), 512)
+    )
+
+
+def test_a_log_of_two_threads_is_read(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    path = "".join(f"\\x{byte:02x}" for byte in b"/d/db")
+    log.write_text(
+        f'11    pwrite64(3<{path}>, "\\x61\\x62", 2, 4096 <unfinished ...>\n'
+        f"12    fdatasync(3<{path}>) = 0\n"
+        "11    <... pwrite64 resumed>) = 2\n"
+        f"12    fdatasync(3<{path}>) = -1 EIO (Input/output error) (INJECTED)\n"
+    )
+    found = [(step.call.name, step.begin, step.call.data, step.call.number) for step in read_log(log)]
+    assert found == [
+        ("pwrite64", True, b"ab", 4096),
+        ("fdatasync", True, b"", 0),
+        ("fdatasync", False, b"", 0),
+        ("pwrite64", False, b"ab", 4096),
+        ("fdatasync", True, b"", 0),
+    ]
+
+
+def test_a_change_that_no_longer_fits_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("one two two")
+    fits(tmp_path, Change("a.py", "one", "1"))
+    for old in ("two", "three"):
+        with pytest.raises(DoesNotFit):
+            fits(tmp_path, Change("a.py", old, ""))
