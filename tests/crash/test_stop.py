@@ -1,4 +1,4 @@
-"""How a server stops: with grace, in bounded time, at once when told twice, by itself when nobody needs it."""
+"""How a server stops: with grace, within bounds, at once when told twice, by itself when nobody needs it."""
 
 import concurrent.futures
 import signal

@@ -102,7 +102,7 @@ def create(target: Path) -> Iterator[Writer]:
         with os.fdopen(handle, "wb") as file:
             packed = target.suffix == ".gz"
             options: dict[str, Any] = {"compresslevel": 1} if packed else {}
-            mode = "w|gz" if packed else "w|"
+            mode = "w:gz" if packed else "w:"
             with tarfile.open(fileobj=file, mode=mode, format=tarfile.PAX_FORMAT, **options) as tar:  # type: ignore[call-overload]
                 yield Writer(tar)
             file.flush()
