@@ -1,6 +1,6 @@
 """The command line, a client of the server. The module of a command is imported when it is called."""
 
-from typing import Final
+from typing import Any, Final
 
 import click
 
@@ -8,7 +8,7 @@ from clawdforge import __version__
 from clawdforge.cli.lazy import Program
 from clawdforge.cli.options import target_options
 
-CONTEXT: Final = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+CONTEXT: Final[dict[str, Any]] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 HERE: Final = "clawdforge.cli"
 COMMANDS: Final = {

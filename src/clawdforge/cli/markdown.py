@@ -4,10 +4,11 @@ import re
 from dataclasses import dataclass, field
 from typing import Final
 
-from clawdforge.cli.lines import Block, Item, Line, code_line
+from clawdforge.cli.lines import Block, Item, code_line
 
 FENCE: Final = re.compile(r"^ {0,3}(```+|~~~+)\s*([\w+-]*)")
 BULLET: Final = re.compile(r"^([-*+]|\d{1,9}[.)])\s")
+TAIL_CHARS: Final = 4096
 LONG_BLOCK: Final = 20
 """Lines after which a list or a paragraph is given out in parts: nothing waits for its end for long."""
 
@@ -16,25 +17,36 @@ LONG_BLOCK: Final = 20
 class MarkdownStream:
     """Cuts a streamed markdown text into blocks at blank lines, and code into lines."""
 
-    _line: str = ""
+    _line: list[str] = field(default_factory=list)
     _block: list[str] = field(default_factory=list)
     _fence: str = ""
     _language: str = ""
 
     def feed(self, text: str) -> list[Item]:
         """What is finished now."""
-        *whole, self._line = (self._line + text).split("\n")
+        if "\n" not in text:
+            self._line.append(text)
+            return []
+        *whole, rest = ("".join(self._line) + text).split("\n")
+        self._line = [rest]
         return [item for line in whole for item in self._take(line)]
 
     def end(self) -> list[Item]:
         """The rest, at the end of the text."""
-        rest = self._take(self._line) if self._line else []
-        self._line, self._fence = "", ""
+        line = "".join(self._line)
+        rest = self._take(line) if line else []
+        self._line, self._fence = [], ""
         return [*rest, *self._flush()]
 
     def tail(self, lines: int) -> str:
-        """The last lines of what is not finished yet."""
-        return "\n".join([*self._block[-lines:], self._line][-lines:])
+        """The last lines of what is not finished yet, in time that does not grow with what came before."""
+        line, size = [], 0
+        for piece in reversed(self._line):
+            line.append(piece)
+            size += len(piece)
+            if size > TAIL_CHARS:
+                break
+        return "\n".join([*self._block[-lines:], "".join(reversed(line))][-lines:])
 
     def _take(self, line: str) -> list[Item]:
         fence = FENCE.match(line)
@@ -56,12 +68,3 @@ class MarkdownStream:
     def _flush(self) -> list[Item]:
         text, self._block = "\n".join(self._block), []
         return [Block(text)] if text else []
-
-
-def plain(items: list[Item]) -> str:
-    """Items as text without any style."""
-    return "\n".join(item.text if isinstance(item, Block) else text_of(item) for item in items)
-
-
-def text_of(line: Line) -> str:
-    return "".join(text for _, text in line)

@@ -1,0 +1,273 @@
+"""Events to lines: what a person sees of each, as plain values."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clawdforge.cli import render
+from clawdforge.cli.lines import Block, Item, clean, wrapped
+from clawdforge.cli.markdown import MarkdownStream
+from clawdforge.cli.paint import Painter
+from clawdforge.cli.tables import age, aligned, money, one_line, session_fields, session_lines, tokens
+from clawdforge.cli.view import TAIL_LINES, View
+from clawdforge.wire.event import Event
+
+
+def text(items: list[Item]) -> str:
+    return Painter(colour=False).paint(items, 80)
+
+
+def event(kind: str, turn: int | None = 1, /, **fields: Any) -> Event:
+    return Event.model_validate({"seq": 1, "ts": "", "turn": turn, "type": kind, **fields})
+
+
+def update(kind: str, **params: Any) -> Event:
+    return event(kind, params=params)
+
+
+def test_markdown_is_given_out_block_by_block() -> None:
+    stream = MarkdownStream()
+    assert stream.feed("# Title\nsome ") == []
+    assert stream.tail(2) == "# Title\nsome "
+    assert stream.feed("words\n\nnext") == [Block("# Title\nsome words")]
+    assert stream.end() == [Block("next")]
+    assert stream.end() == []
+
+
+def test_code_is_given_out_line_by_line_and_diffs_have_colours() -> None:
+    stream = MarkdownStream()
+    items = stream.feed("before\n```diff\n@@ 1 @@\n+new\n-old\n\n same\n```\nafter\n\n")
+    assert items[0] == Block("before")
+    assert items[-1] == Block("after")
+    styles = [item[1][0] for item in items if isinstance(item, list)]
+    assert styles == ["place", "added", "removed", "dim", "dim"]
+
+
+def test_a_long_list_does_not_wait_for_its_end() -> None:
+    stream = MarkdownStream()
+    items = [item for number in range(50) for item in stream.feed(f"{number}. entry\n")]
+    assert len(items) >= 2
+    table = MarkdownStream()
+    assert [item for _ in range(50) for item in table.feed("| a | b |\n")] == []
+
+
+@given(st.lists(st.text(alphabet="ab`~\n #-1.|", max_size=12), max_size=30))
+def test_no_word_is_lost_however_the_text_is_cut(pieces: list[str]) -> None:
+    cut, whole = MarkdownStream(), MarkdownStream()
+    items = [item for piece in pieces for item in cut.feed(piece)] + cut.end()
+    assert items == whole.feed("".join(pieces)) + whole.end()
+    shown = "".join(char for char in text(items) if char in "ab")
+    fences = [line for line in "".join(pieces).split("\n") if line.lstrip().startswith(("```", "~~~"))]
+    if not fences:
+        assert shown == "".join(char for char in "".join(pieces) if char in "ab")
+
+
+def test_what_steers_a_terminal_is_taken_out() -> None:
+    assert (
+        clean("a\x1b[31mb\x1b]0;title\x07c\x1b]8;;http://x\x1b\\d\x07\x9b2Je\u202ef\r\ng\th")
+        == "abcd2Jef\ng\th"
+    )
+    assert clean("\x1bPq#0\x1b\\x") == "x"
+
+
+@given(st.text(), st.integers(2, 40))
+def test_wrapping_loses_nothing(words: str, width: int) -> None:
+    rows = wrapped(words, width)
+    assert "".join(rows) == words
+    assert all(len(row) <= width for row in rows)
+
+
+def test_a_tool_call_is_folded_to_a_line_with_its_status() -> None:
+    view = View()
+    assert view.take(update("tool_call", toolCallId="1", title="Read file", status="pending")) == []
+    assert ("tool", "Read file") in view.live(80)[0]
+    content = [{"type": "content", "content": {"type": "text", "text": "first\nsecond\nthird"}}]
+    lines = view.take(update("tool_update", toolCallId="1", status="completed", content=content))
+    assert text(lines) == "✓ Read file\n  └ first  (+2 lines)\n"
+    assert view.live(80) == []
+    view.take(update("tool_call", toolCallId="2", title="Run it"))
+    failed = view.take(update("tool_update", toolCallId="2", status="failed"))
+    assert failed[0] == [("bad", "✗ "), ("tool", "Run it"), ("dim", "  failed")]
+
+
+def test_a_diff_is_coloured_counted_and_cut() -> None:
+    lines = render.diff("a.py", "one\ntwo\n", "one\n2\n")
+    assert text(lines).splitlines()[0] == "  └ a.py  +1 -1"
+    assert [("", "    "), ("removed", "-two")] in lines
+    assert [("", "    "), ("added", "+2")] in lines
+    long = render.diff("b.py", None, "\n".join(map(str, range(200))))
+    assert len(long) == render.MOST_DIFF + 2
+    assert "more lines" in text(long)
+
+
+def test_a_turn_from_queue_to_end() -> None:
+    view = View(sent=["typed here"])
+    assert view.take(event("turn.queued", prompt="typed here")) == []
+    assert text(view.take(event("turn.queued", 2, prompt="from elsewhere\nin two lines"))) == (
+        "> from elsewhere\n  in two lines\n"
+    )
+    view.take(event("turn.started"))
+    assert view.running == 1
+    assert "1 queued" in str(view.live(80))
+    view.take(event("thinking", content="hm, let me see"))
+    assert "hm" in str(view.live(80))
+    assert text(view.take(event("text", content="The answer"))) == "∴ hm, let me see\n"
+    ended = view.take(
+        event("turn.ended", outcome="completed", stop_reason="end_turn", duration_ms=1500,
+              usage={"input_tokens": 1200, "output_tokens": 30, "cost_usd": 0.0123})
+    )  # fmt: skip
+    assert text(ended) == "The answer\n\n1.2k in · 30 out · $0.0123 · 1.5 s\n"
+    assert view.running is None
+
+
+@pytest.mark.parametrize(
+    ("outcome", "words"),
+    [
+        ("cancelled", "the answer so far is kept"),
+        ("interrupted", "/retry"),
+        ("failed", "failed: no luck"),
+        ("timed_out", "took too long: no luck"),
+    ],
+)
+def test_every_other_end_is_told(outcome: str, words: str) -> None:
+    assert words in text(render.ended({"outcome": outcome, "error": "no luck"}))
+
+
+def test_an_odd_stop_is_told() -> None:
+    assert "max_tokens" in text(render.ended({"outcome": "completed", "stop_reason": "max_tokens"}))
+    assert render.ended({"outcome": "completed", "stop_reason": "end_turn"}) == []
+
+
+def test_a_question_waits_until_it_is_decided() -> None:
+    view = View()
+    call = {"toolCall": {"rawInput": {"command": "rm -r x"}}}
+    asked = view.take(
+        event("permission.requested", permission_id="p", tool="Delete", kind="execute", request=call)
+    )
+    assert "? Delete  execute" in text(asked)
+    assert "rm -r x" in text(asked)
+    assert "y once" in str(view.live(80))
+    assert "refused" in text(view.take(event("permission.decided", permission_id="p", decision="reject")))
+    assert view.pending == {}
+    assert view.take(event("permission.decided", permission_id="q", decision="allow_once")) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields", "words"),
+    [
+        ("history.cut", {"turns": [2, 3]}, "undone: 2 turns"),
+        ("history.restored", {}, "brought back"),
+        ("history.cleared", {}, "cleared"),
+        ("history.compacted", {}, "compacted"),
+        ("session.changed", {"changes": {"model": "m2"}}, "changed: model m2"),
+        ("session.closed", {}, "ended"),
+        ("context.started", {"how": "transcript"}, "starts anew"),
+        ("output.truncated", {}, "dropped"),
+        ("notice", {"params": {"message": "mind\x1b[31m this"}}, "! mind this"),
+    ],
+)
+def test_what_happens_to_the_session_is_told(kind: str, fields: dict[str, Any], words: str) -> None:
+    assert words in text(View().take(event(kind, None, **fields)))
+
+
+@pytest.mark.parametrize("kind", ["other", "response", "info", "mode", "config", "user", "something.new"])
+def test_what_says_nothing_to_a_person_is_not_shown(kind: str) -> None:
+    assert View().take(event(kind, params={"x": 1})) == []
+
+
+@given(
+    st.sampled_from(
+        [
+            "tool_call",
+            "tool_update",
+            "plan",
+            "commands",
+            "usage",
+            "notice",
+            "turn.ended",
+            "permission.requested",
+            "session.changed",
+            "history.cut",
+            "turn.queued",
+        ]
+    ),
+    st.dictionaries(
+        st.sampled_from(
+            [
+                "toolCallId",
+                "title",
+                "content",
+                "entries",
+                "status",
+                "used",
+                "size",
+                "availableCommands",
+                "rawInput",
+                "message",
+            ]
+        ),
+        st.none()
+        | st.integers()
+        | st.text()
+        | st.lists(
+            st.none()
+            | st.text()
+            | st.dictionaries(
+                st.sampled_from(["type", "content", "oldText", "name"]), st.text() | st.integers()
+            )
+        ),
+    ),
+)
+def test_an_agent_that_lies_does_not_break_the_view(kind: str, params: dict[str, Any]) -> None:
+    view = View()
+    text(view.take(event(kind, params=params, request=params, usage=params)))
+    view.live(80)
+
+
+def test_the_live_part_is_bounded() -> None:
+    view = View()
+    view.take(event("text", content="x" * 1_000_000))
+    for number in range(50):
+        view.take(update("tool_call", toolCallId=str(number), title="t" * 1000))
+    view.take(event("text", content="y" * 100_000))
+    lines = view.live(80)
+    assert len(lines) <= 3 * TAIL_LINES
+    assert all(len("".join(words for _, words in line)) <= 110 for line in lines)
+
+
+def test_a_plan_is_shown_with_what_is_done() -> None:
+    view = View()
+    view.take(update("plan", entries=[{"content": "read", "status": "completed"}, {"content": "write"}]))
+    assert "✓ read\n  · write" in text(view.take(event("turn.ended", outcome="completed")))
+
+
+def test_a_transcript() -> None:
+    call = {"title": "Look", "status": "completed", "content": []}
+    assert text(render.message({"role": "user", "content": "hi", "archived": True})) == "(archived)\n> hi\n"
+    shown = text(render.message({"role": "assistant", "content": "**yes**", "tool_calls": [call]}))
+    assert shown == "✓ Look\n**yes**\n\n"
+    assert text(render.message({"role": "tool", "content": "out"})) == "tool: out\n"
+
+
+def test_colours_are_left_out_when_nobody_wants_them() -> None:
+    items: list[Item] = [[("bad", "no"), ("", " way")], Block("**bold**")]
+    assert "\x1b" not in Painter(colour=False).paint(items, 80)
+    assert "\x1b[31mno" in Painter(colour=True).paint(items, 80)
+
+
+def test_rows_for_people_and_for_pipes() -> None:
+    row = {
+        "session_id": "0123456789ab", "state": "active", "running_turn": None, "updated_at": 1000,
+        "agent": "demo", "turn_count": 1, "title": "a\ttitle\nin lines",
+    }  # fmt: skip
+    assert session_lines([row], colour=False, now=1000 + 7200) == [
+        "01234567  open  2h  demo  1 turn  a title in lines"
+    ]
+    assert session_fields(row) == ["0123456789ab", "open", "1000", "demo", "1", "a title in lines"]
+    assert aligned([], colour=True) == []
+    assert [age(secs) for secs in (5, 61, 3600, 200_000)] == ["now", "1m", "1h", "2d"]
+    assert [tokens(count) for count in (0, 999, 1234, 5_000_000)] == ["0", "999", "1.2k", "5.0M"]
+    assert [money(cost) for cost in (None, 0.01234, 12.5)] == ["", "$0.0123", "$12.50"]
+    assert one_line("a" * 50, 10) == "a" * 9 + "…"
