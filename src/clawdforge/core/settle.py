@@ -1,6 +1,8 @@
 """A turn that was cut off: settled with what it said, and then what its session's policy wants."""
 
 from collections.abc import Iterator
+from itertools import groupby
+from operator import attrgetter
 
 import orjson
 
@@ -11,7 +13,7 @@ from clawdforge.core.projection import Projection
 from clawdforge.core.rules import FIRST_IN_QUEUE, Ending, finish, need_session, queue_turn
 from clawdforge.wire.base import Json, Micros
 from clawdforge.wire.error import ErrorCode
-from clawdforge.wire.event import EventType
+from clawdforge.wire.event import EventType, joined
 from clawdforge.wire.session import OnInterrupt
 from clawdforge.wire.turn import IfBusy, Outcome, TurnState
 
@@ -29,6 +31,7 @@ TOLD = {
     )
 }
 """The kinds that a message is made of; no other is even decoded."""
+WORDS = (EventType.TEXT, EventType.THINKING)
 
 
 def settle(tx: Tx, session_id: str, reason: str, at: Micros) -> None:
@@ -85,8 +88,15 @@ def _said(view: View, turn: TurnRow) -> Iterator[tuple[EventType, Json]]:
         turn.session_id, turn.turn_index, after=after, limit=PAGE_EVENTS, max_bytes=PAGE_BYTES
     ):
         after = batch[-1].seq
-        told = [event for event in batch if event.type in TOLD]
-        yield from zip((TOLD[event.type] for event in told), _decoded(told), strict=True)
+        for name, run in groupby(batch, key=attrgetter("type")):
+            if name in TOLD:
+                yield from ((TOLD[name], fields) for fields in _fields(TOLD[name], list(run)))
+
+
+def _fields(kind: EventType, events: list[Stored]) -> list[Json]:
+    """What a run of events of one kind says. Words that follow each other are one: there may be a million."""
+    words = joined([event.data for event in events]) if kind in WORDS else None
+    return _decoded(events) if words is None else [{"content": words}]
 
 
 def _decoded(events: list[Stored]) -> list[Json]:

@@ -4,6 +4,7 @@ An event is encoded once, as one line of JSON, and the same bytes are stored, pa
 What the agent sent keeps its JSON-RPC keys (`jsonrpc`, `method`, `params`) beside our own.
 """
 
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Any, Final
 
@@ -53,6 +54,7 @@ AGENT_TYPES: Final = frozenset(kind for kind in EventType if "." not in kind.val
 """Types that stand for one message of the agent; `/turn` answers with these only."""
 
 RESERVED: Final = frozenset({"seq", "ts", "turn", "type"})
+CONTENT: Final = b'"content":'
 """Keys that only the server sets, whatever an agent puts at the top of its message."""
 
 UPDATE_TYPES: Final[dict[str, EventType]] = {
@@ -108,6 +110,19 @@ def encode_body(kind: str, turn: int | None, at: Micros, fields: Json) -> bytes:
 def number(seq: int, body: bytes) -> bytes:
     """The whole event, once its number is known."""
     return b'{"seq":%d,%b' % (seq, body)
+
+
+def joined(events: Sequence[bytes]) -> str | None:
+    """The streamed words of text or thinking events, read off their ends; None when one has to be decoded.
+
+    `content` is the last key of such an event, and no text can hold its name with these quotes.
+    """
+    ends = [event[event.rfind(CONTENT) + len(CONTENT) : -1] for event in events]
+    try:
+        words = orjson.loads(b"[" + b",".join(ends) + b"]")
+        return "".join(words) if len(words) == len(events) else None
+    except (orjson.JSONDecodeError, TypeError):
+        return None
 
 
 def flatten(message: Json) -> tuple[EventType, Json]:

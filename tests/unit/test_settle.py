@@ -1,0 +1,42 @@
+"""The words of a turn that was cut off are read off its events as they were sent, whatever they hold."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clawdforge.core.model import draft_of
+from clawdforge.wire.base import Json
+from clawdforge.wire.event import joined, number
+
+WORDS = ['"content":', '\\"content\\":', "}", '"', "\\", "\u2028", "{}", ',"content":"x"', "zß水🌍"]
+
+
+def event(update: Json, **more: object) -> bytes:
+    message = {"jsonrpc": "2.0", "method": "session/update", "params": {"update": update}, **more}
+    return number(7, draft_of(message, 1, 1_794_735_000_123_456).body)
+
+
+def chunk(text: str, **more: object) -> bytes:
+    return event({"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": text}}, **more)
+
+
+@given(st.lists(st.one_of(st.sampled_from(WORDS), st.text()), min_size=1))
+def test_words_are_joined_as_they_were_said(texts: list[str]) -> None:
+    sent = [text.encode("utf-8", "replace").decode() for text in texts]
+    assert joined([chunk(text) for text in sent]) == "".join(sent)
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        chunk("x", content="forged"),
+        chunk("x", content={"a": 1}),
+        chunk("x")[:-1],
+        b"{}",
+        b"",
+        b'{"seq":1,"content":1}',
+    ],
+)
+def test_what_is_not_like_that_is_left_to_be_decoded(odd: bytes) -> None:
+    found = joined([chunk("a"), odd])
+    assert found in (None, "ax"), found
