@@ -18,6 +18,10 @@ REQUIRE: Final = "CLAWDFORGE_TEST_REQUIRE"
 ACPX: Final = Path(__file__).parent.parent / ".cache" / "acpx" / "node_modules" / ".bin"
 """Where `npm install --prefix .cache/acpx node@24 acpx@0.19.1` puts programs; one in PATH does as well."""
 
+LIVE: Final = Path(__file__).parent.parent / ".cache" / "live" / "npm"
+CLAUDE: Final = f"{LIVE / 'claude' / 'node_modules' / '.bin'}:{LIVE / 'node' / 'node_modules' / '.bin'}"
+"""Where `python3 -m tests.live.installing claude` puts programs, and a Node that is new enough."""
+
 PROBES: Final[Mapping[str, tuple[str, ...]]] = {
     "bwrap": ("bwrap", "--dev-bind", "/", "/", "--unshare-pid", "--proc", "/proc", "true"),
     "strace": ("strace", "-o", "/dev/null", "true"),
@@ -25,6 +29,7 @@ PROBES: Final[Mapping[str, tuple[str, ...]]] = {
     "chromium": ("chromium", "--version"),
     "postgres": ("postgres", "--version"),
     "acpx": ("env", f"PATH={ACPX}:{os.environ.get('PATH', os.defpath)}", "acpx", "--version"),
+    "claude": ("env", f"PATH={CLAUDE}:{os.environ.get('PATH', os.defpath)}", "claude", "--version"),
     "langgraph": (sys.executable, "-c", "import langgraph, langgraph.checkpoint.sqlite.aio"),
     "deepagents": (sys.executable, "-c", "import deepagents"),
     "tmpfs": ("unshare", "--mount", "mount", "-t", "tmpfs", "tmpfs", "/mnt"),

@@ -107,6 +107,11 @@ class LiveBench:
         assert turn is None or turn.outcome in (None, Outcome.COMPLETED), turn
         return turn is not None and turn.state == "ended"
 
+    def version(self) -> str | None:
+        """As `GET /agents` tells it."""
+        agents = {agent.name: agent for agent in self.forge.agents()}
+        return agents[self.program.name].version
+
     def asked(self, since: int) -> list[dict[str, Any]]:
         """Requests to the model from number `since` on, without those for a title."""
         return [one for one in self.model.requests()[since:] if not one["aside"]]

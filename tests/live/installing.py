@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from tests.live.programs import Program
+from tests.live.programs import PROGRAMS, Program
 
 CACHE: Final = Path(__file__).parent.parent.parent / ".cache" / "live"
 NODE: Final = "node@24"
@@ -47,6 +47,18 @@ def install(program: Program) -> None:
         _pip(program)
     if not present(program):
         raise Unavailable(f"its packages bring no program {program.program} for this machine")
+
+
+def main() -> int:
+    """`python3 -m tests.live.installing AGENT …`: only install; for a machine that runs the tests."""
+    for program in PROGRAMS:
+        if program.name in sys.argv[1:]:
+            try:
+                install(program)
+            except (Unavailable, OSError, subprocess.TimeoutExpired) as reason:
+                sys.stderr.write(f"{program.name} is left out: {reason}\n")
+                return 1
+    return 0
 
 
 def _npm(name: str, packages: tuple[str, ...]) -> None:
@@ -96,3 +108,7 @@ def _run(command: list[str], place: Path) -> None:
     if done.returncode:
         said = [line for line in (done.stderr or done.stdout).splitlines() if "error" in line.lower()]
         raise Unavailable((said or ["the installer failed"])[0].strip()[:200])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

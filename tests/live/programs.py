@@ -166,6 +166,6 @@ PROGRAMS: Final = (
         env=lambda _url: {"MISTRAL_API_KEY": "x"},
         files=_vibe_files,
     ),
-    Program("fast-agent", "fast-agent", pip=("fast-agent-mcp",), env=_fast_agent_env),
+    Program("fast-agent", "fast-agent", pip=("fast-agent-mcp",), python=(3, 13), env=_fast_agent_env),
     Program("hermes", "hermes-acp", pip=("hermes-agent[acp]",), env=_openai_env, files=_hermes_files),
 )

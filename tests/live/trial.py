@@ -163,3 +163,13 @@ STEPS: Final[dict[str, Callable[[Trial], str]]] = {
     "undo": undo,
     "fork": fork,
 }
+
+
+def one_shot(bench: LiveBench) -> str:
+    """`POST /run`: one prompt to `claude -p`, its answer a JSON value."""
+    since = len(bench.model.requests())
+    result = bench.forge.run('say:{"answer": 42}')
+    assert result.ok, result
+    assert result.result == {"answer": 42}, result
+    assert len(bench.asked(since)) == 1
+    return "yes"
