@@ -16,12 +16,13 @@ TIMEOUT = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Lie:
-    """`heals`: the same session runs a plain turn afterwards."""
+    """`heals`: the same session runs a plain turn afterwards. `deaf`: a cancel has to end the process."""
 
     name: str
     prompt: str
     agent: str = "scripted"
     heals: bool = True
+    deaf: bool = False
 
 
 LIES = (
@@ -38,8 +39,8 @@ LIES = (
     Lie("answers twice", "echo x\ndup-response\nsleep 0.5"),
     Lie("answers what was not asked", "wrong-id\nhang"),
     Lie("hangs before the answer", "hang"),
-    Lie("hangs and ignores every signal", "hang-hard"),
-    Lie("ignores cancel and the end", "chunks 50 10 100", "ignores"),
+    Lie("hangs and ignores every signal", "hang-hard", deaf=True),
+    Lie("ignores cancel and the end", "chunks 100 10 100", "ignores", deaf=True),
     Lie("floods", "flood 3000 3000\nhang"),
     Lie("one endless line", "bytes 40000000\nhang"),
     Lie("forks a daemon", "daemon\nhang"),
@@ -108,8 +109,10 @@ async def _case(run: Run, server: Server, client: Client, lie: Lie, way: str) ->
         _no_survivor(run, server, name)
         await asyncio.to_thread(server.start)
     turns = await client.settled(session, 20)
-    if way == "let":
-        await client.call("DELETE", path)
+    if way == "let" or (
+        way == "cancel" and not lie.deaf
+    ):  # a live agent may stay until its session is closed
+        await client.sure("DELETE", path)
     _no_survivor(run, server, name)
     events = await client.pages(f"{path}/events", "events")
     ends = [event for event in events if event["type"] == "turn.ended"]
@@ -123,7 +126,7 @@ async def _case(run: Run, server: Server, client: Client, lie: Lie, way: str) ->
 async def _usable(run: Run, client: Client, session: str, lie: Lie, way: str) -> None:
     """The session goes on, whatever its agent did."""
     path = f"/sessions/{session}"
-    if way in ("close", "let"):
+    if way in ("close", "let") or (way == "cancel" and not lie.deaf):
         await client.sure("POST", f"{path}/reopen")
     await client.submit(session, "echo after all", "after", timeout_secs=20)
     turns = await client.settled(session, 30)

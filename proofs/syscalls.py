@@ -13,7 +13,7 @@ from proofs.kit.history import check, fetch, heard
 from proofs.kit.report import Run
 from proofs.kit.server import Server, Stuck, until, zygote
 
-SHORT, FULL = 6, 2000
+SHORT, FULL = 4, 2000
 CALLS = (
     *("pwrite64", "fdatasync", "fsync", "write", "renameat", "ftruncate", "unlinkat", "mkdirat"),
     *("openat", "copy_file_range", "sendfile", "syncfs", "fchmod", "clone3", "clone"),
