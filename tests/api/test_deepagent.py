@@ -1,6 +1,8 @@
 """The deepagent dialect against a real server: what its callers rely on, clause by clause."""
 
 import hashlib
+import itertools
+import json
 import re
 import sqlite3
 from collections.abc import Callable
@@ -303,3 +305,60 @@ def test_another_apps_session_is_unknown(app: App, other: App, path: str) -> Non
     session_id = create(app)
     assert other.http.get(f"/api/sessions/{session_id}{path}").status_code == 404
     assert session_id not in other.http.get("/api/sessions").text
+
+
+def contents(app: App, session_id: str, count: int, **options: Any) -> list[str]:
+    """So many messages of the stream."""
+    with app.stream(f"/api/sessions/{session_id}/stream", **options) as stream:
+        assert stream.response.status_code == 200, stream.response.read()
+        found = list(itertools.islice(stream, count))
+    assert all(frame.event == "message" for frame in found)
+    assert [frame.id for frame in found] == [str(json.loads(frame.data)["seq"]) for frame in found]
+    return [json.loads(frame.data)["content"] for frame in found]
+
+
+def test_the_stream_resumes_after_a_seq_and_the_header_wins(app: App) -> None:
+    """S4-60, S4-61, S4-62, S4-63."""
+    session_id = create(app)
+    for word in ("one", "two", "three"):
+        post(app, session_id, word)
+    assert contents(app, session_id, 3) == ["one", "two", "three"]
+    assert contents(app, session_id, 2, params={"last_seq": 1}) == ["two", "three"]
+    header = {"Last-Event-ID": "2"}
+    assert contents(app, session_id, 1, headers=header) == ["three"]
+    assert contents(app, session_id, 1, params={"last_seq": 0}, headers=header) == ["three"]
+    path = f"/api/sessions/{session_id}/stream"
+    for query in ({"last_seq": 4}, {"last_seq": -1}, {"last_seq": "x"}):
+        assert app.http.get(path, params=query).status_code == 422
+
+
+def test_a_message_is_streamed_as_soon_as_it_is_stored(app: App) -> None:
+    session_id = create(app)
+    with app.stream(f"/api/sessions/{session_id}/stream") as stream:
+        frames = iter(stream)
+        for word in ("one", "two"):
+            post(app, session_id, word)
+            assert json.loads(next(frames).data)["content"] == word
+        app.turn(session_id, "chunks 50")
+        asked, answered = json.loads(next(frames).data), json.loads(next(frames).data)
+        assert (asked["role"], asked["pending"]) == ("user", True)
+        assert (answered["role"], len(answered["content"].split())) == ("assistant", 50)
+
+
+def test_what_was_cut_is_not_streamed_and_its_seq_is_not_used_again(app: App) -> None:
+    """X-12."""
+    session_id = create(app)
+    for word in ("one", "two"):
+        app.turn(session_id, f"echo {word}")
+    app.http.post(f"/sessions/{session_id}/undo", json={})
+    app.turn(session_id, "echo three")
+    assert contents(app, session_id, 4) == ["echo one", "one", "echo three", "three"]
+    assert [m["seq"] for m in detail(app, session_id, all="true")["messages"]] == [1, 2, 5, 6]
+    assert contents(app, session_id, 2, headers={"Last-Event-ID": "4"}) == ["echo three", "three"]
+
+
+def test_the_stream_ends_with_its_session(app: App) -> None:
+    session_id = create(app)
+    with app.stream(f"/api/sessions/{session_id}/stream") as stream:
+        app.http.post("/api/session/delete", json={"session_id": session_id})
+        assert list(stream) == []
