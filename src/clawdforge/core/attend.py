@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from clawdforge.core import contexts
-from clawdforge.core.errors import AgentError, Conflict, ForgeError, LeaseLost, UnknownFile
+from clawdforge.core.errors import AgentError, Conflict, ForgeError, LeaseLost, UnknownFile, Unsupported
 from clawdforge.core.model import Answer, Clock, FileRow, Launch, SessionRow, TurnRow, draft
 from clawdforge.core.permissions import PermissionService
 from clawdforge.core.pool import AgentPool, Place
@@ -159,7 +159,8 @@ class Attendant:
         boundary = contexts.restore_turn(plan)
         if boundary is not None:
             wanted = await self._restored(app, session, boundary)
-        await self._workspace(app, session)
+        if session.files_plan is not None:
+            await self._put_files_back(app, session, session.files_plan)
         turns = await self._store.read(
             app, lambda view: contexts.recent_turns(view, session.session_id, session.last_turn)
         )
@@ -174,7 +175,11 @@ class Attendant:
             agent_session_id=wanted,
             counter=contexts.counter(turns),
         )
-        live = await self._start(place, app, launch)
+        known = asyncio.create_task(self._snapshots.begin(session))  # while the agent starts, before it works
+        try:
+            live = await self._start(place, app, launch)
+        finally:
+            await known
         if live.how != "new" and not contexts.kept(live, turns, session.context, boundary):
             log.warning("the agent of session %s lost its memory; it gets the transcript", session.session_id)
             await self._pool.drop_agent(place)
@@ -199,16 +204,14 @@ class Attendant:
         await self._homes.restore(session_id, 0)
         return None
 
-    async def _workspace(self, app: str, session: SessionRow) -> None:
-        """Finish what an undo of files began before a crash; know the files before the first turn."""
+    async def _put_files_back(self, app: str, session: SessionRow, tree: str) -> None:
+        """Finish what an undo of files began before a crash."""
         session_id = session.session_id
-        if session.files_plan is not None:
-            try:
-                await self._snapshots.restore(session, session.files_plan)
-            except Conflict:
-                log.exception("the workspace of session %s could not be put back", session_id)
-            await self._store.write(app, lambda tx: tx.change_session(session_id, files_plan=None))
-        await self._snapshots.begin(session)
+        try:
+            await self._snapshots.restore(session, tree)
+        except (Conflict, Unsupported):
+            log.exception("the workspace of session %s could not be put back", session_id)
+        await self._store.write(app, lambda tx: tx.change_session(session_id, files_plan=None))
 
     async def _told(self, app: str, started: Started, live: LiveAgent, turns: list[TurnRow]) -> str:
         """What the agent has to be told because its own memory does not hold it."""
