@@ -29,6 +29,7 @@ PROBES: Final[Mapping[str, tuple[str, ...]]] = {
     "chromium": ("chromium", "--version"),
     "postgres": ("postgres", "--version"),
     "acpx": ("env", f"PATH={ACPX}:{os.environ.get('PATH', os.defpath)}", "acpx", "--version"),
+    "hadolint": ("hadolint", "--version"),
     "claude": ("env", f"PATH={CLAUDE}:{os.environ.get('PATH', os.defpath)}", "claude", "--version"),
     "langgraph": (sys.executable, "-c", "import langgraph, langgraph.checkpoint.sqlite.aio"),
     "deepagents": (sys.executable, "-c", "import deepagents"),

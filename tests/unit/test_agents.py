@@ -156,3 +156,21 @@ async def test_a_resume_that_replays_is_evidence(bench: Bench) -> None:
         assert (agent.how, agent.remembered) == ("resumed", ["hello"])
     async with bench.scripted("--no-load", agent_session_id=name) as agent:
         assert (agent.how, agent.remembered) == ("resumed", None)
+
+
+def test_the_page_tells_every_quirk_and_every_key_of_an_entry() -> None:
+    page = (Path(__file__).parent.parent.parent / "docs" / "reference" / "agents.md").read_text()
+    for name, field in Quirks.model_fields.items():
+        default = str(field.default).lower() if isinstance(field.default, bool) else str(field.default)
+        assert f"| `{name}` | `{default}` | {field.description} |" in page
+    example = page.partition("[agents.mine]")[2].partition("```")[0]
+    assert {line.split(" = ")[0] for line in example.split("\n") if line} == set(AgentSettings.model_fields)
+
+
+def test_the_example_of_an_entry_can_be_used(tmp_path: Path) -> None:
+    page = (Path(__file__).parent.parent.parent / "docs" / "reference" / "agents.md").read_text()
+    path = tmp_path / "clawdforge.toml"
+    path.write_text("[agents.mine]" + page.partition("[agents.mine]")[2].partition("```")[0])
+    found = load({}, config=path).agents["mine"]
+    assert found.command == ("my-agent", "--acp")
+    assert found.version == ("--version",)
