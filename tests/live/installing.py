@@ -43,6 +43,7 @@ def install(program: Program) -> None:
             _npm("node", (NODE,))
         if not present(program):
             _npm(program.name, program.npm)
+            _link(program)
     elif not present(program):
         _pip(program)
     if not present(program):
@@ -68,6 +69,14 @@ def _npm(name: str, packages: tuple[str, ...]) -> None:
     place.mkdir(parents=True, exist_ok=True)
     (place / "package.json").write_text('{"private": true}\n')
     _run(["npm", "install", "--no-audit", "--no-fund", "--loglevel=error", *packages], place)
+
+
+def _link(program: Program) -> None:
+    if program.binary is not None:
+        for found in folder(program).parent.glob(program.binary):
+            if found.is_file():
+                (folder(program) / program.program).symlink_to(found)
+                return
 
 
 def _pip(program: Program) -> None:

@@ -22,6 +22,7 @@ class Program:
     name: str
     program: str
     npm: tuple[str, ...] = ()
+    binary: str | None = None  # where it lies below node_modules when npm makes no command of it
     pip: tuple[str, ...] = ()
     python: tuple[int, int] = (3, 11)
     env: Callable[[str], Mapping[str, str]] = _nothing
@@ -147,7 +148,7 @@ PROGRAMS: Final = (
         env=lambda url: {**_openai_env(url), "INITIAL_AGENT_MODE": "workspace-write"},
         files=_codex_files,
     ),
-    Program("goose", "goose", npm=("@aaif/goose",), env=_goose_env),
+    Program("goose", "goose", npm=("@aaif/goose",), binary="@aaif/goose-binary-*/**/goose", env=_goose_env),
     Program(
         "opencode",
         "opencode",

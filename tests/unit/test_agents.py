@@ -11,6 +11,7 @@ from clawdforge.drivers import home_settings
 from clawdforge.drivers.agents import Registry
 from clawdforge.drivers.builtin import builtin
 from clawdforge.drivers.containment import probe
+from clawdforge.drivers.environment import agent_env
 from clawdforge.drivers.homes import HomeFolders
 from clawdforge.settings import AgentSettings, BadSettings, load
 from clawdforge.wire.base import Json
@@ -78,6 +79,13 @@ def test_what_an_entry_cannot_say_is_refused_by_name(tmp_path: Path, text: str, 
     path.write_text(text)
     with pytest.raises(BadSettings, match=words):
         load({}, config=path)
+
+
+def test_an_agent_reaches_the_network_as_the_server_does_and_sees_nothing_else() -> None:
+    operator = {"https_proxy": "http://p", "NO_PROXY": "x", "NODE_EXTRA_CA_CERTS": "/ca", "SECRET": "s"}
+    env = agent_env(spec(env=("MY_KEY",)), Path("/home"), {**operator, "MY_KEY": "k", "OTHER_KEY": "o"})
+    assert {*operator, "MY_KEY"} - {"SECRET"} <= set(env)
+    assert not {"SECRET", "OTHER_KEY"} & set(env)
 
 
 def test_a_new_home_gets_the_operators_settings_or_the_entrys(tmp_path: Path) -> None:

@@ -7,6 +7,10 @@ from clawdforge.core.model import AgentSpec
 
 OURS = "CLAWDFORGE_"
 PASSED = ("PATH", "LANG", "LANGUAGE", "TZ", "USER", "LOGNAME", "SHELL")
+NETWORK = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
+CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE")
+"""How this machine reaches a model, which every agent needs alike; proxies in either spelling."""
+
 TEMPORARY = ".tmp"  # in the home, so that it goes with the session
 DEFAULTS = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", "SHELL": "/bin/sh"}
 
@@ -15,7 +19,8 @@ def agent_env(spec: AgentSpec, home: Path, operator_env: Mapping[str, str]) -> d
     """Our own names never pass, whatever the configuration says: they hold the server's secrets."""
     env = dict(DEFAULTS)
     for name, value in operator_env.items():
-        allowed = name in PASSED or name.startswith("LC_") or name in spec.env
+        network = name.upper() in NETWORK or name in CERTIFICATES
+        allowed = name in PASSED or name.startswith("LC_") or network or name in spec.env
         if allowed and not name.startswith(OURS):
             env[name] = value
     env |= {"HOME": str(home), "TMPDIR": str(home / TEMPORARY), "TERM": "dumb"}
