@@ -50,9 +50,14 @@ def main() -> None:
             shutil.copytree(base / "seed", base / f"data{number}")
             after.append(ready(base / f"data{number}", args.turns))
             shutil.rmtree(base / f"data{number}")
-    print(f"{'ready on an empty folder':44} {statistics.median(empty):6.2f} s   min {min(empty):.2f}")
-    print(f"{'ready after the kill':44} {statistics.median(after):6.2f} s   min {min(after):.2f}")
-    print(f"{'of that, recovery':44} {statistics.median(after) - statistics.median(empty):6.2f} s")
+    row("ready on an empty folder", empty)
+    row("ready after the kill", after)
+
+
+def row(name: str, found: list[tuple[float, float]]) -> None:
+    walls, cpus = zip(*found, strict=True)
+    print(f"{name:32} {statistics.median(walls):6.2f} s p50 {min(walls):6.2f} s min", end=" ")
+    print(f"{statistics.median(cpus):6.2f} s of the processor")
 
 
 async def seed(folder: Path, events: int, turns: int, sessions: int) -> None:
@@ -89,8 +94,8 @@ async def seed(folder: Path, events: int, turns: int, sessions: int) -> None:
     await store.close()
 
 
-def ready(folder: Path, turns: int) -> float:
-    """Seconds from the start of the process until it answers; then nothing may be running any more."""
+def ready(folder: Path, turns: int) -> tuple[float, float]:
+    """Seconds from the start of the process until it answers, and those that it had a processor."""
     env = {name: value for name, value in os.environ.items() if not name.startswith("CLAWDFORGE_")}
     began = time.perf_counter()
     with subprocess.Popen(
@@ -105,11 +110,13 @@ def ready(folder: Path, turns: int) -> float:
         url = server.stdout.readline().split()[-1]
         assert httpx2.get(f"{url}/readyz").status_code == 200
         took = time.perf_counter() - began
+        ticks = Path(f"/proc/{server.pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+        used = sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
         server.terminate()
         said = server.stderr.read()
     if turns:
         assert f"{turns} turns were cut off" in said, said[-1000:]
-    return took
+    return took, used
 
 
 if __name__ == "__main__":

@@ -33,8 +33,9 @@ class Scene:
     def view(self, name: str, path: str = "/api/session") -> Event:
         reply = self.crash.http.get(path, params={"session_id": self.sessions[name]})
         assert reply.status_code == 200, reply.text
-        found: Event = reply.json()
-        return found.get("session", found)
+        body = reply.json()
+        found: Event = body.get("session", body)
+        return found
 
 
 @pytest.fixture(scope="module")
