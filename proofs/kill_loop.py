@@ -64,7 +64,7 @@ async def _loop(run: Run, server: Server) -> None:
     orphans, early = 0.0, 0
     loop = asyncio.get_running_loop()
     for count in range(run.size):
-        await asyncio.sleep(run.random.uniform(0.01, 0.8))
+        await asyncio.sleep(run.random.choice((0.2, 0.8, 2.0)) * run.random.random())
         died = loop.time()
         await asyncio.to_thread(server.kill)
         await asyncio.to_thread(until, lambda: not server.agents(), "the end of all agents", 5)

@@ -23,6 +23,7 @@ FILES = ("forge.db", "forge.db-wal", "forge.db-journal")
 TURN = re.compile(rb'"session_id":"([0-9a-f-]{36})","turn_index":(\d+),"state"')
 EVENT = re.compile(rb'data: (\{"seq":[^\n]*)\n')
 SERVED_STATES = 3
+FAILING = ("-e", "inject=fdatasync:error=EIO:when=25+11")
 
 
 @dataclass
@@ -43,6 +44,9 @@ class Answered:
 
 def prove(run: Run) -> None:
     counts = _simulate(run, run.source, run.size)
+    failing = Counts() if run.short else _simulate(run, run.source, run.size // 5, FAILING)
+    for loss in failing.lost:
+        run.violate(f"after a failed sync: {loss}")
     for loss in counts.lost:
         run.violate(loss)
     normal = planted(run.source, run.folder / "normal", NORMAL)
@@ -55,6 +59,8 @@ def prove(run: Run) -> None:
         checkpoints=counts.checkpoints,
         states_with_a_loss=counts.bad,
         states_served_again=counts.served,
+        syncs_that_failed=failing.failures,
+        states_after_failed_syncs=f"{failing.states}, {failing.bad} with a loss",
         with_synchronous_normal=f"{shown.bad} of {shown.states} states lose answers",
     )
 
@@ -67,28 +73,29 @@ class Counts:
     syncs: int = 0
     checkpoints: int = 0
     served: int = 0
+    failures: int = 0
     lost: list[str] = field(default_factory=list)
     last: tuple[Disk, Answered] | None = None
 
 
-def _simulate(run: Run, source: Path, size: int) -> Counts:
-    folder = run.folder / f"of-{source.name}"
+def _simulate(run: Run, source: Path, size: int, faults: tuple[str, ...] = ()) -> Counts:
+    folder = run.folder / f"of-{source.name}{'-failing' if faults else ''}"
     with zygote(source) as made:
-        log, prompts, server = _trace(run, source, folder, made)
+        log, prompts, server = _trace(run, source, folder, made, faults)
         counts = _replay(run, log, prompts, server.data_dir, size)
         log.unlink()
-        if source == run.source:
+        if source == run.source and not faults:
             _serve_states(run, counts, folder, made)
     return counts
 
 
 def _trace(
-    run: Run, source: Path, folder: Path, made: Zygote
+    run: Run, source: Path, folder: Path, made: Zygote, faults: tuple[str, ...]
 ) -> tuple[Path, dict[tuple[str, int], str], Server]:
     log = folder / "calls.log"
     turns = 12 if run.short else 60
     with Server(folder, made, source=source) as server:
-        server.start(trace=[*STRACE, "-o", str(log)])
+        server.start(trace=[*STRACE, *faults, "-o", str(log)])
         prompts = asyncio.run(_load(run, server, turns))
     return log, prompts, server
 
@@ -142,6 +149,7 @@ def _replay(run: Run, log: Path, prompts: dict[tuple[str, int], str], data_dir: 
             counts.lost += [f"{kind} state at answer {told.index(at) + 1}: {loss}" for loss in losses[:2]]
             run.progress(f"{counts.states} of {size} states, {counts.bad} with a loss")
     counts.syncs = disk.syncs
+    counts.failures = disk.failures
     counts.last = (disk, answered)
     return counts
 

@@ -30,8 +30,10 @@ def prove(run: Run) -> None:
 async def _resume(run: Run, server: Server) -> None:
     count, restarts = (24, 1) if run.short else (500, 5)
     client = Client(server.port, server.token())
-    sessions = [await client.session(retention="keep") for _ in range(4 if run.short else 10)]
-    readers = [Reader(client, sessions[n % len(sessions)], keep=n < len(sessions)) for n in range(count)]
+    sessions = [await client.session(retention="keep") for _ in range(8 if run.short else 20)]
+    busy = sessions[len(sessions) // 2 :]  # the others have one reader each: nobody else keeps them in memory
+    readers = [Reader(client, session) for session in sessions]
+    readers += [Reader(client, busy[n % len(busy)], keep=False) for n in range(count - len(sessions))]
     tasks = [
         asyncio.create_task(reader.follow(lambda seen: seen > 0 and run.random.random() < 0.25))
         for reader in readers
@@ -42,9 +44,9 @@ async def _resume(run: Run, server: Server) -> None:
         turn = 0
         while working:
             turn += 1
-            await client.submit(session, f"chunks 8 40 30\necho {number}.{turn}", f"k{turn}")
+            await client.submit(session, f"chunks 80 40 10\necho {number}.{turn}", f"k{turn}")
             await client.settled(session)
-            await asyncio.sleep(0.5)
+            await asyncio.sleep(run.random.uniform(0, 0.5))
 
     loads = [asyncio.create_task(load(number, session)) for number, session in enumerate(sessions)]
     done = 0

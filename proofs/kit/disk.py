@@ -41,10 +41,11 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """`begin` is the issue of a call, otherwise its success."""
+    """`begin` is the issue of a call, otherwise its return; `ok` says whether that was a success."""
 
     call: Call
     begin: bool
+    ok: bool = True
 
 
 def read_log(path: Path) -> Iterator[Step]:
@@ -57,14 +58,13 @@ def read_log(path: Path) -> Iterator[Step]:
             yield Step(call, begin=True)
             if found[4] is None:
                 waiting[found[1]] = call
-            elif int(found[4]) >= 0:
-                yield Step(call, begin=False)
+            else:
+                yield Step(call, begin=False, ok=int(found[4]) >= 0)
             continue
         back = RESUMED.match(line)
         if back and back[1] in waiting:
             call = waiting.pop(back[1])
-            if int(back[3]) >= 0:
-                yield Step(call, begin=False)
+            yield Step(call, begin=False, ok=int(back[3]) >= 0)
 
 
 def _call(name: str, text: bytes) -> Call:
@@ -116,9 +116,13 @@ class Disk:
         self._changes: list[tuple[str, bool]] = []  # names that came (True) or went, not yet certain
         self._covered: dict[int, tuple[File, int]] = {}
         self.syncs = 0
+        self.failures = 0
 
     def step(self, step: Step) -> None:
         call = step.call
+        if not step.ok:
+            self._failed(call)
+            return
         name = self._paths.get(call.target)
         if call.target == self._folder and call.name in ("fsync", "fdatasync", "syncfs"):
             if not step.begin:
@@ -147,6 +151,13 @@ class Disk:
                 file.durable = file.apply(file.pending[:count])
                 del file.pending[:count]
                 self.syncs += 1
+
+    def _failed(self, call: Call) -> None:
+        """After a failed sync the kernel calls its pages clean: what they held is written by no later one."""
+        if id(call) in self._covered:
+            file, count = self._covered.pop(id(call))
+            del file.pending[:count]
+            self.failures += 1
 
     def state(self, chance: random.Random, kind: str) -> dict[str, bytes]:
         """One content of the folder that a power cut at this moment may leave."""

@@ -100,6 +100,21 @@ def test_only_what_was_synced_survives_a_power_cut(tmp_path: Path) -> None:
     assert disk.state(chance(), "durable") == {"db": b"new"}
 
 
+def test_what_a_failed_sync_covered_is_written_by_no_later_one(tmp_path: Path) -> None:
+    file = str(tmp_path / "db")
+    disk = Disk(tmp_path, ("db",))
+    for step in steps("openat", file, flags="O_CREAT") + steps("fsync", str(tmp_path)):
+        disk.step(step)
+    for step in steps("pwrite64", file, b"lost", 0):
+        disk.step(step)
+    begun, done = steps("fsync", file)
+    disk.step(begun)
+    disk.step(Step(done.call, begin=False, ok=False))
+    for step in steps("fsync", file):
+        disk.step(step)
+    assert disk.state(chance(), "all") == {"db": b""}
+
+
 def test_a_write_that_begins_during_a_sync_is_not_covered_by_it(tmp_path: Path) -> None:
     file = str(tmp_path / "db")
     disk = Disk(tmp_path, ("db",))
@@ -136,7 +151,7 @@ def test_a_log_of_two_threads_is_read(tmp_path: Path) -> None:
         "11    <... pwrite64 resumed>) = 2\n"
         f"12    fdatasync(3<{path}>) = -1 EIO (Input/output error) (INJECTED)\n"
     )
-    found = [(step.call.name, step.begin, step.call.data, step.call.number) for step in read_log(log)]
+    found = [(s.call.name, s.begin, s.call.data, s.call.number) for s in read_log(log) if s.ok]
     assert found == [
         ("pwrite64", True, b"ab", 4096),
         ("fdatasync", True, b"", 0),
