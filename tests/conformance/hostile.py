@@ -100,10 +100,8 @@ class Probes:
         return link.read_bytes()[:15].decode()
 
     def hardlink_to_token(self) -> str:
-        link = self.home / "hard"
-        link.unlink(missing_ok=True)
-        os.link(self.data / "local.token", link)
-        return link.read_text()
+        os.link(self.data / "local.token", self.home / "hard")
+        return (self.home / "hard").read_text()
 
     def through_the_root_of_process_1(self) -> str:
         return Path(f"/proc/1/root{self.data}/local.token").read_text()

@@ -116,11 +116,12 @@ class Script:
 
     def _call(self, word: str, rest: str) -> AIMessageChunk:
         name, _, tail = rest.partition(" ")
-        arguments: dict[str, Any] = (
-            {"title": rest} if word == "ask" else {"name": name, "delay_ms": int(tail or 0)}
-        )
         if word == "call":
             word, arguments = name, json.loads(tail or "{}")
+        elif word == "ask":
+            arguments = {"title": rest}
+        else:
+            arguments = {"name": name, "delay_ms": int(tail or 0)}
         number = f"call_{self._number}_{len(self._results)}"
         return AIMessageChunk(
             content="",
