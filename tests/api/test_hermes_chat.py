@@ -182,7 +182,8 @@ def test_the_running_prompt_is_pending_and_not_among_the_messages(app: App) -> N
     session_id = new(app)
     stream_id = started(app, session_id, "echo a\nsleep 60")
     with app.stream("/api/chat/stream", params={"stream_id": stream_id}) as reader:
-        assert next(iter(reader)).event == "token"
+        first = next(iter(reader))
+        assert first.event == "token", first.data
     found = session(app, session_id)
     assert found["is_streaming"] is True
     assert (found["messages"], found["message_count"]) == ([], 0)
