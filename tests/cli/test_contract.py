@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 
 from tests.api.harness import App, until
@@ -78,10 +79,9 @@ def test_s4_74_prefixes_of_six_or_more(cli: Cli) -> None:
     assert "6 characters" in cli("sessions", "show", session[:5], code=4).stderr
 
 
-def test_s4_75_an_ambiguous_prefix_is_refused_and_the_candidates_are_listed(
-    cli: Cli, local: App, tmp_path: Path
-) -> None:
-    ids = _same_beginning(local, tmp_path)
+def test_s4_75_an_ambiguous_prefix_is_refused_and_the_candidates_are_listed(cli: Cli) -> None:
+    first = new(cli)
+    ids = [first, _twin(cli, first)]
     done = cli("sessions", "show", ids[0][:6], code=4)
     assert "may mean any of these" in done.stderr
     assert all(one in done.stderr for one in ids)
@@ -90,10 +90,17 @@ def test_s4_75_an_ambiguous_prefix_is_refused_and_the_candidates_are_listed(
     assert cli.json("sessions", "show", ids[0], "--json")["session_id"] == ids[0]
 
 
-def _same_beginning(local: App, tmp_path: Path) -> list[str]:
-    """Two titles that are the same stand in for two ids that begin alike: 24 bits are rarely shared."""
-    title = tmp_path.name
-    return [local.session(title=title) for _ in range(2)]
+def _twin(cli: Cli, session: str) -> str:
+    """A second session whose id begins alike: by chance that takes millions."""
+    twin = session[:6] + session[6:].translate(str.maketrans("0123456789abcdef", "123456789abcdef0"))
+    database = apsw.Connection(str(cli.data_dir / "forge.db"))
+    database.set_busy_timeout(10_000)
+    names = [row[1] for row in database.execute("PRAGMA table_info(sessions)")]
+    values = ["?" if name == "session_id" else name for name in names]
+    copy = f"({', '.join(names)}) SELECT {', '.join(values)} FROM sessions WHERE session_id = ?"  # noqa: S608 - columns
+    database.execute(f"INSERT INTO sessions {copy}", (twin, session))
+    database.close()
+    return twin
 
 
 def test_s4_76_a_typo_does_not_open_an_empty_session(cli: Cli) -> None:

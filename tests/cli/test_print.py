@@ -59,9 +59,7 @@ def test_an_agent_that_fails(cli: Cli) -> None:
 
 
 def test_a_turn_that_takes_too_long(cli: Cli) -> None:
-    done = cli("-p", "--timeout", "0.3", "echo begun\nsleep 30", code=3)
-    assert done.stdout == "begun\n"
-    assert "--timeout" in done.stderr
+    assert "--timeout" in cli("-p", "--timeout", "0.3", "sleep 30", code=3).stderr
 
 
 def test_what_nobody_can_allow_is_refused(cli: Cli) -> None:
@@ -108,13 +106,13 @@ def test_ctrl_c_stops_the_turn_and_keeps_the_answer(cli: Cli, local: App) -> Non
 
 
 def test_a_reader_that_leaves_is_no_error(cli: Cli) -> None:
-    asking = cli.start("-p", "chunks 2000 100")
-    assert asking.stdout is not None
-    asking.stdout.read(5)
-    asking.stdout.close()
-    asking.wait(30)
-    assert asking.stderr is not None
-    assert "Traceback" not in asking.stderr.read()
+    with cli.start("-p", "chunks 2000 100") as asking:
+        assert asking.stdout is not None
+        assert asking.stderr is not None
+        asking.stdout.read(5)
+        asking.stdout.close()
+        asking.wait(30)
+        assert "Traceback" not in asking.stderr.read()
 
 
 @pytest.mark.parametrize(

@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 from clawdforge.cli import render
 from clawdforge.cli.lines import Block, Item, clean, wrapped
 from clawdforge.cli.markdown import MarkdownStream
-from clawdforge.cli.paint import Painter
+from clawdforge.cli.painters import Painter, painter
 from clawdforge.cli.tables import age, aligned, money, one_line, session_fields, session_lines, tokens
 from clawdforge.cli.view import TAIL_LINES, View
 from clawdforge.wire.event import Event
 
 
 def text(items: list[Item]) -> str:
-    return Painter(colour=False).paint(items, 80)
+    return Painter().paint(items, 80)
 
 
 def event(kind: str, turn: int | None = 1, /, **fields: Any) -> Event:
@@ -253,8 +253,8 @@ def test_a_transcript() -> None:
 
 def test_colours_are_left_out_when_nobody_wants_them() -> None:
     items: list[Item] = [[("bad", "no"), ("", " way")], Block("**bold**")]
-    assert "\x1b" not in Painter(colour=False).paint(items, 80)
-    assert "\x1b[31mno" in Painter(colour=True).paint(items, 80)
+    assert "\x1b" not in painter(colour=False).paint(items, 80)
+    assert "\x1b[31mno" in painter(colour=True).paint(items, 80)
 
 
 def test_rows_for_people_and_for_pipes() -> None:

@@ -7,7 +7,7 @@ from typing import Final
 from clawdforge.cli import render
 from clawdforge.cli.connect import failure
 from clawdforge.cli.lines import Item, clean
-from clawdforge.cli.paint import Painter
+from clawdforge.cli.painters import Painter
 from clawdforge.cli.repl_commands import Commands, Leave
 from clawdforge.cli.talk import Talk
 from clawdforge.client.errors import ForgeError
@@ -22,7 +22,7 @@ class PlainFace:
 
     def __init__(self, prompt: str) -> None:
         self._first = prompt
-        self._painter = Painter(colour=False)
+        self._painter = Painter()
         self._asks: asyncio.Queue[None] = asyncio.Queue()
         self._open_line = False
 

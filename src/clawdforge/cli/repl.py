@@ -1,148 +1,29 @@
-"""The conversation in a terminal: a line to type in below, what happens above, until Ctrl-D."""
+"""The conversation: on a terminal with a line to type in, over a pipe line by line."""
 
 import asyncio
-import contextlib
 import os
-import shutil
 import sys
-from pathlib import Path
 from typing import Any, Final
 
-from prompt_toolkit import PromptSession
-from prompt_toolkit.application import get_app
-from prompt_toolkit.formatted_text import StyleAndTextTuples
-from prompt_toolkit.history import FileHistory, History, InMemoryHistory
-from prompt_toolkit.output import ColorDepth
-from prompt_toolkit.patch_stdout import patch_stdout
-
-from clawdforge.cli import render
-from clawdforge.cli.connect import failure
-from clawdforge.cli.lines import Item
+from clawdforge.cli.lazy import load
 from clawdforge.cli.options import Place, Target
-from clawdforge.cli.paint import SHEET, Painter, fragments
 from clawdforge.cli.plain import PlainFace
-from clawdforge.cli.repl_commands import Commands, Leave
-from clawdforge.cli.repl_complete import WordCompleter
-from clawdforge.cli.repl_keys import Keys
+from clawdforge.cli.repl_commands import Commands
 from clawdforge.cli.talk import Talk
-from clawdforge.client.errors import ForgeError
-from clawdforge.wire.event import Event
 
-HISTORY_FILE: Final = "repl_history"
-REDRAW_SECS: Final = 0.05
+TERMINAL: Final = "clawdforge.cli.repl_face:TerminalFace"
+"""Brings the libraries of a terminal, which a pipe does without."""
 
 
 def converse(target: Target, place: Place, row: dict[str, Any], prompt: str) -> None:
-    """Until the person leaves. Without a terminal, line by line and without noise."""
+    """Until the person leaves."""
     terminal = sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
-    face = TerminalFace(target, prompt) if terminal else PlainFace(prompt)
-    asyncio.run(_run(target, place, row, face))
+    asyncio.run(_run(target, place, row, load(TERMINAL)(target, prompt) if terminal else PlainFace(prompt)))
 
 
-async def _run(target: Target, place: Place, row: dict[str, Any], face: "TerminalFace | PlainFace") -> None:
+async def _run(target: Target, place: Place, row: dict[str, Any], face: Any) -> None:
     talk = Talk(target, place, row, face)
     try:
         await face.run(talk, Commands(talk))
     finally:
         await talk.close()
-
-
-class TerminalFace:
-    """Finished lines go into the terminal's own scrollback; only the few live lines are drawn again."""
-
-    def __init__(self, target: Target, prompt: str) -> None:
-        self._target = target
-        self._first = prompt
-        self._painter = Painter(colour=target.colour)
-        self._talk: Talk | None = None
-        self._prompts: PromptSession[str] | None = None
-
-    def show(self, items: list[Item]) -> None:
-        if items:
-            sys.stdout.write(self._painter.paint(items, shutil.get_terminal_size().columns))
-            sys.stdout.flush()
-        self._redraw()
-
-    def tell(self, items: list[Item]) -> None:
-        self.show(items)
-
-    def event(self, event: Event) -> None:
-        """Nothing but what is shown anyway."""
-
-    async def run(self, talk: Talk, commands: Commands) -> None:
-        self._talk = talk
-        self._prompts = PromptSession(
-            self._message,
-            multiline=True,
-            prompt_continuation="  ",
-            bottom_toolbar=self._status,
-            history=self._history(),
-            completer=WordCompleter(talk, commands),
-            complete_while_typing=True,
-            key_bindings=Keys(talk, self).bindings(),
-            style=SHEET,
-            color_depth=None if self._target.colour else ColorDepth.DEPTH_1_BIT,
-            erase_when_done=False,
-        )
-        self._prompts.app.min_redraw_interval = REDRAW_SECS
-        with patch_stdout(raw=True):
-            self._greet(talk)
-            await talk.open(past=True)
-            if self._first:
-                self.show(render.prompt(self._first))
-                await self._line(talk, commands, self._first)
-            while True:
-                try:
-                    text = await self._prompts.prompt_async()
-                    await self._line(talk, commands, text)
-                except (EOFError, Leave):
-                    break
-        self._target.note(f"the session stays; `clawdforge -r {talk.session_id[:8]}` goes on with it")
-
-    def _greet(self, talk: Talk) -> None:
-        row = talk.row
-        title = f"  {row['title']}" if row.get("title") else ""
-        self.show(render.note(f"{row['agent']} in {row['cwd']} · session {talk.session_id[:8]}{title}"))
-
-    async def _line(self, talk: Talk, commands: Commands, text: str) -> None:
-        """A line that was typed: a command of ours, or words for the agent."""
-        if not text.strip():
-            return
-        try:
-            if not await commands.run(text):
-                await talk.say(text)
-        except ForgeError as error:
-            self.show(render.note(failure(error).message, "bad"))
-
-    def _message(self) -> StyleAndTextTuples:
-        width = shutil.get_terminal_size().columns
-        live = self._talk.view.live(width) if self._talk and not get_app().is_done else []
-        return [*fragments(live), ("class:you", "> ")]
-
-    def _status(self) -> StyleAndTextTuples:
-        talk = self._talk
-        if talk is None:
-            return []
-        row, view = talk.row, talk.view
-        parts = [str(row["agent"]), *([str(row["model"])] if row.get("model") else []), talk.session_id[:8]]
-        parts.append(str(row["permission_mode"]).replace("_", " "))
-        parts += [view.fill] if view.fill else []
-        parts.append("working; Ctrl-C stops it" if view.running is not None else "/help")
-        return [("class:bottom-toolbar", " · ".join(parts))]
-
-    def _redraw(self) -> None:
-        if self._prompts is not None and self._prompts.app.is_running:
-            self._prompts.app.invalidate()
-
-    def _history(self) -> History:
-        path = self._target.folder / HISTORY_FILE
-        with contextlib.suppress(OSError):
-            _own_file(path)
-            return FileHistory(str(path))
-        return InMemoryHistory()
-
-
-def _own_file(path: Path) -> None:
-    """For its owner's eyes only: it holds what was typed."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600))

@@ -5,15 +5,19 @@ import difflib
 import inspect
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from clawdforge.cli import choose, render
 from clawdforge.cli.failures import Failure
 from clawdforge.cli.lines import Item
-from clawdforge.cli.repl_keys import HELP
 from clawdforge.cli.tables import session_lines
 from clawdforge.cli.talk import Talk
 from clawdforge.wire.session import PermissionMode
+
+KEYS: Final = (
+    "Enter sends · Esc Enter or \\ at the end: a new line · Ctrl-C stops the turn · "
+    "Esc Esc takes the last turn back · Ctrl-D leaves, the session stays"
+)
 
 
 class Leave(Exception):
@@ -63,7 +67,7 @@ class Commands:
         names = self.help()
         wide = max(map(len, names))
         self._show([[("bold", name.ljust(wide)), ("dim", f"  {about}")] for name, about in names.items()])
-        self._say(HELP)
+        self._say(KEYS)
 
     async def do_exit(self, _rest: str) -> None:
         """Leave. The session stays."""

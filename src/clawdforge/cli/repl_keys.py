@@ -14,10 +14,6 @@ from clawdforge.cli.talk import Face, Talk
 from clawdforge.client.errors import ForgeError
 
 ANSWERS: Final = {"y": "allow_once", "a": "allow_always", "n": "reject"}
-HELP: Final = (
-    "Enter sends · Esc Enter or \\ at the end: a new line · Ctrl-C stops the turn · "
-    "Esc Esc takes the last turn back · Ctrl-D leaves, the session stays"
-)
 
 
 class Keys:

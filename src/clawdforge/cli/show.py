@@ -2,14 +2,15 @@
 
 import json
 import shutil
+from typing import Any
 
 import click
 
 from clawdforge.cli import render
 from clawdforge.cli.choose import find, id_argument
-from clawdforge.cli.connect import connected
-from clawdforge.cli.options import Target, target_options
-from clawdforge.cli.paint import Painter
+from clawdforge.cli.light import get
+from clawdforge.cli.options import Place, Target, target_options
+from clawdforge.cli.painters import painter
 from clawdforge.cli.tables import state_word
 
 FACTS = ("session_id", "title", "agent", "model", "cwd", "permission_mode", "turn_count", "parent_session_id")
@@ -25,14 +26,23 @@ def show(target: Target, /, session: str, *, archived: bool, as_json: bool) -> N
     """Show a session and what was said in it."""
     place = target.reach()
     row = find(place, session)
-    with connected(target) as forge:
-        messages = [message.model_dump() for message in forge.handle(row).messages(all=archived)]
+    messages = _messages(place, row["session_id"], archived=archived)
     if as_json:
         click.echo(json.dumps({**row, "messages": messages}, ensure_ascii=False, indent=2))
         return
-    painter = Painter(colour=target.colour)
     facts = [f"{name.ljust(18)}{row[name]}" for name in FACTS if row.get(name) not in (None, "")]
     lines = render.note("\n".join([*facts, f"{'state'.ljust(18)}{state_word(row)}", ""]))
     for message in messages:
         lines += render.message(message)
-    click.echo(painter.paint(lines, shutil.get_terminal_size().columns), nl=False)
+    click.echo(painter(colour=target.colour).paint(lines, shutil.get_terminal_size().columns), nl=False)
+
+
+def _messages(place: Place, session_id: str, *, archived: bool) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    after: int | None = 0
+    while after is not None:
+        path = f"/sessions/{session_id}/messages"
+        page = get(place.url, place.token, path, after=after, limit=500, all=archived)
+        found += page["messages"]
+        after = page.get("next")
+    return found

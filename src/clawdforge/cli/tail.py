@@ -9,7 +9,7 @@ import click
 from clawdforge.cli.choose import find, id_argument
 from clawdforge.cli.connect import connected
 from clawdforge.cli.options import Target, target_options
-from clawdforge.cli.paint import Painter
+from clawdforge.cli.painters import painter
 from clawdforge.cli.view import View
 from clawdforge.client import Event
 
@@ -43,7 +43,7 @@ class _Shown:
     def __init__(self, target: Target, *, as_json: bool) -> None:
         self._as_json = as_json
         self._view = View()
-        self._painter = Painter(colour=target.colour)
+        self._painter = painter(colour=target.colour)
 
     def event(self, event: Event) -> None:
         if self._as_json:
