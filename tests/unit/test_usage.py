@@ -114,6 +114,21 @@ def test_numbers_of_the_last_call_are_marked_when_there_were_more() -> None:
     assert measured(meter, tokens(5, 2)).estimated
 
 
+def test_numbers_told_call_by_call_are_added_up_for_each_turn() -> None:
+    meter = UsageMeter(Quirks(usage="per_call"))
+    for _ in range(2):
+        meter.begin()
+        meter.see({"sessionUpdate": "agent_message_chunk", "_meta": tokens(5, 2, 1)})
+        meter.see({"sessionUpdate": "agent_message_chunk", "_meta": {"usage": 1}})
+        meter.see({"sessionUpdate": "tool_call", "_meta": "x"})
+        meter.see({"sessionUpdate": "agent_message_chunk", "_meta": tokens(6, 3)})
+        found = measured(meter, {})
+        assert (found.input_tokens, found.output_tokens, found.cached_tokens) == (11, 5, 1)
+        assert not found.estimated
+    meter.begin()
+    assert meter.of(tokens(1, 1)) is None
+
+
 def test_numbers_that_mean_nothing_are_left_out() -> None:
     assert UsageMeter(Quirks(usage="none")).of(tokens(5, 2)) is None
 

@@ -28,17 +28,22 @@ class UsageMeter:
         self._cost = _amount(known.get("cost_usd"))
         self._before = self._cost
         self._calls = 0
+        self._seen: Tokens | None = None
 
     def begin(self) -> None:
         """A prompt starts."""
         self._before = self._cost
         self._calls = 1
+        self._seen = None
 
     def see(self, update: Json) -> None:
         """An update of the agent, of any kind."""
         kind = update.get("sessionUpdate")
         if kind == "tool_call":
             self._calls += 1  # its result goes to the model with another call
+        call = _tokens(update.get("_meta")) if self._meaning == "per_call" else None
+        if call is not None:
+            self._seen = call.plus(self._seen or Tokens())
         cost = update.get("cost") if kind == "usage_update" else None
         amount = _amount(cost.get("amount")) if isinstance(cost, dict) else None
         if amount is not None and isinstance(cost, dict) and cost.get("currency", "USD") == "USD":
@@ -72,6 +77,8 @@ class UsageMeter:
         return usage
 
     def _turn_tokens(self, result: Json) -> Tokens | None:
+        if self._meaning == "per_call":
+            return self._seen
         tokens = None if self._meaning == "none" else _tokens(result)
         if tokens is not None and self._meaning == "cumulative":
             tokens, self._total = tokens.since(self._total), tokens
@@ -85,8 +92,10 @@ class UsageMeter:
         return self._cost - before if self._cost > before else self._cost
 
 
-def _tokens(result: Json) -> Tokens | None:
+def _tokens(result: Any) -> Tokens | None:
     """`usage` is ACP's own field; `_meta.quota.token_count` is gemini's."""
+    if not isinstance(result, dict):
+        return None
     found: Any = result.get("usage")
     if not isinstance(found, dict):
         found = result

@@ -18,6 +18,9 @@ class Tokens:
     given: int = 0
     cached: int = 0
 
+    def plus(self, other: "Tokens") -> "Tokens":
+        return Tokens(self.taken + other.taken, self.given + other.given, self.cached + other.cached)
+
     def since(self, before: "Tokens") -> "Tokens":
         """What a running total grew by; all of it when it has begun again from nothing."""
         grown = Tokens(self.taken - before.taken, self.given - before.given, self.cached - before.cached)

@@ -31,10 +31,11 @@ class Quirks(BaseModel):
         le=10_000,
         description="what it sends so long after its answer still belongs to the turn",
     )
-    usage: Literal["turn", "last_call", "cumulative", "none"] = Field(
+    usage: Literal["turn", "last_call", "per_call", "cumulative", "none"] = Field(
         "turn",
         description="what its token counts are: the turn's sum, those of the last call to the model only "
-        "(marked estimated when tools ran), a running total, or nothing that can be believed",
+        "(marked estimated when tools ran), told call by call in `_meta.usage` of its updates, a running "
+        "total, or nothing that can be believed",
     )
     counter: Literal["process", "session"] = Field(
         "process",
