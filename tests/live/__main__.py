@@ -77,6 +77,9 @@ def _stepped(bench: LiveBench) -> Row:
     row, trial = Row(bench.program.name, ""), Trial(bench)
     for name, step in STEPS.items():
         began = time.monotonic()
+        if row.failures and not trial.known[1:]:
+            row.cells.append(NOTHING)  # it never got going
+            continue
         try:
             word = step(trial)
         except Exception as failure:  # noqa: BLE001 - any failure of a step is a cell of the table

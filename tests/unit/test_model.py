@@ -176,6 +176,19 @@ def test_a_request_for_a_title_is_not_the_conversation(endpoint: Endpoint) -> No
     assert endpoint.requests()[0]["aside"]
 
 
+def test_a_request_for_json_gets_what_its_schema_wants(endpoint: Endpoint) -> None:
+    choice = {"type": "STRING", "enum": ["flash", "pro"]}
+    schema = {"type": "OBJECT", "properties": {"why": {"type": "STRING"}, "choice": choice}}
+    path, body = gemini(["hang"])
+    body["generationConfig"] = {"responseSchema": schema}
+    reply = post(endpoint, (path, body)).json()
+    answer = json.loads(reply["candidates"][0]["content"]["parts"][0]["text"])
+    assert (answer["choice"], set(answer)) == ("flash", {"why", "choice"})
+    path, body = responses(["hang"])
+    body["text"] = {"format": {"type": "json_schema", "schema": {"properties": {"n": {"type": "integer"}}}}}
+    assert json.loads(post(endpoint, (path, body)).json()["output"][0]["content"][0]["text"]) == {"n": 1000}
+
+
 def test_usage_is_told_and_noted_and_a_cache_is_counted_once(endpoint: Endpoint) -> None:
     first = post(endpoint, anthropic(["hello"])).json()["usage"]
     second = post(endpoint, chat(["hello"])).json()["usage"]

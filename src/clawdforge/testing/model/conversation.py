@@ -46,6 +46,7 @@ class Conversation:
     system: str = ""
     said: Sequence[Said] = ()
     tools: Sequence[Tool] = field(default=())
+    schema: Mapping[str, Any] | None = None  # of the JSON that the answer has to be
 
     @property
     def turns(self) -> list[str]:
@@ -64,7 +65,9 @@ class Conversation:
 
     @property
     def aside(self) -> bool:
-        """A request that the agent makes for itself, such as for a title."""
+        """A request that the agent makes for itself: for a title, or for JSON that it decides by."""
+        if self.schema is not None:
+            return True
         last = self.said[-1].text if self.said else ""
         return not self.tools and SIDE_TASK.search(self.system + last[:300]) is not None
 

@@ -22,13 +22,17 @@ def read(body: dict[str, Any], path: str) -> Conversation:
         text = "\n".join(str(part["text"]) for part in parts if isinstance(part.get("text"), str))
         if text:
             said.append(Said("assistant" if content.get("role") == "model" else "user", text))
-    system = body.get("systemInstruction")
+    system, config = body.get("systemInstruction"), body.get("generationConfig")
+    schema = None
+    if isinstance(config, dict):
+        schema = config.get("responseJsonSchema") or config.get("responseSchema")
     declared = (one for tool in dicts(body.get("tools")) for one in dicts(tool.get("functionDeclarations")))
     return Conversation(
         model=path.rpartition("/")[2].partition(":")[0],
         stream="streamGenerateContent" in path,
         system=text_of(system.get("parts")) if isinstance(system, dict) else "",
         said=said,
+        schema=schema if isinstance(schema, dict) else None,
         tools=tools_of(
             (one.get("name"), one.get("parametersJsonSchema", one.get("parameters"))) for one in declared
         ),

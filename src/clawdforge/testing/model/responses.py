@@ -27,6 +27,7 @@ def read(body: dict[str, Any], _path: str) -> Conversation:
         stream=body.get("stream") is True,
         system="\n".join(system),
         said=said,
+        schema=_schema(body.get("text")),
         tools=tools_of((tool.get("name"), tool.get("parameters")) for tool in dicts(body.get("tools"))),
     )
 
@@ -63,6 +64,12 @@ def frames(plan: Plan, model: str, number: int) -> Iterator[Frame]:
 def failure(status: int) -> dict[str, Any]:
     code = "rate_limit_exceeded" if status == 429 else "invalid_request" if status < 500 else "server_error"
     return {"error": {"message": f"the script says {status}", "type": code, "param": None, "code": code}}
+
+
+def _schema(text: Any) -> dict[str, Any] | None:
+    wanted = text.get("format") if isinstance(text, dict) else None
+    schema = wanted.get("schema") if isinstance(wanted, dict) else None
+    return schema if isinstance(schema, dict) else None
 
 
 def _item(plan: Plan, number: int) -> dict[str, Any]:

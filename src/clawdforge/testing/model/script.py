@@ -82,7 +82,9 @@ class Script:
     def plan(self, asked: Conversation) -> Plan:
         taken = max(1, asked.size // 4)
         if asked.aside:
-            return _speak(["A short title"], taken)
+            return _speak(
+                ["A short title" if asked.schema is None else json.dumps(_filled(asked.schema))], taken
+            )
         if asked.result is not None:
             return _speak(_words(f"{_report(asked)} tool={_brief(asked.result, 200)}"), taken)
         last = _newest(asked.turns[-1]) if asked.turns else ""
@@ -160,8 +162,17 @@ def _filler(schema: Mapping[str, Any]) -> Any:
     choices = schema.get("enum")
     if isinstance(choices, list) and choices:
         return choices[0]
-    fillers = {"boolean": False, "integer": 1000, "number": 1000, "array": [], "object": {}}
-    return fillers.get(str(schema.get("type")), "what the script asks for")
+    most = schema.get("maximum")
+    number = min(1000, most) if isinstance(most, int | float) else 1000
+    fillers = {"boolean": False, "integer": number, "number": number, "array": [], "object": {}}
+    return fillers.get(str(schema.get("type")).lower(), "what the script asks for")
+
+
+def _filled(schema: Mapping[str, Any]) -> Any:
+    fields = schema.get("properties")
+    if not isinstance(fields, dict):
+        return _filler(schema)
+    return {name: _filled(field) for name, field in fields.items() if isinstance(field, dict)}
 
 
 def _report(asked: Conversation) -> str:
