@@ -1,6 +1,7 @@
 """What a start after a kill does: settles, goes on with the queue, ends orphans, clears away, and no more."""
 
 import contextlib
+import json
 import os
 import threading
 from collections.abc import Callable
@@ -129,7 +130,12 @@ def test_readers_see_each_event_once_over_three_restarts(forge: Make) -> None:
         with crash.app.stream(f"/sessions/{session_id}/events", headers=cursor) as stream:
             for frame in stream:
                 seen.append(int(frame.id or 0))
-                if frame.event == "text" and len(seen) % 90 > 40 + round_:
+                now = json.loads(frame.data)
+                if (
+                    now["type"] == "text"
+                    and now["turn"] == round_ + 1
+                    and f"{20 + round_}." in now["content"]
+                ):
                     break
         crash.kill()
         crash.restart()
