@@ -38,8 +38,9 @@ class Turn:
         self._stop = "end_turn"
 
     async def run(self, blocks: Sequence[Any]) -> Json:
-        given: Any = {"messages": [HumanMessage(content=_content(blocks))]}
         try:
+            prompt = HumanMessage(content=_content(blocks))
+            given: Any = {"messages": [*await self._loose_ends(), prompt]}
             while given is not None:
                 given = await self._pass(given)
         except GraphRecursionError:
@@ -60,6 +61,19 @@ class Turn:
         given = sum(call["output_tokens"] for call in calls)
         counts = {"inputTokens": taken, "outputTokens": given, "cachedReadTokens": cached}
         return {"usage": {**counts, "totalTokens": taken + given + cached}}
+
+    async def _loose_ends(self) -> list[ToolMessage]:
+        """Results for calls that a cancel or a crash left without one: models refuse to go on otherwise."""
+        state = await self._graph.aget_state(self._config)
+        found = state.values.get("messages") if isinstance(state.values, dict) else None
+        known = found if isinstance(found, list) else []
+        answered = {message.tool_call_id for message in known if isinstance(message, ToolMessage)}
+        calls = [call for message in known if isinstance(message, AIMessage) for call in message.tool_calls]
+        return [
+            ToolMessage("It was stopped before it ended.", tool_call_id=str(call["id"]), status="error")
+            for call in calls
+            if call["id"] not in answered
+        ]
 
     async def _pass(self, given: Any) -> Any:
         """Run until the graph ends (None) or interrupts (what it is to be resumed with)."""

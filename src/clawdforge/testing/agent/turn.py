@@ -122,6 +122,7 @@ class Turn:
             self.check()
             self._wake.wait()
             self._wake.clear()
+        self.check()  # a cancel and the answer that it brings may come together
         if call.error is not None:
             raise call.error
         return call.result

@@ -45,6 +45,7 @@ async def test_a_cancel_ends_the_wait_for_a_decision(bench: DriverBench) -> None
         answer = await asyncio.wait_for(running, 20)
         if Capability.PERMISSIONS in bench.capabilities:
             assert answer.stop_reason == "cancelled"
+        assert (await say(live, "echo next")).text() == "next"
 
 
 async def test_files_are_read_and_written_through_us_where_that_is_declared(bench: DriverBench) -> None:

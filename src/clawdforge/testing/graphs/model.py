@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessageChunk, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.messages.tool import tool_call_chunk
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_core.runnables import Runnable
@@ -71,6 +71,7 @@ class Script:
     """One call of the model: the lines that are due now."""
 
     def __init__(self, messages: Sequence[BaseMessage]) -> None:
+        self._check(messages)
         last = max(n for n, message in enumerate(messages) if isinstance(message, HumanMessage))
         self._before = [m for m in messages[:last] if isinstance(m, HumanMessage)]
         self._context = _blocks(messages[last])[:-1]
@@ -80,6 +81,13 @@ class Script:
         self._usage = (3, 2, 0)
         self._stop = "stop"
         self._plain: list[str] = []
+
+    def _check(self, messages: Sequence[BaseMessage]) -> None:
+        """As real models do: a call without a result is refused."""
+        answered = {m.tool_call_id for m in messages if isinstance(m, ToolMessage)}
+        calls = [call["id"] for m in messages if isinstance(m, AIMessage) for call in m.tool_calls]
+        if set(calls) - answered:
+            raise ScriptedFailure("a tool call has no result")
 
     def play(self) -> Iterator[AIMessageChunk | float]:
         """Chunks to send, and seconds to wait."""
