@@ -164,7 +164,13 @@ def _filler(schema: Mapping[str, Any]) -> Any:
         return choices[0]
     most = schema.get("maximum")
     number = min(1000, most) if isinstance(most, int | float) else 1000
-    fillers = {"boolean": False, "integer": number, "number": number, "array": [], "object": {}}
+    fillers: dict[str, Any] = {
+        "boolean": False,
+        "integer": number,
+        "number": number,
+        "array": [],
+        "object": {},
+    }
     return fillers.get(str(schema.get("type")).lower(), "what the script asks for")
 
 
