@@ -72,23 +72,23 @@ def test_what_nobody_can_allow_is_refused(cli: Cli) -> None:
     )
 
 
-def test_approve_and_deny_from_another_terminal(cli: Cli) -> None:
+def test_approve_and_deny_from_another_terminal(cli: Cli, local: App) -> None:
     for command, answer in (("approve", "allow_once"), ("deny", "reject_once")):
-        asking = cli.start("-p", "--permission-mode", "ask", f"ask {command} me")
-        session = until(lambda: _waiting(cli), "the question")
+        asking = cli.start(
+            "-p", "--permission-mode", "ask", "-n", f"{cli.project} {command}", f"ask {command} me"
+        )
+        session = until(lambda title=f"{cli.project} {command}": _asking(local, title), "the question")  # type: ignore[misc]
         cli(command, session)
         out, _ = asking.communicate(timeout=30)
         assert f"permission: {answer}" in out
-        cli("sessions", "end", session)
     assert "nothing waits" in cli("approve", session, code=4).stderr
 
 
-def _waiting(cli: Cli) -> str | None:
-    rows = cli.json("sessions", "list", "--state", "active", "--json")
-    shown = [row["session_id"] for row in rows if row["running_turn"] is not None]
-    return (
-        str(shown[0]) if shown and "permission.requested" in cli("tail", shown[0], "--json").stdout else None
-    )
+def _asking(local: App, title: str) -> str | None:
+    for row in local.http.get("/sessions", params={"q": title}).json()["sessions"]:
+        if local.http.get(f"/sessions/{row['session_id']}/permissions").json()["permissions"]:
+            return str(row["session_id"])
+    return None
 
 
 def test_ctrl_c_stops_the_turn_and_keeps_the_answer(cli: Cli, local: App) -> None:

@@ -1,11 +1,9 @@
 """Sessions: created, listed, changed, closed, reopened, deleted. Always under the app that owns them."""
 
 import asyncio
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from clawdforge.core import contexts, personas
@@ -17,6 +15,7 @@ from clawdforge.core.rules import need_open, need_session, withdraw_all
 from clawdforge.core.supervisor import Supervisor
 from clawdforge.wire.base import Json, Micros
 from clawdforge.wire.event import EventType
+from clawdforge.wire.local import project_key
 from clawdforge.wire.session import CreateSession, PatchSession, PermissionMode, Retention
 
 MAX_DEPTH = 3
@@ -86,7 +85,7 @@ class SessionService:
             permission_mode=request.permission_mode or persona.permission_mode or PermissionMode.APPROVE_ALL,
             on_interrupt=request.on_interrupt,
             retention=request.retention,
-            project_key=project or (project_key(cwd) if request.cwd else None),
+            project_key=project or (project_key(str(cwd.resolve())) if request.cwd else None),
             parent_session_id=request.parent_session_id,
         )
 
@@ -190,11 +189,6 @@ def close(tx: Tx, session_id: str, event: str, at: Micros) -> bool | None:
     tx.append(session_id, [draft(EventType.SESSION_CLOSED, None, at, {"why": event})])
     tx.audit(session_id, event, at, {})
     return False
-
-
-def project_key(cwd: Path) -> str:
-    """What sessions in one folder have in common."""
-    return hashlib.sha256(str(cwd.resolve()).encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
 
 def admit(tx: Tx, row: SessionRow, max_live: int) -> None:
