@@ -17,6 +17,7 @@ from clawdforge.wire.event import EventType
 
 PAGE_EVENTS = 1000
 PAGE_BYTES = 1 << 20
+STREAM_BYTES = 1 << 16  # what one follower that stands still may hold; there may be hundreds
 TAIL_EVENTS = 4096
 TAIL_BYTES = 1 << 20
 
@@ -145,7 +146,7 @@ class LogService:
 
     async def _read(self, app: str, session_id: str, after: int) -> list[Stored]:
         return await self._store.read(
-            app, lambda view: view.events(session_id, after=after, limit=PAGE_EVENTS, max_bytes=PAGE_BYTES)
+            app, lambda view: view.events(session_id, after=after, limit=PAGE_EVENTS, max_bytes=STREAM_BYTES)
         )
 
 

@@ -1,7 +1,7 @@
 """Event streams over HTTP: ready bytes, heartbeats, and every reason why a stream ends."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 
 from starlette.requests import Request
@@ -18,6 +18,7 @@ from clawdforge.wire.sse import HEARTBEAT, encode
 
 FAREWELL_SECS = 1.0
 HEAD_BYTES = 96
+PIECE_BYTES = 1 << 16
 
 
 class EventStream(Response):
@@ -81,11 +82,25 @@ def frame(event: Stored) -> bytes:
     return encode(event.data, event=event.type, id=str(event.seq))
 
 
+def pieces(batch: list[Stored]) -> Iterator[bytes]:
+    """One send for many events, but not for all: a client that does not read holds one in memory."""
+    waiting: list[bytes] = []
+    size = 0
+    for event in batch:
+        waiting.append(frame(event))
+        size += len(waiting[-1])
+        if size >= PIECE_BYTES:
+            yield b"".join(waiting)
+            waiting, size = [], 0
+    if waiting:
+        yield b"".join(waiting)
+
+
 async def session_frames(batches: AsyncIterator[list[Stored]]) -> AsyncIterator[bytes]:
-    """All that waits is one piece: one send, however many events."""
     async with closing(batches):
         async for batch in batches:
-            yield b"".join(map(frame, batch))
+            for piece in pieces(batch):
+                yield piece
 
 
 async def turn_frames(batches: AsyncIterator[list[Stored]], turn_index: int) -> AsyncIterator[bytes]:
@@ -93,8 +108,8 @@ async def turn_frames(batches: AsyncIterator[list[Stored]], turn_index: int) -> 
     async with closing(batches):
         async for batch in batches:
             mine = [event for event in batch if in_turn(event, turn_index)]
-            if mine:
-                yield b"".join(map(frame, mine))
+            for piece in pieces(mine):
+                yield piece
             if any(event.type == EventType.TURN_ENDED for event in mine):
                 return
 
