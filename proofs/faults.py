@@ -27,6 +27,7 @@ FAULTS = (
 )
 STICKY = 40
 HEALS_WITHIN = 15.0
+TURN_SECS = 10  # an agent whose own files cannot be written may hang; that is not the server's fault
 STORE = ("forge.db", "forge.db-wal")
 
 
@@ -48,7 +49,8 @@ class Case:
         prompt = f"chunks 2 200\necho {session} {text}"
         self._asked.append((session, key, prompt))
         try:
-            reply = await self.client.call("POST", f"/sessions/{session}/turns", {"prompt": prompt}, key)
+            body = {"prompt": prompt, "timeout_secs": TURN_SECS}
+            reply = await self.client.call("POST", f"/sessions/{session}/turns", body, key)
         except Cut as cut:
             self.unsure += 1
             self.run.check(self.server.alive, f"{self.name}: the server died: {cut}")
@@ -70,7 +72,7 @@ class Case:
             await asyncio.sleep(0.05)
         spent = loop.time() - began
         for where, key, prompt in list(self._asked):
-            await self.client.submit(where, prompt, key)
+            await self.client.submit(where, prompt, key, timeout_secs=TURN_SECS)
         return spent
 
     async def verdict(self, sessions: list[str], *, restart: bool = True) -> None:

@@ -34,11 +34,12 @@ async def _resume(run: Run, server: Server) -> None:
     busy = sessions[len(sessions) // 2 :]  # the others have one reader each: nobody else keeps them in memory
     readers = [Reader(client, session) for session in sessions]
     readers += [Reader(client, busy[n % len(busy)], keep=False) for n in range(count - len(sessions))]
-    tasks = [
-        asyncio.create_task(reader.follow(lambda seen: seen > 0 and run.random.random() < 0.25))
-        for reader in readers
-    ]
     working = True
+
+    def leave(seen: int) -> bool:
+        return working and seen > 0 and run.random.random() < 0.25
+
+    tasks = [asyncio.create_task(reader.follow(leave)) for reader in readers]
 
     async def load(number: int, session: str) -> None:
         turn = 0

@@ -98,7 +98,7 @@ class Client:
         end = asyncio.get_running_loop().time() + seconds
         while True:
             turns = await self.pages(f"/sessions/{session}/turns", "turns")
-            open_ = [turn["turn_index"] for turn in turns if turn["state"] != "ended"]
+            open_ = [(turn["turn_index"], turn["state"]) for turn in turns if turn["state"] != "ended"]
             if not open_:
                 return turns
             if asyncio.get_running_loop().time() > end:
