@@ -43,6 +43,12 @@ class Tail:
             self._bytes -= len(self._events.popleft().data)
         self.wake(ended=any(event.type == EventType.TURN_ENDED for event in events))
 
+    def look_again(self) -> None:
+        """There may be events in the store that were never told: what is here does not count any more."""
+        self._events.clear()
+        self._bytes = 0
+        self.wake(ended=True)
+
     def wake(self, *, ended: bool) -> None:
         self.added.set()
         self.added = asyncio.Event()
@@ -138,7 +144,7 @@ class LogService:
     def _committed(self, commit: Commit) -> None:
         if not commit.events:
             for each in self._tails.values():
-                each.wake(ended=True)
+                each.look_again()
             return
         tail = self._tails.get(commit.session_id)
         if tail is not None:
