@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from proofs.kit.client import Ack, Client
+from proofs.kit.client import Ack, Client, Reader
 from proofs.kit.history import check, fetch, heard
 from proofs.kit.http import Cut
 from proofs.kit.report import Run
 from proofs.kit.server import Server, Stuck, Zygote, zygote
+from proofs.kit.source import Change, planted
 
 SHORT, FULL = 4, 200
 FAULTS = (
@@ -28,6 +29,13 @@ FAULTS = (
 STICKY = 40
 HEALS_WITHIN = 15.0
 TURN_SECS = 10  # an agent whose own files cannot be written may hang; that is not the server's fault
+PLANTED = "planted: it was written all the same"
+LANDED = Change(
+    "src/clawdforge/stores/writer.py",
+    '            db.connection.execute("COMMIT")\n            self.commits += 1\n',
+    '            db.connection.execute("COMMIT")\n            self.commits += 1\n'
+    f'            if self.commits % 9 == 0:\n                raise apsw.FullError("{PLANTED}")\n',
+)
 STORE = ("forge.db", "forge.db-wal")
 
 
@@ -98,11 +106,13 @@ def prove(run: Run) -> None:
     heals: list[float] = []
     with zygote(run.source) as made:
         full = _full_disk(run, made, heals)
+        told = _told_wrongly(run)
         with Server(run.folder / "faults", made, source=run.source) as server:
             server.start()
             cases = asyncio.run(_injected(run, server, heals))
     run.figure(
         full_disk=full,
+        commits_that_landed_and_were_called_failed=told,
         faults_injected=len(cases),
         answers_503=sum(case.refused for case in cases),
         healed_secs_max=round(max(heals, default=0.0), 2),
@@ -161,6 +171,43 @@ def _take_all(fd: int, leave: int) -> None:
             total += os.write(fd, bytes(1 << 16))
     except OSError:
         os.ftruncate(fd, max(0, total - leave))
+
+
+def _told_wrongly(run: Run) -> int:
+    """Every ninth commit is on disk and is reported as failed: nobody may believe either of it."""
+    source = planted(run.source, run.folder / "told", LANDED)
+    with zygote(source) as made, Server(run.folder / "landed", made, source=source) as server:
+        server.start()
+        asyncio.run(_unsure(run, server))
+        return server.log.read_text().count(PLANTED)
+
+
+async def _unsure(run: Run, server: Server) -> None:
+    client = Client(server.port, server.token())
+    case = Case(run, server, client, "commits that landed")
+    sessions = [await client.session(retention="keep") for _ in range(4)]
+    readers = [Reader(client, session) for session in sessions]
+    tasks = [asyncio.create_task(reader.follow()) for reader in readers]
+
+    async def work(session: str) -> None:
+        for count in range(8 if run.short else 60):
+            prompt = f"chunks 3 40 5\necho {session} {count}"
+            await client.submit(session, prompt, f"k{count}", timeout_secs=TURN_SECS)
+            if run.random.random() < 0.7:
+                await client.settled(session, 30)
+
+    await asyncio.gather(*(work(session) for session in sessions))
+    for reader in readers:
+        await client.settled(reader.session, 60)
+        history = await fetch(client, reader.session)
+        await reader.until(len(history.events), 5)
+        history.copy, history.heard = reader.copy, heard(server.witness)
+        for fault in (*check(history), *reader.faults):
+            run.violate(f"{case.name}: {fault}")
+        cut = [turn for turn in history.turns if turn["outcome"] not in ("completed", "failed")]
+        run.check(not cut, f"{case.name}: {len(cut)} turns ended {[turn['outcome'] for turn in cut][:3]}")
+    for task in tasks:
+        task.cancel()
 
 
 async def _injected(run: Run, server: Server, heals: list[float]) -> list[Case]:
