@@ -5,6 +5,7 @@ Installs what is missing into `.cache/live`, one agent at a time; leaves out wit
 """
 
 import argparse
+import json
 import sys
 import tempfile
 import time
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.live.bench import LiveBench, live
-from tests.live.installing import Unavailable, install
+from tests.live.installing import Unavailable, folder, install
 from tests.live.programs import PROGRAMS, Program
 from tests.live.trial import STEPS, Trial, one_shot
 
@@ -68,8 +69,8 @@ def tried(program: Program) -> list[Row]:
     except Unavailable as reason:
         say(f"    left out: {reason}")
         return [Row(program.name, f"left out: {reason}", [NOTHING] * len(STEPS))]
-    folder = tempfile.TemporaryDirectory(prefix=f"live-{program.name}-", ignore_cleanup_errors=True)
-    with folder as place, live(Path(place), program) as bench:
+    temporary = tempfile.TemporaryDirectory(prefix=f"live-{program.name}-", ignore_cleanup_errors=True)
+    with temporary as place, live(Path(place), program) as bench:
         return [_stepped(bench), *([_one_shot(bench)] if program.name == CLAUDE else [])]
 
 
@@ -94,7 +95,8 @@ def _stepped(bench: LiveBench) -> Row:
 def _one_shot(bench: LiveBench) -> Row:
     word = one_shot(bench)
     say(f"    /run: {word}")
-    return Row(RUN, bench.version() or "unknown", [word, *[NOTHING] * (len(STEPS) - 1)])
+    package = folder(bench.program).parent / "@anthropic-ai" / "claude-code" / "package.json"
+    return Row(RUN, str(json.loads(package.read_text())["version"]), [word, *[NOTHING] * (len(STEPS) - 1)])
 
 
 def table(lines: list[str]) -> list[str]:
