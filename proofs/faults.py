@@ -34,7 +34,7 @@ LANDED = Change(
     "src/clawdforge/stores/writer.py",
     '            db.connection.execute("COMMIT")\n            self.commits += 1\n',
     '            db.connection.execute("COMMIT")\n            self.commits += 1\n'
-    f'            if self.commits % 9 == 0:\n                raise apsw.FullError("{PLANTED}")\n',
+    f'            if self.commits % 5 == 0:\n                raise apsw.FullError("{PLANTED}")\n',
 )
 STORE = ("forge.db", "forge.db-wal")
 
@@ -174,7 +174,7 @@ def _take_all(fd: int, leave: int) -> None:
 
 
 def _told_wrongly(run: Run) -> int:
-    """Every ninth commit is on disk and is reported as failed: nobody may believe either of it."""
+    """Every fifth commit is on disk and is reported as failed: nobody may believe either of it."""
     source = planted(run.source, run.folder / "told", LANDED)
     with zygote(source) as made, Server(run.folder / "landed", made, source=source) as server:
         server.start()
@@ -190,7 +190,7 @@ async def _unsure(run: Run, server: Server) -> None:
     tasks = [asyncio.create_task(reader.follow()) for reader in readers]
 
     async def work(session: str) -> None:
-        for count in range(8 if run.short else 60):
+        for count in range(12 if run.short else 60):
             prompt = f"chunks 3 40 5\necho {session} {count}"
             await client.submit(session, prompt, f"k{count}", timeout_secs=TURN_SECS)
             if run.random.random() < 0.7:
