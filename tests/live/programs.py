@@ -152,7 +152,7 @@ PROGRAMS: Final = (
     Program(
         "opencode",
         "opencode",
-        npm=("opencode-ai@1.18.18",),  # the newest whose program for every machine is published
+        npm=("opencode-ai@1.18.18",),  # the newest with a program for arm64
         env=lambda _url: {"OPENCODE_DISABLE_MODELS_FETCH": "1"},
         files=_opencode_files,
     ),
