@@ -55,6 +55,17 @@ def test_a_transcript_is_kept_in_order_and_undone_as_a_whole(app: App) -> None:
     assert len(texts(app, sid)) == 5
 
 
+def test_a_long_transcript_is_taken_in_parts_and_whole(app: App) -> None:
+    rows = [{"role": ("user", "assistant")[n % 2], "content": f"line {n}"} for n in range(901)]
+    made = take_in(app, messages=rows, retention="ttl")
+    sid = made["session_id"]
+    assert (made["state"], made["retention"], made["message_count"]) == ("active", "ttl", 901)
+    assert texts(app, sid) == [row["content"] for row in rows]
+    events = app.http.get(f"/sessions/{sid}/events").json()["events"]
+    assert [(event["type"], event["imported"]) for event in events] == [("session.created", 901)]
+    assert do(app, sid, "undo")["last_user_text"] == "line 900"
+
+
 def test_the_agent_is_told_what_was_imported(app: App) -> None:
     sid = take_in(app, messages=TALK, agent="claude")["session_id"]
     memory = knows(app, sid)

@@ -7,13 +7,12 @@ from dataclasses import replace
 
 from clawdforge.core import contexts
 from clawdforge.core.errors import TurnNotFound
-from clawdforge.core.model import Clock, SessionRow, draft, new_id
+from clawdforge.core.model import Clock, SessionRow, new_id
 from clawdforge.core.ports import Homes, Snapshots, Store, Tx, View
 from clawdforge.core.rules import need_session
-from clawdforge.core.sessions import SessionState, admit, state
+from clawdforge.core.sessions import SessionState, admit, announce
 from clawdforge.core.supervisor import Supervisor
-from clawdforge.wire.base import Json, Micros
-from clawdforge.wire.event import EventType
+from clawdforge.wire.base import Micros
 from clawdforge.wire.session import ForkRequest
 from clawdforge.wire.turn import TurnState
 
@@ -88,17 +87,7 @@ def _fork(
     told = contexts.TRANSCRIPT if need_session(tx, target).message_count else contexts.NEW
     plan = contexts.LOAD if memory else told
     tx.change_session(target, context_plan=plan, agent_session_id=memory)
-    fields: Json = {
-        "agent": row.agent,
-        "model": row.model,
-        "cwd": row.cwd,
-        "title": row.title,
-        "meta": row.meta,
-    }
-    fields |= {"forked_from": source, "after_turn": turn_index}
-    tx.append(target, [draft(EventType.SESSION_CREATED, None, at, fields)])
-    tx.audit(target, "create", at, {"agent": row.agent, "forked_from": source})
-    return state(tx, need_session(tx, target))
+    return announce(tx, row, at, {"forked_from": source, "after_turn": turn_index})
 
 
 def _row(source: SessionRow, target: str, request: ForkRequest, at: Micros) -> SessionRow:

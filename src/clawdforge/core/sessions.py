@@ -214,9 +214,14 @@ def create(
     changed: dict[str, Any] = {"depth": depth}
     tx.add_session(row)
     tx.change_session(row.session_id, **changed)
+    return announce(tx, row, at, extra or {})
+
+
+def announce(tx: Tx, row: SessionRow, at: Micros, extra: Mapping[str, Any]) -> SessionState:
+    """The first event of a session."""
     fields = {"agent": row.agent, "model": row.model, "cwd": row.cwd, "title": row.title, "meta": row.meta}
-    tx.append(row.session_id, [draft(EventType.SESSION_CREATED, None, at, {**fields, **(extra or {})})])
-    tx.audit(row.session_id, "create", at, {"agent": row.agent})
+    tx.append(row.session_id, [draft(EventType.SESSION_CREATED, None, at, {**fields, **extra})])
+    tx.audit(row.session_id, "create", at, {"agent": row.agent, **extra})
     return state(tx, need_session(tx, row.session_id))
 
 

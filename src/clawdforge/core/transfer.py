@@ -1,6 +1,6 @@
 """Sessions from elsewhere, and sessions to take along: import and export."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -9,13 +9,15 @@ from clawdforge.core.errors import SessionBusy
 from clawdforge.core.model import MessageRow, SessionRow, Stored, TurnRow
 from clawdforge.core.ports import Store, Tx, View
 from clawdforge.core.rules import need_session, title_from
-from clawdforge.core.sessions import SessionService, SessionState, create, state
+from clawdforge.core.sessions import SessionService, SessionState, admit, announce, create, state
+from clawdforge.wire.base import Json
 from clawdforge.wire.message import Role
-from clawdforge.wire.session import CreateSession, ImportRequest
+from clawdforge.wire.session import CreateSession, ImportRequest, Retention
 from clawdforge.wire.turn import TurnState
 
 T = TypeVar("T")
 PAGE = 500
+AT_ONCE = 200
 PAGE_BYTES = 4 << 20
 TRIES = 5
 
@@ -53,7 +55,31 @@ class TransferService:
         row = replace(row, **{name: found.settings[name] for name in imports.KEPT if name in found.settings})
         told = any(not message.archived for message in found.messages)
         row = replace(row, context_plan=contexts.TRANSCRIPT if told else contexts.NEW)
-        return await self._store.write(app, lambda tx: _import(tx, row, found, self._max_live))
+        if len(found.messages) <= AT_ONCE:
+            return await self._store.write(app, lambda tx: _import(tx, row, found, self._max_live))
+        return await self._import_in_parts(app, row, found)
+
+    async def _import_in_parts(self, app: str, row: SessionRow, found: imports.Imported) -> SessionState:
+        """Other writers get their turn in between. Until it is whole, the session is a closed one that the
+        sweeper would remove: so after a crash."""
+        session_id, at = row.session_id, row.created_at
+        part = replace(row, closed_at=at, retention=Retention.TTL)
+
+        def begin(tx: Tx) -> None:
+            admit(tx, row, self._max_live)
+            tx.add_session(part)
+
+        def end(tx: Tx) -> SessionState:
+            admit(tx, row, self._max_live)
+            _add_turns(tx, session_id, found.turns)
+            tx.change_session(session_id, closed_at=row.closed_at, retention=row.retention)
+            return announce(tx, row, at, _counts(found))
+
+        await self._store.write(app, begin)
+        for first in range(0, len(found.messages), AT_ONCE):
+            some = found.messages[first : first + AT_ONCE]
+            await self._store.write(app, lambda tx, some=some: _add_messages(tx, row, some))  # type: ignore[misc]
+        return await self._store.write(app, end)
 
     async def export(self, app: str, session_id: str, *, events: bool = False) -> Exported:
         """Read bit by bit, so that nobody else waits; begun again when the history was changed meanwhile."""
@@ -101,14 +127,25 @@ def _seq(row: MessageRow) -> int:
 
 
 def _import(tx: Tx, row: SessionRow, found: imports.Imported, max_live: int) -> SessionState:
-    session_id, at = row.session_id, row.created_at
-    create(tx, row, max_live, at, {"imported": len(found.messages), "skipped": found.skipped})
-    for message in found.messages:
-        tx.add_message(replace(message, session_id=session_id, ts=message.ts or at))
-    for turn in found.turns:
+    create(tx, row, max_live, row.created_at, _counts(found))
+    _add_messages(tx, row, found.messages)
+    _add_turns(tx, row.session_id, found.turns)
+    return state(tx, need_session(tx, row.session_id))
+
+
+def _counts(found: imports.Imported) -> Json:
+    return {"imported": len(found.messages), "skipped": found.skipped}
+
+
+def _add_messages(tx: Tx, row: SessionRow, messages: Sequence[MessageRow]) -> None:
+    for message in messages:
+        tx.add_message(replace(message, session_id=row.session_id, ts=message.ts or row.created_at))
+
+
+def _add_turns(tx: Tx, session_id: str, turns: Sequence[TurnRow]) -> None:
+    for turn in turns:
         tx.add_turn(replace(turn, session_id=session_id))
-    if found.turns:
-        started = sum(turn.started_at is not None for turn in found.turns)
-        last = max(turn.turn_index for turn in found.turns)
+    if turns:
+        started = sum(turn.started_at is not None for turn in turns)
+        last = max(turn.turn_index for turn in turns)
         tx.change_session(session_id, last_turn=last, turn_count=started)
-    return state(tx, need_session(tx, session_id))
