@@ -10,10 +10,9 @@ def table() -> str:
     rows = []
     for path in sorted(RESULTS.glob("*.json")):
         found: dict[str, Any] = json.loads(path.read_text())
-        figures = "; ".join(f"{name.replace('_', ' ')} {value}" for name, value in found["figures"].items())
+        shown = {name: value for name, value in found["figures"].items() if name != "caught_by"}
+        figures = "; ".join(f"{name.replace('_', ' ')} {value}" for name, value in shown.items())
         held = "0" if not found["violations"] else f"**{found['violations']}**"
-        rows.append(
-            f"| `{found['command']}` | {held} | {figures} | {found['date']}, `{found['commit']}`, "
-            f"{found['seconds']} s |"
-        )
+        when = f"{found['date']}, `{found['commit']}`, {found['seconds']} s"
+        rows.append(f"| `{found['command']}` | {held} | {figures} | {when} |")
     return "\n".join(["| command | violations | figures | when |", "|---|---|---|---|", *rows])
