@@ -47,10 +47,10 @@ def main() -> None:
     show("ms of CPU per call, by sessions of the app", by_number)
     verdict("undo, longest history to shortest", by_length, "undo")
     verdict("a list page, most sessions to fewest", by_number, "list a page")
-    search = by_number.get(5000, by_number[numbers[-1]])
-    worst = max(cost for name, cost in search.items() if name.startswith("search"))
+    number = 5000 if 5000 in by_number else numbers[-1]
+    worst = max(cost for name, cost in by_number[number].items() if name.startswith("search"))
     print(
-        f"search at 5,000 sessions: {worst:.1f} ms; aim < {SEARCH_AIM_MS:g} ms: {said(worst < SEARCH_AIM_MS)}"
+        f"search at {number:,} sessions: {worst:.1f} ms; aim < {SEARCH_AIM_MS:g} ms: {said(worst < SEARCH_AIM_MS)}"
     )
 
 
