@@ -59,7 +59,7 @@ ANSWER = MessageRow(
     token_count=3,
 )
 ASKED = MessageRow(session_id="0f0c", role="user", content="more", ts=AT + 2, seq=3, turn=7, pending=True)
-RUNNING = Transcript(SessionState(ROW, 7, 1), ASKED, (SAID, ANSWER, ASKED))
+RUNNING = Transcript(SessionState(ROW, 7, 1), ASKED, (SAID, ANSWER), unsaid=1)
 ENDED = SessionRow(
     app_name="a", session_id="0f0d", agent="demo", cwd="/w", created_at=AT, updated_at=AT, closed_at=AT
 )
