@@ -20,6 +20,7 @@ from clawdforge.wire.turn import Outcome
 
 log = logging.getLogger(__name__)
 TRANSCRIPT_MESSAGES = 5000
+BREAK_OFF_SECS = 0.5
 
 
 @dataclass(eq=False)
@@ -125,9 +126,11 @@ class Attendant:
             await self._break_off(place, work)
 
     async def _break_off(self, place: Place, work: asyncio.Task[Answer]) -> None:
-        work.cancel()
-        await self._pool.drop_agent(place)
-        await asyncio.wait({work})
+        """A cancel may be lost where an agent is just coming up: then there is one to end after all."""
+        while not work.done():
+            work.cancel()
+            await self._pool.drop_agent(place)
+            await asyncio.wait({work}, timeout=BREAK_OFF_SECS)
 
     async def _converse(self, place: Place, app: str, started: Started, run: TurnRun) -> Answer:
         live, prompt, preface = await self._ready(place, app, started)

@@ -249,7 +249,8 @@ class Spawner:
         process, status = self._start(argv, places, env, tag, sandbox)
         try:
             await process.connect()
-            said = await asyncio.wait_for(_read_all(status), START_SECONDS)
+            async with asyncio.timeout(START_SECONDS):  # Python 3.11's wait_for may lose a cancel
+                said = await _read_all(status)
         except TimeoutError:
             said = b""
         except asyncio.CancelledError:
