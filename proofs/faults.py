@@ -34,7 +34,7 @@ LANDED = Change(
     "src/clawdforge/stores/writer.py",
     '            db.connection.execute("COMMIT")\n            self.commits += 1\n',
     '            db.connection.execute("COMMIT")\n            self.commits += 1\n'
-    f'            if self.commits % 5 == 0:\n                raise apsw.FullError("{PLANTED}")\n',
+    f'            if self.commits % 3 == 0:\n                raise apsw.FullError("{PLANTED}")\n',
 )
 STORE = ("forge.db", "forge.db-wal")
 
@@ -174,7 +174,7 @@ def _take_all(fd: int, leave: int) -> None:
 
 
 def _told_wrongly(run: Run) -> int:
-    """Every fifth commit is on disk and is reported as failed: nobody may believe either of it."""
+    """Every third commit is on disk and is reported as failed: nobody may believe either of it."""
     source = planted(run.source, run.folder / "told", LANDED)
     with zygote(source) as made, Server(run.folder / "landed", made, source=source) as server:
         server.start()
