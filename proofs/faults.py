@@ -195,6 +195,7 @@ async def _unsure(run: Run, server: Server) -> None:
             await client.submit(session, prompt, f"k{count}", timeout_secs=TURN_SECS)
             if run.random.random() < 0.7:
                 await client.settled(session, 30)
+                await asyncio.sleep(run.random.uniform(0, 0.5))  # a session at rest takes another path
 
     await asyncio.gather(*(work(session) for session in sessions))
     for reader in readers:
