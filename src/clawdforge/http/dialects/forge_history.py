@@ -1,6 +1,6 @@
 """Forge routes about a session's past: undo, redo, retry, fork, clear, compact, export, import, search."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Final, Literal
 
 from fastapi import APIRouter, Query
 from starlette.responses import Response
@@ -32,6 +32,9 @@ Question = Annotated[str, Query(min_length=1, max_length=1000)]
 Words = Annotated[str | None, Query(max_length=500)]
 
 
+MARKDOWN: Final[dict[str, Any]] = {"content": {"text/markdown": {}}}
+
+
 def routes() -> APIRouter:
     router = APIRouter(route_class=AppRoute, tags=["history"], responses={"default": {"model": ErrorBody}})
     router.post("/sessions/import", response_model=SessionReply)(import_session)
@@ -41,7 +44,7 @@ def routes() -> APIRouter:
     router.post("/sessions/{session_id}/fork", response_model=SessionReply)(fork)
     router.post("/sessions/{session_id}/clear", response_model=HistoryReply)(clear)
     router.post("/sessions/{session_id}/compact", response_model=HistoryReply)(compact)
-    router.get("/sessions/{session_id}/export", response_model=Export)(export)
+    router.get("/sessions/{session_id}/export", response_model=Export, responses={200: MARKDOWN})(export)
     router.get("/search", response_model=SearchPage)(search)
     return router
 
