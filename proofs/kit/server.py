@@ -207,7 +207,11 @@ class Server:
         """Let go of a server that lives on; faults that were injected end with it."""
         if self._strace is not None:
             self._strace.terminate()
-            self._strace.wait(20)
+            try:
+                self._strace.wait(10)
+            except subprocess.TimeoutExpired:  # it waits for a thread that does not stop; the kernel detaches
+                self._strace.kill()
+                self._strace.wait(10)
             self._strace = None
 
     def agents(self) -> list[int]:
