@@ -194,3 +194,18 @@ def test_health_says_what_is_here_without_a_token(server: Server, app: App) -> N
     assert health["open_sessions"] >= 1
     assert health["trust_loopback"] is False
     assert server.client().head("/healthz").status_code == 200
+
+
+def test_a_full_pool_is_full_for_reopened_and_changed_sessions_too(start: Callable[..., Server]) -> None:
+    """X-10."""
+    app = start(MAX_LIVE_SESSIONS="2").app()
+    closed = app.session()
+    app.http.delete(f"/sessions/{closed}")
+    kept = app.session(retention="keep")
+    for _ in range(2):
+        app.session()
+    reply = app.http.post(f"/sessions/{closed}/reopen")
+    assert (reply.status_code, reply.json()["code"]) == (503, "pool_full")
+    reply = app.http.patch(f"/sessions/{kept}", json={"retention": "ttl"})
+    assert (reply.status_code, reply.json()["code"]) == (503, "pool_full")
+    assert app.http.get("/healthz").json()["open_sessions"] == 2

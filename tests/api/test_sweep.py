@@ -246,3 +246,15 @@ def test_a_purge_that_a_crash_cut_off_is_finished_later(alone: Server) -> None:
     assert sql(alone, "SELECT (SELECT count(*) FROM sessions), (SELECT count(*) FROM events)") == [(0, 0)]
     assert not cwd.exists()
     assert audited(alone, session_id)[-1] == "hard_delete"
+
+
+def test_a_session_is_swept_at_once_after_its_turn(start: Callable[..., Server]) -> None:
+    """S0-81: the copy that is made after an answer does not hide an idle session from the sweep."""
+    server = start()
+    app = server.app()
+    for _ in range(5):
+        session = app.session()
+        app.turn(session, "echo hi")
+        with closing(sqlite3.connect(server.data_dir / "forge.db", timeout=10)) as db, db:
+            db.execute("UPDATE sessions SET created_at = 1, last_turn_at = 1 WHERE session_id = ?", (session,))
+        assert server.admin().post("/admin/sweep").json()["soft_closed"] == 1

@@ -109,7 +109,7 @@ class SessionService:
             changes["labels"] = tuple(changes["labels"])
         now = self._clock.now()
         return await self._store.write(
-            app, lambda tx: _patch(tx, session_id, changes, request.expected_head, now)
+            app, lambda tx: _patch(tx, session_id, changes, request.expected_head, self._max_live, now)
         )
 
     async def label(self, app: str, session_id: str, label: str, *, on: bool) -> SessionState:
@@ -118,7 +118,9 @@ class SessionService:
 
         def work(tx: Tx) -> SessionState:
             others = tuple(one for one in need_session(tx, session_id).labels if one != label)
-            return _patch(tx, session_id, {"labels": (*others, label) if on else others}, None, now)
+            return _patch(
+                tx, session_id, {"labels": (*others, label) if on else others}, None, self._max_live, now
+            )
 
         return await self._store.write(app, work)
 
@@ -146,6 +148,7 @@ class SessionService:
         def work(tx: Tx) -> SessionState:
             session = need_session(tx, session_id)
             if session.closed_at is not None:
+                admit(tx, session, self._max_live)
                 tx.change_session(session_id, closed_at=None, last_turn_at=now)
                 tx.append(session_id, [draft(EventType.SESSION_REOPENED, None, now)])
             return state(tx, need_session(tx, session_id))
@@ -197,7 +200,11 @@ def admit(tx: Tx, row: SessionRow, max_live: int) -> None:
     limit = app.max_sessions if app else None
     if limit is not None and tx.app_sessions() >= limit:
         raise LimitExceeded(f"this app may have {limit} open sessions; close one", retry_after=60)
-    if row.retention is Retention.TTL and tx.open_sessions() >= max_live:
+    _check_pool(tx, row.retention, max_live)
+
+
+def _check_pool(tx: Tx, retention: Retention, max_live: int) -> None:
+    if retention is Retention.TTL and tx.open_sessions() >= max_live:
         raise PoolFull
 
 
@@ -225,9 +232,13 @@ def announce(tx: Tx, row: SessionRow, at: Micros, extra: Mapping[str, Any]) -> S
     return state(tx, need_session(tx, row.session_id))
 
 
-def _patch(tx: Tx, session_id: str, changes: Json, expected_head: int | None, at: Micros) -> SessionState:
+def _patch(
+    tx: Tx, session_id: str, changes: Json, expected_head: int | None, max_live: int, at: Micros
+) -> SessionState:
     session = need_session(tx, session_id, expected_head)
     changed = {name: value for name, value in changes.items() if getattr(session, name) != value}
+    if "retention" in changed and session.closed_at is None:
+        _check_pool(tx, changed["retention"], max_live)
     if changed.keys() & {"agent", "model"}:
         if tx.active_turn(session_id) is not None:
             raise SessionBusy("the agent and the model cannot be changed while a turn runs")

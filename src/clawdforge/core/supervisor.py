@@ -133,6 +133,12 @@ class Supervisor:
         if worker is not None and worker.ran == turn_index:
             await worker.copied.wait()
 
+    async def rest(self, session_id: str, within: float) -> None:
+        """Wait until a session in which no turn runs is left alone, also by the copy after its last one."""
+        worker = self._workers.get(session_id)
+        if worker is not None and worker.task is not None and worker.turn_index is None:
+            await asyncio.wait({worker.task}, timeout=within)
+
     @asynccontextmanager
     async def hold(self, app: str, session_id: str) -> AsyncIterator[None]:
         """Keep turns of this session waiting, with no agent of it alive. SessionBusy when one goes on."""

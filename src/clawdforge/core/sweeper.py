@@ -25,6 +25,7 @@ from clawdforge.wire.session import Retention
 
 log = logging.getLogger(__name__)
 PAGE = 200
+COPY_SECS = 5.0  # for the copy after a turn that has just ended
 PURGE_ROWS = 2000
 Found = list[tuple[str, str]]
 
@@ -112,6 +113,7 @@ class Sweeper:
                 count += await do(app, session_id)
 
     async def _close(self, app: str, session_id: str, *, before: Micros) -> bool:
+        await self._supervisor.rest(session_id, COPY_SECS)
         if self._supervisor.busy(session_id):
             return False
         now = self._clock.now()
