@@ -67,6 +67,7 @@ class Zygote:
     def close(self) -> None:
         self._pipe(self.process.stdin).close()
         self.process.wait(10)
+        self._pipe(self.process.stdout).close()
 
     @staticmethod
     def _pipe(pipe: IO[str] | None) -> IO[str]:
