@@ -256,5 +256,5 @@ def test_a_session_is_swept_at_once_after_its_turn(start: Callable[..., Server])
         session = app.session()
         app.turn(session, "echo hi")
         with closing(sqlite3.connect(server.data_dir / "forge.db", timeout=10)) as db, db:
-            db.execute("UPDATE sessions SET created_at = 1, last_turn_at = 1 WHERE session_id = ?", (session,))
+            db.execute("UPDATE sessions SET created_at=1, last_turn_at=1 WHERE session_id=?", (session,))
         assert server.admin().post("/admin/sweep").json()["soft_closed"] == 1
