@@ -4,6 +4,7 @@ import atexit
 import functools
 import json
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -96,6 +97,8 @@ class Server:
         self.log = folder / "server.log"
         self.port = free_port()
         self.pid = 0
+        self._fd = -1
+        self._cold: subprocess.Popen[bytes] | None = None
         self.starts: list[float] = []
         self._zygote = zygote
         self._nofile = nofile
@@ -124,6 +127,7 @@ class Server:
                 )
                 self.pid = process.pid
                 self._cold = process
+                self._hold(os.pidfd_open(self.pid))
         else:
             self._cold = None
             self.pid = self._zygote.fork(
@@ -133,19 +137,32 @@ class Server:
                 hold=bool(trace),
                 nofile=self._nofile,
             )
+            self._hold(os.pidfd_open(self.pid))
         if trace:
             self._attach(trace)
         if ready:
             until(self.ready, "the server's start", 60)
             self.starts.append(time.monotonic() - began)
 
-    _cold: subprocess.Popen[bytes] | None = None
+    def _hold(self, fd: int) -> None:
+        """A pid may be somebody else's a moment later; a descriptor of the process never is."""
+        if self._fd >= 0:
+            os.close(self._fd)
+        self._fd = fd
 
     @property
     def alive(self) -> bool:
         if self._cold is not None:
-            return self._cold.poll() is None
-        return alive(self.pid)
+            self._cold.poll()
+        if self._fd < 0:
+            return False
+        ended = select.poll()  # select cannot look at descriptors beyond 1023
+        ended.register(self._fd, select.POLLIN)
+        return not ended.poll(0)
+
+    def _signal(self, number: signal.Signals) -> None:
+        with suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self._fd, number)
 
     def ready(self) -> bool:
         if not self.alive:
@@ -176,17 +193,15 @@ class Server:
 
     def kill(self) -> None:
         """As the kernel would: no warning, nothing flushed."""
-        if self.alive:
-            os.kill(self.pid, signal.SIGKILL)
+        self._signal(signal.SIGKILL)
         self.gone()
 
     def stop(self, seconds: float = 30) -> None:
-        if self.alive:
-            os.kill(self.pid, signal.SIGTERM)
+        self._signal(signal.SIGTERM)
         try:
             self.gone(seconds)
         except Stuck:
-            os.kill(self.pid, signal.SIGKILL)
+            self._signal(signal.SIGKILL)
             raise
 
     def gone(self, seconds: float = 30) -> None:
@@ -233,8 +248,9 @@ class Server:
     def __exit__(
         self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
     ) -> None:
-        if self.pid:
+        if self._fd >= 0:
             self.kill()
+            self._hold(-1)
 
 
 @contextmanager
