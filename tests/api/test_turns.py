@@ -143,6 +143,7 @@ def test_202_means_queued_and_the_turn_runs_by_itself(app: App) -> None:
 def test_busy_is_409_when_the_caller_says_reject(app: App) -> None:
     session_id = app.session()
     app.http.post(f"/sessions/{session_id}/turns", json={"prompt": "hang"})
+    until(lambda: app.http.get(f"/sessions/{session_id}").json()["running_turn"], "the turn's start")
     reply = app.turn(session_id, "echo hi", if_busy="reject")
     assert (reply.status_code, reply.json()["code"]) == (409, "session_busy")
     assert app.http.post(f"/sessions/{session_id}/cancel").json()["cancelled"] == 1
