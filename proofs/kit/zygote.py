@@ -19,6 +19,7 @@ from clawdforge import server as _server
 from clawdforge.cli import main as command_line
 from clawdforge.cli import serve as _serve
 
+PR_SET_PDEATHSIG = 1
 PR_SET_PTRACER = 0x59616D61
 ANY = 2**64 - 1
 LOADED = (_serve, _server)
@@ -32,6 +33,7 @@ def traced() -> bool:
 def child(order: dict[str, Any]) -> None:
     """Become a server; with `hold`, only once somebody traces this process."""
     os.setsid()
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # a proof that is killed leaves no servers
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     log = os.open(order["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     nothing = os.open(os.devnull, os.O_RDONLY)
