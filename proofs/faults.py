@@ -118,7 +118,7 @@ def prove(run: Run) -> None:
         faults_injected=len(cases),
         answers_503=sum(case.refused for case in cases),
         healed_secs_max=round(max(heals, default=0.0), 2),
-        crashes=0,
+        crashes=sum("the server died" in text for text in run.violations),
     )
 
 
