@@ -48,7 +48,9 @@ class Scene:
 def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
     root = tmp_path_factory.mktemp("escapes")
     config = root / "clawdforge.toml"
-    command = json.dumps(f"{sys.executable} -I {HOSTILE}")
+    program = Path("/var/tmp") / f"clawdforge-hostile-{os.getpid()}.py"  # `full` hides /tmp, where we may lie
+    program.write_text(HOSTILE.read_text())
+    command = json.dumps(f"{sys.executable} -I {program}")
     config.write_text(
         "".join(f'[agents.{level}]\ncommand = {command}\nsandbox = "{level}"\n' for level in LEVELS)
     )
@@ -81,7 +83,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
         server.stop()
         for listener in listeners:
             listener.close()
-        for path in (users_file, named, users_file.with_suffix(".evil")):
+        for path in (program, users_file, named, users_file.with_suffix(".evil")):
             path.unlink(missing_ok=True)
 
 
@@ -116,7 +118,7 @@ def agent_of(home: Path) -> int | None:
             mine = f"HOME={home}\0".encode() in path.with_name("environ").read_bytes()
         except OSError:
             continue
-        if mine and words[:2] == [os.fsencode(sys.executable), b"-I"] and os.fsencode(HOSTILE) in words:
+        if mine and words[:2] == [os.fsencode(sys.executable), b"-I"] and b"hostile" in words[2]:
             return int(path.parent.name)
     return None
 
