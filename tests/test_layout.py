@@ -9,7 +9,7 @@ from tests.layout import FENCES, LAYERS, MAX_LINES, ROOT, TASK_TOPS, Module, che
 
 TOP = Path(__file__).parent.parent
 SOURCES = sorted((TOP / "src").rglob("*.py"))
-OTHERS = sorted(path for folder in ("tests", "bench") for path in (TOP / folder).rglob("*.py"))
+OTHERS = sorted(path for folder in ("tests", "bench", "proofs") for path in (TOP / folder).rglob("*.py"))
 
 
 def name_of(path: Path) -> str:
