@@ -11,6 +11,7 @@ from typing import Any, Final
 import orjson
 from pydantic import ValidationError
 
+from clawdforge.core import import_tools
 from clawdforge.core.contexts import IMPORTED_TURN
 from clawdforge.core.errors import InvalidRequest
 from clawdforge.core.import_files import Line, Transcript, claude, codex
@@ -50,7 +51,8 @@ def read(request: ImportRequest) -> Imported:
     if request.format == "messages":
         if request.messages is None:
             raise InvalidRequest('give the transcript as a list in "messages"')
-        return Imported(tuple(_row(number, row) for number, row in enumerate(request.messages)))
+        rows = [_row(number, row) for number, row in enumerate(request.messages)]
+        return Imported(import_tools.joined(rows, map(_failed, request.messages)))
     return _file(request, claude if request.format == "claude" else codex)
 
 
@@ -98,7 +100,6 @@ def _row(number: int, row: Json) -> MessageRow:
     text = content_text(row.get("content"))
     if text is None:
         raise InvalidRequest(f"the content of message {number} is neither text nor a list of text blocks")
-    tools = row.get("tool_calls")
     thinking = row.get("thinking") or row.get("reasoning") or row.get("reasoning_content")
     thinking = thinking if isinstance(thinking, str) else ""
     return MessageRow(
@@ -108,10 +109,15 @@ def _row(number: int, row: Json) -> MessageRow:
         ts=moment(row.get("ts") or row.get("timestamp")),
         turn=IMPORTED_TURN,
         thinking=thinking,
-        tool_calls=tuple(tool for tool in tools if isinstance(tool, dict)) if isinstance(tools, list) else (),
+        tool_calls=import_tools.calls(row, role),
         token_count=estimate_tokens(text) + estimate_tokens(thinking),
         is_summary=row.get("is_summary") is True,
     )
+
+
+def _failed(row: Json) -> bool:
+    """Whether the row of a tool says that it went wrong."""
+    return row.get("is_error") is True or row.get("status") == "error"
 
 
 def content_text(content: Any) -> str | None:

@@ -1,6 +1,6 @@
 """The hermes dialect, `/api/session…`, `/api/chat…`: unknown fields are ignored, times are float seconds."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints
 
@@ -23,9 +23,13 @@ class NewSession(Request):
 
 
 class ImportSession(Request):
-    """Body of `POST /api/session/import`. A `session_id` is ignored: the id is always fresh."""
+    """Body of `POST /api/session/import`. A `session_id` is ignored: the id is always fresh.
+
+    `tool_calls` counts for messages that do not list their own.
+    """
 
     messages: list[Json] = Field(max_length=100_000)
+    tool_calls: list[Any] | None = Field(default=None, max_length=100_000)
     title: Text | None = None
     model: Word | None = None
     workspace: Text | None = None

@@ -76,7 +76,7 @@ async def import_session(core: Core, app: App, body: ImportSession) -> Response:
     A workspace that is not there, as on another machine, is replaced by a folder of the session's own.
     """
     request = ImportRequest(
-        messages=body.messages,
+        messages=shapes.with_tools(body.messages, body.tool_calls or []),
         title=shapes.title_of(body.title or "") or None,
         model=body.model or None,
         cwd=body.workspace or None,

@@ -3,10 +3,13 @@
 from collections.abc import Sequence
 from typing import Any, Final
 
+import orjson
+
 from clawdforge.core.messages import Transcript
 from clawdforge.core.model import MessageRow, SessionRow
 from clawdforge.wire.base import Json, to_float
 from clawdforge.wire.hermes import HermesStatus
+from clawdforge.wire.message import Role
 
 UNTITLED: Final = "Untitled"
 ARCHIVED: Final = "archived"
@@ -99,6 +102,11 @@ def message(row: MessageRow) -> Json:
     shown: Json = {"role": row.role, "content": row.content, "timestamp": to_float(row.ts), "seq": row.seq}
     if row.thinking:
         shown["reasoning"] = row.thinking
+    if row.role == Role.TOOL:
+        for call in row.tool_calls[:1]:
+            shown |= {"tool_call_id": call.get("toolCallId"), "name": call.get("title")}
+    elif row.tool_calls:
+        shown["tool_calls"] = list(map(_call, row.tool_calls))
     return shown
 
 
@@ -106,7 +114,7 @@ def tools(rows: Sequence[MessageRow]) -> list[Json]:
     """The tool calls of a transcript, each with the place of its message."""
     return [
         {
-            "name": call.get("title") or call.get("kind") or "tool",
+            "name": _name(call),
             "tid": call.get("toolCallId"),
             "args": snapshot(call.get("rawInput")),
             "snippet": str(call.get("rawOutput") or "")[:SNIPPET_CHARS],
@@ -116,7 +124,49 @@ def tools(rows: Sequence[MessageRow]) -> list[Json]:
         }
         for index, row in enumerate(rows)
         for call in row.tool_calls
+        if row.role != Role.TOOL  # the result of a call that is listed already
     ]
+
+
+def with_tools(messages: Sequence[Json], listed: Sequence[Any]) -> list[Json]:
+    """A transcript whose calls are listed beside it, by the place of their message, with the calls inside."""
+    found: dict[int, list[Json]] = {}
+    for call in listed:
+        index = call.get("assistant_msg_idx") if isinstance(call, dict) else None
+        if isinstance(index, int) and 0 <= index < len(messages) and not _lists_calls(messages[index]):
+            found.setdefault(index, []).append(
+                {
+                    "toolCallId": str(call.get("tid") or ""),
+                    "title": str(call.get("name") or "tool"),
+                    "rawInput": call.get("args"),
+                    "rawOutput": str(call.get("snippet") or ""),
+                    "status": "failed" if call.get("is_error") else "completed",
+                }
+            )
+    return [{**row, "tool_calls": found[at]} if at in found else row for at, row in enumerate(messages)]
+
+
+def _lists_calls(row: Json) -> bool:
+    blocks = row.get("content")
+    inside = isinstance(blocks, list) and any(
+        isinstance(block, dict) and block.get("type") == "tool_use" for block in blocks
+    )
+    return inside or bool(row.get("tool_calls"))
+
+
+def _call(call: Json) -> Json:
+    """A call as OpenAI writes it: its arguments are text."""
+    given = call.get("rawInput")
+    arguments = given if isinstance(given, str) else orjson.dumps(given or {}).decode()
+    return {
+        "id": call.get("toolCallId"),
+        "type": "function",
+        "function": {"name": _name(call), "arguments": arguments},
+    }
+
+
+def _name(call: Json) -> str:
+    return str(call.get("title") or call.get("kind") or "tool")
 
 
 def snapshot(args: Any) -> Json:

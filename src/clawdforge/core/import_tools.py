@@ -1,0 +1,91 @@
+"""Tool calls in a list of messages, whoever wrote it, in the shape that ours have.
+
+A call stands with the message that made it. A row of a tool keeps whose result it is the same way, and the
+call gets the result.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any, Final
+
+import orjson
+
+from clawdforge.core.model import MessageRow
+from clawdforge.core.projection import short
+from clawdforge.wire.base import Json
+from clawdforge.wire.message import Role
+
+OURS: Final = frozenset({"toolCallId", "title", "rawInput"})
+INPUTS: Final = ("arguments", "args", "input")
+
+
+def calls(row: Json, role: Role) -> tuple[Json, ...]:
+    """What a row says of tools: those that it calls, or the one whose result it is."""
+    if role is Role.TOOL and not row.get("tool_calls"):
+        return _answered(row)
+    blocks = [block for block in _dicts(row.get("content")) if block.get("type") == "tool_use"]
+    return tuple(_call(call) for call in [*_dicts(row.get("tool_calls")), *blocks])
+
+
+def joined(rows: Iterable[MessageRow], failed: Iterable[bool]) -> tuple[MessageRow, ...]:
+    """The same rows, where each call that has a row with its result knows the result."""
+    found = list(rows)
+    callers: dict[str, tuple[int, int]] = {}
+    for at, (row, bad) in enumerate(zip(found, failed, strict=True)):
+        if row.role != Role.TOOL:
+            callers |= {call["toolCallId"]: (at, n) for n, call in enumerate(row.tool_calls) if _named(call)}
+            continue
+        for number, answer in enumerate(row.tool_calls):
+            place = callers.get(answer["toolCallId"]) if _named(answer) else None
+            if place is None:
+                continue
+            call = found[place[0]].tool_calls[place[1]]
+            result = {"rawOutput": short(row.content), "status": "failed" if bad else "completed"}
+            found[place[0]] = _with_call(found[place[0]], place[1], {**result, **call})
+            found[at] = _with_call(row, number, {"title": call.get("title"), **answer})
+    return tuple(found)
+
+
+def _answered(row: Json) -> tuple[Json, ...]:
+    call_id = row.get("tool_call_id") or row.get("tool_use_id")
+    name = row.get("name") or row.get("tool_name")
+    answer = {"toolCallId": _text(call_id), "title": _text(name)}
+    known = {key: value for key, value in answer.items() if value}
+    return (known,) if known else ()
+
+
+def _call(call: Json) -> Json:
+    """OpenAI has `function` with its arguments as text; others have `name` and an object beside it."""
+    function = call.get("function")
+    told = function if isinstance(function, dict) else call
+    if OURS & call.keys() or not _text(told.get("name")):
+        return call
+    given: Any = next((told[key] for key in INPUTS if told.get(key) is not None), {})
+    call_id = _text(call.get("id") or call.get("call_id"))
+    known = {"toolCallId": call_id} if call_id else {}
+    return {**known, "title": told["name"], "rawInput": _parsed(given)}
+
+
+def _parsed(given: Any) -> Any:
+    """Arguments as an object; as they came when they are none."""
+    try:
+        found = orjson.loads(given) if isinstance(given, str) else given
+    except orjson.JSONDecodeError:
+        return given
+    return found if isinstance(found, dict) else given
+
+
+def _with_call(row: MessageRow, number: int, call: Json) -> MessageRow:
+    return replace(row, tool_calls=(*row.tool_calls[:number], call, *row.tool_calls[number + 1 :]))
+
+
+def _named(call: Json) -> bool:
+    return isinstance(call.get("toolCallId"), str)
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _dicts(value: Any) -> list[Json]:
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
