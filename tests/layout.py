@@ -17,7 +17,7 @@ LAYERS: Final[Mapping[str, frozenset[str]]] = {
     "drivers": frozenset({"wire", "core", "drivers"}),
     "http": frozenset({"wire", "core", "http"}),
     "graphs": frozenset({"graphs"}),
-    "settings": frozenset({"wire"}),
+    "settings": frozenset({"wire", "settings"}),
     "logs": frozenset({"wire"}),
     "lifetime": frozenset(),
     "upkeep": frozenset({"wire", "core", "stores", "drivers", "settings", "upkeep"}),

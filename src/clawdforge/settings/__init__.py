@@ -1,0 +1,21 @@
+"""The server's settings: one table of names, types and defaults, read once and passed down frozen."""
+
+from clawdforge.settings.listing import PREFIX, Row, table
+from clawdforge.settings.model import ADMIN_TOKEN_FILE, AgentSettings, Sandbox, Settings, is_loopback
+from clawdforge.settings.sources import CONFIG_FILE, BadSettings, keep_secret, load, unknown_variables
+
+__all__ = [
+    "ADMIN_TOKEN_FILE",
+    "CONFIG_FILE",
+    "PREFIX",
+    "AgentSettings",
+    "BadSettings",
+    "Row",
+    "Sandbox",
+    "Settings",
+    "is_loopback",
+    "keep_secret",
+    "load",
+    "table",
+    "unknown_variables",
+]

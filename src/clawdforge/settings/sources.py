@@ -1,0 +1,151 @@
+"""Where settings come from, and what is said about bad ones.
+
+Rising priority: defaults, the user's TOML file, the folder's, `CLAWDFORGE_*` variables, flags.
+"""
+
+import difflib
+import os
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from clawdforge.settings.listing import PREFIX, table
+from clawdforge.settings.model import Settings
+from clawdforge.wire.local import ENV_TOKEN, ENV_URL, config_file_default, data_dir_default
+
+AGENT_PREFIX: Final = "CLAWDFORGE_AGENT_"
+TEST_PREFIX: Final = "CLAWDFORGE_TEST_"
+CLI_PREFIX: Final = "CLAWDFORGE_CLI_"
+CLI_TABLE: Final = "cli"
+"""What the command line alone reads, in the same files."""
+
+CONFIG_FILE: Final = "clawdforge.toml"
+AGENT_NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+
+
+class BadSettings(Exception):
+    """A setting that cannot be used; the message names it, where it came from and what would do."""
+
+
+def load(
+    env: Mapping[str, str], *, config: Path | None = None, flags: Mapping[str, object] | None = None
+) -> Settings:
+    """The settings that hold, from all sources; raises BadSettings. A named `config` must exist, and is
+    the only file that is read."""
+    found = _Found({"data_dir": data_dir_default(env)}, {}, {})
+    path = config or Path(CONFIG_FILE)
+    for file in [config] if config else [config_file_default(env), path]:
+        if config is not None or file.is_file():
+            found.add_file(file)
+    found.add_env(env)
+    for key, value in (flags or {}).items():
+        if value is not None:
+            found.add(key, value, f"--{key.replace('_', '-')}")
+    for agent in (name for name in found.agents if not AGENT_NAME.fullmatch(name)):
+        raise BadSettings(f"{agent!r} cannot name an agent; use lower case letters, digits, . _ and -")
+    try:
+        return Settings.model_validate({**found.values, "agents": found.agents})
+    except ValidationError as error:
+        raise BadSettings(_explain(error, found.origin, path)) from None
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """Raw values so far, who said them, and the tables of agents."""
+
+    values: dict[str, object]
+    origin: dict[str, str]
+    agents: dict[str, dict[str, object]]
+
+    def add(self, key: str, value: object, origin: str) -> None:
+        self.values[key], self.origin[key] = value, origin
+
+    def add_file(self, path: Path) -> None:
+        for key, value in _read(path).items():
+            if key == "agents":
+                self.agents.update(_agent_tables(value, path))
+            else:
+                self.add(key, value, f"{key} in {path}")
+
+    def add_env(self, env: Mapping[str, str]) -> None:
+        # An empty variable is one that somebody has switched off.
+        for name, value in env.items():
+            key = name.removeprefix(PREFIX).lower()
+            if not name.startswith(PREFIX) or not value or key == "agents":
+                continue
+            if key in Settings.model_fields:
+                self.add(key, value, name)
+            elif name.startswith(AGENT_PREFIX):
+                agent = name.removeprefix(AGENT_PREFIX).lower().replace("_", "-")
+                self.agents[agent] = {**self.agents.get(agent, {}), "command": value}
+                self.origin[f"agents.{agent}"] = name
+
+
+def keep_secret(path: Path, fresh: str) -> str:
+    """What the file at `path` holds; where there is none, `fresh`, kept there for its owner's eyes only."""
+    if not path.exists():
+        draft = path.with_name(f"{path.name}.{os.getpid()}.new")
+        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+            file.write(fresh + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+    return path.read_text().strip()
+
+
+def unknown_variables(env: Mapping[str, str]) -> list[str]:
+    """A line about each `CLAWDFORGE_…` variable that means nothing to the server."""
+    known = {row.variable for row in table()}
+    lines = []
+    for name in sorted(env):
+        others = (AGENT_PREFIX, TEST_PREFIX, CLI_PREFIX)
+        ours = name in known or name in (ENV_URL, ENV_TOKEN) or name.startswith(others)
+        if name.startswith(PREFIX) and not ours:
+            lines.append(f"{name} is not a setting and has no effect{_hint(name, known)}")
+    return lines
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        with path.open("rb") as file:
+            found = tomllib.load(file)
+    except OSError as error:
+        raise BadSettings(f"cannot read the settings file {path}: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise BadSettings(f"{path} is not valid TOML: {error}") from None
+    found.pop(CLI_TABLE, None)
+    for key in found:
+        if key not in Settings.model_fields:
+            raise BadSettings(f"{path}: unknown setting {key!r}{_hint(key, Settings.model_fields)}")
+    return found
+
+
+def _agent_tables(value: object, path: Path) -> dict[str, dict[str, object]]:
+    if isinstance(value, dict) and all(isinstance(item, dict) for item in value.values()):
+        return value
+    raise BadSettings(f'{path}: write agents as tables, such as [agents.mine] with command = "mine acp"')
+
+
+def _hint(word: str, known: Mapping[str, object] | set[str]) -> str:
+    near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.75)
+    return f"; did you mean {near[0]}?" if near else ""
+
+
+def _explain(error: ValidationError, origin: Mapping[str, str], path: Path) -> str:
+    lines = []
+    for problem in error.errors(include_url=False):
+        where = [str(part) for part in problem["loc"]]
+        message = problem["msg"].removeprefix("Value error, ")
+        if not where:
+            lines.append(message)
+            continue
+        name = ".".join(where[:2]) if where[0] == "agents" else where[0]
+        source = origin.get(name) or f"{'.'.join(where)} in {path}"
+        shown = "" if where[0] == "admin_token" else f" (it is {problem['input']!r})"
+        lines.append(f"{source}: {message}{shown}")
+    return "\n".join(lines)
