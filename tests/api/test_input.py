@@ -115,6 +115,16 @@ def test_odd_but_valid_values_are_kept(app: App) -> None:
     assert app.http.get("/sessions", params={"label": "'; drop table sessions; --"}).json()["count"] == 1
 
 
+def test_an_integer_that_cannot_be_kept_is_422_and_not_another_number(app: App) -> None:
+    for meta in ({"n": 2**64}, {"deep": [{"n": -(2**63) - 1}]}):
+        reply = app.http.post("/sessions", json={"meta": meta})
+        refused(reply, 422, "invalid_request")
+        assert "more than 64 bits" in reply.json()["error"]
+    session_id = app.session(meta={"n": 2**64 - 1, "text": str(2**64)})
+    refused(app.http.patch(f"/sessions/{session_id}", json={"meta": {"n": 2**64}}), 422, "invalid_request")
+    assert app.http.get(f"/sessions/{session_id}").json()["meta"] == {"n": 2**64 - 1, "text": str(2**64)}
+
+
 def test_a_body_nested_too_deeply_is_400(app: App) -> None:
     raw = b'{"meta":' + b'{"a":' * 240 + b"1" + b"}" * 241
     refused(app.http.post("/sessions", content=raw, headers=JSON), 400, "invalid_json")

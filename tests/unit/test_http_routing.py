@@ -1,9 +1,12 @@
 """What a body may be, and which routes there may be."""
 
+import json
+
 import orjson
 import pytest
 from fastapi import APIRouter, FastAPI
 
+from clawdforge.core.errors import InvalidRequest
 from clawdforge.http.app import add_routers
 from clawdforge.http.errors import InvalidJson
 from clawdforge.http.routing import AppRoute, OpenRoute, parse
@@ -43,6 +46,20 @@ def test_what_is_accepted_can_be_written_inside_an_answer() -> None:
 def test_strings_with_brackets_are_not_nesting() -> None:
     text = "[{" * 5000
     assert parse(orjson.dumps({"prompt": text})) == {"prompt": text}
+
+
+@pytest.mark.parametrize("number", [2**64, -(2**63) - 1, 10**300])
+@pytest.mark.parametrize("body", ['{"meta":{"n":%d}}', '{"meta":[1.5,[{"n": %d }]]}', "%d"])
+def test_an_integer_that_would_become_another_number_is_refused(body: str, number: int) -> None:
+    with pytest.raises(InvalidRequest, match="send it as text"):
+        parse((body % number).encode())
+
+
+@pytest.mark.parametrize("number", [2**64 - 1, -(2**63), 1e300, -1.5e19, 18446744073709551616.0])
+def test_numbers_that_stay_what_they_are(number: float) -> None:
+    text = f"digits in a text are no number: {2**70}, {2**64}"
+    body = {"n": number, text: [text, str(2**64)]}
+    assert parse(json.dumps(body).encode()) == body
 
 
 async def _handler() -> None:

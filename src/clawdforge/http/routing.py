@@ -1,5 +1,6 @@
 """Routes that authenticate first, then read the body, then look at anything else; and what handlers use."""
 
+import re
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Final, TypeAlias
@@ -10,6 +11,7 @@ from fastapi.routing import APIRoute
 from starlette.requests import Request
 from starlette.responses import Response
 
+from clawdforge.core.errors import InvalidRequest
 from clawdforge.core.model import Principal
 from clawdforge.core.services import Services
 from clawdforge.http.auth import as_admin, as_app
@@ -19,6 +21,12 @@ BODY_METHODS: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 SAFE_OPENINGS: Final = 128
 SPARE_LEVELS: Final = 64
 MAX_CURSOR: Final = 2**53
+DIGITS: Final = bytes(ord("0") if chr(byte).isdecimal() else ord(" ") for byte in range(256))
+LONG: Final = b"0" * 19
+"""What `translate` with DIGITS makes of a number that may have more than 64 bits."""
+
+STRING: Final = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
+INTEGER: Final = re.compile(rb"(?<![\w.+-])-?\d{19,}(?![\w.])")
 
 
 class JsonRequest(Request):
@@ -75,7 +83,7 @@ class AdminRoute(OpenRoute):
 
 
 def parse(raw: bytes) -> Any:
-    """JSON as callers may send it: no NaN, no lone surrogates, no nesting that cannot be written again."""
+    """JSON as callers may send it: no NaN, no lone surrogates, nothing that could not be written again."""
     try:
         value = orjson.loads(raw)
     except orjson.JSONDecodeError as error:
@@ -88,7 +96,18 @@ def parse(raw: bytes) -> Any:
             orjson.dumps(nested)
         except TypeError:
             raise InvalidJson("the body is nested too deeply") from None
+    _check_integers(raw)
     return value
+
+
+def _check_integers(raw: bytes) -> None:
+    """The parser makes a float of an integer that has more than 64 bits, and it would stay one."""
+    if LONG not in raw.translate(DIGITS):
+        return
+    for found in INTEGER.findall(STRING.sub(b"", raw)):
+        if not -(2**63) <= int(found) < 2**64:
+            number = found[:40].decode()
+            raise InvalidRequest(f"{number} has more than 64 bits and cannot be kept; send it as text")
 
 
 def _check_type(request: Request, raw: bytes) -> None:
