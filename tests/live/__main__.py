@@ -15,7 +15,7 @@ from typing import Final
 
 from tests.live.bench import LiveBench, live
 from tests.live.installing import Unavailable, folder, install
-from tests.live.programs import PROGRAMS, Program
+from tests.live.programs import CLAUDE, PROGRAMS, Program
 from tests.live.trial import STEPS, Trial, one_shot
 
 PAGE: Final = Path(__file__).parent.parent.parent / "docs" / "reference" / "agents.md"
@@ -23,7 +23,6 @@ BEGIN: Final = "<!-- live: begin -->\n"
 END: Final = "<!-- live: end -->\n"
 HEAD: Final = ("agent", "version", *STEPS)
 NOTHING: Final = "-"
-CLAUDE: Final = "claude"
 RUN: Final = "`claude -p` by `/run`"
 
 
@@ -68,14 +67,14 @@ def tried(program: Program) -> list[Row]:
         install(program)
     except Unavailable as reason:
         say(f"    left out: {reason}")
-        return [Row(program.name, f"left out: {reason}", [NOTHING] * len(STEPS))]
+        return [Row(program.row, f"left out: {reason}", [NOTHING] * len(STEPS))]
     temporary = tempfile.TemporaryDirectory(prefix=f"live-{program.name}-", ignore_cleanup_errors=True)
     with temporary as place, live(Path(place), program) as bench:
-        return [_stepped(bench), *([_one_shot(bench)] if program.name == CLAUDE else [])]
+        return [_stepped(bench), *([_one_shot(bench)] if program is CLAUDE else [])]
 
 
 def _stepped(bench: LiveBench) -> Row:
-    row, trial = Row(bench.program.name, ""), Trial(bench)
+    row, trial = Row(bench.program.row, ""), Trial(bench)
     for name, step in STEPS.items():
         began = time.monotonic()
         if row.failures and not trial.known[1:]:
@@ -110,9 +109,7 @@ def write(rows: list[Row]) -> None:
     inside, after = rest.split(END)
     lines = {line.split(" | ")[0].strip("| "): line for line in inside.splitlines()[2:]}
     lines |= {row.name: row.line() for row in rows}
-    order = [
-        name for program in PROGRAMS for name in (program.name, *([RUN] if program.name == "claude" else []))
-    ]
+    order = [name for program in PROGRAMS for name in (program.row, *([RUN] if program is CLAUDE else []))]
     kept = [lines[name] for name in order if name in lines]
     PAGE.write_text(before + BEGIN + "\n".join(table(kept)) + "\n" + END + after)
 

@@ -4,6 +4,7 @@ import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,8 @@ from tests.live.installing import search_path
 from tests.live.programs import Program
 
 PATIENCE = 90.0
-OUTER = ("bwrap", "clawdforge")
+OUTER = frozenset({"bwrap", "launch.py", "acpx_host.py", "acpx"})
+"""What stands between the server and an agent; a name in the path of a program."""
 
 
 class LiveBench:
@@ -40,7 +42,9 @@ class LiveBench:
             "CLAWDFORGE_AGENT_START_SECS": "60",
             **program.env(model.url),
         }
-        self.server = Server(place / "data", env)
+        config = place / "clawdforge.toml"
+        config.write_text(program.config)
+        self.server = Server(place / "data", env, "--config", str(config))
         self.forge = self._client()
 
     def _client(self) -> Forge:
@@ -58,18 +62,18 @@ class LiveBench:
         self.forge.close()
         self.server.stop()
 
-    def agent_processes(self, session_id: str) -> list[psutil.Process]:
-        """Those that have the session's home, without what contains them."""
+    def processes(self, session_id: str) -> list[psutil.Process]:
+        """Those that have the session's home: the agent, and what stands around it."""
         found = []
         for process in psutil.Process(self.server.process.pid).children(recursive=True):
             with suppress(psutil.Error):
-                ours = any(word in " ".join(process.cmdline()[:4]) for word in OUTER)
-                if session_id in process.environ().get("HOME", "") and not ours:
+                if session_id in process.environ().get("HOME", ""):
                     found.append(process)
         return found
 
     def kill_agent(self, session_id: str) -> int:
-        victims = self.agent_processes(session_id)
+        """SIGKILL the agent itself, and leave what stands around it to notice."""
+        victims = [one for one in self.processes(session_id) if not _outer(one)]
         for process in victims:
             with suppress(psutil.Error):
                 os.kill(process.pid, signal.SIGKILL)
@@ -108,13 +112,31 @@ class LiveBench:
         return turn is not None and turn.state == "ended"
 
     def version(self) -> str | None:
-        """As `GET /agents` tells it."""
+        """As `GET /agents` tells it, or of the libraries that a graph is made of."""
+        if self.program.libraries:
+            first, *rest = self.program.libraries
+            return ", ".join([version(first), *(f"{name} {version(name)}" for name in rest)])
         agents = {agent.name: agent for agent in self.forge.agents()}
-        return agents[self.program.name].version
+        told = agents[self.program.called].version
+        tools = [f"{tool.name} {self.forge.healthz().acpx_version}" for tool in self.program.beside]
+        return ", ".join([told, *tools]) if told else None
 
     def asked(self, since: int) -> list[dict[str, Any]]:
         """Requests to the model from number `since` on, without those for a title."""
         return [one for one in self.model.requests()[since:] if not one["aside"]]
+
+
+def runs(process: psutil.Process) -> bool:
+    """A process that nobody has waited for yet is over all the same."""
+    with suppress(psutil.NoSuchProcess):
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    return False
+
+
+def _outer(process: psutil.Process) -> bool:
+    with suppress(psutil.Error):
+        return any(OUTER.intersection(Path(word).parts) for word in process.cmdline()[:4])
+    return True
 
 
 @contextmanager

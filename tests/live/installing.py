@@ -5,13 +5,15 @@ import platform
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from tests.live.programs import PROGRAMS, Program
+from tests.live.programs import ACPX, PROGRAMS, Program
 
 CACHE: Final = Path(__file__).parent.parent.parent / ".cache" / "live"
 NODE: Final = "node@24"
+PYENV: Final = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
 SECONDS: Final = 600
 
 
@@ -21,12 +23,16 @@ class Unavailable(Exception):
 
 def folder(program: Program) -> Path:
     """Where its executables are, or will be."""
-    return CACHE / "npm" / program.name / "node_modules" / ".bin" if program.npm else _venv(program) / "bin"
+    if program.npm:
+        return CACHE / "npm" / (program.place or program.name) / "node_modules" / ".bin"
+    return _venv(program) / "bin" if program.pip else Path(sys.executable).parent
 
 
-def search_path(program: Program) -> str:
-    """PATH for a server that is to find the program, and its Node."""
-    return os.pathsep.join([str(folder(program)), str(node_folder()), os.environ.get("PATH", os.defpath)])
+def search_path(*programs: Program) -> str:
+    """PATH for a server that is to find the programs, what they need, and their Node."""
+    all_of = [one for program in programs for one in (program, *program.beside)]
+    folders = [*(folder(one) for one in all_of), node_folder()]
+    return os.pathsep.join([*map(str, folders), os.environ.get("PATH", os.defpath)])
 
 
 def node_folder() -> Path:
@@ -39,13 +45,15 @@ def present(program: Program) -> bool:
 
 def install(program: Program) -> None:
     """Raises Unavailable. What is there already stays as it is."""
+    for tool in program.beside:
+        install(tool)
     if program.npm:
         if shutil.which("node", path=str(node_folder())) is None:
             _npm("node", (NODE,))
         if not present(program):
-            _npm(program.name, program.npm)
+            _npm(program.place or program.name, program.npm)
             _link(program)
-    elif not present(program):
+    elif program.pip and not present(program):
         _pip(program)
     if not present(program):
         raise Unavailable(f"its packages bring no program {program.program} for {platform.machine()}")
@@ -53,7 +61,7 @@ def install(program: Program) -> None:
 
 def main() -> int:
     """`python3 -m tests.live.installing AGENT …`: only install; for a machine that runs the tests."""
-    for program in PROGRAMS:
+    for program in (ACPX, *PROGRAMS):
         if program.name in sys.argv[1:]:
             try:
                 install(program)
@@ -69,7 +77,9 @@ def _npm(name: str, packages: tuple[str, ...]) -> None:
     place = CACHE / "npm" / name
     place.mkdir(parents=True, exist_ok=True)
     (place / "package.json").write_text('{"private": true}\n')
-    _run(["npm", "install", "--no-audit", "--no-fund", "--loglevel=error", *packages], place)
+    # With our own Node in front: npm takes the newest packages that the Node it runs on is good for.
+    env = {**os.environ, "PATH": os.pathsep.join([str(node_folder()), os.environ.get("PATH", os.defpath)])}
+    _run(["npm", "install", "--no-audit", "--no-fund", "--loglevel=error", *packages], place, env)
 
 
 def _link(program: Program) -> None:
@@ -92,11 +102,13 @@ def _python(wanted: tuple[int, int]) -> str:
         return sys.executable
     for minor in range(wanted[1], wanted[1] + 4):
         name = f"python{wanted[0]}.{minor}"
-        if (
-            shutil.which(name)
-            and subprocess.run([name, "-c", ""], check=False, capture_output=True).returncode == 0
-        ):
-            return name
+        managed = sorted(PYENV.glob(f"versions/{wanted[0]}.{minor}.*/bin/{name}"))
+        for found in (name, *map(str, managed)):
+            if (
+                shutil.which(found)
+                and subprocess.run([found, "-c", ""], check=False, capture_output=True).returncode == 0
+            ):
+                return found
     raise Unavailable(f"it needs Python {wanted[0]}.{wanted[1]} or newer")
 
 
@@ -104,11 +116,12 @@ def _venv(program: Program) -> Path:
     return CACHE / "py" / program.name
 
 
-def _run(command: list[str], place: Path) -> None:
+def _run(command: list[str], place: Path, env: Mapping[str, str] | None = None) -> None:
     place.mkdir(parents=True, exist_ok=True)
     done = subprocess.run(
         command,
         cwd=place,
+        env=env,
         capture_output=True,
         text=True,
         timeout=SECONDS,

@@ -1,11 +1,14 @@
 """Real agents and what they need to run offline: packages, variables, and settings of an operator."""
 
 import json
+import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Final
 
 MODEL: Final = "fake-model"
+GRAPH: Final = Path(__file__).with_name("graph.py")
 
 
 def _nothing(_url: str) -> dict[str, str]:
@@ -14,9 +17,10 @@ def _nothing(_url: str) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Program:
-    """One agent of the registry. `env` and `files` are made for the address of the scripted model.
+    """One row of the table. `env` and `files` are made for the address of the scripted model.
 
-    `files` lie in the operator's home, from where the server copies them into each session's.
+    `files` lie in the operator's home, from where the server copies them into each session's. What has
+    neither `npm` nor `pip` comes with the environment of the tests.
     """
 
     name: str
@@ -27,6 +31,20 @@ class Program:
     python: tuple[int, int] = (3, 11)
     env: Callable[[str], Mapping[str, str]] = _nothing
     files: Callable[[str], Mapping[str, str]] = field(default=_nothing)
+    title: str = ""  # in the table; else its name
+    agent: str = ""  # in the registry; else its name
+    place: str = ""  # in the cache; else its name
+    config: str = ""  # the server's clawdforge.toml
+    beside: tuple["Program", ...] = ()  # what it does not run without
+    libraries: tuple[str, ...] = ()  # whose versions are the row's
+
+    @property
+    def row(self) -> str:
+        return self.title or self.name
+
+    @property
+    def called(self) -> str:
+        return self.agent or self.name
 
 
 def _claude_env(url: str) -> dict[str, str]:
@@ -134,13 +152,54 @@ def _hermes_files(url: str) -> dict[str, str]:
     return {".hermes/config.yaml": "\n".join(lines)}
 
 
-PROGRAMS: Final = (
-    Program(
-        "claude",
-        "claude-agent-acp",
-        npm=("@agentclientprotocol/claude-agent-acp", "@anthropic-ai/claude-code"),
-        env=_claude_env,
+ACPX: Final = Program("acpx", "acpx", npm=("acpx@0.19.1",))
+CLAUDE: Final = Program(
+    "claude",
+    "claude-agent-acp",
+    npm=("@agentclientprotocol/claude-agent-acp", "@anthropic-ai/claude-code"),
+    env=_claude_env,
+)
+OPENCODE: Final = Program(
+    "opencode",
+    "opencode",
+    npm=("opencode-ai@1.18.18",),  # the newest with a program for arm64
+    env=lambda _url: {"OPENCODE_DISABLE_MODELS_FETCH": "1"},
+    files=_opencode_files,
+)
+DEEPAGENTS: Final = Program(
+    "deepagents",
+    Path(sys.executable).name,
+    env=_claude_env,
+    title="a deepagents graph",
+    agent="graph",
+    config="\n".join(
+        [
+            "[agents.graph]",
+            f"command = {json.dumps([sys.executable, '-P', '-m', 'clawdforge.graphs', f'{GRAPH}:agent'])}",
+            'env = ["ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"]',
+        ]
     ),
+    libraries=("deepagents", "langchain-anthropic"),
+)
+
+
+def through_acpx(program: Program) -> Program:
+    """The same agent, driven by the acpx command line."""
+    return replace(
+        program,
+        name=f"acpx-{program.name}",
+        title=f"{program.name} through acpx",
+        agent=program.name,
+        place=program.name,
+        config=f'[agents.{program.name}]\ndriver = "acpx"\n',
+        beside=(ACPX,),
+    )
+
+
+PROGRAMS: Final = (
+    CLAUDE,
+    through_acpx(CLAUDE),
+    DEEPAGENTS,
     Program(
         "codex",
         "codex-acp",
@@ -149,13 +208,8 @@ PROGRAMS: Final = (
         files=_codex_files,
     ),
     Program("goose", "goose", npm=("@aaif/goose",), binary="@aaif/goose-binary-*/**/goose", env=_goose_env),
-    Program(
-        "opencode",
-        "opencode",
-        npm=("opencode-ai@1.18.18",),  # the newest with a program for arm64
-        env=lambda _url: {"OPENCODE_DISABLE_MODELS_FETCH": "1"},
-        files=_opencode_files,
-    ),
+    OPENCODE,
+    through_acpx(OPENCODE),
     Program("kimi", "kimi", npm=("@moonshot-ai/kimi-code",), env=_kimi_env),
     Program("qwen", "qwen", npm=("@qwen-code/qwen-code",), env=_openai_env, files=_qwen_files),
     Program("gemini", "gemini", npm=("@google/gemini-cli",), env=_gemini_env, files=_gemini_files),

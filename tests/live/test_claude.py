@@ -6,12 +6,11 @@ import pytest
 
 from tests.api.harness import until
 from tests.live.bench import live
-from tests.live.programs import PROGRAMS
+from tests.live.programs import CLAUDE
 from tests.live.trial import STEPS, Trial, one_shot
 from tests.needs import needs
 
 pytestmark = [pytest.mark.slow, needs("claude")]
-CLAUDE = next(program for program in PROGRAMS if program.name == "claude")
 
 
 EXPECTED = {

@@ -12,11 +12,13 @@ from typing import Any, Final
 
 from clawdforge.client.models import Outcome, TurnResult
 from tests.api.harness import until
-from tests.live.bench import PATIENCE, LiveBench
+from tests.live.bench import PATIENCE, LiveBench, runs
 
 MARKS: Final = re.compile(r"turn=(\d+) .*?marks=([\w,-]+)", re.DOTALL)
 SLOW: Final = "slow:2000 50"
 CANCEL_SECONDS: Final = 10.0
+WHOLE_TURN: Final = "acpx prompt"
+"""What acpx is allowed, or not, before it begins: it cannot ask in between."""
 
 
 @dataclass
@@ -51,7 +53,7 @@ class Trial:
 
 
 def two_turns(trial: Trial) -> str:
-    made = trial.bench.forge.create_session(agent=trial.bench.program.name, permission_mode="ask")
+    made = trial.bench.forge.create_session(agent=trial.bench.program.called)
     trial.session_id = made.session_id
     trial.say("one")
     trial.say("two")
@@ -84,11 +86,12 @@ def _sum(requests: list[dict[str, Any]]) -> tuple[int, int, int]:
 def tool(trial: Trial) -> str:
     """A shell command that somebody has to allow."""
     session = trial.bench.forge.attach(trial.session_id)
+    session.patch(permission_mode="ask")
     cwd = Path(str(session.state()["cwd"]))
     trial.known.append("tool")
     since = len(trial.bench.model.requests())
     turn = session.submit("mark:tool tool:bash printf %s-%d word 42 | tee proof.txt").turn_index
-    asked = 0
+    asked = []
     while True:
         pending = until(
             lambda: session.permissions() or trial.bench.ended_early(trial.session_id, turn),
@@ -99,11 +102,14 @@ def tool(trial: Trial) -> str:
             break
         for request in pending:
             session.decide(request.permission_id, "allow_once")
-            asked += 1
+            asked.append(request.tool)
     trial.check(trial.bench.said(trial.session_id, turn), trial.known)
     results = [one["result"] or "" for one in trial.bench.asked(since)]
     assert any("word-42" in text for text in results), f"the model was told {results}"
     assert (cwd / "proof.txt").read_text().strip() == "word-42"
+    session.patch(permission_mode="approve_all")
+    if WHOLE_TURN in asked:
+        return "asked once per turn"
     return "asked" if asked else "runs without asking"
 
 
@@ -132,11 +138,13 @@ def server_killed(trial: Trial) -> str:
     turn = trial.bench.talking(trial.session_id, f"mark:crashed {SLOW}")
     trial.cut.add("crashed")
     before = trial.bench.said(trial.session_id, turn)
+    left = trial.bench.processes(trial.session_id)
+    assert left, "nothing runs"
     trial.bench.crash()
     ended = trial.bench.ended(trial.session_id, turn)
     assert ended.outcome == Outcome.INTERRUPTED, ended
     assert trial.bench.said(trial.session_id, turn).startswith(before), "streamed text was lost"
-    until(lambda: not trial.bench.agent_processes(trial.session_id), "the end of the old agent")
+    until(lambda: not any(map(runs, left)), "the end of the old agent")
     trial.say("after_crash")
     return trial.how()
 

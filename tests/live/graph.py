@@ -1,0 +1,19 @@
+"""A deepagents agent as a person would write it: a real client of a model, and a shell that is reviewed."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+from deepagents import create_deep_agent
+from deepagents.backends import LocalShellBackend
+
+
+def agent(checkpointer: Any) -> Any:
+    """Its model is where ANTHROPIC_BASE_URL says."""
+    return create_deep_agent(
+        model="anthropic:claude-sonnet-5",
+        system_prompt="You help with this folder.",
+        backend=LocalShellBackend(Path.cwd(), virtual_mode=False, env={"PATH": os.environ["PATH"]}),
+        interrupt_on={"execute": True},
+        checkpointer=checkpointer,
+    )
