@@ -1,9 +1,9 @@
 """Kill -9 exactly at the N-th write, sync, rename of a turn and of a start, for N = 1, 2, 3 … to the end."""
 
 import asyncio
-import contextlib
 import shutil
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import apsw
@@ -11,13 +11,15 @@ import apsw
 from proofs.kit.client import Client
 from proofs.kit.history import check, fetch, heard
 from proofs.kit.report import Run
-from proofs.kit.server import Server, Stuck, until, zygote
+from proofs.kit.server import Server, Zygote, until, zygote
 
 SHORT, FULL = 4, 2000
 CALLS = (
     *("pwrite64", "fdatasync", "fsync", "write", "renameat", "ftruncate", "unlinkat", "mkdirat"),
     *("openat", "copy_file_range", "sendfile", "syncfs", "fchmod", "clone3", "clone"),
 )
+FIRST_CALLS = ("pwrite64", "fdatasync", "openat", "mkdirat")
+WORKERS = 3
 STRIDE_SHORT = 9
 SETTLE = 20.0
 
@@ -31,24 +33,27 @@ class Sweep:
     """One kind of call: kill at its N-th, until a life passes without a kill."""
 
     def __init__(self, run: Run, server: Server, client: Client, call: str) -> None:
+        self.call = call
         self.points = 0
         self.recovering = 0
         self._most = 1 if run.short else 1000
         self._run = run
         self._server = server
         self._client = client
-        self._call = call
 
     async def turns(self, left: Callable[[], bool], stride: int) -> None:
         """Points inside a scripted turn: the tracer joins a server that is up."""
         number = self._run.random.randint(1, stride)
         while left() and self.points < self._most:
             session = await self._client.session(retention="keep")
-            await asyncio.to_thread(self._server.trace, inject(self._call, number))
+            await asyncio.to_thread(self._server.trace, inject(self.call, number))
             died = await self._turn(session)
             if not died:
-                self._server.untrace()
-                return
+                whole = self._server.traced
+                await asyncio.to_thread(self._server.untrace)
+                if whole:
+                    return
+                continue  # the tracer was lost: the same once more
             self.points += 1
             await self._recover(session)
             number += stride
@@ -60,22 +65,18 @@ class Sweep:
             session = await self._client.session(retention="keep")
             await self._client.submit(session, f"hang\necho {session}", "cut-off")
             await self._client.submit(session, f"echo queued {session}", "queued")
-            self._server.kill()
-            self._server.start(trace=inject(self._call, number), ready=False)
-            died = await asyncio.to_thread(self._died_or_ready)
-            if not died:
-                self._server.untrace()
+            await asyncio.to_thread(self._server.kill)
+            died = await asyncio.to_thread(died_in_start, self._server, inject(self.call, number))
+            whole = died or self._server.traced
+            await asyncio.to_thread(self._server.untrace)
             await self._recover(session)
             if not died:
-                return
+                if whole:
+                    return
+                continue
             self.points += 1
             self.recovering += 1
             number += stride
-
-    def _died_or_ready(self) -> bool:
-        with contextlib.suppress(Stuck):
-            until(self._server.ready, "a start", SETTLE)
-        return not self._server.alive
 
     async def _turn(self, session: str) -> bool:
         """Whether the server died of it."""
@@ -97,8 +98,11 @@ class Sweep:
     async def _recover(self, session: str) -> None:
         server, client, run = self._server, self._client, self._run
         if not server.alive:
-            server.gone()
-            run.check(sound(server.data_dir), f"{self._call}: the store is not sound after the kill")
+            await asyncio.to_thread(server.gone)
+            run.check(
+                await asyncio.to_thread(sound, server.data_dir),
+                f"{self.call}: the store is not sound after the kill",
+            )
             await asyncio.to_thread(server.start)
         if not any(ack.session == session and ack.key == "queued" for ack in client.acks):
             await client.submit(session, f"chunks 3 50\necho {session}", "k")
@@ -106,9 +110,9 @@ class Sweep:
         history = await fetch(client, session)
         history.heard = heard(server.witness)
         for fault in check(history):
-            run.violate(f"{self._call}: {fault}")
+            run.violate(f"{self.call}: {fault}")
         last = history.turns[-1]
-        run.check(last["outcome"] == "completed", f"{self._call}: {session[:8]} is not usable: {last}")
+        run.check(last["outcome"] == "completed", f"{self.call}: {session[:8]} is not usable: {last}")
 
 
 def sound(data_dir: Path) -> bool:
@@ -122,68 +126,100 @@ def sound(data_dir: Path) -> bool:
         connection.close()
 
 
+def died_in_start(server: Server, trace: list[str]) -> bool:
+    """Whether a traced start ended in a kill; if not, the server is up."""
+    server.start(trace=trace, ready=False)
+    until(lambda: not server.alive or server.get("/readyz")[0] == 200, "a start or its end", SETTLE)
+    return not server.alive
+
+
+class Worker:
+    """One server and what it is swept with; several of them stand side by side, since one often waits."""
+
+    def __init__(self, run: Run, made: Zygote, number: int) -> None:
+        self.client = Client(0, "")
+        self._run = run
+        self._made = made
+        self._folder = run.folder / f"worker-{number}"
+
+    async def work(self, plan: "Plan") -> None:
+        for call in plan.first_calls:
+            await asyncio.to_thread(self._first_starts, plan, call)
+        with Server(self._folder, self._made, source=self._run.source) as server:
+            await asyncio.to_thread(server.start)
+            self.client.port, self.client.token = server.port, await asyncio.to_thread(server.token)
+            for call, in_turns in plan.jobs:
+                sweep = Sweep(self._run, server, self.client, call)
+                plan.sweeps.append(sweep)
+                await (sweep.turns if in_turns else sweep.starts)(plan.left, plan.stride)
+
+    def _first_starts(self, plan: "Plan", call: str) -> None:
+        """The very first start, which makes the store: killed at its N-th call, the next one must succeed."""
+        run, number = self._run, 1
+        stride = 31 if run.short else max(1, 400 // run.size)
+        for _ in range(2 if run.short else 200):
+            with Server(self._folder / "fresh", self._made, source=run.source) as server:
+                shutil.rmtree(server.data_dir, ignore_errors=True)
+                if not died_in_start(server, inject(call, number)):
+                    return
+                server.gone()
+                server.start()
+                run.check(bool(server.token()), f"{call} {number}: no token after a killed first start")
+            plan.fresh += 1
+            number += stride
+            if not plan.left() or plan.fresh * 10 >= run.size:
+                return
+
+
+class Plan:
+    """What is left to be done, for all workers together."""
+
+    def __init__(self, run: Run) -> None:
+        self.fresh = 0
+        self.sweeps: list[Sweep] = []
+        self.stride = STRIDE_SHORT if run.short else 1
+        self._run = run
+        self.first_calls = iter(FIRST_CALLS)
+        self.jobs = self._jobs()  # one iterator for all: each job is done once a round
+
+    @property
+    def points(self) -> int:
+        return self.fresh + sum(sweep.points for sweep in self.sweeps)
+
+    def left(self) -> bool:
+        self._run.progress(f"{self.points} of {self._run.size} points")
+        return self.points < self._run.size
+
+    def _jobs(self) -> Iterator[tuple[str, bool]]:
+        """Round after round, as long as there is one more point in any of them."""
+        while self.left():
+            before = self.points
+            for call in self._run.random.sample(CALLS, len(CALLS)) if self._run.short else CALLS:
+                for in_turns in (True, False):
+                    if self.left():
+                        yield call, in_turns
+            if self.points == before:
+                return
+
+
 def prove(run: Run) -> None:
     with zygote(run.source) as made:
-        fresh = _first_starts(run, lambda: Server(run.folder / "fresh", made, source=run.source))
-        with Server(run.folder, made, source=run.source) as server:
-            server.start()
-            asyncio.run(_sweeps(run, server, fresh))
+        asyncio.run(_sweep(run, made))
 
 
-def _first_starts(run: Run, make: Callable[[], Server]) -> int:
-    """The very first start, which makes the store: killed at its N-th call, the next one must succeed."""
-    points = 0
-    for call in ("pwrite64", "fdatasync", "openat", "mkdirat"):
-        number, limit = 1, 2 if run.short else 200
-        stride = 31 if run.short else max(1, 400 // run.size)
-        while limit:
-            limit -= 1
-            server = make()
-            shutil.rmtree(server.data_dir, ignore_errors=True)
-            server.start(trace=inject(call, number), ready=False)
-            with contextlib.suppress(Stuck):
-                until(server.ready, "a start", SETTLE)
-            died = not server.alive
-            server.kill()
-            if not died:
-                break
-            points += 1
-            run.progress(f"{points} points in a first start")
-            server.start()
-            run.check(bool(server.token()), f"{call} {number}: no token after a killed first start")
-            server.kill()
-            number += stride
-            if points * 10 > run.size:
-                return points
-    return points
-
-
-async def _sweeps(run: Run, server: Server, fresh: int) -> None:
-    client = Client(server.port, server.token())
-    done: list[Sweep] = []
-
-    def left() -> bool:
-        count = fresh + sum(sweep.points for sweep in done)
-        run.progress(f"{count} of {run.size} points")
-        return count < run.size
-
-    stride = STRIDE_SHORT if run.short else 1
-    while left():
-        before = sum(sweep.points for sweep in done)
-        for call in run.random.sample(CALLS, len(CALLS)) if run.short else CALLS:
-            sweep = Sweep(run, server, client, call)
-            done.append(sweep)
-            await sweep.turns(left, stride)
-            await sweep.starts(left, stride)
-        if sum(sweep.points for sweep in done) == before:
-            break
-    by_call: dict[str, int] = {}
-    for sweep in done:
-        by_call[sweep._call] = by_call.get(sweep._call, 0) + sweep.points  # noqa: SLF001 - our own class
+async def _sweep(run: Run, made: Zygote) -> None:
+    plan = Plan(run)
+    workers = [Worker(run, made, number) for number in range(1 if run.short else WORKERS)]
+    await asyncio.gather(*(worker.work(plan) for worker in workers))
+    by_call = Counter[str]()
+    for sweep in plan.sweeps:
+        by_call[sweep.call] += sweep.points
     run.figure(
-        points=fresh + sum(by_call.values()),
-        points_in_a_first_start=fresh,
-        points_in_recovery=sum(sweep.recovering for sweep in done),
+        points=plan.points,
+        points_in_a_first_start=plan.fresh,
+        points_in_recovery=sum(sweep.recovering for sweep in plan.sweeps),
         points_by_call=", ".join(f"{call} {count}" for call, count in by_call.items() if count),
-        acknowledged_prompts=len({(ack.session, ack.key) for ack in client.acks}),
+        acknowledged_prompts=sum(
+            len({(ack.session, ack.key) for ack in worker.client.acks}) for worker in workers
+        ),
     )

@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -18,9 +19,11 @@ from typing import IO, Any, Self, TypeVar
 from urllib import request as urls
 
 from clawdforge.testing.agent import path as agent_path
+from proofs.kit.tracer import Tracer
 
 ROOT = Path(__file__).resolve().parents[2]
 ADMIN = "cf_admin_token_of_the_proofs_0123456789"
+TRACERS = 5  # how many are tried, one after the other
 T = TypeVar("T")
 
 
@@ -57,13 +60,15 @@ class Zygote:
             env=env,
             start_new_session=True,
         )
+        self._turn = threading.Lock()
         assert self._pipe(self.process.stdout).readline() == "ready\n", "the server's modules do not load"
 
     def fork(self, **order: Any) -> int:
         orders = self._pipe(self.process.stdin)
-        orders.write(json.dumps(order) + "\n")
-        orders.flush()
-        return int(self._pipe(self.process.stdout).readline())
+        with self._turn:  # servers may be started side by side
+            orders.write(json.dumps(order) + "\n")
+            orders.flush()
+            return int(self._pipe(self.process.stdout).readline())
 
     def close(self) -> None:
         self._pipe(self.process.stdin).close()
@@ -102,7 +107,7 @@ class Server:
         self.starts: list[float] = []
         self._zygote = zygote
         self._nofile = nofile
-        self._strace: subprocess.Popen[bytes] | None = None
+        self._tracer: Tracer | None = None
         self.arguments = ["serve", "--port", str(self.port), "--data-dir", str(self.data_dir), *flags]
         agent = f"{sys.executable} -I -S {agent_path()} --witness {self.witness}"
         self.env = {
@@ -206,29 +211,34 @@ class Server:
 
     def gone(self, seconds: float = 30) -> None:
         until(lambda: not self.alive, "the server's end", seconds)
-        if self._strace is not None:
-            self._strace.wait(20)
-            self._strace = None
+        if self._tracer is not None:
+            self._tracer.end()
+        self.untrace()
 
     def trace(self, arguments: Sequence[str]) -> None:
         """Follow a server that is up, which needs root: it hides from its own user."""
         self._attach(arguments)
-        until(lambda: tracer(self.pid), "the tracer", 20)
 
     def _attach(self, arguments: Sequence[str]) -> None:
-        command = ["strace", "-f", "-b", "execve", "-qq", *arguments, "-p", str(self.pid)]
-        self._strace = subprocess.Popen(command, stderr=subprocess.DEVNULL, start_new_session=True)
+        """It may die of what is injected as soon as it is joined; that is for the caller to see."""
+        words = ""
+        for _ in range(TRACERS):
+            self._tracer = Tracer(self.pid, arguments, self.folder)
+            if self._tracer.joined() or not self.alive:
+                return
+            words = self._tracer.words()
+            self.untrace()
+        raise Stuck(f"strace does not join the server: {words}")
+
+    @property
+    def traced(self) -> bool:
+        return self._tracer is not None and self._tracer.alive
 
     def untrace(self) -> None:
         """Let go of a server that lives on; faults that were injected end with it."""
-        if self._strace is not None:
-            self._strace.terminate()
-            try:
-                self._strace.wait(10)
-            except subprocess.TimeoutExpired:  # it waits for a thread that does not stop; the kernel detaches
-                self._strace.kill()
-                self._strace.wait(10)
-            self._strace = None
+        if self._tracer is not None:
+            self._tracer.leave()
+            self._tracer = None
 
     def agents(self) -> list[int]:
         """Living processes of this server's agents, by the witness in their command line or environment."""
@@ -272,17 +282,6 @@ def alive(pid: int) -> bool:
     except OSError:
         return False
     return state not in "ZX"
-
-
-def tracer(pid: int) -> int:
-    """Who traces all threads of a process; 0 when one of them is free."""
-    found = [
-        int(line.split()[1])
-        for path in Path(f"/proc/{pid}/task").glob("*/status")
-        for line in path.read_text().splitlines()
-        if line.startswith("TracerPid:")
-    ]
-    return min(found, default=0)
 
 
 def processes() -> Iterator[tuple[int, bytes]]:

@@ -1,0 +1,76 @@
+"""strace on a running server: it joins all threads, is asked how often it struck, and always lets go."""
+
+import subprocess
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+JOINS_WITHIN = 5.0
+LEAVES_WITHIN = 1.0
+GONE_WITHIN = 10.0
+STRUCK = b"(INJECTED)"
+
+
+class Tracer:
+    """Follows the threads of one process, but not the programs it starts. Root may join a hardened server."""
+
+    def __init__(self, pid: int, arguments: Sequence[str], folder: Path) -> None:
+        self._pid = pid
+        self._said = folder / "strace.err"
+        command = ["strace", "-f", "-b", "execve", "-qq", *arguments, "-p", str(pid)]
+        with self._said.open("wb") as said:
+            self._process = subprocess.Popen(command, stderr=said, start_new_session=True)
+
+    def joined(self) -> bool:
+        """Whether it has come to all threads, soon. A thread that begins while it joins may escape it."""
+        end = time.monotonic() + JOINS_WITHIN
+        while time.monotonic() < end and self.alive:
+            found = tracers(self._pid)
+            if not found:  # the process has ended: what is not there cannot escape
+                return True
+            if found == {self._process.pid}:
+                return True
+            time.sleep(0.005)
+        return False
+
+    @property
+    def alive(self) -> bool:
+        return self._process.poll() is None
+
+    def end(self) -> None:
+        """The process is gone, so the tracer ends by itself, with its log complete."""
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(LEAVES_WITHIN)
+
+    def leave(self) -> None:
+        """After this nothing is traced any more, whatever the tracer is doing.
+
+        A tracer that is asked to end waits for each thread in turn. One of them may be inside vfork, waiting
+        for a child that the same tracer holds: then both wait for ever, and only the kernel can part them.
+        """
+        self._process.terminate()  # which does nothing to one that has been waited for
+        try:
+            self._process.wait(LEAVES_WITHIN)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait(GONE_WITHIN)
+
+    def words(self) -> str:
+        return self._said.read_text(errors="replace").strip()[-500:] or "no words"
+
+
+def tracers(pid: int) -> set[int]:
+    """Who traces the threads of a process, 0 for a free one; nothing when the process has ended."""
+    found = set()
+    for path in Path(f"/proc/{pid}/task").glob("*/status"):
+        with suppress(OSError):  # a thread that has just ended
+            lines = dict(line.split(":\t", 1) for line in path.read_text().splitlines() if ":\t" in line)
+            if lines["State"][0] not in "ZX":
+                found.add(int(lines["TracerPid"]))
+    return found
+
+
+def strikes(log: Path) -> int:
+    """How many calls a tracer that wrote this log has really failed."""
+    return log.read_bytes().count(STRUCK) if log.exists() else 0
