@@ -37,6 +37,21 @@ def test_json_has_the_keys_that_scripts_know(cli: Cli) -> None:
     assert "echo hi" in again["result"]
 
 
+def test_num_turns_counts_the_rounds_of_tools(cli: Cli) -> None:
+    prompt = "think first\ntool look\ntool again\necho done"
+    assert cli.json("-p", "--output-format", "json", prompt)["num_turns"] == 3
+    opened, closed = [
+        [
+            {"sessionUpdate": kind, "toolCallId": call, "title": call, "status": status}
+            for call in ("one", "two")
+        ]
+        for kind, status in (("tool_call", "pending"), ("tool_call_update", "completed"))
+    ]
+    side_by_side = [f"update {json.dumps(update)}" for update in [*opened, *closed]]
+    prompt = "\n".join(["echo both", *side_by_side, "echo done"])
+    assert cli.json("-p", "--output-format", "json", prompt)["num_turns"] == 2
+
+
 def test_stream_json_is_the_log(cli: Cli, local: App) -> None:
     lines = [
         json.loads(line)

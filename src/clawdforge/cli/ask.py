@@ -11,6 +11,30 @@ from clawdforge.cli.options import Target
 from clawdforge.client import Event, Session, TurnResult, TurnStream
 
 FORMATS: Final = ("text", "json", "stream-json")
+OVER: Final = frozenset({"completed", "failed", "cancelled"})
+
+
+@dataclass(slots=True)
+class Steps:
+    """How often the agent's model spoke, as events show it: once, and again after each round of tools."""
+
+    count: int = 1
+    _open: set[str] = field(default_factory=set)
+    _returned: bool = False
+
+    def take(self, event: Event) -> None:
+        if event.type in ("text", "thinking", "tool_call") and self._returned and not self._open:
+            self.count += 1
+            self._returned = False
+        if event.type in ("tool_call", "tool_update"):
+            params = event.model_dump().get("params")
+            update = params if isinstance(params, dict) else {}
+            call = str(update.get("toolCallId"))
+            if update.get("status") in OVER:
+                self._open.discard(call)
+                self._returned = True
+            elif event.type == "tool_call":
+                self._open.add(call)
 
 
 @dataclass(slots=True)
@@ -23,6 +47,7 @@ class Printer:
     waits: bool = False
     denied: list[str] = field(default_factory=list)
     last_seq: int = 0
+    steps: Steps = field(default_factory=Steps)
     _open_line: bool = False
 
     def turn(self, prompt: str, **options: Any) -> TurnResult:
@@ -57,7 +82,7 @@ class Printer:
             "result": result.text(),
             "error": result.error,
             "session_id": result.session_id,
-            "num_turns": 1,
+            "num_turns": self.steps.count,
             "turn_index": result.turn_index,
             "duration_ms": result.duration_ms,
             "stop_reason": result.stop_reason,
@@ -70,6 +95,7 @@ class Printer:
 
     def _event(self, event: Event) -> None:
         self.last_seq = event.seq
+        self.steps.take(event)
         if self.form == "stream-json":
             print(json.dumps(event.model_dump(exclude_unset=True), ensure_ascii=False), flush=True)
         elif self.form == "text" and event.type == "text":
