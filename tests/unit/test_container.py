@@ -4,6 +4,7 @@ import json
 import re
 import shlex
 import subprocess
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,7 +13,6 @@ import yaml  # type: ignore[import-untyped] # no stubs, and one call
 from pydantic import BaseModel, ConfigDict, StringConstraints
 
 from clawdforge.settings import load
-from tests.needs import needs
 
 TOP = Path(__file__).parent.parent.parent
 Bind = Annotated[str, StringConstraints(pattern=r"^/[\w./-]+:/[\w./-]+(:ro)?$")]
@@ -113,7 +113,23 @@ def test_compose_gives_it_time_to_settle_and_no_port_to_strangers(service: Servi
     assert service.cap_drop == ["ALL"]
 
 
-@needs("hadolint")
-def test_hadolint_has_nothing_to_say() -> None:
-    done = subprocess.run(["hadolint", "Dockerfile"], cwd=TOP, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (0, "")
+def lint(program: str, *words: str | Path, place: Path = TOP) -> subprocess.CompletedProcess[str]:
+    """A linter of the environment that the tests run in."""
+    command = [Path(sys.executable).parent / program, *words]
+    return subprocess.run(command, cwd=place, capture_output=True, text=True, check=False)
+
+
+def test_hadolint_has_nothing_to_say(tmp_path: Path) -> None:
+    done = lint("hadolint", "Dockerfile")
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+    recipe = (TOP / "Dockerfile").read_text().replace(":3.13-slim-bookworm", ":latest")
+    (tmp_path / "Dockerfile").write_text(recipe)
+    assert "DL3007" in lint("hadolint", "Dockerfile", place=tmp_path).stdout
+
+
+def test_compose_follows_the_schema_of_its_format(tmp_path: Path) -> None:
+    schema = ("--builtin-schema", "vendor.compose-spec")
+    done = lint("check-jsonschema", *schema, "compose.yml")
+    assert done.returncode == 0, done.stdout
+    (tmp_path / "compose.yml").write_text((TOP / "compose.yml").read_text().replace("restart:", "restarts:"))
+    assert "restarts" in lint("check-jsonschema", *schema, "compose.yml", place=tmp_path).stdout
