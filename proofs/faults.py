@@ -5,6 +5,7 @@ import os
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from proofs.kit.client import Ack, Client, Reader
@@ -13,18 +14,38 @@ from proofs.kit.http import Cut
 from proofs.kit.report import Run
 from proofs.kit.server import Server, Stuck, Zygote, zygote
 from proofs.kit.source import Change, planted
+from proofs.kit.tracer import strikes
 
 SHORT, FULL = 4, 200
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A call that fails, from one of its first `reach` on. `files` are of the data folder; all if none."""
+
+    call: str
+    error: str
+    reach: int
+    files: tuple[str, ...] = ()
+    before: str = ""
+    """A call whose failure leads to this one."""
+
+
+STORE = ("forge.db", "forge.db-wal")
+TURNS = ("shadows/{}/.new-turns", *(f"copies/{{}}/{number}.tmp" for number in range(1, 9)))
 FAULTS = (
-    ("fdatasync", "EIO"),
-    ("pwrite64", "ENOSPC"),
-    ("pwrite64", "EIO"),
-    ("fdatasync", "ENOSPC"),
-    ("ftruncate", "EIO"),
-    ("fsync", "EIO"),
-    ("renameat", "ENOSPC"),
-    ("mkdirat", "ENOSPC"),
-    ("write", "ENOSPC"),
+    Fault("fdatasync", "EIO", 6, STORE),
+    Fault("pwrite64", "ENOSPC", 60, STORE),
+    Fault("pwrite64", "EIO", 60, STORE),
+    Fault("fdatasync", "ENOSPC", 6, STORE),
+    Fault("ftruncate", "EIO", 1, STORE, before="fdatasync"),
+    Fault("fsync", "EIO", 3),
+    Fault("renameat", "ENOSPC", 6),
+    Fault("mkdirat", "ENOSPC", 10),
+    Fault("write", "ENOSPC", 4, TURNS),  # never the sockets: that is a broken network, not a disk
+    Fault("copy_file_range", "ENOSPC", 3),
+    Fault("openat", "EMFILE", 30),
+    Fault("unlinkat", "EIO", 2),
 )
 STICKY = 40
 HEALS_WITHIN = 15.0
@@ -38,7 +59,6 @@ LANDED = Change(
     '            if self.commits % (3 if "turn.queued" in told else 9) == 0:\n'
     f'                raise apsw.FullError("{PLANTED}")\n',
 )
-STORE = ("forge.db", "forge.db-wal")
 
 
 class Case:
@@ -115,7 +135,8 @@ def prove(run: Run) -> None:
     run.figure(
         full_disk=full,
         commits_that_landed_and_were_called_failed=told,
-        faults_injected=len(cases),
+        faults_injected=run.size,
+        faults_that_came_too_late=len(cases) - run.size,
         answers_503=sum(case.refused for case in cases),
         healed_secs_max=round(max(heals, default=0.0), 2),
         crashes=sum("the server died" in text for text in run.violations),
@@ -214,28 +235,42 @@ async def _unsure(run: Run, server: Server) -> None:
 
 
 async def _injected(run: Run, server: Server, heals: list[float]) -> list[Case]:
+    """A fault counts when the tracer has really failed a call; if it came too late, it is tried earlier."""
     client = Client(server.port, server.token())
     cases: list[Case] = []
-    for number in range(run.size):
-        call, error = FAULTS[number % len(FAULTS)]
-        first = run.random.randint(1, 60 if call == "pwrite64" else 6) if number else 1
-        sticky = bool(number // len(FAULTS) % 2) if not run.short else run.random.random() < 0.5
+    struck = idle = 0
+    while struck < run.size:
+        fault = FAULTS[struck % len(FAULTS)]
+        first = run.random.randint(1, fault.reach) if struck and not idle else 1
+        sticky = bool(struck // len(FAULTS) % 2) if not run.short else run.random.random() < 0.5
         when = f"{first}..{first + STICKY}" if sticky else str(first)
-        case = Case(run, server, client, f"{call} {error} when={when}")
+        case = Case(run, server, client, f"{fault.call} {fault.error} when={when}")
         cases.append(case)
-        paths = [f"-P{server.data_dir / name}" for name in STORE] if call in ("pwrite64", "fdatasync") else []
-        if call == "write":  # never the sockets: that would be a broken network, not a disk
-            paths = [f"-P{server.data_dir}"]
-        sessions = [await client.session(retention="keep") for _ in range(2)]
-        inject = ["-e", f"trace={call}", "-e", f"inject={call}:error={error}:when={when}"]
-        await asyncio.to_thread(server.trace, ["-o", "/dev/null", *paths, *inject])
-        for count in range(6):
-            await case.ask(sessions[count % 2], f"{case.name} {number}.{count}")
-        await asyncio.sleep(0.3)
-        server.untrace()
-        if not run.check(server.alive, f"{case.name}: the server died"):
-            server.start()
-        heals.append(await case.healed(sessions[0]))
-        await case.verdict(sessions, restart=number % 5 == 4 or number == run.size - 1)
-        run.progress(f"{number + 1} of {run.size} faults, {sum(one.refused for one in cases)} answers 503")
+        hit = await _inject(case, fault, when, heals, restart=struck % 5 == 4 or struck == run.size - 1)
+        struck, idle = (struck + 1, 0) if hit else (struck, idle + 1)
+        if idle > 3:
+            raise Stuck(f"{case.name}: the server makes no such call, so nothing is proven")
+        run.progress(f"{struck} of {run.size} faults, {sum(one.refused for one in cases)} answers 503")
     return cases
+
+
+async def _inject(case: Case, fault: Fault, when: str, heals: list[float], *, restart: bool) -> bool:
+    server, log = case.server, case.server.folder / "strikes.log"
+    log.unlink(missing_ok=True)
+    sessions = [await case.client.session(retention="keep") for _ in range(2)]
+    names = sorted({name.format(session) for name in fault.files for session in sessions})
+    arguments = ["-o", str(log), *(f"-P{server.data_dir / name}" for name in names)]
+    arguments += ["-e", f"trace={fault.call}" + (f",{fault.before}" if fault.before else "")]
+    if fault.before:
+        arguments += ["-e", f"inject={fault.before}:error={fault.error}:when=1"]
+    arguments += ["-e", f"inject={fault.call}:error={fault.error}:when={when}"]
+    await asyncio.to_thread(server.trace, arguments)
+    for count in range(6):
+        await case.ask(sessions[count % 2], f"{case.name} {count}")
+    await asyncio.sleep(0.3)
+    await asyncio.to_thread(server.untrace)
+    if not case.run.check(server.alive, f"{case.name}: the server died"):
+        server.start()
+    heals.append(await case.healed(sessions[0]))
+    await case.verdict(sessions, restart=restart)
+    return strikes(log, fault.call) > 0

@@ -71,6 +71,7 @@ def tracers(pid: int) -> set[int]:
     return found
 
 
-def strikes(log: Path) -> int:
-    """How many calls a tracer that wrote this log has really failed."""
-    return log.read_bytes().count(STRUCK) if log.exists() else 0
+def strikes(log: Path, call: str) -> int:
+    """How many calls of this name a tracer that wrote this log has really failed."""
+    lines = log.read_bytes().splitlines() if log.exists() else []
+    return sum(STRUCK in line and call.encode() in line for line in lines)
