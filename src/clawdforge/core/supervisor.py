@@ -7,7 +7,7 @@ queued turn, brings the agent to life, attends the turn, and copies the agent's 
 import asyncio
 import logging
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 
 from clawdforge.core.attend import Attendant, Stop
@@ -133,6 +133,14 @@ class Supervisor:
         if worker is not None and worker.ran == turn_index:
             await worker.copied.wait()
 
+    async def between(self, session_id: str, within: float) -> None:
+        """Wait a moment for the copy after a turn: the next can then start in the commit that records it."""
+        worker = self._workers.get(session_id)
+        if worker is not None and worker.ran and worker.turn_index is None:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(within):
+                    await worker.copied.wait()
+
     async def rest(self, session_id: str, within: float) -> None:
         """Wait until a session in which no turn runs is left alone, also by the copy after its last one."""
         worker = self._workers.get(session_id)
@@ -211,7 +219,7 @@ class Supervisor:
         while not self._stopping:
             worker.again = False
             try:
-                started = await self._store.write(worker.app, lambda tx: self._start(tx, worker))
+                started = await self._find_next(worker)
             except StoreUnavailable:
                 worker.unsure = True
                 await asyncio.sleep(STORE_RETRY_SECS)
@@ -220,6 +228,13 @@ class Supervisor:
             if started is not None or not worker.again:
                 return started
         return None
+
+    async def _find_next(self, worker: Worker) -> Started | None:
+        """Mostly there is nothing, and a look costs no commit."""
+        app, session_id = worker.app, worker.session_id
+        if not worker.unsure and not await self._store.read(app, lambda view: view.queued_turns(session_id)):
+            return None
+        return await self._store.write(app, lambda tx: self._start(tx, worker))
 
     def _start(self, tx: Tx, worker: Worker) -> Started | None:
         if self._stopping:

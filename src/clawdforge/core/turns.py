@@ -11,6 +11,8 @@ from clawdforge.core.rules import Started, Submitted, need_session, start_next, 
 from clawdforge.core.supervisor import Supervisor
 from clawdforge.wire.turn import IfBusy, Outcome, TurnRequest, TurnState
 
+BETWEEN_SECS = 0.05
+
 
 class TurnService:
     def __init__(self, store: Store, clock: Clock, log: LogService, supervisor: Supervisor) -> None:
@@ -29,6 +31,7 @@ class TurnService:
 
     async def _submit(self, app: str, session_id: str, request: TurnRequest, key: str | None) -> Submitted:
         """An idle session starts its turn in the commit that records the prompt."""
+        await self._supervisor.between(session_id, BETWEEN_SECS)
         place = self._supervisor.reserve(app, session_id)
         now, started = self._clock.now(), None
 
