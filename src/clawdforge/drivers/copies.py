@@ -6,7 +6,6 @@ An object is a reflink where the file system can, else a real copy, never a hard
 write in place. The manifest comes last, when all objects are on stable storage; what has none is no copy.
 """
 
-import contextlib
 import json
 import os
 import secrets
@@ -102,10 +101,12 @@ class Copies:
         self._excluded = frozenset(excluded)
 
     def turns(self) -> list[int]:
-        with contextlib.suppress(FileNotFoundError):
-            names = [path.name.removesuffix(".json") for path in self._folder.glob("*.json")]
-            return sorted(int(name) for name in names if name.isdigit())
-        return []
+        try:
+            names = os.listdir(self._folder)  # noqa: PTH208 -- after every turn, and thrice as fast
+        except FileNotFoundError:
+            return []
+        stems = (name.removesuffix(".json") for name in names if name.endswith(".json"))
+        return sorted(int(stem) for stem in stems if stem.isdigit())
 
     def load(self, turn: int) -> Manifest | None:
         try:
@@ -164,9 +165,9 @@ class Copies:
         return self._folder / f"{turn}.tmp"
 
     def crowded(self, taken: Sequence[Manifest]) -> bool:
-        """Whether pruning after these would be worth its time: too many by an eighth, or large ones."""
+        """Whether pruning, which reads all manifests, would be worth it: half too many, or large ones."""
         fresh = sum(entry.size for each in taken for entry in each.entries if entry.object in each.fresh)
-        return len(self.turns()) > self._max_copies * 9 // 8 or fresh > self._max_bytes // 64
+        return len(self.turns()) > self._max_copies * 3 // 2 or fresh > self._max_bytes // 64
 
     def prune(self) -> None:
         """Keep within the bounds, the newest always; drop objects that nothing names. Not beside a `take`."""
