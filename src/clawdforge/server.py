@@ -45,6 +45,7 @@ from clawdforge.drivers.acpx import ITSELF as ACPX
 from clawdforge.drivers.acpx import AcpxDriver
 from clawdforge.drivers.agents import Registry, installed
 from clawdforge.drivers.catalog import AgentCatalog
+from clawdforge.drivers.cgroups import Ceilings, Groups, find
 from clawdforge.drivers.claude_print import ClaudePrint
 from clawdforge.drivers.containment import Containment, harden_self, probe
 from clawdforge.drivers.homes import HomeFolders
@@ -84,7 +85,8 @@ async def open_parts(settings: Settings) -> AsyncIterator[Parts]:
         store = await open_store(settings.data_dir, clock)
         ends.push_async_callback(store.close)
         containment = await asyncio.to_thread(probe, settings.sandbox)
-        spawner = Spawner(containment, settings.data_dir, boot)
+        groups = await asyncio.to_thread(find, settings.data_dir, boot, _ceilings(settings))
+        spawner = Spawner(containment, settings.data_dir, boot, groups=groups)
         await spawner.end_orphans()
         homes = HomeFolders(
             settings.data_dir, max_copies=settings.home_copies, max_bytes=settings.home_copy_bytes
@@ -141,7 +143,7 @@ async def open_parts(settings: Settings) -> AsyncIterator[Parts]:
             log=events,
             messages=MessageService(store, clock, events),
             permissions=permissions,
-            health=HealthService(store, pool, _facts(settings, containment)),
+            health=HealthService(store, pool, _facts(settings, containment, groups)),
             apps=AppService(store, clock),
             audit=AuditService(store),
             metrics=MetricsService(store, events, pool),
@@ -173,12 +175,19 @@ def _ages(settings: Settings) -> Ages:
     )
 
 
-def _facts(settings: Settings, containment: Containment) -> dict[str, object]:
+def _ceilings(settings: Settings) -> Ceilings:
+    return Ceilings(processes=settings.agent_max_processes, memory=settings.agent_max_memory_bytes)
+
+
+def _facts(settings: Settings, containment: Containment, groups: Groups) -> dict[str, object]:
     return {
         "version": __version__,
         "acpx_present": installed(ACPX),
         "acpx_version": None,
         "sandbox": containment.active,
+        "agent_max_processes": groups.processes,
+        "agent_max_memory_bytes": groups.memory,
+        "agent_limits": groups.reason,
         "trust_loopback": settings.trust_loopback,
     }
 

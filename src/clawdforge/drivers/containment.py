@@ -2,8 +2,9 @@
 
 With `bwrap` an agent has its own PID namespace: it sees no process but its own, all of them end with the
 first, and that one ends with the server. An empty folder lies over the data folder and over the other
-hidden places; the session's own home, workspace and files are bound back in. `full` makes the rest of the
-file system read-only, with a private /tmp.
+hidden places; the session's own home, workspace and files are bound back in. /sys is read-only, so that no
+agent leaves the group that bounds it (`cgroups.py`). `full` makes the rest of the file system read-only,
+with a private /tmp.
 
 Without bwrap (`tree`) a keeper process ends the agent's whole tree. That is enough for programs with
 faults, not for one that works at getting away: it may kill its keeper, read the data folder and signal
@@ -88,11 +89,13 @@ class Containment:
         places: Places,
         status_fd: int,
         limits: Limits,
+        doors: Sequence[int] = (),
         sandbox: str | None = None,
     ) -> list[str]:
-        """The command as it has to be run. `command[0]` is an absolute path."""
+        """The command as it has to be run. `command[0]` is an absolute path; `doors` lead into its group."""
         active = self.choose(sandbox)
         numbers = [str(n) for n in (status_fd, limits.nofile, limits.nproc, limits.fsize)]
+        numbers.append(",".join(map(str, doors)) or "-")
         mode = "keep" if active == "tree" else "exec"
         launcher = [sys.executable, "-I", "-S", launch.__file__, mode, *numbers, "--", *command]
         if active == "tree" or self.bwrap is None:
@@ -145,7 +148,7 @@ def _arguments(active: Active, places: Places) -> list[str]:
     # Root could read the disk itself through the real /dev; others are kept out of it by its modes.
     dev = ("--dev", "/dev") if full or root else ("--dev-bind", "/dev", "/dev")
     out = ["--unshare-pid", "--die-with-parent", "--ro-bind" if full else "--bind", "/", "/"]
-    out += ["--proc", "/proc", *dev]
+    out += ["--ro-bind", "/sys", "/sys", "--proc", "/proc", *dev]
     if root:
         out += ["--cap-drop", "ALL"]
         for name in ROOT_CAPABILITIES:

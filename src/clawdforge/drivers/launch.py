@@ -1,11 +1,14 @@
 """The small program that stands between the server and an agent: it prepares the process, then runs it.
 
-Run as a file, `python -I -S launch.py exec|keep STATUS_FD NOFILE NPROC FSIZE -- COMMAND…`; it imports the
-standard library only. It is a program and not a `preexec_fn`, because the server has threads: Python code
+Run as a file, `python -I -S launch.py exec|keep STATUS_FD NOFILE NPROC FSIZE DOORS -- COMMAND…`; it imports
+the standard library only. It is a program and not a `preexec_fn`, because the server has threads: Python code
 between fork and exec may deadlock there. It costs about 12 ms of an agent's start, which takes 15 to 4000.
 
 `exec` (inside bwrap) sets limits and becomes the agent. `keep` (without bwrap) stays, as the agent's parent
 and the reaper of all its orphans: when the agent ends, or the server dies, it ends everything that is left.
+
+DOORS are open files, as `5,6` or `-`: what writes `0` to one of them is in the agent's group (`cgroups.py`).
+Only the agent is, before its first line runs; what watches over it must not be bounded by what it does.
 
 It writes `S` to the status pipe before the agent is run, and an errno after it if that failed. The write
 fails when the server is gone already: then nothing is run. It died before the death signal was set.
@@ -77,6 +80,13 @@ def set_limits(nofile: int, nproc: int, fsize: int) -> None:
         file.write(OOM_SCORE)
 
 
+def enter(doors: list[int]) -> None:
+    """Into the groups that bound the agent. Costs it one grace period of the kernel, 0 to 20 ms."""
+    for door in doors:
+        os.write(door, b"0")
+        os.close(door)
+
+
 def become(command: list[str], status: int) -> None:
     """Run the command in place of this process; returns only to exit."""
     for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGTERM):
@@ -106,7 +116,7 @@ def end_all() -> None:
         time.sleep(0.001)
 
 
-def keep(command: list[str], status: int, limits: tuple[int, int, int]) -> int:
+def keep(command: list[str], status: int, limits: tuple[int, int, int], doors: list[int]) -> int:
     """Be the agent's parent until it ends; its exit code, or 128 + n for signal n, as bwrap has it."""
 
     def stop(_number: int, _frame: FrameType | None) -> None:
@@ -124,9 +134,11 @@ def keep(command: list[str], status: int, limits: tuple[int, int, int]) -> int:
         prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != me:
             os._exit(127)
+        enter(doors)
         set_limits(*limits)
         become(command, status)
-    os.close(status)
+    for fd in (status, *doors):
+        os.close(fd)
     nothing = os.open(os.devnull, os.O_RDWR)
     for fd in (0, 1, 2):  # the agent's pipes must end with the agent
         os.dup2(nothing, fd)
@@ -141,11 +153,13 @@ def keep(command: list[str], status: int, limits: tuple[int, int, int]) -> int:
 
 
 def main() -> None:
-    mode, status, nofile, nproc, fsize, _, *command = sys.argv[1:]
+    mode, status, nofile, nproc, fsize, groups, _, *command = sys.argv[1:]
     fd, limits = int(status), (int(nofile), int(nproc), int(fsize))
+    doors = [] if groups == "-" else [int(door) for door in groups.split(",")]
     os.set_inheritable(fd, False)
     if mode == "keep":
-        os._exit(keep(command, fd, limits))
+        os._exit(keep(command, fd, limits, doors))
+    enter(doors)
     set_limits(*limits)
     become(command, fd)
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from clawdforge.core.errors import AgentNotInstalled, AgentStartFailed
+from clawdforge.drivers.cgroups import Group, Groups
 from clawdforge.drivers.containment import Active, Containment, Limits, Places
 from clawdforge.drivers.launch import children, parent_of
 from clawdforge.drivers.survivors import TAG, Tag, end_survivors, folder_id, tag_of
@@ -47,10 +48,14 @@ class Tail(asyncio.Protocol):
 class AgentProcess:
     """A running agent. Whoever has it calls `close`, also when the agent ended by itself."""
 
-    def __init__(self, child: subprocess.Popen[bytes], active: Active, tag: Tag, living: set[int]) -> None:
+    def __init__(
+        self, child: subprocess.Popen[bytes], active: Active, tag: Tag, group: Group, living: set[int]
+    ) -> None:
         self._child = child
         self._active = active
         self._tag = tag
+        self._group = group
+        self._verdict = ""
         self._living = living
         self._tail = Tail()
         self._reading: list[asyncio.ReadTransport] = []
@@ -74,7 +79,8 @@ class AgentProcess:
         return self._child.returncode
 
     def stderr_tail(self) -> str:
-        return self._tail.text()
+        """Its last words, and the kernel's if that has killed it for its memory."""
+        return self._tail.text() + self._verdict
 
     async def wait(self) -> int:
         await self._ended.wait()
@@ -125,6 +131,7 @@ class AgentProcess:
             _reap(self._namespace_fd)
             os.close(self._namespace_fd)
             self._namespace_fd = None
+        await self._group.end()
 
     def _kill(self) -> None:
         """In a namespace the kernel ends all with the first one; else the keeper leaves when it is alone."""
@@ -159,6 +166,7 @@ class AgentProcess:
             asyncio.get_running_loop().remove_reader(self._pidfd)
             os.close(self._pidfd)
             self._living.discard(self._child.pid)
+            self._verdict = self._group.verdict()
             self._ended.set()
 
     async def connect(self) -> None:
@@ -213,8 +221,10 @@ class Spawner:
         *,
         hidden: Sequence[Path] = (),
         limits: Limits | None = None,
+        groups: Groups | None = None,
     ) -> None:
         self.containment = containment
+        self._groups = groups
         self._data_dir = data_dir
         self._boot_id = boot_id
         self._folder = folder_id(data_dir)
@@ -273,31 +283,52 @@ class Spawner:
         active = self.containment.choose(sandbox)
         command = [program(argv[0], env), *argv[1:]]
         tag = Tag(self._folder, self._boot_id, session, str(next(self._numbers)))
+        group = self._group(tag)
         status, other_end = os.pipe()
         try:
-            child = subprocess.Popen(
-                self.containment.wrap(
-                    command, places=places, status_fd=other_end, limits=self._limits, sandbox=sandbox
-                ),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                bufsize=0,
-                cwd=cwd,
-                env={**env, TAG: str(tag)},
-                pass_fds=(other_end,),
-                start_new_session=True,
-            )
+            with group.doors() as doors:
+                wrapped = self.containment.wrap(
+                    command,
+                    places=places,
+                    status_fd=other_end,
+                    limits=self._limits,
+                    doors=doors,
+                    sandbox=sandbox,
+                )
+                child = subprocess.Popen(
+                    wrapped,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    bufsize=0,
+                    cwd=cwd,
+                    env={**env, TAG: str(tag)},
+                    pass_fds=(other_end, *doors),
+                    start_new_session=True,
+                )
         except OSError as error:
             os.close(status)
+            group.remove()
             raise AgentStartFailed(f"the agent could not be started: {error}") from error
         finally:
             os.close(other_end)
-        return AgentProcess(child, active, tag, self._living), status
+        return AgentProcess(child, active, tag, group, self._living), status
+
+    def _group(self, tag: Tag) -> Group:
+        """Limits that worked when the server started are never quietly left out."""
+        try:
+            return Group() if self._groups is None else self._groups.make(tag.spawn)
+        except OSError as error:
+            raise AgentStartFailed(
+                f"the agent's group could not be made: {error}; restart the server"
+            ) from error
 
     async def end_orphans(self) -> int:
         """At the server's start: end what a dead server of this data folder left behind."""
-        return await end_survivors(lambda tag: tag.folder == self._folder and tag.boot != self._boot_id)
+        met = await end_survivors(lambda tag: tag.folder == self._folder and tag.boot != self._boot_id)
+        if self._groups is not None:
+            await asyncio.to_thread(self._groups.end_leftovers)
+        return met
 
 
 def program(name: str, env: Mapping[str, str]) -> str:

@@ -159,6 +159,17 @@ class Settings(BaseModel):
         description="`auto` uses bubblewrap where it works, `full` makes the system read-only for agents as "
         "well, `off` uses process groups only",
     )
+    agent_max_processes: int = Field(
+        2048,
+        ge=1,
+        description="processes and threads that one agent may have, with all it starts; held where the "
+        "server can make cgroups, as `GET /healthz` says",
+    )
+    agent_max_memory_bytes: Annotated[ByteSize, Field(ge=0)] = Field(
+        ByteSize(0),
+        description="memory that one agent may use, with all it starts and with swap; 0 is three quarters "
+        "of what the server may use; held as AGENT_MAX_PROCESSES is",
+    )
     default_agent: str | None = Field(
         None, description="agent of a session that names none; else `claude` where installed, else `demo`"
     )

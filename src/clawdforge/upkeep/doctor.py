@@ -11,6 +11,7 @@ from typing import Final, Literal
 from clawdforge.core.errors import StoreUnavailable, UnknownAgent
 from clawdforge.core.model import SECOND, Clock
 from clawdforge.drivers.agents import Registry, installed
+from clawdforge.drivers.cgroups import Ceilings, find
 from clawdforge.drivers.containment import probe
 from clawdforge.settings import ADMIN_TOKEN_FILE, Settings
 from clawdforge.stores import migrations, snapshot
@@ -49,6 +50,7 @@ def examine(settings: Settings, clock: Clock) -> Iterator[Finding]:
     yield _disk(folder)
     yield from _file_system(folder)
     yield _containment(settings)
+    yield _limits(settings)
     yield from _agents(settings)
     yield _clock(clock)
 
@@ -147,6 +149,18 @@ def _containment(settings: Settings) -> Finding:
     if settings.sandbox == "full":
         return Finding("bad", "containment", text, "install bubblewrap, or set CLAWDFORGE_SANDBOX=auto")
     return Finding("warn", "containment", text, "install bubblewrap to hide the data folder from agents")
+
+
+def _limits(settings: Settings) -> Finding:
+    """As seen from where this program runs; a server in a unit or container of its own may have more."""
+    wanted = Ceilings(processes=settings.agent_max_processes, memory=settings.agent_max_memory_bytes)
+    found = find(settings.data_dir, f"doctor{os.getpid()}", wanted)
+    processes = "any number of" if found.processes is None else str(found.processes)
+    memory = "any" if found.memory is None else f"{found.memory >> 20} MiB of"
+    text = f"an agent may have {processes} processes and {memory} memory ({found.reason})"
+    if found.processes is not None and found.memory is not None:
+        return Finding("ok", "limits", text)
+    return Finding("warn", "limits", text, "run the server in a systemd unit with Delegate=yes")
 
 
 def _agents(settings: Settings) -> Iterator[Finding]:

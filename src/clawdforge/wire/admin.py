@@ -96,7 +96,7 @@ class Limits(Request):
 
 class PutApp(Request):
     app_name: Name
-    limits: Limits = Limits()
+    limits: Limits = Field(default_factory=Limits)
 
 
 class AppInfo(Reply):
@@ -203,7 +203,11 @@ class AdminUsage(Reply):
 
 
 class Health(Reply):
-    """`GET /healthz`, no token needed: nothing here belongs to an app."""
+    """`GET /healthz`, no token needed: nothing here belongs to an app.
+
+    `agent_max_…` is what each agent is held to, null where the machine cannot do it; `agent_limits` says by
+    what, or why not.
+    """
 
     ok: bool = True
     version: str
@@ -212,6 +216,9 @@ class Health(Reply):
     open_sessions: int
     live_agents: int
     sandbox: str
+    agent_max_processes: int | None = None
+    agent_max_memory_bytes: int | None = None
+    agent_limits: str | None = None
     trust_loopback: bool
     sqlite_version: str | None = None
 

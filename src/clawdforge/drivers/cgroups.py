@@ -1,0 +1,268 @@
+"""Groups of the kernel (cgroups) that bound how many processes and how much memory one agent takes.
+
+A group is made below the server's own, in version 1 and 2 alike: so what bounds the server bounds its agents
+too. The limits are written to the outer of two folders, and the agent is put into the inner one: what it
+may reach of it in namespaces of its own making is below the limits, never the limits themselves.
+
+Whether all this works is found out by a real try at the start. Where it does not, agents run without.
+"""
+
+import asyncio
+import contextlib
+import errno
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from clawdforge.drivers.survivors import folder_id, held
+
+CONTROLLERS = ("pids", "memory")
+INNER = "agent"
+TRY = "import os, sys\nfor door in sys.argv[1:]: os.write(int(door), b'0')"
+TRY_SECONDS = 10.0
+REMOVE_SECONDS = 2.0
+REMOVE_STEP = 0.01
+SYS = Path("/sys")  # where agents in bwrap cannot write
+OPTIONAL = frozenset({"memory.use_hierarchy", "memory.memsw.limit_in_bytes", "memory.swap.max"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ceilings:
+    """Of one agent with all it starts. `memory` is in bytes; 0 is three quarters of what there is."""
+
+    processes: int
+    memory: int
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A folder in which groups can be made, and what of an agent they can bound."""
+
+    version: int
+    mount: Path
+    folder: Path
+    bounds: frozenset[str]
+
+    def limits(self, ceilings: Ceilings) -> Iterator[tuple[str, str]]:
+        if "pids" in self.bounds:
+            yield "pids.max", str(ceilings.processes)
+        if "memory" in self.bounds and self.version == 1:
+            yield "memory.use_hierarchy", "1"  # before Linux 5.11 the inner folder was not bound without it
+            yield "memory.limit_in_bytes", str(ceilings.memory)
+            yield "memory.memsw.limit_in_bytes", str(ceilings.memory)
+        elif "memory" in self.bounds:
+            yield "memory.max", str(ceilings.memory)
+            yield "memory.swap.max", "0"
+
+    def make(self, name: str, ceilings: Ceilings) -> Path:
+        outer = self.folder / name
+        outer.mkdir()
+        try:
+            for file, value in self.limits(ceilings):
+                if file not in OPTIONAL or (outer / file).exists():
+                    (outer / file).write_text(value)
+            (outer / INNER).mkdir()
+        except OSError:
+            remove(outer)
+            raise
+        return outer
+
+
+class Group:
+    """The group of one agent: a folder in each hierarchy, or none at all."""
+
+    def __init__(self, folders: tuple[Path, ...] = (), memory: int = 0) -> None:
+        self._folders = folders
+        self._memory = memory
+
+    @contextlib.contextmanager
+    def doors(self) -> Iterator[tuple[int, ...]]:
+        """Descriptors; a process that writes `0` to each of them is in the group."""
+        with contextlib.ExitStack() as open_ones:
+            fds = []
+            for folder in self._folders:
+                fds.append(os.open(folder / INNER / "cgroup.procs", os.O_WRONLY | os.O_CLOEXEC))
+                open_ones.callback(os.close, fds[-1])
+            yield tuple(fds)
+
+    def verdict(self) -> str:
+        """A line when the kernel has killed something in here for its memory, else nothing."""
+        for folder in self._folders:
+            for file in (folder / INNER / "memory.oom_control", folder / "memory.events"):
+                with contextlib.suppress(OSError):
+                    words = file.read_text().split()
+                    if "oom_kill" in words and words[words.index("oom_kill") + 1] != "0":
+                        most = f"{self._memory >> 20} MiB"
+                        return f"[clawdforge] probably killed for its memory: it may use {most}"
+        return ""
+
+    def remove(self) -> bool:
+        """Whether it is gone. What is in it still is killed: nothing else has found it."""
+        gone = [remove(folder) for folder in self._folders]
+        return all(gone)
+
+    async def end(self) -> None:
+        """Remove it when its last process is gone; what is not gone in time is left to the next server."""
+        for _ in range(round(REMOVE_SECONDS / REMOVE_STEP)):
+            if self.remove():
+                return
+            await asyncio.sleep(REMOVE_STEP)
+
+
+class Groups:
+    """The groups that one server makes. Their names have the data folder and the server's boot in them."""
+
+    def __init__(
+        self, data_dir: Path, boot_id: str, ceilings: Ceilings, places: tuple[Place, ...], reason: str
+    ) -> None:
+        self._family = f"clawdforge-{folder_id(data_dir)}-"
+        self._prefix = f"{self._family}{boot_id}-"
+        self._ceilings = ceilings
+        self._places = places
+        self.reason = reason
+        bounds = {word for place in places for word in place.bounds}
+        self.processes = ceilings.processes if "pids" in bounds else None
+        self.memory = ceilings.memory if "memory" in bounds else None
+
+    def make(self, spawn: str) -> Group:
+        made: list[Path] = []
+        try:
+            for place in self._places:
+                made.append(place.make(self._prefix + spawn, self._ceilings))  # noqa: PERF401 -- kept for the except
+        except OSError:
+            Group(tuple(made)).remove()
+            raise
+        return Group(tuple(made), self._ceilings.memory)
+
+    def end_leftovers(self) -> None:
+        """End what other servers of this data folder left in groups, wherever those were. Bounded."""
+        deadline = time.monotonic() + REMOVE_SECONDS
+        for place in self._places:
+            for folder in self._leftovers(place.mount):
+                while not remove(folder) and time.monotonic() < deadline:
+                    time.sleep(REMOVE_STEP)
+
+    def _leftovers(self, top: Path) -> Iterator[Path]:
+        for here, names, _ in os.walk(top):
+            for name in [name for name in names if name.startswith(self._family)]:
+                names.remove(name)
+                if not name.startswith(self._prefix):
+                    yield Path(here, name)
+
+
+def find(data_dir: Path, boot_id: str, ceilings: Ceilings) -> Groups:
+    """What can be bounded here, by a real try of each. Blocks for some milliseconds; once, at the start."""
+    places: list[Place] = []
+    problems: list[str] = []
+    found = list(_places())
+    offered = {word for place in found for word in place.bounds}
+    problems += [f"{word}: not offered to the server's group" for word in CONTROLLERS if word not in offered]
+    ceilings = replace(ceilings, memory=ceilings.memory or _share(found))
+    for place in found:
+        words = " and ".join(sorted(place.bounds))
+        try:
+            groups = Groups(data_dir, boot_id, ceilings, (place,), "")
+            if place.version == 2:
+                _delegate(place, f"clawdforge-{folder_id(data_dir)}-{boot_id}-server")
+            _try(groups.make("try"))
+        except (OSError, subprocess.SubprocessError) as error:
+            problems.append(f"{words}: {getattr(error, 'strerror', None) or error}")
+        else:
+            places.append(place)
+    reason = "; ".join([*(f"cgroup v{place.version}" for place in places[:1]), *problems])
+    return Groups(data_dir, boot_id, ceilings, tuple(places), reason)
+
+
+def remove(outer: Path) -> bool:
+    """Whether the folder is gone, with all below it. What is in it still is killed."""
+    for here, _, _ in os.walk(outer, topdown=False):
+        with contextlib.suppress(FileNotFoundError):
+            try:
+                os.rmdir(here)  # noqa: PTH106 -- as os.walk gives it
+            except OSError as error:
+                if error.errno != errno.EBUSY:
+                    return False
+                _kill(Path(here), outer.name)
+                return False
+    return True
+
+
+def _kill(folder: Path, name: str) -> None:
+    """A pid is not trusted: it is held first, and must be in the group after that."""
+    with contextlib.suppress(OSError):
+        for pid in map(int, (folder / "cgroup.procs").read_text().split()):
+            with held(pid) as fd, contextlib.suppress(OSError):
+                if fd is not None and name in Path(f"/proc/{pid}/cgroup").read_text():
+                    signal.pidfd_send_signal(fd, signal.SIGKILL)
+
+
+def _try(group: Group) -> None:
+    try:
+        with group.doors() as doors:
+            command = [sys.executable, "-I", "-S", "-c", TRY, *map(str, doors)]
+            subprocess.run(command, pass_fds=doors, check=True, capture_output=True, timeout=TRY_SECONDS)
+    finally:
+        group.remove()
+
+
+def _places() -> Iterator[Place]:
+    """Where this process is, in each hierarchy that has what we need."""
+    try:
+        mounts = [line.split(" - ") for line in Path("/proc/self/mountinfo").read_text().splitlines()]
+        own = [line.split(":", 2) for line in Path("/proc/self/cgroup").read_text().splitlines()]
+    except OSError:
+        return
+    for number, names, path in own:
+        wanted = set(names.split(","))
+        for left, right in mounts:
+            kind, _, options = right.split(" ", 2)
+            root, mount = left.split()[3:5]
+            version = {"cgroup": 1, "cgroup2": 2}.get(kind)
+            fits = version == 2 if number == "0" else version == 1 and wanted <= set(options.split(","))
+            if version is None or not fits or not Path(path).is_relative_to(root) or ".." in path:
+                continue
+            folder = Path(mount) / Path(path).relative_to(root)
+            if version == 2:
+                with contextlib.suppress(OSError):
+                    wanted = set((folder / "cgroup.controllers").read_text().split())
+            bounds = wanted.intersection(CONTROLLERS)
+            if bounds and folder.is_relative_to(SYS):
+                yield Place(version, Path(mount), folder, frozenset(bounds))
+                break
+
+
+def _delegate(place: Place, leaf: str) -> None:
+    """In version 2 a group with limited ones below it has no processes of its own: we move down, if alone."""
+    file = place.folder / "cgroup.subtree_control"
+    if place.bounds <= set(file.read_text().split()):
+        return
+    order = " ".join(f"+{word}" for word in sorted(place.bounds))
+    try:
+        file.write_text(order)
+    except OSError as error:
+        if error.errno != errno.EBUSY:
+            raise
+        if set(map(int, (place.folder / "cgroup.procs").read_text().split())) != {os.getpid()}:
+            raise OSError(
+                f"other programs are in the server's group {place.folder}; give it one of its own, such as "
+                "a systemd unit with Delegate=yes"
+            ) from error
+        (place.folder / leaf).mkdir()
+        (place.folder / leaf / "cgroup.procs").write_text(str(os.getpid()))
+        file.write_text(order)
+
+
+def _share(places: list[Place]) -> int:
+    """Three quarters of the memory that the server may use: one agent alone never takes all of it."""
+    most = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    for place in (place for place in places if "memory" in place.bounds):
+        name = "memory.limit_in_bytes" if place.version == 1 else "memory.max"
+        for folder in (place.folder, *place.folder.parents):
+            with contextlib.suppress(OSError, ValueError):
+                most = min(most, int((folder / name).read_text()))
+    return most * 3 // 4
