@@ -19,6 +19,7 @@ import clawdforge
 from clawdforge.cli import main
 from clawdforge.cli.defaults import defaults
 from clawdforge.cli.failures import Exit, Failure
+from clawdforge.cli.lazy import LazyGroup
 from clawdforge.cli.options import Target
 
 SECRET = "cfa_made_up_for_this_test"
@@ -50,6 +51,33 @@ def test_every_command_and_option_has_help(path: tuple[str, ...], command: click
     assert command.help
     options = [option for option in command.params if isinstance(option, click.Option)]
     assert [option.name for option in options if not option.help] == []
+
+
+@pytest.mark.parametrize(
+    ("path", "command"),
+    [(path, command) for path, command in [((), main), *ALL] if isinstance(command, LazyGroup)],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_the_list_of_commands_says_what_they_say_themselves(
+    path: tuple[str, ...], command: LazyGroup
+) -> None:
+    for name, later in command.lazy.items():
+        real = later.load().get_short_help_str(500)
+        assert later.about.removesuffix(".") == real.removesuffix("."), (*path, name)
+
+
+@pytest.mark.parametrize("words", [["--help"], ["-h"], ["sessions", "--help"]])
+def test_help_imports_no_command(words: list[str]) -> None:
+    code = (
+        "import sys\nfrom clawdforge.cli import main\n"
+        f"main({words!r}, standalone_mode=False)\n"
+        "print(sorted(name for name in sys.modules if name.startswith('clawdforge')), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "Commands:" in done.stdout
+    for name in ("chat", "catalog", "upkeep", "sessions_more", "serve", "connect"):
+        assert f"clawdforge.cli.{name}'" not in done.stderr
+    assert "clawdforge.client.models" not in done.stderr
 
 
 @pytest.mark.parametrize("words", [["--version"], ["-V"], ["version"]])

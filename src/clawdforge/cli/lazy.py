@@ -6,12 +6,14 @@ import sys
 import traceback
 from collections.abc import Mapping
 from importlib import import_module
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import click
+from click.shell_completion import CompletionItem
 
 from clawdforge.cli.failures import Exit, Failure
 
+PACKAGE: Final = "clawdforge.cli"
 DEFAULT: Final = "chat"
 """The command that is meant when none is named."""
 
@@ -22,20 +24,46 @@ def load(where: str) -> Any:
     return getattr(import_module(module), attribute)
 
 
-class LazyGroup(click.Group):
-    """`lazy` says where each command is: `name → module:attribute`."""
+class Later(NamedTuple):
+    """A command that is imported when called: `module:attribute` in this package, and its short help."""
 
-    def __init__(self, *args: Any, lazy: Mapping[str, str], **options: Any) -> None:
+    where: str
+    about: str
+
+    def load(self) -> click.Command:
+        found: click.Command = load(f"{PACKAGE}.{self.where}")
+        return found
+
+
+class LazyGroup(click.Group):
+    """A list of commands, as for help or the shell's completion, imports none of them."""
+
+    def __init__(self, *args: Any, lazy: Mapping[str, Later], **options: Any) -> None:
         super().__init__(*args, **options)
-        self._lazy = lazy
+        self.lazy = lazy
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted({*super().list_commands(ctx), *self._lazy})
+        return sorted({*super().list_commands(ctx), *self.lazy})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in self.commands and cmd_name in self._lazy:
-            self.add_command(load(self._lazy[cmd_name]), cmd_name)
+        if cmd_name not in self.commands and cmd_name in self.lazy:
+            self.add_command(self.lazy[cmd_name].load(), cmd_name)
         return super().get_command(ctx, cmd_name)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        names = self.list_commands(ctx)
+        room = formatter.width - 6 - max(map(len, names))
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, self._short(name).get_short_help_str(room)) for name in names])
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        names = [name for name in self.list_commands(ctx) if name.startswith(incomplete)]
+        found = [CompletionItem(name, help=self._short(name).get_short_help_str()) for name in names]
+        return [*found, *click.Command.shell_complete(self, ctx, incomplete)]
+
+    def _short(self, name: str) -> click.Command:
+        """The command, or what stands for it until it is called."""
+        return self.commands.get(name) or click.Command(name, help=self.lazy[name].about)
 
 
 class Program(LazyGroup):

@@ -1,27 +1,31 @@
 """`clawdforge sessions`: the list, and one session's past. What has to be quick is here."""
 
 import json
-from typing import Any
+from typing import Any, Final
 
 import click
 
 from clawdforge.cli.choose import page, recent
-from clawdforge.cli.lazy import LazyGroup
+from clawdforge.cli.lazy import Later, LazyGroup
 from clawdforge.cli.options import Target, target_options
 from clawdforge.cli.tables import session_fields, session_lines
 
-MORE = "clawdforge.cli.sessions_more"
+COMMANDS: Final = {
+    "delete": Later("sessions_more:delete", "Delete a session with its files, for good."),
+    "end": Later("sessions_more:end", "End a session."),
+    "export": Later(
+        "sessions_more:export", "Write a session so that it can be read, or imported, elsewhere."
+    ),
+    "fork": Later("sessions_more:fork", "Make a copy that goes on by itself, and print its id."),
+    "import": Later("sessions_more:import_", "Make a session from FILE (- for stdin) and print its id."),
+    "rename": Later("sessions_more:rename", "Give a session another title."),
+    "resume": Later("chat:resume", "Go on with a session in the terminal."),
+    "search": Later("sessions_more:search", "Find messages that hold these words, in all sessions."),
+    "show": Later("show:show", "Show a session and what was said in it."),
+}
 
 
-@click.group(
-    cls=LazyGroup,
-    lazy={
-        **{name: f"{MORE}:{name}" for name in ("rename", "end", "delete", "fork", "export", "search")},
-        "import": f"{MORE}:import_",
-        "show": "clawdforge.cli.show:show",
-        "resume": "clawdforge.cli.chat:resume",
-    },
-)
+@click.group(cls=LazyGroup, lazy=COMMANDS)
 @target_options
 def sessions() -> None:
     """List, read and manage sessions.
