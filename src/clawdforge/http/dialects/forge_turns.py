@@ -31,6 +31,8 @@ from clawdforge.wire.turn import (
 
 Key = Annotated[str | None, Header(alias="Idempotency-Key", max_length=255, pattern=r"^[\x21-\x7e]+$")]
 Index = Annotated[int, Path(le=MAX_CURSOR)]
+JSON = "application/json"
+ENDING = b"]}"  # of the list of events, and of the answer
 STREAM: Json = {"content": {"text/event-stream": {}}}
 
 
@@ -64,7 +66,7 @@ async def run_turn(
         return Response()  # nobody is there to read it
     raise_for(turn)
     pages = core.log.turn_pages(app, session_id, turn_index)
-    return StreamingResponse(_whole(shapes.turn_opening(turn), pages), media_type="application/json")
+    return await _reply(shapes.turn_opening(turn), pages)
 
 
 async def queue_turn(core: Core, app: App, session_id: str, body: TurnRequest, key: Key = None) -> Response:
@@ -127,11 +129,25 @@ def _start(submitted: Submitted) -> int:
     return submitted.head if known is None else known - 1
 
 
-async def _whole(opening: bytes, pages: AsyncIterator[list[Stored]]) -> AsyncIterator[bytes]:
-    """The answer page by page, so that a long turn never lies in memory as a whole."""
-    lead = opening
-    async with closing(pages):
-        async for page in pages:
-            yield lead + b",".join(event.data for event in page)
-            lead = b","
-    yield (opening if lead is opening else b"") + b"]}"
+async def _reply(opening: bytes, pages: AsyncIterator[list[Stored]]) -> Response:
+    """A short turn at once; a long one page by page, so that it never lies in memory as a whole."""
+    first = opening + _joined(await anext(pages, []))
+    second = await anext(pages, None)
+    if second is None:
+        return Response(first + ENDING, media_type=JSON)
+    return StreamingResponse(_paged(first, second, pages), media_type=JSON)
+
+
+async def _paged(
+    first: bytes, second: list[Stored], rest: AsyncIterator[list[Stored]]
+) -> AsyncIterator[bytes]:
+    yield first
+    async with closing(rest):
+        yield b"," + _joined(second)
+        async for page in rest:
+            yield b"," + _joined(page)
+    yield ENDING
+
+
+def _joined(page: list[Stored]) -> bytes:
+    return b",".join(event.data for event in page)
