@@ -28,7 +28,14 @@ PROOFS = {
 
 
 def run_one(
-    name: str, *, seed: int, size: int | None, short: bool, source: Path = ROOT, folder: Path | None = None
+    name: str,
+    *,
+    seed: int,
+    size: int | None,
+    short: bool,
+    source: Path = ROOT,
+    folder: Path | None = None,
+    only: tuple[str, ...] = (),
 ) -> Run:
     module = importlib.import_module(f"proofs.{PROOFS[name]}")
     base = folder or Path(tempfile.mkdtemp(prefix=f"clawdforge-{name}-"))
@@ -39,6 +46,7 @@ def run_one(
         short=short,
         folder=base,
         source=source,
+        only=only,
     )
     print(f"{name}: {(module.__doc__ or name).splitlines()[0]}", flush=True)
     try:
@@ -63,6 +71,9 @@ def main() -> int:
     parser.add_argument("--short", action="store_true", help="the form that runs with the tests")
     parser.add_argument("--record", action="store_true", help="keep the figures in proofs/results")
     parser.add_argument("--source", type=Path, default=ROOT, help="the source tree to prove")
+    parser.add_argument(
+        "--only", action="append", default=[], help="teeth: bugs with these words in their name"
+    )
     args = parser.parse_args()
     if args.name == "table":
         print(table())
@@ -70,7 +81,14 @@ def main() -> int:
     bad = 0
     for name in PROOFS if args.name == "all" else [args.name]:
         seed = args.seed if args.seed is not None else random.randrange(10**6)
-        run = run_one(name, seed=seed, size=args.size, short=args.short, source=args.source.resolve())
+        run = run_one(
+            name,
+            seed=seed,
+            size=args.size,
+            short=args.short,
+            source=args.source.resolve(),
+            only=tuple(args.only),
+        )
         bad += bool(run.violations)
         if args.record:
             run.record()

@@ -1,53 +1,102 @@
 """Teeth: bugs are planted in copies of the source, and each must turn a proof or a test red."""
 
 import os
+import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
 from proofs.kit.report import Run
 from proofs.kit.source import fits, planted
 from proofs.planted import BUGS, Bug
 
-SHORT, FULL = 1, 16
-LONGEST = 400
+SHORT, FULL = 1, len(BUGS)
+LONGEST = 600
+SIDE_BY_SIDE = 2
+NO_START = ("do not load", 'Stuck("the server died', "Stuck('the server died", "the server's start did not")
+"""A server that cannot start is no bug caught: the change itself is broken."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a command said about a copy: red, green, or nothing that can be used."""
+
+    colour: str
+    words: str
 
 
 def prove(run: Run) -> None:
-    """All changes must fit, always; in the short form only some quick ones are run."""
+    """All changes must fit, always; in the short form only some quick ones are run.
+
+    A command that is to catch a bug must be green without it, or its red says nothing.
+    """
     for bug in BUGS:
         for change in bug.changes:
             fits(run.source, change)
-    bugs = [bug for bug in BUGS if bug.quick or not run.short]
-    chosen = run.random.sample(bugs, min(run.size, len(bugs))) if run.short else list(bugs[: run.size])
+    bugs = chosen(run)
+    commands = sorted({bug.caught for bug in bugs})
+    healthy = planted(run.source, run.folder / "healthy")
     told: dict[str, str] = {}
-    for number, bug in enumerate(chosen):
-        folder = run.folder / f"bug-{number}"
-        copy = planted(run.source, folder, *bug.changes)
-        done = _catch(bug, copy)
-        red = done.returncode == 1 and ("RED " in done.stdout or "FAILED" in done.stdout)
-        red = red and "do not load" not in done.stdout  # a server that cannot start proves nothing
-        last = (done.stdout.strip().splitlines() or [done.stderr[-300:]])[-1]
-        run.check(red, f"nothing catches: {bug.name} ({bug.caught} ended {done.returncode}: {last})")
-        told[bug.name] = bug.caught if red else "NOT CAUGHT"
-        run.progress(f"{number + 1} of {len(chosen)} bugs, {bug.name}: {'red' if red else 'NOT CAUGHT'}", 0)
+    with ThreadPoolExecutor(1 if run.short else SIDE_BY_SIDE) as pool:
+        for command, verdict in zip(commands, pool.map(lambda c: _try(c, healthy), commands), strict=True):
+            good = run.check(verdict.colour == "green", f"without a bug, {command} is {verdict}")
+            run.progress(f"without a bug: {command}: {'green' if good else verdict}", 0)
+        verdicts = pool.map(lambda pair: _planted(run, *pair), enumerate(bugs))
+        for number, (bug, verdict) in enumerate(zip(bugs, verdicts, strict=True)):
+            red = run.check(verdict.colour == "red", f"nothing catches: {bug.name} ({bug.caught}: {verdict})")
+            told[bug.name] = bug.caught if red else "NOT CAUGHT"
+            run.progress(f"{number + 1} of {len(bugs)} bugs, {bug.name}: {'red' if red else verdict}", 0)
     run.figure(
         bugs_that_fit=len(BUGS),
-        bugs_planted=len(chosen),
+        bugs_planted=len(bugs),
         bugs_caught=sum(how != "NOT CAUGHT" for how in told.values()),
         caught_by="; ".join(f"{name}: {how}" for name, how in told.items()),
     )
 
 
-def _catch(bug: Bug, copy: Path) -> "subprocess.CompletedProcess[str]":
+def chosen(run: Run) -> list[Bug]:
+    """By name with `--only`; else all, or by chance some of the quick ones."""
+    if run.only:
+        bugs = [bug for bug in BUGS if any(word in bug.name for word in run.only)]
+        if not bugs:
+            raise ValueError(f"no bug has {run.only} in its name; there are: {[bug.name for bug in BUGS]}")
+        return bugs
+    if run.short:
+        return run.random.sample([bug for bug in BUGS if bug.quick], run.size)
+    return list(BUGS[: run.size])
+
+
+def _planted(run: Run, number: int, bug: Bug) -> Verdict:
+    copy = planted(run.source, run.folder / f"bug-{number}", *bug.changes)
+    verdict = _try(bug.caught, copy)
+    if verdict.colour == "red":
+        shutil.rmtree(copy)
+    return verdict
+
+
+def _try(caught: str, copy: Path) -> Verdict:
     env = {**os.environ, "PYTHONPATH": str(copy / "src")}
-    kind, *rest = bug.caught.split()
+    kind, *rest = caught.split()
     if kind == "prove":
         command = [sys.executable, "-m", "proofs", *rest]
         if "--seed" not in rest:
             command += ["--seed", "5"]
     else:
         command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", kind, *rest]
-    return subprocess.run(
-        command, cwd=copy, env=env, capture_output=True, text=True, timeout=LONGEST, check=False
-    )
+    try:
+        done = subprocess.run(
+            command, cwd=copy, env=env, capture_output=True, text=True, timeout=LONGEST, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return Verdict("neither", f"not done after {LONGEST} s")
+    lines = [line.strip() for line in done.stdout.splitlines() if line.strip()]
+    words = next((line for line in lines if line.startswith(("RED ", "FAILED "))), "")
+    if any(sign in done.stdout for sign in NO_START):
+        return Verdict("neither", words)
+    if done.returncode == 1 and words:
+        return Verdict("red", words)
+    if done.returncode == 0:
+        return Verdict("green", (lines or ["no words"])[-1])
+    return Verdict("neither", f"exit code {done.returncode}: {(lines or [done.stderr[-300:]])[-1]}")

@@ -28,6 +28,8 @@ class Run:
     short: bool
     folder: Path
     source: Path
+    only: tuple[str, ...] = ()
+    """Words that choose a part of a proof by name, where it has named parts."""
     began: float = field(default_factory=time.monotonic)
     figures: dict[str, Any] = field(default_factory=dict)
     violations: list[str] = field(default_factory=list)
@@ -61,7 +63,7 @@ class Run:
             "form": "short" if self.short else "full",
             "size": self.size,
             "seed": self.seed,
-            "command": f"./scripts/prove {self.name} --seed {self.seed} --size {self.size}",
+            "command": self._command(),
             "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
             "commit": commit(self.source),
             "machine": machine(),
@@ -69,6 +71,10 @@ class Run:
             "violations": len(self.violations),
             "figures": self.figures,
         }
+
+    def _command(self) -> str:
+        parts = "".join(f' --only "{word}"' for word in self.only)
+        return f"./scripts/prove {self.name} --seed {self.seed} --size {self.size}{parts}"
 
     def tell(self) -> None:
         for name, value in self.figures.items():

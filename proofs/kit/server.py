@@ -71,7 +71,8 @@ class Zygote:
             return int(self._pipe(self.process.stdout).readline())
 
     def close(self) -> None:
-        self._pipe(self.process.stdin).close()
+        with suppress(BrokenPipeError):
+            self._pipe(self.process.stdin).close()
         self.process.wait(10)
         self._pipe(self.process.stdout).close()
 
@@ -266,7 +267,11 @@ class Server:
 @contextmanager
 def zygote(source: Path) -> Iterator[Zygote]:
     """The one of this source; it stays for the next proof and ends with this process."""
-    yield _zygote(source)
+    made = _zygote(source)
+    if made.process.poll() is not None:  # somebody ended it
+        _zygote.cache_clear()
+        made = _zygote(source)
+    yield made
 
 
 @functools.cache

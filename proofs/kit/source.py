@@ -1,5 +1,6 @@
 """Copies of the source with a planted change. A change that no longer fits is an error, not a pass."""
 
+import ast
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,9 +22,15 @@ class DoesNotFit(Exception):
 
 
 def fits(source: Path, change: Change) -> None:
-    count = (source / change.path).read_text().count(change.old)
+    text = (source / change.path).read_text()
+    count = text.count(change.old)
     if count != 1:
         raise DoesNotFit(f"{change.path} has {count} places like {change.old!r}")
+    if change.path.endswith(".py"):
+        try:
+            ast.parse(text.replace(change.old, change.new))
+        except SyntaxError as error:
+            raise DoesNotFit(f"{change.path} with {change.new!r} is no Python: {error}") from error
 
 
 def planted(source: Path, folder: Path, *changes: Change) -> Path:

@@ -162,8 +162,8 @@ def test_a_log_of_two_threads_is_read(tmp_path: Path) -> None:
 
 
 def test_a_change_that_no_longer_fits_is_an_error(tmp_path: Path) -> None:
-    (tmp_path / "a.py").write_text("one two two")
-    fits(tmp_path, Change("a.py", "one", "1"))
+    (tmp_path / "a.sql").write_text("one two two")
+    fits(tmp_path, Change("a.sql", "one", "1"))
     for old in ("two", "three"):
         with pytest.raises(DoesNotFit):
-            fits(tmp_path, Change("a.py", old, ""))
+            fits(tmp_path, Change("a.sql", old, ""))
