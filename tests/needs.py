@@ -22,6 +22,13 @@ LIVE: Final = Path(__file__).parent.parent / ".cache" / "live" / "npm"
 CLAUDE: Final = f"{LIVE / 'claude' / 'node_modules' / '.bin'}:{LIVE / 'node' / 'node_modules' / '.bin'}"
 """Where `python3 -m tests.live.installing claude` puts programs, and a Node that is new enough."""
 
+CGROUPS: Final = """
+import os, pathlib, sys
+from clawdforge.drivers.cgroups import Ceilings, find
+found = find(pathlib.Path("/"), f"needs{os.getpid()}", Ceilings(processes=99, memory=0))
+sys.exit(found.reason if None in (found.processes, found.memory) else 0)
+"""
+
 PROBES: Final[Mapping[str, tuple[str, ...]]] = {
     "bwrap": ("bwrap", "--dev-bind", "/", "/", "--unshare-pid", "--proc", "/proc", "true"),
     "strace": ("strace", "-o", "/dev/null", "true"),
@@ -33,6 +40,7 @@ PROBES: Final[Mapping[str, tuple[str, ...]]] = {
     "claude": ("env", f"PATH={CLAUDE}:{os.environ.get('PATH', os.defpath)}", "claude", "--version"),
     "langgraph": (sys.executable, "-c", "import langgraph, langgraph.checkpoint.sqlite.aio"),
     "deepagents": (sys.executable, "-c", "import deepagents"),
+    "cgroups": (sys.executable, "-c", CGROUPS),
     "tmpfs": ("unshare", "--mount", "mount", "-t", "tmpfs", "tmpfs", "/mnt"),
 }
 """A run that shows that the thing works here, not only that a file of its name lies about."""

@@ -1,12 +1,14 @@
 """What each level of containment stops: one table for the probes of `hostile.py` and for the documentation.
 
 `no` means that the attempt fails, `yes` that it gets through; `as root`, that it may where the server runs as
-root, and fails elsewhere; `perhaps`, that the machine decides.
+root, and fails elsewhere; `without cgroups`, that it may where the server cannot make these; `perhaps`, that
+the machine decides.
 """
 
 from typing import Final, NamedTuple
 
 LEVELS: Final = ("auto", "full", "off")
+BARE: Final = "without cgroups"
 
 
 class Escape(NamedTuple):
@@ -18,10 +20,12 @@ class Escape(NamedTuple):
     full: str
     off: str
 
-    def through(self, level: str, *, root: bool) -> bool | None:
+    def through(self, level: str, *, root: bool, groups: bool) -> bool | None:
         """None where this cannot be foretold."""
         word = str(getattr(self, level))
-        return {"no": False, "yes": True, "as root": None if root else False, "perhaps": None}[word]
+        known = {"no": False, "yes": True, "perhaps": None}
+        known |= {"as root": None if root else False, BARE: False if groups else None}
+        return known[word]
 
 
 GROUPS: Final[dict[str, tuple[Escape, ...]]] = {
@@ -85,8 +89,11 @@ GROUPS: Final[dict[str, tuple[Escape, ...]]] = {
         Escape("more_files_than_allowed", "raise its limit of open files", "no", "no", "as root"),
         Escape("hide_from_the_memory_killer", "hide from the kernel's memory killer", "no", "no", "as root"),
         Escape("core_file", "leave a core file", "no", "no", "no"),
-        Escape("many_processes", "start processes without end", "as root", "as root", "as root"),
-        Escape("much_memory", "take 256 MiB of memory", "yes", "yes", "yes"),
+        Escape("many_processes", "start processes without end", BARE, BARE, BARE),
+        Escape("much_memory", "take memory without end", BARE, BARE, BARE),
+        Escape("leave_its_group", "leave the group that bounds both", "no", "no", "perhaps"),
+        Escape("raise_its_limit", "raise the limits of that group", "no", "no", "perhaps"),
+        Escape("raise_it_in_namespaces", "the same in namespaces of its own", "no", "no", "no"),
         Escape("fill_the_disk", "make a file of any size", "yes", "yes", "yes"),
     ),
     "Outliving its session": (

@@ -1,6 +1,7 @@
 """An agent that tries to get out: an ACP program whose prompt names a probe; it answers what it got hold of.
 
-Standard library only. An empty answer means that the probe was stopped; `why` says how, for the report.
+Standard library only, and `bombs.py`. An empty answer means that the probe was stopped; `why` says how, for
+the report.
 """
 
 # ruff: noqa: PTH115, PTH123, PTH208, S310, S606 - it does by hand what a hostile program would
@@ -9,7 +10,6 @@ import contextlib
 import ctypes
 import json
 import os
-import resource
 import shutil
 import socket
 import struct
@@ -17,38 +17,18 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-LIBC = ctypes.CDLL(None, use_errno=True)
+from tests.conformance.bombs import CLONE_NEWNS, CLONE_NEWUSER, Bombs, call, done
+
 PTRACE_SEIZE = 0x4206
 MS_BIND, MNT_DETACH = 4096, 2
-CLONE_NEWNS, CLONE_NEWUSER = 0x00020000, 0x10000000
 TIOCSTI = 0x5412
 LIFETIME = 60.0
 
 
-def call(name: str, *arguments: Any) -> int:
-    result = int(getattr(LIBC, name)(*arguments))
-    if result < 0:
-        number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number))
-    return result
-
-
-def done(work: Callable[[], object]) -> bool:
-    """Whether it worked, in a process of its own: what was taken hold of is let go with it."""
-    if pid := os.fork():
-        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
-    try:
-        work()
-    except OSError:
-        os._exit(1)
-    os._exit(0)
-
-
-class Probes:
+class Probes(Bombs):
     """Each method is one attempt; what it returns is the loot."""
 
     def __init__(self, client: "Client", facts: dict[str, Any]) -> None:
@@ -261,32 +241,6 @@ class Probes:
         names = {21: "SYS_ADMIN", 19: "SYS_PTRACE", 2: "DAC_READ_SEARCH", 27: "MKNOD", 17: "SYS_RAWIO"}
         return " ".join(name for bit, name in names.items() if has >> bit & 1)
 
-    def more_files_than_allowed(self) -> str:
-        hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard + 1, hard + 1))
-        return "raised"
-
-    def hide_from_the_memory_killer(self) -> str:
-        Path("/proc/self/oom_score_adj").write_text("-900")
-        return "hidden"
-
-    def core_file(self) -> str:
-        return str(resource.getrlimit(resource.RLIMIT_CORE)[1] or "")
-
-    def many_processes(self) -> str:
-        """The limit counts a user's processes, but never root's; a real bomb would hurt those who test."""
-        limit = resource.getrlimit(resource.RLIMIT_NPROC)[1]
-        return "no limit" if os.geteuid() == 0 or limit == resource.RLIM_INFINITY else ""
-
-    def much_memory(self) -> str:
-        return "allocated" if bytearray(256 * 1024 * 1024) else ""
-
-    def fill_the_disk(self) -> str:
-        path = Path("large")
-        os.truncate(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600), 1 << 40)
-        path.unlink()
-        return "no limit on a file"
-
     def survive_in_a_new_session(self) -> str:
         return self._stray("session")
 
@@ -393,7 +347,3 @@ class Client:
         content = {"type": "text", "text": json.dumps({"loot": loot, "why": why})}
         update = {"sessionUpdate": "agent_message_chunk", "content": content}
         self.send(method="session/update", params={"sessionId": "s", "update": update})
-
-
-if __name__ == "__main__":
-    Client().serve()

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import socket
 import sys
 import time
@@ -17,11 +18,13 @@ from tests.conformance.escapes import GROUPS, LEVELS, Escape, document
 from tests.needs import needs
 
 pytestmark = [needs("bwrap"), pytest.mark.slow]
-HOSTILE = Path(__file__).with_name("hostile.py")
+HOSTILE = "from tests.conformance.hostile import Client; Client().serve()"
 PAGE = Path(__file__).parents[2] / "docs" / "explain" / "containment.md"
 ROWS = [row for rows in GROUPS.values() for row in rows]
 LASTING = [row for row in ROWS if row.probe.startswith("survive_")]
 SECRET = "canary-of-another-session"
+BOUNDS = {"CLAWDFORGE_AGENT_MAX_PROCESSES": "500", "CLAWDFORGE_AGENT_MAX_MEMORY_BYTES": "500MiB"}
+"""Far less than the bombs try, and more than two hundred strays need."""
 
 
 @dataclass
@@ -32,6 +35,12 @@ class Scene:
     app: App
     sessions: dict[str, str]
     facts: dict[str, dict[str, Any]]
+
+    @property
+    def groups(self) -> bool:
+        """Whether this machine holds agents to both limits."""
+        health = self.app.http.get("/healthz").json()
+        return None not in (health["agent_max_processes"], health["agent_max_memory_bytes"])
 
     def attempt(self, level: str, probe: str) -> dict[str, str]:
         order = json.dumps({"probe": probe, "facts": self.facts[level]})
@@ -48,15 +57,19 @@ class Scene:
 def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
     root = tmp_path_factory.mktemp("escapes")
     config = root / "clawdforge.toml"
-    program = Path("/var/tmp") / f"clawdforge-hostile-{os.getpid()}.py"  # `full` hides /tmp, where we may lie
-    program.write_text(HOSTILE.read_text())
+    program = Path("/var/tmp") / f"clawdforge-hostile-{os.getpid()}"  # `full` hides /tmp, where we may lie
+    parts = program / "tests" / "conformance"
+    parts.mkdir(parents=True)
+    for name in ("hostile.py", "bombs.py"):
+        shutil.copy(Path(__file__).with_name(name), parts)
+    (program / "__main__.py").write_text(HOSTILE)
     command = json.dumps(f"{sys.executable} -I {program}")
     config.write_text(
         "".join(f'[agents.{level}]\ncommand = {command}\nsandbox = "{level}"\n' for level in LEVELS)
     )
     users_file = Path("/var/tmp") / f"clawdforge-escapes-{os.getpid()}"
     users_file.write_text(SECRET)
-    server = Server(root / "data", None, "--config", str(config))
+    server = Server(root / "data", BOUNDS, "--config", str(config))
     named = Path("/tmp") / f"clawdforge-escapes-{os.getpid()}.sock"
     listeners = [socket.socket(socket.AF_UNIX), socket.socket(socket.AF_UNIX), socket.socket()]
     listeners[0].bind(f"\0{users_file}")
@@ -83,7 +96,8 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
         server.stop()
         for listener in listeners:
             listener.close()
-        for path in (program, users_file, named, users_file.with_suffix(".evil")):
+        shutil.rmtree(program)
+        for path in (users_file, named, users_file.with_suffix(".evil")):
             path.unlink(missing_ok=True)
 
 
@@ -127,7 +141,7 @@ def agent_of(home: Path) -> int | None:
 @pytest.mark.parametrize("row", [row for row in ROWS if row not in LASTING], ids=lambda row: row.probe)
 def test_the_table_is_true(scene: Scene, level: str, row: Escape) -> None:
     found = scene.attempt(level, row.probe)
-    expected = row.through(level, root=os.geteuid() == 0)
+    expected = row.through(level, root=os.geteuid() == 0, groups=scene.groups)
     assert expected is None or bool(found["loot"]) is expected, found
     assert ADMIN_TOKEN not in found["loot"] or row.probe == "servers_environment"
 
@@ -145,6 +159,21 @@ def test_nothing_outlives_its_session(scene: Scene, level: str, row: Escape) -> 
     before = {path: path.stat().st_size for path in workspace.iterdir()}
     time.sleep(0.3)  # fifteen beats
     assert {path: path.stat().st_size for path in workspace.iterdir()} == before
+
+
+@needs("cgroups")
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_bomb_ends_its_own_turn_and_nobody_elses(scene: Scene, level: str) -> None:
+    app, neighbour = scene.app, scene.app.session(agent=level)
+    sid = app.session(agent=level)
+    reply = app.turn(sid, json.dumps({"probe": "much_memory", "facts": scene.facts[level]}))
+    assert reply.status_code == 502, reply.text
+    assert "probably killed for its memory: it may use 500 MiB" in reply.json()["error"]
+    order = json.dumps({"probe": "many_processes", "facts": scene.facts[level]})
+    for session in (sid, neighbour):  # the first with a new agent
+        reply = app.turn(session, order)
+        assert reply.status_code == 200, reply.text
+        assert "Resource temporarily unavailable" in reply.text
 
 
 def test_there_are_forty_probes_and_more() -> None:

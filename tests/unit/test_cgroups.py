@@ -1,0 +1,170 @@
+"""Groups of agents: their limits hold, they go with the agent, and a dead server's are ended by the next."""
+
+import asyncio
+import os
+import subprocess
+import sys
+import time
+from asyncio.subprocess import PIPE
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from clawdforge.core.errors import AgentStartFailed
+from clawdforge.drivers import cgroups
+from clawdforge.drivers.cgroups import Ceilings, find
+from clawdforge.drivers.process import Spawner
+from clawdforge.drivers.survivors import folder_id
+from clawdforge.drivers.tree import STOP_SECONDS
+from tests.needs import needs
+from tests.unit.contained import BOOT, SESSION, Bench, bench_on
+
+CEILINGS = Ceilings(processes=200, memory=200 << 20)
+NOBODY = 65534
+
+# Each starts more of itself for as long as it lives, and none of them listens to anybody.
+BREED = """
+import os, signal, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+print("ready", flush=True)
+end = time.monotonic() + 60
+while time.monotonic() < end:
+    try:
+        if os.fork() == 0:
+            os.setsid()
+    except OSError:
+        time.sleep(0.001)
+"""
+DIE_AND_BREED = BREED.replace(
+    "os.setsid()", "os.setsid()\n        elif os.getpid() % 2:\n            os._exit(0)"
+)
+
+
+@pytest.fixture(
+    params=["tree", *(pytest.param(kind, marks=needs("bwrap")) for kind in ("bwrap", "bwrap-full"))]
+)
+async def bench(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Bench]:
+    async with bench_on(tmp_path, str(request.param)) as bench:
+        bench.spawner = Spawner(
+            bench.spawner.containment, bench.data, BOOT, groups=find(bench.data, BOOT, CEILINGS)
+        )
+        yield bench
+
+
+def groups_of(data: Path) -> list[Path]:
+    """The folders of an agent's groups, in all hierarchies."""
+    return [
+        Path(here, name)
+        for here, names, _ in os.walk("/sys/fs/cgroup")
+        for name in names
+        if name.startswith(f"clawdforge-{folder_id(data)}-")
+    ]
+
+
+def inside(data: Path) -> int:
+    found = (folder / cgroups.INNER / "cgroup.procs" for folder in groups_of(data))
+    return max((len(file.read_text().split()) for file in found), default=0)
+
+
+@needs("cgroups")
+async def test_processes_are_counted_and_bounded(bench: Bench) -> None:
+    code = "import os, time\nfor n in range(3000):\n if os.fork() == 0: time.sleep(60)"
+    process = await bench.spawn(sys.executable, "-c", code)
+    assert await asyncio.wait_for(process.wait(), 20) == 1
+    await process.close()
+    assert "Resource temporarily unavailable" in process.stderr_tail()
+    assert not groups_of(bench.data)
+
+
+@needs("cgroups")
+async def test_memory_is_bounded_and_the_end_says_so(bench: Bench) -> None:
+    code = "held = []\nfor _ in range(100): held.append(b'x' * (10 << 20))\nprint('all')"
+    process = await bench.spawn(sys.executable, "-c", code)
+    assert await asyncio.wait_for(process.stdout.read(), 20) == b""
+    assert await asyncio.wait_for(process.wait(), 5) == 137
+    assert "probably killed for its memory: it may use 200 MiB" in process.stderr_tail()
+    await process.close()
+    assert not groups_of(bench.data)
+
+
+@needs("cgroups")
+@pytest.mark.parametrize("code", [BREED, DIE_AND_BREED], ids=["breed", "die-and-breed"])
+async def test_a_pause_and_an_end_in_the_middle_of_a_bomb_are_bounded(bench: Bench, code: str) -> None:
+    process = await bench.spawn(sys.executable, "-c", code)
+    assert await asyncio.wait_for(process.stdout.readline(), 10) == b"ready\n"
+    begun = time.monotonic()
+    with process.paused():
+        assert time.monotonic() - begun < 4 * STOP_SECONDS
+    await process.close(eof_grace=0.1, term_grace=0.1)
+    assert time.monotonic() - begun < 20
+    assert not groups_of(bench.data)
+    assert not bench.tagged()
+
+
+@needs("cgroups")
+async def test_only_the_agent_is_in_its_group(bench: Bench) -> None:
+    process = await bench.spawn("sh", "-c", "echo up; read line")
+    assert await asyncio.wait_for(process.stdout.readline(), 10) == b"up\n"
+    assert inside(bench.data) == 1
+    await process.close()
+    assert not groups_of(bench.data)
+
+
+@needs("cgroups")
+async def test_a_dead_servers_groups_are_ended_and_others_are_spared(tmp_path: Path) -> None:
+    async with bench_on(tmp_path / "a", "tree") as dead, bench_on(tmp_path / "b", "tree") as other:
+        group = find(dead.data, "dead", CEILINGS).make("1")
+        beside = find(other.data, "dead", CEILINGS).make("1")
+        with group.doors() as doors:
+            command = [sys.executable, "-c", f"{cgroups.TRY}\nprint(flush=True)\nsys.stdin.read()"]
+            orphan = await asyncio.create_subprocess_exec(
+                *command, *map(str, doors), pass_fds=doors, env={}, stdin=PIPE, stdout=PIPE
+            )
+        assert orphan.stdout is not None
+        assert await orphan.stdout.readline() == b"\n"
+        spawner = Spawner(dead.spawner.containment, dead.data, BOOT, groups=find(dead.data, BOOT, CEILINGS))
+        mine = await spawner.spawn(["cat"], cwd=dead.workspace, home=dead.home, env=dead.env(), tag=SESSION)
+        await spawner.end_orphans()
+        assert await asyncio.wait_for(orphan.wait(), 5) == -9
+        assert mine.returncode is None
+        assert {BOOT in folder.name for folder in groups_of(dead.data)} == {True}
+        assert groups_of(other.data)
+        await mine.close()
+        assert not groups_of(dead.data)
+        assert beside.remove()
+
+
+@needs("cgroups")
+async def test_an_agent_without_its_group_is_not_started(tmp_path: Path) -> None:
+    async with bench_on(tmp_path, "tree") as bench:
+        groups = find(bench.data, BOOT, CEILINGS)
+        spawner = Spawner(bench.spawner.containment, bench.data, BOOT, groups=groups)
+        taken = groups.make("1")
+        with pytest.raises(AgentStartFailed, match=r"could not be made: .*File exists.*; restart"):
+            await spawner.spawn(["cat"], cwd=bench.workspace, home=bench.home, env=bench.env(), tag=SESSION)
+        assert taken.remove()
+
+
+@needs("cgroups")
+def test_three_quarters_of_what_there_is_are_the_default(tmp_path: Path) -> None:
+    found = find(tmp_path, BOOT, Ceilings(processes=7, memory=0))
+    total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    assert found.processes == 7
+    assert found.memory is not None
+    assert 0 < found.memory <= total * 3 // 4
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to become another user")
+def test_where_groups_cannot_be_made_it_says_why(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    code = (
+        "import os, sys, pathlib\n"
+        "from clawdforge.drivers.cgroups import Ceilings, find\n"
+        f"os.setgid({NOBODY}); os.setuid({NOBODY})\n"
+        "found = find(pathlib.Path('/nowhere'), 'b', Ceilings(processes=1, memory=1))\n"
+        "print(found.processes, found.memory, found.reason)"
+    )
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True).stdout
+    assert said.startswith("None None ")
+    assert "Permission denied" in said or "not offered" in said
