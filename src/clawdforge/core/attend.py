@@ -184,7 +184,9 @@ class Attendant:
         finally:
             await known
         if live.how != "new" and not contexts.kept(live, turns, session.context, boundary):
-            log.warning("the agent of session %s lost its memory; it gets the transcript", session.session_id)
+            log.warning(
+                "the agent lost its memory; it gets the transcript", extra={"session_id": session.session_id}
+            )
             await self._pool.drop_agent(place)
             live = await self._start(place, app, replace(launch, agent_session_id=None))
         told = await self._told(app, started, live, turns)
@@ -213,7 +215,7 @@ class Attendant:
         try:
             await self._snapshots.restore(session, tree)
         except (Conflict, Unsupported):
-            log.exception("the workspace of session %s could not be put back", session_id)
+            log.exception("the workspace could not be put back", extra={"session_id": session_id})
         await self._store.write(app, lambda tx: tx.change_session(session_id, files_plan=None))
 
     async def _told(self, app: str, started: Started, live: LiveAgent, turns: list[TurnRow]) -> str:

@@ -130,6 +130,6 @@ class AgentPool:
         try:
             await self.drop_agent(place)
         except OSError:
-            log.exception("could not end the agent of session %s", place.session_id)
+            log.exception("could not end the agent", extra={"session_id": place.session_id})
         finally:
             self._slots.give_back()

@@ -21,7 +21,6 @@ from clawdforge.wire.turn import Outcome
 log = logging.getLogger(__name__)
 STORE_RETRY_SECS = 0.5
 HOLD_SECS = 10.0
-HOLD_LOOK_SECS = 0.005
 
 
 @dataclass(eq=False)
@@ -37,6 +36,7 @@ class Worker:
     unsure: bool = False  # a turn may have been started in a commit whose outcome is unknown
     ran: int = 0  # the turn that it ran last, or runs
     copied: asyncio.Event = field(default_factory=asyncio.Event)  # after that turn
+    left: asyncio.Event = field(default_factory=asyncio.Event)  # the session is free again
 
 
 class Supervisor:
@@ -92,6 +92,7 @@ class Supervisor:
     def release(self, place: Place) -> None:
         """Nothing was started after all. Who wanted the session woken meanwhile gets it now."""
         waiting = self._reserved.pop(place.session_id)
+        waiting.left.set()
         self._pool.give_back(place, self._now())
         if waiting.again:
             self.wake(place.app, place.session_id, unsure=waiting.unsure)
@@ -150,17 +151,18 @@ class Supervisor:
     @asynccontextmanager
     async def hold(self, app: str, session_id: str) -> AsyncIterator[None]:
         """Keep turns of this session waiting, with no agent of it alive. SessionBusy when one goes on."""
-        end = self._now() + HOLD_SECS
-        while session_id in self._workers or session_id in self._reserved:
-            if self._now() > end:
-                raise SessionBusy
-            await asyncio.sleep(HOLD_LOOK_SECS)
+        try:
+            async with asyncio.timeout(HOLD_SECS):
+                while worker := self._workers.get(session_id) or self._reserved.get(session_id):
+                    await worker.left.wait()
+        except TimeoutError:
+            raise SessionBusy from None
         holder = self._workers[session_id] = Worker(app, session_id)
         try:
             await self._pool.end(session_id)
             yield
         finally:
-            del self._workers[session_id]
+            self._leave(holder)
             if holder.again:
                 self.wake(app, session_id)
 
@@ -204,15 +206,19 @@ class Supervisor:
                 await self._run(worker, place, started)
                 started = None
         except LeaseLost:
-            log.warning("session %s is held by another node now", worker.session_id)
+            log.warning("another node holds the session now", extra={"session_id": worker.session_id})
             if place is not None:
                 await self._pool.drop_agent(place)
         except Exception:  # the top of a task: nothing above could report it
-            log.exception("the worker of session %s failed", worker.session_id)
+            log.exception("a worker failed", extra={"session_id": worker.session_id})
         finally:
-            del self._workers[worker.session_id]
+            self._leave(worker)
             if place is not None:
                 self._pool.give_back(place, self._now())
+
+    def _leave(self, worker: Worker) -> None:
+        del self._workers[worker.session_id]
+        worker.left.set()
 
     async def _next(self, worker: Worker) -> Started | None:
         """The next turn to run. A prompt that comes in while this looks is looked for once more."""
@@ -265,7 +271,7 @@ class Supervisor:
         try:
             await self._homes.keep(session_id, turn_index, agent.agent_session_id, agent)
         except OSError:  # without this copy, an undo to here gives the agent the transcript instead
-            log.exception("could not copy the home of session %s", session_id)
+            log.exception("could not copy the home", extra={"session_id": session_id})
 
     def _now(self) -> float:
         return asyncio.get_running_loop().time()

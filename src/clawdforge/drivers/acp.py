@@ -72,7 +72,7 @@ class AcpDriver:
             agent = await self._open(replace(launch, agent_session_id=None), sink)
             agent.note = str(lost)
         if agent.note is not None:
-            log.warning("session %s: %s: %s", launch.session_id, launch.agent.name, agent.note)
+            log.warning("%s: %s", launch.agent.name, agent.note, extra={"session_id": launch.session_id})
         return agent
 
     async def _open(self, launch: Launch, sink: Sink) -> "AcpAgent":

@@ -20,7 +20,7 @@ from clawdforge.drivers.environment import TEMPORARY
 from clawdforge.drivers.file_copy import delete_tree, sync_folder
 
 T = TypeVar("T")
-logger = logging.getLogger(__name__)
+log = logging.getLogger(__name__)
 
 SHADOWS = "shadows"
 """Where what is known of workspaces lies; it goes with the home."""
@@ -91,7 +91,7 @@ class HomeFolders:
                 with live.paused() if live is not None else contextlib.nullcontext():
                     taken = await _finish(take, stop)
             except (NoCopy, OSError) as error:
-                logger.warning("no copy of the home of session %s: %s", session_id, error)
+                log.warning("no copy of the home: %s", error, extra={"session_id": session_id})
             else:
                 self._taken.setdefault(session_id, []).append(taken)
             if session_id not in self._settling:
@@ -110,7 +110,7 @@ class HomeFolders:
             try:
                 manifest = await asyncio.to_thread(self._swap, self._of(source), home, turn_index)
             except OSError as error:
-                logger.warning("the home of session %s could not be put back: %s", target, error)
+                log.warning("the home could not be put back: %s", error, extra={"session_id": target})
                 return None
         if manifest is None:
             return None
@@ -196,7 +196,7 @@ class HomeFolders:
         try:
             await asyncio.to_thread(work)
         except OSError as error:
-            logger.warning("a copy of the home of session %s was lost: %s", session_id, error)
+            log.warning("a copy of the home was lost: %s", error, extra={"session_id": session_id})
 
     def _attach(self, home: Path, files: Sequence[FileRow]) -> list[Path]:
         self._make(home)

@@ -38,7 +38,7 @@ class Snapshots:
         try:
             await self._run(session.session_id, lambda: shadow.take(turn_index))
         except (NoSnapshot, OSError) as error:
-            log.warning("the workspace of session %s was not kept: %s", session.session_id, error)
+            log.warning("the workspace was not kept: %s", error, extra={"session_id": session.session_id})
 
     async def find(self, session: SessionRow, turn_index: int) -> str:
         tree = self._needed(session).turn(turn_index)
@@ -73,7 +73,7 @@ class Snapshots:
         try:
             await self._run(source, lambda: shadow.copy_to(self._folder / checked_id(target)))
         except OSError as error:
-            log.warning("what is known of the workspace of session %s stays there: %s", source, error)
+            log.warning("what is known of the workspace stays there: %s", error, extra={"session_id": source})
 
     def _of(self, session: SessionRow) -> Shadow | None:
         """None where the workspace is not one that can be kept."""
