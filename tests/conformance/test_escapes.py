@@ -69,7 +69,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
     )
     users_file = Path("/var/tmp") / f"clawdforge-escapes-{os.getpid()}"
     users_file.write_text(SECRET)
-    server = Server(root / "data", BOUNDS, "--config", str(config))
+    server = Server(root / "data", BOUNDS, "--config", str(config), cold=True)
     named = Path("/tmp") / f"clawdforge-escapes-{os.getpid()}.sock"
     listeners = [socket.socket(socket.AF_UNIX), socket.socket(socket.AF_UNIX), socket.socket()]
     listeners[0].bind(f"\0{users_file}")
@@ -159,6 +159,13 @@ def test_nothing_outlives_its_session(scene: Scene, level: str, row: Escape) -> 
     before = {path: path.stat().st_size for path in workspace.iterdir()}
     time.sleep(0.3)  # fifteen beats
     assert {path: path.stat().st_size for path in workspace.iterdir()} == before
+
+
+@needs("cgroups")
+def test_health_says_what_agents_are_held_to(scene: Scene) -> None:
+    health = scene.app.http.get("/healthz").json()
+    assert (health["agent_max_processes"], health["agent_max_memory_bytes"]) == (500, 500 << 20)
+    assert health["agent_limits"] in ("cgroup v1", "cgroup v2")
 
 
 @needs("cgroups")

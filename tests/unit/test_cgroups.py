@@ -10,13 +10,17 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from pydantic import ByteSize
 
 from clawdforge.core.errors import AgentStartFailed
+from clawdforge.core.model import SystemClock
 from clawdforge.drivers import cgroups
 from clawdforge.drivers.cgroups import Ceilings, find
 from clawdforge.drivers.process import Spawner
 from clawdforge.drivers.survivors import folder_id
 from clawdforge.drivers.tree import STOP_SECONDS
+from clawdforge.settings import Settings
+from clawdforge.upkeep.doctor import examine
 from tests.needs import needs
 from tests.unit.contained import BOOT, SESSION, Bench, bench_on
 
@@ -155,6 +159,15 @@ def test_three_quarters_of_what_there_is_are_the_default(tmp_path: Path) -> None
     assert 0 < found.memory <= total * 3 // 4
 
 
+@needs("cgroups")
+def test_the_doctor_tells_the_limits(tmp_path: Path) -> None:
+    settings = Settings(data_dir=tmp_path, agent_max_processes=321, agent_max_memory_bytes=ByteSize(1 << 30))
+    found = [finding for finding in examine(settings, SystemClock()) if finding.about == "limits"]
+    assert [finding.level for finding in found] == ["ok"]
+    assert found[0].text.startswith("an agent may have 321 processes and 1024 MiB of memory (cgroup v")
+    assert not groups_of(tmp_path)
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to become another user")
 def test_where_groups_cannot_be_made_it_says_why(tmp_path: Path) -> None:
     tmp_path.chmod(0o755)
@@ -168,3 +181,19 @@ def test_where_groups_cannot_be_made_it_says_why(tmp_path: Path) -> None:
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True).stdout
     assert said.startswith("None None ")
     assert "Permission denied" in said or "not offered" in said
+
+
+async def test_a_runner_that_always_forks_ahead_does_not_hold_a_pause_up(tmp_path: Path) -> None:
+    """It is never more than two processes, so it needs no group; its parent is dead whenever one looks."""
+    code = "import os\nprint('ready', flush=True)\nos.setsid()\nwhile True:\n if os.fork(): os._exit(0)"
+    async with bench_on(tmp_path, "tree") as bench:
+        process = await bench.spawn("sh", "-c", f'{sys.executable} -c "{code}"; read line')
+        assert await asyncio.wait_for(process.stdout.readline(), 10) == b"ready\n"
+        begun = time.monotonic()
+        for _ in range(5):
+            with process.paused():
+                pass
+        assert time.monotonic() - begun < 10 * STOP_SECONDS
+        await process.close(eof_grace=0.1, term_grace=0.1)
+        assert time.monotonic() - begun < 20
+        assert not bench.tagged()

@@ -284,9 +284,8 @@ class Spawner:
         command = [program(argv[0], env), *argv[1:]]
         tag = Tag(self._folder, self._boot_id, session, str(next(self._numbers)))
         group = self._group(tag)
-        status, other_end = os.pipe()
         try:
-            with group.doors() as doors:
+            with group.doors() as doors, _pipe() as (status, other_end):
                 wrapped = self.containment.wrap(
                     command,
                     places=places,
@@ -307,11 +306,8 @@ class Spawner:
                     start_new_session=True,
                 )
         except OSError as error:
-            os.close(status)
             group.remove()
             raise AgentStartFailed(f"the agent could not be started: {error}") from error
-        finally:
-            os.close(other_end)
         return AgentProcess(child, active, tag, group, self._living), status
 
     def _group(self, tag: Tag) -> Group:
@@ -341,6 +337,19 @@ def program(name: str, env: Mapping[str, str]) -> str:
             f"{name} is not an executable file; chmod +x it, or correct the agent's command"
         )
     raise AgentNotInstalled(f"{name} is not installed; install it, or add its folder to the server's PATH")
+
+
+@contextlib.contextmanager
+def _pipe() -> Iterator[tuple[int, int]]:
+    """Its reading end is left open, unless what is done inside fails."""
+    reader, writer = os.pipe()
+    try:
+        yield reader, writer
+    except BaseException:
+        os.close(reader)
+        raise
+    finally:
+        os.close(writer)
 
 
 def _reap(pidfd: int) -> None:

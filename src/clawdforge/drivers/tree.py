@@ -13,12 +13,13 @@ GONE = b"X"
 STOPPED = frozenset((b"T", b"t", b"Z", GONE, b"x"))
 
 
-def descendants(root: int) -> list[int]:
-    """Below `root`, without it; parents before children."""
+def descendants(root: int, within: float = STOP_SECONDS) -> list[int]:
+    """Below `root`, without it; parents before children. Endless forks are followed only so long."""
     found: list[int] = []
     seen = {root}
     queue = [root]
-    while queue:
+    deadline = time.monotonic() + within
+    while queue and time.monotonic() < deadline:
         for pid in children(queue.pop(0)):
             if pid not in seen:
                 seen.add(pid)
@@ -55,13 +56,15 @@ def stopped(root: int) -> Iterator[None]:
     """Nothing below `root` runs inside of this. What was stopped before stays so after it.
 
     One pass may miss what is being forked; a pass that finds nobody new, with all standing still, is the end.
+    Where that does not come in time, for the forks of a bomb, it goes on with what stands still by then.
     """
     halted: list[int] = []
     known: set[int] = set()
     deadline = time.monotonic() + STOP_SECONDS
     try:
         while True:
-            fresh = [pid for pid in descendants(root) if pid not in known]
+            left = deadline - time.monotonic()
+            fresh = [pid for pid in descendants(root, left) if pid not in known]
             known.update(fresh)
             moving = [pid for pid in fresh if not is_still(pid)]
             send(moving, signal.SIGSTOP)
