@@ -64,9 +64,13 @@ class Cli:
 
 
 def environment(data_dir: Path, home: Path, **more: str) -> dict[str, str]:
-    """As a person has it: no token, no address, only a data folder. Compiled files are kept for speed."""
+    """As a person has it: no token, no address, only a data folder. Compiled files are kept for speed.
+
+    A test runner's workers have COLUMNS and LINES of a terminal that is not ours.
+    """
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("CLAWDFORGE_", "XDG_"))}
-    kept.pop("PYTHONDONTWRITEBYTECODE", None)
+    for name in ("PYTHONDONTWRITEBYTECODE", "COLUMNS", "LINES"):
+        kept.pop(name, None)
     return {
         **kept,
         "HOME": str(home),

@@ -1,7 +1,9 @@
 """The conversation as a person types it: a real server, a real agent, a real pseudo-terminal."""
 
 import json
+import re
 import stat
+from collections.abc import Callable
 from typing import Any
 
 import psutil
@@ -48,6 +50,17 @@ def test_a_long_answer_is_streamed_before_its_end_and_whole_after_it(cli: Cli) -
     terminal.expect("Ctrl-D leaves")
 
 
+def test_the_width_is_that_of_the_terminal(server: Server, make: Callable[..., Cli]) -> None:
+    """Programs with a line to edit, such as Python itself, leave COLUMNS to their children."""
+    terminal = make(server.data_dir, COLUMNS="20", LINES="5").talk()
+    terminal.send("chunks 11 8\\")
+    terminal.send("sleep 60")
+    line = re.escape(" ".join(f"{number}".ljust(7, ".") for number in range(1, 12)))
+    terminal.expect(line)
+    terminal.type(CTRL_C)
+    terminal.expect(f"{line}\n.*cancelled;")
+
+
 def test_typing_while_it_runs_queues(cli: Cli, local: App) -> None:
     terminal = cli.talk()
     terminal.send("echo first\\")
@@ -60,6 +73,18 @@ def test_typing_while_it_runs_queues(cli: Cli, local: App) -> None:
     assert [turn["state"] for turn in turns] == ["running", "queued", "queued"]
     terminal.type(CTRL_C)
     terminal.expect("first.*cancelled;.*second.*out.*third.*out")
+
+
+def test_a_stop_is_not_lost_when_more_is_typed_or_the_person_leaves(cli: Cli) -> None:
+    terminal = cli.talk()
+    for more in ("echo went on" + ENTER, CTRL_D):
+        terminal.send("echo at work\\")
+        terminal.send("sleep 60")
+        terminal.expect(r"\nat work\n>$")
+        terminal.type(CTRL_C + more)
+        until(lambda: row(cli)["running_turn"] is None, "the turn's end")
+    assert terminal.wait() == 0
+    assert re.search("cancelled;.*\nwent on\n", terminal.text, re.DOTALL)
 
 
 def test_esc_esc_rewinds_and_puts_the_words_back(cli: Cli) -> None:

@@ -43,7 +43,7 @@ class TerminalFace:
 
     def show(self, items: list[Item]) -> None:
         if items:
-            sys.stdout.write(self._painter.paint(items, shutil.get_terminal_size().columns))
+            sys.stdout.write(self._painter.paint(items, self._width()))
             sys.stdout.flush()
         self._redraw()
 
@@ -55,6 +55,7 @@ class TerminalFace:
 
     async def run(self, talk: Talk, commands: Commands) -> None:
         self._talk = talk
+        keys = Keys(talk, self)
         self._prompts = PromptSession(
             self._message,
             multiline=True,
@@ -63,7 +64,7 @@ class TerminalFace:
             history=self._history(),
             completer=WordCompleter(talk, commands),
             complete_while_typing=True,
-            key_bindings=Keys(talk, self).bindings(),
+            key_bindings=keys.bindings(),
             style=SHEET,
             color_depth=None if self._target.colour else ColorDepth.DEPTH_1_BIT,
             erase_when_done=False,
@@ -81,12 +82,13 @@ class TerminalFace:
                     await self._line(talk, commands, text)
                 except (EOFError, Leave):
                     break
+            await keys.finish()
         self._target.note(f"the session stays; `clawdforge -r {talk.session_id[:8]}` goes on with it")
 
     def _greet(self, talk: Talk) -> None:
         row = talk.row
         title = f"  {row['title']}" if row.get("title") else ""
-        self.show(render.note(f"{row['agent']} in {row['cwd']} · session {talk.session_id[:8]}{title}"))
+        self.show(render.note(f"session {talk.session_id[:8]} · {row['agent']} in {row['cwd']}{title}"))
 
     async def _line(self, talk: Talk, commands: Commands, text: str) -> None:
         """A line that was typed: a command of ours, or words for the agent."""
@@ -99,8 +101,7 @@ class TerminalFace:
             self.show(render.note(failure(error).message, "bad"))
 
     def _message(self) -> StyleAndTextTuples:
-        width = shutil.get_terminal_size().columns
-        live = self._talk.view.live(width) if self._talk and not get_app().is_done else []
+        live = self._talk.view.live(self._width()) if self._talk and not get_app().is_done else []
         return [*fragments(live), ("class:you", "> ")]
 
     def _status(self) -> StyleAndTextTuples:
@@ -113,6 +114,11 @@ class TerminalFace:
         parts += [view.fill] if view.fill else []
         parts.append("working; Ctrl-C stops it" if view.running is not None else "/help")
         return [("class:bottom-toolbar", " · ".join(parts))]
+
+    def _width(self) -> int:
+        """Of the terminal itself: COLUMNS may be left over from whoever started us."""
+        prompts = self._prompts
+        return prompts.output.get_size().columns if prompts else shutil.get_terminal_size().columns
 
     def _redraw(self) -> None:
         if self._prompts is not None and self._prompts.app.is_running:

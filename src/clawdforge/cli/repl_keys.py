@@ -1,8 +1,9 @@
 """Keys of the line: sending, new lines, stopping, leaving, taking back, and answers to the agent."""
 
-from collections.abc import Awaitable
+import asyncio
+from collections.abc import Coroutine
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from prompt_toolkit.application import get_app
 from prompt_toolkit.filters import Condition
@@ -14,14 +15,16 @@ from clawdforge.cli.talk import Face, Talk
 from clawdforge.client.errors import ForgeError
 
 ANSWERS: Final = {"y": "allow_once", "a": "allow_always", "n": "reject"}
+FINISH_SECS: Final = 5.0
 
 
 class Keys:
-    """What each key does in a talk."""
+    """What each key does in a talk. What a key has begun outlives the line, which ends with every Enter."""
 
     def __init__(self, talk: Talk, face: Face) -> None:
         self._talk = talk
         self._face = face
+        self._begun: set[asyncio.Task[None]] = set()
 
     def bindings(self) -> KeyBindings:
         keys = KeyBindings()
@@ -49,7 +52,7 @@ class Keys:
 
     def _stop(self, event: KeyPressEvent) -> None:
         if self._talk.view.running is not None or self._talk.view.queued:
-            event.app.create_background_task(self._safely(self._talk.session.cancel()))
+            self._begin(self._talk.session.cancel())
         elif event.current_buffer.text:
             event.current_buffer.reset()
         else:
@@ -62,7 +65,7 @@ class Keys:
         if self._talk.view.running is not None:
             self._face.show(render.note("a turn is running; stop it with Ctrl-C first"))
         else:
-            event.app.create_background_task(self._safely(self._undo(event)))
+            self._begin(self._undo(event))
 
     async def _undo(self, event: KeyPressEvent) -> None:
         """Take the last turn back, its words into the line."""
@@ -70,10 +73,20 @@ class Keys:
         event.current_buffer.text = cut.last_user_text
         event.current_buffer.cursor_position = len(cut.last_user_text)
 
-    def _decide(self, decision: str, event: KeyPressEvent) -> None:
-        event.app.create_background_task(self._safely(self._talk.decide(decision)))
+    def _decide(self, decision: str, _event: KeyPressEvent) -> None:
+        self._begin(self._talk.decide(decision))
 
-    async def _safely(self, work: Awaitable[object]) -> None:
+    async def finish(self) -> None:
+        """Give what is under way some time: who stops a turn and leaves wants it stopped."""
+        if self._begun:
+            await asyncio.wait(self._begun, timeout=FINISH_SECS)
+
+    def _begin(self, work: Coroutine[Any, Any, object]) -> None:
+        task = asyncio.create_task(self._safely(work))
+        self._begun.add(task)
+        task.add_done_callback(self._begun.discard)
+
+    async def _safely(self, work: Coroutine[Any, Any, object]) -> None:
         try:
             await work
         except ForgeError as error:
