@@ -160,6 +160,19 @@ def test_three_quarters_of_what_there_is_are_the_default(tmp_path: Path) -> None
 
 
 @needs("cgroups")
+async def test_too_little_memory_is_an_error_and_not_no_limit(tmp_path: Path) -> None:
+    async with bench_on(tmp_path, "tree") as bench:
+        groups = find(bench.data, BOOT, Ceilings(processes=200, memory=1 << 20))
+        assert groups.memory == 1 << 20
+        bench.spawner = Spawner(bench.spawner.containment, bench.data, BOOT, groups=groups)
+        process = await bench.spawn(sys.executable, "-c", "pass")
+        assert await asyncio.wait_for(process.wait(), 10) == 137
+        assert "probably killed for its memory: it may use 1 MiB" in process.stderr_tail()
+        await process.close()
+        assert not groups_of(bench.data)
+
+
+@needs("cgroups")
 def test_the_doctor_tells_the_limits(tmp_path: Path) -> None:
     settings = Settings(data_dir=tmp_path, agent_max_processes=321, agent_max_memory_bytes=ByteSize(1 << 30))
     found = [finding for finding in examine(settings, SystemClock()) if finding.about == "limits"]

@@ -25,6 +25,9 @@ CONTROLLERS = ("pids", "memory")
 INNER = "agent"
 TRY = "import os, sys\nfor door in sys.argv[1:]: os.write(int(door), b'0')"
 TRY_SECONDS = 10.0
+TRY_MEMORY = (
+    64 << 20
+)  # who sets less than a Python needs shall see agents die of it, and not run without limits
 REMOVE_SECONDS = 2.0
 REMOVE_STEP = 0.01
 SYS = Path("/sys")  # where agents in bwrap cannot write
@@ -156,26 +159,29 @@ class Groups:
 
 
 def find(data_dir: Path, boot_id: str, ceilings: Ceilings) -> Groups:
-    """What can be bounded here, by a real try of each. Blocks for some milliseconds; once, at the start."""
-    places: list[Place] = []
-    problems: list[str] = []
+    """What can be bounded here, by a real try. Blocks for some milliseconds; once, at the start."""
     found = list(_places())
     offered = {word for place in found for word in place.bounds}
-    problems += [f"{word}: not offered to the server's group" for word in CONTROLLERS if word not in offered]
+    problems = [f"{word}: not offered to the server's group" for word in CONTROLLERS if word not in offered]
     ceilings = replace(ceilings, memory=ceilings.memory or _share(found))
+    name = f"clawdforge-{folder_id(data_dir)}-{boot_id}"
+    made: dict[Place, Path] = {}
     for place in found:
-        words = " and ".join(sorted(place.bounds))
         try:
-            groups = Groups(data_dir, boot_id, ceilings, (place,), "")
             if place.version == 2:
-                _delegate(place, f"clawdforge-{folder_id(data_dir)}-{boot_id}-server")
-            _try(groups.make("try"))
-        except (OSError, subprocess.SubprocessError) as error:
-            problems.append(f"{words}: {getattr(error, 'strerror', None) or error}")
-        else:
-            places.append(place)
-    reason = "; ".join([*(f"cgroup v{place.version}" for place in places[:1]), *problems])
-    return Groups(data_dir, boot_id, ceilings, tuple(places), reason)
+                _delegate(place, f"{name}-server")
+            made[place] = place.make(
+                f"{name}-try", replace(ceilings, memory=max(ceilings.memory, TRY_MEMORY))
+            )
+        except OSError as error:
+            problems.append(f"{' and '.join(sorted(place.bounds))}: {error.strerror or error}")
+    try:
+        _try(Group(tuple(made.values())))
+    except (OSError, subprocess.SubprocessError) as error:
+        made.clear()
+        problems.append(f"no process could be put into a group: {error}")
+    versions = sorted({f"cgroup v{place.version}" for place in made})
+    return Groups(data_dir, boot_id, ceilings, tuple(made), "; ".join([*versions, *problems]))
 
 
 def remove(outer: Path) -> bool:
@@ -202,6 +208,7 @@ def _kill(folder: Path, name: str) -> None:
 
 
 def _try(group: Group) -> None:
+    """Put a short child into it, and remove it."""
     try:
         with group.doors() as doors:
             command = [sys.executable, "-I", "-S", "-c", TRY, *map(str, doors)]
