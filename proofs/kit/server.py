@@ -64,11 +64,19 @@ class Zygote:
         assert self._pipe(self.process.stdout).readline() == "ready\n", "the server's modules do not load"
 
     def fork(self, **order: Any) -> int:
+        return int(self._ask(order))
+
+    def ended(self, pid: int) -> int | None:
+        """How it ended; None while it lives."""
+        code = self._ask({"ended": pid})
+        return None if code is None else int(code)
+
+    def _ask(self, order: dict[str, Any]) -> Any:
         orders = self._pipe(self.process.stdin)
         with self._turn:  # servers may be started side by side
             orders.write(json.dumps(order) + "\n")
             orders.flush()
-            return int(self._pipe(self.process.stdout).readline())
+            return json.loads(self._pipe(self.process.stdout).readline())
 
     def close(self) -> None:
         with suppress(BrokenPipeError):

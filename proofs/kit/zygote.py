@@ -1,8 +1,9 @@
 """Forks servers from a process that has done once what every start does again: 0.2 s instead of 2.
 
-    python -m proofs.kit.zygote      # orders on stdin, one JSON object a line; pids on stdout
+    python -m proofs.kit.zygote      # orders on stdin, one JSON object a line; an answer to each on stdout
 
-What a child runs is `clawdforge serve`, with the arguments and the environment of the order.
+What a child runs is `clawdforge serve`, with the arguments and the environment of the order; the answer is
+its pid. `{"ended": PID}` asks how it ended: `null` while it lives, else its exit code, or -N for signal N.
 """
 
 import asyncio
@@ -15,6 +16,7 @@ import resource
 import signal
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 from unittest import mock
@@ -46,7 +48,6 @@ def child(order: dict[str, Any]) -> None:
     """Become a server; with `hold`, only once somebody traces this process."""
     os.setsid()
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # a proof that is killed leaves no servers
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     log = os.open(order["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     nothing = os.open(os.devnull, os.O_RDONLY)
     for source, target in ((nothing, 0), (log, 1), (log, 2)):
@@ -91,16 +92,28 @@ def warm() -> None:
     gc.freeze()  # so that a child's collector does not touch, and thereby copy, every page
 
 
+def reap(codes: dict[int, int]) -> None:
+    """Learn how those ended that have."""
+    with suppress(ChildProcessError):
+        while (found := os.waitpid(-1, os.WNOHANG))[0]:
+            codes[found[0]] = os.waitstatus_to_exitcode(found[1])
+
+
 def main() -> None:
     warm()
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody asks how they ended
+    codes: dict[int, int] = {}
     print("ready", flush=True)
     for line in sys.stdin:
         order = json.loads(line)
+        reap(codes)
+        if "ended" in order:
+            print(json.dumps(codes.get(order["ended"])), flush=True)
+            continue
         pid = os.fork()
         if pid == 0:
             child(order)
             os._exit(0)
+        codes.pop(pid, None)
         print(pid, flush=True)
 
 

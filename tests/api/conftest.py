@@ -11,7 +11,7 @@ from tests.api.harness import App, Server
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """One server for all tests that keep to apps of their own."""
-    found = Server(tmp_path_factory.mktemp("forge") / "data")
+    found = Server(tmp_path_factory.mktemp("forge") / "data", cold=True)
     yield found
     found.stop()
 
@@ -32,9 +32,9 @@ def start(tmp_path: Path) -> Iterator[Callable[..., Server]]:
     """Servers with settings of their own: `start("--trust-loopback", MAX_LIVE_SESSIONS="2")`."""
     started: list[Server] = []
 
-    def begin(*flags: str, **settings: str) -> Server:
+    def begin(*flags: str, cold: bool = False, **settings: str) -> Server:
         env = {f"CLAWDFORGE_{name}": value for name, value in settings.items()}
-        started.append(Server(tmp_path / f"data{len(started)}", env, *flags))
+        started.append(Server(tmp_path / f"data{len(started)}", env, *flags, cold=cold))
         return started[-1]
 
     yield begin

@@ -17,6 +17,7 @@ import httpx2
 
 from clawdforge.wire.local import LOCK_FILE
 from clawdforge.wire.sse import Decoder, Frame
+from tests.api.forked import Forked
 
 ADMIN_TOKEN = "cf_admin_token_of_the_tests_0123456789"
 AGENT = f"{sys.executable} -m clawdforge.testing.agent"
@@ -95,10 +96,15 @@ class Stream:
 
 
 class Server:
-    """`clawdforge serve` on a free port."""
+    """`clawdforge serve` on a free port. A `cold` one is a process of its own from its first moment on."""
 
-    def __init__(self, data_dir: Path, env: Mapping[str, str] | None = None, *flags: str) -> None:
+    process: subprocess.Popen[bytes] | Forked
+
+    def __init__(
+        self, data_dir: Path, env: Mapping[str, str] | None = None, *flags: str, cold: bool = False
+    ) -> None:
         self.data_dir = data_dir
+        self._cold = cold
         self._flags = flags
         self._env = {
             **{name: value for name, value in os.environ.items() if not name.startswith("CLAWDFORGE_")},
@@ -113,14 +119,17 @@ class Server:
 
     def start(self) -> None:
         self.log = (self.data_dir.parent / f"{self.data_dir.name}.log").open("ab")
-        command = [sys.executable, "-m", "clawdforge", "serve", "--port", "0"]
-        self.process = subprocess.Popen(
-            [*command, "--data-dir", str(self.data_dir), *self._flags],
-            env=self._env,
-            stdout=self.log,
-            stderr=self.log,
-            start_new_session=True,
-        )
+        arguments = ["serve", "--port", "0", "--data-dir", str(self.data_dir), *self._flags]
+        if self._cold:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "clawdforge", *arguments],
+                env=self._env,
+                stdout=self.log,
+                stderr=self.log,
+                start_new_session=True,
+            )
+        else:
+            self.process = Forked(arguments, self._env, Path(self.log.name))
         try:
             self.url = until(self._ready, "the server's start")
         except AssertionError:

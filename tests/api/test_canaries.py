@@ -50,7 +50,9 @@ def scene(start: Callable[..., Server], monkeypatch: pytest.MonkeyPatch) -> Scen
     keys = {name: mark() for name in KEYS}
     for name, value in keys.items():
         monkeypatch.setenv(name, value)
-    server = start(AGENT_PLAIN=AGENT, AGENT_DIES=f"{AGENT} --exit-at-start", TEST_SECRET=keys[KEYS[3]])
+    server = start(
+        cold=True, AGENT_PLAIN=AGENT, AGENT_DIES=f"{AGENT} --exit-at-start", TEST_SECRET=keys[KEYS[3]]
+    )
     victim, curious, revoked = server.app("victim"), server.app("curious"), server.app("victim")
     server.admin().delete(f"/admin/tokens/{revoked.token_id}")
     tokens = {

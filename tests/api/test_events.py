@@ -169,7 +169,7 @@ def test_a_stopping_server_ends_its_streams_at_once(start: Callable[..., Server]
 
 
 def test_a_client_that_never_reads_costs_a_bounded_amount(start: Callable[..., Server]) -> None:
-    server = start()
+    server = start(cold=True)
     app = server.app()
     session_id = app.session()
     host, port = server.url.removeprefix("http://").rsplit(":", 1)

@@ -44,7 +44,7 @@ class LiveBench:
         }
         config = place / "clawdforge.toml"
         config.write_text(program.config)
-        self.server = Server(place / "data", env, "--config", str(config))
+        self.server = Server(place / "data", env, "--config", str(config), cold=True)
         self.forge = self._client()
 
     def _client(self) -> Forge:
