@@ -65,11 +65,12 @@ def test_the_wheel_alone_is_enough(server: Server, app: App, tmp_path: Path) -> 
     def call(*command: str | Path) -> None:
         subprocess.run(command, cwd=ROOT, check=True, capture_output=True, timeout=100)
 
-    call(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", tmp_path, ".")
+    pip = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check")
+    call(*pip, "wheel", "--no-deps", "--wheel-dir", tmp_path, ".")
     (wheel,) = tmp_path.glob("clawdforge-*.whl")
-    call(sys.executable, "-m", "venv", tmp_path / "venv")
+    call(sys.executable, "-m", "venv", "--without-pip", tmp_path / "venv")
     python = tmp_path / "venv" / "bin" / "python"
-    call(python, "-m", "pip", "install", "--quiet", wheel)
+    call(*pip, "--python", python, "install", "--no-compile", wheel)
     example = examples()[-1][1]
     assert run(python, example, environment(server, app), tmp_path).strip()
     typed = (
