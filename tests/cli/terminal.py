@@ -23,7 +23,10 @@ ENTER, ESC, CTRL_C, CTRL_D = "\r", "\x1b", "\x03", "\x04"
 
 
 class Terminal:
-    """`clawdforge …` on a terminal of its own. `text` is the scrollback and the screen below it."""
+    """`clawdforge …` on a terminal of its own.
+
+    `text` is the scrollback and the screen below it; `raw` is all that was ever written.
+    """
 
     def __init__(self, *args: str, env: Mapping[str, str], cwd: Path) -> None:
         self._master, slave = pty.openpty()
@@ -42,6 +45,7 @@ class Terminal:
         self._stream: Any = pyte.Stream(self._screen)
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self.bytes = 0
+        self.raw = ""
 
     @property
     def text(self) -> str:
@@ -80,7 +84,9 @@ class Terminal:
         except OSError:  # the program has closed its side
             return False
         self.bytes += len(data)
-        self._stream.feed(self._decoder.decode(data))
+        text = self._decoder.decode(data)
+        self.raw += text
+        self._stream.feed(text)
         return bool(data)
 
     def wait(self, seconds: float = 20.0) -> int:

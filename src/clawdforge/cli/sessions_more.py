@@ -12,6 +12,7 @@ from clawdforge.cli.connect import connected
 from clawdforge.cli.failures import Failure
 from clawdforge.cli.lines import clean
 from clawdforge.cli.options import Target, target_options
+from clawdforge.cli.progress import progress
 from clawdforge.cli.project import project_folder
 from clawdforge.cli.tables import one_line
 
@@ -94,7 +95,7 @@ def fork(target: Target, /, session: str, *, title: str | None, after_turn: int 
 def export(target: Target, /, session: str, *, form: str, output: Path | None, events: bool) -> None:
     """Write a session so that it can be read, or imported, elsewhere."""
     row = find(target.reach(), session)
-    with connected(target) as forge:
+    with connected(target) as forge, progress(target, "exporting"):
         handle = forge.handle(row)
         if form == "md":
             text = handle.export_markdown()
@@ -144,7 +145,9 @@ def import_(target: Target, /, file: Any, *, form: str | None, title: str | None
         listed = isinstance(found, list)
         body["messages" if form == "messages" or listed else "export"] = found
     with connected(target) as forge:
-        click.echo(forge.import_session(**body).session_id)
+        with progress(target, "importing"):
+            made = forge.import_session(**body)
+        click.echo(made.session_id)
 
 
 @click.command()

@@ -7,6 +7,7 @@ import click
 
 from clawdforge.cli.failures import Failure
 from clawdforge.cli.options import Target, data_dir_option
+from clawdforge.cli.progress import progress
 from clawdforge.settings import BadSettings, load
 
 # Only these commands look into the data folder; all others must start without what that takes.
@@ -27,7 +28,8 @@ def backup(target: Target, /, file: Path) -> None:
     from clawdforge.upkeep.backup import backup as make  # noqa: PLC0415
 
     try:
-        made = make(target.folder, file, SystemClock())
+        with progress(target, "backing up") as told:
+            made = make(target.folder, file, SystemClock(), told)
     except UpkeepError as error:
         raise Failure(str(error)) from None
     click.echo(f"{file}: {made.sessions} sessions, {made.files} uploads, {made.bytes} bytes")
@@ -46,7 +48,8 @@ def restore(target: Target, /, file: Path) -> None:
     from clawdforge.upkeep.backup import restore as put_back  # noqa: PLC0415
 
     try:
-        put_back(file, target.folder)
+        with progress(target, "restoring") as told:
+            put_back(file, target.folder, told)
     except UpkeepError as error:
         raise Failure(str(error)) from None
     click.echo(f"restored to {target.folder}; start it with: clawdforge serve --data-dir {target.folder}")

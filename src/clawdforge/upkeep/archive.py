@@ -5,13 +5,14 @@ import json
 import os
 import tarfile
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
-from typing import IO, Any, Final, cast
+from typing import IO, Any, Final, TypeAlias, cast
 
 from clawdforge.wire.base import Json
 
+Told: TypeAlias = Callable[[int, int | None], None]
 MANIFEST: Final = "manifest.json"
 FORMAT: Final = 1
 PIECE: Final = 1 << 20
@@ -24,11 +25,20 @@ class UpkeepError(Exception):
     """It was not done; the words say why and what to do."""
 
 
-class Writer:
-    """Adds members. A file that changes while it is read is stored as it was read."""
+def untold(_done: int, _whole: int | None) -> None:
+    """For callers whom nobody watches."""
 
-    def __init__(self, tar: tarfile.TarFile) -> None:
+
+class Writer:
+    """Adds members. A file that changes while it is read is stored as it was read.
+
+    `told` is called with the bytes that were read so far.
+    """
+
+    def __init__(self, tar: tarfile.TarFile, told: Told) -> None:
         self._tar = tar
+        self._told = told
+        self._read = 0
         self._members: dict[str, Json] = {}
 
     def __contains__(self, name: str) -> bool:
@@ -52,6 +62,8 @@ class Writer:
                 digest.update(piece)
                 size += len(piece)
                 kept.write(piece)
+                self._read += len(piece)
+                self._told(self._read, None)
             kept.seek(0)
             self._put(name, state.st_mode & 0o777, int(state.st_mtime), size, cast("IO[bytes]", kept))
         self._members[name] = {"size": size, "sha256": digest.hexdigest()}
@@ -94,7 +106,7 @@ class Writer:
 
 
 @contextmanager
-def create(target: Path) -> Iterator[Writer]:
+def create(target: Path, told: Told) -> Iterator[Writer]:
     """An archive that appears under its name once it is whole and on the disk. `.gz` means packed."""
     part = target.with_name(f".{target.name}.part")
     handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
@@ -104,7 +116,7 @@ def create(target: Path) -> Iterator[Writer]:
             options: dict[str, Any] = {"compresslevel": 1} if packed else {}
             mode = "w:gz" if packed else "w:"
             with tarfile.open(fileobj=file, mode=mode, format=tarfile.PAX_FORMAT, **options) as tar:  # type: ignore[call-overload]
-                yield Writer(tar)
+                yield Writer(tar, told)
             file.flush()
             os.fsync(file.fileno())
         part.rename(target)
@@ -115,11 +127,11 @@ def create(target: Path) -> Iterator[Writer]:
         part.unlink(missing_ok=True)
 
 
-def unpack(source: Path, target: Path) -> Json:
+def unpack(source: Path, target: Path, told: Told) -> Json:
     """Put every member into an empty folder and compare it with its checksum; the archive's facts."""
     found = _Unpacked(target)
     try:
-        with tarfile.open(source, "r|*") as tar:
+        with source.open("rb") as file, _opened(file, told) as tar:
             for member in tar:
                 found.take(tar, member)
         facts = json.loads(found.manifest)
@@ -133,6 +145,24 @@ def unpack(source: Path, target: Path) -> Json:
         raise UpkeepError(f"{source} is damaged ({wrong[0]} and {len(wrong) - 1} more); take another one")
     found.finish()
     return dict(facts)
+
+
+def _opened(file: IO[bytes], told: Told) -> tarfile.TarFile:
+    return tarfile.open(fileobj=cast("IO[bytes]", _Watched(file, told)), mode="r|*")
+
+
+class _Watched:
+    """A file that says how much of it was read, and how much there is."""
+
+    def __init__(self, file: IO[bytes], told: Told) -> None:
+        self._file = file
+        self._told = told
+        self._size = os.fstat(file.fileno()).st_size
+
+    def read(self, size: int = -1) -> bytes:
+        piece = self._file.read(size)
+        self._told(self._file.tell(), self._size)
+        return piece
 
 
 class _Unpacked:

@@ -20,7 +20,7 @@ from clawdforge.drivers.file_copy import delete_tree, sync_all
 from clawdforge.stores import snapshot
 from clawdforge.stores.uploads import FOLDER as FILES
 from clawdforge.stores.uploads import UNSETTLED
-from clawdforge.upkeep.archive import UpkeepError, Writer, create, unpack
+from clawdforge.upkeep.archive import Told, UpkeepError, Writer, create, unpack, untold
 from clawdforge.wire.base import Json
 
 SECRETS: Final = ("local.token", "admin.token")
@@ -35,8 +35,8 @@ class Summary:
     bytes: int
 
 
-def backup(data_dir: Path, target: Path, clock: Clock) -> Summary:
-    """Works with and without a server on the folder."""
+def backup(data_dir: Path, target: Path, clock: Clock, told: Told = untold) -> Summary:
+    """Works with and without a server on the folder. `told` hears of the bytes that were read so far."""
     source, target = data_dir.resolve(), target.absolute()
     if not (source / snapshot.FILE).is_file():
         raise UpkeepError(f"{source} has no database; name the server's folder with --data-dir")
@@ -46,16 +46,16 @@ def backup(data_dir: Path, target: Path, clock: Clock) -> Summary:
         raise UpkeepError("a backup does not belong into the folder that it is a backup of")
     try:
         with tempfile.TemporaryDirectory(prefix=".clawdforge-", dir=target.parent) as folder:
-            return _write(source, target, Path(folder) / snapshot.FILE, clock)
+            return _write(source, target, Path(folder) / snapshot.FILE, clock, told)
     except (OSError, StoreUnavailable) as error:
         raise UpkeepError(f"the backup could not be made: {error}") from error
 
 
-def _write(source: Path, target: Path, database: Path, clock: Clock) -> Summary:
+def _write(source: Path, target: Path, database: Path, clock: Clock, told: Told) -> Summary:
     made_at = clock.now()
     snapshot.copy_database(source / snapshot.FILE, database)
     sessions, files = snapshot.sessions(database), snapshot.files(database)
-    with create(target) as archive:
+    with create(target, told) as archive:
         memories = {one.session_id: _add_copies(archive, source, one) for one in sessions}
         lost = [one.file_token for one in files if not _add_upload(archive, source, Path(one.path))]
         for name in SECRETS:
@@ -111,7 +111,7 @@ def _plan(session: snapshot.SessionEntry, copies: dict[int, str]) -> str | None:
     return contexts.restore_plan(last) if last and last >= session.last_answered else contexts.TRANSCRIPT
 
 
-def restore(source: Path, data_dir: Path) -> Json:
+def restore(source: Path, data_dir: Path, told: Told = untold) -> Json:
     """Into a folder that is empty or not there; all of it or nothing. The facts of the backup."""
     target = data_dir.absolute()
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
@@ -120,7 +120,7 @@ def restore(source: Path, data_dir: Path) -> Json:
     half = target.parent / f".{target.name}.{secrets.token_hex(4)}"
     half.mkdir(mode=0o700)
     try:
-        facts = unpack(source, half)
+        facts = unpack(source, half, told)
         database = half / snapshot.FILE
         if broken := snapshot.integrity(database):
             raise UpkeepError(f"the database in {source} is damaged: {broken[0]}; take another backup")

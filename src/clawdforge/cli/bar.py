@@ -1,0 +1,29 @@
+"""What a person sees of something long: a bar, the bytes and the time."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.filesize import decimal
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+
+@contextmanager
+def bar(what: str) -> Iterator[Callable[[int, int | None], None]]:
+    """Moves to and fro until the whole is known; leaves nothing behind."""
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[amount]}"))
+    with Progress(
+        *columns,
+        TimeElapsedColumn(),
+        console=Console(stderr=True, highlight=False),
+        transient=True,
+        redirect_stdout=False,
+        redirect_stderr=False,
+    ) as shown:
+        task = shown.add_task(what, total=None, amount="")
+
+        def told(done: int, whole: int | None) -> None:
+            amount = decimal(done) if whole is None else f"{decimal(done)} of {decimal(whole)}"
+            shown.update(task, completed=done, total=whole, amount=amount)
+
+        yield told
