@@ -17,6 +17,9 @@ from tests.live.bench import PATIENCE, LiveBench, runs
 MARKS: Final = re.compile(r"turn=(\d+) .*?marks=([\w,-]+)", re.DOTALL)
 SLOW: Final = "slow:2000 50"
 CANCEL_SECONDS: Final = 10.0
+AFTERTHOUGHT: Final = "[SUGGESTION MODE"
+"""How Claude Code begins a request that it makes for itself once a turn is over."""
+
 WHOLE_TURN: Final = "acpx prompt"
 """What acpx is allowed, or not, before it begins: it cannot ask in between."""
 
@@ -67,7 +70,8 @@ def usage(trial: Trial) -> str:
     if used is None or (used.estimated and not used.cost_estimated):
         return "estimated"
     told = (used.input_tokens, used.output_tokens, used.cached_tokens)
-    counted = [_sum(trial.bench.asked(since)), _sum(trial.bench.model.requests()[since:])]
+    asked = [one for one in trial.bench.asked(since) if not str(one["last"]).startswith(AFTERTHOUGHT)]
+    counted = [_sum(asked), _sum(trial.bench.model.requests()[since:])]
     whole = [(taken + cached, given, 0) for taken, given, cached in counted]
     assert told in counted + whole, (
         f"it reports {told}, the model counted {counted}, without and with requests aside"

@@ -4,11 +4,17 @@ acpx leaves a queue owner and the agent running between two prompts, and keeps i
 home. All of that lives in one contained process tree for each session, so nothing survives it. The record is
 closed softly when the agent goes to sleep; it comes back by `sessions new --resume-session`, which acpx
 refuses aloud where the agent has lost it.
+
+acpx ends the agent between opening a session and its first prompt. An agent that keeps no empty sessions, as
+Claude Code does, has lost it by then, and acpx begins another one under the same record. So the id that we
+know is the record's, and the agent's own is looked up there when the session is to come back.
 """
 
 import asyncio
 import contextlib
 import json
+import logging
+import re
 import secrets
 import shlex
 import sys
@@ -32,12 +38,17 @@ from clawdforge.drivers.process import AgentProcess, Spawner, program
 from clawdforge.wire.base import Json
 from clawdforge.wire.quirks import Quirks
 
+log = logging.getLogger(__name__)
+
 PROGRAM: Final = "acpx"
 ITSELF: Final = AgentSpec(name=PROGRAM, driver=PROGRAM, command=(PROGRAM,))
 HOST: Final = Path(acpx_host.__file__)
 READ_BYTES: Final = 64 * 1024
 CLOSE_SECONDS: Final = 8.0
 LAST_WORDS: Final = 500
+PLAIN: Final = re.compile(r"\w[\w.:-]{0,199}")
+"""An id that nobody takes for an option."""
+
 ALLOW: Final = "allow"
 OPTIONS: Final[tuple[Json, ...]] = (
     {"optionId": ALLOW, "name": "Allow for this turn", "kind": "allow_once"},
@@ -86,6 +97,8 @@ class AcpxDriver:
         except BaseException:
             await agent.close()
             raise
+        if agent.note is not None:
+            log.warning("%s: %s", launch.agent.name, agent.note, extra={"session_id": launch.session_id})
         return agent
 
 
@@ -121,7 +134,8 @@ class AcpxAgent:
         notes = ["it has no plan mode"] if self._launch.plan_mode else []
         if wanted is not None:
             try:
-                self.agent_session_id = await self._new_session("--resume-session", wanted)
+                own = await self._recorded(wanted)
+                self.agent_session_id = await self._new_session("--resume-session", own)
             except AgentError as error:
                 notes.append(f"its session was not found again: {error.message}")
             else:
@@ -142,7 +156,7 @@ class AcpxAgent:
             argv = self._argv("--ttl", "0", mode, "prompt", "-s", self._launch.session_id, "-f", "-")
             self._usage.begin()
             stream = PromptStream()
-            async with contextlib.aclosing(self._run(argv, json.dumps(blocks))) as lines:
+            async with contextlib.aclosing(self._run({"argv": argv, "input": json.dumps(blocks)})) as lines:
                 async for line in lines:
                     answer = await self._took(stream, line, turn) or answer
             self._prompts += 1
@@ -185,6 +199,12 @@ class AcpxAgent:
         finally:
             await self._process.close(eof_grace=0.5, term_grace=0.0)
 
+    async def _recorded(self, wanted: str) -> str:
+        """The agent's id of the session in a record of acpx; the same where it has no such record."""
+        said = await self._last({"record": wanted}, "read its record")
+        own = said.get("acpSessionId")
+        return own if isinstance(own, str) and PLAIN.fullmatch(own) else wanted
+
     async def _new_session(self, *more: str) -> str:
         """The agent's own id of the session that acpx opened under ours as its name."""
         said = await self._call("sessions", "new", "--name", self._launch.session_id, *more)
@@ -195,20 +215,25 @@ class AcpxAgent:
 
     async def _call(self, *verb: str) -> Json:
         """A small command: the last object that it printed; its failure in its own words."""
-        said: Json = {}
-        try:
-            async with asyncio.timeout(self._limits.start_timeout):
-                async for line in self._run(self._argv("--approve-all", *verb), ""):
-                    if isinstance(line, Line):
-                        said = line.message
-        except TimeoutError as error:
-            self._spoiled = True
-            failed = f"acpx {' '.join(verb[:2])} took longer than {self._limits.start_timeout:g} s"
-            raise AgentStartFailed(f"{failed}{self._last_words()}", stderr=self.stderr_tail()) from error
+        said = await self._last({"argv": self._argv("--approve-all", *verb)}, " ".join(verb[:2]))
         if "error" in said:
             raise AgentStartFailed(
                 f"acpx: {words(said['error'])}{self._last_words()}", stderr=self.stderr_tail()
             )
+        return said
+
+    async def _last(self, order: Json, what: str) -> Json:
+        """The last object that is printed for an order that takes little time."""
+        said: Json = {}
+        try:
+            async with asyncio.timeout(self._limits.start_timeout):
+                async for line in self._run(order):
+                    if isinstance(line, Line):
+                        said = line.message
+        except TimeoutError as error:
+            self._spoiled = True
+            failed = f"acpx {what} took longer than {self._limits.start_timeout:g} s"
+            raise AgentStartFailed(f"{failed}{self._last_words()}", stderr=self.stderr_tail()) from error
         return said
 
     def _argv(self, *words_: str) -> list[str]:
@@ -270,10 +295,10 @@ class AcpxAgent:
         except (ConnectionError, RuntimeError) as error:
             raise AgentFailed(f"{self._name}: its processes have ended{self._last_words()}") from error
 
-    async def _run(self, argv: list[str], text: str) -> AsyncGenerator[Line | Oversize, None]:
-        """The lines that a command prints, until it has ended."""
+    async def _run(self, order: Json) -> AsyncGenerator[Line | Oversize, None]:
+        """The lines that are printed for an order, until it is done."""
         run = secrets.token_hex(8)
-        await self._order({"run": run, "argv": argv, "input": text})
+        await self._order({**order, "run": run})
         while True:
             while self._lines:
                 line = self._lines.popleft()

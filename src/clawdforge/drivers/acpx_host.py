@@ -5,7 +5,9 @@ leaves behind, and its agent, live in the same namespace and end with this progr
 
 A line on stdin is `{"run": ID, "argv": […], "input": TEXT}`. The command's output is this program's output,
 untouched; a line `{"run": ID, "exit": CODE}` follows it. With `"quiet": true` it leaves no trace, so that it
-can run beside another: nothing may come between the bytes of somebody's line.
+can run beside another: nothing may come between the bytes of somebody's line. `"record": NAME` in place of a
+command prints which session of the agent acpx has under that name. It is read here, where the agent, which
+may have put anything in its place, can only harm itself.
 """
 
 import contextlib
@@ -15,6 +17,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import urllib.parse
 from typing import Any
 
 
@@ -39,6 +42,18 @@ def run(order: dict[str, Any]) -> None:
         end(order, code, "")
 
 
+def look(order: dict[str, Any]) -> None:
+    name = urllib.parse.quote(str(order["record"]), safe="")
+    path = os.path.join(os.environ["HOME"], ".acpx", "sessions", f"{name}.json")  # noqa: PTH118 -- starts quickly
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123 -- as above
+            found = json.load(file).get("acp_session_id")
+    except (OSError, ValueError, AttributeError):
+        found = None
+    os.write(1, json.dumps({"acpSessionId": found}).encode() + b"\n")
+    end(order, 0, "")
+
+
 def end(order: dict[str, Any], code: int, words: str) -> None:
     line = json.dumps({"run": order.get("run"), "exit": code, "words": words})
     # A command that was killed may have left half a line.
@@ -49,7 +64,9 @@ def main() -> None:
     # Leases of queue owners that ended with an earlier namespace: acpx does not dare to take them away.
     shutil.rmtree(os.path.expanduser("~/.acpx/queues"), ignore_errors=True)  # noqa: PTH111 -- a quick start
     for line in sys.stdin.buffer:
-        threading.Thread(target=run, args=(json.loads(line),), daemon=True).start()
+        order = json.loads(line)
+        work = look if "record" in order else run
+        threading.Thread(target=work, args=(order,), daemon=True).start()
     os._exit(0)
 
 
