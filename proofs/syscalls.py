@@ -3,11 +3,13 @@
 import asyncio
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
+from typing import Any
 
 import apsw
 
+from proofs.deeds import DEEDS, Deed, Scene
 from proofs.kit.client import Client
 from proofs.kit.history import check, fetch, heard
 from proofs.kit.report import Run
@@ -21,6 +23,7 @@ CALLS = (
 FIRST_CALLS = ("pwrite64", "fdatasync", "openat", "mkdirat")
 WORKERS = 3
 STRIDE_SHORT = 9
+DEEDS_STRIDE = 2  # a round of all deeds is long; the next one begins elsewhere by chance
 SETTLE = 20.0
 
 
@@ -36,6 +39,7 @@ class Sweep:
         self.call = call
         self.points = 0
         self.recovering = 0
+        self.done = 0
         self._most = 1 if run.short else 1000
         self._run = run
         self._server = server
@@ -78,32 +82,59 @@ class Sweep:
             self.recovering += 1
             number += stride
 
+    async def deeds(self, left: Callable[[], bool], stride: int, deed: Deed) -> None:
+        """Points inside an undo, a fork, an upload … and the turn after it."""
+        number = self._run.random.randint(1, stride)
+        while left() and self.points < self._most:
+            scene = Scene(deed, self._client, self._server)
+            await scene.prepare()
+            await asyncio.to_thread(self._server.trace, inject(self.call, number))
+            died = await self._died_of(scene.act())
+            whole = died or self._server.traced
+            if died:
+                await self._restart()
+            else:
+                await asyncio.to_thread(self._server.untrace)
+            for fault in await scene.faults():
+                self._run.violate(f"{self.call} {number}: {fault}")
+            if not died and whole:
+                return
+            if died:
+                self.points += 1
+                self.done += 1
+                number += stride
+
     async def _turn(self, session: str) -> bool:
-        """Whether the server died of it."""
         client = Client(self._server.port, self._client.token, self._client.acks)
-        work = asyncio.create_task(client.submit(session, f"chunks 3 50\necho {session}", "k", wait=True))
-        done = asyncio.create_task(self._after(work, session))
-        while self._server.alive and not done.done():
+
+        async def work() -> None:
+            await client.submit(session, f"chunks 3 50\necho {session}", "k", wait=True)
+            await self._client.settled(session)
+
+        return await self._died_of(work())
+
+    async def _died_of(self, work: Coroutine[Any, Any, None]) -> bool:
+        """Whether the server died before this was done, or of what it does after an answer."""
+        task = asyncio.create_task(work)
+        while self._server.alive and not task.done():
             await asyncio.sleep(0.01)
-        work.cancel()
-        done.cancel()
-        await asyncio.gather(work, done, return_exceptions=True)
+        if self._server.alive:
+            await task
+            await asyncio.sleep(0.15)  # the copy of the agent's home comes after the answer
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
         return not self._server.alive
 
-    async def _after(self, work: "asyncio.Task[int]", session: str) -> None:
-        await work
-        await self._client.settled(session)
-        await asyncio.sleep(0.15)  # the copy of the agent's home comes after the answer
+    async def _restart(self) -> None:
+        await asyncio.to_thread(self._server.gone)
+        good = await asyncio.to_thread(sound, self._server.data_dir)
+        self._run.check(good, f"{self.call}: the store is not sound after the kill")
+        await asyncio.to_thread(self._server.start)
 
     async def _recover(self, session: str) -> None:
         server, client, run = self._server, self._client, self._run
         if not server.alive:
-            await asyncio.to_thread(server.gone)
-            run.check(
-                await asyncio.to_thread(sound, server.data_dir),
-                f"{self.call}: the store is not sound after the kill",
-            )
-            await asyncio.to_thread(server.start)
+            await self._restart()
         if not any(ack.session == session and ack.key == "queued" for ack in client.acks):
             await client.submit(session, f"chunks 3 50\necho {session}", "k")
             await client.submit(session, f"echo next {session}", "next")
@@ -144,14 +175,18 @@ class Worker:
 
     async def work(self, plan: "Plan") -> None:
         for call in plan.first_calls:
-            await asyncio.to_thread(self._first_starts, plan, call)
+            if plan.fresh_left:
+                await asyncio.to_thread(self._first_starts, plan, call)
         with Server(self._folder, self._made, source=self._run.source) as server:
             await asyncio.to_thread(server.start)
             self.client.port, self.client.token = server.port, await asyncio.to_thread(server.token)
-            for call, in_turns in plan.jobs:
+            for call, kind in plan.jobs:
                 sweep = Sweep(self._run, server, self.client, call)
                 plan.sweeps.append(sweep)
-                await (sweep.turns if in_turns else sweep.starts)(plan.left, plan.stride)
+                if isinstance(kind, Deed):
+                    await sweep.deeds(plan.left, max(plan.stride, DEEDS_STRIDE), kind)
+                else:
+                    await (sweep.turns if kind == "turns" else sweep.starts)(plan.left, plan.stride)
 
     def _first_starts(self, plan: "Plan", call: str) -> None:
         """The very first start, which makes the store: killed at its N-th call, the next one must succeed."""
@@ -167,7 +202,7 @@ class Worker:
                 run.check(bool(server.token()), f"{call} {number}: no token after a killed first start")
             plan.fresh += 1
             number += stride
-            if not plan.left() or plan.fresh * 10 >= run.size:
+            if not plan.left() or not plan.fresh_left:
                 return
 
 
@@ -186,18 +221,23 @@ class Plan:
     def points(self) -> int:
         return self.fresh + sum(sweep.points for sweep in self.sweeps)
 
+    @property
+    def fresh_left(self) -> bool:
+        return self.fresh * 10 < self._run.size
+
     def left(self) -> bool:
         self._run.progress(f"{self.points} of {self._run.size} points")
         return self.points < self._run.size
 
-    def _jobs(self) -> Iterator[tuple[str, bool]]:
+    def _jobs(self) -> Iterator[tuple[str, str | Deed]]:
         """Round after round, as long as there is one more point in any of them."""
+        kinds: tuple[str | Deed, ...] = ("turns", "starts", *DEEDS)
         while self.left():
             before = self.points
-            for call in self._run.random.sample(CALLS, len(CALLS)) if self._run.short else CALLS:
-                for in_turns in (True, False):
-                    if self.left():
-                        yield call, in_turns
+            jobs = [(call, kind) for kind in kinds for call in CALLS]
+            for job in self._run.random.sample(jobs, len(jobs)) if self._run.short else jobs:
+                if self.left():
+                    yield job
             if self.points == before:
                 return
 
@@ -218,6 +258,7 @@ async def _sweep(run: Run, made: Zygote) -> None:
         points=plan.points,
         points_in_a_first_start=plan.fresh,
         points_in_recovery=sum(sweep.recovering for sweep in plan.sweeps),
+        points_in_undo_fork_upload_and_such=sum(sweep.done for sweep in plan.sweeps),
         points_by_call=", ".join(f"{call} {count}" for call, count in by_call.items() if count),
         acknowledged_prompts=sum(
             len({(ack.session, ack.key) for ack in worker.client.acks}) for worker in workers

@@ -38,7 +38,8 @@ def head(method: str, path: str, token: str, body: bytes | None, headers: dict[s
     lines = [f"{method} {path} HTTP/1.1", "Host: 127.0.0.1", f"Authorization: Bearer {token}"]
     lines += [f"{name}: {value}" for name, value in headers.items()]
     if body is not None:
-        lines += ["Content-Type: application/json", f"Content-Length: {len(body)}"]
+        kind = [] if "Content-Type" in headers else ["Content-Type: application/json"]
+        lines += [*kind, f"Content-Length: {len(body)}"]
     return ("\r\n".join([*lines, "Connection: close", "", ""])).encode() + (body or b"")
 
 
@@ -49,10 +50,12 @@ async def request(
     token: str,
     *,
     body: Any = None,
+    data: bytes | None = None,
     headers: dict[str, str] | None = None,
     seconds: float = 60,
 ) -> Reply:
-    payload = None if body is None else json.dumps(body).encode()
+    """`body` is sent as JSON, `data` as it is."""
+    payload = data if body is None else json.dumps(body).encode()
     try:
         async with asyncio.timeout(seconds):
             reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=LIMIT)
