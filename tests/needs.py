@@ -32,6 +32,7 @@ sys.exit(found.reason if None in (found.processes, found.memory) else 0)
 PROBES: Final[Mapping[str, tuple[str, ...]]] = {
     "bwrap": ("bwrap", "--dev-bind", "/", "/", "--unshare-pid", "--proc", "/proc", "true"),
     "strace": ("strace", "-o", "/dev/null", "true"),
+    "curl": ("curl", "--version"),
     "node": ("node", "--version"),
     "chromium": ("chromium", "--version"),
     "postgres": ("postgres", "--version"),

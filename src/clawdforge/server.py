@@ -4,11 +4,11 @@ import asyncio
 import contextlib
 import logging
 import os
+import shlex
 import socket
 import sys
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import uvicorn
 import uvloop
@@ -343,11 +343,18 @@ def _url(settings: Settings, listener: socket.socket) -> str:
 
 
 def _greet(settings: Settings, url: str) -> None:
-    data = settings.data_dir
+    """What a newcomer needs next. The lines with curl can be copied as they are."""
+    token = settings.data_dir / TOKEN_FILE
+    picks = """grep -o '"session_id":"[^"]*' | cut -d'"' -f4"""
+    asks = "-H 'Accept: text/event-stream' -H 'Content-Type: application/json'"
     sys.stdout.write(
         f"clawdforge {__version__} on {url}\n"
-        f"  data    {data}\n"
-        f"  token   {data / TOKEN_FILE}  (app {LOCAL_APP})\n"
-        f"  try     TOKEN=$(cat {Path(data / TOKEN_FILE)})\n"
+        f"  data    {settings.data_dir}\n"
+        f"  token   {token}  (app {LOCAL_APP})\n"
+        f"  routes  {url}/openapi.json; `clawdforge token create APP` makes a token for your program\n"
+        "A first answer, in another terminal:\n"
+        f'  AUTH="Authorization: Bearer $(cat {shlex.quote(str(token))})"\n'
+        f'  ID=$(curl -s -X POST {url}/sessions -H "$AUTH" | {picks})\n'
+        f'  curl -sN {url}/sessions/$ID/turn -H "$AUTH" {asks} -d \'{{"prompt": "Say hello."}}\'\n'
     )
     sys.stdout.flush()
