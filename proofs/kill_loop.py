@@ -27,8 +27,9 @@ def prompt_of(key: str, chunks: int) -> tuple[str, str]:
 class Load:
     """What clients do to one session until they are told to stop."""
 
-    def __init__(self, chance: random.Random, client: Client, session: str, number: int) -> None:
+    def __init__(self, chance: random.Random, client: Client, session: str, number: int, policy: str) -> None:
         self.session = session
+        self.policy = policy
         self.reader = Reader(client, session)
         self.whole: dict[str, str] = {}
         self.working = True
@@ -86,8 +87,9 @@ class Victim:
                 task.cancel()
 
     async def _load(self, number: int) -> Load:
-        session = await self.client.session(on_interrupt=POLICIES[number % 4], retention="keep")
-        return Load(self._chance, self.client, session, number)
+        policy = POLICIES[number % 4]
+        session = await self.client.session(on_interrupt=policy, retention="keep")
+        return Load(self._chance, self.client, session, number, policy)
 
     async def _kill(self, *, cold: bool) -> None:
         server, chance, loop = self.server, self._chance, asyncio.get_running_loop()
@@ -112,6 +114,7 @@ class Victim:
         history = await fetch(client, load.session)
         await load.reader.until(len(history.events))
         history.copy, history.heard, history.whole = load.reader.copy, heard(self.server.witness), load.whole
+        history.policy = load.policy
         for fault in (*check(history), *load.reader.faults):
             run.violate(fault)
         last = history.turns[-1]

@@ -9,7 +9,7 @@ from typing import Any
 from proofs.kit.http import Cut, Reply, request, stream
 from proofs.kit.server import Stuck
 
-PAUSE = 0.03
+PAUSE, LONG_PAUSE = 0.03, 0.08  # before the next try; a server that is down is asked less often
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Client:
     ) -> Any:
         """Repeat until it is answered 2xx. Only for requests that may be repeated."""
         end = asyncio.get_running_loop().time() + seconds
-        last = ""
+        last, pause = "", PAUSE
         while asyncio.get_running_loop().time() < end:
             try:
                 reply = await self.call(method, path, body, key)
@@ -55,7 +55,8 @@ class Client:
                 last = f"{reply.status} {reply.body[:300]!r}"
                 if reply.status not in (502, 503, 504):
                     break
-            await asyncio.sleep(PAUSE)
+            await asyncio.sleep(pause)
+            pause = min(LONG_PAUSE, pause * 1.3)
         raise Stuck(f"{method} {path} was never answered 2xx; at last {last}")
 
     async def session(self, **body: Any) -> str:
@@ -127,11 +128,14 @@ class Reader:
 
     async def follow(self, leave: Callable[[int], bool] = lambda _seen: False) -> None:
         """Read for ever; `leave` says after how many frames of a connection to drop it."""
+        pause = PAUSE
         while True:
+            before = self.last
             try:
                 await self._once(leave)
             except Cut:
-                await asyncio.sleep(PAUSE)
+                await asyncio.sleep(pause)
+            pause = PAUSE if self.last > before else min(LONG_PAUSE, pause * 1.3)
 
     async def until(self, seq: int, seconds: float = 30) -> None:
         """Wait until this event was read; a reader that never gets there is for the checker to find."""

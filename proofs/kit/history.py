@@ -23,6 +23,8 @@ class History:
     acks: list[Ack]
     copy: Sequence[bytes] | None = None
     heard: Counter[str] | None = None
+    policy: str | None = None
+    """What the session does about a turn that was cut off, where nobody asked for a retry."""
     whole: dict[str, str] = field(default_factory=dict)
     """Prompt → the text that its turn says when nothing cuts it off."""
 
@@ -43,7 +45,7 @@ def heard(witness: Path) -> Counter[str]:
 
 def check(history: History) -> list[str]:
     """What does not hold, in words; nothing when all is well."""
-    rules = (_numbers, _lives, _acks, _messages, _copy, _heard)
+    rules = (_numbers, _lives, _acks, _messages, _copy, _heard, _policy)
     return [f"{history.session[:8]}: {text}" for rule in rules for text in rule(history)]
 
 
@@ -157,6 +159,19 @@ def _heard(history: History) -> Iterable[str]:
         done = sum(turn["outcome"] == "completed" for turn in turns)
         if not done <= count <= len(turns):
             yield f"the agent heard {prompt[:40]!r} {count} times for {len(turns)} turns"
+
+
+def _policy(history: History) -> Iterable[str]:
+    """What was cut off is tried again once by itself if the session wants it so, and never in a loop."""
+    if history.policy is None:
+        return
+    again = Counter(turn["retry_of"] for turn in history.turns)
+    for turn in history.turns:
+        cut_off = turn["outcome"] == "interrupted" and turn["retry_of"] is None
+        wanted = int(cut_off and history.policy != "hold")
+        index, count = turn["turn_index"], again[turn["turn_index"]]
+        if count != wanted:
+            yield f"turn {index} ({history.policy}, {turn['outcome']}) was tried again {count} times"
 
 
 def _by_prompt(turns: Iterable[Any]) -> dict[str, list[Any]]:

@@ -51,6 +51,14 @@ def lose(history: History, at: int) -> None:
     del history.events[at]
 
 
+def retried(history: History, policy: str, times: int) -> None:
+    """The turn was cut off, and the session has tried it again so often."""
+    history.policy = policy
+    history.turns[0]["outcome"] = "interrupted"
+    for index in range(2, 2 + times):
+        history.turns.append({**history.turns[0], "turn_index": index, "retry_of": 1})
+
+
 def test_a_good_history_passes() -> None:
     assert check(good()) == []
 
@@ -69,6 +77,9 @@ def test_a_good_history_passes() -> None:
         (lambda h: h.heard.clear(), "0 times for 1 turns"),
         (lambda h: h.whole.update({PROMPT: "hi there"}), "completed, but said"),
         (lambda h: setattr(h, "copy", [b"{}"]), "the reader has 1 events"),
+        (lambda h: retried(h, "hold", 1), "tried again 1 times"),
+        (lambda h: retried(h, "retry", 0), "tried again 0 times"),
+        (lambda h: retried(h, "retry", 2), "tried again 2 times"),
         (lambda h: h.events.insert(2, event(3, "text", content="", jsonrpc="2.0")), "while None runs"),
     ],
 )
