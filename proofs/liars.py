@@ -2,7 +2,10 @@
 
 import asyncio
 import itertools
+import os
+import signal
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 
 from proofs.kit.client import Client
@@ -49,7 +52,8 @@ LIES = (
     Lie("floods stderr", "stderr 3000000\nhang"),
     Lie("speaks after the answer", "echo x\nsleep 0.5", "late"),
 )
-WAYS = ("let", "cancel", "close", "kill")
+WAYS = ("let", "cancel", "close", "kill", "strike")
+"""What ends a turn: itself, a client, the end of the server, or that of any one process of the agent."""
 
 
 def prove(run: Run) -> None:
@@ -108,10 +112,14 @@ async def _case(run: Run, server: Server, client: Client, lie: Lie, way: str) ->
         await asyncio.to_thread(server.kill)
         _no_survivor(run, server, name)
         await asyncio.to_thread(server.start)
+    elif (
+        way == "strike"
+    ):  # as the kernel does when memory runs out: the sandbox, its first process, the agent …
+        for pid in run.random.sample(found := server.agents(), min(1, len(found))):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
     turns = await client.settled(session, 20)
-    if way == "let" or (
-        way == "cancel" and not lie.deaf
-    ):  # a live agent may stay until its session is closed
+    if _may_live(lie, way):
         await client.sure("DELETE", path)
     _no_survivor(run, server, name)
     events = await client.pages(f"{path}/events", "events")
@@ -123,10 +131,15 @@ async def _case(run: Run, server: Server, client: Client, lie: Lie, way: str) ->
     return str(turns[0]["outcome"])
 
 
+def _may_live(lie: Lie, way: str) -> bool:
+    """Whether an agent may be there until its session is closed."""
+    return way in ("let", "strike") or (way == "cancel" and not lie.deaf)
+
+
 async def _usable(run: Run, client: Client, session: str, lie: Lie, way: str) -> None:
     """The session goes on, whatever its agent did."""
     path = f"/sessions/{session}"
-    if way in ("close", "let") or (way == "cancel" and not lie.deaf):
+    if way == "close" or _may_live(lie, way):
         await client.sure("POST", f"{path}/reopen")
     await client.submit(session, "echo after all", "after", timeout_secs=20)
     turns = await client.settled(session, 30)
