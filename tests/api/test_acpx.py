@@ -95,3 +95,24 @@ def test_undo_and_a_killed_server_leave_the_right_memory(forge: Server, app: App
     forge.start()
     again = App(app.name, app.token, app.token_id, forge.client(app.token))
     assert json.loads(say(again, sid, "recall")) == ["echo one", "recall"]
+
+
+def test_a_server_killed_in_a_turn_leaves_no_lock_that_the_next_one_waits_for(
+    forge: Server, app: App
+) -> None:
+    sid = app.session()
+    say(app, sid, "echo one")
+    app.http.post(f"/sessions/{sid}/turns", json={"prompt": "echo half\nsleep 60"})
+
+    def half() -> bool:
+        events = app.http.get(f"/sessions/{sid}/events", params={"limit": 1000}).json()["events"]
+        return any(event.get("content") == "half" for event in events)
+
+    until(half, "half an answer", 30)
+    sessions = forge.data_dir / "homes" / sid / ".acpx" / "sessions"
+    forge.stop(signal.SIGKILL)
+    until(lambda: not processes(forge, sid), "the end of all its processes")
+    assert list(sessions.glob("*.lock")), "acpx held no lock, so this shows nothing"
+    forge.start()
+    again = App(app.name, app.token, app.token_id, forge.client(app.token))
+    assert json.loads(say(again, sid, "recall"))[0] == "echo one"

@@ -60,9 +60,20 @@ def end(order: dict[str, Any], code: int, words: str) -> None:
     os.write(1, f"\n{line}\n".encode())
 
 
+def unlock() -> None:
+    """Take away leases and locks of what was killed with an earlier namespace. acpx does not dare to, and
+    waits for them without an end; nothing else works in this home."""
+    records = os.path.expanduser("~/.acpx")  # noqa: PTH111 -- a quick start
+    shutil.rmtree(os.path.join(records, "queues"), ignore_errors=True)  # noqa: PTH118 -- as above
+    sessions = os.path.join(records, "sessions")  # noqa: PTH118 -- as above
+    with contextlib.suppress(OSError):
+        for name in os.listdir(sessions):  # noqa: PTH208 -- as above
+            if name.endswith((".lock", ".lock.guard")):
+                os.unlink(os.path.join(sessions, name))  # noqa: PTH108, PTH118 -- as above
+
+
 def main() -> None:
-    # Leases of queue owners that ended with an earlier namespace: acpx does not dare to take them away.
-    shutil.rmtree(os.path.expanduser("~/.acpx/queues"), ignore_errors=True)  # noqa: PTH111 -- a quick start
+    unlock()
     for line in sys.stdin.buffer:
         order = json.loads(line)
         work = look if "record" in order else run
