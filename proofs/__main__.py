@@ -11,7 +11,7 @@ from pathlib import Path
 
 from proofs.kit.report import Run
 from proofs.kit.server import ROOT
-from proofs.kit.table import table
+from proofs.kit.table import table, write_table
 
 PROOFS = {
     "kills": "kill_loop",
@@ -69,7 +69,9 @@ def main() -> int:
     parser.add_argument("--seed", type=int, help="what chance begins with; printed with every result")
     parser.add_argument("--size", type=int, help="kills, states, turns …: what the proof counts")
     parser.add_argument("--short", action="store_true", help="the form that runs with the tests")
-    parser.add_argument("--record", action="store_true", help="keep the figures in proofs/results")
+    parser.add_argument(
+        "--record", action="store_true", help="keep the figures in proofs/results and README.md"
+    )
     parser.add_argument("--source", type=Path, default=ROOT, help="the source tree to prove")
     parser.add_argument(
         "--only", action="append", default=[], help="teeth: bugs with these words in their name"
@@ -92,6 +94,7 @@ def main() -> int:
         bad += bool(run.violations)
         if args.record:
             run.record()
+            write_table()
     return 1 if bad else 0
 
 

@@ -10,6 +10,7 @@ from proofs.kit.client import Ack
 from proofs.kit.disk import Call, Disk, Step, read_log
 from proofs.kit.history import History, check
 from proofs.kit.source import Change, DoesNotFit, fits
+from proofs.kit.table import README, with_table
 
 PROMPT = "echo hi"
 
@@ -178,3 +179,8 @@ def test_a_change_that_no_longer_fits_is_an_error(tmp_path: Path) -> None:
     for old in ("two", "three"):
         with pytest.raises(DoesNotFit):
             fits(tmp_path, Change("a.sql", old, ""))
+
+
+def test_the_page_shows_the_recorded_figures() -> None:
+    text = README.read_text()
+    assert with_table(text) == text
