@@ -169,17 +169,17 @@ OPENCODE: Final = Program(
 DEEPAGENTS: Final = Program(
     "deepagents",
     Path(sys.executable).name,
-    env=_claude_env,
+    env=_gemini_env,
     title="a deepagents graph",
     agent="graph",
     config="\n".join(
         [
             "[agents.graph]",
             f"command = {json.dumps([sys.executable, '-P', '-m', 'clawdforge.graphs', f'{GRAPH}:agent'])}",
-            'env = ["ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"]',
+            'env = ["GOOGLE_GEMINI_BASE_URL"]',
         ]
     ),
-    libraries=("deepagents", "langchain-anthropic"),
+    libraries=("deepagents", "langchain-google-genai"),
 )
 
 
