@@ -1,4 +1,4 @@
-"""A deepagents graph with a real client of a model, through a real server; the model behind it is scripted."""
+"""A deepagents graph with a real client of a model, through a real server; the model itself is scripted."""
 
 from pathlib import Path
 
