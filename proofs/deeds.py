@@ -138,12 +138,12 @@ class Scene:
             found.append(f"the transcript has {shown}, not {' or '.join(map(str, wanted))}")
         note = Path(state.json()["cwd"]) / NOTE
         notes = [note.read_text().strip()] if self.reply else []
-        await client.submit(session, "recall all", f"recall-{self.server.pid}")
-        await client.settled(session)
+        answer = await self._recall(session, 1)
         notes.append(note.read_text().strip())  # what was answered is done; else the next turn finishes it
         if deed.files and any((text,) != shown[-1:] for text in notes):
             found.append(f"the workspace is of {notes}, the transcript of {shown}")
-        answer = await self._answer(session)
+        if any(word not in answer for word in shown):  # a transcript came along with the question: ask again
+            answer += await self._recall(session, 2)
         if any((word in answer) != (word in shown) for word in (FIRST, SECOND)):
             found.append(f"the transcript has {shown}, the agent remembers {answer[:300]!r}")
         return found
@@ -153,7 +153,10 @@ class Scene:
         asked = [row["content"] for row in rows if row["role"] == "user"]
         return tuple(word for text in asked for word, prompt in PROMPTS.items() if text == prompt)
 
-    async def _answer(self, session: str) -> str:
+    async def _recall(self, session: str, number: int) -> str:
+        """What the agent knew before it was asked."""
+        await self.client.submit(session, "recall all", f"recall-{self.server.pid}-{number}")
+        await self.client.settled(session)
         rows = await self.client.pages(f"/sessions/{session}/messages", "messages")
         return str(rows[-1]["content"]) if rows[-1]["role"] == "assistant" else ""
 

@@ -1,9 +1,10 @@
 """A state machine over the public API: whatever is done in whatever order, the server is as a model says."""
 
+import functools
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ParamSpec
 
 import hypothesis
 from hypothesis import strategies as st
@@ -16,6 +17,7 @@ SHORT, FULL = 2, 150
 STEPS_SHORT, STEPS = 10, 30
 MOST_TALKS = 4
 Exchange = tuple[str, str]
+P = ParamSpec("P")
 PICK = st.integers(min_value=0, max_value=MOST_TALKS - 1)
 
 
@@ -40,6 +42,7 @@ class World:
         self.token = server.token()
         self.steps = 0
         self.kills = 0
+        self.wrong = ""
         self._words = 0
 
     def word(self) -> str:
@@ -56,6 +59,19 @@ class World:
 
 
 def machine(world: World) -> type[RuleBasedStateMachine]:
+    def noted(step: Callable[P, None]) -> Callable[P, None]:
+        """What went wrong first. Hypothesis does it again, and does not tell when it goes right then."""
+
+        @functools.wraps(step)
+        def stepped(*args: P.args, **kwargs: P.kwargs) -> None:
+            try:
+                step(*args, **kwargs)
+            except (AssertionError, Stuck) as error:
+                world.wrong = world.wrong or f"{step.__name__}: {error}"
+                raise
+
+        return stepped
+
     class Sessions(RuleBasedStateMachine):
         def __init__(self) -> None:
             super().__init__()
@@ -65,16 +81,19 @@ def machine(world: World) -> type[RuleBasedStateMachine]:
             return self.talks[number % len(self.talks)]
 
         @initialize(keep=st.booleans())
+        @noted
         def begin(self, keep: bool) -> None:
             self.create(keep)
 
         @rule(keep=st.booleans())
+        @noted
         def create(self, keep: bool) -> None:
             if len(self.talks) < MOST_TALKS:
                 body = {"agent": "scripted", "retention": "keep" if keep else "ttl"}
                 self.talks.append(Talk(world.good("POST", "/sessions", body)["session_id"], keep))
 
         @rule(number=PICK)
+        @noted
         def prompt(self, number: int) -> None:
             talk, word = self.pick(number), world.word()
             status, reply = world.call("POST", f"/sessions/{talk.session}/turn", {"prompt": f"echo {word}"})
@@ -85,6 +104,7 @@ def machine(world: World) -> type[RuleBasedStateMachine]:
             _said(talk, [(f"echo {word}", word)])
 
         @rule(number=PICK, count=st.integers(min_value=2, max_value=4))
+        @noted
         def queue(self, number: int, count: int) -> None:
             talk = self.pick(number)
             if talk.closed:
@@ -97,6 +117,7 @@ def machine(world: World) -> type[RuleBasedStateMachine]:
             _said(talk, [(f"echo {w}", w) for w in words])
 
         @rule(number=PICK)
+        @noted
         def cancel(self, number: int) -> None:
             talk, word = self.pick(number), world.word()
             if talk.closed:
@@ -110,6 +131,7 @@ def machine(world: World) -> type[RuleBasedStateMachine]:
             _said(talk, [(prompt, word)])
 
         @rule(number=PICK, count=st.integers(min_value=1, max_value=3), look=st.booleans())
+        @noted
         def undo(self, number: int, count: int, look: bool) -> None:
             talk = self.pick(number)
             status, reply = world.call("POST", f"/sessions/{talk.session}/undo", {"turns": count})
@@ -128,6 +150,7 @@ def machine(world: World) -> type[RuleBasedStateMachine]:
                 self.recall(number)
 
         @rule(number=PICK, look=st.booleans())
+        @noted
         def redo(self, number: int, look: bool) -> None:
             talk = self.pick(number)
             status, reply = world.call("POST", f"/sessions/{talk.session}/redo", {})
@@ -142,6 +165,7 @@ def machine(world: World) -> type[RuleBasedStateMachine]:
                 self.recall(number)
 
         @rule(number=PICK)
+        @noted
         def fork(self, number: int) -> None:
             talk = self.pick(number)
             if talk.closed or len(self.talks) >= MOST_TALKS:
@@ -152,26 +176,37 @@ def machine(world: World) -> type[RuleBasedStateMachine]:
             self.talks.append(twin)
 
         @rule(number=PICK)
+        @noted
         def recall(self, number: int) -> None:
             """The agent's own memory: all that was said, and nothing that was taken back."""
             talk = self.pick(number)
             if talk.closed:
                 return
+            answer = self.ask(talk)
+            if any(word not in answer for word in _words(talk.said)):
+                answer = self.ask(
+                    talk
+                )  # it tells what it knew before it was asked, when a transcript came along
+            missing = [word for word in _words(talk.said) if word not in answer]
+            assert not missing, f"the agent has forgotten {missing}: {answer[:500]}"
+
+        def ask(self, talk: Talk) -> str:
             reply = world.good("POST", f"/sessions/{talk.session}/turn", {"prompt": "recall all"})
             answer = "".join(e["content"] for e in reply["events"] if e["type"] == "text")
-            missing = [word for word in _words(talk.said) if word not in answer]
             ghosts = [word for word in talk.forgotten if word in answer]
-            assert not missing, f"the agent has forgotten {missing}: {answer[:500]}"
             assert not ghosts, f"the agent remembers {ghosts}: {answer[:500]}"
             _said(talk, [("recall all", answer)])
+            return answer
 
         @rule(number=PICK)
+        @noted
         def close(self, number: int) -> None:
             talk = self.pick(number)
             world.good("DELETE", f"/sessions/{talk.session}")
             talk.closed = True
 
         @rule(number=PICK)
+        @noted
         def reopen(self, number: int) -> None:
             talk = self.pick(number)
             if talk.closed:
@@ -179,6 +214,7 @@ def machine(world: World) -> type[RuleBasedStateMachine]:
                 talk.closed = False
 
         @rule()
+        @noted
         def sweep(self) -> None:
             """Sessions that are not kept are closed; here they are idle as soon as nothing runs."""
             status, reply = world.server.call("POST", "/admin/sweep")
@@ -189,6 +225,7 @@ def machine(world: World) -> type[RuleBasedStateMachine]:
                     talk.closed = True
 
         @rule(dice=st.integers(min_value=0, max_value=3))
+        @noted
         def kill(self, dice: int) -> None:
             if dice:
                 return
@@ -197,6 +234,7 @@ def machine(world: World) -> type[RuleBasedStateMachine]:
             world.server.start()
 
         @rule(number=PICK, share=st.floats(min_value=0, max_value=1))
+        @noted
         def reconnect(self, number: int, share: float) -> None:
             talk = self.pick(number)
             whole = _events(world, talk)
@@ -205,6 +243,7 @@ def machine(world: World) -> type[RuleBasedStateMachine]:
             assert page == whole[after:], f"resuming after {after} shows another past"
 
         @invariant()
+        @noted
         def as_the_model_says(self) -> None:
             world.steps += 1
             world.run.progress(f"{world.steps} steps, {world.kills} kills")
@@ -245,8 +284,8 @@ def prove(run: Run) -> None:
         seeded = hypothesis.seed(run.seed)(machine(world))
         try:
             run_state_machine_as_test(seeded, settings=settings)
-        except AssertionError as error:
-            run.violate(f"{error}"[:1500])
+        except (AssertionError, Stuck, hypothesis.errors.Flaky) as error:
+            run.violate((world.wrong or f"{error}")[:1500])
         run.figure(examples=run.size, steps=world.steps, kills=world.kills)
 
 
