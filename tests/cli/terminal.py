@@ -21,6 +21,9 @@ import pyte
 COLUMNS, ROWS = 100, 40
 ENTER, ESC, CTRL_C, CTRL_D = "\r", "\x1b", "\x03", "\x04"
 
+PASTE_ON, PASTE_OFF = "\x1b[?2004h", "\x1b[?2004l"
+"""What a line to type in writes when it comes and when it goes."""
+
 
 class Terminal:
     """`clawdforge …` on a terminal of its own.
@@ -75,6 +78,13 @@ class Terminal:
             left = end - time.monotonic()
             if left <= 0 or not self._read(min(left, 0.2)):
                 raise AssertionError(f"{pattern!r} was not shown; this was:\n{self.text}")
+
+    def expect_no_line(self, seconds: float = 30.0) -> None:
+        """Wait until there is no line to type in: the last was sent, the next is not there yet."""
+        end = time.monotonic() + seconds
+        while self.raw.rfind(PASTE_OFF) <= self.raw.rfind(PASTE_ON):
+            assert time.monotonic() < end, self.text
+            self._read(0.2)
 
     def _read(self, seconds: float) -> bool:
         if not select.select([self._master], [], [], seconds)[0]:

@@ -1,7 +1,9 @@
 """The conversation as a person types it: a real server, a real agent, a real pseudo-terminal."""
 
 import json
+import os
 import re
+import signal
 import stat
 from collections.abc import Callable
 from typing import Any
@@ -85,6 +87,30 @@ def test_a_stop_is_not_lost_when_more_is_typed_or_the_person_leaves(cli: Cli) ->
         until(lambda: row(cli)["running_turn"] is None, "the turn's end")
     assert terminal.wait() == 0
     assert re.search("cancelled;.*\nwent on\n", terminal.text, re.DOTALL)
+
+
+def test_ctrl_c_as_a_signal_between_two_lines_means_the_same(alone: Cli) -> None:
+    terminal = alone.talk()
+    terminal.send("echo at work\\")
+    terminal.send("sleep 60")
+    terminal.expect(r"\nat work\n>$")
+    os.kill(terminal.process.pid, signal.SIGINT)
+    terminal.expect("cancelled;")
+    os.kill(terminal.process.pid, signal.SIGINT)
+    terminal.expect("nothing runs")
+    server = psutil.Process(json.loads((alone.data_dir / LOCK_FILE).read_text())["pid"])
+    server.suspend()
+    try:
+        terminal.send("echo never mind")
+        terminal.expect_no_line()
+        os.kill(terminal.process.pid, signal.SIGINT)
+        terminal.expect(r"no longer waiting.*\n>$")
+    finally:
+        server.resume()
+    terminal.send("echo still here")
+    terminal.expect("\nstill here\n")
+    terminal.type(CTRL_D)
+    assert terminal.wait() == 0
 
 
 def test_esc_esc_rewinds_and_puts_the_words_back(cli: Cli) -> None:

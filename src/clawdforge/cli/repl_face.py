@@ -1,11 +1,14 @@
 """A terminal with a line to type in below, and what happens above it, until Ctrl-D."""
 
+import asyncio
 import contextlib
 import os
 import shutil
+import signal
 import sys
+from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from prompt_toolkit import PromptSession
 from prompt_toolkit.application import get_app
@@ -70,18 +73,16 @@ class TerminalFace:
             erase_when_done=False,
         )
         self._prompts.app.min_redraw_interval = REDRAW_SECS
-        with patch_stdout(raw=True):
+        with patch_stdout(raw=True), _signals(keys.interrupt):
             self._greet(talk)
             await talk.open(past=True)
-            if self._first:
-                self.show(render.prompt(self._first))
-                await self._line(talk, commands, self._first)
-            while True:
-                try:
-                    text = await self._prompts.prompt_async()
-                    await self._line(talk, commands, text)
-                except (EOFError, Leave):
-                    break
+            with contextlib.suppress(EOFError, Leave):
+                if self._first:
+                    self.show(render.prompt(self._first))
+                    await self._handle(keys, self._line(talk, commands, self._first))
+                while True:
+                    text = await self._prompts.prompt_async(handle_sigint=False)
+                    await self._handle(keys, self._line(talk, commands, text))
             await keys.finish()
         self._target.note(f"the session stays; `clawdforge -r {talk.session_id[:8]}` goes on with it")
 
@@ -89,6 +90,14 @@ class TerminalFace:
         row = talk.row
         title = f"  {row['title']}" if row.get("title") else ""
         self.show(render.note(f"session {talk.session_id[:8]} · {row['agent']} in {row['cwd']}{title}"))
+
+    async def _handle(self, keys: Keys, work: Coroutine[Any, Any, None]) -> None:
+        """In a task of its own, which Ctrl-C can end without ending the conversation."""
+        busy = asyncio.create_task(work)
+        keys.take(busy)
+        await asyncio.wait({busy})
+        if not busy.cancelled():
+            busy.result()
 
     async def _line(self, talk: Talk, commands: Commands, text: str) -> None:
         """A line that was typed: a command of ours, or words for the agent."""
@@ -130,6 +139,17 @@ class TerminalFace:
             _own_file(path)
             return FileHistory(str(path))
         return InMemoryHistory()
+
+
+@contextlib.contextmanager
+def _signals(interrupted: Callable[[], None]) -> Iterator[None]:
+    """Ctrl-C is a key while there is a line to type in, and a signal in between: it means the same."""
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGINT, interrupted)
+    try:
+        yield
+    finally:
+        loop.remove_signal_handler(signal.SIGINT)
 
 
 def _own_file(path: Path) -> None:

@@ -16,6 +16,7 @@ from clawdforge.client.errors import ForgeError
 
 ANSWERS: Final = {"y": "allow_once", "a": "allow_always", "n": "reject"}
 FINISH_SECS: Final = 5.0
+HAND_OVER_SECS: Final = 1.0
 
 
 class Keys:
@@ -25,6 +26,8 @@ class Keys:
         self._talk = talk
         self._face = face
         self._begun: set[asyncio.Task[None]] = set()
+        self._busy: asyncio.Task[None] | None = None
+        self._sent = self._late = False
 
     def bindings(self) -> KeyBindings:
         keys = KeyBindings()
@@ -45,18 +48,53 @@ class Keys:
             buffer.delete_before_cursor()
             buffer.insert_text("\n")
         else:
+            self._sent = True
             buffer.validate_and_handle()
 
     def _new_line(self, event: KeyPressEvent) -> None:
         event.current_buffer.insert_text("\n")
 
     def _stop(self, event: KeyPressEvent) -> None:
-        if self._talk.view.running is not None or self._talk.view.queued:
-            self._begin(self._talk.session.cancel())
-        elif event.current_buffer.text:
+        if event.current_buffer.text and not self._at_work:
             event.current_buffer.reset()
         else:
+            self.interrupt()
+
+    @property
+    def _at_work(self) -> bool:
+        view = self._talk.view
+        return view.running is not None or bool(view.queued or view.sent)
+
+    def take(self, busy: "asyncio.Task[None]") -> None:
+        """The line that was sent is being handled from now on."""
+        self._busy, self._sent = busy, False
+        if self._late:
+            self._late = False
+            self.interrupt()
+
+    def interrupt(self) -> None:
+        """Stop the turn, also when its prompt is still being handed over; or a command that takes long."""
+        if self._sent:
+            self._late = True
+        elif self._busy is not None and not self._busy.done():
+            self._begin(self._stop_soon(self._busy))
+        elif self._at_work:
+            self._begin(self._cancel())
+        else:
             self._face.show(render.note("nothing runs. Ctrl-D leaves; the session stays"))
+
+    async def _stop_soon(self, busy: "asyncio.Task[None]") -> None:
+        await asyncio.wait({busy}, timeout=HAND_OVER_SECS)
+        if busy.cancel():
+            self._face.show(
+                render.note("no longer waiting for the server; it may have heard it all the same")
+            )
+        else:
+            await self._cancel()
+
+    async def _cancel(self) -> None:
+        if not (await self._talk.session.cancel()).cancelled:
+            self._face.show(render.note("nothing was stopped: no turn runs at this moment"))
 
     def _leave(self, event: KeyPressEvent) -> None:
         event.app.exit(exception=EOFError())

@@ -139,8 +139,9 @@ class Talk:
         key = str(uuid4())
         try:
             accepted = await self._surely(lambda: self.session.submit(prompt, idempotency_key=key))
-        except ForgeError:
-            self.view.sent.remove(prompt)
+        except (ForgeError, asyncio.CancelledError):
+            if prompt in self.view.sent:  # else the log has it: it was heard
+                self.view.sent.remove(prompt)
             raise
         return accepted.turn_index
 
