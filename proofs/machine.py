@@ -183,10 +183,8 @@ def machine(world: World) -> type[RuleBasedStateMachine]:
             if talk.closed:
                 return
             answer = self.ask(talk)
-            if any(word not in answer for word in _words(talk.said)):
-                answer = self.ask(
-                    talk
-                )  # it tells what it knew before it was asked, when a transcript came along
+            if any(word not in answer for word in _words(talk.said)):  # a transcript came along with it
+                answer = self.ask(talk)
             missing = [word for word in _words(talk.said) if word not in answer]
             assert not missing, f"the agent has forgotten {missing}: {answer[:500]}"
 

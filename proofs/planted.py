@@ -215,9 +215,10 @@ BUGS = (
         (
             Change(
                 f"{SRC}/core/cuts.py",
-                "        context_plan=contexts.restore_plan(tx.last_said(session_id)),\n",
-                "        context_plan=contexts.LOAD,\n",
+                "context_plan=contexts.restore_plan(tx.last_said(session_id)),",
+                "context_plan=contexts.LOAD,",
             ),
+            Change(f"{SRC}/core/contexts.py", "if live.remembered is None:", "if live:"),  # what it replays
         ),
     ),
 )
