@@ -133,10 +133,15 @@ class Sweep:
 
     async def _recover(self, session: str) -> None:
         server, client, run = self._server, self._client, self._run
-        if not server.alive:
+        killed = not server.alive
+        if killed:
             await self._restart()
-        if not any(ack.session == session and ack.key == "queued" for ack in client.acks):
+        queued = any(ack.session == session and ack.key == "queued" for ack in client.acks)
+        if not queued:
             await client.submit(session, f"chunks 3 50\necho {session}", "k")
+        last = (await client.settled(session))[-1]
+        cut_off = killed and last["outcome"] == "interrupted"  # it ran by itself when the kill came
+        if cut_off or not queued:
             await client.submit(session, f"echo next {session}", "next")
         history = await fetch(client, session)
         history.heard = heard(server.witness)
