@@ -74,7 +74,10 @@ def main() -> int:
     )
     parser.add_argument("--source", type=Path, default=ROOT, help="the source tree to prove")
     parser.add_argument(
-        "--only", action="append", default=[], help="teeth: bugs with these words in their name"
+        "--only",
+        action="append",
+        default=[],
+        help="of teeth or syscalls: the parts with this word in their name",
     )
     args = parser.parse_args()
     if args.name == "table":

@@ -210,6 +210,11 @@ BUGS = (
         (Change(f"{SRC}/server.py", "await recovery.settle_all()", "0"),),
     ),
     Bug(
+        "an upload that was cut off stays half",
+        "prove syscalls --only upload --size 6",
+        (Change(f"{SRC}/server.py", "await files.settle_all()", "pass"),),
+    ),
+    Bug(
         "an undo leaves the agent's memory alone",
         "prove machine --size 10",
         (

@@ -211,6 +211,10 @@ class Worker:
                 return
 
 
+def name_of(kind: str | Deed) -> str:
+    return kind.name if isinstance(kind, Deed) else kind
+
+
 class Plan:
     """What is left to be done, for all workers together."""
 
@@ -228,7 +232,7 @@ class Plan:
 
     @property
     def fresh_left(self) -> bool:
-        return self.fresh * 10 < self._run.size
+        return self.fresh * 10 < self._run.size and not self._run.only
 
     def left(self) -> bool:
         self._run.progress(f"{self.points} of {self._run.size} points")
@@ -236,7 +240,9 @@ class Plan:
 
     def _jobs(self) -> Iterator[tuple[str, str | Deed]]:
         """Round after round, as long as there is one more point in any of them."""
-        kinds: tuple[str | Deed, ...] = ("turns", "starts", *DEEDS)
+        kinds: list[str | Deed] = ["turns", "starts", *DEEDS]
+        if self._run.only:
+            kinds = [kind for kind in kinds if any(word in name_of(kind) for word in self._run.only)]
         while self.left():
             before = self.points
             jobs = [(call, kind) for kind in kinds for call in CALLS]

@@ -47,7 +47,8 @@ def prove(run: Run) -> None:
         for number, (bug, verdict) in enumerate(zip(bugs, verdicts, strict=True)):
             red = run.check(verdict.colour == "red", f"nothing catches: {bug.name} ({bug.caught}: {verdict})")
             told[bug.name] = bug.caught if red else "NOT CAUGHT"
-            run.progress(f"{number + 1} of {len(bugs)} bugs, {bug.name}: {'red' if red else verdict}", 0)
+            words = f"{verdict.colour}, {verdict.words[:150]}"
+            run.progress(f"{number + 1} of {len(bugs)} bugs, {bug.name}: {words}", 0)
     run.figure(
         bugs_that_fit=len(BUGS),
         bugs_planted=len(bugs),
