@@ -47,14 +47,14 @@ SPAWNING: Final[Mapping[str, frozenset[str]]] = {
     ),
     "asyncio": frozenset({"create_subprocess_exec", "create_subprocess_shell"}),
 }
-ON_DEMAND: Final = frozenset(
+NO_CLIENTS: Final = frozenset(
     {
         (f"{ROOT}.cli.serve", f"{ROOT}.server"),
         *((f"{ROOT}.cli.upkeep", f"{ROOT}.upkeep.{name}") for name in ("archive", "backup", "doctor")),
         (f"{ROOT}.cli.upkeep", f"{ROOT}.core.model"),
     }
 )
-"""The imports inside a function: who does them, and of what. They are commands that are no client."""
+"""What the commands import that are no client of a server, but run one or look into its data folder."""
 
 LAZY: Final = frozenset({ROOT, f"{ROOT}.client", f"{ROOT}.cli.lazy", f"{ROOT}.graphs.loading"})
 """Packages whose names are looked up when they are first used (PEP 562); the one place where the command line
@@ -171,9 +171,9 @@ def _layers(module: Module) -> Findings:
     for found in imports(module):
         if found.level:
             yield found.line, "relative import"
-        if found.in_function and (module.name, found.target) not in ON_DEMAND:
+        if found.in_function:
             yield found.line, f"import of {found.target} inside a function"
-        if found.target.split(".")[0] != ROOT or (module.name, found.target) in ON_DEMAND:
+        if found.target.split(".")[0] != ROOT or (module.name, found.target) in NO_CLIENTS:
             continue
         for target in _targets(found):
             if part_of(target) not in LAYERS.get(module.part, frozenset()):

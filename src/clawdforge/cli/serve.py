@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from clawdforge.cli.options import Target, data_dir_option
+from clawdforge.server import run
 from clawdforge.settings import BadSettings, Sandbox, load, unknown_variables
 
 
@@ -44,7 +45,4 @@ def serve(target: Target, /, config: Path | None, **flags: Any) -> None:
         raise click.ClickException(str(error)) from None
     for line in unknown_variables(os.environ):
         click.echo(f"warning: {line}", err=True)
-    # Only this command needs the server; all others must start without it.
-    from clawdforge.server import run  # noqa: PLC0415
-
     raise SystemExit(run(settings))

@@ -8,9 +8,12 @@ import click
 from clawdforge.cli.failures import Failure
 from clawdforge.cli.options import Target, data_dir_option
 from clawdforge.cli.progress import progress
+from clawdforge.core.model import SystemClock
 from clawdforge.settings import BadSettings, load
-
-# Only these commands look into the data folder; all others must start without what that takes.
+from clawdforge.upkeep.archive import UpkeepError
+from clawdforge.upkeep.backup import backup as make
+from clawdforge.upkeep.backup import restore as put_back
+from clawdforge.upkeep.doctor import examine
 
 
 @click.command()
@@ -23,10 +26,6 @@ def backup(target: Target, /, file: Path) -> None:
     It holds every acknowledged turn, uploads, workspaces, agents' memories as of the last turn, and the
     tokens in the folder: keep it as secret as the folder. A name that ends in .gz is compressed.
     """
-    from clawdforge.core.model import SystemClock  # noqa: PLC0415
-    from clawdforge.upkeep.archive import UpkeepError  # noqa: PLC0415
-    from clawdforge.upkeep.backup import backup as make  # noqa: PLC0415
-
     try:
         with progress(target, "backing up") as told:
             made = make(target.folder, file, SystemClock(), told)
@@ -44,9 +43,6 @@ def restore(target: Target, /, file: Path) -> None:
 
     Turns that ran when it was made are settled at the next start, and queued ones run then.
     """
-    from clawdforge.upkeep.archive import UpkeepError  # noqa: PLC0415
-    from clawdforge.upkeep.backup import restore as put_back  # noqa: PLC0415
-
     try:
         with progress(target, "restoring") as told:
             put_back(file, target.folder, told)
@@ -60,9 +56,6 @@ def restore(target: Target, /, file: Path) -> None:
 @click.pass_obj
 def doctor(target: Target, /) -> None:
     """Look at the data folder and at this machine. Ends with code 1 when something has to be done."""
-    from clawdforge.core.model import SystemClock  # noqa: PLC0415
-    from clawdforge.upkeep.doctor import examine  # noqa: PLC0415
-
     try:
         settings = load(os.environ, config=None, flags={"data_dir": target.data_dir})
     except BadSettings as error:
