@@ -71,8 +71,14 @@ def test_retries_that_run_and_undo_side_by_side_leave_one_of_the_right_states(ap
 
 
 def begin(app: App, sid: str) -> None:
+    """A turn that has said its first words, and says no more."""
+
+    def said() -> list[Any]:
+        events = app.http.get(f"/sessions/{sid}/events", params={"limit": 1000}).json()["events"]
+        return [event for event in events if event["type"] == "text" and event["content"] == "begun"]
+
     app.http.post(f"/sessions/{sid}/turns", json={"prompt": "echo begun\nhang"})
-    until(lambda: "begun" in app.http.get(f"/sessions/{sid}/events").text, "the turn's first words")
+    until(said, "the turn's first words")
 
 
 @pytest.mark.parametrize("what", ["undo", "redo", "retry", "clear", "compact"])
