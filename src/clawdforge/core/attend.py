@@ -95,7 +95,7 @@ class Attendant:
         try:
             await asyncio.wait({work, wanted, writer}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
             if work.done():
-                return _ending(work, stop)
+                return _ending(work, stop, run.session_id)
             if writer.done():
                 await self._break_off(place, work)
                 if isinstance(writer.exception(), LeaseLost):
@@ -113,7 +113,7 @@ class Attendant:
                     error=f"the turn took longer than {seconds:g} s and was ended; the session stays usable",
                     code=ErrorCode.TURN_TIMED_OUT,
                 )
-            return _ending(work, stop)
+            return _ending(work, stop, run.session_id)
         finally:
             wanted.cancel()
 
@@ -255,7 +255,7 @@ class Attendant:
         await self._store.write(app, work)
 
 
-def _ending(work: asyncio.Task[Answer], stop: Stop) -> Ending:
+def _ending(work: asyncio.Task[Answer], stop: Stop, session_id: str) -> Ending:
     """What the turn's end is called. A stop that was asked for wins over what the agent says of it."""
     failed = None if work.cancelled() else work.exception()
     usage: Json | None = None
@@ -273,7 +273,8 @@ def _ending(work: asyncio.Task[Answer], stop: Stop) -> Ending:
     if isinstance(failed, LeaseLost):
         raise failed
     if not isinstance(failed, ForgeError):
-        log.error("a turn failed in a way that is not the agent's", exc_info=failed)
+        where = {"session_id": session_id}
+        log.error("a turn failed in a way that is not the agent's", exc_info=failed, extra=where)
     known = failed if isinstance(failed, ForgeError) else AgentError("the server failed to run this turn")
     extra = {"stop_reason": "error", **known.extra}
     return Ending(
