@@ -25,9 +25,8 @@ CONTROLLERS = ("pids", "memory")
 INNER = "agent"
 TRY = "import os, sys\nfor door in sys.argv[1:]: os.write(int(door), b'0')"
 TRY_SECONDS = 10.0
-TRY_MEMORY = (
-    64 << 20
-)  # who sets less than a Python needs shall see agents die of it, and not run without limits
+# Who sets less than a Python needs shall see agents die of it, and not run without limits.
+TRY_MEMORY = 64 << 20
 REMOVE_SECONDS = 2.0
 REMOVE_STEP = 0.01
 SYS = Path("/sys")  # where agents in bwrap cannot write

@@ -21,9 +21,8 @@ from clawdforge.drivers.file_copy import copy_bytes, folder_at, sync_all, sync_f
 
 MAX_ENTRIES = 200_000
 MAX_DEPTH = 64
-RACY_NANOSECONDS = (
-    50_000_000  # times of files move in steps: what changed just before a copy may change unseen
-)
+# Times of files move in steps: what changed just before a copy may change unseen.
+RACY_NANOSECONDS = 50_000_000
 UNSETTLED = "unsettled"  # its presence says that objects without a manifest may lie about
 
 
