@@ -1,7 +1,9 @@
 """A real server with one real agent, a scripted model behind it, and the words to ask both."""
 
 import os
+import re
 import signal
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from importlib.metadata import version
@@ -15,10 +17,11 @@ from clawdforge.client.models import Outcome, Turn
 from clawdforge.testing.model.endpoint import Endpoint, running
 from clawdforge.wire.local import TOKEN_FILE
 from tests.api.harness import Server, until
-from tests.live.installing import search_path
+from tests.live.installing import folder, search_path
 from tests.live.programs import Program
 
 PATIENCE = 90.0
+VERSION = re.compile(r"\d+\.\d+[\w.]*")
 OUTER = frozenset({"bwrap", "launch.py", "acpx_host.py", "acpx"})
 """What stands between the server and an agent; a name in the path of a program."""
 
@@ -117,9 +120,18 @@ class LiveBench:
             first, *rest = self.program.libraries
             return ", ".join([version(first), *(f"{name} {version(name)}" for name in rest)])
         agents = {agent.name: agent for agent in self.forge.agents()}
-        told = agents[self.program.called].version
+        told = agents[self.program.called].version or self._asked_version()
         tools = [f"{tool.name} {self.forge.healthz().acpx_version}" for tool in self.program.beside]
         return ", ".join([told, *tools]) if told else None
+
+    def _asked_version(self) -> str | None:
+        """The server does not ask a program whose command was given by somebody."""
+        if not self.program.pip:
+            return None
+        command = [str(folder(self.program) / self.program.program), "--version"]
+        said = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE).stdout
+        found = VERSION.search(said)
+        return found[0] if found else None
 
     def asked(self, since: int) -> list[dict[str, Any]]:
         """Requests to the model from number `since` on, without those for a title."""

@@ -143,7 +143,6 @@ def _fast_agent_env(url: str) -> dict[str, str]:
     return {
         "GENERIC_API_KEY": "x",
         "GENERIC_BASE_URL": f"{url}/v1",
-        "CLAWDFORGE_AGENT_FAST_AGENT": f"fast-agent acp --shell --model generic.{MODEL}",
     }
 
 
@@ -221,6 +220,13 @@ PROGRAMS: Final = (
         env=lambda _url: {"MISTRAL_API_KEY": "x"},
         files=_vibe_files,
     ),
-    Program("fast-agent", "fast-agent", pip=("fast-agent-mcp",), python=(3, 13), env=_fast_agent_env),
+    Program(
+        "fast-agent",
+        "fast-agent",
+        pip=("fast-agent-mcp",),
+        python=(3, 13),
+        env=_fast_agent_env,
+        config=f'[agents.fast-agent]\ncommand = "fast-agent acp --shell --model generic.{MODEL}"\n',
+    ),
     Program("hermes", "hermes-acp", pip=("hermes-agent[acp]",), env=_openai_env, files=_hermes_files),
 )
