@@ -58,7 +58,7 @@ class Zygote:
             stdout=subprocess.PIPE,
             text=True,
             env=env,
-            start_new_session=True,
+            process_group=0,  # in our session, so that no test of drivers takes it for an orphan
         )
         self._turn = threading.Lock()
         assert self._pipe(self.process.stdout).readline() == "ready\n", "the server's modules do not load"

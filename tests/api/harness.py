@@ -126,7 +126,7 @@ class Server:
                 env=self._env,
                 stdout=self.log,
                 stderr=self.log,
-                start_new_session=True,
+                process_group=0,  # in our session, so that no test of drivers takes it for an orphan
             )
         else:
             self.process = Forked(arguments, self._env, Path(self.log.name))
