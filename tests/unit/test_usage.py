@@ -146,10 +146,22 @@ def test_a_cost_is_computed_only_where_the_agent_tells_none_and_is_marked() -> N
     assert measured(UsageMeter(Quirks(), PRICES), tokens(1, 1), "unknown").cost_usd is None
 
 
-def test_the_longest_name_wins() -> None:
-    assert PRICES.cost("big-mini-7", Tokens(1_000_000)) == 1.0
-    assert PRICES.cost("big-7", Tokens(1_000_000)) == 10.0
-    assert PRICES.cost(None, Tokens(1)) is None
+@pytest.mark.parametrize(
+    "name",
+    ["big", "some/Big", "big-20260101", "big@20260101", "big-2026-01-01", "big-001", "big-latest"],
+)
+def test_an_edition_of_a_model_costs_what_the_model_does(name: str) -> None:
+    assert PRICES.cost(name, Tokens(1_000_000)) == 10.0
+
+
+@pytest.mark.parametrize("name", ["big-7", "big.7", "bigger", "big-nano", "small", "", None])
+def test_a_name_that_is_not_in_the_table_has_no_price(name: str | None) -> None:
+    assert PRICES.cost(name, Tokens(1)) is None
+
+
+@pytest.mark.parametrize("name", ["big-mini", "big-mini[1m]", "big-mini-preview-06-05", "big-mini-20260101"])
+def test_a_smaller_model_is_another_model(name: str) -> None:
+    assert PRICES.cost(name, Tokens(1_000_000)) == 1.0
 
 
 def test_the_table_of_prices_can_be_read_and_a_cache_is_never_dearer() -> None:

@@ -1,13 +1,16 @@
-"""What models cost: the table in `prices.toml`, looked up by the beginning of a model's name."""
+"""What models cost: the table in `prices.toml`, looked up by a model's name without its edition."""
 
+import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 TABLE: Final = Path(__file__).with_name("prices.toml")
 MILLION: Final = 1_000_000
+EDITION: Final = re.compile(r"[-@:](\d{3,8}|\d{4}-\d\d-\d\d|latest|(preview|exp)\b.*)|\[\w+\]")
+"""What may follow a name without making it another model: a date, a number, `preview`, a size of context."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +45,7 @@ class Price:
 
 class Prices:
     def __init__(self, models: Mapping[str, Price]) -> None:
-        self._models = dict(sorted(models.items(), key=lambda item: -len(item[0])))
+        self._models = dict(models)
 
     @classmethod
     def read(cls, table: Path = TABLE) -> "Prices":
@@ -53,5 +56,14 @@ class Prices:
     def cost(self, model: str | None, tokens: Tokens) -> float | None:
         """None for a model that is not in the table. A provider before the name does not matter."""
         name = (model or "").rpartition("/")[2].lower()
-        price = next((price for prefix, price in self._models.items() if name.startswith(prefix)), None)
-        return None if price is None else price.of(tokens)
+        found = self._models.get(name)
+        if found is None:
+            found = next((self._models[stem] for stem in _stems(name) if stem in self._models), None)
+        return None if found is None else found.of(tokens)
+
+
+def _stems(name: str) -> Iterator[str]:
+    """What is left of a name when the edition at its end is taken away."""
+    for place in range(len(name) - 1, 0, -1):
+        if EDITION.fullmatch(name, place):
+            yield name[:place]
