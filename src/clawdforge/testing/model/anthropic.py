@@ -49,7 +49,7 @@ def frames(plan: Plan, model: str, number: int) -> Iterator[Frame]:
         yield _frame("content_block_delta", index=0, delta=delta)
     yield _frame("content_block_stop", index=0)
     stop = {"stop_reason": _stop(plan), "stop_sequence": None}
-    yield _frame("message_delta", delta=stop, usage={"output_tokens": plan.usage.given})
+    yield _frame("message_delta", delta=stop, usage=_message(plan, model, number)["usage"])
     yield _frame("message_stop")
 
 
