@@ -51,4 +51,4 @@ def test_what_is_refused_leaves_a_message_and_no_bar(
     assert not (tmp_path / "new").exists()
     empty = make(tmp_path / "empty").terminal("backup", str(tmp_path / "x.tar"))
     assert empty.wait() == 1
-    assert "has no database" in empty.text
+    assert "has no database" in empty.text.replace("\n", "")  # which a terminal may break anywhere
