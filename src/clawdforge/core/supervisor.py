@@ -21,6 +21,7 @@ from clawdforge.wire.turn import Outcome
 log = logging.getLogger(__name__)
 STORE_RETRY_SECS = 0.5
 HOLD_SECS = 10.0
+ANSWER_SECS = 0.003  # the answer goes out first: who copies takes the processor from it
 
 
 @dataclass(eq=False)
@@ -258,6 +259,7 @@ class Supervisor:
             finally:
                 worker.turn_index = worker.stop = None
                 stop.done.set()
+            await asyncio.sleep(ANSWER_SECS)
             await asyncio.gather(
                 self._keep_home(worker.session_id, turn_index, place.agent),
                 self._snapshots.take(started.session, turn_index),

@@ -84,12 +84,12 @@ class HomeFolders:
             stop = threading.Event()
 
             def take() -> Manifest:
-                self._link(home)
-                return copies.take(home, turn_index, agent_session_id, stop)
+                with live.paused() if live is not None else contextlib.nullcontext():
+                    self._link(home)
+                    return copies.take(home, turn_index, agent_session_id, stop)
 
             try:
-                with live.paused() if live is not None else contextlib.nullcontext():
-                    taken = await _finish(take, stop)
+                taken = await _finish(take, stop)
             except (NoCopy, OSError) as error:
                 log.warning("no copy of the home: %s", error, extra={"session_id": session_id})
             else:
