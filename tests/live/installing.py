@@ -15,6 +15,7 @@ CACHE: Final = Path(__file__).parent.parent.parent / ".cache" / "live"
 NODE: Final = "node@24"
 PYENV: Final = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
 SECONDS: Final = 600
+AUTHORITIES: Final = Path("/etc/ssl/certs/ca-certificates.crt")
 
 
 class Unavailable(Exception):
@@ -79,6 +80,8 @@ def _npm(name: str, packages: tuple[str, ...]) -> None:
     (place / "package.json").write_text('{"private": true}\n')
     # With our own Node in front: npm takes the newest packages that the Node it runs on is good for.
     env = {**os.environ, "PATH": os.pathsep.join([str(node_folder()), os.environ.get("PATH", os.defpath)])}
+    if AUTHORITIES.exists():  # Node knows only the authorities that it brought along, not the machine's
+        env.setdefault("NODE_EXTRA_CA_CERTS", str(AUTHORITIES))
     _run(["npm", "install", "--no-audit", "--no-fund", "--loglevel=error", *packages], place, env)
 
 
