@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import time
 from typing import Any
 
 import pytest
@@ -144,6 +145,23 @@ def test_rows_of_other_programs() -> None:
     assert found[0].ts == 1_700_000_000_500_000
     assert found[1].tool_calls == ({"id": "x"},)
     assert (found[1].thinking, found[2].ts) == ("r", 0)
+
+
+def test_many_results_of_one_row_take_a_time_in_proportion() -> None:
+    def seconds(count: int) -> float:
+        asks = [{"id": f"c{number}", "name": "look", "input": {}} for number in range(count)]
+        rows: list[dict[str, Any]] = [{"role": "assistant", "content": "", "tool_calls": asks}]
+        rows += [{"role": "tool", "tool_call_id": f"c{number}", "content": "seen"} for number in range(count)]
+        request = ImportRequest(messages=rows)
+        began = time.process_time()
+        found = read(request)
+        assert found.messages[0].tool_calls[-1]["rawOutput"] == "seen"
+        return time.process_time() - began
+
+    seconds(100)
+    small, large = seconds(500), seconds(8000)
+    # Quadratic work would be 256 times as much; linear is 16, and the rest is room for a busy machine.
+    assert large < 80 * max(small, 0.002)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ A call stands with the message that made it. A row of a tool keeps whose result 
 call gets the result.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -27,11 +27,11 @@ def calls(row: Json, role: Role) -> tuple[Json, ...]:
     return tuple(_call(call) for call in [*_dicts(row.get("tool_calls")), *blocks])
 
 
-def joined(rows: Iterable[MessageRow], failed: Iterable[bool]) -> tuple[MessageRow, ...]:
+def joined(rows: Sequence[MessageRow], failed: Iterable[bool]) -> tuple[MessageRow, ...]:
     """The same rows, where each call that has a row with its result knows the result."""
-    found = list(rows)
+    known = [list(row.tool_calls) for row in rows]
     callers: dict[str, tuple[int, int]] = {}
-    for at, (row, bad) in enumerate(zip(found, failed, strict=True)):
+    for at, (row, bad) in enumerate(zip(rows, failed, strict=True)):
         if row.role != Role.TOOL:
             callers |= {call["toolCallId"]: (at, n) for n, call in enumerate(row.tool_calls) if _named(call)}
             continue
@@ -39,11 +39,11 @@ def joined(rows: Iterable[MessageRow], failed: Iterable[bool]) -> tuple[MessageR
             place = callers.get(answer["toolCallId"]) if _named(answer) else None
             if place is None:
                 continue
-            call = found[place[0]].tool_calls[place[1]]
+            call = known[place[0]][place[1]]
             result = {"rawOutput": short(row.content), "status": "failed" if bad else "completed"}
-            found[place[0]] = _with_call(found[place[0]], place[1], {**result, **call})
-            found[at] = _with_call(row, number, {"title": call.get("title"), **answer})
-    return tuple(found)
+            known[place[0]][place[1]] = {**result, **call}
+            known[at][number] = {"title": call.get("title"), **answer}
+    return tuple(replace(row, tool_calls=tuple(own)) for row, own in zip(rows, known, strict=True))
 
 
 def _answered(row: Json) -> tuple[Json, ...]:
@@ -73,10 +73,6 @@ def _parsed(given: Any) -> Any:
     except orjson.JSONDecodeError:
         return given
     return found if isinstance(found, dict) else given
-
-
-def _with_call(row: MessageRow, number: int, call: Json) -> MessageRow:
-    return replace(row, tool_calls=(*row.tool_calls[:number], call, *row.tool_calls[number + 1 :]))
 
 
 def _named(call: Json) -> bool:

@@ -1,5 +1,6 @@
 """Sessions from elsewhere, and sessions to take along: import and export."""
 
+import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
@@ -40,7 +41,7 @@ class TransferService:
 
     async def import_session(self, app: str, request: ImportRequest) -> SessionState:
         """All of a transcript or nothing. Its agent is told what was said when it first speaks."""
-        found = imports.read(request)
+        found = await asyncio.to_thread(imports.read, request)  # a long one takes a second
         first = next((row.content for row in found.messages if row.role == Role.USER), "")
         made = CreateSession(
             agent=request.agent or found.settings.get("agent"),
