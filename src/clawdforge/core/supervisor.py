@@ -259,9 +259,10 @@ class Supervisor:
             finally:
                 worker.turn_index = worker.stop = None
                 stop.done.set()
+            agent = place.agent  # also when it is ended meanwhile, what it remembers is worth a copy
             await asyncio.sleep(ANSWER_SECS)
             await asyncio.gather(
-                self._keep_home(worker.session_id, turn_index, place.agent),
+                self._keep_home(worker.session_id, turn_index, agent),
                 self._snapshots.take(started.session, turn_index),
             )
         finally:
