@@ -41,17 +41,17 @@ class TurnService:
                 return submitted, None
             return submitted, start_next(tx, session_id, self._supervisor.node, now)
 
-        unsure = False
+        lost = False
         try:
             submitted, started = await self._store.write(app, work)
         except StoreUnavailable:
-            unsure = place is not None  # it may be on disk all the same, started and with nobody to run it
+            lost = True  # it may be on disk all the same, perhaps started, with nobody to run it
             raise
         finally:
             if place is not None and started is None:
                 self._supervisor.release(place)
-            if unsure:
-                self._supervisor.wake(app, session_id, unsure=True)
+            if lost:
+                self._supervisor.wake(app, session_id, unsure=place is not None)
         if place is not None and started is not None:
             self._supervisor.begin(place, started)
         else:
