@@ -167,6 +167,8 @@ def test_a_smaller_model_is_another_model(name: str) -> None:
 def test_the_table_of_prices_can_be_read_and_a_cache_is_never_dearer() -> None:
     prices = Prices.read()
     assert prices.cost("gpt-5-mini", Tokens(1_000_000)) == 0.25
+    for name in ("claude-sonnet-4-5-20250929[1m]", "kimi-k2-0905-preview", "grok-code-fast-1", "gpt-5-codex"):
+        assert prices.cost(name, Tokens(1)) is not None, name
     assert all(price.cached <= price.input <= price.output for price in prices._models.values())
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 TABLE: Final = Path(__file__).with_name("prices.toml")
 MILLION: Final = 1_000_000
-EDITION: Final = re.compile(r"[-@:](\d{3,8}|\d{4}-\d\d-\d\d|latest|(preview|exp)\b.*)|\[\w+\]")
+EDITION: Final = re.compile(r"(?:[-@:](\d{3,8}|\d{4}-\d\d-\d\d|latest|(preview|exp)\b.*)|\[\w+\])+")
 """What may follow a name without making it another model: a date, a number, `preview`, a size of context."""
 
 
