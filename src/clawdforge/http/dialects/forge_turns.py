@@ -141,8 +141,8 @@ async def _reply(opening: bytes, pages: AsyncIterator[list[Stored]]) -> Response
 async def _paged(
     first: bytes, second: list[Stored], rest: AsyncIterator[list[Stored]]
 ) -> AsyncIterator[bytes]:
-    yield first
     async with closing(rest):
+        yield first
         yield b"," + _joined(second)
         async for page in rest:
             yield b"," + _joined(page)
