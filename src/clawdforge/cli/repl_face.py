@@ -73,18 +73,24 @@ class TerminalFace:
             erase_when_done=False,
         )
         self._prompts.app.min_redraw_interval = REDRAW_SECS
-        with patch_stdout(raw=True), _signals(keys.interrupt):
+        with patch_stdout(raw=True):
             self._greet(talk)
-            await talk.open(past=True)
-            with contextlib.suppress(EOFError, Leave):
-                if self._first:
-                    self.show(render.prompt(self._first))
-                    await self._handle(keys, self._line(talk, commands, self._first))
-                while True:
-                    text = await self._prompts.prompt_async(handle_sigint=False)
-                    await self._handle(keys, self._line(talk, commands, text))
-            await keys.finish()
+            await talk.open(past=True)  # until there is a line to type in, Ctrl-C ends the program
+            with _signals(keys.interrupt):
+                await self._converse(talk, commands, keys, self._prompts)
+                await keys.finish()
         self._target.note(f"the session stays; `clawdforge -r {talk.session_id[:8]}` goes on with it")
+
+    async def _converse(
+        self, talk: Talk, commands: Commands, keys: Keys, prompts: PromptSession[str]
+    ) -> None:
+        with contextlib.suppress(EOFError, Leave):
+            if self._first:
+                self.show(render.prompt(self._first))
+                await self._handle(keys, self._line(talk, commands, self._first))
+            while True:
+                text = await prompts.prompt_async(handle_sigint=False)
+                await self._handle(keys, self._line(talk, commands, text))
 
     def _greet(self, talk: Talk) -> None:
         row = talk.row
