@@ -180,6 +180,14 @@ def test_settings_are_frozen() -> None:
         load(HOME).port = 1  # type: ignore[misc]
 
 
+def test_an_agent_whose_name_looks_like_a_limit_is_reported() -> None:
+    """Else the limit would stay as it is, and nobody would know."""
+    env = {"CLAWDFORGE_AGENT_MAX_PROCESES": "5", "CLAWDFORGE_AGENT_MINE": "x", "CLAWDFORGE_AGENT_IDLE": "y"}
+    assert unknown_variables(env) == [
+        "CLAWDFORGE_AGENT_MAX_PROCESES adds an agent; did you mean CLAWDFORGE_AGENT_MAX_PROCESSES?"
+    ]
+
+
 def test_unknown_variables_are_reported_with_a_guess() -> None:
     env = {"CLAWDFORGE_PROT": "1", "CLAWDFORGE_PORT": "1", "CLAWDFORGE_TOKEN": "x", "PATH": "/bin"}
     env |= {"CLAWDFORGE_AGENT_X": "x", "CLAWDFORGE_TEST_REQUIRE": "bwrap", "CLAWDFORGE_URL": "x"}

@@ -2,7 +2,8 @@
 
 from clawdforge.settings.listing import PREFIX, Row, table
 from clawdforge.settings.model import ADMIN_TOKEN_FILE, AgentSettings, Sandbox, Settings, is_loopback
-from clawdforge.settings.sources import CONFIG_FILE, BadSettings, keep_secret, load, unknown_variables
+from clawdforge.settings.secret import keep_secret
+from clawdforge.settings.sources import CONFIG_FILE, BadSettings, load, unknown_variables
 
 __all__ = [
     "ADMIN_TOKEN_FILE",

@@ -4,7 +4,6 @@ Rising priority: defaults, the user's TOML file, the folder's, `CLAWDFORGE_*` va
 """
 
 import difflib
-import os
 import re
 import tomllib
 from collections.abc import Mapping
@@ -25,6 +24,8 @@ CLI_TABLE: Final = "cli"
 """What the command line alone reads, in the same files."""
 
 CONFIG_FILE: Final = "clawdforge.toml"
+ALIKE: Final = 0.75
+NEAR: Final = 0.9  # closer: most names of agents are meant
 AGENT_NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 
 
@@ -86,18 +87,6 @@ class _Found:
                 self.origin[f"agents.{agent}"] = name
 
 
-def keep_secret(path: Path, fresh: str) -> str:
-    """What the file at `path` holds; where there is none, `fresh`, kept there for its owner's eyes only."""
-    if not path.exists():
-        draft = path.with_name(f"{path.name}.{os.getpid()}.new")
-        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-            file.write(fresh + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
-    return path.read_text().strip()
-
-
 def unknown_variables(env: Mapping[str, str]) -> list[str]:
     """A line about each `CLAWDFORGE_…` variable that means nothing to the server."""
     known = {row.variable for row in table()}
@@ -107,6 +96,8 @@ def unknown_variables(env: Mapping[str, str]) -> list[str]:
         ours = name in known or name in (ENV_URL, ENV_TOKEN) or name.startswith(others)
         if name.startswith(PREFIX) and not ours:
             lines.append(f"{name} is not a setting and has no effect{_hint(name, known)}")
+        elif name.startswith(AGENT_PREFIX) and name not in known and (hint := _hint(name, known, NEAR)):
+            lines.append(f"{name} adds an agent{hint}")
     return lines
 
 
@@ -131,8 +122,8 @@ def _agent_tables(value: object, path: Path) -> dict[str, dict[str, object]]:
     raise BadSettings(f'{path}: write agents as tables, such as [agents.mine] with command = "mine acp"')
 
 
-def _hint(word: str, known: Mapping[str, object] | set[str]) -> str:
-    near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.75)
+def _hint(word: str, known: Mapping[str, object] | set[str], cutoff: float = ALIKE) -> str:
+    near = difflib.get_close_matches(word, list(known), n=1, cutoff=cutoff)
     return f"; did you mean {near[0]}?" if near else ""
 
 
