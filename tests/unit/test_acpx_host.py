@@ -40,9 +40,11 @@ def test_the_agents_own_id_is_in_the_record_and_nowhere_else(sessions: Path, tmp
     (sessions / "ours.json").write_text(json.dumps({"acp_session_id": "theirs"}))
     (sessions / "broken.json").write_text("[1")
     (sessions / "list.json").write_text("[1]")
+    (sessions / "deep.json").write_text("[" * 200_000)
+    (sessions / "odd.json").write_text(json.dumps({"acp_session_id": ["theirs"]}))
     (tmp_path / "outside.json").write_text(json.dumps({"acp_session_id": "not this"}))
-    names = ("ours", "broken", "list", "missing", "../../outside")
-    assert looked_up(tmp_path, *names) == ["theirs", None, None, None, None]
+    names = ("ours", "broken", "list", "deep", "odd", "missing", "../../outside")
+    assert looked_up(tmp_path, *names) == ["theirs", *[None] * 6]
 
 
 def test_locks_of_the_dead_are_cleared_and_records_stay(sessions: Path, tmp_path: Path) -> None:
@@ -54,3 +56,13 @@ def test_locks_of_the_dead_are_cleared_and_records_stay(sessions: Path, tmp_path
     looked_up(tmp_path, "a")
     assert sorted(path.name for path in sessions.iterdir()) == ["a.json", "a.stream.ndjson"]
     assert not queues.exists()
+
+
+def test_a_lock_that_cannot_be_cleared_does_not_keep_the_others(sessions: Path, tmp_path: Path) -> None:
+    """Folders are not unlinked; there are enough for one of them to come before a file."""
+    for number in range(20):
+        (sessions / f"{number}.folder.lock").mkdir()
+        (sessions / f"{number}.file.lock").touch()
+    looked_up(tmp_path, "a")
+    assert not list(sessions.glob("*.file.lock"))
+    assert len(list(sessions.glob("*.folder.lock"))) == 20

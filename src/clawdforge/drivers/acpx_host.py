@@ -48,9 +48,10 @@ def look(order: dict[str, Any]) -> None:
     try:
         with open(path, "rb") as file:  # noqa: PTH123 -- as above
             found = json.load(file).get("acp_session_id")
-    except (OSError, ValueError, AttributeError):
+    except (OSError, ValueError, AttributeError, RecursionError):
         found = None
-    os.write(1, json.dumps({"acpSessionId": found}).encode() + b"\n")
+    own = found if isinstance(found, str) else None
+    os.write(1, json.dumps({"acpSessionId": own}).encode() + b"\n")
     end(order, 0, "")
 
 
@@ -66,9 +67,12 @@ def unlock() -> None:
     records = os.path.expanduser("~/.acpx")  # noqa: PTH111 -- a quick start
     shutil.rmtree(os.path.join(records, "queues"), ignore_errors=True)  # noqa: PTH118 -- as above
     sessions = os.path.join(records, "sessions")  # noqa: PTH118 -- as above
+    names: list[str] = []
     with contextlib.suppress(OSError):
-        for name in os.listdir(sessions):  # noqa: PTH208 -- as above
-            if name.endswith((".lock", ".lock.guard")):
+        names = os.listdir(sessions)  # noqa: PTH208 -- as above
+    for name in names:
+        if name.endswith((".lock", ".lock.guard")):
+            with contextlib.suppress(OSError):  # one that cannot be taken away does not keep the others
                 os.unlink(os.path.join(sessions, name))  # noqa: PTH108, PTH118 -- as above
 
 
