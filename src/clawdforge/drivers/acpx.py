@@ -206,7 +206,7 @@ class AcpxAgent:
         return own if isinstance(own, str) and PLAIN.fullmatch(own) else wanted
 
     async def _new_session(self, *more: str) -> str:
-        """The agent's own id of the session that acpx opened under ours as its name."""
+        """Opens a session with ours as its name; the id of the record that acpx keeps of it."""
         said = await self._call("sessions", "new", "--name", self._launch.session_id, *more)
         session_id = said.get("acpxSessionId")
         if not isinstance(session_id, str) or not session_id:
