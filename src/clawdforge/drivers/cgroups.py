@@ -42,8 +42,8 @@ class Ceilings:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """A folder in which groups can be made, and what of an agent they can bound."""
+class Hierarchy:
+    """The server's own folder in one tree of groups, and what of an agent can be bounded below it."""
 
     version: int
     mount: Path
@@ -120,22 +120,27 @@ class Groups:
     """The groups that one server makes. Their names have the data folder and the server's boot in them."""
 
     def __init__(
-        self, data_dir: Path, boot_id: str, ceilings: Ceilings, places: tuple[Place, ...], reason: str
+        self,
+        data_dir: Path,
+        boot_id: str,
+        ceilings: Ceilings,
+        hierarchies: tuple[Hierarchy, ...],
+        reason: str,
     ) -> None:
         self._family = f"clawdforge-{folder_id(data_dir)}-"
         self._prefix = f"{self._family}{boot_id}-"
         self._ceilings = ceilings
-        self._places = places
+        self._hierarchies = hierarchies
         self.reason = reason
-        bounds = {word for place in places for word in place.bounds}
+        bounds = {word for hierarchy in hierarchies for word in hierarchy.bounds}
         self.processes = ceilings.processes if "pids" in bounds else None
         self.memory = ceilings.memory if "memory" in bounds else None
 
     def make(self, spawn: str) -> Group:
         made: list[Path] = []
         try:
-            for place in self._places:
-                made.append(place.make(self._prefix + spawn, self._ceilings))  # noqa: PERF401 -- kept for the except
+            for hierarchy in self._hierarchies:
+                made.append(hierarchy.make(self._prefix + spawn, self._ceilings))  # noqa: PERF401 -- kept for the except
         except OSError:
             Group(tuple(made)).remove()
             raise
@@ -144,8 +149,8 @@ class Groups:
     def end_leftovers(self) -> None:
         """End what other servers of this data folder left in groups, wherever those were. Bounded."""
         deadline = time.monotonic() + REMOVE_SECONDS
-        for place in self._places:
-            for folder in self._leftovers(place.mount):
+        for hierarchy in self._hierarchies:
+            for folder in self._leftovers(hierarchy.mount):
                 while not remove(folder) and time.monotonic() < deadline:
                     time.sleep(REMOVE_STEP)
 
@@ -159,27 +164,27 @@ class Groups:
 
 def find(data_dir: Path, boot_id: str, ceilings: Ceilings) -> Groups:
     """What can be bounded here, by a real try. Blocks for some milliseconds; once, at the start."""
-    found = list(_places())
-    offered = {word for place in found for word in place.bounds}
+    found = list(_hierarchies())
+    offered = {word for hierarchy in found for word in hierarchy.bounds}
     problems = [f"{word}: not offered to the server's group" for word in CONTROLLERS if word not in offered]
     ceilings = replace(ceilings, memory=ceilings.memory or _share(found))
     name = f"clawdforge-{folder_id(data_dir)}-{boot_id}"
-    made: dict[Place, Path] = {}
-    for place in found:
+    made: dict[Hierarchy, Path] = {}
+    for hierarchy in found:
         try:
-            if place.version == 2:
-                _delegate(place, f"{name}-server")
-            made[place] = place.make(
+            if hierarchy.version == 2:
+                _delegate(hierarchy, f"{name}-server")
+            made[hierarchy] = hierarchy.make(
                 f"{name}-try", replace(ceilings, memory=max(ceilings.memory, TRY_MEMORY))
             )
         except OSError as error:
-            problems.append(f"{' and '.join(sorted(place.bounds))}: {error.strerror or error}")
+            problems.append(f"{' and '.join(sorted(hierarchy.bounds))}: {error.strerror or error}")
     try:
         _try(Group(tuple(made.values())))
     except (OSError, subprocess.SubprocessError) as error:
         made.clear()
         problems.append(f"no process could be put into a group: {error}")
-    versions = sorted({f"cgroup v{place.version}" for place in made})
+    versions = sorted({f"cgroup v{hierarchy.version}" for hierarchy in made})
     return Groups(data_dir, boot_id, ceilings, tuple(made), "; ".join([*versions, *problems]))
 
 
@@ -216,7 +221,7 @@ def _try(group: Group) -> None:
         group.remove()
 
 
-def _places() -> Iterator[Place]:
+def _hierarchies() -> Iterator[Hierarchy]:
     """Where this process is, in each hierarchy that has what we need."""
     try:
         mounts = [line.split(" - ") for line in Path("/proc/self/mountinfo").read_text().splitlines()]
@@ -238,37 +243,37 @@ def _places() -> Iterator[Place]:
                     wanted = set((folder / "cgroup.controllers").read_text().split())
             bounds = wanted.intersection(CONTROLLERS)
             if bounds and folder.is_relative_to(SYS):
-                yield Place(version, Path(mount), folder, frozenset(bounds))
+                yield Hierarchy(version, Path(mount), folder, frozenset(bounds))
                 break
 
 
-def _delegate(place: Place, leaf: str) -> None:
+def _delegate(hierarchy: Hierarchy, leaf: str) -> None:
     """In version 2 a group with limited ones below it has no processes of its own: we move down, if alone."""
-    file = place.folder / "cgroup.subtree_control"
-    if place.bounds <= set(file.read_text().split()):
+    file = hierarchy.folder / "cgroup.subtree_control"
+    if hierarchy.bounds <= set(file.read_text().split()):
         return
-    order = " ".join(f"+{word}" for word in sorted(place.bounds))
+    order = " ".join(f"+{word}" for word in sorted(hierarchy.bounds))
     try:
         file.write_text(order)
     except OSError as error:
         if error.errno != errno.EBUSY:
             raise
-        if set(map(int, (place.folder / "cgroup.procs").read_text().split())) != {os.getpid()}:
+        if set(map(int, (hierarchy.folder / "cgroup.procs").read_text().split())) != {os.getpid()}:
             raise OSError(
-                f"other programs are in the server's group {place.folder}; give it one of its own, such as "
+                f"other programs are in the server's group {hierarchy.folder}; give it one of its own, such as "
                 "a systemd unit with Delegate=yes"
             ) from error
-        (place.folder / leaf).mkdir()
-        (place.folder / leaf / "cgroup.procs").write_text(str(os.getpid()))
+        (hierarchy.folder / leaf).mkdir()
+        (hierarchy.folder / leaf / "cgroup.procs").write_text(str(os.getpid()))
         file.write_text(order)
 
 
-def _share(places: list[Place]) -> int:
+def _share(hierarchies: list[Hierarchy]) -> int:
     """Three quarters of the memory that the server may use: one agent alone never takes all of it."""
     most = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    for place in (place for place in places if "memory" in place.bounds):
-        name = "memory.limit_in_bytes" if place.version == 1 else "memory.max"
-        for folder in (place.folder, *place.folder.parents):
+    for hierarchy in (hierarchy for hierarchy in hierarchies if "memory" in hierarchy.bounds):
+        name = "memory.limit_in_bytes" if hierarchy.version == 1 else "memory.max"
+        for folder in (hierarchy.folder, *hierarchy.folder.parents):
             with contextlib.suppress(OSError, ValueError):
                 most = min(most, int((folder / name).read_text()))
     return most * 3 // 4
