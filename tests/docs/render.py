@@ -82,20 +82,20 @@ def _fields(model: type[BaseModel]) -> str:
     schema = model.model_json_schema()
     required = set(schema.get("required", ()))
     lines = ["| field | type | default |", "|---|---|---|"]
+    made = {field.alias or name: field for name, field in model.model_fields.items() if field.default_factory}
     for name, field in schema.get("properties", {}).items():
-        default = "required" if name in required else f"`{_text(field.get('default'))}`"
+        value = made[name].get_default(call_default_factory=True) if name in made else field.get("default")
+        default = "required" if name in required else f"`{_text(value)}`"
         lines.append(f"| `{name}` | {_type(field)} | {default} |")
     return "\n".join(lines) + "\n"
 
 
 def _text(value: Any) -> str:
-    return (
-        {None: "null", True: "true", False: "false"}.get(value, str(value)) if not _is_tree(value) else "{}"
-    )
-
-
-def _is_tree(value: Any) -> bool:
-    return isinstance(value, dict | list)
+    if isinstance(value, dict | BaseModel):
+        return "{}"
+    if isinstance(value, list | tuple):
+        return "[]"
+    return {None: "null", True: "true", False: "false"}.get(value, str(value))
 
 
 def _type(field: dict[str, Any]) -> str:
