@@ -112,9 +112,8 @@ async def _case(run: Run, server: Server, client: Client, lie: Lie, way: str) ->
         await asyncio.to_thread(server.kill)
         _no_survivor(run, server, name)
         await asyncio.to_thread(server.start)
-    elif (
-        way == "strike"
-    ):  # as the kernel does when memory runs out: the sandbox, its first process, the agent …
+    elif way == "strike":
+        # As the kernel does when memory runs out: the sandbox, its first process, the agent …
         for pid in run.random.sample(found := server.agents(), min(1, len(found))):
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)

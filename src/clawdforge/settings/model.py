@@ -173,7 +173,11 @@ class Settings(BaseModel):
     default_agent: str | None = Field(
         None, description="agent of a session that names none; else `claude` where installed, else `demo`"
     )
-    home_copies: int = Field(20, ge=0, description="copies of an agent's home that are kept per session")
+    home_copies: int = Field(
+        20,
+        ge=0,
+        description="copies of an agent's home that are kept per session, at times half as many more",
+    )
     home_copy_bytes: Size = Field(
         ByteSize(1024 * MIB),
         description="a home larger than this is not copied; undo then uses the transcript",
