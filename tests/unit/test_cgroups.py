@@ -71,6 +71,18 @@ def inside(data: Path) -> int:
     return max((len(file.read_text().split()) for file in found), default=0)
 
 
+async def member(group: cgroups.Group) -> asyncio.subprocess.Process:
+    """A process in the group that nobody else knows of: it has no tag."""
+    command = [sys.executable, "-c", f"{cgroups.TRY}\nprint(flush=True)\nsys.stdin.read()"]
+    with group.doors() as doors:
+        process = await asyncio.create_subprocess_exec(
+            *command, *map(str, doors), pass_fds=doors, env={}, stdin=PIPE, stdout=PIPE
+        )
+    assert process.stdout is not None
+    assert await process.stdout.readline() == b"\n"
+    return process
+
+
 @needs("cgroups")
 async def test_processes_are_counted_and_bounded(bench: Bench) -> None:
     code = "import os, time\nfor n in range(3000):\n if os.fork() == 0: time.sleep(60)"
@@ -120,13 +132,7 @@ async def test_a_dead_servers_groups_are_ended_and_others_are_spared(tmp_path: P
     async with bench_on(tmp_path / "a", "tree") as dead, bench_on(tmp_path / "b", "tree") as other:
         group = find(dead.data, "dead", CEILINGS).make("1")
         beside = find(other.data, "dead", CEILINGS).make("1")
-        with group.doors() as doors:
-            command = [sys.executable, "-c", f"{cgroups.TRY}\nprint(flush=True)\nsys.stdin.read()"]
-            orphan = await asyncio.create_subprocess_exec(
-                *command, *map(str, doors), pass_fds=doors, env={}, stdin=PIPE, stdout=PIPE
-            )
-        assert orphan.stdout is not None
-        assert await orphan.stdout.readline() == b"\n"
+        orphan = await member(group)
         spawner = Spawner(dead.spawner.containment, dead.data, BOOT, groups=find(dead.data, BOOT, CEILINGS))
         mine = await spawner.spawn(["cat"], cwd=dead.workspace, home=dead.home, env=dead.env(), tag=SESSION)
         await spawner.end_orphans()
@@ -137,6 +143,18 @@ async def test_a_dead_servers_groups_are_ended_and_others_are_spared(tmp_path: P
         await mine.close()
         assert not groups_of(dead.data)
         assert beside.remove()
+
+
+@needs("cgroups")
+async def test_a_group_is_told_from_one_whose_name_begins_alike(tmp_path: Path) -> None:
+    groups = find(tmp_path, BOOT, CEILINGS)
+    short, long = groups.make("1"), groups.make("12")
+    orphan = await member(long)
+    names = {folder.name for folder in groups_of(tmp_path)}
+    assert {name for name in names if cgroups._is_in(orphan.pid, name)} == {max(names, key=len)}
+    await asyncio.gather(short.end(), long.end())
+    assert await asyncio.wait_for(orphan.wait(), 5) == -9
+    assert not groups_of(tmp_path)
 
 
 @needs("cgroups")

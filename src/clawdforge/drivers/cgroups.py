@@ -207,8 +207,14 @@ def _kill(folder: Path, name: str) -> None:
     with contextlib.suppress(OSError):
         for pid in map(int, (folder / "cgroup.procs").read_text().split()):
             with held(pid) as fd, contextlib.suppress(OSError):
-                if fd is not None and name in Path(f"/proc/{pid}/cgroup").read_text():
+                if fd is not None and _is_in(pid, name):
                     signal.pidfd_send_signal(fd, signal.SIGKILL)
+
+
+def _is_in(pid: int, name: str) -> bool:
+    """By the whole name: that of another spawn may begin with it."""
+    lines = Path(f"/proc/{pid}/cgroup").read_text().splitlines()
+    return any(name in line.split("/") for line in lines)
 
 
 def _try(group: Group) -> None:
@@ -260,8 +266,8 @@ def _delegate(hierarchy: Hierarchy, leaf: str) -> None:
             raise
         if set(map(int, (hierarchy.folder / "cgroup.procs").read_text().split())) != {os.getpid()}:
             raise OSError(
-                f"other programs are in the server's group {hierarchy.folder}; give it one of its own, such as "
-                "a systemd unit with Delegate=yes"
+                f"other programs are in the server's group {hierarchy.folder}; give it one of its own, such "
+                "as a systemd unit with Delegate=yes"
             ) from error
         (hierarchy.folder / leaf).mkdir()
         (hierarchy.folder / leaf / "cgroup.procs").write_text(str(os.getpid()))
