@@ -146,6 +146,35 @@ async def test_a_dead_servers_groups_are_ended_and_others_are_spared(tmp_path: P
 
 
 @needs("cgroups")
+async def test_a_server_that_is_still_leaving_is_spared(tmp_path: Path) -> None:
+    groups = find(tmp_path, BOOT, CEILINGS)
+    before = groups.make("0")
+    folder = groups_of(tmp_path)[0].with_name(f"clawdforge-{folder_id(tmp_path)}-a-server")
+    before.remove()
+    folder.mkdir()
+    code = f"print(open({str(folder / 'cgroup.procs')!r}, 'w').write('0'), flush=True)\ninput()"
+    leaving = await asyncio.create_subprocess_exec(sys.executable, "-c", code, stdin=PIPE, stdout=PIPE)
+    assert leaving.stdout is not None
+    assert await leaving.stdout.readline() == b"1\n"
+    groups.end_leftovers()
+    assert folder.exists()
+    await leaving.communicate(b"\n")
+    assert leaving.returncode == 0
+    groups.end_leftovers()
+    assert not groups_of(tmp_path)
+
+
+def test_a_folder_is_not_taken_for_another_of_the_same_path(tmp_path: Path) -> None:
+    data, away = tmp_path / "data", tmp_path / "away"
+    data.mkdir()
+    first = folder_id(data)
+    assert folder_id(data / ".." / "data") == first
+    data.rename(away)
+    data.mkdir()
+    assert folder_id(data) != first
+
+
+@needs("cgroups")
 async def test_a_group_is_told_from_one_whose_name_begins_alike(tmp_path: Path) -> None:
     groups = find(tmp_path, BOOT, CEILINGS)
     short, long = groups.make("1"), groups.make("12")

@@ -23,6 +23,7 @@ from clawdforge.drivers.survivors import folder_id, held
 
 CONTROLLERS = ("pids", "memory")
 INNER = "agent"
+SERVER = "-server"  # the end of the name of the group that a server has moved itself into
 TRY = "import os, sys\nfor door in sys.argv[1:]: os.write(int(door), b'0')"
 TRY_SECONDS = 10.0
 # Who sets less than a Python needs shall see agents die of it, and not run without limits.
@@ -147,10 +148,17 @@ class Groups:
         return Group(tuple(made), self._ceilings.memory)
 
     def end_leftovers(self) -> None:
-        """End what other servers of this data folder left in groups, wherever those were. Bounded."""
+        """End what other servers of this data folder left in groups, wherever those were. Bounded.
+
+        A server itself is never ended: one that has given up its lock may be busy with its exit still.
+        """
         deadline = time.monotonic() + REMOVE_SECONDS
         for hierarchy in self._hierarchies:
             for folder in self._leftovers(hierarchy.mount):
+                if folder.name.endswith(SERVER):
+                    with contextlib.suppress(OSError):
+                        folder.rmdir()
+                    continue
                 while not remove(folder) and time.monotonic() < deadline:
                     time.sleep(REMOVE_STEP)
 
@@ -173,7 +181,7 @@ def find(data_dir: Path, boot_id: str, ceilings: Ceilings) -> Groups:
     for hierarchy in found:
         try:
             if hierarchy.version == 2:
-                _delegate(hierarchy, f"{name}-server")
+                _delegate(hierarchy, f"{name}{SERVER}")
             made[hierarchy] = hierarchy.make(
                 f"{name}-try", replace(ceilings, memory=max(ceilings.memory, TRY_MEMORY))
             )

@@ -32,7 +32,12 @@ class Tag:
 
 
 def folder_id(data_dir: Path) -> str:
-    return hashlib.sha256(os.fsencode(data_dir.resolve())).hexdigest()[:12]
+    """Of this folder, not of one at the same path in another container. Before it is made, of its path."""
+    what = os.fsencode(data_dir.resolve())
+    with contextlib.suppress(OSError):
+        found = data_dir.stat()
+        what += f"\0{found.st_dev}:{found.st_ino}".encode()
+    return hashlib.sha256(what).hexdigest()[:12]
 
 
 def tag_of(pid: int) -> Tag | None:
