@@ -86,6 +86,8 @@ async def open_parts(settings: Settings) -> AsyncIterator[Parts]:
         ends.push_async_callback(store.close)
         containment = await asyncio.to_thread(probe, settings.sandbox)
         groups = await asyncio.to_thread(find, settings.data_dir, boot, _ceilings(settings))
+        if None in (groups.processes, groups.memory):
+            log.warning("agents are not held to all limits: %s; see `clawdforge doctor`", groups.details)
         spawner = Spawner(containment, settings.data_dir, boot, groups=groups)
         await spawner.end_orphans()
         homes = HomeFolders(

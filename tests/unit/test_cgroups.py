@@ -236,11 +236,27 @@ def test_where_groups_cannot_be_made_it_says_why(tmp_path: Path) -> None:
         "from clawdforge.drivers.cgroups import Ceilings, find\n"
         f"os.setgid({NOBODY}); os.setuid({NOBODY})\n"
         "found = find(pathlib.Path('/nowhere'), 'b', Ceilings(processes=1, memory=1))\n"
-        "print(found.processes, found.memory, found.reason)"
+        "print(found.processes, found.memory, found.reason, found.details, sep='\\n')"
     )
-    said = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True).stdout
-    assert said.startswith("None None ")
-    assert "Permission denied" in said or "not offered" in said
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
+    processes, memory, reason, details = done.stdout.splitlines()
+    assert (processes, memory) == ("None", "None")
+    assert "Permission denied" in reason or "not offered" in reason
+    assert "/sys" not in reason, "everybody may read it"
+    assert "/sys/fs/cgroup" in details or "not offered" in reason
+
+
+@needs("cgroups")
+def test_why_no_process_could_be_put_into_a_group_is_for_the_operator(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cgroups, "TRY", "import sys; sys.exit(3)")
+    found = find(tmp_path, BOOT, CEILINGS)
+    assert (found.processes, found.memory) == (None, None)
+    assert found.reason == "no process could be put into a group"
+    assert sys.executable in found.details
+    assert "exit status 3" in found.details
+    assert not groups_of(tmp_path)
 
 
 async def test_a_runner_that_always_forks_ahead_does_not_hold_a_pause_up(tmp_path: Path) -> None:

@@ -51,6 +51,9 @@ class Hierarchy:
     folder: Path
     bounds: frozenset[str]
 
+    def __str__(self) -> str:
+        return " and ".join(sorted(self.bounds))
+
     def limits(self, ceilings: Ceilings) -> Iterator[tuple[str, str]]:
         if "pids" in self.bounds:
             yield "pids.max", str(ceilings.processes)
@@ -127,12 +130,18 @@ class Groups:
         ceilings: Ceilings,
         hierarchies: tuple[Hierarchy, ...],
         reason: str,
+        details: str,
     ) -> None:
         self._family = f"clawdforge-{folder_id(data_dir)}-"
         self._prefix = f"{self._family}{boot_id}-"
         self._ceilings = ceilings
         self._hierarchies = hierarchies
         self.reason = reason
+        """By what agents are held, or why not; for everybody."""
+
+        self.details = details
+        """The same with the paths of the machine; for the operator."""
+
         bounds = {word for hierarchy in hierarchies for word in hierarchy.bounds}
         self.processes = ceilings.processes if "pids" in bounds else None
         self.memory = ceilings.memory if "memory" in bounds else None
@@ -174,7 +183,8 @@ def find(data_dir: Path, boot_id: str, ceilings: Ceilings) -> Groups:
     """What can be bounded here, by a real try. Blocks for some milliseconds; once, at the start."""
     found = list(_hierarchies())
     offered = {word for hierarchy in found for word in hierarchy.bounds}
-    problems = [f"{word}: not offered to the server's group" for word in CONTROLLERS if word not in offered]
+    reasons = [f"{word}: not offered to the server's group" for word in CONTROLLERS if word not in offered]
+    details = reasons.copy()
     ceilings = replace(ceilings, memory=ceilings.memory or _share(found))
     name = f"clawdforge-{folder_id(data_dir)}-{boot_id}"
     made: dict[Hierarchy, Path] = {}
@@ -186,14 +196,17 @@ def find(data_dir: Path, boot_id: str, ceilings: Ceilings) -> Groups:
                 f"{name}-try", replace(ceilings, memory=max(ceilings.memory, TRY_MEMORY))
             )
         except OSError as error:
-            problems.append(f"{' and '.join(sorted(hierarchy.bounds))}: {error.strerror or error}")
+            reasons.append(f"{hierarchy}: {error.strerror}")
+            details.append(f"{hierarchy}: {error}")
     try:
         _try(Group(tuple(made.values())))
     except (OSError, subprocess.SubprocessError) as error:
         made.clear()
-        problems.append(f"no process could be put into a group: {error}")
+        reasons.append("no process could be put into a group")
+        details.append(f"{reasons[-1]}: {error}")
     versions = sorted({f"cgroup v{hierarchy.version}" for hierarchy in made})
-    return Groups(data_dir, boot_id, ceilings, tuple(made), "; ".join([*versions, *problems]))
+    words = ("; ".join([*versions, *more]) for more in (reasons, details))
+    return Groups(data_dir, boot_id, ceilings, tuple(made), *words)
 
 
 def remove(outer: Path) -> bool:
@@ -272,14 +285,16 @@ def _delegate(hierarchy: Hierarchy, leaf: str) -> None:
     except OSError as error:
         if error.errno != errno.EBUSY:
             raise
-        if set(map(int, (hierarchy.folder / "cgroup.procs").read_text().split())) != {os.getpid()}:
-            raise OSError(
-                f"other programs are in the server's group {hierarchy.folder}; give it one of its own, such "
-                "as a systemd unit with Delegate=yes"
-            ) from error
+        _check_alone(hierarchy)
         (hierarchy.folder / leaf).mkdir()
         (hierarchy.folder / leaf / "cgroup.procs").write_text(str(os.getpid()))
         file.write_text(order)
+
+
+def _check_alone(hierarchy: Hierarchy) -> None:
+    if set(map(int, (hierarchy.folder / "cgroup.procs").read_text().split())) != {os.getpid()}:
+        words = "other programs are in the server's group"
+        raise OSError(errno.EBUSY, words, str(hierarchy.folder))
 
 
 def _share(hierarchies: list[Hierarchy]) -> int:

@@ -157,10 +157,10 @@ def _limits(settings: Settings) -> Finding:
     found = find(settings.data_dir, f"doctor{os.getpid()}", wanted)
     processes = "any number of" if found.processes is None else str(found.processes)
     memory = "any" if found.memory is None else f"{found.memory >> 20} MiB of"
-    text = f"an agent may have {processes} processes and {memory} memory ({found.reason})"
+    text = f"an agent may have {processes} processes and {memory} memory ({found.details})"
     if found.processes is not None and found.memory is not None:
         return Finding("ok", "limits", text)
-    return Finding("warn", "limits", text, "run the server in a systemd unit with Delegate=yes")
+    return Finding("warn", "limits", text, "run the server in a systemd unit of its own with Delegate=yes")
 
 
 def _agents(settings: Settings) -> Iterator[Finding]:
