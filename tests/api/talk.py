@@ -5,7 +5,7 @@ from typing import Any
 
 import httpx2
 
-from tests.api.harness import App
+from tests.api.harness import App, until
 
 
 def say(app: App, session_id: str, prompt: str) -> str:
@@ -26,6 +26,17 @@ def knows(app: App, session_id: str) -> str:
     """All that the agent has in its memory, a transcript that it was told included. Takes two turns."""
     say(app, session_id, "echo and now?")
     return say(app, session_id, "recall all")
+
+
+def begin(app: App, sid: str) -> None:
+    """A turn that has said its first words, and says no more."""
+
+    def said() -> list[Any]:
+        events = app.http.get(f"/sessions/{sid}/events", params={"limit": 1000}).json()["events"]
+        return [event for event in events if event["type"] == "text" and event["content"] == "begun"]
+
+    app.http.post(f"/sessions/{sid}/turns", json={"prompt": "echo begun\nhang"})
+    until(said, "the turn's first words")
 
 
 def post(app: App, session_id: str, what: str, **body: Any) -> httpx2.Response:

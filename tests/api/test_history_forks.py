@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.api.harness import AGENT, App, Server, until
-from tests.api.talk import do, how, knows, messages, post, recall, say, state, texts
+from tests.api.talk import begin, do, how, knows, messages, post, recall, say, state, texts
 
 
 def test_both_know_the_common_past_and_not_each_others_at_the_same_time(app: App) -> None:
@@ -22,6 +22,17 @@ def test_both_know_the_common_past_and_not_each_others_at_the_same_time(app: App
     row = state(app, other)
     assert (row["forked_from"], row["title"], row["meta"], row["labels"]) == (sid, "Trunk", {"a": 1}, ["x"])
     assert row["cwd"] == state(app, sid)["cwd"]
+
+
+def test_a_session_that_is_closed_in_a_turn_leaves_the_memory_of_its_agent(app: App) -> None:
+    for _ in range(3):
+        sid = app.session()
+        say(app, sid, "echo before")
+        begin(app, sid)
+        assert app.http.delete(f"/sessions/{sid}").status_code == 200
+        other = do(app, sid, "fork")["session_id"]
+        assert say(app, other, "echo more") == "more"
+        assert how(app, other) == ["loaded"]
 
 
 def test_a_fork_of_an_earlier_turn(app: App) -> None:
@@ -43,8 +54,7 @@ def test_a_fork_of_an_earlier_turn(app: App) -> None:
 def test_while_a_turn_runs_the_last_one_that_ended_is_forked(app: App) -> None:
     sid = app.session()
     say(app, sid, "echo common")
-    app.http.post(f"/sessions/{sid}/turns", json={"prompt": "echo begun\nhang"})
-    until(lambda: "begun" in app.http.get(f"/sessions/{sid}/events").text, "the turn's first words")
+    begin(app, sid)
     other = do(app, sid, "fork")["session_id"]
     assert texts(app, other) == ["echo common", "common"]
     assert recall(app, other) == ["echo common"]

@@ -10,7 +10,7 @@ import httpx2
 import pytest
 
 from tests.api.harness import App, Server, until
-from tests.api.talk import do, found, messages, post, say, state, texts
+from tests.api.talk import begin, do, found, messages, post, say, state, texts
 
 ROUNDS = int(os.environ.get("CLAWDFORGE_TEST_ROUNDS", "100"))
 
@@ -68,17 +68,6 @@ def test_retries_that_run_and_undo_side_by_side_leave_one_of_the_right_states(ap
         assert shown[-2:] in (["echo three", "three"], ["echo two", "two"], ["echo one", "one"]) or not shown
         do(app, sid, "clear")
         say(app, sid, "echo one")
-
-
-def begin(app: App, sid: str) -> None:
-    """A turn that has said its first words, and says no more."""
-
-    def said() -> list[Any]:
-        events = app.http.get(f"/sessions/{sid}/events", params={"limit": 1000}).json()["events"]
-        return [event for event in events if event["type"] == "text" and event["content"] == "begun"]
-
-    app.http.post(f"/sessions/{sid}/turns", json={"prompt": "echo begun\nhang"})
-    until(said, "the turn's first words")
 
 
 @pytest.mark.parametrize("what", ["undo", "redo", "retry", "clear", "compact"])

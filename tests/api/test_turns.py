@@ -105,6 +105,37 @@ def test_a_large_turn_is_streamed_whole(app: App) -> None:
     assert sum(len(event.get("content") or "") for event in body["events"]) == 300 * 20_000
 
 
+@pytest.mark.parametrize("chunks", [0, 1, 999, 1000, 1001, 3500])
+def test_the_answer_holds_what_the_log_does_however_many_pages_it_takes(app: App, chunks: int) -> None:
+    session_id = app.session()
+    reply = app.turn(session_id, f"chunks {chunks}")
+    assert reply.status_code == 200, reply.text
+    log: list[dict[str, object]] = []
+    while True:
+        params = {"after": len(log), "limit": 1000}
+        page = app.http.get(f"/sessions/{session_id}/events", params=params).json()["events"]
+        if not page:
+            break
+        log += page
+    said = [event["type"] for event in log if event["type"] == "text"]
+    assert len(said) == chunks
+    told = [event for event in reply.json()["events"] if event["type"] == "text"]
+    assert told == [event for event in log if event["type"] == "text"]
+
+
+def test_a_prompt_that_follows_at_once_starts_in_the_commit_that_records_it(app: App) -> None:
+    session_id = app.session()
+    for number in range(40):
+        assert app.turn(session_id, f"echo {number}").status_code == 200
+    events = app.http.get(f"/sessions/{session_id}/events", params={"limit": 1000}).json()["events"]
+    kinds = [event["type"] for event in events]
+    assert kinds.count("turn.ended") == 40
+    started = [event["ts"] for event in events if event["type"] == "turn.started"]
+    queued = [event["ts"] for event in events if event["type"] == "turn.queued"]
+    at_once = sum(one == other for one, other in zip(queued, started, strict=True))
+    assert at_once > 20, "most had to wait for a second commit"
+
+
 def test_the_same_key_is_one_turn_and_another_body_is_409(app: App, tmp_path: Path) -> None:
     session_id, witness = app.session(), tmp_path / "said"
     path, prompt = f"/sessions/{session_id}/turn", {"prompt": f"write {witness} once"}
