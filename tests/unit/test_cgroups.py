@@ -1,12 +1,13 @@
 """Groups of agents: their limits hold, they go with the agent, and a dead server's are ended by the next."""
 
 import asyncio
+import contextlib
 import os
 import subprocess
 import sys
 import time
 from asyncio.subprocess import PIPE
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
@@ -226,6 +227,66 @@ def test_the_doctor_tells_the_limits(tmp_path: Path) -> None:
     assert [finding.level for finding in found] == ["ok"]
     assert found[0].text.startswith("an agent may have 321 processes and 1024 MiB of memory (cgroup v")
     assert not groups_of(tmp_path)
+
+
+# It moves itself into a group of its own, of version 2. Which controller there is does not matter here.
+LOOK = """
+import os, sys
+from pathlib import Path
+from clawdforge.drivers import cgroups
+folder, controller, data, alone = Path(sys.argv[1]), sys.argv[2], Path(sys.argv[3]), sys.argv[4] == "alone"
+(folder / "cgroup.procs").write_text(str(os.getpid() if alone else os.getppid()))
+if not alone:
+    (folder / "cgroup.procs").write_text(str(os.getpid()))
+cgroups.CONTROLLERS = (controller,)
+def state():
+    text = [(folder / name).read_text() for name in ("cgroup.subtree_control", "cgroup.procs")]
+    return text, sorted(path.name for path in folder.iterdir() if path.is_dir())
+before = state()
+ceilings = cgroups.Ceilings(processes=9, memory=1 << 30)
+for lasting in (False, True):
+    found = cgroups.find(data, "boot", ceilings, lasting=lasting)
+    print(found.reason, found.details, len(found._hierarchies), state() == before, sep="|")
+"""
+
+
+@pytest.fixture
+def delegated() -> Iterator[tuple[Path, str]]:
+    """A group of version 2 and a controller that it may hand on; all is as before after it."""
+    mounts = [line.split() for line in Path("/proc/self/mounts").read_text().splitlines()]
+    tops = [Path(at) for _, at, kind, *_ in mounts if kind == "cgroup2"]
+    words = [word for top in tops for word in (top / "cgroup.controllers").read_text().split()]
+    usable = [word for word in words if word in ("memory", "hugetlb", "io")]
+    if not usable or os.geteuid() != 0:
+        pytest.skip("no controller of version 2 that root could hand on here")
+    top, control = tops[0], tops[0] / "cgroup.subtree_control"
+    had = usable[0] in control.read_text().split()
+    folder = top / f"look-{os.getpid()}"
+    control.write_text(f"+{usable[0]}")
+    folder.mkdir()
+    try:
+        yield folder, usable[0]
+    finally:
+        assert cgroups.remove(folder)
+        with contextlib.suppress(OSError):  # somebody else may have begun to use it
+            control.write_text("" if had else f"-{usable[0]}")
+
+
+def test_the_doctor_foretells_and_changes_nothing(tmp_path: Path, delegated: tuple[Path, str]) -> None:
+    folder, controller = delegated
+
+    def look(company: str) -> list[list[str]]:
+        command = [sys.executable, "-c", LOOK, str(folder), controller, str(tmp_path), company]
+        shell = ["sh", "-c", '"$@"; exit $?', "sh", *command]
+        done = subprocess.run(shell, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return [line.split("|") for line in done.stdout.splitlines()]
+
+    why = "other programs are in the server's group"
+    refused = [f"{controller}: {why}", f"{controller}: [Errno 16] {why}: '{folder}'", "0", "True"]
+    assert look("shared") == [refused, refused]
+    foretold = f"cgroup v2; {controller}: not tried, for the server would have to change its own group"
+    assert look("alone") == [["cgroup v2", foretold, "1", "True"], ["cgroup v2", "cgroup v2", "1", "False"]]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to become another user")

@@ -54,6 +54,18 @@ class Hierarchy:
     def __str__(self) -> str:
         return " and ".join(sorted(self.bounds))
 
+    def delegated(self) -> bool:
+        """Whether limited groups can be made below it as it is."""
+        return self.version == 1 or self.bounds <= set(self.control.read_text().split())
+
+    @property
+    def control(self) -> Path:
+        return self.folder / "cgroup.subtree_control"
+
+    @property
+    def members(self) -> Path:
+        return self.folder / "cgroup.procs"
+
     def limits(self, ceilings: Ceilings) -> Iterator[tuple[str, str]]:
         if "pids" in self.bounds:
             yield "pids.max", str(ceilings.processes)
@@ -179,8 +191,11 @@ class Groups:
                     yield Path(here, name)
 
 
-def find(data_dir: Path, boot_id: str, ceilings: Ceilings) -> Groups:
-    """What can be bounded here, by a real try. Blocks for some milliseconds; once, at the start."""
+def find(data_dir: Path, boot_id: str, ceilings: Ceilings, *, lasting: bool = True) -> Groups:
+    """What can be bounded here, by a real try. Blocks for some milliseconds; once, at the start.
+
+    Not `lasting`, it changes nothing that stays: what a try would need of that is foretold.
+    """
     found = list(_hierarchies())
     offered = {word for hierarchy in found for word in hierarchy.bounds}
     reasons = [f"{word}: not offered to the server's group" for word in CONTROLLERS if word not in offered]
@@ -188,9 +203,15 @@ def find(data_dir: Path, boot_id: str, ceilings: Ceilings) -> Groups:
     ceilings = replace(ceilings, memory=ceilings.memory or _share(found))
     name = f"clawdforge-{folder_id(data_dir)}-{boot_id}"
     made: dict[Hierarchy, Path] = {}
+    foretold: list[Hierarchy] = []
     for hierarchy in found:
         try:
-            if hierarchy.version == 2:
+            if not hierarchy.delegated() and not lasting:
+                _foretell(hierarchy)
+                foretold.append(hierarchy)
+                details.append(f"{hierarchy}: not tried, for the server would have to change its own group")
+                continue
+            if not hierarchy.delegated():
                 _delegate(hierarchy, f"{name}{SERVER}")
             made[hierarchy] = hierarchy.make(
                 f"{name}-try", replace(ceilings, memory=max(ceilings.memory, TRY_MEMORY))
@@ -204,9 +225,10 @@ def find(data_dir: Path, boot_id: str, ceilings: Ceilings) -> Groups:
         made.clear()
         reasons.append("no process could be put into a group")
         details.append(f"{reasons[-1]}: {error}")
-    versions = sorted({f"cgroup v{hierarchy.version}" for hierarchy in made})
+    usable = (*made, *foretold)
+    versions = sorted({f"cgroup v{hierarchy.version}" for hierarchy in usable})
     words = ("; ".join([*versions, *more]) for more in (reasons, details))
-    return Groups(data_dir, boot_id, ceilings, tuple(made), *words)
+    return Groups(data_dir, boot_id, ceilings, usable, *words)
 
 
 def remove(outer: Path) -> bool:
@@ -276,23 +298,29 @@ def _hierarchies() -> Iterator[Hierarchy]:
 
 def _delegate(hierarchy: Hierarchy, leaf: str) -> None:
     """In version 2 a group with limited ones below it has no processes of its own: we move down, if alone."""
-    file = hierarchy.folder / "cgroup.subtree_control"
-    if hierarchy.bounds <= set(file.read_text().split()):
-        return
     order = " ".join(f"+{word}" for word in sorted(hierarchy.bounds))
     try:
-        file.write_text(order)
+        hierarchy.control.write_text(order)
     except OSError as error:
         if error.errno != errno.EBUSY:
             raise
         _check_alone(hierarchy)
         (hierarchy.folder / leaf).mkdir()
         (hierarchy.folder / leaf / "cgroup.procs").write_text(str(os.getpid()))
-        file.write_text(order)
+        hierarchy.control.write_text(order)
+
+
+def _foretell(hierarchy: Hierarchy) -> None:
+    """Fail as `_delegate` would. Only the kernel's topmost group, which has no type, may keep processes."""
+    for path in (hierarchy.folder, hierarchy.control, hierarchy.members):
+        if not os.access(path, os.W_OK):
+            raise OSError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+    if (hierarchy.folder / "cgroup.type").exists():
+        _check_alone(hierarchy)
 
 
 def _check_alone(hierarchy: Hierarchy) -> None:
-    if set(map(int, (hierarchy.folder / "cgroup.procs").read_text().split())) != {os.getpid()}:
+    if set(map(int, hierarchy.members.read_text().split())) != {os.getpid()}:
         words = "other programs are in the server's group"
         raise OSError(errno.EBUSY, words, str(hierarchy.folder))
 

@@ -154,7 +154,7 @@ def _containment(settings: Settings) -> Finding:
 def _limits(settings: Settings) -> Finding:
     """As seen from where this program runs; a server in a unit or container of its own may have more."""
     wanted = Ceilings(processes=settings.agent_max_processes, memory=settings.agent_max_memory_bytes)
-    found = find(settings.data_dir, f"doctor{os.getpid()}", wanted)
+    found = find(settings.data_dir, f"doctor{os.getpid()}", wanted, lasting=False)
     processes = "any number of" if found.processes is None else str(found.processes)
     memory = "any" if found.memory is None else f"{found.memory >> 20} MiB of"
     text = f"an agent may have {processes} processes and {memory} memory ({found.details})"
