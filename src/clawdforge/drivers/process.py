@@ -16,33 +16,14 @@ from clawdforge.core.errors import AgentNotInstalled, AgentStartFailed
 from clawdforge.drivers.cgroups import Group, Groups
 from clawdforge.drivers.containment import Active, Containment, Limits, Places
 from clawdforge.drivers.launch import children, parent_of
+from clawdforge.drivers.pipes import Tail, read_all, status_pipe, until_readable
 from clawdforge.drivers.survivors import TAG, Tag, end_survivors, folder_id, tag_of
 from clawdforge.drivers.tree import descendants, kill_below, send, stopped
 
-STDERR_TAIL = 64 * 1024
 STDOUT_BUFFER = 256 * 1024  # reading stops at twice this; then the pipe fills, then the agent waits
 START_SECONDS = 20.0
 KILL_SECONDS = 5.0
 TAIL_SECONDS = 0.5
-
-
-class Tail(asyncio.Protocol):
-    """Reads all there is and keeps the end of it, so that a chatty agent never stands still."""
-
-    def __init__(self) -> None:
-        self._kept = bytearray()
-        self.ended = asyncio.Event()
-
-    def data_received(self, data: bytes) -> None:
-        self._kept += data[-STDERR_TAIL:]
-        if len(self._kept) > 2 * STDERR_TAIL:
-            del self._kept[:-STDERR_TAIL]
-
-    def connection_lost(self, _error: Exception | None) -> None:
-        self.ended.set()
-
-    def text(self) -> str:
-        return self._kept[-STDERR_TAIL:].decode(errors="replace")
 
 
 class AgentProcess:
@@ -148,7 +129,7 @@ class AgentProcess:
             async with asyncio.timeout(within):
                 await self._ended.wait()
                 if self._namespace_fd is not None:
-                    await _readable(self._namespace_fd)
+                    await until_readable(self._namespace_fd)
                 return True
         return False
 
@@ -260,7 +241,7 @@ class Spawner:
         try:
             await process.connect()
             async with asyncio.timeout(START_SECONDS):  # Python 3.11's wait_for may lose a cancel
-                said = await _read_all(status)
+                said = await read_all(status)
         except TimeoutError:
             said = b""
         except asyncio.CancelledError:
@@ -285,7 +266,7 @@ class Spawner:
         tag = Tag(self._folder, self._boot_id, session, str(next(self._numbers)))
         group = self._group(tag)
         try:
-            with group.doors() as doors, _pipe() as (status, other_end):
+            with group.doors() as doors, status_pipe() as (status, other_end):
                 wrapped = self.containment.wrap(
                     command,
                     places=places,
@@ -339,43 +320,10 @@ def program(name: str, env: Mapping[str, str]) -> str:
     raise AgentNotInstalled(f"{name} is not installed; install it, or add its folder to the server's PATH")
 
 
-@contextlib.contextmanager
-def _pipe() -> Iterator[tuple[int, int]]:
-    """Its reading end is left open, unless what is done inside fails."""
-    reader, writer = os.pipe()
-    try:
-        yield reader, writer
-    except BaseException:
-        os.close(reader)
-        raise
-    finally:
-        os.close(writer)
-
-
 def _reap(pidfd: int) -> None:
     """The first process of a namespace is left to us, as a subreaper, when bwrap ends before it."""
     with contextlib.suppress(ChildProcessError):
         os.waitid(os.P_PIDFD, pidfd, os.WEXITED | os.WNOHANG)
-
-
-async def _readable(fd: int) -> None:
-    loop = asyncio.get_running_loop()
-    ready = asyncio.Event()
-    loop.add_reader(fd, ready.set)
-    try:
-        await ready.wait()
-    finally:
-        loop.remove_reader(fd)
-
-
-async def _read_all(fd: int) -> bytes:
-    said = b""
-    while True:
-        await _readable(fd)
-        chunk = os.read(fd, 64)
-        if not chunk:
-            return said
-        said += chunk
 
 
 def _end_adopted(living: set[int], tag: Tag) -> None:
