@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import errno
 import os
 import subprocess
 import sys
@@ -23,7 +24,7 @@ from clawdforge.drivers.tree import STOP_SECONDS
 from clawdforge.settings import Settings
 from clawdforge.upkeep.doctor import examine
 from tests.needs import needs
-from tests.unit.contained import BOOT, SESSION, Bench, bench_on
+from tests.unit.contained import BOOT, SESSION, Bench, bench_on, until
 
 CEILINGS = Ceilings(processes=200, memory=200 << 20)
 NOBODY = 65534
@@ -196,6 +197,44 @@ async def test_an_agent_without_its_group_is_not_started(tmp_path: Path) -> None
         with pytest.raises(AgentStartFailed, match=r"could not be made: .*File exists.*; restart"):
             await spawner.spawn(["cat"], cwd=bench.workspace, home=bench.home, env=bench.env(), tag=SESSION)
         assert taken.remove()
+
+
+@needs("cgroups")
+async def test_a_start_that_fails_leaves_no_group(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(AgentStartFailed, match="null byte"):
+        await bench.spawn("cat", "a\0b")
+    with pytest.raises(AgentStartFailed, match="null byte"):
+        await bench.spawn("cat", WORD="a\0b")
+    assert not groups_of(bench.data)
+
+    def no_descriptor(_pid: int) -> int:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "pidfd_open", no_descriptor)
+        with pytest.raises(AgentStartFailed, match="Too many open files"):
+            await bench.spawn("sh", "-c", "sleep 60")
+    await until(lambda: not bench.tagged())
+    find(bench.data, "next", CEILINGS).end_leftovers()
+    assert not groups_of(bench.data)
+
+
+@needs("cgroups")
+async def test_an_end_that_fails_still_removes_the_group(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    process = await bench.spawn("true")
+    await process.wait()
+
+    async def broken(*_: float) -> bool:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(process, "_gone", broken)
+        with pytest.raises(OSError, match="Too many open files"):
+            await process.close()
+        assert not groups_of(bench.data)
+    process._closer = None  # for the end of the test
 
 
 @needs("cgroups")

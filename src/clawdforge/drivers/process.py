@@ -88,6 +88,12 @@ class AgentProcess:
             raise
 
     async def _close(self, eof_grace: float, term_grace: float) -> None:
+        try:
+            await self._end(eof_grace, term_grace)
+        finally:
+            await self._group.end()
+
+    async def _end(self, eof_grace: float, term_grace: float) -> None:
         loop = asyncio.get_running_loop()
         if self._writing is not None:
             self._writing.close()
@@ -112,7 +118,6 @@ class AgentProcess:
             _reap(self._namespace_fd)
             os.close(self._namespace_fd)
             self._namespace_fd = None
-        await self._group.end()
 
     def _kill(self) -> None:
         """In a namespace the kernel ends all with the first one; else the keeper leaves when it is alone."""
@@ -244,7 +249,7 @@ class Spawner:
                 said = await read_all(status)
         except TimeoutError:
             said = b""
-        except asyncio.CancelledError:
+        except BaseException:
             await process.close(eof_grace=0.0, term_grace=0.0)
             raise
         finally:
@@ -286,10 +291,10 @@ class Spawner:
                     pass_fds=(other_end, *doors),
                     start_new_session=True,
                 )
-        except OSError as error:
+                return _watched(child, active, tag, group, self._living), status
+        except (OSError, ValueError) as error:  # the second for a NUL in an argument or a variable
             group.remove()
             raise AgentStartFailed(f"the agent could not be started: {error}") from error
-        return AgentProcess(child, active, tag, group, self._living), status
 
     def _group(self, tag: Tag) -> Group:
         """Limits that worked when the server started are never quietly left out."""
@@ -318,6 +323,18 @@ def program(name: str, env: Mapping[str, str]) -> str:
             f"{name} is not an executable file; chmod +x it, or correct the agent's command"
         )
     raise AgentNotInstalled(f"{name} is not installed; install it, or add its folder to the server's PATH")
+
+
+def _watched(
+    child: subprocess.Popen[bytes], active: Active, tag: Tag, group: Group, living: set[int]
+) -> AgentProcess:
+    """A child that cannot be watched, where there are no descriptors left, is not left alone."""
+    try:
+        return AgentProcess(child, active, tag, group, living)
+    except OSError:
+        with child:
+            child.kill()
+        raise
 
 
 def _reap(pidfd: int) -> None:
