@@ -107,6 +107,20 @@ async def test_memory_is_bounded_and_the_end_says_so(bench: Bench) -> None:
 
 
 @needs("cgroups")
+async def test_what_is_killed_below_a_living_program_is_told_as_well(bench: Bench) -> None:
+    """As with acpx, whose agent may die of it while what started it lives on."""
+    code = "held = [b'x' * (10 << 20) for _ in range(100)]"
+    line = f'"$0" -c "{code}"; printf "no end of line" >&2; echo over; read line'
+    process = await bench.spawn("sh", "-c", line, sys.executable)
+    assert await asyncio.wait_for(process.stdout.readline(), 20) == b"over\n"
+    assert process.returncode is None
+    told = "[clawdforge] probably killed for its memory: it may use 200 MiB"
+    await until(lambda: process.stderr_tail().endswith(f"no end of line\n{told}"))
+    await process.close()
+    assert process.stderr_tail().endswith(f"no end of line\n{told}")
+
+
+@needs("cgroups")
 @pytest.mark.parametrize("code", [BREED, DIE_AND_BREED], ids=["breed", "die-and-breed"])
 async def test_a_pause_and_an_end_in_the_middle_of_a_bomb_are_bounded(bench: Bench, code: str) -> None:
     process = await bench.spawn(sys.executable, "-c", code)

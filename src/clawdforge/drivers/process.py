@@ -60,8 +60,9 @@ class AgentProcess:
         return self._child.returncode
 
     def stderr_tail(self) -> str:
-        """Its last words, and the kernel's if that has killed it for its memory."""
-        return self._tail.text() + self._verdict
+        """Its last words, and the kernel's if that has killed it, or something below it, for its memory."""
+        words, verdict = self._tail.text(), self._verdict or self._group.verdict()
+        return f"{words}\n{verdict}" if verdict and words and not words.endswith("\n") else words + verdict
 
     async def wait(self) -> int:
         await self._ended.wait()
