@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -13,8 +14,11 @@ from pathlib import Path
 import pytest
 
 from clawdforge.core.errors import AgentNotInstalled, AgentStartFailed
+from clawdforge.drivers.acp_files import WorkspaceFiles
+from clawdforge.drivers.acp_terminals import Terminals
 from clawdforge.drivers.launch import children
-from clawdforge.drivers.tree import descendants
+from clawdforge.drivers.process import AgentProcess
+from clawdforge.drivers.tree import descendants, is_still, stopped
 from tests.needs import needs
 from tests.unit.contained import SESSION, Bench, beats, bench_on, still, until
 
@@ -191,6 +195,76 @@ async def test_paused_stops_every_write_of_the_tree(bench: Bench) -> None:
         held = beats(bench.workspace)
         assert still(bench.workspace)
     await until(lambda: all(now > held[name] for name, now in beats(bench.workspace).items()))
+
+
+async def test_a_pause_in_a_thread_bears_the_end_of_the_agent(bench: Bench) -> None:
+    def pause(process: AgentProcess, closed: threading.Event) -> int:
+        count = 0
+        while not closed.is_set() or not count:
+            with process.paused():
+                count += 1
+        return count
+
+    for _ in range(5):
+        process, closed = await bench.spawn("sh", "-c", "sleep 60 & sleep 60"), threading.Event()
+        pausing = asyncio.create_task(asyncio.to_thread(pause, process, closed))
+        await process.close(eof_grace=0.02, term_grace=0.02)
+        closed.set()
+        assert await asyncio.wait_for(pausing, 10)
+    assert not bench.tagged()
+
+
+async def test_processes_of_a_stranger_with_the_same_number_are_not_stopped() -> None:
+    """The number of a process that was reaped may be another's by now; its pidfd tells that it has ended."""
+    with subprocess.Popen(["true"]) as gone:
+        pidfd = os.pidfd_open(gone.pid)
+    with subprocess.Popen(["sh", "-c", "sleep 60 & wait"]) as stranger:
+        own = os.pidfd_open(stranger.pid)
+        await until(lambda: bool(children(stranger.pid)))
+        (below,) = children(stranger.pid)
+        with stopped(stranger.pid, own):
+            assert is_still(below)
+        with stopped(stranger.pid, pidfd):
+            assert not is_still(below)
+        os.kill(below, signal.SIGKILL)
+    os.close(own)
+    os.close(pidfd)
+
+
+async def test_terminals_may_come_and_go_during_a_pause(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with bench_on(tmp_path, "tree") as bench:
+
+        async def spawn(argv: tuple[str, ...]) -> AgentProcess:
+            return await bench.spawn(*argv)
+
+        terminals = Terminals(spawn, WorkspaceFiles(bench.workspace, ()), bench.workspace)
+        for _ in range(3):
+            await terminals.create(terminals.order({"command": "exec sleep 60"}))
+        first = terminals._find({"terminalId": "term_1"})[1].process
+        real = first.paused
+        entered, changed = threading.Event(), threading.Event()
+
+        @contextlib.contextmanager
+        def slowly() -> Iterator[None]:
+            with real():
+                entered.set()
+                assert changed.wait(10)
+                yield
+
+        monkeypatch.setattr(first, "paused", slowly)
+
+        def pause() -> None:
+            with terminals.paused():
+                pass
+
+        pausing = asyncio.create_task(asyncio.to_thread(pause))
+        await asyncio.to_thread(entered.wait, 10)
+        await terminals.release({"terminalId": "term_3"})
+        changed.set()
+        await asyncio.wait_for(pausing, 10)
+        await terminals.close()
 
 
 async def test_a_program_that_is_not_there_says_what_to_do(bench: Bench) -> None:

@@ -172,7 +172,7 @@ class Terminals:
     @contextmanager
     def paused(self) -> Iterator[None]:
         with ExitStack() as stack:
-            for terminal in self._open.values():
+            for terminal in list(self._open.values()):  # from a thread: the loop may add and remove some
                 if terminal.process.returncode is None:
                     stack.enter_context(terminal.process.paused())
             yield

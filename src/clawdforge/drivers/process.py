@@ -46,6 +46,7 @@ class AgentProcess:
         self._root = child.pid  # above all of the agent's processes
         self._pidfd = os.pidfd_open(child.pid)
         self._namespace_fd: int | None = None
+        self._guard = threading.Lock()  # over the end of both, which a pause copies in its thread
         living.add(child.pid)
         asyncio.get_running_loop().add_reader(self._pidfd, self._reap)
         self.stdin: asyncio.StreamWriter
@@ -70,12 +71,18 @@ class AgentProcess:
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
-        """Nothing of the agent runs inside of this."""
-        if self._ended.is_set():
+        """Nothing of the agent runs inside of this. From any thread: the loop may reap it meanwhile."""
+        with self._guard:
+            own = self._pidfd if self._namespace_fd is None else self._namespace_fd
+            held = None if self._ended.is_set() else os.dup(own)
+        if held is None:
             yield
             return
-        with stopped(self._root):
-            yield
+        try:
+            with stopped(self._root, held):
+                yield
+        finally:
+            os.close(held)
 
     async def close(self, *, eof_grace: float = 0.8, term_grace: float = 0.7) -> None:
         """End of input, then SIGTERM, then SIGKILL; nothing of the agent is left when this returns."""
@@ -117,8 +124,9 @@ class AgentProcess:
             self._writing.abort()
         if self._namespace_fd is not None:
             _reap(self._namespace_fd)
-            os.close(self._namespace_fd)
-            self._namespace_fd = None
+            with self._guard:
+                os.close(self._namespace_fd)
+                self._namespace_fd = None
 
     def _kill(self) -> None:
         """In a namespace the kernel ends all with the first one; else the keeper leaves when it is alone."""
@@ -151,10 +159,11 @@ class AgentProcess:
     def _reap(self) -> None:
         if self._child.poll() is not None:
             asyncio.get_running_loop().remove_reader(self._pidfd)
-            os.close(self._pidfd)
             self._living.discard(self._child.pid)
             self._verdict = self._group.verdict()
-            self._ended.set()
+            with self._guard:
+                os.close(self._pidfd)
+                self._ended.set()
 
     async def connect(self) -> None:
         loop = asyncio.get_running_loop()

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import select
 import signal
 import time
 from collections.abc import Iterator
@@ -51,9 +52,18 @@ def _state(pid: int, thread: str) -> bytes:
         return GONE
 
 
+def has_ended(pidfd: int) -> bool:
+    watch = select.poll()
+    watch.register(pidfd, select.POLLIN)
+    return bool(watch.poll(0))
+
+
 @contextlib.contextmanager
-def stopped(root: int) -> Iterator[None]:
+def stopped(root: int, pidfd: int | None = None) -> Iterator[None]:
     """Nothing below `root` runs inside of this. What was stopped before stays so after it.
+
+    Whoever cannot rule out that the root is reaped meanwhile holds it by a pidfd: its number may be a
+    stranger's by then, whose processes are left alone.
 
     One pass may miss what is being forked; a pass that finds nobody new, with all standing still, is the end.
     Where that does not come in time, for the forks of a bomb, it goes on with what stands still by then.
@@ -65,6 +75,8 @@ def stopped(root: int) -> Iterator[None]:
         while True:
             left = deadline - time.monotonic()
             fresh = [pid for pid in descendants(root, left) if pid not in known]
+            if pidfd is not None and has_ended(pidfd):
+                break
             known.update(fresh)
             moving = [pid for pid in fresh if not is_still(pid)]
             send(moving, signal.SIGSTOP)

@@ -59,7 +59,10 @@ class LiveAgent(Protocol):
         ...
 
     def paused(self) -> AbstractContextManager[None]:
-        """The whole process tree stopped, for the moment of a copy."""
+        """The whole process tree stopped, for the moment of a copy.
+
+        Called from a thread: the loop goes on meanwhile, and the agent may end or be closed there.
+        """
         ...
 
     async def close(self) -> None:
