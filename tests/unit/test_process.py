@@ -214,13 +214,15 @@ async def test_a_pause_in_a_thread_bears_the_end_of_the_agent(bench: Bench) -> N
     assert not bench.tagged()
 
 
-async def test_processes_of_a_stranger_with_the_same_number_are_not_stopped() -> None:
+def test_processes_of_a_stranger_with_the_same_number_are_not_stopped() -> None:
     """The number of a process that was reaped may be another's by now; its pidfd tells that it has ended."""
     with subprocess.Popen(["true"]) as gone:
         pidfd = os.pidfd_open(gone.pid)
-    with subprocess.Popen(["sh", "-c", "sleep 60 & wait"]) as stranger:
+    command = ["sh", "-c", "sleep 60 & echo up; wait"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as stranger:
         own = os.pidfd_open(stranger.pid)
-        await until(lambda: bool(children(stranger.pid)))
+        assert stranger.stdout is not None
+        assert stranger.stdout.readline() == b"up\n"
         (below,) = children(stranger.pid)
         with stopped(stranger.pid, own):
             assert is_still(below)
