@@ -7,6 +7,7 @@ import contextlib
 import ctypes
 import os
 import resource
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 LIBC = ctypes.CDLL(None, use_errno=True)
 CLONE_NEWNS, CLONE_NEWCGROUP, CLONE_NEWUSER = 0x00020000, 0x02000000, 0x10000000
 MANY = 3000
+TERMINALS, EACH = 8, 100
 MUCH = 1 << 30
 STEP = 16 << 20
 
@@ -38,7 +40,9 @@ def done(work: Callable[[], object]) -> bool:
 
 
 class Bombs:
-    """Each method is one attempt; what it returns is the loot."""
+    """Each method is one attempt; what it returns is the loot. `client` is the other end of the pipes."""
+
+    client: Any
 
     def more_files_than_allowed(self) -> str:
         hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
@@ -69,6 +73,26 @@ class Bombs:
             for pid in pids:
                 os.waitpid(pid, 0)
         return f"{MANY} processes"
+
+    def many_processes_in_terminals(self) -> str:
+        """Each by itself is within the limit; all of them, in commands that the server starts, are not."""
+        line = f"n=0; while [ $n -lt {EACH} ]; do sleep 60 & n=$((n+1)); done; echo all; wait"
+        names: list[str] = []
+        said = ""
+        try:
+            while len(names) < TERMINALS:
+                names.append(self.client.request("terminal/create", command=line)["terminalId"])
+            for name in names:
+                end, said = time.monotonic() + 20, ""
+                while not said and time.monotonic() < end:
+                    time.sleep(0.05)
+                    said = self.client.request("terminal/output", terminalId=name)["output"].strip()
+                if said != "all":
+                    raise PermissionError(said or "it stands still")
+        finally:
+            for name in names:
+                self.client.request("terminal/release", terminalId=name)
+        return f"{TERMINALS * EACH} processes"
 
     def much_memory(self) -> str:
         held = [b"x" * STEP for _ in range(MUCH // STEP)]

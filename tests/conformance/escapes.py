@@ -90,6 +90,9 @@ GROUPS: Final[dict[str, tuple[Escape, ...]]] = {
         Escape("hide_from_the_memory_killer", "hide from the kernel's memory killer", "no", "no", "as root"),
         Escape("core_file", "leave a core file", "no", "no", "no"),
         Escape("many_processes", "start processes without end", BARE, BARE, BARE),
+        Escape(
+            "many_processes_in_terminals", "the same in commands that it has the server run", BARE, BARE, BARE
+        ),
         Escape("much_memory", "take memory without end", BARE, BARE, BARE),
         Escape("leave_its_group", "leave the group that bounds both", "no", "no", "perhaps"),
         Escape("raise_its_limit", "raise the limits of that group", "no", "no", "perhaps"),

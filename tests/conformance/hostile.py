@@ -31,6 +31,8 @@ LIFETIME = 60.0
 class Probes(Bombs):
     """Each method is one attempt; what it returns is the loot."""
 
+    client: "Client"
+
     def __init__(self, client: "Client", facts: dict[str, Any]) -> None:
         self.client = client
         self.data = Path(facts["data"])
@@ -315,12 +317,16 @@ class Client:
         sys.stdout.flush()
 
     def ask(self, method: str, **params: Any) -> str:
+        return str(self.request(method, **params).get("content", ""))
+
+    def request(self, method: str, **params: Any) -> dict[str, Any]:
         self._number += 1
         self.send(id=self._number, method=method, params={"sessionId": "s", **params})
         answer = json.loads(sys.stdin.readline())
         if "error" in answer:
             raise PermissionError(answer["error"]["message"])
-        return str(answer["result"].get("content", ""))
+        result: dict[str, Any] = answer["result"]
+        return result
 
     def serve(self) -> None:
         for line in sys.stdin:

@@ -181,6 +181,9 @@ def test_a_bomb_ends_its_own_turn_and_nobody_elses(scene: Scene, level: str) -> 
         reply = app.turn(session, order)
         assert reply.status_code == 200, reply.text
         assert "Resource temporarily unavailable" in reply.text
+    reply = app.turn(sid, order.replace("many_processes", "many_processes_in_terminals"))
+    assert reply.status_code == 200, reply.text
+    assert "Cannot fork" in reply.text or "Resource temporarily unavailable" in reply.text
 
 
 def test_there_are_forty_probes_and_more() -> None:

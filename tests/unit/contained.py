@@ -78,6 +78,16 @@ def containment(kind: str) -> Containment:
     return probe("full" if kind == "bwrap-full" else "auto")
 
 
+def groups_of(data: Path) -> list[Path]:
+    """The folders of an agent's groups, in all hierarchies."""
+    return [
+        Path(here, name)
+        for here, names, _ in os.walk("/sys/fs/cgroup")
+        for name in names
+        if name.startswith(f"clawdforge-{folder_id(data)}-")
+    ]
+
+
 class Bench:
     """A data folder with one session's home and workspace, and a spawner on it."""
 

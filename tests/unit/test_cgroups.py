@@ -1,30 +1,25 @@
 """Groups of agents: their limits hold, they go with the agent, and a dead server's are ended by the next."""
 
 import asyncio
-import contextlib
 import errno
 import os
-import subprocess
 import sys
 import time
 from asyncio.subprocess import PIPE
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 
 import pytest
-from pydantic import ByteSize
 
 from clawdforge.core.errors import AgentStartFailed
-from clawdforge.core.model import SystemClock
 from clawdforge.drivers import cgroups
 from clawdforge.drivers.cgroups import Ceilings, find
 from clawdforge.drivers.process import Spawner
 from clawdforge.drivers.survivors import folder_id
 from clawdforge.drivers.tree import STOP_SECONDS
-from clawdforge.settings import Settings
-from clawdforge.upkeep.doctor import examine
 from tests.needs import needs
-from tests.unit.contained import BOOT, SESSION, Bench, bench_on, until
+from tests.unit.contained import BOOT, SESSION, Bench, bench_on, groups_of, until
 
 CEILINGS = Ceilings(processes=200, memory=200 << 20)
 NOBODY = 65534
@@ -56,16 +51,6 @@ async def bench(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
             bench.spawner.containment, bench.data, BOOT, groups=find(bench.data, BOOT, CEILINGS)
         )
         yield bench
-
-
-def groups_of(data: Path) -> list[Path]:
-    """The folders of an agent's groups, in all hierarchies."""
-    return [
-        Path(here, name)
-        for here, names, _ in os.walk("/sys/fs/cgroup")
-        for name in names
-        if name.startswith(f"clawdforge-{folder_id(data)}-")
-    ]
 
 
 def inside(data: Path) -> int:
@@ -141,6 +126,36 @@ async def test_only_the_agent_is_in_its_group(bench: Bench) -> None:
     assert inside(bench.data) == 1
     await process.close()
     assert not groups_of(bench.data)
+
+
+@needs("cgroups")
+async def test_what_is_started_beside_an_agent_counts_as_its_own(bench: Bench) -> None:
+    """And its end leaves the group to the agent."""
+    agent = await bench.spawn("sh", "-c", "echo up; read line")
+    assert await asyncio.wait_for(agent.stdout.readline(), 10) == b"up\n"
+    made = groups_of(bench.data)
+    spawn = partial(
+        bench.spawner.spawn,
+        cwd=bench.workspace,
+        home=bench.home,
+        env=bench.env(),
+        tag=SESSION,
+        beside=agent,
+    )
+    command = await spawn(["sh", "-c", "echo up; read line"])
+    assert await asyncio.wait_for(command.stdout.readline(), 10) == b"up\n"
+    assert groups_of(bench.data) == made
+    assert inside(bench.data) == 2
+    await command.close()
+    assert inside(bench.data) == 1
+    with pytest.raises(AgentStartFailed, match="null byte"):
+        await spawn(["cat", "\0"])
+    assert agent.returncode is None
+    assert groups_of(bench.data) == made
+    await agent.close()
+    assert not groups_of(bench.data)
+    with pytest.raises(AgentStartFailed, match="No such file"):
+        await spawn(["cat"])
 
 
 @needs("cgroups")
@@ -252,15 +267,6 @@ async def test_an_end_that_fails_still_removes_the_group(
 
 
 @needs("cgroups")
-def test_three_quarters_of_what_there_is_are_the_default(tmp_path: Path) -> None:
-    found = find(tmp_path, BOOT, Ceilings(processes=7, memory=0))
-    total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    assert found.processes == 7
-    assert found.memory is not None
-    assert 0 < found.memory <= total * 3 // 4
-
-
-@needs("cgroups")
 async def test_too_little_memory_is_an_error_and_not_no_limit(tmp_path: Path) -> None:
     async with bench_on(tmp_path, "tree") as bench:
         groups = find(bench.data, BOOT, Ceilings(processes=200, memory=1 << 20))
@@ -271,106 +277,6 @@ async def test_too_little_memory_is_an_error_and_not_no_limit(tmp_path: Path) ->
         assert "probably killed for its memory: it may use 1 MiB" in process.stderr_tail()
         await process.close()
         assert not groups_of(bench.data)
-
-
-@needs("cgroups")
-def test_the_doctor_tells_the_limits(tmp_path: Path) -> None:
-    settings = Settings(data_dir=tmp_path, agent_max_processes=321, agent_max_memory_bytes=ByteSize(1 << 30))
-    found = [finding for finding in examine(settings, SystemClock()) if finding.about == "limits"]
-    assert [finding.level for finding in found] == ["ok"]
-    assert found[0].text.startswith("an agent may have 321 processes and 1024 MiB of memory (cgroup v")
-    assert not groups_of(tmp_path)
-
-
-# It moves itself into a group of its own, of version 2. Which controller there is does not matter here.
-LOOK = """
-import os, sys
-from pathlib import Path
-from clawdforge.drivers import cgroups
-folder, controller, data, alone = Path(sys.argv[1]), sys.argv[2], Path(sys.argv[3]), sys.argv[4] == "alone"
-(folder / "cgroup.procs").write_text(str(os.getpid() if alone else os.getppid()))
-if not alone:
-    (folder / "cgroup.procs").write_text(str(os.getpid()))
-cgroups.CONTROLLERS = (controller,)
-def state():
-    text = [(folder / name).read_text() for name in ("cgroup.subtree_control", "cgroup.procs")]
-    return text, sorted(path.name for path in folder.iterdir() if path.is_dir())
-before = state()
-ceilings = cgroups.Ceilings(processes=9, memory=1 << 30)
-for lasting in (False, True):
-    found = cgroups.find(data, "boot", ceilings, lasting=lasting)
-    print(found.reason, found.details, len(found._hierarchies), state() == before, sep="|")
-"""
-
-
-@pytest.fixture
-def delegated() -> Iterator[tuple[Path, str]]:
-    """A group of version 2 and a controller that it may hand on; all is as before after it."""
-    mounts = [line.split() for line in Path("/proc/self/mounts").read_text().splitlines()]
-    tops = [Path(at) for _, at, kind, *_ in mounts if kind == "cgroup2"]
-    words = [word for top in tops for word in (top / "cgroup.controllers").read_text().split()]
-    usable = [word for word in words if word in ("memory", "hugetlb", "io")]
-    if not usable or os.geteuid() != 0:
-        pytest.skip("no controller of version 2 that root could hand on here")
-    top, control = tops[0], tops[0] / "cgroup.subtree_control"
-    had = usable[0] in control.read_text().split()
-    folder = top / f"look-{os.getpid()}"
-    control.write_text(f"+{usable[0]}")
-    folder.mkdir()
-    try:
-        yield folder, usable[0]
-    finally:
-        assert cgroups.remove(folder)
-        with contextlib.suppress(OSError):  # somebody else may have begun to use it
-            control.write_text("" if had else f"-{usable[0]}")
-
-
-def test_the_doctor_foretells_and_changes_nothing(tmp_path: Path, delegated: tuple[Path, str]) -> None:
-    folder, controller = delegated
-
-    def look(company: str) -> list[list[str]]:
-        command = [sys.executable, "-c", LOOK, str(folder), controller, str(tmp_path), company]
-        shell = ["sh", "-c", '"$@"; exit $?', "sh", *command]
-        done = subprocess.run(shell, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
-        return [line.split("|") for line in done.stdout.splitlines()]
-
-    why = "other programs are in the server's group"
-    refused = [f"{controller}: {why}", f"{controller}: [Errno 16] {why}: '{folder}'", "0", "True"]
-    assert look("shared") == [refused, refused]
-    foretold = f"cgroup v2; {controller}: not tried, for the server would have to change its own group"
-    assert look("alone") == [["cgroup v2", foretold, "1", "True"], ["cgroup v2", "cgroup v2", "1", "False"]]
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to become another user")
-def test_where_groups_cannot_be_made_it_says_why(tmp_path: Path) -> None:
-    tmp_path.chmod(0o755)
-    code = (
-        "import os, sys, pathlib\n"
-        "from clawdforge.drivers.cgroups import Ceilings, find\n"
-        f"os.setgid({NOBODY}); os.setuid({NOBODY})\n"
-        "found = find(pathlib.Path('/nowhere'), 'b', Ceilings(processes=1, memory=1))\n"
-        "print(found.processes, found.memory, found.reason, found.details, sep='\\n')"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
-    processes, memory, reason, details = done.stdout.splitlines()
-    assert (processes, memory) == ("None", "None")
-    assert "Permission denied" in reason or "not offered" in reason
-    assert "/sys" not in reason, "everybody may read it"
-    assert "/sys/fs/cgroup" in details or "not offered" in reason
-
-
-@needs("cgroups")
-def test_why_no_process_could_be_put_into_a_group_is_for_the_operator(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(cgroups, "TRY", "import sys; sys.exit(3)")
-    found = find(tmp_path, BOOT, CEILINGS)
-    assert (found.processes, found.memory) == (None, None)
-    assert found.reason == "no process could be put into a group"
-    assert sys.executable in found.details
-    assert "exit status 3" in found.details
-    assert not groups_of(tmp_path)
 
 
 async def test_a_runner_that_always_forks_ahead_does_not_hold_a_pause_up(tmp_path: Path) -> None:

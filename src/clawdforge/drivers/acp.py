@@ -5,6 +5,7 @@ import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Final, Literal
 
@@ -80,7 +81,7 @@ class AcpDriver:
         readable = (*launch.readable, uploads.folder(launch.home))
         writable = credentials.shared_files(launch.agent.credentials, self._operator_home)
 
-        async def spawn(argv: tuple[str, ...]) -> AgentProcess:
+        async def spawn(argv: tuple[str, ...], beside: AgentProcess | None = None) -> AgentProcess:
             return await self._spawner.spawn(
                 argv,
                 cwd=launch.cwd,
@@ -90,13 +91,13 @@ class AcpDriver:
                 readable=readable,
                 writable=writable,
                 sandbox=launch.agent.sandbox,
+                beside=beside,
             )
 
         files = _files_of(launch, readable)
         process = await spawn(launch.agent.command)
-        agent = AcpAgent(
-            launch, sink, process, Terminals(spawn, files, launch.cwd), files, self._limits, self._prices
-        )
+        terminals = Terminals(partial(spawn, beside=process), files, launch.cwd)
+        agent = AcpAgent(launch, sink, process, terminals, files, self._limits, self._prices)
         try:
             await agent.start()
         except BaseException:
@@ -362,9 +363,11 @@ class AcpAgent:
             self._prompted.end()
         elif self._settle_secs() > 0 and self._process.returncode is None:
             await asyncio.sleep(self._settle_secs())
-        await self._terminals.close()
-        await self._process.close()
-        await self._connection.close()
+        try:
+            await self._terminals.close()
+        finally:
+            await self._process.close()
+            await self._connection.close()
 
 
 def _files_of(launch: Launch, readable: tuple[Path, ...]) -> WorkspaceFiles:

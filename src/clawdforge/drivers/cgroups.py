@@ -92,11 +92,19 @@ class Hierarchy:
 
 
 class Group:
-    """The group of one agent: a folder in each hierarchy, or none at all."""
+    """The group of one agent: a folder in each hierarchy, or none at all.
 
-    def __init__(self, folders: tuple[Path, ...] = (), memory: int = 0) -> None:
+    One that is `shared` is another's, who ends it: only its doors are of use.
+    """
+
+    def __init__(self, folders: tuple[Path, ...] = (), memory: int = 0, *, shared: bool = False) -> None:
         self._folders = folders
         self._memory = memory
+        self._shared = shared
+
+    def share(self) -> "Group":
+        """For a program that is started on the agent's behalf, and counts as one of its own."""
+        return Group(self._folders, self._memory, shared=True)
 
     @contextlib.contextmanager
     def doors(self) -> Iterator[tuple[int, ...]]:
@@ -121,7 +129,7 @@ class Group:
 
     def remove(self) -> bool:
         """Whether it is gone. What is in it still is killed: nothing else has found it."""
-        gone = [remove(folder) for folder in self._folders]
+        gone = [remove(folder) for folder in self._folders if not self._shared]
         return all(gone)
 
     async def end(self) -> None:

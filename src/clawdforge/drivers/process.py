@@ -35,7 +35,7 @@ class AgentProcess:
         self._child = child
         self._active = active
         self._tag = tag
-        self._group = group
+        self.group = group
         self._verdict = ""
         self._living = living
         self._tail = Tail()
@@ -62,7 +62,7 @@ class AgentProcess:
 
     def stderr_tail(self) -> str:
         """Its last words, and the kernel's if that has killed it, or something below it, for its memory."""
-        words, verdict = self._tail.text(), self._verdict or self._group.verdict()
+        words, verdict = self._tail.text(), self._verdict or self.group.verdict()
         return f"{words}\n{verdict}" if verdict and words and not words.endswith("\n") else words + verdict
 
     async def wait(self) -> int:
@@ -99,7 +99,7 @@ class AgentProcess:
         try:
             await self._end(eof_grace, term_grace)
         finally:
-            await self._group.end()
+            await self.group.end()
 
     async def _end(self, eof_grace: float, term_grace: float) -> None:
         loop = asyncio.get_running_loop()
@@ -160,7 +160,7 @@ class AgentProcess:
         if self._child.poll() is not None:
             asyncio.get_running_loop().remove_reader(self._pidfd)
             self._living.discard(self._child.pid)
-            self._verdict = self._group.verdict()
+            self._verdict = self.group.verdict()
             with self._guard:
                 os.close(self._pidfd)
                 self._ended.set()
@@ -241,8 +241,12 @@ class Spawner:
         writable: Sequence[Path] = (),
         private_tmp: bool = False,
         sandbox: str | None = None,
+        beside: AgentProcess | None = None,
     ) -> AgentProcess:
-        """`tag` is the session's id. Only from the main thread: the death signals follow the thread."""
+        """`tag` is the session's id. `beside` is the agent whose limits count this one as well.
+
+        Only from the main thread: the death signals follow the thread.
+        """
         places = Places(
             data_dir=self._data_dir,
             home=home,
@@ -252,7 +256,7 @@ class Spawner:
             writable=tuple(writable),
             private_tmp=private_tmp,
         )
-        process, status = self._start(argv, places, env, tag, sandbox)
+        process, status = self._start(argv, places, env, tag, sandbox, beside)
         try:
             await process.connect()
             async with asyncio.timeout(START_SECONDS):  # Python 3.11's wait_for may lose a cancel
@@ -268,7 +272,13 @@ class Spawner:
         return process
 
     def _start(
-        self, argv: Sequence[str], places: Places, env: Mapping[str, str], session: str, sandbox: str | None
+        self,
+        argv: Sequence[str],
+        places: Places,
+        env: Mapping[str, str],
+        session: str,
+        sandbox: str | None,
+        beside: AgentProcess | None,
     ) -> tuple[AgentProcess, int]:
         """The process and the pipe on which its launcher speaks. Blocks for the 2 ms of a vfork and exec."""
         if threading.current_thread() is not threading.main_thread():
@@ -279,7 +289,7 @@ class Spawner:
         active = self.containment.choose(sandbox)
         command = [program(argv[0], env), *argv[1:]]
         tag = Tag(self._folder, self._boot_id, session, str(next(self._numbers)))
-        group = self._group(tag)
+        group = self._group(tag) if beside is None else beside.group.share()
         try:
             with group.doors() as doors, status_pipe() as (status, other_end):
                 wrapped = self.containment.wrap(
