@@ -199,7 +199,7 @@ BUGS = (
         (
             Change(
                 f"{SRC}/core/turns.py",
-                "                self._supervisor.wake(app, session_id, unsure=True)\n",
+                "                self._supervisor.wake(app, session_id, unsure=place is not None)\n",
                 "                pass\n",
             ),
         ),
