@@ -2,13 +2,16 @@
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from proofs.kit.report import Run
+from proofs.kit.server import processes
 from proofs.kit.source import fits, planted
 from proofs.planted import BUGS, Bug
 
@@ -72,9 +75,18 @@ def chosen(run: Run) -> list[Bug]:
 def _planted(run: Run, number: int, bug: Bug) -> Verdict:
     copy = planted(run.source, run.folder / f"bug-{number}", *bug.changes)
     verdict = _try(bug.caught, copy)
+    _end_survivors(copy)
     if verdict.colour == "red":
         shutil.rmtree(copy)
     return verdict
+
+
+def _end_survivors(copy: Path) -> None:
+    """Some bugs leave processes behind: that is what they are caught by."""
+    for pid, line in processes():
+        if os.fsencode(copy) in line:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
 
 def _try(caught: str, copy: Path) -> Verdict:
@@ -85,7 +97,8 @@ def _try(caught: str, copy: Path) -> Verdict:
         if "--seed" not in rest:
             command += ["--seed", "5"]
     else:
-        command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", kind, *rest]
+        options = ["-x", "-q", "-p", "no:cacheprovider", "--basetemp", str(copy / "tmp")]
+        command = [sys.executable, "-m", "pytest", *options, kind, *rest]
     try:
         done = subprocess.run(
             command, cwd=copy, env=env, capture_output=True, text=True, timeout=LONGEST, check=False
