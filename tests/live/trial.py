@@ -186,5 +186,6 @@ def one_shot(bench: LiveBench) -> str:
     result = bench.forge.run('say:{"answer": 42}')
     assert result.ok, result
     assert result.result == {"answer": 42}, result
-    assert len(bench.asked(since)) == 1
+    # The sessions before may still ask for something of theirs.
+    assert len([one for one in bench.asked(since) if '"answer": 42' in str(one["last"])]) == 1
     return "yes"
