@@ -30,7 +30,7 @@ AGENTS = {
 T = TypeVar("T")
 
 
-def until(found: Callable[[], T | None], what: str, seconds: float = 20.0) -> T:
+def until(found: Callable[[], T | None], what: str, seconds: float = 40.0) -> T:
     """Wait for a condition, for a bounded time."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
