@@ -8,6 +8,8 @@ from clawdforge.core.ports import LiveAgent
 from clawdforge.core.slots import FairSlots
 
 log = logging.getLogger(__name__)
+CLOSE_SECS = 15.0
+"""An agent that has not ended by then, kill and hunt included, must not keep its place from others."""
 
 
 @dataclass(eq=False)
@@ -97,6 +99,8 @@ class AgentPool:
         for place in list(self._places.values()):
             if not place.busy and now - place.used_at >= self._idle_secs:
                 self._release(place)
+        if self._slots.waiting:  # the agent that was to make room takes its time: let another one
+            self._make_room()
 
     async def close(self) -> None:
         for place in list(self._places.values()):
@@ -128,7 +132,10 @@ class AgentPool:
 
     async def _close(self, place: Place) -> None:
         try:
-            await self.drop_agent(place)
+            async with asyncio.timeout(CLOSE_SECS):
+                await self.drop_agent(place)
+        except TimeoutError:
+            log.exception("an agent does not end", extra={"session_id": place.session_id})
         except OSError:
             log.exception("could not end the agent", extra={"session_id": place.session_id})
         finally:
