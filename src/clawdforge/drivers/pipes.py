@@ -3,7 +3,8 @@
 import asyncio
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
+from typing import Any
 
 STDERR_TAIL = 64 * 1024
 
@@ -38,6 +39,20 @@ def status_pipe() -> Iterator[tuple[int, int]]:
         raise
     finally:
         os.close(writer)
+
+
+async def to_the_end(work: Coroutine[Any, Any, None]) -> None:
+    """A cancel waits until it is done.
+
+    A loop that breaks off connecting a pipe closes its descriptor, and the pipe's own object closes the number
+    once more: by then it may be another agent's.
+    """
+    task = asyncio.ensure_future(work)
+    try:
+        await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait([task])
+        raise
 
 
 async def until_readable(fd: int) -> None:

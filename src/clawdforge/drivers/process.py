@@ -16,7 +16,7 @@ from clawdforge.core.errors import AgentNotInstalled, AgentStartFailed
 from clawdforge.drivers.cgroups import Group, Groups
 from clawdforge.drivers.containment import Active, Containment, Limits, Places
 from clawdforge.drivers.launch import children, parent_of
-from clawdforge.drivers.pipes import Tail, read_all, status_pipe, until_readable
+from clawdforge.drivers.pipes import Tail, read_all, status_pipe, to_the_end, until_readable
 from clawdforge.drivers.survivors import TAG, Tag, end_survivors, folder_id, tag_of
 from clawdforge.drivers.tree import descendants, kill_below, send, stopped
 
@@ -258,7 +258,7 @@ class Spawner:
         )
         process, status = self._start(argv, places, env, tag, sandbox, beside)
         try:
-            await process.connect()
+            await to_the_end(process.connect())
             async with asyncio.timeout(START_SECONDS):  # Python 3.11's wait_for may lose a cancel
                 said = await read_all(status)
         except TimeoutError:
