@@ -44,8 +44,8 @@ def status_pipe() -> Iterator[tuple[int, int]]:
 async def to_the_end(work: Coroutine[Any, Any, None]) -> None:
     """A cancel waits until it is done.
 
-    A loop that breaks off connecting a pipe closes its descriptor, and the pipe's own object closes the number
-    once more: by then it may be another agent's.
+    A loop that breaks off connecting a pipe closes its descriptor, and the pipe's own object closes that
+    number once more: by then it may be another agent's.
     """
     task = asyncio.ensure_future(work)
     try:
