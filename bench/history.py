@@ -19,9 +19,9 @@ from typing import Any
 import httpx2
 
 from bench.kit import server
-from clawdforge.core.access import LOCAL_APP
 from clawdforge.core.model import MessageRow, SessionRow, SystemClock, TurnRow, draft, new_id
 from clawdforge.core.ports import Store, Tx
+from clawdforge.core.services.access import LOCAL_APP
 from clawdforge.stores import open_store
 from clawdforge.wire.event import EventType
 from clawdforge.wire.session import Retention

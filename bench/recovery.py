@@ -21,7 +21,7 @@ import httpx2
 
 from clawdforge.core.model import AppRow, SessionRow, SystemClock, TurnRow, draft_of, new_id
 from clawdforge.core.ports import Tx
-from clawdforge.core.rules import queue_turn, start_next
+from clawdforge.core.rules.turns import queue_turn, start_next
 from clawdforge.stores import open_store
 from clawdforge.wire.session import OnInterrupt
 from clawdforge.wire.turn import TurnState

@@ -115,7 +115,7 @@ BUGS = (
                 "ORDER BY created_at LIMIT",
             ),
             Change(
-                f"{SRC}/core/sweeper.py",
+                f"{SRC}/core/services/sweeper.py",
                 "    since = session.created_at if session.last_turn_at is None else session.last_turn_at",
                 "    since = session.created_at",
             ),
@@ -187,7 +187,7 @@ BUGS = (
         "prove duplicates --short",
         (
             Change(
-                f"{SRC}/core/rules.py",
+                f"{SRC}/core/rules/turns.py",
                 "    prior = tx.turn_by_key(session_id, key) if key is not None else None\n",
                 "    prior, key = None, None\n",
             ),
@@ -198,7 +198,7 @@ BUGS = (
         "prove faults --short",
         (
             Change(
-                f"{SRC}/core/turns.py",
+                f"{SRC}/core/services/turns.py",
                 "                self._supervisor.wake(app, session_id, unsure=place is not None)\n",
                 "                pass\n",
             ),
@@ -219,11 +219,13 @@ BUGS = (
         "prove machine --size 10",
         (
             Change(
-                f"{SRC}/core/cuts.py",
+                f"{SRC}/core/rules/cuts.py",
                 "context_plan=contexts.restore_plan(tx.last_said(session_id)),",
                 "context_plan=contexts.LOAD,",
             ),
-            Change(f"{SRC}/core/contexts.py", "if live.remembered is None:", "if live:"),  # what it replays
+            Change(
+                f"{SRC}/core/rules/memory.py", "if live.remembered is None:", "if live:"
+            ),  # what it replays
         ),
     ),
 )

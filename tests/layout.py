@@ -64,7 +64,7 @@ and the host of graphs, which imports what its user names."""
 TASK_TOPS: Final = frozenset(
     {
         f"{ROOT}.cli.lazy",
-        f"{ROOT}.core.supervisor",
+        f"{ROOT}.core.running.supervisor",
         f"{ROOT}.drivers.rpc",
         f"{ROOT}.graphs.turn",
         f"{ROOT}.http.middleware",

@@ -26,7 +26,7 @@ from fastapi import APIRouter
 
 from clawdforge.cli import main as command_line
 from clawdforge.cli import serve as _serve
-from clawdforge.core.services import Services
+from clawdforge.core.services.all import Services
 from clawdforge.http import app
 from clawdforge.http.dialects import deepagent, forge, hermes
 from clawdforge.http.login import routes as login_routes

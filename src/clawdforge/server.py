@@ -13,32 +13,32 @@ from dataclasses import dataclass
 import uvicorn
 
 from clawdforge import __version__, logs
-from clawdforge.core.access import LOCAL_APP, AccessService
-from clawdforge.core.apps import AppService
-from clawdforge.core.attend import Attendant, Times
-from clawdforge.core.compaction import CompactionService
 from clawdforge.core.errors import ForgeError
-from clawdforge.core.files import FileService
-from clawdforge.core.forks import ForkService
-from clawdforge.core.health import HealthService
-from clawdforge.core.history import HistoryService
-from clawdforge.core.idle import until_idle
-from clawdforge.core.ledger import AuditService
 from clawdforge.core.log import LogService
-from clawdforge.core.messages import MessageService
-from clawdforge.core.metrics import MetricsService
 from clawdforge.core.model import SystemClock, new_id, new_token
-from clawdforge.core.permissions import PermissionService
-from clawdforge.core.personas import PersonaService
-from clawdforge.core.pool import AgentPool
-from clawdforge.core.recovery import RecoveryService
-from clawdforge.core.runs import RunService
-from clawdforge.core.services import Services
-from clawdforge.core.sessions import SessionService
-from clawdforge.core.supervisor import Supervisor
-from clawdforge.core.sweeper import Ages, Sweeper
-from clawdforge.core.transfer import TransferService
-from clawdforge.core.turns import TurnService
+from clawdforge.core.running.attendant import Attendant, Times
+from clawdforge.core.running.idle import until_idle
+from clawdforge.core.running.permissions import PermissionService
+from clawdforge.core.running.pool import AgentPool
+from clawdforge.core.running.recovery import RecoveryService
+from clawdforge.core.running.supervisor import Supervisor
+from clawdforge.core.services.access import LOCAL_APP, AccessService
+from clawdforge.core.services.all import Services
+from clawdforge.core.services.apps import AppService
+from clawdforge.core.services.audit import AuditService
+from clawdforge.core.services.compaction import CompactionService
+from clawdforge.core.services.files import FileService
+from clawdforge.core.services.forks import ForkService
+from clawdforge.core.services.health import HealthService
+from clawdforge.core.services.history import HistoryService
+from clawdforge.core.services.messages import MessageService
+from clawdforge.core.services.metrics import MetricsService
+from clawdforge.core.services.personas import PersonaService
+from clawdforge.core.services.runs import RunService
+from clawdforge.core.services.sessions import SessionService
+from clawdforge.core.services.sweeper import Ages, Sweeper
+from clawdforge.core.services.transfer import TransferService
+from clawdforge.core.services.turns import TurnService
 from clawdforge.drivers.acp import AcpDriver, AcpLimits
 from clawdforge.drivers.acpx import ITSELF as ACPX
 from clawdforge.drivers.acpx import AcpxDriver

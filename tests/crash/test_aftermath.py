@@ -11,7 +11,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from clawdforge.core.recovery import CUT_OFF
+from clawdforge.core.running.recovery import CUT_OFF
 from tests.api.harness import until
 from tests.crash.kit import Event, Forge
 

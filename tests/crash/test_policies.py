@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from clawdforge.core.settle import GO_ON
+from clawdforge.core.rules.interrupted import GO_ON
 from tests.api.harness import until
 from tests.crash.kit import Event, Forge
 

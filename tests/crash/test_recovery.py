@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from clawdforge.core.settle import GO_ON
+from clawdforge.core.rules.interrupted import GO_ON
 from tests.api.harness import until
 from tests.crash.kit import Forge
 

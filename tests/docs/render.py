@@ -10,7 +10,7 @@ from fastapi import FastAPI
 from fastapi.routing import APIRoute
 from pydantic import BaseModel
 
-from clawdforge.core.services import Services
+from clawdforge.core.services.all import Services
 from clawdforge.http.app import build_asgi
 from clawdforge.http.settings import HttpSettings
 from clawdforge.settings import table

@@ -6,7 +6,7 @@ import os
 from typing import Any, cast
 
 from clawdforge import __version__
-from clawdforge.core.services import Services
+from clawdforge.core.services.all import Services
 from clawdforge.http.app import ForgeAPI, build_asgi
 from clawdforge.http.errors import STATUS
 from clawdforge.http.openapi import BY_ROUTE

@@ -2,9 +2,9 @@
 
 import asyncio
 
-from clawdforge.core.attend import Attendant
 from clawdforge.core.model import Answer
-from clawdforge.core.pool import AgentPool
+from clawdforge.core.running.attendant import Attendant
+from clawdforge.core.running.pool import AgentPool
 
 
 async def test_a_cancel_that_was_lost_is_repeated() -> None:

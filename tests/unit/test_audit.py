@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from clawdforge.core.audit import START, entry_hash, verify
 from clawdforge.core.model import AuditRow
+from clawdforge.core.rules.audit_chain import START, entry_hash, verify
 
 EVENTS = ("create", "turn", "close", "sweep_close", "hard_delete")
 

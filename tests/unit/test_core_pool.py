@@ -7,9 +7,9 @@ from typing import Literal
 
 import pytest
 
-from clawdforge.core import pool as pools
 from clawdforge.core.model import Answer
 from clawdforge.core.ports import Sink
+from clawdforge.core.running import pool as pools
 
 
 class Stubborn:

@@ -1,6 +1,6 @@
 """What an agent's events become in the transcript, and how much of them."""
 
-from clawdforge.core.projection import MAX_CHARS, MAX_TOOL_CALLS, Projection
+from clawdforge.core.rules.projection import MAX_CHARS, MAX_TOOL_CALLS, Projection
 from clawdforge.wire.base import Json
 from clawdforge.wire.event import flatten
 

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from clawdforge.core.slots import FairSlots
+from clawdforge.core.running.fair_slots import FairSlots
 
 
 async def test_apps_are_served_in_turn_and_the_oldest_of_each_first() -> None:

@@ -9,9 +9,9 @@ import orjson
 import pytest
 from pydantic import BaseModel
 
-from clawdforge.core.messages import Detail, Summary, Transcript
 from clawdforge.core.model import MessageRow, PermissionRow, SessionRow
-from clawdforge.core.sessions import SessionState
+from clawdforge.core.services.messages import Detail, Summary, Transcript
+from clawdforge.core.services.sessions import SessionState
 from clawdforge.http.dialects import deepagent_shapes, hermes_frames, hermes_shapes
 from clawdforge.wire.base import Json
 from clawdforge.wire.deepagent import MessageInfo, SessionAck, SessionDetail, SessionSummary

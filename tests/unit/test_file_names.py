@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clawdforge.core.names import MAX_BYTES, UNNAMED, file_name
+from clawdforge.core.rules.file_names import MAX_BYTES, UNNAMED, file_name
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from clawdforge.core.errors import FileNotFound, FileTooLarge, LimitExceeded, Stopping, StoreUnavailable
-from clawdforge.core.files import FileService
 from clawdforge.core.model import AppRow, FileRow, SystemClock
+from clawdforge.core.services.files import FileService
 from clawdforge.stores import open_store
 from clawdforge.stores.sqlite import SqliteStore
 from clawdforge.stores.uploads import UploadFolder

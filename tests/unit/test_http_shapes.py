@@ -6,7 +6,7 @@ import orjson
 import pytest
 
 from clawdforge.core.model import MessageRow, PermissionRow, SessionRow, Stored, TokenRow, TurnRow
-from clawdforge.core.sessions import SessionState
+from clawdforge.core.services.sessions import SessionState
 from clawdforge.http.dialects import forge_shapes as shapes
 from clawdforge.wire.admin import TokenInfo
 from clawdforge.wire.base import Json, Reply

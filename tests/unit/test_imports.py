@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clawdforge.core.errors import InvalidRequest
-from clawdforge.core.imports import Imported, moment, read
+from clawdforge.core.imports.formats import Imported, moment, read
 from clawdforge.wire.session import ImportRequest
 
 CLAUDE = [

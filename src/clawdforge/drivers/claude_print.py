@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from clawdforge.core.contexts import with_files
 from clawdforge.core.errors import AgentNotInstalled
 from clawdforge.core.model import AgentSpec
-from clawdforge.core.runs import RunOrder, RunOutcome, value_of
+from clawdforge.core.rules.memory import with_files
+from clawdforge.core.services.runs import RunOrder, RunOutcome, value_of
 from clawdforge.drivers import credentials, home_settings, uploads
 from clawdforge.drivers.environment import TEMPORARY, agent_env
 from clawdforge.drivers.file_copy import delete_tree

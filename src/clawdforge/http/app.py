@@ -7,7 +7,7 @@ from fastapi import APIRouter, FastAPI
 from pydantic import BaseModel
 from starlette.types import ASGIApp
 
-from clawdforge.core.services import Services
+from clawdforge.core.services.all import Services
 from clawdforge.http.dialects import deepagent, forge, hermes
 from clawdforge.http.errors import HANDLERS
 from clawdforge.http.guard import Guard

@@ -5,10 +5,10 @@ from typing import Final
 
 from starlette.requests import Request
 
-from clawdforge.core.access import LOCAL_APP
 from clawdforge.core.errors import Forbidden, Unauthenticated
 from clawdforge.core.model import Principal
-from clawdforge.core.services import Services
+from clawdforge.core.services.access import LOCAL_APP
+from clawdforge.core.services.all import Services
 from clawdforge.http.settings import HttpSettings
 
 OWN_PAGE: Final = frozenset({"same-origin", "none"})

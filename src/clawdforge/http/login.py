@@ -4,7 +4,7 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from clawdforge.core.access import LOGIN_SECS
+from clawdforge.core.services.access import LOGIN_SECS
 from clawdforge.http.auth import cookie_name
 from clawdforge.http.errors import json_response
 from clawdforge.http.routing import Core, OpenRoute

@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from clawdforge.core.errors import InvalidRequest
 from clawdforge.core.model import Principal
-from clawdforge.core.services import Services
+from clawdforge.core.services.all import Services
 from clawdforge.http.auth import as_admin, as_app
 from clawdforge.http.errors import InvalidJson, UnsupportedMediaType
 

@@ -10,7 +10,7 @@ from starlette.types import Receive, Scope, Send
 
 from clawdforge.core.errors import SessionNotFound
 from clawdforge.core.model import Principal, Stored
-from clawdforge.core.services import Services
+from clawdforge.core.services.all import Services
 from clawdforge.http.settings import HttpSettings
 from clawdforge.http.waiting import closing, disconnected, first
 from clawdforge.wire.event import EventType

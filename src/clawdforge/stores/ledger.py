@@ -1,7 +1,7 @@
 """How the audit ledger grows: the next number, the next hash. Inside a transaction, so one at a time."""
 
-from clawdforge.core.audit import START, entry_hash
 from clawdforge.core.model import AuditRow
+from clawdforge.core.rules.audit_chain import START, entry_hash
 from clawdforge.stores.connection import Db
 from clawdforge.wire.base import Json, Micros
 

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Final
 
 from clawdforge import __version__
-from clawdforge.core import contexts
 from clawdforge.core.errors import StoreUnavailable
 from clawdforge.core.model import Clock
+from clawdforge.core.rules import memory
 from clawdforge.drivers.copies import decode
 from clawdforge.drivers.file_copy import delete_tree, sync_all
 from clawdforge.stores import snapshot
@@ -104,11 +104,11 @@ def _add_copies(archive: Writer, source: Path, session: snapshot.SessionEntry) -
 
 def _plan(session: snapshot.SessionEntry, copies: dict[int, str]) -> str | None:
     """How the agent gets its memory in a folder that has copies of homes, but no homes."""
-    if session.context_plan != contexts.LOAD:
+    if session.context_plan != memory.LOAD:
         return None
     fitting = [turn for turn, agent in copies.items() if agent == session.agent_session_id]
     last = max(fitting, default=0)
-    return contexts.restore_plan(last) if last and last >= session.last_answered else contexts.TRANSCRIPT
+    return memory.restore_plan(last) if last and last >= session.last_answered else memory.TRANSCRIPT
 
 
 def restore(source: Path, data_dir: Path, told: Told = untold) -> Json:

@@ -2,9 +2,9 @@
 
 import orjson
 
-from clawdforge.core.messages import Detail, Summary
 from clawdforge.core.model import MessageRow, SessionRow
-from clawdforge.core.personas import BUILTIN
+from clawdforge.core.services.messages import Detail, Summary
+from clawdforge.core.services.personas import BUILTIN
 from clawdforge.wire.base import Json, to_iso_seconds
 from clawdforge.wire.sse import encode
 

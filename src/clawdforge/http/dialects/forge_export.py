@@ -3,7 +3,7 @@
 import orjson
 
 from clawdforge.core.model import MessageRow, SessionRow, TurnRow
-from clawdforge.core.transfer import Exported
+from clawdforge.core.services.transfer import Exported
 from clawdforge.http.dialects import forge_shapes as shapes
 from clawdforge.wire.base import Json, Micros, to_iso, to_iso_seconds
 from clawdforge.wire.message import Role

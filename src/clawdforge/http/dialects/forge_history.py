@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final, Literal
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
-from clawdforge.core.history import Archived, Cut
+from clawdforge.core.services.history import Archived, Cut
 from clawdforge.http.dialects import forge_export
 from clawdforge.http.dialects import forge_shapes as shapes
 from clawdforge.http.errors import json_response

@@ -5,8 +5,8 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from starlette.responses import PlainTextResponse, Response
 
-from clawdforge.core.apps import AppState
 from clawdforge.core.model import AuditRow
+from clawdforge.core.services.apps import AppState
 from clawdforge.http.errors import json_response
 from clawdforge.http.prometheus import CONTENT_TYPE, render
 from clawdforge.http.routing import AdminRoute, After, Core, Limit

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from clawdforge.core.errors import SessionBusy, SessionNotFound, TurnNotFound
 from clawdforge.core.model import SessionRow, TurnRow
-from clawdforge.core.services import Services
+from clawdforge.core.services.all import Services
 from clawdforge.http.dialects import hermes_frames as frames
 from clawdforge.http.dialects import hermes_shapes as shapes
 from clawdforge.http.dialects.hermes_route import StreamId, router

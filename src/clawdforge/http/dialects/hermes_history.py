@@ -7,8 +7,8 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from clawdforge.core.errors import InvalidRequest, Unsupported
-from clawdforge.core.messages import Transcript
 from clawdforge.core.model import MessageRow
+from clawdforge.core.services.messages import Transcript
 from clawdforge.http.dialects import hermes_shapes as shapes
 from clawdforge.http.dialects.hermes_route import router
 from clawdforge.http.errors import json_response

@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from clawdforge.core.errors import SessionNotFound, Unsupported, WorkspaceRefused
 from clawdforge.core.model import SessionQuery
-from clawdforge.core.services import Services
+from clawdforge.core.services.all import Services
 from clawdforge.http.dialects import hermes_shapes as shapes
 from clawdforge.http.dialects.hermes_route import SessionId, router
 from clawdforge.http.errors import json_response

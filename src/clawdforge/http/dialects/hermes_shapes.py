@@ -5,8 +5,8 @@ from typing import Any, Final
 
 import orjson
 
-from clawdforge.core.messages import Transcript
 from clawdforge.core.model import MessageRow, SessionRow
+from clawdforge.core.services.messages import Transcript
 from clawdforge.wire.base import Json, to_float
 from clawdforge.wire.hermes import HermesStatus
 from clawdforge.wire.message import Role

@@ -8,14 +8,14 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from clawdforge.core.cuts import cut_turn
 from clawdforge.core.errors import StoreUnavailable
 from clawdforge.core.model import Ask, Clock, Draft, TurnRow, Verdict, draft
-from clawdforge.core.permissions import PermissionService
 from clawdforge.core.ports import Store, Tx
-from clawdforge.core.projection import Projection
-from clawdforge.core.rules import Ending, Started, finish
-from clawdforge.core.settle import apply_policy
+from clawdforge.core.rules.cuts import cut_turn
+from clawdforge.core.rules.interrupted import apply_policy
+from clawdforge.core.rules.projection import Projection
+from clawdforge.core.rules.turns import Ending, Started, finish
+from clawdforge.core.running.permissions import PermissionService
 from clawdforge.wire.base import Json
 from clawdforge.wire.event import EventType, encode_body, flatten
 from clawdforge.wire.turn import Outcome

@@ -2,9 +2,9 @@
 
 import asyncio
 
-from clawdforge.core.audit import ChainVerdict, Walk
 from clawdforge.core.model import AuditRow
 from clawdforge.core.ports import Store
+from clawdforge.core.rules.audit_chain import ChainVerdict, Walk
 
 PAGE = 200
 

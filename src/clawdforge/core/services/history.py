@@ -8,13 +8,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from clawdforge.core import contexts
-from clawdforge.core.cuts import Files, Moved, cut_from, last_cut, restore_last
 from clawdforge.core.errors import ForgeError, NoPreviousMessage, NothingToUndo, SessionBusy
 from clawdforge.core.model import Clock, Hit, MessageRow, SessionRow, TurnRow, draft
 from clawdforge.core.ports import Snapshots, Store, Tx, View
-from clawdforge.core.rules import check_limit, need_open, need_session, queue_turn
-from clawdforge.core.supervisor import Supervisor
+from clawdforge.core.rules import memory
+from clawdforge.core.rules.cuts import Files, Moved, cut_from, last_cut, restore_last
+from clawdforge.core.rules.turns import check_limit, need_open, need_session, queue_turn
+from clawdforge.core.running.supervisor import Supervisor
 from clawdforge.wire.base import Micros
 from clawdforge.wire.event import EventType
 from clawdforge.wire.message import Role
@@ -111,7 +111,7 @@ class HistoryService:
         def work(tx: Tx) -> Archived:
             at_rest(tx, session_id, request.expected_head)
             count = tx.archive_messages(session_id)
-            session = renew(tx, session_id, contexts.NEW)
+            session = renew(tx, session_id, memory.NEW)
             fields = {"messages": count, "context": session.context}
             tx.append(session_id, [draft(EventType.HISTORY_CLEARED, None, now, fields)])
             return Archived(count, need_session(tx, session_id))

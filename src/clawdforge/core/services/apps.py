@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from clawdforge.core.access import check_app_name
 from clawdforge.core.model import AppRow, Clock
 from clawdforge.core.ports import Store, SystemTx, SystemView
+from clawdforge.core.services.access import check_app_name
 from clawdforge.wire.admin import Limits
 from clawdforge.wire.base import Json
 

@@ -5,13 +5,13 @@ The home is copied before the new session exists, so that nobody can speak to it
 
 from dataclasses import replace
 
-from clawdforge.core import contexts
 from clawdforge.core.errors import TurnNotFound
 from clawdforge.core.model import Clock, SessionRow, new_id
 from clawdforge.core.ports import Homes, Snapshots, Store, Tx, View
-from clawdforge.core.rules import need_session
-from clawdforge.core.sessions import SessionState, admit, announce
-from clawdforge.core.supervisor import Supervisor
+from clawdforge.core.rules import memory
+from clawdforge.core.rules.turns import need_session
+from clawdforge.core.running.supervisor import Supervisor
+from clawdforge.core.services.sessions import SessionState, admit, announce
 from clawdforge.wire.base import Micros
 from clawdforge.wire.session import ForkRequest
 from clawdforge.wire.turn import TurnState
@@ -39,12 +39,14 @@ class ForkService:
         turn_index = await self._store.read(app, lambda view: _through(view, session_id, request))
         await self._supervisor.copied(session_id, turn_index)
         target, now = new_id(), self._clock.now()
-        memory = await self._homes.branch(session_id, target, turn_index) if turn_index else None
+        agent_session_id = await self._homes.branch(session_id, target, turn_index) if turn_index else None
         await self._snapshots.branch(session_id, target)
         try:
             return await self._store.write(
                 app,
-                lambda tx: _fork(tx, session_id, target, turn_index, memory, request, self._max_live, now),
+                lambda tx: _fork(
+                    tx, session_id, target, turn_index, agent_session_id, request, self._max_live, now
+                ),
             )
         except BaseException:
             await self._homes.remove(target)
@@ -74,7 +76,7 @@ def _fork(
     source: str,
     target: str,
     turn_index: int,
-    memory: str | None,
+    agent_session_id: str | None,
     request: ForkRequest,
     max_live: int,
     at: Micros,
@@ -84,9 +86,9 @@ def _fork(
     admit(tx, row, max_live)
     tx.add_session(row)
     tx.copy_history(source, target, through_turn=turn_index, at=at)
-    told = contexts.TRANSCRIPT if need_session(tx, target).message_count else contexts.NEW
-    plan = contexts.LOAD if memory else told
-    tx.change_session(target, context_plan=plan, agent_session_id=memory)
+    told = memory.TRANSCRIPT if need_session(tx, target).message_count else memory.NEW
+    plan = memory.LOAD if agent_session_id else told
+    tx.change_session(target, context_plan=plan, agent_session_id=agent_session_id)
     return announce(tx, row, at, {"forked_from": source, "after_turn": turn_index})
 
 

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 import orjson
 
-from clawdforge.core import contexts
 from clawdforge.core.errors import NothingToRedo
 from clawdforge.core.model import MessageRow, SessionRow, draft
 from clawdforge.core.ports import Tx, View
-from clawdforge.core.rules import need_session
+from clawdforge.core.rules import memory
+from clawdforge.core.rules.turns import need_session
 from clawdforge.wire.base import Json, Micros
 from clawdforge.wire.event import EventType
 
@@ -114,7 +114,7 @@ def _new_context(tx: Tx, session_id: str, *, redo: tuple[int, ...], files: Files
     tx.change_session(
         session_id,
         context=session.context + 1,
-        context_plan=contexts.restore_plan(tx.last_said(session_id)),
+        context_plan=memory.restore_plan(tx.last_said(session_id)),
         files_plan=files.after if files else session.files_plan,
         redo=redo,
     )

@@ -10,8 +10,8 @@ from clawdforge.core.errors import InvalidRequest
 from clawdforge.core.log import LogService, Tail
 from clawdforge.core.model import Clock, MessageRow, SessionQuery, SessionRow, TurnRow, draft
 from clawdforge.core.ports import Store, Tx, View
-from clawdforge.core.rules import last_prompt, need_open, need_session, next_up, title_from
-from clawdforge.core.sessions import SessionState, state
+from clawdforge.core.rules.turns import last_prompt, need_open, need_session, next_up, title_from
+from clawdforge.core.services.sessions import SessionState, state
 from clawdforge.wire.base import Micros
 from clawdforge.wire.event import EventType
 from clawdforge.wire.message import Role, estimate_tokens

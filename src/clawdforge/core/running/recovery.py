@@ -13,8 +13,8 @@ from typing import Protocol
 from clawdforge.core.errors import ForgeError
 from clawdforge.core.model import Clock
 from clawdforge.core.ports import Store
-from clawdforge.core.settle import settle
-from clawdforge.core.supervisor import Supervisor
+from clawdforge.core.rules.interrupted import settle
+from clawdforge.core.running.supervisor import Supervisor
 
 log = logging.getLogger(__name__)
 CUT_OFF = "the server stopped while this turn ran; what was said until then is kept"

@@ -11,11 +11,11 @@ from typing import Any, Final
 import orjson
 from pydantic import ValidationError
 
-from clawdforge.core import import_tools
-from clawdforge.core.contexts import IMPORTED_TURN
 from clawdforge.core.errors import InvalidRequest
-from clawdforge.core.import_files import Line, Transcript, claude, codex
+from clawdforge.core.imports import tool_calls
+from clawdforge.core.imports.transcripts import Line, Transcript, claude, codex
 from clawdforge.core.model import MessageRow, TurnRow
+from clawdforge.core.rules.memory import IMPORTED_TURN
 from clawdforge.wire.base import Json, Micros, from_iso
 from clawdforge.wire.message import Message, Role, estimate_tokens
 from clawdforge.wire.session import Export, ImportRequest, OnInterrupt, PermissionMode
@@ -52,7 +52,7 @@ def read(request: ImportRequest) -> Imported:
         if request.messages is None:
             raise InvalidRequest('give the transcript as a list in "messages"')
         rows = [_row(number, row) for number, row in enumerate(request.messages)]
-        return Imported(import_tools.joined(rows, map(_failed, request.messages)))
+        return Imported(tool_calls.joined(rows, map(_failed, request.messages)))
     return _file(request, claude if request.format == "claude" else codex)
 
 
@@ -109,7 +109,7 @@ def _row(number: int, row: Json) -> MessageRow:
         ts=moment(row.get("ts") or row.get("timestamp")),
         turn=IMPORTED_TURN,
         thinking=thinking,
-        tool_calls=import_tools.calls(row, role),
+        tool_calls=tool_calls.calls(row, role),
         token_count=estimate_tokens(text) + estimate_tokens(thinking),
         is_summary=row.get("is_summary") is True,
     )

@@ -5,12 +5,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from clawdforge.core import contexts, imports
 from clawdforge.core.errors import SessionBusy
+from clawdforge.core.imports import formats
 from clawdforge.core.model import MessageRow, SessionRow, Stored, TurnRow
 from clawdforge.core.ports import Store, Tx, View
-from clawdforge.core.rules import need_session, title_from
-from clawdforge.core.sessions import SessionService, SessionState, admit, announce, create, state
+from clawdforge.core.rules import memory
+from clawdforge.core.rules.turns import need_session, title_from
+from clawdforge.core.services.sessions import SessionService, SessionState, admit, announce, create, state
 from clawdforge.wire.base import Json
 from clawdforge.wire.message import Role
 from clawdforge.wire.session import CreateSession, ImportRequest, Retention
@@ -41,7 +42,7 @@ class TransferService:
 
     async def import_session(self, app: str, request: ImportRequest) -> SessionState:
         """All of a transcript or nothing. Its agent is told what was said when it first speaks."""
-        found = await asyncio.to_thread(imports.read, request)  # a long one takes a second
+        found = await asyncio.to_thread(formats.read, request)  # a long one takes a second
         first = next((row.content for row in found.messages if row.role == Role.USER), "")
         made = CreateSession(
             agent=request.agent or found.settings.get("agent"),
@@ -53,14 +54,14 @@ class TransferService:
             retention=request.retention,
         )
         row = await self._sessions.prepare(app, made)
-        row = replace(row, **{name: found.settings[name] for name in imports.KEPT if name in found.settings})
+        row = replace(row, **{name: found.settings[name] for name in formats.KEPT if name in found.settings})
         told = any(not message.archived for message in found.messages)
-        row = replace(row, context_plan=contexts.TRANSCRIPT if told else contexts.NEW)
+        row = replace(row, context_plan=memory.TRANSCRIPT if told else memory.NEW)
         if len(found.messages) <= AT_ONCE:
             return await self._store.write(app, lambda tx: _import(tx, row, found, self._max_live))
         return await self._import_in_parts(app, row, found)
 
-    async def _import_in_parts(self, app: str, row: SessionRow, found: imports.Imported) -> SessionState:
+    async def _import_in_parts(self, app: str, row: SessionRow, found: formats.Imported) -> SessionState:
         """Other writers get their turn in between. Until it is whole, the session is a closed one that the
         sweeper would remove: so after a crash."""
         session_id, at = row.session_id, row.created_at
@@ -127,14 +128,14 @@ def _seq(row: MessageRow) -> int:
     return row.seq
 
 
-def _import(tx: Tx, row: SessionRow, found: imports.Imported, max_live: int) -> SessionState:
+def _import(tx: Tx, row: SessionRow, found: formats.Imported, max_live: int) -> SessionState:
     create(tx, row, max_live, row.created_at, _counts(found))
     _add_messages(tx, row, found.messages)
     _add_turns(tx, row.session_id, found.turns)
     return state(tx, need_session(tx, row.session_id))
 
 
-def _counts(found: imports.Imported) -> Json:
+def _counts(found: formats.Imported) -> Json:
     return {"imported": len(found.messages), "skipped": found.skipped}
 
 

@@ -5,7 +5,7 @@ import logging
 from dataclasses import dataclass, field
 
 from clawdforge.core.ports import LiveAgent
-from clawdforge.core.slots import FairSlots
+from clawdforge.core.running.fair_slots import FairSlots
 
 log = logging.getLogger(__name__)
 CLOSE_SECS = 15.0

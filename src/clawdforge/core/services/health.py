@@ -1,7 +1,7 @@
 """What the server says of itself: alive, ready, and how well its agents are contained."""
 
-from clawdforge.core.pool import AgentPool
 from clawdforge.core.ports import Store
+from clawdforge.core.running.pool import AgentPool
 from clawdforge.wire.admin import Health, Ready
 
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from clawdforge.core.projection import short
+from clawdforge.core.rules.projection import short
 from clawdforge.wire.base import Json
 from clawdforge.wire.message import Role
 

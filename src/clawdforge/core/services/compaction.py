@@ -6,15 +6,15 @@ conversation is as it was. After a crash in between, it stays as an exchange lik
 
 import asyncio
 
-from clawdforge.core import contexts
-from clawdforge.core.cuts import cut_turn
 from clawdforge.core.errors import Conflict
-from clawdforge.core.history import Archived, at_rest, renew
 from clawdforge.core.model import Clock, MessageRow, TurnRow, draft
 from clawdforge.core.ports import Store, Tx
-from clawdforge.core.rules import need_session
-from clawdforge.core.supervisor import Supervisor
-from clawdforge.core.turns import TurnService, raise_for
+from clawdforge.core.rules import memory
+from clawdforge.core.rules.cuts import cut_turn
+from clawdforge.core.rules.turns import need_session
+from clawdforge.core.running.supervisor import Supervisor
+from clawdforge.core.services.history import Archived, at_rest, renew
+from clawdforge.core.services.turns import TurnService, raise_for
 from clawdforge.wire.base import Micros
 from clawdforge.wire.event import EventType
 from clawdforge.wire.message import Role, estimate_tokens
@@ -81,12 +81,12 @@ def _put_away(tx: Tx, session_id: str, turn: TurnRow, at: Micros) -> Archived | 
             role=Role.ASSISTANT,
             content=said,
             ts=at,
-            turn=contexts.IMPORTED_TURN,
+            turn=memory.IMPORTED_TURN,
             token_count=estimate_tokens(said),
             is_summary=True,
         )
     )
-    context = renew(tx, session_id, contexts.TRANSCRIPT).context
+    context = renew(tx, session_id, memory.TRANSCRIPT).context
     fields = {"messages": count, "summary": said, "message": seq, "context": context}
     tx.append(session_id, [draft(EventType.HISTORY_COMPACTED, turn.turn_index, at, fields)])
     return Archived(count, need_session(tx, session_id), said)

@@ -9,7 +9,7 @@ import asyncio
 from clawdforge.core.errors import AlreadyDecided, PermissionNotFound
 from clawdforge.core.model import Ask, Clock, Commit, PermissionRow, Verdict, draft, new_id
 from clawdforge.core.ports import Store, Tx, View
-from clawdforge.core.rules import need_session
+from clawdforge.core.rules.turns import need_session
 from clawdforge.wire.base import Json, Micros
 from clawdforge.wire.event import EventType
 from clawdforge.wire.session import PermissionMode

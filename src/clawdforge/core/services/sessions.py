@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from clawdforge.core import contexts, personas
 from clawdforge.core.errors import InvalidRequest, LimitExceeded, PoolFull, SessionBusy
 from clawdforge.core.log import LogService
 from clawdforge.core.model import Clock, SessionQuery, SessionRow, draft, new_id
 from clawdforge.core.ports import Agents, Store, Tx, View, Workspaces
-from clawdforge.core.rules import need_open, need_session, withdraw_all
-from clawdforge.core.supervisor import Supervisor
+from clawdforge.core.rules import memory
+from clawdforge.core.rules.turns import need_open, need_session, withdraw_all
+from clawdforge.core.running.supervisor import Supervisor
+from clawdforge.core.services import personas
 from clawdforge.wire.base import Json, Micros
 from clawdforge.wire.event import EventType
 from clawdforge.wire.local import project_key
@@ -242,7 +243,7 @@ def _patch(
     if changed.keys() & {"agent", "model"}:
         if tx.active_turn(session_id) is not None:
             raise SessionBusy("the agent and the model cannot be changed while a turn runs")
-        told = contexts.TRANSCRIPT if session.message_count else contexts.NEW
+        told = memory.TRANSCRIPT if session.message_count else memory.NEW
         fresh = {"context": session.context + 1, "context_plan": told, "agent_session_id": None}
         tx.change_session(session_id, **fresh)
     if changed:

@@ -5,14 +5,14 @@ import logging
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from clawdforge.core import contexts
 from clawdforge.core.errors import AgentError, Conflict, ForgeError, LeaseLost, UnknownFile, Unsupported
 from clawdforge.core.model import Answer, Clock, FileRow, Launch, SessionRow, TurnRow, draft
-from clawdforge.core.permissions import PermissionService
-from clawdforge.core.pool import AgentPool, Place
 from clawdforge.core.ports import Agents, Homes, LiveAgent, Snapshots, Store, Tx, View
-from clawdforge.core.rules import Ending, Started, need_session
-from clawdforge.core.runner import OutsideSink, TurnRun
+from clawdforge.core.rules import memory
+from clawdforge.core.rules.turns import Ending, Started, need_session
+from clawdforge.core.running.permissions import PermissionService
+from clawdforge.core.running.pool import AgentPool, Place
+from clawdforge.core.running.recorder import OutsideSink, TurnRun
 from clawdforge.wire.base import Json
 from clawdforge.wire.error import ErrorCode
 from clawdforge.wire.event import EventType
@@ -145,27 +145,27 @@ class Attendant:
         session = started.session
         files = await self._store.read(app, lambda view: _files(view, started.turn))
         paths = await self._homes.attach(session.session_id, files) if files else []
-        prompt = contexts.with_files(started.turn.prompt, paths)
+        prompt = memory.with_files(started.turn.prompt, paths)
         live = place.agent
         if live is not None and live.alive and place.context == session.context:
             return live, prompt, ""
         await self._pool.drop_agent(place)
         live, told = await self._open(place, app, started)
         instructions = session.instructions if live.how == "new" else None
-        return live, prompt, contexts.preface(instructions, told)
+        return live, prompt, memory.preface(instructions, told)
 
     async def _open(self, place: Place, app: str, started: Started) -> tuple[LiveAgent, str]:
         session, plan = started.session, started.session.context_plan
         spec = self._agents.spec(session.agent)
         home = await self._homes.prepare(session.session_id, spec)
-        wanted = session.agent_session_id if plan == contexts.LOAD else None
-        boundary = contexts.restore_turn(plan)
+        wanted = session.agent_session_id if plan == memory.LOAD else None
+        boundary = memory.restore_turn(plan)
         if boundary is not None:
             wanted = await self._restored(app, session, boundary)
         if session.files_plan is not None:
             await self._put_files_back(app, session, session.files_plan)
         turns = await self._store.read(
-            app, lambda view: contexts.recent_turns(view, session.session_id, session.last_turn)
+            app, lambda view: memory.recent_turns(view, session.session_id, session.last_turn)
         )
         launch = Launch(
             app=app,
@@ -176,14 +176,14 @@ class Attendant:
             model=session.model,
             plan_mode=session.plan_mode,
             agent_session_id=wanted,
-            counter=contexts.counter(turns),
+            counter=memory.counter(turns),
         )
         known = asyncio.create_task(self._snapshots.begin(session))  # while the agent starts, before it works
         try:
             live = await self._start(place, app, launch)
         finally:
             await known
-        if live.how != "new" and not contexts.kept(live, turns, session.context, boundary):
+        if live.how != "new" and not memory.kept(live, turns, session.context, boundary):
             log.warning(
                 "the agent lost its memory; it gets the transcript", extra={"session_id": session.session_id}
             )
@@ -191,7 +191,7 @@ class Attendant:
             live = await self._start(place, app, replace(launch, agent_session_id=None))
         told = await self._told(app, started, live, turns)
         how = live.how if live.how == "new" or boundary is None else "restored"
-        number = session.context + (1 if live.how == "new" and plan == contexts.LOAD else 0)
+        number = session.context + (1 if live.how == "new" and plan == memory.LOAD else 0)
         await self._started(app, started, live, number, "transcript" if told and how == "new" else how)
         place.context = number
         return live, told
@@ -202,7 +202,7 @@ class Attendant:
         wanted = await self._homes.restore(session_id, boundary)
         if wanted is not None or not boundary:
             return wanted
-        for source in await self._store.read(app, lambda view: contexts.sources(view, session, boundary)):
+        for source in await self._store.read(app, lambda view: memory.sources(view, session, boundary)):
             wanted = await self._homes.branch(source, session_id, boundary)
             if wanted is not None:
                 return wanted
@@ -221,13 +221,13 @@ class Attendant:
     async def _told(self, app: str, started: Started, live: LiveAgent, turns: list[TurnRow]) -> str:
         """What the agent has to be told because its own memory does not hold it."""
         session_id, running = started.session.session_id, started.turn.turn_index
-        only = None if live.how == "new" else contexts.unknown(live, turns, running)
+        only = None if live.how == "new" else memory.unknown(live, turns, running)
         if only == set():
             return ""
         messages = await self._store.read(
             app, lambda view: view.last_messages(session_id, TRANSCRIPT_MESSAGES)
         )
-        return contexts.transcript(messages, running, only)
+        return memory.transcript(messages, running, only)
 
     async def _start(self, place: Place, app: str, launch: Launch) -> LiveAgent:
         sink = OutsideSink(self._store, self._clock, app, launch.session_id)
@@ -245,7 +245,7 @@ class Attendant:
             tx.change_session(
                 session_id,
                 context=number,
-                context_plan=contexts.LOAD,
+                context_plan=memory.LOAD,
                 agent_session_id=live.agent_session_id,
             )
             if number != session.context:

@@ -11,7 +11,7 @@ from typing import Any, Final
 import orjson
 
 from clawdforge.core.model import MessageRow
-from clawdforge.core.projection import short
+from clawdforge.core.rules.projection import short
 from clawdforge.wire.base import Json
 from clawdforge.wire.message import Role
 

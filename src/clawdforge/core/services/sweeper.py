@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Protocol
 
 from clawdforge.core.errors import ForgeError
-from clawdforge.core.files import FileService
 from clawdforge.core.log import LogService
 from clawdforge.core.model import SECOND, Clock
 from clawdforge.core.ports import Homes, Store, SystemView, Tx, Workspaces
-from clawdforge.core.sessions import close
-from clawdforge.core.supervisor import Supervisor
+from clawdforge.core.running.supervisor import Supervisor
+from clawdforge.core.services.files import FileService
+from clawdforge.core.services.sessions import close
 from clawdforge.wire.base import Micros
 from clawdforge.wire.session import Retention
 

@@ -6,11 +6,11 @@ from operator import attrgetter
 
 import orjson
 
-from clawdforge.core.cuts import cut_turn
 from clawdforge.core.model import Stored, TurnRow
 from clawdforge.core.ports import Tx, View
-from clawdforge.core.projection import Projection
-from clawdforge.core.rules import FIRST_IN_QUEUE, Ending, finish, need_session, queue_turn
+from clawdforge.core.rules.cuts import cut_turn
+from clawdforge.core.rules.projection import Projection
+from clawdforge.core.rules.turns import FIRST_IN_QUEUE, Ending, finish, need_session, queue_turn
 from clawdforge.wire.base import Json, Micros
 from clawdforge.wire.error import ErrorCode
 from clawdforge.wire.event import EventType, joined

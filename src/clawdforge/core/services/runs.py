@@ -19,7 +19,7 @@ from clawdforge.core.errors import (
 )
 from clawdforge.core.model import Clock, FileRow, RunRow, new_id
 from clawdforge.core.ports import Store, View
-from clawdforge.core.slots import FairSlots
+from clawdforge.core.running.fair_slots import FairSlots
 from clawdforge.wire.admin import RunRequest
 
 STDERR_CHARS = 8192

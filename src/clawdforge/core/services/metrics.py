@@ -8,8 +8,8 @@ import orjson
 from clawdforge.core.histogram import Sample
 from clawdforge.core.log import LogService
 from clawdforge.core.model import Commit
-from clawdforge.core.pool import AgentPool
 from clawdforge.core.ports import Store
+from clawdforge.core.running.pool import AgentPool
 from clawdforge.wire.event import EventType
 from clawdforge.wire.turn import Outcome, TurnState
 

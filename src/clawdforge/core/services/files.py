@@ -12,8 +12,8 @@ from typing import Any, BinaryIO, Protocol
 
 from clawdforge.core.errors import FileNotFound, FileTooLarge, ForgeError, LimitExceeded, Unavailable
 from clawdforge.core.model import Clock, FileRow, new_token
-from clawdforge.core.names import file_name
 from clawdforge.core.ports import Store, Tx, View
+from clawdforge.core.rules.file_names import file_name
 from clawdforge.wire.base import Micros
 
 ROOM_RETRY_SECS = 60

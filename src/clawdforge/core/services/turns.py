@@ -7,8 +7,16 @@ from clawdforge.core.errors import AgentFailed, ForgeError, StoreUnavailable, Tu
 from clawdforge.core.log import LogService
 from clawdforge.core.model import Clock, TurnRow
 from clawdforge.core.ports import Store, Tx, View
-from clawdforge.core.rules import Started, Submitted, need_session, start_next, submit, withdraw, withdraw_all
-from clawdforge.core.supervisor import Supervisor
+from clawdforge.core.rules.turns import (
+    Started,
+    Submitted,
+    need_session,
+    start_next,
+    submit,
+    withdraw,
+    withdraw_all,
+)
+from clawdforge.core.running.supervisor import Supervisor
 from clawdforge.wire.turn import IfBusy, Outcome, TurnRequest, TurnState
 
 BETWEEN_SECS = 0.05

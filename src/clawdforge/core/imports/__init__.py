@@ -1,0 +1,1 @@
+"""Transcripts that other programs wrote, as messages of ours: pure readers."""

@@ -1,0 +1,1 @@
+"""What is offered: one service for each kind of request. Every method takes the app first."""
