@@ -77,18 +77,18 @@ BUGS = (
         "tests/unit/test_process.py -k hostile_tree",
         (
             Change(
-                f"{SRC}/drivers/containment.py",
+                f"{SRC}/drivers/processes/containment.py",
                 '        if level == "off" or self.bwrap is None:\n            return "tree"',
                 '        if level:\n            return "tree"',
             ),
-            Change(f"{SRC}/drivers/launch.py", "    prctl(PR_SET_CHILD_SUBREAPER, 1)\n", ""),
+            Change(f"{SRC}/drivers/processes/launcher.py", "    prctl(PR_SET_CHILD_SUBREAPER, 1)\n", ""),
             Change(
-                f"{SRC}/drivers/process.py",
+                f"{SRC}/drivers/processes/process.py",
                 "        await end_survivors(lambda tag: tag == self._tag)\n",
                 "",
             ),
             Change(
-                f"{SRC}/drivers/process.py",
+                f"{SRC}/drivers/processes/process.py",
                 "            kill_below(self._root)\n            if not",
                 "            if not",
             ),
@@ -137,7 +137,7 @@ BUGS = (
         "tests/unit/test_homes.py -k writes_in_place",
         (
             Change(
-                f"{SRC}/drivers/copies.py",
+                f"{SRC}/drivers/folders/home_copies.py",
                 "        target = os.open(self._files / name, os.O_WRONLY | os.O_CREAT",
                 '        os.link(f"/proc/self/fd/{source}", self._files / name, follow_symlinks=True)\n'
                 "        return size\n"
@@ -163,7 +163,7 @@ BUGS = (
         "tests/unit/test_containment.py -k allow_list",
         (
             Change(
-                f"{SRC}/drivers/environment.py",
+                f"{SRC}/drivers/processes/environment.py",
                 "        allowed = name in PASSED or ",
                 '        allowed = ("TOKEN" not in name and "KEY" not in name) or ',
             ),

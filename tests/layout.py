@@ -65,7 +65,7 @@ TASK_TOPS: Final = frozenset(
     {
         f"{ROOT}.cli.lazy",
         f"{ROOT}.core.running.supervisor",
-        f"{ROOT}.drivers.rpc",
+        f"{ROOT}.drivers.acp.rpc",
         f"{ROOT}.graphs.turn",
         f"{ROOT}.http.middleware",
         f"{ROOT}.testing.agent.methods",

@@ -24,7 +24,7 @@ CLAUDE: Final = f"{LIVE / 'claude' / 'node_modules' / '.bin'}:{LIVE / 'node' / '
 
 CGROUPS: Final = """
 import os, pathlib, sys
-from clawdforge.drivers.cgroups import Ceilings, find
+from clawdforge.drivers.processes.cgroups import Ceilings, find
 found = find(pathlib.Path("/"), f"needs{os.getpid()}", Ceilings(processes=99, memory=0))
 sys.exit(found.reason if None in (found.processes, found.memory) else 0)
 """

@@ -61,7 +61,11 @@ PLANTED = [
     ("wire.x", "from clawdforge.core.log import Log", "wire imports clawdforge.core.log"),
     ("core.x", "import clawdforge.stores.sqlite", "core imports clawdforge.stores.sqlite"),
     ("core.x", "from clawdforge import stores", "core imports clawdforge.stores"),
-    ("stores.x", "from clawdforge.drivers.acp import Acp", "stores imports clawdforge.drivers.acp"),
+    (
+        "stores.x",
+        "from clawdforge.drivers.acp.driver import Acp",
+        "stores imports clawdforge.drivers.acp.driver",
+    ),
     ("http.x", "from clawdforge.stores import sqlite", "http imports clawdforge.stores"),
     ("client.x", "from clawdforge.core import model", "client imports clawdforge.core"),
     ("cli.x", "from clawdforge.server import serve", "cli imports clawdforge.server"),

@@ -39,18 +39,18 @@ from clawdforge.core.services.sessions import SessionService
 from clawdforge.core.services.sweeper import Ages, Sweeper
 from clawdforge.core.services.transfer import TransferService
 from clawdforge.core.services.turns import TurnService
-from clawdforge.drivers.acp import AcpDriver, AcpLimits
-from clawdforge.drivers.acpx import ITSELF as ACPX
-from clawdforge.drivers.acpx import AcpxDriver
-from clawdforge.drivers.agents import Registry, installed
-from clawdforge.drivers.catalog import AgentCatalog
-from clawdforge.drivers.cgroups import Ceilings, Groups, find
+from clawdforge.drivers.acp.driver import AcpDriver, AcpLimits
+from clawdforge.drivers.acpx.driver import ITSELF as ACPX
+from clawdforge.drivers.acpx.driver import AcpxDriver
 from clawdforge.drivers.claude_print import ClaudePrint
-from clawdforge.drivers.containment import Containment, harden_self, probe
-from clawdforge.drivers.homes import HomeFolders
-from clawdforge.drivers.process import Spawner
-from clawdforge.drivers.snapshots import Snapshots
-from clawdforge.drivers.workspaces import Workspaces
+from clawdforge.drivers.folders.homes import HomeFolders
+from clawdforge.drivers.folders.snapshots import Snapshots
+from clawdforge.drivers.folders.workspaces import Workspaces
+from clawdforge.drivers.processes.cgroups import Ceilings, Groups, find
+from clawdforge.drivers.processes.containment import Containment, harden_self, probe
+from clawdforge.drivers.processes.process import Spawner
+from clawdforge.drivers.registry.catalog import AgentCatalog
+from clawdforge.drivers.registry.registry import Registry, installed
 from clawdforge.http.app import build_asgi
 from clawdforge.http.settings import HttpSettings
 from clawdforge.lifetime import Lifetime

@@ -10,10 +10,10 @@ pytest.register_assert_rewrite("clawdforge.testing.drivers")
 
 from clawdforge.core.model import AgentSpec  # noqa: E402 - the suite's asserts are rewritten first
 from clawdforge.core.ports import Capability  # noqa: E402
-from clawdforge.drivers.acp import AcpDriver, AcpLimits  # noqa: E402
-from clawdforge.drivers.acpx import AcpxDriver  # noqa: E402
-from clawdforge.drivers.containment import probe  # noqa: E402
-from clawdforge.drivers.process import Spawner  # noqa: E402
+from clawdforge.drivers.acp.driver import AcpDriver, AcpLimits  # noqa: E402
+from clawdforge.drivers.acpx.driver import AcpxDriver  # noqa: E402
+from clawdforge.drivers.processes.containment import probe  # noqa: E402
+from clawdforge.drivers.processes.process import Spawner  # noqa: E402
 from clawdforge.testing import agent as scripted  # noqa: E402
 from clawdforge.testing.drivers import *  # noqa: E402, F403
 from clawdforge.testing.drivers.bench import DriverBench  # noqa: E402

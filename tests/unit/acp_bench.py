@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from clawdforge.core.model import AgentSpec, Ask, Launch, Verdict
-from clawdforge.drivers.acp import AcpAgent, AcpDriver, AcpLimits
-from clawdforge.drivers.containment import Containment
-from clawdforge.drivers.process import Spawner
+from clawdforge.drivers.acp.driver import AcpAgent, AcpDriver, AcpLimits
+from clawdforge.drivers.processes.containment import Containment
+from clawdforge.drivers.processes.process import Spawner
 from clawdforge.testing import agent as scripted
 from clawdforge.wire.base import Json
 from clawdforge.wire.event import EventType, flatten

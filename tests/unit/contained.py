@@ -9,10 +9,10 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 from clawdforge.core.model import AgentSpec
-from clawdforge.drivers.containment import Containment, probe
-from clawdforge.drivers.environment import agent_env
-from clawdforge.drivers.process import AgentProcess, Spawner
-from clawdforge.drivers.survivors import find_tagged, folder_id
+from clawdforge.drivers.processes.containment import Containment, probe
+from clawdforge.drivers.processes.environment import agent_env
+from clawdforge.drivers.processes.process import AgentProcess, Spawner
+from clawdforge.drivers.processes.survivors import find_tagged, folder_id
 
 BOOT = "boot-1"
 SESSION = "7d1a6f0e-9f0b-4a53-8b52-6d9d5a0f0001"

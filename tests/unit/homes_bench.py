@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 from clawdforge.core.model import AgentSpec
-from clawdforge.drivers.homes import HomeFolders
+from clawdforge.drivers.folders.homes import HomeFolders
 from tests.unit.contained import SESSION
 
 AGENT = AgentSpec(name="a", driver="acp", command=("a",), credentials=(".agent/token.json", ".absent"))

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from clawdforge.drivers import acp_files
-from clawdforge.drivers.acp_files import RESOURCE_NOT_FOUND, WorkspaceFiles
-from clawdforge.drivers.rpc import INVALID_PARAMS, RpcError
+from clawdforge.drivers.acp import files as acp_files
+from clawdforge.drivers.acp.files import RESOURCE_NOT_FOUND, WorkspaceFiles
+from clawdforge.drivers.acp.rpc import INVALID_PARAMS, RpcError
 
 
 @pytest.fixture

@@ -2,10 +2,10 @@
 
 import pytest
 
-from clawdforge.drivers import acp_handshake
-from clawdforge.drivers.acp_controls import SessionControls
-from clawdforge.drivers.acp_handshake import Replay
-from clawdforge.drivers.rpc import RpcError
+from clawdforge.drivers.acp import handshake
+from clawdforge.drivers.acp.controls import SessionControls
+from clawdforge.drivers.acp.handshake import Replay
+from clawdforge.drivers.acp.rpc import RpcError
 from clawdforge.wire.base import Json
 
 
@@ -39,7 +39,7 @@ def test_content_that_is_no_text_counts_as_an_empty_prompt() -> None:
 
 
 def test_a_replay_that_is_too_long_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(acp_handshake, "MAX_REPLAY_BYTES", 1000)
+    monkeypatch.setattr(handshake, "MAX_REPLAY_BYTES", 1000)
     assert replayed(user("x" * 2000), user("y"), AGENT, user("z")) is None
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from clawdforge.drivers.acpx import HOST
+from clawdforge.drivers.acpx.driver import HOST
 
 
 @pytest.fixture

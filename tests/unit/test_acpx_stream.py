@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from clawdforge.drivers.acpx_stream import Part, PromptStream, words
+from clawdforge.drivers.acpx.stream import Part, PromptStream, words
 
 COLD = """
 {"id":0,"method":"initialize","params":{"protocolVersion":1}}

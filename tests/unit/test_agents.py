@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from clawdforge.core.model import AgentSpec
-from clawdforge.drivers import home_settings
-from clawdforge.drivers.agents import Registry
-from clawdforge.drivers.builtin import builtin
-from clawdforge.drivers.containment import probe
-from clawdforge.drivers.environment import agent_env
-from clawdforge.drivers.homes import HomeFolders
+from clawdforge.drivers.folders import home_settings
+from clawdforge.drivers.folders.homes import HomeFolders
+from clawdforge.drivers.processes.containment import probe
+from clawdforge.drivers.processes.environment import agent_env
+from clawdforge.drivers.registry.builtin import builtin
+from clawdforge.drivers.registry.registry import Registry
 from clawdforge.settings import AgentSettings, BadSettings, load
 from clawdforge.wire.base import Json
 from clawdforge.wire.event import EventType

@@ -11,8 +11,8 @@ import pytest
 from pydantic import ByteSize
 
 from clawdforge.core.model import SystemClock
-from clawdforge.drivers import cgroups
-from clawdforge.drivers.cgroups import Ceilings, find
+from clawdforge.drivers.processes import cgroups
+from clawdforge.drivers.processes.cgroups import Ceilings, find
 from clawdforge.settings import Settings
 from clawdforge.upkeep.doctor import examine
 from tests.needs import needs
@@ -44,7 +44,7 @@ def test_the_doctor_tells_the_limits(tmp_path: Path) -> None:
 LOOK = """
 import os, sys
 from pathlib import Path
-from clawdforge.drivers import cgroups
+from clawdforge.drivers.processes import cgroups
 folder, controller, data, alone = Path(sys.argv[1]), sys.argv[2], Path(sys.argv[3]), sys.argv[4] == "alone"
 (folder / "cgroup.procs").write_text(str(os.getpid() if alone else os.getppid()))
 if not alone:
@@ -105,7 +105,7 @@ def test_where_groups_cannot_be_made_it_says_why(tmp_path: Path) -> None:
     tmp_path.chmod(0o755)
     code = (
         "import os, sys, pathlib\n"
-        "from clawdforge.drivers.cgroups import Ceilings, find\n"
+        "from clawdforge.drivers.processes.cgroups import Ceilings, find\n"
         f"os.setgid({NOBODY}); os.setuid({NOBODY})\n"
         "found = find(pathlib.Path('/nowhere'), 'b', Ceilings(processes=1, memory=1))\n"
         "print(found.processes, found.memory, found.reason, found.details, sep='\\n')"

@@ -11,10 +11,10 @@ import pytest
 
 from clawdforge.core.errors import AgentStartFailed
 from clawdforge.core.model import AgentSpec
-from clawdforge.drivers.containment import Containment, probe
-from clawdforge.drivers.environment import agent_env
-from clawdforge.drivers.process import Spawner
-from clawdforge.drivers.survivors import TAG, folder_id, tag_of
+from clawdforge.drivers.processes.containment import Containment, probe
+from clawdforge.drivers.processes.environment import agent_env
+from clawdforge.drivers.processes.process import Spawner
+from clawdforge.drivers.processes.survivors import TAG, folder_id, tag_of
 from tests.needs import needs
 from tests.unit.contained import SESSION, Bench, beats, bench_on, still, until
 
@@ -198,9 +198,9 @@ def test_the_agents_own_setting_goes_before_the_servers() -> None:
 async def test_a_hardened_server_hides_its_environment_from_its_own_user(hardened: bool, leaks: bool) -> None:
     code = (
         "import os, subprocess\n"
-        "from clawdforge.drivers import containment, launch\n"
+        "from clawdforge.drivers.processes import containment, launcher\n"
         f"os.setgid({NOBODY}); os.setuid({NOBODY})\n"
-        "launch.prctl(launch.PR_SET_DUMPABLE, 1)\n"  # as it is for a server that was started by that user
+        "launcher.prctl(launcher.PR_SET_DUMPABLE, 1)\n"  # as it is for a server that was started by that user
         f"{'containment.harden_self()' if hardened else ''}\n"
         "print(subprocess.run(['cat', f'/proc/{os.getpid()}/environ'], env={}, capture_output=True).stdout)"
     )

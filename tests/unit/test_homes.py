@@ -13,7 +13,7 @@ from typing import Any, cast
 import pytest
 
 from clawdforge.core import ports
-from clawdforge.drivers.homes import HomeFolders
+from clawdforge.drivers.folders.homes import HomeFolders
 from tests.unit.contained import SESSION, Bench, beats, bench_on, until
 from tests.unit.homes_bench import AGENT, OTHER, homes_on, kept, objects, tree
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clawdforge.drivers.ndjson import Framer, Line, Oversize, decode_line, parse_ndjson
+from clawdforge.drivers.acp.ndjson import Framer, Line, Oversize, decode_line, parse_ndjson
 
 
 def messages(frames: list[Line | Oversize]) -> list[object]:

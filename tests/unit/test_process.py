@@ -14,18 +14,18 @@ from pathlib import Path
 import pytest
 
 from clawdforge.core.errors import AgentNotInstalled, AgentStartFailed
-from clawdforge.drivers.acp_files import WorkspaceFiles
-from clawdforge.drivers.acp_terminals import Terminals
-from clawdforge.drivers.launch import children
-from clawdforge.drivers.process import AgentProcess
-from clawdforge.drivers.tree import descendants, is_still, stopped
+from clawdforge.drivers.acp.files import WorkspaceFiles
+from clawdforge.drivers.acp.terminals import Terminals
+from clawdforge.drivers.processes.launcher import children
+from clawdforge.drivers.processes.process import AgentProcess
+from clawdforge.drivers.processes.tree import descendants, is_still, stopped
 from tests.needs import needs
 from tests.unit.contained import SESSION, Bench, beats, bench_on, still, until
 
 SERVER = """
 import asyncio, os, sys
 from pathlib import Path
-from clawdforge.drivers.containment import harden_self
+from clawdforge.drivers.processes.containment import harden_self
 sys.path.insert(0, sys.argv[3])
 from tests.needs import needs
 from tests.unit.contained import bench_on

@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from clawdforge.drivers.rpc import METHOD_NOT_FOUND, Connection, Disconnected, RpcError, StdioPipe
+from clawdforge.drivers.acp.rpc import METHOD_NOT_FOUND, Connection, Disconnected, RpcError, StdioPipe
 from clawdforge.wire.base import Json
 
 PEER = """

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from clawdforge.drivers import shadow as module
-from clawdforge.drivers.shadow import EMPTY_TREE, NoSnapshot, Shadow
+from clawdforge.drivers.folders import git_shadow as module
+from clawdforge.drivers.folders.git_shadow import EMPTY_TREE, NoSnapshot, Shadow
 
 GIT = shutil.which("git")
 pytestmark = pytest.mark.skipif(GIT is None, reason="needs git")

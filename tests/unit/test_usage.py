@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from clawdforge.drivers.acp_usage import UsageMeter
-from clawdforge.drivers.containment import probe
-from clawdforge.drivers.prices import Price, Prices, Tokens
+from clawdforge.drivers.acp.prices import Price, Prices, Tokens
+from clawdforge.drivers.acp.usage import UsageMeter
+from clawdforge.drivers.processes.containment import probe
 from clawdforge.wire.base import Json
 from clawdforge.wire.quirks import Quirks
 from clawdforge.wire.turn import Usage

@@ -12,10 +12,10 @@ from clawdforge.core.errors import AgentNotInstalled
 from clawdforge.core.model import AgentSpec
 from clawdforge.core.rules.memory import with_files
 from clawdforge.core.services.runs import RunOrder, RunOutcome, value_of
-from clawdforge.drivers import credentials, home_settings, uploads
-from clawdforge.drivers.environment import TEMPORARY, agent_env
-from clawdforge.drivers.file_copy import delete_tree
-from clawdforge.drivers.process import AgentProcess, Spawner
+from clawdforge.drivers.folders import attachments, credentials, home_settings
+from clawdforge.drivers.folders.file_copy import delete_tree
+from clawdforge.drivers.processes.environment import TEMPORARY, agent_env
+from clawdforge.drivers.processes.process import AgentProcess, Spawner
 
 T = TypeVar("T")
 
@@ -76,7 +76,7 @@ class ClaudePrint:
             folder.mkdir(parents=True, mode=0o700)
         home_settings.place(home, self._spec, self._operator_home)
         credentials.link(home, self._spec.credentials, self._operator_home)
-        return [uploads.place(work, row) for row in order.files]
+        return [attachments.place(work, row) for row in order.files]
 
     async def _speak(self, place: Path, order: RunOrder, prompt: str) -> Said | None:
         process = await self._start(place, order)

@@ -15,8 +15,8 @@ from clawdforge import __version__
 from clawdforge.core.errors import StoreUnavailable
 from clawdforge.core.model import Clock
 from clawdforge.core.rules import memory
-from clawdforge.drivers.copies import decode
-from clawdforge.drivers.file_copy import delete_tree, sync_all
+from clawdforge.drivers.folders.file_copy import delete_tree, sync_all
+from clawdforge.drivers.folders.home_copies import decode
 from clawdforge.stores import snapshot
 from clawdforge.stores.uploads import FOLDER as FILES
 from clawdforge.stores.uploads import UNSETTLED

@@ -10,9 +10,9 @@ from typing import Final, Literal
 
 from clawdforge.core.errors import StoreUnavailable, UnknownAgent
 from clawdforge.core.model import SECOND, Clock
-from clawdforge.drivers.agents import Registry, installed
-from clawdforge.drivers.cgroups import Ceilings, find
-from clawdforge.drivers.containment import probe
+from clawdforge.drivers.processes.cgroups import Ceilings, find
+from clawdforge.drivers.processes.containment import probe
+from clawdforge.drivers.registry.registry import Registry, installed
 from clawdforge.settings import ADMIN_TOKEN_FILE, Settings
 from clawdforge.stores import migrations, snapshot
 from clawdforge.stores.lock import read_holder

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Literal
 
 from clawdforge.core.errors import AgentStartFailed
-from clawdforge.drivers import launch
+from clawdforge.drivers.processes import launcher
 
 Level = Literal["auto", "full", "off"]
 Active = Literal["bwrap", "bwrap-full", "tree"]
@@ -97,10 +97,10 @@ class Containment:
         numbers = [str(n) for n in (status_fd, limits.nofile, limits.nproc, limits.fsize)]
         numbers.append(",".join(map(str, doors)) or "-")
         mode = "keep" if active == "tree" else "exec"
-        launcher = [sys.executable, "-I", "-S", launch.__file__, mode, *numbers, "--", *command]
+        launched = [sys.executable, "-I", "-S", launcher.__file__, mode, *numbers, "--", *command]
         if active == "tree" or self.bwrap is None:
-            return launcher
-        return [self.bwrap, *_arguments(active, places), "--", *launcher]
+            return launched
+        return [self.bwrap, *_arguments(active, places), "--", *launched]
 
 
 def probe(level: Level, *, bwrap: str = "bwrap") -> Containment:
@@ -138,8 +138,8 @@ def harden_self() -> None:
     user. Root may read them still. As a subreaper we inherit the orphans of a keeper that was killed.
     """
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    launch.prctl(launch.PR_SET_DUMPABLE, 0)
-    launch.prctl(launch.PR_SET_CHILD_SUBREAPER, 1)
+    launcher.prctl(launcher.PR_SET_DUMPABLE, 0)
+    launcher.prctl(launcher.PR_SET_CHILD_SUBREAPER, 1)
 
 
 def _arguments(active: Active, places: Places) -> list[str]:
@@ -166,7 +166,7 @@ def _mounts(places: Places, *, full: bool) -> list[tuple[str, ...]]:
     masked = [path for path in masked if path.exists()]
     own = {places.home.resolve(): "--bind", places.workspace.resolve(): "--bind"}
     own |= {path.resolve(): "--bind" for path in places.writable}
-    needed = (Path(launch.__file__), Path(sys.prefix), Path(sys.base_prefix))
+    needed = (Path(launcher.__file__), Path(sys.prefix), Path(sys.base_prefix))
     for path in (*places.readable, *needed):
         own.setdefault(path.resolve(), "--ro-bind")
     steps: list[tuple[int, int, tuple[str, ...]]] = []

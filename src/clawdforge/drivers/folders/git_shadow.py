@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from clawdforge.drivers.file_copy import delete_tree
+from clawdforge.drivers.folders.file_copy import delete_tree
 
 EMPTY_TREE: Final = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 TREE: Final = re.compile(r"[0-9a-f]{40}")

@@ -8,7 +8,7 @@ from pathlib import Path
 from clawdforge.core.errors import UnknownFile
 from clawdforge.core.model import FileRow
 from clawdforge.core.rules.file_names import file_name
-from clawdforge.drivers.file_copy import copy_bytes, folder_below
+from clawdforge.drivers.folders.file_copy import copy_bytes, folder_below
 
 FOLDER = "uploads"  # no part of the copies: it stays where it is when a home is put back
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from clawdforge.core.errors import UnknownAgent
 from clawdforge.core.model import AgentSpec
 from clawdforge.core.ports import Driver
-from clawdforge.drivers.builtin import DEMO, builtin
+from clawdforge.drivers.registry.builtin import DEMO, builtin
 from clawdforge.wire.quirks import Quirks
 
 

@@ -14,10 +14,10 @@ from typing import TypeVar
 
 from clawdforge.core.model import AgentSpec, FileRow
 from clawdforge.core.ports import LiveAgent
-from clawdforge.drivers import credentials, home_settings, uploads
-from clawdforge.drivers.copies import UNSETTLED, Copies, Manifest, NoCopy
-from clawdforge.drivers.environment import TEMPORARY
-from clawdforge.drivers.file_copy import delete_tree, sync_folder
+from clawdforge.drivers.folders import attachments, credentials, home_settings
+from clawdforge.drivers.folders.file_copy import delete_tree, sync_folder
+from clawdforge.drivers.folders.home_copies import UNSETTLED, Copies, Manifest, NoCopy
+from clawdforge.drivers.processes.environment import TEMPORARY
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
@@ -25,7 +25,17 @@ log = logging.getLogger(__name__)
 SHADOWS = "shadows"
 """Where what is known of workspaces lies; it goes with the home."""
 
-EXCLUDED = (TEMPORARY, uploads.FOLDER, ".npm", ".cache", ".bun", ".cargo", ".rustup", ".yarn", ".pnpm-store")
+EXCLUDED = (
+    TEMPORARY,
+    attachments.FOLDER,
+    ".npm",
+    ".cache",
+    ".bun",
+    ".cargo",
+    ".rustup",
+    ".yarn",
+    ".pnpm-store",
+)
 """Top-level folders that are no part of an agent's memory: caches, and what we put there ourselves."""
 
 
@@ -200,7 +210,7 @@ class HomeFolders:
 
     def _attach(self, home: Path, files: Sequence[FileRow]) -> list[Path]:
         self._make(home)
-        return [uploads.place(home, row) for row in files]
+        return [attachments.place(home, row) for row in files]
 
     def _make(self, home: Path) -> None:
         for folder in (self._homes, home, home / TEMPORARY):
@@ -230,7 +240,7 @@ class HomeFolders:
                 home.rename(old)
             fresh.rename(home)
             with contextlib.suppress(FileNotFoundError):
-                (old / uploads.FOLDER).rename(home / uploads.FOLDER)
+                (old / attachments.FOLDER).rename(home / attachments.FOLDER)
             self._make(home)
             sync_folder(self._homes)
         finally:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from clawdforge.drivers.rpc import INTERNAL_ERROR, INVALID_PARAMS, RpcError
+from clawdforge.drivers.acp.rpc import INTERNAL_ERROR, INVALID_PARAMS, RpcError
 
 RESOURCE_NOT_FOUND: Final = -32002
 MAX_FILE_BYTES: Final = 16 * 1024 * 1024

@@ -9,7 +9,7 @@ from clawdforge.core.model import AgentSpec
 from clawdforge.wire.quirks import Quirks
 
 DEMO: Final = "demo"
-SCRIPT: Final = Path(__file__).parent.parent / "testing" / "agent" / "__main__.py"
+SCRIPT: Final = Path(__file__).parents[2] / "testing" / "agent" / "__main__.py"
 TABLE: Final = Path(__file__).with_name("agents.toml")
 LISTS: Final = ("command", "env", "credentials", "copied", "version")
 

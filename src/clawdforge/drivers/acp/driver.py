@@ -12,19 +12,19 @@ from typing import Final, Literal
 from clawdforge.core.errors import AgentAuthRequired, AgentError, AgentFailed, AgentStartFailed
 from clawdforge.core.model import Answer, Ask, Launch, Verdict
 from clawdforge.core.ports import Capability, Sink
-from clawdforge.drivers import credentials, uploads
-from clawdforge.drivers.acp_client import ClientSide
-from clawdforge.drivers.acp_controls import SessionControls
-from clawdforge.drivers.acp_files import WorkspaceFiles
-from clawdforge.drivers.acp_handshake import STATE_KINDS, Handshake, LoadLost, Opened, Replay
-from clawdforge.drivers.acp_terminals import Terminals
-from clawdforge.drivers.acp_turn import RunningTurn
-from clawdforge.drivers.acp_usage import UsageMeter
-from clawdforge.drivers.environment import agent_env
-from clawdforge.drivers.ndjson import MAX_LINE_BYTES
-from clawdforge.drivers.prices import Prices
-from clawdforge.drivers.process import AgentProcess, Spawner
-from clawdforge.drivers.rpc import Connection, Disconnected, RpcError, StdioPipe
+from clawdforge.drivers.acp.client import ClientSide
+from clawdforge.drivers.acp.controls import SessionControls
+from clawdforge.drivers.acp.files import WorkspaceFiles
+from clawdforge.drivers.acp.handshake import STATE_KINDS, Handshake, LoadLost, Opened, Replay
+from clawdforge.drivers.acp.ndjson import MAX_LINE_BYTES
+from clawdforge.drivers.acp.prices import Prices
+from clawdforge.drivers.acp.rpc import Connection, Disconnected, RpcError, StdioPipe
+from clawdforge.drivers.acp.terminals import Terminals
+from clawdforge.drivers.acp.turn import RunningTurn
+from clawdforge.drivers.acp.usage import UsageMeter
+from clawdforge.drivers.folders import attachments, credentials
+from clawdforge.drivers.processes.environment import agent_env
+from clawdforge.drivers.processes.process import AgentProcess, Spawner
 from clawdforge.wire.base import Json
 from clawdforge.wire.quirks import Quirks
 
@@ -78,7 +78,7 @@ class AcpDriver:
 
     async def _open(self, launch: Launch, sink: Sink) -> "AcpAgent":
         env = agent_env(launch.agent, launch.home, self._operator_env)
-        readable = (*launch.readable, uploads.folder(launch.home))
+        readable = (*launch.readable, attachments.folder(launch.home))
         writable = credentials.shared_files(launch.agent.credentials, self._operator_home)
 
         async def spawn(argv: tuple[str, ...], beside: AgentProcess | None = None) -> AgentProcess:

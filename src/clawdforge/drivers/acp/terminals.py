@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from clawdforge.core.errors import AgentError
-from clawdforge.drivers.acp_files import RESOURCE_NOT_FOUND, WorkspaceFiles
-from clawdforge.drivers.process import AgentProcess
-from clawdforge.drivers.rpc import INTERNAL_ERROR, INVALID_PARAMS, READ_BYTES, RpcError
+from clawdforge.drivers.acp.files import RESOURCE_NOT_FOUND, WorkspaceFiles
+from clawdforge.drivers.acp.rpc import INTERNAL_ERROR, INVALID_PARAMS, READ_BYTES, RpcError
+from clawdforge.drivers.processes.process import AgentProcess
 from clawdforge.wire.base import Json
 
 MAX_TERMINALS: Final = 32

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from clawdforge.drivers.file_copy import copy_bytes, folder_at, sync_all, sync_folder
+from clawdforge.drivers.folders.file_copy import copy_bytes, folder_at, sync_all, sync_folder
 
 MAX_ENTRIES = 200_000
 MAX_DEPTH = 64

@@ -7,7 +7,7 @@ import signal
 import time
 from collections.abc import Iterator
 
-from clawdforge.drivers.launch import children
+from clawdforge.drivers.processes.launcher import children
 
 STOP_SECONDS = 0.5
 GONE = b"X"

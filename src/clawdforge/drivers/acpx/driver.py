@@ -26,15 +26,16 @@ from typing import Final, Literal
 from clawdforge.core.errors import AgentError, AgentFailed, AgentStartFailed
 from clawdforge.core.model import AgentSpec, Answer, Ask, Launch
 from clawdforge.core.ports import Capability, Sink
-from clawdforge.drivers import acpx_host, credentials, uploads
-from clawdforge.drivers.acp import AcpLimits
-from clawdforge.drivers.acp_turn import RunningTurn
-from clawdforge.drivers.acp_usage import UsageMeter
-from clawdforge.drivers.acpx_stream import Part, PromptStream, words
-from clawdforge.drivers.environment import agent_env
-from clawdforge.drivers.ndjson import Framer, Line, Oversize
-from clawdforge.drivers.prices import Prices
-from clawdforge.drivers.process import AgentProcess, Spawner, program
+from clawdforge.drivers.acp.driver import AcpLimits
+from clawdforge.drivers.acp.ndjson import Framer, Line, Oversize
+from clawdforge.drivers.acp.prices import Prices
+from clawdforge.drivers.acp.turn import RunningTurn
+from clawdforge.drivers.acp.usage import UsageMeter
+from clawdforge.drivers.acpx import host
+from clawdforge.drivers.acpx.stream import Part, PromptStream, words
+from clawdforge.drivers.folders import attachments, credentials
+from clawdforge.drivers.processes.environment import agent_env
+from clawdforge.drivers.processes.process import AgentProcess, Spawner, program
 from clawdforge.wire.base import Json
 from clawdforge.wire.quirks import Quirks
 
@@ -42,7 +43,7 @@ log = logging.getLogger(__name__)
 
 PROGRAM: Final = "acpx"
 ITSELF: Final = AgentSpec(name=PROGRAM, driver=PROGRAM, command=(PROGRAM,))
-HOST: Final = Path(acpx_host.__file__)
+HOST: Final = Path(host.__file__)
 READ_BYTES: Final = 64 * 1024
 CLOSE_SECONDS: Final = 8.0
 LAST_WORDS: Final = 500
@@ -86,7 +87,7 @@ class AcpxDriver:
             home=launch.home,
             env=env,
             tag=launch.session_id,
-            readable=(*launch.readable, uploads.folder(launch.home), HOST),
+            readable=(*launch.readable, attachments.folder(launch.home), HOST),
             writable=credentials.shared_files(launch.agent.credentials, self._operator_home),
             private_tmp=True,  # acpx puts the socket of its queue there
             sandbox=launch.agent.sandbox,

@@ -13,7 +13,7 @@ from typing import Any, Final, Protocol
 
 import orjson
 
-from clawdforge.drivers.ndjson import MAX_LINE_BYTES, Framer, Line, Oversize
+from clawdforge.drivers.acp.ndjson import MAX_LINE_BYTES, Framer, Line, Oversize
 from clawdforge.wire.base import Json
 
 INVALID_REQUEST: Final = -32600

@@ -7,8 +7,8 @@ from typing import Any, Final, Literal
 from clawdforge import __version__
 from clawdforge.core.errors import AgentStartFailed
 from clawdforge.core.model import Launch
-from clawdforge.drivers.acp_client import CAPABILITIES
-from clawdforge.drivers.rpc import RpcError
+from clawdforge.drivers.acp.client import CAPABILITIES
+from clawdforge.drivers.acp.rpc import RpcError
 from clawdforge.wire.base import Json
 from clawdforge.wire.quirks import Quirks
 

@@ -9,8 +9,8 @@ import secrets
 import stat
 from pathlib import Path
 
-from clawdforge.drivers.copies import is_below
-from clawdforge.drivers.file_copy import folder_below
+from clawdforge.drivers.folders.file_copy import folder_below
+from clawdforge.drivers.folders.home_copies import is_below
 
 MAX_BYTES = 1 << 20
 

@@ -9,9 +9,9 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 from clawdforge.core.model import Ask, Verdict
-from clawdforge.drivers.acp_files import WorkspaceFiles
-from clawdforge.drivers.acp_terminals import Terminals
-from clawdforge.drivers.rpc import INVALID_PARAMS, METHOD_NOT_FOUND, RpcError
+from clawdforge.drivers.acp.files import WorkspaceFiles
+from clawdforge.drivers.acp.rpc import INVALID_PARAMS, METHOD_NOT_FOUND, RpcError
+from clawdforge.drivers.acp.terminals import Terminals
 from clawdforge.wire.base import Json
 
 PERMISSION_DENIED: Final = -32003

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from clawdforge.drivers.rpc import RpcError
+from clawdforge.drivers.acp.rpc import RpcError
 from clawdforge.wire.base import Json
 
 Call = Callable[[str, Json], Awaitable[Json]]

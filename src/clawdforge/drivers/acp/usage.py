@@ -8,7 +8,7 @@ the last turn left it (`counter`).
 from collections.abc import Mapping
 from typing import Any
 
-from clawdforge.drivers.prices import Prices, Tokens
+from clawdforge.drivers.acp.prices import Prices, Tokens
 from clawdforge.wire.base import Json
 from clawdforge.wire.quirks import Quirks
 

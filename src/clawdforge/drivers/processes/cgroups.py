@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from clawdforge.drivers.survivors import folder_id, held
+from clawdforge.drivers.processes.survivors import folder_id, held
 
 CONTROLLERS = ("pids", "memory")
 INNER = "agent"

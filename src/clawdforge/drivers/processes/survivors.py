@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from clawdforge.drivers.launch import children
+from clawdforge.drivers.processes.launcher import children
 
 TAG = "CLAWDFORGE_TAG"
 

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from clawdforge.core.errors import WorkspaceRefused
-from clawdforge.drivers.file_copy import delete_tree
-from clawdforge.drivers.homes import checked_id
+from clawdforge.drivers.folders.file_copy import delete_tree
+from clawdforge.drivers.folders.homes import checked_id
 
 
 class Workspaces:

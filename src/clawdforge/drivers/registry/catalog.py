@@ -12,9 +12,9 @@ from typing import Final
 
 from clawdforge.core.errors import AgentError
 from clawdforge.core.model import AgentSpec
-from clawdforge.drivers.agents import Registry, installed
-from clawdforge.drivers.environment import TEMPORARY, agent_env
-from clawdforge.drivers.process import Spawner
+from clawdforge.drivers.processes.environment import TEMPORARY, agent_env
+from clawdforge.drivers.processes.process import Spawner
+from clawdforge.drivers.registry.registry import Registry, installed
 from clawdforge.wire.admin import AgentInfo, AgentPage
 
 log = logging.getLogger(__name__)

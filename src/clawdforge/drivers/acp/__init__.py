@@ -1,0 +1,1 @@
+"""Agents that speak ACP over stdio: the connection, the session in it, the turn, what an agent may ask."""

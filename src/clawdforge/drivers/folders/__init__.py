@@ -1,0 +1,1 @@
+"""Folders of agents: homes and their copies, credentials, attachments, workspaces and their snapshots."""
