@@ -11,7 +11,7 @@ from pathlib import Path
 
 import httpx2
 
-from clawdforge.testing.agent import command as agent_command
+from clawdforge.scripted import command as agent_command
 
 
 @contextmanager

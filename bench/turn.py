@@ -22,7 +22,7 @@ from typing import Any
 import httpx2
 
 from bench.kit import new_session, server
-from clawdforge.testing.agent import command as agent_command
+from clawdforge.scripted import command as agent_command
 
 NODE, ACPX = "24", "0.19.1"
 PAUSE = 0.05

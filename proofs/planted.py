@@ -220,7 +220,7 @@ BUGS = (
         (
             Change(
                 f"{SRC}/core/rules/cuts.py",
-                "context_plan=contexts.restore_plan(tx.last_said(session_id)),",
+                "context_plan=memory.restore_plan(tx.last_said(session_id)),",
                 "context_plan=contexts.LOAD,",
             ),
             Change(

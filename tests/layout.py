@@ -14,7 +14,7 @@ LAYERS: Final[Mapping[str, frozenset[str]]] = {
     "wire": frozenset({"wire"}),
     "core": frozenset({"wire", "core"}),
     "stores": frozenset({"wire", "core", "stores"}),
-    "drivers": frozenset({"wire", "core", "drivers"}),
+    "drivers": frozenset({"wire", "core", "scripted", "drivers"}),
     "http": frozenset({"wire", "core", "http"}),
     "graphs": frozenset({"graphs"}),
     "settings": frozenset({"wire", "settings"}),
@@ -24,19 +24,19 @@ LAYERS: Final[Mapping[str, frozenset[str]]] = {
     "server": frozenset({"wire", "core", "stores", "drivers", "http", "settings", "logs", "lifetime"}),
     "client": frozenset({"wire", "client"}),
     "cli": frozenset({"wire", "client", "cli", "settings"}),
-    "testing": frozenset({"wire", "core", "client", "drivers", "testing"}),
+    "scripted": frozenset({"scripted"}),
     "__main__": frozenset({"cli"}),
     "": frozenset({"client"}),
 }
-"""What each part may import of ours. Nobody imports `testing`, `server` or `cli` but those named here."""
+"""What each part may import of ours. Nobody imports `server` or `cli` but those named here."""
 
 FENCES: Final[Mapping[str, frozenset[str]]] = {
     **dict.fromkeys(("fastapi", "starlette", "uvicorn"), frozenset({"http", "server"})),
     **dict.fromkeys(("apsw", "sqlite3", "psycopg"), frozenset({"stores"})),
-    **dict.fromkeys(("subprocess", "pty"), frozenset({"drivers", "testing", "cli"})),
-    **dict.fromkeys(("httpx2", "httpcore2"), frozenset({"client", "cli", "testing"})),
+    **dict.fromkeys(("subprocess", "pty"), frozenset({"drivers", "scripted", "cli"})),
+    **dict.fromkeys(("httpx2", "httpcore2"), frozenset({"client", "cli"})),
     **dict.fromkeys(("click", "rich", "prompt_toolkit"), frozenset({"cli"})),
-    **dict.fromkeys(("langgraph", "langchain_core", "deepagents"), frozenset({"graphs", "testing"})),
+    **dict.fromkeys(("langgraph", "langchain_core", "deepagents"), frozenset({"graphs"})),
     "multiprocessing": frozenset(),
 }
 """Packages that only some parts may use."""
@@ -68,13 +68,13 @@ TASK_TOPS: Final = frozenset(
         f"{ROOT}.drivers.acp.rpc",
         f"{ROOT}.graphs.turn",
         f"{ROOT}.http.middleware",
-        f"{ROOT}.testing.agent.methods",
+        f"{ROOT}.scripted.methods",
     }
 )
 """Modules with the top of a task or of a request, where any error has to become an outcome."""
 
 CLOCK: Final = f"{ROOT}.core.model"
-OUTSIDE: Final = frozenset({"client", "cli", "testing"})
+OUTSIDE: Final = frozenset({"client", "cli", "scripted"})
 """Parts that are not the server: they read the time where they need it."""
 
 STATEFUL: Final = frozenset(

@@ -69,7 +69,7 @@ PLANTED = [
     ("http.x", "from clawdforge.stores import sqlite", "http imports clawdforge.stores"),
     ("client.x", "from clawdforge.core import model", "client imports clawdforge.core"),
     ("cli.x", "from clawdforge.server import serve", "cli imports clawdforge.server"),
-    ("drivers.x", "from clawdforge.testing.agent import main", "drivers imports clawdforge.testing.agent"),
+    ("core.x", "from clawdforge.scripted import main", "core imports clawdforge.scripted"),
     ("core.x", "from clawdforge import Forge", "core imports clawdforge.Forge"),
     ("newpart.x", "from clawdforge.wire import base", "newpart imports clawdforge.wire"),
     ("http.dialects.hermes", "from clawdforge.http.dialects.forge import f", "a dialect imports another"),

@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import IO, Any, Self, TypeVar
 from urllib import request as urls
 
-from clawdforge.testing.agent import path as agent_path
+from clawdforge.scripted import path as agent_path
 from proofs.kit.tracer import Tracer
 
 ROOT = Path(__file__).resolve().parents[2]

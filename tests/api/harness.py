@@ -20,7 +20,7 @@ from clawdforge.wire.sse import Decoder, Frame
 from tests.api.forked import Forked
 
 ADMIN_TOKEN = "cf_admin_token_of_the_tests_0123456789"
-AGENT = f"{sys.executable} -m clawdforge.testing.agent"
+AGENT = f"{sys.executable} -m clawdforge.scripted"
 AGENTS = {
     "CLAWDFORGE_AGENT_CLAUDE": AGENT,
     "CLAWDFORGE_AGENT_MISSING": "/nonexistent/agent --acp",

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from clawdforge.testing import agent as scripted
+from clawdforge import scripted
 from tests.api.harness import App, Server, until
 from tests.api.talk import do, say
 from tests.needs import ACPX, needs

@@ -14,7 +14,8 @@ from tests.api.talk import do
 from tests.needs import needs
 
 pytestmark = [needs("langgraph"), needs("deepagents"), pytest.mark.slow]
-HOST = f"{sys.executable} -P -m clawdforge.graphs clawdforge.testing.graphs"
+TOP = Path(__file__).parents[2]
+HOST = f"env PYTHONPATH={TOP} {sys.executable} -P -m clawdforge.graphs tests.support.graphs"
 AGENTS = {
     "CLAWDFORGE_AGENT_DEEP": f"{HOST}.deep:deep",
     "CLAWDFORGE_AGENT_GRAPH": f"{HOST}.scripted:graph",

@@ -6,17 +6,17 @@ from pathlib import Path
 
 import pytest
 
-pytest.register_assert_rewrite("clawdforge.testing.drivers")
+pytest.register_assert_rewrite("tests.conformance.drivers")
 
+from clawdforge import scripted  # noqa: E402
 from clawdforge.core.model import AgentSpec  # noqa: E402 - the suite's asserts are rewritten first
 from clawdforge.core.ports import Capability  # noqa: E402
 from clawdforge.drivers.acp.driver import AcpDriver, AcpLimits  # noqa: E402
 from clawdforge.drivers.acpx.driver import AcpxDriver  # noqa: E402
 from clawdforge.drivers.processes.containment import probe  # noqa: E402
 from clawdforge.drivers.processes.process import Spawner  # noqa: E402
-from clawdforge.testing import agent as scripted  # noqa: E402
-from clawdforge.testing.drivers import *  # noqa: E402, F403
-from clawdforge.testing.drivers.bench import DriverBench  # noqa: E402
+from tests.conformance.drivers import *  # noqa: E402, F403
+from tests.conformance.drivers.bench import DriverBench  # noqa: E402
 from tests.needs import ACPX, needs  # noqa: E402
 
 KINDS = [
@@ -24,7 +24,9 @@ KINDS = [
     pytest.param("acpx", marks=needs("acpx")),
     pytest.param("graph", marks=needs("langgraph")),
 ]
-GRAPH = (sys.executable, "-P", "-m", "clawdforge.graphs", "clawdforge.testing.graphs.scripted:graph")
+TOP = Path(__file__).parents[2]
+HOST = ("env", f"PYTHONPATH={TOP}", sys.executable, "-P", "-m", "clawdforge.graphs")
+GRAPH = (*HOST, "tests.support.graphs.scripted:graph")
 NOT_OF_GRAPHS = {Capability.PLAN_MODE, Capability.CLIENT_FILES, Capability.CLIENT_TERMINALS}
 
 

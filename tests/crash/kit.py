@@ -13,7 +13,7 @@ from typing import Any
 
 import httpx2
 
-from clawdforge.testing.agent import command
+from clawdforge.scripted import command
 from clawdforge.wire.local import LOCK_FILE
 from tests.api.harness import App, Server, until
 

@@ -14,11 +14,11 @@ import psutil
 
 from clawdforge import Forge
 from clawdforge.client.models import Outcome, Turn
-from clawdforge.testing.model.endpoint import Endpoint, running
 from clawdforge.wire.local import TOKEN_FILE
 from tests.api.harness import Server, until
 from tests.live.installing import folder, search_path
 from tests.live.programs import Program
+from tests.support.model.endpoint import Endpoint, running
 
 PATIENCE = 90.0
 VERSION = re.compile(r"\d+\.\d+[\w.]*")

@@ -54,7 +54,7 @@ def test_what_catches_a_bug_exists(bug: Bug) -> None:
     if kind == "prove":
         assert rest[0] in PROOFS
         return
-    suites = (TOP / kind, *(TOP / "src" / "clawdforge" / "testing").rglob("*.py"))
+    suites = (TOP / kind, *(TOP / "tests" / "conformance").rglob("*.py"))
     words = rest[rest.index("-k") + 1]
     assert any(words in path.read_text() for path in suites)
 

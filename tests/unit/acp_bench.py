@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from clawdforge import scripted
 from clawdforge.core.model import AgentSpec, Ask, Launch, Verdict
 from clawdforge.drivers.acp.driver import AcpAgent, AcpDriver, AcpLimits
 from clawdforge.drivers.processes.containment import Containment
 from clawdforge.drivers.processes.process import Spawner
-from clawdforge.testing import agent as scripted
 from clawdforge.wire.base import Json
 from clawdforge.wire.event import EventType, flatten
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from clawdforge.testing import agent
+from clawdforge import scripted as agent
 
 WAIT = 10.0
 Message = dict[str, Any]

@@ -10,7 +10,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from clawdforge.testing.model.endpoint import Endpoint, running
+from tests.support.model.endpoint import Endpoint, running
 
 SHELL = {"type": "object", "properties": {"command": {"type": "string"}, "why": {"type": "string"}}}
 HTTP = httpx2.Client(limits=httpx2.Limits(max_keepalive_connections=0))
@@ -226,7 +226,7 @@ def _hang(endpoint: Endpoint) -> None:
 
 
 def test_it_runs_as_a_program() -> None:
-    command = [sys.executable, "-m", "clawdforge.testing.model", "--port", "0"]
+    command = [sys.executable, "-m", "tests.support.model", "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None

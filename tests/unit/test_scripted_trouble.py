@@ -16,9 +16,9 @@ import psutil
 import pytest
 from acp.schema import AllowedOutcome, RequestPermissionResponse
 
-from clawdforge.testing import agent
-from clawdforge.testing.agent.options import FLAGS
-from clawdforge.testing.agent.program import commands, help_text
+from clawdforge import scripted as agent
+from clawdforge.scripted.options import FLAGS
+from clawdforge.scripted.program import commands, help_text
 from tests.unit.scripted import WAIT, Agent, Launch, Message, kinds, launching, said, until, updates
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "scripted-agent.md"
@@ -190,7 +190,7 @@ def test_bad_lines_from_the_client_are_refused(launch: Launch) -> None:
 
 
 def test_it_runs_as_a_module_and_alone_as_a_copied_folder(launch: Launch, tmp_path: Path) -> None:
-    module = launch(argv=[sys.executable, "-m", "clawdforge.testing.agent"])
+    module = launch(argv=[sys.executable, "-m", "clawdforge.scripted"])
     assert module.open().say("hi") == "hi"
     copied = tmp_path / "elsewhere" / "agent"
     shutil.copytree(Path(agent.path()).parent, copied)

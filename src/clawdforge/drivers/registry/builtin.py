@@ -1,15 +1,14 @@
 """Agents that are known by name: the demo, and the table in `agents.toml`."""
 
-import sys
 import tomllib
 from pathlib import Path
 from typing import Any, Final
 
+from clawdforge import scripted
 from clawdforge.core.model import AgentSpec
 from clawdforge.wire.quirks import Quirks
 
 DEMO: Final = "demo"
-SCRIPT: Final = Path(__file__).parents[2] / "testing" / "agent" / "__main__.py"
 TABLE: Final = Path(__file__).with_name("agents.toml")
 LISTS: Final = ("command", "env", "credentials", "copied", "version")
 
@@ -26,7 +25,7 @@ def _demo() -> AgentSpec:
         name=DEMO,
         driver="acp",
         title="Demo: answers without any key",
-        command=(sys.executable, "-I", "-S", str(SCRIPT), "--demo"),
+        command=tuple(scripted.command("--demo")),
     )
 
 

@@ -1,0 +1,186 @@
+"""Apps do not see each other: every method is tried with another app's ids, and with unknown ones.
+
+The tables name a call for each method of the ports, so that a method that is added must be added here.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from clawdforge.core.errors import NotFound
+from clawdforge.core.model import PersonaRow, RunRow, SessionQuery
+from clawdforge.core.ports import Store, Tx, View
+from clawdforge.wire.turn import TurnState
+from tests.conformance.stores.samples import (
+    APP,
+    NO_LIMIT,
+    OTHER,
+    a_file,
+    a_message,
+    a_permission,
+    a_session,
+    a_turn,
+    make,
+    said,
+)
+
+PAGE: dict[str, int] = {"after": 0, "limit": 9, "max_bytes": NO_LIMIT}
+
+READS: dict[str, Callable[[View, str], Any]] = {
+    "app_row": lambda v, _: v.app_row(),
+    "session": lambda v, s: v.session(s),
+    "sessions": lambda v, s: v.sessions(SessionQuery(prefix=s[:6])),
+    "app_sessions": lambda v, _: v.app_sessions(),
+    "turn": lambda v, s: v.turn(s, 1),
+    "turns": lambda v, s: v.turns(s),
+    "turns_from": lambda v, s: v.turns_from(s, 1),
+    "active_turn": lambda v, s: v.active_turn(s),
+    "queued_turns": lambda v, s: v.queued_turns(s),
+    "turn_by_key": lambda v, s: v.turn_by_key(s, "key"),
+    "turns_in_flight": lambda v, _: v.turns_in_flight(),
+    "events": lambda v, s: v.events(s, **PAGE),
+    "turn_events": lambda v, s: v.turn_events(s, 1, **PAGE),
+    "messages": lambda v, s: v.messages(s, show="all"),
+    "last_messages": lambda v, s: v.last_messages(s, 9),
+    "last_message": lambda v, s: v.last_message(s, "user"),
+    "last_said": lambda v, s: v.last_said(s),
+    "messages_from": lambda v, s: v.messages_from(s, 1),
+    "permission": lambda v, s: v.permission(s, f"p-{s}"),
+    "permissions": lambda v, s: v.permissions(s),
+    "granted": lambda v, s: v.granted(s, "bash", "execute"),
+    "file": lambda v, s: v.file(f"ff-{s}"),
+    "bytes_stored": lambda v, _: v.bytes_stored(),
+    "persona": lambda v, s: v.persona(f"n-{s}"),
+    "personas": lambda v, _: v.personas(),
+    "search": lambda v, s: (v.search("needle", limit=9), v.search("needle", limit=9, session_id=s)),
+}
+OF_ALL_APPS = {"open_sessions"}
+
+WRITES: dict[str, Callable[[Tx, str], Any]] = {
+    "change_session": lambda t, s: t.change_session(s, title="mine now"),
+    "append": lambda t, s: t.append(s, [said("intruder")]),
+    "claim": lambda t, s: t.claim(s, "intruder"),
+    "add_turn": lambda t, s: t.add_turn(a_turn(s, 3)),
+    "change_turn": lambda t, s: t.change_turn(s, 1, cut=True),
+    "add_message": lambda t, s: t.add_message(a_message(s)),
+    "change_messages": lambda t, s: t.change_messages(s, [1], cut=True),
+    "archive_messages": lambda t, s: t.archive_messages(s),
+    "add_permission": lambda t, s: t.add_permission(a_permission(s, f"new-{s}")),
+    "change_permission": lambda t, s: t.change_permission(s, f"p-{s}", state="expired"),
+    "remove_file": lambda t, s: t.remove_file(f"ff-{s}"),
+    "remove_persona": lambda t, s: t.remove_persona(f"n-{s}"),
+    "purge": lambda t, s: t.purge(s, 10_000),
+}
+OWN_ROWS: dict[str, Callable[[Tx], Any]] = {
+    "add_session": lambda t: t.add_session(a_session()),
+    "add_file": lambda t: t.add_file(a_file("ff-new")),
+    "put_persona": lambda t: t.put_persona(_persona("new")),
+    "add_run": lambda t: t.add_run(
+        RunRow(
+            run_id="r",
+            app_name=APP,
+            model=None,
+            prompt="p",
+            ok=True,
+            stop_reason="s",
+            duration_ms=1,
+            created_at=1,
+        )
+    ),
+}
+CHECKED_BELOW = {"audit", "copy_history"}
+
+
+def _persona(name: str) -> PersonaRow:
+    return PersonaRow(app_name=APP, name=name, agent="demo", created_at=1)
+
+
+def _methods(port: type) -> set[str]:
+    return {name for name in dir(port) if not name.startswith("_") and callable(getattr(port, name))}
+
+
+async def furnished(store: Store) -> str:
+    """A session of APP with something in every table."""
+    sid = await make(store)
+
+    def fill(tx: Tx) -> None:
+        tx.add_turn(a_turn(sid, 1, state=TurnState.RUNNING, key="key", first_seq=1))
+        tx.add_turn(a_turn(sid, 2))
+        tx.append(sid, [said("secret", 1)])
+        tx.add_message(a_message(sid, "needle secret", turn=1))
+        tx.add_permission(a_permission(sid, f"p-{sid}", state="decided", decision="allow_always"))
+        tx.add_file(a_file(f"ff-{sid}"))
+        tx.put_persona(_persona(f"n-{sid}"))
+
+    await store.write(APP, fill)
+    return sid
+
+
+def picture(view: View, session_id: str) -> dict[str, Any]:
+    return {name: call(view, session_id) for name, call in READS.items()}
+
+
+async def test_every_method_is_tried(store: Store) -> None:
+    assert store.health() is None
+    assert _methods(View) == READS.keys() | OF_ALL_APPS
+    assert _methods(Tx) - _methods(View) == WRITES.keys() | OWN_ROWS.keys() | CHECKED_BELOW
+
+
+@pytest.mark.parametrize("name", sorted(READS))
+async def test_reading_with_a_foreign_id_is_reading_with_an_unknown_one(store: Store, name: str) -> None:
+    sid = await furnished(store)
+    unknown = "0" * len(sid)
+    mine, foreign, nothing = [
+        await store.read(app, lambda v, s=session: READS[name](v, s))  # type: ignore[misc]
+        for app, session in ((APP, sid), (OTHER, sid), (OTHER, unknown))
+    ]
+    assert foreign == nothing
+    assert mine != foreign or name == "app_row"
+
+
+@pytest.mark.parametrize("name", sorted(WRITES))
+async def test_writing_with_a_foreign_id_is_writing_with_an_unknown_one(store: Store, name: str) -> None:
+    sid = await furnished(store)
+    before = await store.read(APP, lambda v: picture(v, sid))
+    answers = []
+    for session_id in (sid, "0" * len(sid)):
+        try:
+            answers.append(await store.write(OTHER, lambda tx, s=session_id: WRITES[name](tx, s)))  # type: ignore[misc]
+        except NotFound as error:
+            answers.append((type(error), error.message))
+    assert answers[0] == answers[1]
+    assert await store.read(APP, lambda v: picture(v, sid)) == before
+
+
+@pytest.mark.parametrize("name", sorted(OWN_ROWS))
+async def test_a_row_of_another_app_is_refused(store: Store, name: str) -> None:
+    with pytest.raises(ValueError, match=APP):
+        await store.write(OTHER, OWN_ROWS[name])
+
+
+async def test_history_is_copied_neither_from_nor_to_another_app(store: Store) -> None:
+    sid = await furnished(store)
+    own = await make(store, a_session(app_name=OTHER))
+    before = await store.read(APP, lambda v: picture(v, sid))
+    for source, target in ((sid, own), (own, sid)):
+        with pytest.raises(NotFound):
+            await store.write(
+                OTHER,
+                lambda tx, s=source, t=target: tx.copy_history(s, t, through_turn=9, at=1),  # type: ignore[misc]
+            )
+    assert await store.read(APP, lambda v: picture(v, sid)) == before
+    assert await store.read(OTHER, lambda v: (v.messages(own), v.turns(own))) == ([], [])
+
+
+async def test_the_ledger_names_the_app_of_the_transaction(store: Store) -> None:
+    await store.write(OTHER, lambda tx: tx.audit("s", "create", 1, {}))
+    entries = await store.read_system(lambda v: (v.audit(app_name=APP), v.audit(app_name=OTHER)))
+    assert [len(found) for found in entries] == [0, 1]
+
+
+async def test_an_event_goes_to_the_app_that_wrote_it(store: Store) -> None:
+    sid = await furnished(store)
+    with pytest.raises(NotFound):
+        await store.write(OTHER, lambda tx: tx.append(sid, [said("x")], fence=0))
+    assert len(await store.read(APP, lambda v: v.events(sid, **PAGE))) == 1
