@@ -221,7 +221,7 @@ BUGS = (
             Change(
                 f"{SRC}/core/rules/cuts.py",
                 "context_plan=memory.restore_plan(tx.last_said(session_id)),",
-                "context_plan=contexts.LOAD,",
+                "context_plan=memory.LOAD,",
             ),
             Change(
                 f"{SRC}/core/rules/memory.py", "if live.remembered is None:", "if live:"

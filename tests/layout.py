@@ -49,9 +49,9 @@ SPAWNING: Final[Mapping[str, frozenset[str]]] = {
 }
 NO_CLIENTS: Final = frozenset(
     {
-        (f"{ROOT}.cli.serve", f"{ROOT}.server"),
-        *((f"{ROOT}.cli.upkeep", f"{ROOT}.upkeep.{name}") for name in ("archive", "backup", "doctor")),
-        (f"{ROOT}.cli.upkeep", f"{ROOT}.core.model"),
+        (f"{ROOT}.cli.commands.serve", f"{ROOT}.server"),
+        *((f"{ROOT}.cli.commands.upkeep", f"{ROOT}.upkeep.{name}") for name in ("archive", "backup", "doctor")),
+        (f"{ROOT}.cli.commands.upkeep", f"{ROOT}.core.model"),
     }
 )
 """What the commands import that are no client of a server, but run one or look into its data folder."""

@@ -87,7 +87,7 @@ PLANTED = [
     ("client.x", "import click", "click is not for client"),
     ("core.x", "import multiprocessing", "multiprocessing is not for core"),
     ("core.x", "def f():\n    import json", "import of json inside a function"),
-    ("cli.serve", "def f():\n    from clawdforge.server import serve", "inside a function"),
+    ("cli.commands.serve", "def f():\n    from clawdforge.server import serve", "inside a function"),
     ("core.x", "import importlib\nimportlib.import_module('clawdforge.stores')", "import by name"),
     ("core.x", "from . import log", "relative import"),
     ("core.x", "cache = {}", "state at module level"),
@@ -121,7 +121,7 @@ def test_a_missing_docstring_is_found() -> None:
 
 ALLOWED = [
     ("core.x", "from clawdforge.wire.base import Json\nfrom clawdforge import __version__"),
-    ("cli.serve", "from clawdforge.server import serve"),
+    ("cli.commands.serve", "from clawdforge.server import serve"),
     ("http.dialects.hermes", "from clawdforge.http.dialects.hermes_shapes import f"),
     ("drivers.x", "import asyncio\nasyncio.create_subprocess_exec('x')"),
     ("core.x", "from typing import Final, TypeVar\nT = TypeVar('T')\nnames: Final = {'a': 1}\nMAX = {1, 2}"),

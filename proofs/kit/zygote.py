@@ -25,7 +25,7 @@ import uvicorn
 from fastapi import APIRouter
 
 from clawdforge.cli import main as command_line
-from clawdforge.cli import serve as _serve
+from clawdforge.cli.commands import serve as _serve
 from clawdforge.core.services.all import Services
 from clawdforge.http import app
 from clawdforge.http.dialects import deepagent, forge, hermes

@@ -17,10 +17,10 @@ from click.testing import CliRunner, Result
 
 import clawdforge
 from clawdforge.cli import main
-from clawdforge.cli.defaults import defaults
 from clawdforge.cli.failures import Exit, Failure
 from clawdforge.cli.lazy import LazyGroup
-from clawdforge.cli.options import Target
+from clawdforge.cli.target.defaults import defaults
+from clawdforge.cli.target.options import Target
 
 SECRET = "cfa_made_up_for_this_test"
 
@@ -75,8 +75,9 @@ def test_help_imports_no_command(words: list[str]) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "Commands:" in done.stdout
-    for name in ("chat", "catalog", "upkeep", "sessions_more", "serve", "connect"):
-        assert f"clawdforge.cli.{name}'" not in done.stderr
+    for name in ("chat", "catalog", "upkeep", "sessions_change", "serve"):
+        assert f"clawdforge.cli.commands.{name}'" not in done.stderr
+    assert "clawdforge.cli.target.connect" not in done.stderr
     assert "clawdforge.client.models" not in done.stderr
 
 
@@ -87,7 +88,7 @@ def test_version(words: list[str]) -> None:
 
 def test_the_list_of_sessions_starts_without_the_server_and_without_the_sdk() -> None:
     code = (
-        "import sys, clawdforge.cli, clawdforge.cli.sessions; "
+        "import sys, clawdforge.cli, clawdforge.cli.commands.sessions; "
         "heavy = {'pydantic', 'httpx2', 'rich', 'prompt_toolkit', 'asyncio'}; "
         "server = {'fastapi', 'starlette', 'uvicorn', 'apsw', 'clawdforge.server'}; "
         "print(sorted((heavy | server) & set(sys.modules)))"

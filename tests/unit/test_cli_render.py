@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clawdforge.cli import render
-from clawdforge.cli.lines import Block, Item, clean, wrapped
-from clawdforge.cli.markdown import MarkdownStream
-from clawdforge.cli.painters import Painter, painter
+from clawdforge.cli.output import render
+from clawdforge.cli.output.lines import Block, Item, clean, wrapped
+from clawdforge.cli.output.live_view import TAIL_LINES, View
+from clawdforge.cli.output.markdown import MarkdownStream
+from clawdforge.cli.output.painter import Painter, painter
 from clawdforge.cli.tables import age, aligned, money, one_line, session_fields, session_lines, tokens
-from clawdforge.cli.view import TAIL_LINES, View
 from clawdforge.wire.event import Event
 
 

@@ -6,7 +6,7 @@ import click
 
 from clawdforge import __version__
 from clawdforge.cli.lazy import Later, Program
-from clawdforge.cli.options import target_options
+from clawdforge.cli.target.options import target_options
 
 CONTEXT: Final[dict[str, Any]] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 

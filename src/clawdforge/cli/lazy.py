@@ -13,7 +13,7 @@ from click.shell_completion import CompletionItem
 
 from clawdforge.cli.failures import Exit, Failure
 
-PACKAGE: Final = "clawdforge.cli"
+PACKAGE: Final = "clawdforge.cli.commands"
 DEFAULT: Final = "chat"
 """The command that is meant when none is named."""
 

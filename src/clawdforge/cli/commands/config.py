@@ -1,0 +1,69 @@
+"""`clawdforge config show`: the settings that hold, and where the command line has its own from."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from clawdforge.cli.failures import Exit, Failure
+from clawdforge.cli.tables import aligned
+from clawdforge.cli.target.defaults import origins
+from clawdforge.cli.target.options import Target, target_options
+from clawdforge.cli.target.project import project_folder
+from clawdforge.settings import CONFIG_FILE, BadSettings, Settings, load, table
+from clawdforge.wire.local import config_file_default
+
+SECRET: Final = "(set; not shown)"  # noqa: S105 - shown in place of a secret
+
+
+@click.group()
+def config() -> None:
+    """Show the settings."""
+
+
+@config.command()
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@target_options
+@click.pass_obj
+def show(target: Target, /, *, as_json: bool) -> None:
+    """Print the settings that a server started here would have, and those of the command line.
+
+    A mark shows what differs from its default. Secrets are not printed.
+    """
+    try:
+        settings = load(os.environ, flags={"data_dir": target.data_dir})
+    except BadSettings as error:
+        raise Failure(str(error), Exit.USAGE) from None
+    values = {row.key: _value(settings, row.key) for row in table()}
+    own = origins(os.environ, project_folder())
+    files = {
+        str(path): path.is_file() for path in (config_file_default(os.environ), Path(CONFIG_FILE).absolute())
+    }
+    if as_json:
+        cli = {key: value for key, (value, _) in own.items()}
+        click.echo(json.dumps({"settings": values, "cli": cli, "files": files}, indent=2))
+        return
+    changed = {row.key for row in table() if values[row.key] != _default(row.key)}
+    rows = [("* " if key in changed else "  ", key, _shown(value)) for key, value in values.items()]
+    lines = ["settings of the server", *aligned(rows, colour=False), "", "agents"]
+    lines += [f"  {name}  {' '.join(agent.command or ())}" for name, agent in settings.agents.items()]
+    lines += ["  (built-in ones only)"] * (not settings.agents)
+    lines += ["", "new sessions of the command line ([cli])"]
+    lines += [f"  {key}  {value}  ({where})" for key, (value, where) in own.items()] or ["  (nothing set)"]
+    lines += ["", "files", *(f"  {path}{'' if there else '  (not there)'}" for path, there in files.items())]
+    click.echo("\n".join(lines))
+
+
+def _value(settings: Settings, key: str) -> Any:
+    value = settings.model_dump(mode="json", include={key})[key]
+    return SECRET if key == "admin_token" and value else value
+
+
+def _default(key: str) -> Any:
+    return Settings().model_dump(mode="json", include={key})[key]
+
+
+def _shown(value: Any) -> str:
+    return "-" if value is None else ", ".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -1,0 +1,67 @@
+"""`clawdforge token`: credentials for apps, made by the running server on the operator's word."""
+
+import json
+
+import click
+
+from clawdforge.cli.tables import aligned
+from clawdforge.cli.target.connect import operator
+from clawdforge.cli.target.options import Target, target_options
+from clawdforge.wire.base import to_iso
+
+
+@click.group()
+@target_options
+def token() -> None:
+    """Make, list and revoke credentials for apps. For operators."""
+
+
+@token.command()
+@click.argument("app")
+@click.option("--expires-in", type=click.IntRange(min=1), metavar="SECS", help="Seconds until it expires.")
+@click.option("--note", help="What it is for.")
+@target_options
+@click.pass_obj
+def create(target: Target, /, app: str, *, expires_in: int | None, note: str | None) -> None:
+    """Make a token for APP and print it. It is shown this once."""
+    with operator(target) as forge:
+        click.echo(forge.admin.create_token(app, expires_in_secs=expires_in, note=note).token)
+
+
+@token.command(name="list")
+@click.argument("app", required=False)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@target_options
+@click.pass_obj
+def list_(target: Target, /, app: str | None, *, as_json: bool) -> None:
+    """List the tokens of APP, or all. Never their text."""
+    with operator(target) as forge:
+        found = forge.admin.tokens(app)
+    if as_json:
+        click.echo(json.dumps([one.model_dump() for one in found], indent=2))
+        return
+    rows = [
+        (one.token_id, one.app_name, _state(one.revoked_at, one.expires_at), one.note or "") for one in found
+    ]
+    click.echo("\n".join(aligned(rows, colour=target.colour)))
+
+
+def _state(revoked_at: int | None, expires_at: int | None) -> str:
+    if revoked_at is not None:
+        return f"revoked {_day(revoked_at)}"
+    return f"expires {_day(expires_at)}" if expires_at is not None else "good"
+
+
+def _day(seconds: int) -> str:
+    return to_iso(seconds * 1_000_000)[:10]
+
+
+@token.command()
+@click.argument("token_id")
+@target_options
+@click.pass_obj
+def revoke(target: Target, /, token_id: str) -> None:
+    """End a token at once; its open streams end with it. `token list` shows the ids."""
+    with operator(target) as forge:
+        forge.admin.revoke_token(token_id)
+    target.note(f"token {token_id} is revoked")

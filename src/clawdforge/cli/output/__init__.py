@@ -1,0 +1,1 @@
+"""What people and scripts are shown: events as lines, answers, tables, colours, progress."""

@@ -1,0 +1,143 @@
+"""One prompt and its answer, printed: as text, as one JSON object, or as the events themselves."""
+
+import json
+import sys
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from clawdforge.cli.failures import Exit, Failure
+from clawdforge.cli.output.lines import clean
+from clawdforge.cli.target.options import Target
+from clawdforge.client import Event, Session, TurnResult, TurnStream
+
+FORMATS: Final = ("text", "json", "stream-json")
+OVER: Final = frozenset({"completed", "failed", "cancelled"})
+
+
+@dataclass(slots=True)
+class Steps:
+    """How often the agent's model spoke, as events show it: once, and again after each round of tools."""
+
+    count: int = 1
+    _open: set[str] = field(default_factory=set)
+    _returned: bool = False
+
+    def take(self, event: Event) -> None:
+        if event.type in ("text", "thinking", "tool_call") and self._returned and not self._open:
+            self.count += 1
+            self._returned = False
+        if event.type in ("tool_call", "tool_update"):
+            params = event.model_dump().get("params")
+            update = params if isinstance(params, dict) else {}
+            call = str(update.get("toolCallId"))
+            if update.get("status") in OVER:
+                self._open.discard(call)
+                self._returned = True
+            elif event.type == "tool_call":
+                self._open.add(call)
+
+
+@dataclass(slots=True)
+class Printer:
+    """Prints a turn while it runs. `waits` leaves questions of the agent to somebody else."""
+
+    target: Target
+    session: Session
+    form: str
+    waits: bool = False
+    denied: list[str] = field(default_factory=list)
+    last_seq: int = 0
+    steps: Steps = field(default_factory=Steps)
+    _open_line: bool = False
+
+    def turn(self, prompt: str, **options: Any) -> TurnResult:
+        """Run one prompt; Ctrl-C stops the turn and keeps what was said."""
+        with self.session.stream(prompt, **options) as stream:
+            return self.follow(stream)
+
+    def follow(self, stream: TurnStream) -> TurnResult:
+        try:
+            for event in stream:
+                self._event(event)
+        except KeyboardInterrupt:
+            self._end_line()
+            self.session.cancel()
+            raise Failure(
+                f"cancelled; the answer so far is kept in session {self.session.session_id}",
+                Exit.INTERRUPTED,
+            ) from None
+        result = stream.result()
+        self._end_line()
+        if self.form != "text":
+            print(json.dumps(self.summary(result), ensure_ascii=False), flush=True)
+        return result
+
+    def summary(self, result: TurnResult) -> dict[str, Any]:
+        """The one object of `json`, and the last line of `stream-json`."""
+        usage = result.usage.model_dump() if result.usage else None
+        return {
+            "type": "result",
+            "subtype": "success" if result.ok else f"error_{result.outcome}",
+            "is_error": not result.ok,
+            "result": result.text(),
+            "error": result.error,
+            "session_id": result.session_id,
+            "num_turns": self.steps.count,
+            "turn_index": result.turn_index,
+            "duration_ms": result.duration_ms,
+            "stop_reason": result.stop_reason,
+            "outcome": result.outcome,
+            "total_cost_usd": usage["cost_usd"] if usage else None,
+            "usage": usage,
+            "permission_denials": self.denied,
+            "last_seq": self.last_seq,
+        }
+
+    def _event(self, event: Event) -> None:
+        self.last_seq = event.seq
+        self.steps.take(event)
+        if self.form == "stream-json":
+            print(json.dumps(event.model_dump(exclude_unset=True), ensure_ascii=False), flush=True)
+        elif self.form == "text" and event.type == "text":
+            print(clean(event.text), end="", flush=True)
+            self._open_line = not event.text.endswith("\n")
+        if event.type == "permission.requested":
+            self._asked(event.model_dump())
+
+    def _asked(self, fields: dict[str, Any]) -> None:
+        tool, permission_id = str(fields.get("tool")), str(fields.get("permission_id"))
+        if self.waits:
+            short = self.session.session_id[:8]
+            self.target.note(
+                f"the agent asks: {clean(tool)}. Answer with `clawdforge approve {short}` "
+                f"or `clawdforge deny {short}`"
+            )
+            return
+        self.denied.append(tool)
+        self.session.decide(permission_id, "reject")
+
+    def _end_line(self) -> None:
+        if self._open_line:
+            print(flush=True)
+            self._open_line = False
+
+
+def outcome_code(target: Target, printer: Printer, result: TurnResult) -> Exit:
+    """What the turn came to, as an exit code; what went wrong is said on stderr."""
+    if result.outcome == "timed_out":
+        target.note("clawdforge: the turn took too long; give it more with --timeout. The session goes on.")
+        return Exit.TIMEOUT
+    if result.outcome == "cancelled":
+        target.note("clawdforge: the turn was cancelled; the answer so far is kept")
+        return Exit.INTERRUPTED
+    if not result.ok:
+        hint = "; `clawdforge retry` sends the prompt again" if result.outcome == "interrupted" else ""
+        print(f"clawdforge: the turn {result.outcome}: {result.error or ''}{hint}", file=sys.stderr)
+        return Exit.ERROR
+    if printer.denied:
+        target.note(
+            f"clawdforge: refused to the agent: {', '.join(map(clean, printer.denied))}; "
+            "allow it with --permission-mode approve_all, or decide each with --permission-mode ask"
+        )
+        return Exit.DENIED
+    return Exit.OK

@@ -1,0 +1,40 @@
+"""Lines in colours, and markdown as a terminal shows it."""
+
+import io
+from typing import Final
+
+from rich.console import Console
+from rich.markdown import Markdown
+
+from clawdforge.cli.output.lines import Block, Item
+from clawdforge.cli.output.painter import Painter
+
+CODES: Final = {
+    "dim": "2",
+    "bold": "1",
+    "good": "32",
+    "bad": "31",
+    "warn": "33",
+    "added": "32",
+    "removed": "31",
+    "place": "36",
+    "code": "36",
+    "tool": "1",
+    "you": "34",
+}
+NARROW: Final = 20
+
+
+class ColourPainter(Painter):
+    def item(self, item: Item, width: int) -> str:
+        if isinstance(item, Block):
+            return self._block(item.text, width)
+        return "".join(f"\x1b[{CODES[style]}m{text}\x1b[0m" if style else text for style, text in item) + "\n"
+
+    def _block(self, text: str, width: int) -> str:
+        out = io.StringIO()
+        console = Console(
+            file=out, width=max(width, NARROW), force_terminal=True, color_system="standard", highlight=False
+        )
+        console.print(Markdown(text, hyperlinks=False))
+        return out.getvalue() + "\n"

@@ -1,0 +1,186 @@
+"""A session as it unfolds: takes events one by one, gives finished lines, and knows what is going on now."""
+
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from clawdforge.cli.output import render
+from clawdforge.cli.output.lines import Item, Line, clean, wrapped
+from clawdforge.cli.output.markdown import MarkdownStream
+from clawdforge.cli.tables import one_line
+from clawdforge.wire.event import Event
+
+TAIL_LINES: Final = 6
+OVER: Final = frozenset({"completed", "failed", "cancelled"})
+REMARKS: Final = {
+    "session.closed": "this session has been ended",
+    "session.reopened": "this session is open again",
+    "history.cleared": "cleared: the agent starts with an empty memory; the old messages are kept",
+    "history.compacted": "compacted: the past was replaced by a summary",
+    "output.truncated": "the agent said more than is kept; the rest was dropped",
+}
+
+
+@dataclass(slots=True)
+class View:
+    """`sent` holds the prompts that were typed here: they stand on the screen already."""
+
+    running: int | None = None
+    queued: set[int | None] = field(default_factory=set)
+    pending: "OrderedDict[str, dict[str, Any]]" = field(default_factory=OrderedDict)
+    sent: list[str] = field(default_factory=list)
+    commands: list[str] = field(default_factory=list)
+    fill: str = ""
+    closed: bool = False
+    _text: MarkdownStream = field(default_factory=MarkdownStream)
+    _thought: str = ""
+    _tools: "OrderedDict[str, dict[str, Any]]" = field(default_factory=OrderedDict)
+    _plan: list[Any] = field(default_factory=list)
+
+    def take(self, event: Event) -> list[Item]:
+        """The lines that this event finishes."""
+        fields = event.model_dump()
+        if event.type == "text":
+            return [*self._think(), *self._text.feed(clean(event.text))]
+        if event.type == "thinking":
+            self._thought += event.text
+            return self._text.end()
+        handler = getattr(self, "_on_" + event.type.replace(".", "_"), None)
+        if handler is not None:
+            found: list[Item] = handler(event, fields)
+            return found
+        remark = REMARKS.get(event.type)
+        return [*self._pause(), *render.note(remark)] if remark else []
+
+    def live(self, width: int) -> list[Line]:
+        """What is not finished: the end of the answer, the tools at work, the question that waits."""
+        lines: list[Line] = []
+        if self._thought:
+            lines.append([("dim", f"∴ {one_line(clean(self._thought)[-render.WIDE :], render.WIDE)}")])
+        for update in list(self._tools.values())[-TAIL_LINES:]:
+            name = one_line(clean(str(update.get("title") or "tool")), render.WIDE)
+            lines.append([("warn", "… "), ("tool", name)])
+        tail = self._text.tail(TAIL_LINES)
+        rows = [piece for row in tail.split("\n") for piece in wrapped(row[-TAIL_LINES * width :], width)]
+        lines += [[("", row)] for row in rows[-TAIL_LINES:]] if tail else []
+        waiting = len(self.queued - {self.running})
+        if waiting and self.running is not None:
+            lines.append([("dim", f"{waiting} queued")])
+        if self.pending:
+            lines.append([("warn", "allow it?  y once · a always · n no")])
+        return lines
+
+    def _on_turn_queued(self, event: Event, fields: dict[str, Any]) -> list[Item]:
+        self.queued.add(event.turn)
+        text = str(fields.get("prompt") or "")
+        if text in self.sent:
+            self.sent.remove(text)
+            return []
+        return [*self._pause(), *render.prompt(text)]
+
+    def _on_turn_started(self, event: Event, _fields: dict[str, Any]) -> list[Item]:
+        self.running = event.turn
+        self.queued.discard(event.turn)
+        return []
+
+    def _on_turn_ended(self, event: Event, fields: dict[str, Any]) -> list[Item]:
+        lines = [*self._pause(), *self._drop_tools(), *render.plan(self._plan), *render.ended(fields)]
+        self.queued.discard(event.turn)
+        if event.turn == self.running:
+            self.running = None
+        self._plan = []
+        self.pending.clear()
+        return lines
+
+    def _on_tool_call(self, _event: Event, fields: dict[str, Any]) -> list[Item]:
+        return self._tool(fields)
+
+    def _on_tool_update(self, _event: Event, fields: dict[str, Any]) -> list[Item]:
+        return self._tool(fields)
+
+    def _on_plan(self, _event: Event, fields: dict[str, Any]) -> list[Item]:
+        entries = _params(fields).get("entries")
+        self._plan = entries if isinstance(entries, list) else []
+        return []
+
+    def _on_commands(self, _event: Event, fields: dict[str, Any]) -> list[Item]:
+        found = _params(fields).get("availableCommands")
+        names = (
+            [item.get("name") for item in found if isinstance(item, dict)] if isinstance(found, list) else []
+        )
+        self.commands = [clean(name) for name in names if isinstance(name, str)]
+        return []
+
+    def _on_usage(self, _event: Event, fields: dict[str, Any]) -> list[Item]:
+        used, size = _params(fields).get("used"), _params(fields).get("size")
+        if isinstance(used, int) and isinstance(size, int) and size > 0:
+            self.fill = f"{100 * used // size} % of the context"
+        return []
+
+    def _on_notice(self, _event: Event, fields: dict[str, Any]) -> list[Item]:
+        params = _params(fields)
+        words = params.get("message") or params.get("text") or params.get("content") or ""
+        words = words.get("text", "") if isinstance(words, dict) else words
+        return [*self._pause(), *render.note(f"! {one_line(clean(str(words)), 4 * render.WIDE)}", "warn")]
+
+    def _on_permission_requested(self, _event: Event, fields: dict[str, Any]) -> list[Item]:
+        self.pending[str(fields.get("permission_id"))] = fields
+        return [*self._pause(), *render.asked(fields)]
+
+    def _on_permission_decided(self, _event: Event, fields: dict[str, Any]) -> list[Item]:
+        waited = self.pending.pop(str(fields.get("permission_id")), None)
+        return render.decided(fields) if waited else []
+
+    def _on_session_changed(self, _event: Event, fields: dict[str, Any]) -> list[Item]:
+        changes = fields.get("changes")
+        if not isinstance(changes, dict):
+            return []
+        words = ", ".join(f"{name} {value}" for name, value in changes.items())
+        return [*self._pause(), *render.note(f"changed: {one_line(clean(words), 4 * render.WIDE)}")]
+
+    def _on_history_cut(self, _event: Event, fields: dict[str, Any]) -> list[Item]:
+        turns = fields.get("turns")
+        many = f"{len(turns)} turns" if isinstance(turns, list) and len(turns) != 1 else "one turn"
+        return [*self._pause(), *render.note(f"undone: {many}")]
+
+    def _on_history_restored(self, _event: Event, _fields: dict[str, Any]) -> list[Item]:
+        return [*self._pause(), *render.note("brought back what was undone")]
+
+    def _on_session_closed(self, _event: Event, _fields: dict[str, Any]) -> list[Item]:
+        self.closed = True
+        return [*self._pause(), *render.note(REMARKS["session.closed"])]
+
+    def _on_context_started(self, _event: Event, fields: dict[str, Any]) -> list[Item]:
+        if fields.get("how") != "transcript":
+            return []
+        return render.note("the agent starts anew and was given what has been said so far")
+
+    def _tool(self, fields: dict[str, Any]) -> list[Item]:
+        params = _params(fields)
+        key = str(params.get("toolCallId") or "")
+        known = self._tools.setdefault(key, {})
+        known.update({name: value for name, value in params.items() if value is not None})
+        lines = self._pause()
+        if known.get("status") in OVER:
+            return [*lines, *render.tool(self._tools.pop(key))]
+        return lines
+
+    def _drop_tools(self) -> list[Item]:
+        lines = [
+            line for update in self._tools.values() for line in render.tool({**update, "status": "cancelled"})
+        ]
+        self._tools.clear()
+        return lines
+
+    def _think(self) -> list[Item]:
+        text, self._thought = self._thought, ""
+        return render.thought(text)
+
+    def _pause(self) -> list[Item]:
+        """Something else comes: what was being said is finished."""
+        return [*self._think(), *self._text.end()]
+
+
+def _params(fields: dict[str, Any]) -> dict[str, Any]:
+    params = fields.get("params")
+    return params if isinstance(params, dict) else {}

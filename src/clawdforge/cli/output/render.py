@@ -1,0 +1,175 @@
+"""Events to lines: pure functions, one for each thing that is shown."""
+
+import difflib
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from clawdforge.cli.output.lines import Block, Item, Line, clean, diff_line
+from clawdforge.cli.tables import money, one_line, tokens
+
+WIDE: Final = 100
+MOST_DIFF: Final = 40
+MARKS: Final = {
+    "completed": "✓",
+    "failed": "✗",
+    "in_progress": "…",
+    "pending": "…",
+    "cancelled": "-",
+}
+DECISIONS: Final = {
+    "allow_once": "allowed once",
+    "allow_always": "allowed from now on",
+    "reject": "refused",
+}
+
+
+def prompt(text: str) -> list[Item]:
+    """What somebody asked."""
+    rows = clean(text).split("\n")
+    return [[("you", "  " if number else "> "), ("bold", row)] for number, row in enumerate(rows)]
+
+
+def thought(text: str) -> list[Item]:
+    """What the agent thought, folded to one line."""
+    return [[("dim", f"∴ {one_line(clean(text), WIDE)}")]] if text.strip() else []
+
+
+def tool(update: Mapping[str, Any]) -> list[Item]:
+    """A tool call that is over: one line with its status, then its diff or the beginning of its output."""
+    status = str(update.get("status") or "completed")
+    mark, name = MARKS.get(status, "·"), one_line(clean(str(update.get("title") or "tool")), WIDE)
+    head: Line = [("bad" if status == "failed" else "good", f"{mark} "), ("tool", name)]
+    if status != "completed":
+        head.append(("dim", f"  {status}"))
+    lines: list[Item] = [head]
+    for content in _dicts(update.get("content")):
+        lines += _content(content)
+    return lines
+
+
+def _content(content: Mapping[str, Any]) -> list[Item]:
+    if content.get("type") == "diff":
+        return diff(str(content.get("path") or ""), content.get("oldText"), content.get("newText"))
+    inner = content.get("content")
+    text = clean(str(inner.get("text") or "")) if isinstance(inner, dict) else ""
+    rows = [row for row in text.split("\n") if row.strip()]
+    if not rows:
+        return []
+    more = f"  (+{len(rows) - 1} lines)" if len(rows) > 1 else ""
+    return [[("dim", f"  └ {one_line(rows[0], WIDE)}{more}")]]
+
+
+def diff(path: str, old: object, new: object) -> list[Item]:
+    """A change to a file, in colours; a long one is cut."""
+    before = clean(old).splitlines() if isinstance(old, str) else []
+    after = clean(new).splitlines() if isinstance(new, str) else []
+    rows = list(difflib.unified_diff(before, after, n=2, lineterm=""))[2:]
+    added = sum(row.startswith("+") for row in rows)
+    removed = sum(row.startswith("-") for row in rows)
+    head: Line = [
+        ("dim", "  └ "),
+        ("", clean(path)),
+        ("added", f"  +{added}"),
+        ("removed", f" -{removed}"),
+    ]
+    shown: list[Item] = [[("", "    "), *diff_line(row)] for row in rows[:MOST_DIFF]]
+    cut: list[Item] = (
+        [[("dim", f"    … {len(rows) - MOST_DIFF} more lines")]] if len(rows) > MOST_DIFF else []
+    )
+    return [head, *shown, *cut]
+
+
+def plan(entries: object) -> list[Item]:
+    """A plan with what is done of it."""
+    lines: list[Item] = []
+    for entry in _dicts(entries):
+        status = str(entry.get("status") or "pending")
+        words = one_line(clean(str(entry.get("content") or "")), WIDE)
+        mark = {"completed": "✓", "in_progress": "▸"}.get(status, "·")
+        lines.append([("good" if status == "completed" else "dim", f"  {mark} "), ("", words)])
+    return lines
+
+
+def asked(event: Mapping[str, Any]) -> list[Item]:
+    """What the agent asks to be allowed."""
+    request = event.get("request")
+    call = request.get("toolCall") if isinstance(request, dict) else None
+    call = call if isinstance(call, dict) else {}
+    name = one_line(clean(str(event.get("tool") or "something")), WIDE)
+    lines: list[Item] = [[("warn", "? "), ("bold", name), ("dim", f"  {event.get('kind') or ''}".rstrip())]]
+    for content in _dicts(call.get("content")):
+        lines += _content(content)
+    raw = call.get("rawInput")
+    if raw:
+        shown = one_line(clean(json.dumps(raw, ensure_ascii=False)), 4 * WIDE)
+        lines.append([("dim", f"  └ {shown}")])
+    return lines
+
+
+def decided(event: Mapping[str, Any]) -> list[Item]:
+    word = str(event.get("decision") or "not decided")
+    reason = f" ({event['reason']})" if event.get("reason") else ""
+    style: Any = "bad" if word == "reject" else "good"
+    return [[("", "  "), (style, DECISIONS.get(word, clean(word))), ("dim", clean(reason))]]
+
+
+def ended(event: Mapping[str, Any]) -> list[Item]:
+    """The last line of a turn: how it ended, what it used."""
+    outcome = str(event.get("outcome") or "")
+    detail = one_line(clean(str(event.get("error") or "")), 4 * WIDE)
+    used = usage(event.get("usage"), event.get("duration_ms"))
+    if outcome == "completed":
+        reason = str(event.get("stop_reason") or "end_turn")
+        odd: Line = [("warn", f"stopped: {clean(reason)}  ")] if reason != "end_turn" else []
+        return [[*odd, ("dim", used)]] if odd or used else []
+    if outcome == "cancelled":
+        return [[("warn", "cancelled; the answer so far is kept  "), ("dim", used)]]
+    if outcome == "interrupted":
+        return [
+            [
+                (
+                    "warn",
+                    "interrupted: the server stopped. What was said is kept; /retry sends the prompt again",
+                )
+            ]
+        ]
+    word = "it took too long" if outcome == "timed_out" else "failed"
+    return [[("bad", f"{word}: {detail}" if detail else word)]]
+
+
+def usage(used: object, duration_ms: object = None) -> str:
+    """`1.2k in · 300 out · $0.0123 · 4.5 s`"""
+    parts = []
+    if isinstance(used, dict):
+        about = "~" if used.get("estimated") else ""
+        parts = [f"{about}{tokens(int(used.get('input_tokens') or 0))} in"]
+        parts.append(f"{about}{tokens(int(used.get('output_tokens') or 0))} out")
+        cost = used.get("cost_usd")
+        parts += [money(cost)] if isinstance(cost, int | float) else []
+    if isinstance(duration_ms, int | float):
+        parts.append(f"{duration_ms / 1000:.1f} s")
+    return " · ".join(parts)
+
+
+def message(row: Mapping[str, Any]) -> list[Item]:
+    """One message of the transcript."""
+    text = clean(str(row.get("content") or ""))
+    archived: list[Item] = [[("dim", "(archived)")]] if row.get("archived") else []
+    if row.get("role") == "user":
+        return [*archived, *prompt(text)]
+    lines: list[Item] = [*archived]
+    for call in _dicts(row.get("tool_calls")):
+        lines += tool(call)
+    if row.get("role") == "assistant":
+        return [*lines, Block(text)] if text else lines
+    return [*lines, [("dim", f"{row.get('role')}: {one_line(text, 4 * WIDE)}")]]
+
+
+def note(text: str, style: Any = "dim") -> list[Item]:
+    """A remark of our own."""
+    return [[(style, line)] for line in text.split("\n")]
+
+
+def _dicts(value: object) -> Iterable[Mapping[str, Any]]:
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list | tuple) else []

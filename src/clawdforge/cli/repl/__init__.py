@@ -1,0 +1,1 @@
+"""The conversation: on a terminal with a line to type in, or over a pipe."""

@@ -1,0 +1,175 @@
+"""One open session, seen and spoken to for as long as somebody likes: over lost connections and restarts."""
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, Protocol, TypeVar
+from uuid import uuid4
+
+from clawdforge.cli.failures import Failure
+from clawdforge.cli.output import render
+from clawdforge.cli.output.lines import Item
+from clawdforge.cli.output.live_view import View
+from clawdforge.cli.target.connect import failure
+from clawdforge.cli.target.options import Place, Target
+from clawdforge.client import AsyncForge, AsyncSession
+from clawdforge.client.errors import ForgeAPIError, ForgeConnectionError, ForgeError, StreamBroken
+from clawdforge.wire.event import Event
+
+T = TypeVar("T")
+PATIENCE_SECS: Final = 2.0
+"""How long a lost server may stay away before we look whether it has come back elsewhere."""
+
+AGAIN_SECS: Final = 1.0
+SHOWN_MESSAGES: Final = 12
+
+
+class Face(Protocol):
+    """Where a talk is shown."""
+
+    def show(self, items: list[Item]) -> None:
+        """Something happened."""
+
+    def tell(self, items: list[Item]) -> None:
+        """The answer to a command."""
+
+    def event(self, event: Event) -> None:
+        """The event itself, after what it finished was shown."""
+
+
+class Talk:
+    """`view` is what goes on; `face` is told of everything that is finished."""
+
+    def __init__(self, target: Target, place: Place, row: dict[str, Any], face: Face) -> None:
+        self.target = target
+        self.place = place
+        self.face = face
+        self._forge = _client(place)
+        self._turned = asyncio.Condition()
+        self._watching: asyncio.Task[None] | None = None
+        self._begin(row)
+
+    def _begin(self, row: dict[str, Any]) -> None:
+        self.row = row
+        self.view = View()
+        self.session: AsyncSession = self._forge.attach(str(row["session_id"]))
+        self.cursor = int(row.get("head") or 0)
+        self._ended: set[int] = set()
+
+    @property
+    def forge(self) -> AsyncForge:
+        return self._forge
+
+    @property
+    def session_id(self) -> str:
+        return self.session.session_id
+
+    async def open(self, *, past: bool) -> None:
+        """Take up a turn that is running, and watch from now on; with `past`, show what was said before."""
+        if past:
+            await self._show_past()
+        running = self.row.get("running_turn")
+        if running is not None:
+            async for turn in self.session.turns(after=int(running) - 1):
+                if turn.turn_index == running and turn.first_seq is not None:
+                    self.cursor = turn.first_seq - 1
+                    self.face.show(render.prompt(turn.prompt))
+        self._watching = asyncio.create_task(self._watch())
+
+    async def _show_past(self) -> None:
+        settled = [message async for message in self.session.messages() if not message.pending]
+        if len(settled) > SHOWN_MESSAGES:
+            self.face.show(render.note(f"… {len(settled) - SHOWN_MESSAGES} earlier messages"))
+        for message in settled[-SHOWN_MESSAGES:]:
+            self.face.show(render.message(message.model_dump()))
+
+    async def switch(self, row: dict[str, Any]) -> None:
+        """Go on in another session."""
+        await self._unwatch()
+        self._begin(row)
+        await self.open(past=True)
+
+    async def _unwatch(self) -> None:
+        if self._watching is not None:
+            self._watching.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._watching
+
+    async def _watch(self) -> None:
+        """Show every event of the session as it happens, for ever."""
+        while not self.view.closed:
+            try:
+                async for event in self.session.follow(after=self.cursor):
+                    await self._take(event)
+            except (StreamBroken, ForgeConnectionError):
+                await self._reconnect()
+            except ForgeAPIError as error:
+                self.face.show(render.note(failure(error).message, "bad"))
+                self.view.closed = True
+
+    async def _take(self, event: Event) -> None:
+        self.cursor = event.seq
+        self.face.show(self.view.take(event))
+        self.face.event(event)
+        if event.type == "turn.ended" and event.turn is not None:
+            async with self._turned:
+                self._ended.add(event.turn)
+                self._turned.notify_all()
+
+    async def _reconnect(self) -> None:
+        """Find the server again, wherever it listens now; on a data folder of ours, start it if need be."""
+        self.face.show(render.note("the server is gone; waiting for it to come back", "warn"))
+        while True:
+            try:
+                place = await asyncio.to_thread(self.target.reach)
+                forge = _client(place)
+                await forge.readyz()
+            except (Failure, ForgeError):
+                await asyncio.sleep(AGAIN_SECS)
+                continue
+            old, self._forge, self.place = self._forge, forge, place
+            self.session = forge.attach(self.session_id)
+            await old.close()
+            self.face.show(render.note("the server is back"))
+            return
+
+    async def say(self, prompt: str) -> int:
+        """Hand over a prompt, once, whatever happens to the connection; the turn's number."""
+        self.view.sent.append(prompt)
+        key = str(uuid4())
+        try:
+            accepted = await self._surely(lambda: self.session.submit(prompt, idempotency_key=key))
+        except (ForgeError, asyncio.CancelledError):
+            if prompt in self.view.sent:  # else the log has it: it was heard
+                self.view.sent.remove(prompt)
+            raise
+        return accepted.turn_index
+
+    async def _surely(self, call: Callable[[], Awaitable[T]]) -> T:
+        """Repeat a call that may be repeated until a server has answered it."""
+        while True:
+            forge = self._forge
+            try:
+                return await call()
+            except ForgeConnectionError:
+                if forge is self._forge:
+                    await asyncio.sleep(AGAIN_SECS)  # whoever watches finds the new one
+
+    async def ended(self, turn_index: int) -> None:
+        """Wait until this turn is over."""
+        async with self._turned:
+            await self._turned.wait_for(lambda: turn_index in self._ended or self.view.closed)
+
+    async def decide(self, decision: str) -> None:
+        """Answer the oldest question of the agent."""
+        if self.view.pending:
+            permission_id = next(iter(self.view.pending))
+            await self.session.decide(permission_id, decision)
+
+    async def close(self) -> None:
+        await self._unwatch()
+        await self._forge.close()
+
+
+def _client(place: Place) -> AsyncForge:
+    return AsyncForge(place.url, place.token, reconnect_secs=PATIENCE_SECS)

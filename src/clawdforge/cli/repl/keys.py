@@ -1,0 +1,131 @@
+"""Keys of the line: sending, new lines, stopping, leaving, taking back, and answers to the agent."""
+
+import asyncio
+from collections.abc import Coroutine
+from functools import partial
+from typing import Any, Final
+
+from prompt_toolkit.application import get_app
+from prompt_toolkit.filters import Condition
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+
+from clawdforge.cli.output import render
+from clawdforge.cli.repl.conversation import Face, Talk
+from clawdforge.cli.target.connect import failure
+from clawdforge.client.errors import ForgeError
+
+ANSWERS: Final = {"y": "allow_once", "a": "allow_always", "n": "reject"}
+FINISH_SECS: Final = 5.0
+HAND_OVER_SECS: Final = 1.0
+
+
+class Keys:
+    """What each key does in a talk. What a key has begun outlives the line, which ends with every Enter."""
+
+    def __init__(self, talk: Talk, face: Face) -> None:
+        self._talk = talk
+        self._face = face
+        self._begun: set[asyncio.Task[None]] = set()
+        self._busy: asyncio.Task[None] | None = None
+        self._sent = self._late = False
+
+    def bindings(self) -> KeyBindings:
+        keys = KeyBindings()
+        empty = Condition(lambda: not get_app().current_buffer.text)
+        asked = Condition(lambda: bool(self._talk.view.pending))
+        keys.add("enter")(self._send)
+        keys.add("escape", "enter")(self._new_line)
+        keys.add("c-c")(self._stop)
+        keys.add("c-d", filter=empty)(self._leave)
+        keys.add("escape", "escape", filter=empty)(self._rewind)
+        for key, decision in ANSWERS.items():
+            keys.add(key, filter=empty & asked)(partial(self._decide, decision))
+        return keys
+
+    def _send(self, event: KeyPressEvent) -> None:
+        buffer = event.current_buffer
+        if buffer.text.endswith("\\") and buffer.cursor_position == len(buffer.text):
+            buffer.delete_before_cursor()
+            buffer.insert_text("\n")
+        else:
+            self._sent = True
+            buffer.validate_and_handle()
+
+    def _new_line(self, event: KeyPressEvent) -> None:
+        event.current_buffer.insert_text("\n")
+
+    def _stop(self, event: KeyPressEvent) -> None:
+        if event.current_buffer.text and not self._at_work:
+            event.current_buffer.reset()
+        else:
+            self.interrupt()
+
+    @property
+    def _at_work(self) -> bool:
+        view = self._talk.view
+        return view.running is not None or bool(view.queued or view.sent)
+
+    def take(self, busy: "asyncio.Task[None]") -> None:
+        """The line that was sent is being handled from now on."""
+        self._busy, self._sent = busy, False
+        if self._late:
+            self._late = False
+            self.interrupt()
+
+    def interrupt(self) -> None:
+        """Stop the turn, also when its prompt is still being handed over; or a command that takes long."""
+        if self._sent:
+            self._late = True
+        elif self._busy is not None and not self._busy.done():
+            self._begin(self._stop_soon(self._busy))
+        elif self._at_work:
+            self._begin(self._cancel())
+        else:
+            self._face.show(render.note("nothing runs. Ctrl-D leaves; the session stays"))
+
+    async def _stop_soon(self, busy: "asyncio.Task[None]") -> None:
+        await asyncio.wait({busy}, timeout=HAND_OVER_SECS)
+        if busy.cancel():
+            self._face.show(
+                render.note("no longer waiting for the server; it may have heard it all the same")
+            )
+        else:
+            await self._cancel()
+
+    async def _cancel(self) -> None:
+        if not (await self._talk.session.cancel()).cancelled:
+            self._face.show(render.note("nothing was stopped: no turn runs at this moment"))
+
+    def _leave(self, event: KeyPressEvent) -> None:
+        event.app.exit(exception=EOFError())
+
+    def _rewind(self, event: KeyPressEvent) -> None:
+        if self._talk.view.running is not None:
+            self._face.show(render.note("a turn is running; stop it with Ctrl-C first"))
+        else:
+            self._begin(self._undo(event))
+
+    async def _undo(self, event: KeyPressEvent) -> None:
+        """Take the last turn back, its words into the line."""
+        cut = await self._talk.session.undo()
+        event.current_buffer.text = cut.last_user_text
+        event.current_buffer.cursor_position = len(cut.last_user_text)
+
+    def _decide(self, decision: str, _event: KeyPressEvent) -> None:
+        self._begin(self._talk.decide(decision))
+
+    async def finish(self) -> None:
+        """Give what is under way some time: who stops a turn and leaves wants it stopped."""
+        if self._begun:
+            await asyncio.wait(self._begun, timeout=FINISH_SECS)
+
+    def _begin(self, work: Coroutine[Any, Any, object]) -> None:
+        task = asyncio.create_task(self._safely(work))
+        self._begun.add(task)
+        task.add_done_callback(self._begun.discard)
+
+    async def _safely(self, work: Coroutine[Any, Any, object]) -> None:
+        try:
+            await work
+        except ForgeError as error:
+            self._face.show(render.note(failure(error).message, "bad"))

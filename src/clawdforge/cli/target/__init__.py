@@ -1,0 +1,1 @@
+"""Which server, session and project a command means, and how it is reached."""

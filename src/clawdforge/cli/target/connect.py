@@ -1,0 +1,77 @@
+"""The SDK's clients for a command: made for the server that is meant, their errors turned into messages."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from clawdforge.cli.failures import Exit, Failure, refusal
+from clawdforge.cli.target.options import Target
+from clawdforge.client import Forge
+from clawdforge.client.errors import (
+    ForgeAPIError,
+    ForgeConnectionError,
+    ForgeError,
+    ForgeTimeout,
+    StreamBroken,
+)
+
+ENV_ADMIN_TOKEN: Final = "CLAWDFORGE_ADMIN_TOKEN"  # noqa: S105 - a variable's name, not a secret
+ADMIN_TOKEN_FILE: Final = "admin.token"  # noqa: S105 - a file's name, not a secret
+
+
+@contextmanager
+def connected(target: Target) -> Iterator[Forge]:
+    """A client of the server that is meant."""
+    place = target.reach()
+    target.detail(f"server {place.url}")
+    with translated(), Forge(place.url, place.token) as forge:
+        yield forge
+
+
+@contextmanager
+def operator(target: Target) -> Iterator[Forge]:
+    """A client with the operator's token."""
+    place = target.reach_for(_admin_token(target))
+    target.detail(f"server {place.url}, as its operator")
+    with translated(), Forge(place.url, place.token) as forge:
+        yield forge
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Errors of the SDK become failures of the command."""
+    try:
+        yield
+    except ForgeError as error:
+        raise failure(error) from None
+
+
+def failure(error: ForgeError) -> Failure:
+    if isinstance(error, ForgeAPIError):
+        return refusal(error.status_code, error.code, error.message)
+    if isinstance(error, ForgeTimeout):
+        return Failure(f"{error}; the server may still be at work", Exit.TIMEOUT)
+    if isinstance(error, ForgeConnectionError | StreamBroken):
+        hint = "" if "is the server running?" in str(error) else "; is the server running?"
+        return Failure(f"{error}{hint} Start it with `clawdforge serve`", Exit.UNREACHABLE)
+    return Failure(str(error))
+
+
+def _admin_token(target: Target) -> str:
+    named = os.environ.get(ENV_ADMIN_TOKEN)
+    if named and (target.data_dir is None or target.server):
+        return named
+    if target.address:
+        raise Failure(f"give the token of that server's operator in {ENV_ADMIN_TOKEN}", Exit.AUTH)
+    path = target.folder / ADMIN_TOKEN_FILE
+    if not path.exists():
+        target.reach_for("")  # a server makes it at its first start
+    try:
+        return path.read_text().strip()
+    except OSError as error:
+        raise Failure(
+            f"cannot read the operator's token {path} ({error.strerror}); name the server's folder with "
+            f"--data-dir or give the token in {ENV_ADMIN_TOKEN}",
+            Exit.AUTH,
+        ) from None

@@ -1,0 +1,117 @@
+"""Which session is meant: a whole id, a prefix of six or more characters, or a title."""
+
+import re
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from clawdforge.cli.failures import Exit, Failure
+from clawdforge.cli.tables import session_lines
+from clawdforge.cli.target.options import Place, Target
+from clawdforge.cli.target.project import key_of, project_folder
+from clawdforge.cli.target.quick_get import get
+
+Row = dict[str, Any]
+SHORTEST: Final = 6
+WHOLE: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+MOST: Final = 10
+
+
+def find(place: Place, given: str) -> Row:
+    """The one session that is meant. An id wins over a title; none or several are refused."""
+    if WHOLE.fullmatch(given):
+        return get(place.url, place.token, f"/sessions/{given}")
+    found = _ask(place, prefix=given.lower()) if len(given) >= SHORTEST else []
+    found = found or [row for row in _ask(place, q=given) if row["title"].lower() == given.lower()]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise ambiguous(given, found)
+    if len(given) < SHORTEST:
+        raise Failure(
+            f"{given!r} is no session's title, and an id needs {SHORTEST} characters or more; "
+            "`clawdforge sessions list --all` shows your sessions",
+            Exit.NOT_FOUND,
+        )
+    raise Failure(
+        f"there is no session {given!r}; `clawdforge sessions list --all` shows yours", Exit.NOT_FOUND
+    )
+
+
+def ambiguous(given: str, found: Iterable[Row]) -> Failure:
+    rows = list(found)
+    lines = session_lines(rows[:MOST], colour=False, short=False)
+    more = ["  …"] if len(rows) > MOST else []
+    listed = "\n".join([f"  {line}" for line in lines] + more)
+    return Failure(f"{given!r} may mean any of these; give more of the id:\n{listed}", Exit.NOT_FOUND)
+
+
+def find_open(place: Place, given: str) -> Row:
+    """The same for a session that is to be talked to: one that has ended is refused."""
+    row = find(place, given)
+    if row["state"] == "ended":
+        raise Failure(
+            f"session {row['session_id']} has ended; read it with `clawdforge sessions show "
+            f"{row['session_id'][:8]}`, or open it again with `clawdforge sessions resume --reopen "
+            f"{row['session_id'][:8]}`"
+        )
+    return row
+
+
+def recent(place: Place, folder: Path | None = None, *, limit: int = 20, **wanted: Any) -> list[Row]:
+    """Sessions of this project on this machine, or of everywhere on another; last activity first."""
+    if place.here:
+        wanted["project"] = key_of(folder or project_folder())
+    return page(place, limit=limit, **wanted)
+
+
+def page(place: Place, *, limit: int, **wanted: Any) -> list[Row]:
+    """The newest `limit` sessions that fit."""
+    rows: list[Row] = []
+    cursor = None
+    while len(rows) < limit:
+        size = min(limit - len(rows), 500)
+        found = get(place.url, place.token, "/sessions", limit=size, cursor=cursor, **wanted)
+        rows += found["sessions"]
+        cursor = found.get("next")
+        if not cursor:
+            break
+    return rows
+
+
+def last(place: Place, folder: Path | None = None) -> Row:
+    """The open session of this project that was active last."""
+    rows = recent(place, folder, limit=1, state="active")
+    if not rows:
+        raise Failure(
+            "there is no open session in this project to continue; `clawdforge` alone begins one",
+            Exit.NOT_FOUND,
+        )
+    return rows[0]
+
+
+def _ask(place: Place, **wanted: Any) -> list[Row]:
+    return page(place, limit=200, **wanted)
+
+
+def complete_id(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+    """For the shell: ids that begin so. Asks a running server only."""
+    return _complete(ctx.ensure_object(Target), incomplete)
+
+
+def _complete(target: Target, incomplete: str) -> list[str]:
+    running = target.running()
+    if running is None:
+        return []
+    try:
+        rows = page(running, limit=50, prefix=incomplete or None)
+    except Failure:
+        return []
+    return [str(row["session_id"]) for row in rows]
+
+
+def id_argument(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The argument ID: whole, its beginning, or the session's title."""
+    return click.argument("session", metavar="ID", shell_complete=complete_id)(command)
