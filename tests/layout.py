@@ -50,7 +50,10 @@ SPAWNING: Final[Mapping[str, frozenset[str]]] = {
 NO_CLIENTS: Final = frozenset(
     {
         (f"{ROOT}.cli.commands.serve", f"{ROOT}.server"),
-        *((f"{ROOT}.cli.commands.upkeep", f"{ROOT}.upkeep.{name}") for name in ("archive", "backup", "doctor")),
+        *(
+            (f"{ROOT}.cli.commands.upkeep", f"{ROOT}.upkeep.{name}")
+            for name in ("archive", "backup", "doctor")
+        ),
         (f"{ROOT}.cli.commands.upkeep", f"{ROOT}.core.model"),
     }
 )
@@ -200,7 +203,7 @@ def _other_dialect(name: str, target: str) -> bool:
     home = f"{ROOT}.http.dialects."
     if not (name.startswith(home) and target.startswith(home)):
         return False
-    return name.removeprefix(home).split("_")[0] != target.removeprefix(home).split("_")[0]
+    return name.removeprefix(home).split(".")[0] != target.removeprefix(home).split(".")[0]
 
 
 def _fences(module: Module) -> Findings:

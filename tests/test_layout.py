@@ -72,7 +72,11 @@ PLANTED = [
     ("core.x", "from clawdforge.scripted import main", "core imports clawdforge.scripted"),
     ("core.x", "from clawdforge import Forge", "core imports clawdforge.Forge"),
     ("newpart.x", "from clawdforge.wire import base", "newpart imports clawdforge.wire"),
-    ("http.dialects.hermes", "from clawdforge.http.dialects.forge import f", "a dialect imports another"),
+    (
+        "http.dialects.hermes",
+        "from clawdforge.http.dialects.forge.routers import f",
+        "a dialect imports another",
+    ),
     ("core.x", "from fastapi import FastAPI", "fastapi is not for core"),
     ("core.x", "import starlette.requests", "starlette is not for core"),
     ("core.x", "import apsw", "apsw is not for core"),
@@ -122,7 +126,7 @@ def test_a_missing_docstring_is_found() -> None:
 ALLOWED = [
     ("core.x", "from clawdforge.wire.base import Json\nfrom clawdforge import __version__"),
     ("cli.commands.serve", "from clawdforge.server import serve"),
-    ("http.dialects.hermes", "from clawdforge.http.dialects.hermes_shapes import f"),
+    ("http.dialects.hermes", "from clawdforge.http.dialects.hermes.shapes import f"),
     ("drivers.x", "import asyncio\nasyncio.create_subprocess_exec('x')"),
     ("core.x", "from typing import Final, TypeVar\nT = TypeVar('T')\nnames: Final = {'a': 1}\nMAX = {1, 2}"),
     ("core.x", "import re\nWORD = re.compile('x')"),

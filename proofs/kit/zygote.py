@@ -28,7 +28,9 @@ from clawdforge.cli import main as command_line
 from clawdforge.cli.commands import serve as _serve
 from clawdforge.core.services.all import Services
 from clawdforge.http import app
-from clawdforge.http.dialects import deepagent, forge, hermes
+from clawdforge.http.dialects.deepagent import routers as deepagent
+from clawdforge.http.dialects.forge import routers as forge
+from clawdforge.http.dialects.hermes import routers as hermes
 from clawdforge.http.login import routes as login_routes
 from clawdforge.http.settings import HttpSettings
 from clawdforge.server import Server

@@ -11,7 +11,7 @@ from typing import get_args
 import httpx2
 import pytest
 
-from clawdforge.http.dialects.hermes_unserved import UNSERVED
+from clawdforge.http.dialects.hermes.unserved import UNSERVED
 from tests.api.dialects import DIALECTS, Dialect, Feature, Seen, upto_end
 from tests.api.harness import App, Server, until
 

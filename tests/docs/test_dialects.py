@@ -4,7 +4,9 @@ import os
 
 from fastapi.routing import APIRoute
 
-from clawdforge.http.dialects import deepagent, hermes, hermes_unserved
+from clawdforge.http.dialects.deepagent import routers as deepagent
+from clawdforge.http.dialects.hermes import routers as hermes
+from clawdforge.http.dialects.hermes import unserved
 from tests.docs.render import REFERENCE, between_marks, first_words, replaced, routes
 
 PAGE = REFERENCE / "dialects.md"
@@ -40,7 +42,7 @@ def table() -> str:
     for title, rows in served().items():
         lines = [f"### {title}\n", "| route | | |", "|---|---|---|"]
         for route, words in sorted(rows.items(), key=lambda row: row[0].split(" ")[::-1]):
-            refused = title == "hermes" and route in hermes_unserved.UNSERVED
+            refused = title == "hermes" and route in unserved.UNSERVED
             lines.append(f"| `{route}` | {'501' if refused else 'served'} | {words} |")
         parts.append("\n".join(lines) + "\n")
     return "\n".join(parts)
@@ -62,4 +64,4 @@ def test_every_route_of_the_dialects_is_in_the_server() -> None:
 def test_what_existing_callers_need_is_served() -> None:
     rows = served()["hermes"]
     assert set(NEEDED) <= set(rows)
-    assert set(NEEDED).isdisjoint(hermes_unserved.UNSERVED)
+    assert set(NEEDED).isdisjoint(unserved.UNSERVED)

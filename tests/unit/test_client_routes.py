@@ -20,7 +20,7 @@ from clawdforge.client._async.admin import AsyncAdmin
 from clawdforge.client._async.raw import AsyncRaw
 from clawdforge.client._sync.admin import Admin
 from clawdforge.client._sync.raw import Raw
-from clawdforge.http.dialects import forge
+from clawdforge.http.dialects.forge import routers as forge
 from clawdforge.wire import admin as wire_admin
 from clawdforge.wire import session as wire_session
 from clawdforge.wire import turn as wire_turn

@@ -12,7 +12,9 @@ from pydantic import BaseModel
 from clawdforge.core.model import MessageRow, PermissionRow, SessionRow
 from clawdforge.core.services.messages import Detail, Summary, Transcript
 from clawdforge.core.services.sessions import SessionState
-from clawdforge.http.dialects import deepagent_shapes, hermes_frames, hermes_shapes
+from clawdforge.http.dialects.deepagent import shapes as deepagent_shapes
+from clawdforge.http.dialects.hermes import frames as hermes_frames
+from clawdforge.http.dialects.hermes import shapes as hermes_shapes
 from clawdforge.wire.base import Json
 from clawdforge.wire.deepagent import MessageInfo, SessionAck, SessionDetail, SessionSummary
 from clawdforge.wire.event import EventType

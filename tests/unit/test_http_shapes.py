@@ -7,7 +7,7 @@ import pytest
 
 from clawdforge.core.model import MessageRow, PermissionRow, SessionRow, Stored, TokenRow, TurnRow
 from clawdforge.core.services.sessions import SessionState
-from clawdforge.http.dialects import forge_shapes as shapes
+from clawdforge.http.dialects.forge import shapes
 from clawdforge.wire.admin import TokenInfo
 from clawdforge.wire.base import Json, Reply
 from clawdforge.wire.event import EventPage, encode_body, number

@@ -8,7 +8,9 @@ from pydantic import BaseModel
 from starlette.types import ASGIApp
 
 from clawdforge.core.services.all import Services
-from clawdforge.http.dialects import deepagent, forge, hermes
+from clawdforge.http.dialects.deepagent import routers as deepagent
+from clawdforge.http.dialects.forge import routers as forge
+from clawdforge.http.dialects.hermes import routers as hermes
 from clawdforge.http.errors import HANDLERS
 from clawdforge.http.guard import Guard
 from clawdforge.http.login import routes as login_routes

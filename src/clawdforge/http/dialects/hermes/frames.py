@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias
 import orjson
 
 from clawdforge.core.model import PermissionRow
-from clawdforge.http.dialects.hermes_shapes import snapshot, stream_id
+from clawdforge.http.dialects.hermes.shapes import snapshot, stream_id
 from clawdforge.wire.base import Json
 from clawdforge.wire.error import ErrorCode
 from clawdforge.wire.event import EventType

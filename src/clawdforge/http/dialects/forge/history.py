@@ -6,8 +6,8 @@ from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from clawdforge.core.services.history import Archived, Cut
-from clawdforge.http.dialects import forge_export
-from clawdforge.http.dialects import forge_shapes as shapes
+from clawdforge.http.dialects.forge import export as exports
+from clawdforge.http.dialects.forge import shapes
 from clawdforge.http.errors import json_response
 from clawdforge.http.routing import App, AppRoute, Core, Limit
 from clawdforge.wire.base import Json, to_iso
@@ -101,8 +101,8 @@ async def export(
     """The session on its own, as JSON that import reads or as Markdown; `events` adds the log."""
     found = await core.transfer.export(app, session_id, events=events and format == "json")
     if format == "md":
-        return Response(forge_export.markdown(found), media_type="text/markdown; charset=utf-8")
-    return json_response(forge_export.document(found))
+        return Response(exports.markdown(found), media_type="text/markdown; charset=utf-8")
+    return json_response(exports.document(found))
 
 
 async def import_session(core: Core, app: App, body: ImportRequest) -> Response:

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Header
 from starlette.requests import Request
 from starlette.responses import Response
 
-from clawdforge.http.dialects import forge_shapes as shapes
+from clawdforge.http.dialects.forge import shapes
 from clawdforge.http.routing import MAX_CURSOR, After, App, AppRoute, Core, Limit, wants_stream
 from clawdforge.http.sse import EventStream, session_frames
 from clawdforge.wire.base import Json

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from clawdforge.core.model import SessionQuery
-from clawdforge.http.dialects import forge_shapes as shapes
+from clawdforge.http.dialects.forge import shapes
 from clawdforge.http.errors import json_response
 from clawdforge.http.routing import After, App, AppRoute, Core, Limit
 from clawdforge.wire.error import ErrorBody

@@ -9,8 +9,8 @@ from starlette.responses import Response
 from clawdforge.core.errors import SessionNotFound, Unsupported, WorkspaceRefused
 from clawdforge.core.model import SessionQuery
 from clawdforge.core.services.all import Services
-from clawdforge.http.dialects import hermes_shapes as shapes
-from clawdforge.http.dialects.hermes_route import SessionId, router
+from clawdforge.http.dialects.hermes import shapes
+from clawdforge.http.dialects.hermes.route import SessionId, router
 from clawdforge.http.errors import json_response
 from clawdforge.http.routing import App, Core
 from clawdforge.wire.admin import Done

@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from clawdforge.core.model import MessageRow, SessionQuery
-from clawdforge.http.dialects import deepagent_shapes as shapes
+from clawdforge.http.dialects.deepagent import shapes
 from clawdforge.http.errors import json_response
 from clawdforge.http.routing import MAX_CURSOR, App, AppRoute, Core, Limit
 from clawdforge.http.sse import EventStream

@@ -6,8 +6,8 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from clawdforge.core.errors import PermissionNotFound
-from clawdforge.http.dialects import hermes_frames as frames
-from clawdforge.http.dialects.hermes_route import SessionId, router
+from clawdforge.http.dialects.hermes import frames
+from clawdforge.http.dialects.hermes.route import SessionId, router
 from clawdforge.http.errors import json_response
 from clawdforge.http.routing import App, Core
 from clawdforge.wire.hermes import ApprovalReply, ApprovalRespond, PendingApproval

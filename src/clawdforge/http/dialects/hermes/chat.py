@@ -11,10 +11,9 @@ from starlette.responses import Response
 from clawdforge.core.errors import SessionBusy, SessionNotFound, TurnNotFound
 from clawdforge.core.model import SessionRow, TurnRow
 from clawdforge.core.services.all import Services
-from clawdforge.http.dialects import hermes_frames as frames
-from clawdforge.http.dialects import hermes_shapes as shapes
-from clawdforge.http.dialects.hermes_route import StreamId, router
-from clawdforge.http.dialects.hermes_sessions import refuse_move
+from clawdforge.http.dialects.hermes import frames, shapes
+from clawdforge.http.dialects.hermes.route import StreamId, router
+from clawdforge.http.dialects.hermes.sessions import refuse_move
 from clawdforge.http.errors import NO_MORE, json_response
 from clawdforge.http.routing import App, Core
 from clawdforge.http.sse import EventStream, in_turn

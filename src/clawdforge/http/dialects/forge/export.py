@@ -4,7 +4,7 @@ import orjson
 
 from clawdforge.core.model import MessageRow, SessionRow, TurnRow
 from clawdforge.core.services.transfer import Exported
-from clawdforge.http.dialects import forge_shapes as shapes
+from clawdforge.http.dialects.forge import shapes
 from clawdforge.wire.base import Json, Micros, to_iso, to_iso_seconds
 from clawdforge.wire.message import Role
 

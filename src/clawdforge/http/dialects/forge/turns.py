@@ -10,7 +10,7 @@ from starlette.responses import Response, StreamingResponse
 from clawdforge.core.model import Stored
 from clawdforge.core.rules.turns import Submitted
 from clawdforge.core.services.turns import raise_for
-from clawdforge.http.dialects import forge_shapes as shapes
+from clawdforge.http.dialects.forge import shapes
 from clawdforge.http.errors import json_response
 from clawdforge.http.routing import MAX_CURSOR, After, App, AppRoute, Core, Limit, wants_stream
 from clawdforge.http.sse import EventStream, turn_frames

@@ -3,14 +3,8 @@
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from clawdforge.http.dialects import (
-    hermes_approvals,
-    hermes_chat,
-    hermes_history,
-    hermes_sessions,
-    hermes_unserved,
-)
-from clawdforge.http.dialects.hermes_route import ERRORS
+from clawdforge.http.dialects.hermes import approvals, chat, history, sessions, unserved
+from clawdforge.http.dialects.hermes.route import ERRORS
 from clawdforge.http.errors import json_response
 from clawdforge.http.routing import OpenRoute
 from clawdforge.wire.hermes import HermesHealth
@@ -19,7 +13,7 @@ from clawdforge.wire.hermes import HermesHealth
 def routers(prefix: str = "") -> list[APIRouter]:
     """`/api/sessions` without a prefix belongs to another dialect, so the list is under the prefix only."""
     found = _all("")
-    return [*found, *_all(prefix), hermes_sessions.list_routes(prefix)] if prefix else found
+    return [*found, *_all(prefix), sessions.list_routes(prefix)] if prefix else found
 
 
 def _all(prefix: str) -> list[APIRouter]:
@@ -27,11 +21,11 @@ def _all(prefix: str) -> list[APIRouter]:
     health.get("/health", response_model=HermesHealth)(alive)
     return [
         health,
-        hermes_sessions.routes(prefix),
-        hermes_history.routes(prefix),
-        hermes_chat.routes(prefix),
-        hermes_approvals.routes(prefix),
-        hermes_unserved.routes(prefix),
+        sessions.routes(prefix),
+        history.routes(prefix),
+        chat.routes(prefix),
+        approvals.routes(prefix),
+        unserved.routes(prefix),
     ]
 
 

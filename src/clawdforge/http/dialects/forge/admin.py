@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
-from clawdforge.http.dialects import forge_shapes as shapes
+from clawdforge.http.dialects.forge import shapes
 from clawdforge.http.errors import UNREADY, json_response
 from clawdforge.http.routing import AdminRoute, Core, OpenRoute
 from clawdforge.wire.admin import CreateToken, Done, Health, Ready, TokenPage, TokenReply

@@ -1,0 +1,1 @@
+"""The native dialect: everything that the server offers."""

@@ -1,0 +1,32 @@
+"""The native dialect: all of its routers."""
+
+from fastapi import APIRouter
+
+from clawdforge.http.dialects.forge import (
+    admin,
+    catalog,
+    events,
+    files,
+    history,
+    operator,
+    sessions,
+    turns,
+    upkeep,
+)
+
+
+def routers() -> list[APIRouter]:
+    return [
+        admin.open_routes(),
+        history.routes(),
+        sessions.routes(),
+        turns.routes(),
+        events.routes(),
+        upkeep.routes(),
+        files.form_routes(),
+        files.routes(),
+        catalog.run_routes(),
+        catalog.routes(),
+        admin.admin_routes(),
+        operator.routes(),
+    ]
