@@ -52,7 +52,7 @@ HEALS_WITHIN = 15.0
 TURN_SECS = 10  # an agent whose own files cannot be written may hang; that is not the server's fault
 PLANTED = "planted: it was written all the same"
 LANDED = Change(
-    "src/clawdforge/stores/writer.py",
+    "src/clawdforge/stores/sqlite/writer.py",
     '            db.connection.execute("COMMIT")\n            self.commits += 1\n',
     '            db.connection.execute("COMMIT")\n            self.commits += 1\n'
     "            told = [event.type for events in batch.appended.values() for event in events]\n"

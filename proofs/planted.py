@@ -24,7 +24,7 @@ BUGS = (
         "prove power --short",
         (
             Change(
-                f"{SRC}/stores/writer.py",
+                f"{SRC}/stores/sqlite/writer.py",
                 '            db.connection.execute("COMMIT")\n            self.commits += 1',
                 "            self._post(batch)\n            batch = Batch([])\n"
                 '            db.connection.execute("COMMIT")\n            self.commits += 1',
@@ -37,7 +37,7 @@ BUGS = (
         f"{STORE_SUITE} -k one_active_turn",
         (
             Change(
-                f"{SRC}/stores/sql/migrations/0001_init.sql",
+                f"{SRC}/stores/sqlite/sql/migrations/0001_init.sql",
                 "CREATE UNIQUE INDEX turns_one_active",
                 "CREATE INDEX turns_one_active",
             ),
@@ -100,17 +100,17 @@ BUGS = (
         "tests/api/test_sweep.py -k idle_counts_from_the_last_turn",
         (
             Change(
-                f"{SRC}/stores/sql/migrations/0001_init.sql",
+                f"{SRC}/stores/sqlite/sql/migrations/0001_init.sql",
                 "sessions_idle ON sessions (coalesce(last_turn_at, created_at))",
                 "sessions_idle ON sessions (created_at)",
             ),
             Change(
-                f"{SRC}/stores/sql/system.sql",
+                f"{SRC}/stores/sqlite/sql/system.sql",
                 "  AND coalesce(last_turn_at, created_at) < :before",
                 "  AND created_at < :before",
             ),
             Change(
-                f"{SRC}/stores/sql/system.sql",
+                f"{SRC}/stores/sqlite/sql/system.sql",
                 "ORDER BY coalesce(last_turn_at, created_at) LIMIT",
                 "ORDER BY created_at LIMIT",
             ),
@@ -126,7 +126,7 @@ BUGS = (
         "prove faults --short",
         (
             Change(
-                f"{SRC}/stores/writer.py",
+                f"{SRC}/stores/sqlite/writer.py",
                 "            self._drop(error)\n        finally:",
                 "            self._drop(error)\n            failure = None\n        finally:",
             ),
@@ -175,7 +175,7 @@ BUGS = (
         f"{STORE_SUITE} -k risen_fence",
         (
             Change(
-                f"{SRC}/stores/tx.py",
+                f"{SRC}/stores/sqlite/tx.py",
                 "        if fence is not None and fence != current:",
                 "        if fence is not None and fence > current:",
             ),

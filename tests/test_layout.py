@@ -59,7 +59,7 @@ def test_no_file_names_a_registry() -> None:
 
 PLANTED = [
     ("wire.x", "from clawdforge.core.log import Log", "wire imports clawdforge.core.log"),
-    ("core.x", "import clawdforge.stores.sqlite", "core imports clawdforge.stores.sqlite"),
+    ("core.x", "import clawdforge.stores.sqlite.store", "core imports clawdforge.stores.sqlite.store"),
     ("core.x", "from clawdforge import stores", "core imports clawdforge.stores"),
     (
         "stores.x",

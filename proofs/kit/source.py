@@ -48,4 +48,6 @@ def planted(source: Path, folder: Path, *changes: Change) -> Path:
     return folder
 
 
-NORMAL = Change("src/clawdforge/stores/connection.py", '"synchronous", "full"', '"synchronous", "normal"')
+NORMAL = Change(
+    "src/clawdforge/stores/sqlite/connection.py", '"synchronous", "full"', '"synchronous", "normal"'
+)

@@ -13,7 +13,7 @@ from clawdforge.core.errors import FileNotFound, FileTooLarge, LimitExceeded, St
 from clawdforge.core.model import AppRow, FileRow, SystemClock
 from clawdforge.core.services.files import FileService
 from clawdforge.stores import open_store
-from clawdforge.stores.sqlite import SqliteStore
+from clawdforge.stores.sqlite.store import SqliteStore
 from clawdforge.stores.uploads import UploadFolder
 from tests.needs import needs
 

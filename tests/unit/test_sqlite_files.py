@@ -15,8 +15,8 @@ from clawdforge.core.errors import StoreUnavailable
 from clawdforge.core.model import SessionRow, SystemClock, draft
 from clawdforge.stores import open_store
 from clawdforge.stores.lock import NAME, FolderLock, FolderTaken, read_holder
-from clawdforge.stores.migrations import known, migrate
-from clawdforge.stores.queries import Queries
+from clawdforge.stores.sqlite.migrations import known, migrate
+from clawdforge.stores.sqlite.queries import Queries
 from clawdforge.wire.event import EventType
 
 

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from clawdforge.core.model import MessageRow, SessionQuery, SessionRow, SystemClock, TurnRow, draft
 from clawdforge.core.ports import Tx
 from clawdforge.stores import open_store
-from clawdforge.stores.queries import Queries
-from clawdforge.stores.search import match_of
-from clawdforge.stores.sqlite import SqliteStore
+from clawdforge.stores.sqlite.queries import Queries
+from clawdforge.stores.sqlite.search import match_of
+from clawdforge.stores.sqlite.store import SqliteStore
 from clawdforge.wire.event import EventType
 from clawdforge.wire.turn import TurnState
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from clawdforge.core.model import Clock
-from clawdforge.stores.sqlite import SqliteStore
+from clawdforge.stores.sqlite.store import SqliteStore
 
 
 async def open_store(data_dir: Path, clock: Clock) -> SqliteStore:

@@ -17,7 +17,7 @@ from clawdforge.core.model import Clock
 from clawdforge.core.rules import memory
 from clawdforge.drivers.folders.file_copy import delete_tree, sync_all
 from clawdforge.drivers.folders.home_copies import decode
-from clawdforge.stores import snapshot
+from clawdforge.stores.sqlite import snapshot
 from clawdforge.stores.uploads import FOLDER as FILES
 from clawdforge.stores.uploads import UNSETTLED
 from clawdforge.upkeep.archive import Told, UpkeepError, Writer, create, unpack, untold

@@ -14,8 +14,8 @@ from clawdforge.drivers.processes.cgroups import Ceilings, find
 from clawdforge.drivers.processes.containment import probe
 from clawdforge.drivers.registry.registry import Registry, installed
 from clawdforge.settings import ADMIN_TOKEN_FILE, Settings
-from clawdforge.stores import migrations, snapshot
 from clawdforge.stores.lock import read_holder
+from clawdforge.stores.sqlite import migrations, snapshot
 from clawdforge.wire.local import TOKEN_FILE
 
 LITTLE: Final = 200 << 20

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from clawdforge.core.model import AppRow, AuditRow, FileRow, TokenRow
-from clawdforge.stores.connection import Db
-from clawdforge.stores.ledger import add_entry
-from clawdforge.stores.rows import Value, to_json
+from clawdforge.stores.sqlite.connection import Db
+from clawdforge.stores.sqlite.ledger import add_entry
+from clawdforge.stores.sqlite.rows import Value, to_json
 from clawdforge.wire.admin import AppUsage
 from clawdforge.wire.base import Json, Micros
 

@@ -16,11 +16,11 @@ from clawdforge.core.model import (
     Stored,
     TurnRow,
 )
-from clawdforge.stores.connection import Db
-from clawdforge.stores.ledger import add_entry
-from clawdforge.stores.queries import MINE
-from clawdforge.stores.rows import Codec, Value
-from clawdforge.stores.view import END, SqliteView
+from clawdforge.stores.sqlite.connection import Db
+from clawdforge.stores.sqlite.ledger import add_entry
+from clawdforge.stores.sqlite.queries import MINE
+from clawdforge.stores.sqlite.rows import Codec, Value
+from clawdforge.stores.sqlite.view import END, SqliteView
 from clawdforge.wire.base import Json, Micros
 from clawdforge.wire.event import number
 

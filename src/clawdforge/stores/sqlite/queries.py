@@ -15,7 +15,7 @@ from clawdforge.core.model import (
     TokenRow,
     TurnRow,
 )
-from clawdforge.stores.rows import Codec
+from clawdforge.stores.sqlite.rows import Codec
 
 SQL = Path(__file__).parent / "sql"
 MINE = (

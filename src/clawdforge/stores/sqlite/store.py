@@ -13,14 +13,14 @@ from clawdforge.core.errors import Stopping, StoreUnavailable
 from clawdforge.core.histogram import Histogram
 from clawdforge.core.model import Clock, Commit
 from clawdforge.core.ports import SystemTx, SystemView, Tx, View
-from clawdforge.stores.connection import DISK_ERRORS, Db, open_reader, open_writer
 from clawdforge.stores.folder import prepare_folder, private_file
-from clawdforge.stores.migrations import migrate
-from clawdforge.stores.queries import Queries
-from clawdforge.stores.snapshot import FILE, copy_database, integrity
-from clawdforge.stores.system import SqliteSystemView
-from clawdforge.stores.view import SqliteView
-from clawdforge.stores.writer import Job, Writer
+from clawdforge.stores.sqlite.connection import DISK_ERRORS, Db, open_reader, open_writer
+from clawdforge.stores.sqlite.migrations import migrate
+from clawdforge.stores.sqlite.queries import Queries
+from clawdforge.stores.sqlite.snapshot import FILE, copy_database, integrity
+from clawdforge.stores.sqlite.system import SqliteSystemView
+from clawdforge.stores.sqlite.view import SqliteView
+from clawdforge.stores.sqlite.writer import Job, Writer
 
 T = TypeVar("T")
 

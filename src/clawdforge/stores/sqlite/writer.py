@@ -22,10 +22,10 @@ import apsw
 from clawdforge.core.errors import Stopping, StoreUnavailable
 from clawdforge.core.histogram import Histogram
 from clawdforge.core.model import Clock, Commit, Stored
-from clawdforge.stores.connection import DISK_ERRORS, Db, open_writer
-from clawdforge.stores.queries import Queries
-from clawdforge.stores.system import SqliteSystemTx
-from clawdforge.stores.tx import SqliteTx
+from clawdforge.stores.sqlite.connection import DISK_ERRORS, Db, open_writer
+from clawdforge.stores.sqlite.queries import Queries
+from clawdforge.stores.sqlite.system import SqliteSystemTx
+from clawdforge.stores.sqlite.tx import SqliteTx
 
 log = logging.getLogger(__name__)
 

@@ -6,7 +6,7 @@ import apsw
 
 from clawdforge.core.errors import StoreUnavailable
 from clawdforge.core.model import Clock
-from clawdforge.stores.queries import SQL
+from clawdforge.stores.sqlite.queries import SQL
 
 NOTES = """
 CREATE TABLE IF NOT EXISTS schema_migrations (

@@ -7,8 +7,8 @@ from typing import Any, Final
 import apsw
 
 from clawdforge.core.errors import StoreUnavailable
-from clawdforge.stores.queries import Queries
-from clawdforge.stores.rows import Value
+from clawdforge.stores.sqlite.queries import Queries
+from clawdforge.stores.sqlite.rows import Value
 
 DISK_ERRORS: Final = (
     apsw.IOError,

@@ -16,9 +16,9 @@ from clawdforge.core.model import (
     TurnRow,
 )
 from clawdforge.core.ports import Shown
-from clawdforge.stores.connection import Db
-from clawdforge.stores.rows import Codec, Value
-from clawdforge.stores.search import from_cursor, match_of, to_cursor
+from clawdforge.stores.sqlite.connection import Db
+from clawdforge.stores.sqlite.rows import Codec, Value
+from clawdforge.stores.sqlite.search import from_cursor, match_of, to_cursor
 from clawdforge.wire.turn import TurnState
 
 R = TypeVar("R")

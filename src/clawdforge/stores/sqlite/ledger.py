@@ -2,7 +2,7 @@
 
 from clawdforge.core.model import AuditRow
 from clawdforge.core.rules.audit_chain import START, entry_hash
-from clawdforge.stores.connection import Db
+from clawdforge.stores.sqlite.connection import Db
 from clawdforge.wire.base import Json, Micros
 
 

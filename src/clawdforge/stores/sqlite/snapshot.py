@@ -10,8 +10,8 @@ from typing import Any, Final
 import apsw
 
 from clawdforge.core.errors import StoreUnavailable
-from clawdforge.stores.connection import DISK_ERRORS, open_reader
 from clawdforge.stores.folder import private_file, sync_folder
+from clawdforge.stores.sqlite.connection import DISK_ERRORS, open_reader
 from clawdforge.wire.base import Micros
 
 FILE: Final = "forge.db"
