@@ -224,7 +224,7 @@ BUGS = (
                 "context_plan=memory.LOAD,",
             ),
             Change(
-                f"{SRC}/core/rules/memory.py", "if live.remembered is None:", "if live:"
+                f"{SRC}/core/rules/memory.py", "if remembered is None:", "if remembered:"
             ),  # what it replays
         ),
     ),

@@ -30,6 +30,36 @@ LAYERS: Final[Mapping[str, frozenset[str]]] = {
 }
 """What each part may import of ours. Nobody imports `server` or `cli` but those named here."""
 
+ROOMS: Final[Mapping[str, frozenset[str]]] = {
+    "core": frozenset({"ports"}),
+    "core.ports": frozenset(),
+    "core.rules": frozenset({"ports"}),
+    "core.imports": frozenset({"rules"}),
+    "core.running": frozenset({"ports", "rules"}),
+    "core.services": frozenset({"ports", "rules", "imports", "running"}),
+    "drivers": frozenset({"processes", "folders"}),
+    "drivers.processes": frozenset(),
+    "drivers.folders": frozenset({"processes"}),
+    "drivers.registry": frozenset({"processes"}),
+    "drivers.acp": frozenset({"processes", "folders"}),
+    "drivers.acpx": frozenset({"processes", "folders", "acp"}),  # what acpx prints is ACP
+    "stores": frozenset({"sqlite"}),
+    "stores.sqlite": frozenset(),
+    "cli": frozenset({"target"}),
+    "cli.target": frozenset(),
+    "cli.output": frozenset({"target"}),
+    "cli.repl": frozenset({"target", "output"}),
+    "cli.commands": frozenset({"target", "output"}),  # the conversation is imported when it begins
+    "http": frozenset({"dialects"}),
+    "http.dialects": frozenset(),
+}
+"""The rooms of a part, and which others of the same part each may look into. What stands in no room is the
+hall: every room may use it, and it may look only into those named at the part's own name."""
+
+PURE: Final = f"{ROOT}.core.rules"
+PURE_PORTS: Final = frozenset({"Tx", "View"})
+"""Rules are plain functions over a transaction: they wait for nothing and know no other port."""
+
 FENCES: Final[Mapping[str, frozenset[str]]] = {
     **dict.fromkeys(("fastapi", "starlette", "uvicorn"), frozenset({"http", "server"})),
     **dict.fromkeys(("apsw", "sqlite3", "psycopg"), frozenset({"stores"})),
@@ -163,7 +193,7 @@ def _last_name(node: ast.AST) -> str:
 
 def check(module: Module) -> list[str]:
     """Every rule that can be seen in one file; each finding starts with the module and the line."""
-    rules = (_layers, _fences, _shape, _state, _excepts, _time)
+    rules = (_layers, _rooms, _purity, _fences, _shape, _state, _excepts, _time)
     return [f"{module.name}:{line}: {text}" for rule in rules for line, text in rule(module)]
 
 
@@ -188,6 +218,34 @@ def _layers(module: Module) -> Findings:
             continue
         if _last_name(node.func) in ("import_module", "__import__"):
             yield node.lineno, "import by name"
+
+
+def _rooms(module: Module) -> Findings:
+    here = room_of(module.name)
+    for found in imports(module):
+        inner = [f"{found.target}.{name}" for name in found.names]
+        for target in {room_of(name) for name in (found.target, *inner)} - {here}:
+            part, _, room = target.partition(".")
+            if room and part == module.part and room not in ROOMS.get(here, frozenset()):
+                yield found.line, f"{here} looks into {target}"
+
+
+def room_of(name: str) -> str:
+    """`core.rules` of `clawdforge.core.rules.turns`; the part alone where a module stands in its hall."""
+    part, _, rest = name.removeprefix(f"{ROOT}.").partition(".")
+    room = f"{part}.{rest.partition('.')[0]}"
+    return room if room in ROOMS else part
+
+
+def _purity(module: Module) -> Findings:
+    if room_of(module.name) != room_of(PURE):
+        return
+    for found in imports(module):
+        if found.target.split(".")[0] in ("asyncio", "threading", "concurrent"):
+            yield found.line, f"{found.target} is not for rules"
+        if found.target.startswith(f"{ROOT}.core.ports"):
+            for name in sorted(set(found.names) - PURE_PORTS):
+                yield found.line, f"the port {name} is not for rules"
 
 
 def _targets(found: Import) -> Iterator[str]:

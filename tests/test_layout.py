@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.layout import FENCES, LAYERS, MAX_LINES, ROOT, TASK_TOPS, Module, check, cycles
+from tests.layout import FENCES, LAYERS, MAX_LINES, ROOMS, ROOT, TASK_TOPS, Module, check, cycles
 
 TOP = Path(__file__).parent.parent
 SOURCES = sorted((TOP / "src").rglob("*.py"))
@@ -36,6 +36,13 @@ def test_there_is_no_import_cycle() -> None:
 def test_every_part_of_the_tree_has_a_layer() -> None:
     parts = {Module.read(path, TOP / "src").part for path in SOURCES}
     assert parts <= set(LAYERS)
+
+
+def test_the_list_of_rooms_is_the_tree() -> None:
+    folders = {path.parent for path in SOURCES if path.parent.parent.parent == TOP / "src" / ROOT}
+    found = {".".join(folder.relative_to(TOP / "src" / ROOT).parts) for folder in folders}
+    halls = {name for name in ROOMS if "." not in name}
+    assert {name for name in found if name.split(".")[0] in halls} == set(ROOMS) - halls
 
 
 def test_the_list_of_task_tops_is_not_stale() -> None:
@@ -77,6 +84,26 @@ PLANTED = [
         "from clawdforge.http.dialects.forge.routers import f",
         "a dialect imports another",
     ),
+    (
+        "core.rules.x",
+        "from clawdforge.core.running.pool import AgentPool",
+        "core.rules looks into core.running",
+    ),
+    (
+        "core.running.x",
+        "from clawdforge.core.services import turns",
+        "core.running looks into core.services",
+    ),
+    ("core.x", "from clawdforge.core import services", "core looks into core.services"),
+    ("drivers.acp.x", "from clawdforge.drivers.acpx import host", "drivers.acp looks into drivers.acpx"),
+    (
+        "drivers.processes.x",
+        "from clawdforge.drivers.folders.homes import Homes",
+        "drivers.processes looks into drivers.folders",
+    ),
+    ("cli.output.x", "from clawdforge.cli.repl.start import converse", "cli.output looks into cli.repl"),
+    ("core.rules.x", "import asyncio", "asyncio is not for rules"),
+    ("core.rules.x", "from clawdforge.core.ports import LiveAgent", "the port LiveAgent is not for rules"),
     ("core.x", "from fastapi import FastAPI", "fastapi is not for core"),
     ("core.x", "import starlette.requests", "starlette is not for core"),
     ("core.x", "import apsw", "apsw is not for core"),

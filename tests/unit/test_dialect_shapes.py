@@ -10,8 +10,8 @@ import pytest
 from pydantic import BaseModel
 
 from clawdforge.core.model import MessageRow, PermissionRow, SessionRow
+from clawdforge.core.rules.sessions import SessionState
 from clawdforge.core.services.messages import Detail, Summary, Transcript
-from clawdforge.core.services.sessions import SessionState
 from clawdforge.http.dialects.deepagent import shapes as deepagent_shapes
 from clawdforge.http.dialects.hermes import frames as hermes_frames
 from clawdforge.http.dialects.hermes import shapes as hermes_shapes

@@ -6,7 +6,7 @@ import orjson
 import pytest
 
 from clawdforge.core.model import MessageRow, PermissionRow, SessionRow, Stored, TokenRow, TurnRow
-from clawdforge.core.services.sessions import SessionState
+from clawdforge.core.rules.sessions import SessionState
 from clawdforge.http.dialects.forge import shapes
 from clawdforge.wire.admin import TokenInfo
 from clawdforge.wire.base import Json, Reply

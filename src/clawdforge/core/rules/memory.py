@@ -15,7 +15,7 @@ from collections.abc import Set as AbstractSet
 from pathlib import Path
 
 from clawdforge.core.model import MessageRow, SessionRow, TurnRow
-from clawdforge.core.ports import LiveAgent, View
+from clawdforge.core.ports import View
 from clawdforge.wire.base import Json
 from clawdforge.wire.turn import Outcome
 
@@ -36,34 +36,38 @@ def restore_turn(plan: str) -> int | None:
     return int(plan.removeprefix(RESTORE)) if plan.startswith(RESTORE) else None
 
 
-def kept(live: LiveAgent, turns: Sequence[TurnRow], context: int, restored: int | None = None) -> bool:
+def is_intact(
+    remembered: Sequence[str] | None, turns: Sequence[TurnRow], context: int, restored: int | None = None
+) -> bool:
     """Whether a loaded agent knows the last prompt that it answered in this context, and no more than it may.
+
+    `remembered` is what it replayed of the user's words, None where it does not say.
 
     After a restore, that is the prompt of the turn that it was restored to, and none of those cut since.
     """
-    if live.remembered is None:
+    if remembered is None:
         return True
     ours = [turn for turn in turns if turn.outcome is Outcome.COMPLETED and not turn.cut]
     if restored is None:
         done = [turn for turn in in_order(ours) if turn.context == context]
     else:
         done = [turn for turn in ours if turn.turn_index == restored]
-    if done and not any(done[-1].prompt in text for text in live.remembered):
+    if done and not any(done[-1].prompt in text for text in remembered):
         return False
     gone = {turn.prompt for turn in turns if turn.cut} - {turn.prompt for turn in turns if not turn.cut}
-    return not live.remembered or live.remembered[-1] not in gone
+    return not remembered or remembered[-1] not in gone
 
 
-def unknown(live: LiveAgent, turns: Sequence[TurnRow], running: int) -> set[int]:
+def unheard_turns(remembered: Sequence[str] | None, turns: Sequence[TurnRow], running: int) -> set[int]:
     """The turns at the end that were cut off and that a loaded agent does not know of.
 
     The same words may have been said before, so what it remembers of them is counted, not only looked for.
     """
     found: set[int] = set()
     past = [turn for turn in in_order(turns) if turn.turn_index != running and not turn.cut]
-    while past and past[-1].outcome is Outcome.INTERRUPTED and live.remembered is not None:
+    while past and past[-1].outcome is Outcome.INTERRUPTED and remembered is not None:
         turn = past.pop()
-        heard = live.remembered[-len(past) - 1 :]
+        heard = remembered[-len(past) - 1 :]
         before = sum(other.prompt.endswith(turn.prompt) for other in past if other.context == turn.context)
         if sum(text.endswith(turn.prompt) for text in heard) > before:
             break

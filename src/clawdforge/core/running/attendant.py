@@ -183,7 +183,7 @@ class Attendant:
             live = await self._start(place, app, launch)
         finally:
             await known
-        if live.how != "new" and not memory.kept(live, turns, session.context, boundary):
+        if live.how != "new" and not memory.is_intact(live.remembered, turns, session.context, boundary):
             log.warning(
                 "the agent lost its memory; it gets the transcript", extra={"session_id": session.session_id}
             )
@@ -221,7 +221,7 @@ class Attendant:
     async def _told(self, app: str, started: Started, live: LiveAgent, turns: list[TurnRow]) -> str:
         """What the agent has to be told because its own memory does not hold it."""
         session_id, running = started.session.session_id, started.turn.turn_index
-        only = None if live.how == "new" else memory.unknown(live, turns, running)
+        only = None if live.how == "new" else memory.unheard_turns(live.remembered, turns, running)
         if only == set():
             return ""
         messages = await self._store.read(

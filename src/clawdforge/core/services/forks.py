@@ -9,9 +9,9 @@ from clawdforge.core.errors import TurnNotFound
 from clawdforge.core.model import Clock, SessionRow, new_id
 from clawdforge.core.ports import Homes, Snapshots, Store, Tx, View
 from clawdforge.core.rules import memory
+from clawdforge.core.rules.sessions import SessionState, admit_session, announce_session
 from clawdforge.core.rules.turns import need_session
 from clawdforge.core.running.supervisor import Supervisor
-from clawdforge.core.services.sessions import SessionState, admit, announce
 from clawdforge.wire.base import Micros
 from clawdforge.wire.session import ForkRequest
 from clawdforge.wire.turn import TurnState
@@ -83,13 +83,13 @@ def _fork(
 ) -> SessionState:
     _through(tx, source, request.model_copy(update={"after_turn": turn_index}))
     row = _row(need_session(tx, source), target, request, at)
-    admit(tx, row, max_live)
+    admit_session(tx, row, max_live)
     tx.add_session(row)
     tx.copy_history(source, target, through_turn=turn_index, at=at)
     told = memory.TRANSCRIPT if need_session(tx, target).message_count else memory.NEW
     plan = memory.LOAD if agent_session_id else told
     tx.change_session(target, context_plan=plan, agent_session_id=agent_session_id)
-    return announce(tx, row, at, {"forked_from": source, "after_turn": turn_index})
+    return announce_session(tx, row, at, {"forked_from": source, "after_turn": turn_index})
 
 
 def _row(source: SessionRow, target: str, request: ForkRequest, at: Micros) -> SessionRow:

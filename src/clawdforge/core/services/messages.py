@@ -10,8 +10,8 @@ from clawdforge.core.errors import InvalidRequest
 from clawdforge.core.log import LogService, Tail
 from clawdforge.core.model import Clock, MessageRow, SessionQuery, SessionRow, TurnRow, draft
 from clawdforge.core.ports import Store, Tx, View
+from clawdforge.core.rules.sessions import SessionState, state_of
 from clawdforge.core.rules.turns import last_prompt, need_open, need_session, next_up, title_from
-from clawdforge.core.services.sessions import SessionState, state
 from clawdforge.wire.base import Micros
 from clawdforge.wire.event import EventType
 from clawdforge.wire.message import Role, estimate_tokens
@@ -171,9 +171,9 @@ def _without_messages(view: View, row: SessionRow) -> Transcript:
         unsaid = [
             message for message in view.messages_from(session_id, last.seq) if message.turn == last.turn
         ]
-        return Transcript(state(view, row), last, unsaid=len(unsaid))
+        return Transcript(state_of(view, row), last, unsaid=len(unsaid))
     waits = next_up(view.queued_turns(session_id))
-    return Transcript(state(view, row), None if waits is None else _waiting(waits))
+    return Transcript(state_of(view, row), None if waits is None else _waiting(waits))
 
 
 def _waiting(turn: TurnRow) -> MessageRow:

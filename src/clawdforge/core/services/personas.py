@@ -2,10 +2,9 @@
 
 from clawdforge.core.errors import Conflict, PersonaNotFound
 from clawdforge.core.model import Clock, PersonaRow
-from clawdforge.core.ports import Agents, Store, Tx, View
+from clawdforge.core.ports import Agents, Store, Tx
+from clawdforge.core.rules.personas import BUILTIN, builtin_persona, find_persona
 from clawdforge.wire.admin import PutPersona
-
-BUILTIN = "default-interactive"
 
 
 class PersonaService:
@@ -17,10 +16,10 @@ class PersonaService:
     async def list(self, app: str) -> list[PersonaRow]:
         """The built-in one first."""
         own = await self._store.read(app, lambda view: view.personas())
-        return [builtin(app, self._agents.default), *own]
+        return [builtin_persona(app, self._agents.default), *own]
 
     async def get(self, app: str, name: str) -> PersonaRow:
-        return await self._store.read(app, lambda view: find(view, name, self._agents.default))
+        return await self._store.read(app, lambda view: find_persona(view, name, self._agents.default))
 
     async def put(self, app: str, name: str, request: PutPersona) -> PersonaRow:
         """Make it or replace it. Sessions that were made with it stay as they are."""
@@ -46,20 +45,6 @@ class PersonaService:
                 raise PersonaNotFound
 
         await self._store.write(app, work)
-
-
-def find(view: View, name: str | None, default_agent: str) -> PersonaRow:
-    """The persona of that name, the built-in one for none."""
-    if name is None or name == BUILTIN:
-        return builtin(view.app, default_agent)
-    persona = view.persona(name)
-    if persona is None:
-        raise PersonaNotFound
-    return persona
-
-
-def builtin(app: str, default_agent: str) -> PersonaRow:
-    return PersonaRow(app_name=app, name=BUILTIN, agent=default_agent, created_at=0)
 
 
 def _check_own(name: str) -> None:

@@ -17,9 +17,9 @@ from clawdforge.core.errors import ForgeError
 from clawdforge.core.log import LogService
 from clawdforge.core.model import SECOND, Clock
 from clawdforge.core.ports import Homes, Store, SystemView, Tx, Workspaces
+from clawdforge.core.rules.sessions import close_session
 from clawdforge.core.running.supervisor import Supervisor
 from clawdforge.core.services.files import FileService
-from clawdforge.core.services.sessions import close
 from clawdforge.wire.base import Micros
 from clawdforge.wire.session import Retention
 
@@ -157,7 +157,7 @@ def close_idle(tx: Tx, session_id: str, before: Micros, at: Micros) -> bool:
     since = session.created_at if session.last_turn_at is None else session.last_turn_at
     if since >= before or tx.queued_turns(session_id):
         return False
-    return close(tx, session_id, "sweep_close", at) is False
+    return close_session(tx, session_id, "sweep_close", at) is False
 
 
 def delete_closed(tx: Tx, session_id: str, before: Micros, at: Micros) -> bool:

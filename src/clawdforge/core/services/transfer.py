@@ -10,8 +10,15 @@ from clawdforge.core.imports import formats
 from clawdforge.core.model import MessageRow, SessionRow, Stored, TurnRow
 from clawdforge.core.ports import Store, Tx, View
 from clawdforge.core.rules import memory
+from clawdforge.core.rules.sessions import (
+    SessionState,
+    admit_session,
+    announce_session,
+    create_session,
+    state_of,
+)
 from clawdforge.core.rules.turns import need_session, title_from
-from clawdforge.core.services.sessions import SessionService, SessionState, admit, announce, create, state
+from clawdforge.core.services.sessions import SessionService
 from clawdforge.wire.base import Json
 from clawdforge.wire.message import Role
 from clawdforge.wire.session import CreateSession, ImportRequest, Retention
@@ -68,14 +75,14 @@ class TransferService:
         part = replace(row, closed_at=at, retention=Retention.TTL)
 
         def begin(tx: Tx) -> None:
-            admit(tx, row, self._max_live)
+            admit_session(tx, row, self._max_live)
             tx.add_session(part)
 
         def end(tx: Tx) -> SessionState:
-            admit(tx, row, self._max_live)
+            admit_session(tx, row, self._max_live)
             _add_turns(tx, session_id, found.turns)
             tx.change_session(session_id, closed_at=row.closed_at, retention=row.retention)
-            return announce(tx, row, at, _counts(found))
+            return announce_session(tx, row, at, _counts(found))
 
         await self._store.write(app, begin)
         for first in range(0, len(found.messages), AT_ONCE):
@@ -129,10 +136,10 @@ def _seq(row: MessageRow) -> int:
 
 
 def _import(tx: Tx, row: SessionRow, found: formats.Imported, max_live: int) -> SessionState:
-    create(tx, row, max_live, row.created_at, _counts(found))
+    create_session(tx, row, max_live, row.created_at, _counts(found))
     _add_messages(tx, row, found.messages)
     _add_turns(tx, row.session_id, found.turns)
-    return state(tx, need_session(tx, row.session_id))
+    return state_of(tx, need_session(tx, row.session_id))
 
 
 def _counts(found: formats.Imported) -> Json:

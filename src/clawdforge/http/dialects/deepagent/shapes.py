@@ -3,8 +3,8 @@
 import orjson
 
 from clawdforge.core.model import MessageRow, SessionRow
+from clawdforge.core.rules.personas import BUILTIN
 from clawdforge.core.services.messages import Detail, Summary
-from clawdforge.core.services.personas import BUILTIN
 from clawdforge.wire.base import Json, to_iso_seconds
 from clawdforge.wire.sse import encode
 

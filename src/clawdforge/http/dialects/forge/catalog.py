@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from clawdforge.core.model import PersonaRow
-from clawdforge.core.services.personas import BUILTIN
+from clawdforge.core.rules.personas import BUILTIN
 from clawdforge.http.errors import json_response
 from clawdforge.http.routing import App, AppRoute, Core
 from clawdforge.http.waiting import unless_gone

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import orjson
 
 from clawdforge.core.model import MessageRow, PermissionRow, Stored, TokenRow, TurnRow
-from clawdforge.core.services.sessions import SessionState
+from clawdforge.core.rules.sessions import SessionState
 from clawdforge.wire.base import Json, to_iso, to_seconds
 
 

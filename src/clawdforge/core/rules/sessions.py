@@ -1,0 +1,105 @@
+"""What may happen to a session, as plain functions over a transaction: made, changed, closed.
+
+They are the only writers of sessions' own fields. Turns and history have rules of their own beside these.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from clawdforge.core.errors import InvalidRequest, LimitExceeded, PoolFull, SessionBusy
+from clawdforge.core.model import SessionRow, draft
+from clawdforge.core.ports import Tx, View
+from clawdforge.core.rules import memory
+from clawdforge.core.rules.turns import need_open, need_session, withdraw_all
+from clawdforge.wire.base import Json, Micros
+from clawdforge.wire.event import EventType
+from clawdforge.wire.session import Retention
+
+MAX_DEPTH = 3
+
+
+@dataclass(frozen=True, slots=True)
+class SessionState:
+    """A session's row and what goes on in it."""
+
+    row: SessionRow
+    running_turn: int | None
+    queued_turns: int
+
+
+def state_of(view: View, row: SessionRow) -> SessionState:
+    active = view.active_turn(row.session_id)
+    queued = len(view.queued_turns(row.session_id))
+    return SessionState(row, active.turn_index if active else None, queued)
+
+
+def close_session(tx: Tx, session_id: str, event: str, at: Micros) -> bool | None:
+    """Close an open session with no running turn; None when one runs, True when it was closed already."""
+    session = need_session(tx, session_id)
+    if session.closed_at is not None:
+        return True
+    if tx.active_turn(session_id) is not None:
+        return None
+    withdraw_all(tx, session_id, at)
+    tx.change_session(session_id, closed_at=at)
+    tx.append(session_id, [draft(EventType.SESSION_CLOSED, None, at, {"why": event})])
+    tx.audit(session_id, event, at, {})
+    return False
+
+
+def admit_session(tx: Tx, row: SessionRow, max_live: int) -> None:
+    """Refuse a session that would be one too many, for its app or for the server."""
+    app = tx.app_row()
+    limit = app.max_sessions if app else None
+    if limit is not None and tx.app_sessions() >= limit:
+        raise LimitExceeded(f"this app may have {limit} open sessions; close one", retry_after=60)
+    _check_pool(tx, row.retention, max_live)
+
+
+def _check_pool(tx: Tx, retention: Retention, max_live: int) -> None:
+    if retention is Retention.TTL and tx.open_sessions() >= max_live:
+        raise PoolFull
+
+
+def create_session(
+    tx: Tx, row: SessionRow, max_live: int, at: Micros, extra: Mapping[str, Any] | None = None
+) -> SessionState:
+    """Store a session and the event of its making, which also has what is `extra`."""
+    admit_session(tx, row, max_live)
+    depth = 0
+    if row.parent_session_id is not None:
+        depth = need_open(tx, row.parent_session_id).depth + 1
+        if depth > MAX_DEPTH:
+            raise InvalidRequest(f"sub-sessions go {MAX_DEPTH} deep at most")
+    changed: dict[str, Any] = {"depth": depth}
+    tx.add_session(row)
+    tx.change_session(row.session_id, **changed)
+    return announce_session(tx, row, at, extra or {})
+
+
+def announce_session(tx: Tx, row: SessionRow, at: Micros, extra: Mapping[str, Any]) -> SessionState:
+    """The first event of a session."""
+    fields = {"agent": row.agent, "model": row.model, "cwd": row.cwd, "title": row.title, "meta": row.meta}
+    tx.append(row.session_id, [draft(EventType.SESSION_CREATED, None, at, {**fields, **extra})])
+    tx.audit(row.session_id, "create", at, {"agent": row.agent, **extra})
+    return state_of(tx, need_session(tx, row.session_id))
+
+
+def patch_session(
+    tx: Tx, session_id: str, changes: Json, expected_head: int | None, max_live: int, at: Micros
+) -> SessionState:
+    session = need_session(tx, session_id, expected_head)
+    changed = {name: value for name, value in changes.items() if getattr(session, name) != value}
+    if "retention" in changed and session.closed_at is None:
+        _check_pool(tx, changed["retention"], max_live)
+    if changed.keys() & {"agent", "model"}:
+        if tx.active_turn(session_id) is not None:
+            raise SessionBusy("the agent and the model cannot be changed while a turn runs")
+        told = memory.TRANSCRIPT if session.message_count else memory.NEW
+        fresh = {"context": session.context + 1, "context_plan": told, "agent_session_id": None}
+        tx.change_session(session_id, **fresh)
+    if changed:
+        tx.change_session(session_id, **changed)
+        tx.append(session_id, [draft(EventType.SESSION_CHANGED, None, at, {"changes": changed})])
+    return state_of(tx, need_session(tx, session_id))
