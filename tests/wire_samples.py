@@ -7,15 +7,16 @@ from typing import Any, Final
 import orjson
 from pydantic import BaseModel
 
-from clawdforge.wire import admin, base, browser, deepagent, error, event, hermes, message, session, turn
+from clawdforge.wire import admin, base, browser, deepagent, error_body, event, hermes, message, session, turn
 from clawdforge.wire.base import Json
-from clawdforge.wire.error import ErrorCode, error_body
+from clawdforge.wire.error_body import error_body as body_of
+from clawdforge.wire.error_codes import ErrorCode
 from clawdforge.wire.event import EventType, encode_body, flatten, number
 
 AT: Final = 1_794_735_000_123_456
 SESSION: Final = "7f8a0c3e-6f43-4c77-9f07-0f6d1f0c9f55"
 AGENT_SESSION: Final = "agent-1"
-MODULES: Final = (base, error, event, message, session, turn, admin, browser, deepagent, hermes)
+MODULES: Final = (base, error_body, event, message, session, turn, admin, browser, deepagent, hermes)
 
 UPDATES: Final[dict[str, Json]] = {
     "agent_message_chunk": {"content": {"type": "text", "text": "Hello, wörld"}, "messageId": "m1"},
@@ -159,8 +160,8 @@ def all_shapes() -> dict[str, Any]:
         shapes[f"event.agent.{name}"] = {"received": sent, "event": as_event(sent)}
     for kind in OWN:
         shapes[f"event.own.{kind.value}"] = own_event(kind)
-    shapes["errors"] = [error_body(code, "words for people") for code in ErrorCode]
-    shapes["error.extra"] = error_body(ErrorCode.SESSION_BUSY, "a turn is running", {"active_turn": 3})
+    shapes["errors"] = [body_of(code, "words for people") for code in ErrorCode]
+    shapes["error.extra"] = body_of(ErrorCode.SESSION_BUSY, "a turn is running", {"active_turn": 3})
     for kind_of in models():
         module = kind_of.__module__.rsplit(".", 1)[1]
         shapes[f"schema.{module}.{kind_of.__name__}"] = kind_of.model_json_schema()

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 import uvicorn
 
 from clawdforge import __version__, logs
-from clawdforge.core.errors import ForgeError
 from clawdforge.core.log import LogService
 from clawdforge.core.model import SystemClock, new_id, new_token
 from clawdforge.core.running.attendant import Attendant, Times
@@ -58,6 +57,7 @@ from clawdforge.settings import Settings, keep_secret
 from clawdforge.stores import open_store
 from clawdforge.stores.lock import FolderLock, FolderTaken
 from clawdforge.stores.uploads import UploadFolder
+from clawdforge.wire.errors import ForgeAPIError
 from clawdforge.wire.local import TOKEN_FILE
 
 log = logging.getLogger(__name__)
@@ -239,7 +239,7 @@ async def serve(settings: Settings) -> int:
     try:
         async with open_parts(settings) as parts:
             await _run(settings, parts, listener, lock, url, lifetime)
-    except ForgeError as error:
+    except ForgeAPIError as error:
         sys.stderr.write(f"clawdforge: {error.message}\n")
         return 1
     finally:

@@ -8,9 +8,9 @@ from typing import Any, cast
 from clawdforge import __version__
 from clawdforge.core.services.all import Services
 from clawdforge.http.app import ForgeAPI, build_asgi
-from clawdforge.http.errors import STATUS
 from clawdforge.http.openapi import BY_ROUTE
 from clawdforge.http.settings import HttpSettings
+from clawdforge.wire.errors import BY_CODE
 from tests.docs.render import REFERENCE
 
 FILE = REFERENCE / "openapi.json"
@@ -40,7 +40,7 @@ def test_the_committed_description_is_fresh() -> None:
 
 
 def test_every_failure_is_named_with_its_status() -> None:
-    statuses = {str(status) for status in STATUS.values()}
+    statuses = {str(kind.status) for kind in BY_CODE.values()}
     for name, operation in operations(document()).items():
         responses = operation["responses"]
         assert "default" not in responses, name

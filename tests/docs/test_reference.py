@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from fastapi.routing import APIRoute
 
-from clawdforge.http.errors import STATUS
-from clawdforge.wire.error import ErrorCode
+from clawdforge.wire.error_codes import ErrorCode
+from clawdforge.wire.errors import BY_CODE
 from clawdforge.wire.event import AGENT_TYPES, UPDATE_TYPES, EventType
 from tests.docs.render import (
     REFERENCE,
@@ -63,7 +63,7 @@ def test_the_fields_of_our_own_events_are_documented(kind: EventType) -> None:
 
 def test_every_error_is_documented_with_its_status() -> None:
     documented = {code: cells[0] for code, cells in rows("errors.md").items()}
-    assert documented == {code.value: str(STATUS[code]) for code in ErrorCode}
+    assert documented == {code.value: str(BY_CODE[code].status) for code in ErrorCode}
 
 
 @pytest.mark.parametrize("route", routes(), ids=lambda route: f"{route.methods} {route.path}")

@@ -7,10 +7,10 @@ import orjson
 import pytest
 
 from clawdforge import scripted
-from clawdforge.core.errors import AgentAuthRequired, AgentFailed, AgentNotInstalled, AgentStartFailed
 from clawdforge.core.model import Ask, Verdict
 from clawdforge.drivers.acp.turn import TOO_MUCH
 from clawdforge.drivers.processes.containment import Containment, probe
+from clawdforge.wire.errors import AgentAuthRequired, AgentFailed, AgentNotInstalled, AgentStartFailed
 from clawdforge.wire.event import EventType
 from tests.unit.acp_bench import Bench, Notebook, say, until
 

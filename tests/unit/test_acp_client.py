@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from clawdforge.core.errors import AgentStartFailed
 from clawdforge.core.model import Ask, Verdict
 from clawdforge.drivers.processes.containment import Containment, probe
 from clawdforge.wire.base import Json
+from clawdforge.wire.errors import AgentStartFailed
 from clawdforge.wire.event import EventType
 from tests.unit.acp_bench import Bench, Notebook, first_allow, say, until
 

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from clawdforge.core.errors import AgentStartFailed
 from clawdforge.drivers.processes import cgroups
 from clawdforge.drivers.processes.cgroups import Ceilings, find
 from clawdforge.drivers.processes.process import Spawner
 from clawdforge.drivers.processes.survivors import folder_id
 from clawdforge.drivers.processes.tree import STOP_SECONDS
+from clawdforge.wire.errors import AgentStartFailed
 from tests.needs import needs
 from tests.unit.contained import BOOT, SESSION, Bench, bench_on, groups_of, until
 

@@ -17,7 +17,7 @@ from clawdforge.client import NoServerKnown, UnexpectedReply
 from clawdforge.client._local import find_server
 from clawdforge.client._retry import LONGEST_WAIT_SECS, Retry, seconds
 from clawdforge.client.errors import BY_CODE, AgentFailed, Conflict, TurnInterrupted, error_from
-from clawdforge.wire.error import ErrorCode
+from clawdforge.wire.error_codes import ErrorCode
 from tests.unit.client_stub import DROP, Answer, Asked, answers, serving
 
 TURN = {"ok": True, "session_id": "s", "turn_index": 1, "stop_reason": "end_turn", "events": []}

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from clawdforge.core.errors import AgentStartFailed
 from clawdforge.core.model import AgentSpec
 from clawdforge.drivers.processes.containment import Containment, probe
 from clawdforge.drivers.processes.environment import agent_env
 from clawdforge.drivers.processes.process import Spawner
 from clawdforge.drivers.processes.survivors import TAG, folder_id, tag_of
+from clawdforge.wire.errors import AgentStartFailed
 from tests.needs import needs
 from tests.unit.contained import SESSION, Bench, beats, bench_on, still, until
 

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from clawdforge.core.errors import FileNotFound, FileTooLarge, LimitExceeded, Stopping, StoreUnavailable
 from clawdforge.core.model import AppRow, FileRow, SystemClock
 from clawdforge.core.services.files import FileService
 from clawdforge.stores import open_store
 from clawdforge.stores.sqlite.store import SqliteStore
 from clawdforge.stores.uploads import UploadFolder
+from clawdforge.wire.errors import FileNotFound, FileTooLarge, LimitExceeded, Stopping, StoreUnavailable
 from tests.needs import needs
 
 APP = "app"

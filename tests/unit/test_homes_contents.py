@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from clawdforge.core import ports
-from clawdforge.core.errors import UnknownFile, WorkspaceRefused
 from clawdforge.core.model import FileRow
 from clawdforge.drivers.folders.homes import HomeFolders
 from clawdforge.drivers.folders.workspaces import Workspaces
+from clawdforge.wire.errors import UnknownFile, WorkspaceRefused
 from tests.unit.contained import SESSION
 from tests.unit.homes_bench import AGENT, homes_on, kept, objects
 

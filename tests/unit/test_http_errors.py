@@ -5,42 +5,44 @@ import inspect
 import orjson
 import pytest
 
-from clawdforge.core import errors as core_errors
-from clawdforge.core.errors import ForgeError, LimitExceeded, SessionClosed, SessionNotFound, Unauthenticated
-from clawdforge.http import errors as http_errors
-from clawdforge.http.errors import OVERRIDES, STATUS, error_response
-from clawdforge.wire.error import ErrorCode
+from clawdforge.http.errors import OVERRIDES, error_response
+from clawdforge.wire import errors
+from clawdforge.wire.error_codes import ErrorCode
+from clawdforge.wire.errors import (
+    BY_CODE,
+    ForgeAPIError,
+    LimitExceeded,
+    SessionClosed,
+    SessionNotFound,
+    Unauthenticated,
+)
 
 
-def _classes() -> list[type[ForgeError]]:
-    found = [*vars(core_errors).values(), *vars(http_errors).values()]
-    return [item for item in found if inspect.isclass(item) and issubclass(item, ForgeError)]
+def _classes() -> list[type[ForgeAPIError]]:
+    found = [kind for kind in vars(errors).values() if inspect.isclass(kind)]
+    return [kind for kind in found if issubclass(kind, ForgeAPIError) and kind.code in vars(kind).values()]
 
 
 def test_every_code_has_exactly_one_status_that_is_a_failure() -> None:
-    assert set(STATUS) == set(ErrorCode)
-    assert all(400 <= status <= 599 for status in STATUS.values())
+    assert set(BY_CODE) == set(ErrorCode)
+    assert all(400 <= kind.status <= 599 for kind in BY_CODE.values())
     for override in OVERRIDES.values():
-        assert all(STATUS[code] != status for code, status in override.items())
-
-
-def test_every_code_is_raised_by_some_class() -> None:
-    assert {kind.code for kind in _classes()} == set(ErrorCode)
+        assert all(BY_CODE[code].status != status for code, status in override.items())
 
 
 @pytest.mark.parametrize("kind", _classes(), ids=lambda kind: kind.__name__)
-def test_every_failure_has_the_one_shape(kind: type[ForgeError]) -> None:
+def test_every_failure_has_the_one_shape(kind: type[ForgeAPIError]) -> None:
     response = error_response(kind())
     body = orjson.loads(response.body)
     assert set(body) == {"ok", "error", "detail", "code"}
     assert body["ok"] is False
     assert body["error"] == body["detail"] != ""
-    assert body["code"] == kind.code.value
-    assert response.status_code == STATUS[kind.code]
+    assert body["code"] == kind.code
+    assert response.status_code == kind.status
 
 
 def test_extra_keys_travel_beside_the_four() -> None:
-    body = orjson.loads(error_response(ForgeError("no", stderr="tail", duration_ms=3)).body)
+    body = orjson.loads(error_response(ForgeAPIError("no", stderr="tail", duration_ms=3)).body)
     assert (body["stderr"], body["duration_ms"], body["error"]) == ("tail", 3, "no")
 
 

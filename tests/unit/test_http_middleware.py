@@ -6,9 +6,9 @@ import orjson
 import pytest
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from clawdforge.http.errors import BodyTooLarge
 from clawdforge.http.guard import Guard
 from clawdforge.http.middleware import BodyLimit, Envelope
+from clawdforge.wire.errors import BodyTooLarge
 
 START: Message = {"type": "http.response.start", "status": 200, "headers": []}
 

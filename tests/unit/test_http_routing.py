@@ -6,10 +6,9 @@ import orjson
 import pytest
 from fastapi import APIRouter, FastAPI
 
-from clawdforge.core.errors import InvalidRequest
 from clawdforge.http.app import add_routers
-from clawdforge.http.errors import InvalidJson
 from clawdforge.http.routing import AppRoute, OpenRoute, parse
+from clawdforge.wire.errors import InvalidJson, InvalidRequest
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clawdforge.core.errors import InvalidRequest
 from clawdforge.core.imports.formats import Imported, moment, read
+from clawdforge.wire.errors import InvalidRequest
 from clawdforge.wire.session import ImportRequest
 
 CLAUDE = [

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from clawdforge.core.errors import AgentNotInstalled, AgentStartFailed
 from clawdforge.drivers.acp.files import WorkspaceFiles
 from clawdforge.drivers.acp.terminals import Terminals
 from clawdforge.drivers.processes.launcher import children
 from clawdforge.drivers.processes.process import AgentProcess
 from clawdforge.drivers.processes.tree import descendants, is_still, stopped
+from clawdforge.wire.errors import AgentNotInstalled, AgentStartFailed
 from tests.needs import needs
 from tests.unit.contained import SESSION, Bench, beats, bench_on, still, until
 

@@ -11,12 +11,12 @@ from pathlib import Path
 import apsw
 import pytest
 
-from clawdforge.core.errors import StoreUnavailable
 from clawdforge.core.model import SessionRow, SystemClock, draft
 from clawdforge.stores import open_store
 from clawdforge.stores.lock import NAME, FolderLock, FolderTaken, read_holder
 from clawdforge.stores.sqlite.migrations import known, migrate
 from clawdforge.stores.sqlite.queries import Queries
+from clawdforge.wire.errors import StoreUnavailable
 from clawdforge.wire.event import EventType
 
 

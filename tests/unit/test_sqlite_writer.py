@@ -13,11 +13,11 @@ from pathlib import Path
 import apsw
 import pytest
 
-from clawdforge.core.errors import Stopping, StoreUnavailable
 from clawdforge.core.model import Commit, SessionRow, SystemClock, draft
 from clawdforge.core.ports import Store, Tx
 from clawdforge.stores import open_store
 from clawdforge.stores.sqlite.store import SqliteStore
+from clawdforge.wire.errors import Stopping, StoreUnavailable
 from clawdforge.wire.event import EventType
 
 APP = "alpha"

@@ -21,7 +21,8 @@ from clawdforge.wire.base import (
     to_iso_seconds,
     to_seconds,
 )
-from clawdforge.wire.error import ErrorBody, ErrorCode, error_body
+from clawdforge.wire.error_body import ErrorBody, error_body
+from clawdforge.wire.error_codes import ErrorCode
 from clawdforge.wire.event import (
     AGENT_TYPES,
     RESERVED,

@@ -5,11 +5,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from clawdforge.wire.error import ErrorCode
+from clawdforge.wire.errors import BY_CODE
 
-RETRIED_STATUSES: Final = frozenset({408, 429, 503})
-SETTLED_CODES: Final = frozenset({ErrorCode.TURN_INTERRUPTED.value})
-"""Refusals that look passing by their status but are the last word on this call."""
+PASSING_STATUSES: Final = frozenset({408, 429, 503})
+"""Answers that may be another one later, where no code says more."""
 
 LONGEST_WAIT_SECS: Final = 60.0
 """A server that asks for a longer pause gets none: its refusal is handed to the caller."""
@@ -28,7 +27,8 @@ class Retry:
         self, attempt: int, status: int, *, safe: bool, code: str = "", retry_after: str | None = None
     ) -> float | None:
         """Seconds to wait before the next attempt, or None when this answer stands. `attempt` is from 0."""
-        passing = status in RETRIED_STATUSES and code not in SETTLED_CODES
+        known = BY_CODE.get(code)
+        passing = known.is_passing if known is not None else status in PASSING_STATUSES
         if not (safe and passing and attempt < self.retries):
             return None
         asked = seconds(retry_after)

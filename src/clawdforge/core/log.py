@@ -10,9 +10,9 @@ from collections import deque
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 
-from clawdforge.core.errors import InvalidRequest, SessionNotFound
 from clawdforge.core.model import Commit, MessageRow, Stored
 from clawdforge.core.ports import Store, View
+from clawdforge.wire.errors import InvalidRequest, SessionNotFound
 from clawdforge.wire.event import EventType
 
 PAGE_EVENTS = 1000

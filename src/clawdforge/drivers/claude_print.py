@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from clawdforge.core.errors import AgentNotInstalled
 from clawdforge.core.model import AgentSpec
 from clawdforge.core.rules.memory import with_files
 from clawdforge.core.services.runs import RunOrder, RunOutcome, value_of
@@ -16,6 +15,7 @@ from clawdforge.drivers.folders import attachments, credentials, home_settings
 from clawdforge.drivers.folders.file_copy import delete_tree
 from clawdforge.drivers.processes.environment import TEMPORARY, agent_env
 from clawdforge.drivers.processes.process import AgentProcess, Spawner
+from clawdforge.wire.errors import AgentNotInstalled
 
 T = TypeVar("T")
 

@@ -5,11 +5,11 @@ from typing import Final
 
 from starlette.requests import Request
 
-from clawdforge.core.errors import Forbidden, Unauthenticated
 from clawdforge.core.model import Principal
 from clawdforge.core.services.access import LOCAL_APP
 from clawdforge.core.services.all import Services
 from clawdforge.http.settings import HttpSettings
+from clawdforge.wire.errors import Forbidden, Unauthenticated
 
 OWN_PAGE: Final = frozenset({"same-origin", "none"})
 """`Sec-Fetch-Site` of a request that this server's own page, or the person at the browser, makes."""

@@ -1,7 +1,6 @@
 """Which Host, Origin and Sec-Fetch-Site a request may carry: the wall against web pages and rebinding."""
 
-from clawdforge.core.errors import ForgeError
-from clawdforge.http.errors import HostRefused, OriginRefused
+from clawdforge.wire.errors import ForgeAPIError, HostRefused, OriginRefused
 
 ALWAYS = ("localhost", "127.0.0.1", "[::1]")
 DEFAULT_PORTS = {"http": "80", "https": "443"}
@@ -34,7 +33,7 @@ class Guard:
         self._any = "*" in allowed_hosts
         self._names = {name.lower() for name in (*ALWAYS, bind, *allowed_hosts)}
 
-    def refusal(self, headers: list[tuple[bytes, bytes]]) -> ForgeError | None:
+    def refusal(self, headers: list[tuple[bytes, bytes]]) -> ForgeAPIError | None:
         """Why this request is not served, or None."""
         hosts = [value.decode("latin-1") for name, value in headers if name == b"host"]
         host = split_authority(hosts[0]) if len(hosts) == 1 else None

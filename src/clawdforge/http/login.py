@@ -10,7 +10,7 @@ from clawdforge.http.errors import json_response
 from clawdforge.http.routing import Core, OpenRoute
 from clawdforge.wire.admin import Done
 from clawdforge.wire.browser import LoginReply, LoginRequest
-from clawdforge.wire.error import ErrorBody
+from clawdforge.wire.error_body import ErrorBody
 
 
 def routes() -> APIRouter:

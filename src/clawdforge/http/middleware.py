@@ -8,10 +8,10 @@ from typing import Final
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from clawdforge.core.errors import FileTooLarge
 from clawdforge.http.access_log import log_request
-from clawdforge.http.errors import BodyTooLarge, Internal, error_response
+from clawdforge.http.errors import error_response
 from clawdforge.http.guard import Guard
+from clawdforge.wire.errors import BodyTooLarge, FileTooLarge, InternalError
 
 log = logging.getLogger(__name__)
 
@@ -63,7 +63,7 @@ class Envelope:
             line = {"request_id": request_id}
             log.exception("request %s failed: %s", request_id, method, extra=line)
             if status is None:
-                await error_response(Internal())(scope, receive, sealed)
+                await error_response(InternalError())(scope, receive, sealed)
             elif not finished:
                 raise  # the server closes the connection, so that the answer is seen to be cut off
         finally:

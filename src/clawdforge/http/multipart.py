@@ -7,8 +7,7 @@ from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.requests import Request
 
-from clawdforge.core.errors import InvalidRequest
-from clawdforge.http.errors import MissingParameter, UnsupportedMediaType
+from clawdforge.wire.errors import InvalidRequest, MissingParameter, UnsupportedMediaType
 
 FIELD: Final = b"file"
 

@@ -3,10 +3,11 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from clawdforge.http.errors import OVERRIDES, STATUS
+from clawdforge.http.errors import OVERRIDES
 from clawdforge.http.routing import BODY_METHODS, OpenRoute
 from clawdforge.wire.base import Json
-from clawdforge.wire.error import ErrorCode as E
+from clawdforge.wire.error_codes import ErrorCode as E
+from clawdforge.wire.errors import BY_CODE
 
 ANYWHERE: Final = (E.HOST_REFUSED, E.ORIGIN_REFUSED, E.INTERNAL, E.STORE_UNAVAILABLE, E.STOPPING)
 WITH_TOKEN: Final = (E.UNAUTHENTICATED, E.FORBIDDEN)
@@ -89,7 +90,7 @@ def _complete(operation: Json, route: OpenRoute, method: str) -> None:
     responses.pop("default", None)
     by_status: dict[int, list[str]] = {}
     for code in dict.fromkeys(_codes(operation, route, method)):
-        status = OVERRIDES.get(route.dialect, {}).get(code, STATUS[code])
+        status = OVERRIDES.get(route.dialect, {}).get(code, BY_CODE[code].status)
         by_status.setdefault(status, []).append(code.value)
     for status, codes in sorted(by_status.items()):
         responses[str(status)] = _failure(codes, responses.get(str(status), {}))

@@ -11,11 +11,10 @@ from fastapi.routing import APIRoute
 from starlette.requests import Request
 from starlette.responses import Response
 
-from clawdforge.core.errors import InvalidRequest
 from clawdforge.core.model import Principal
 from clawdforge.core.services.all import Services
 from clawdforge.http.auth import as_admin, as_app
-from clawdforge.http.errors import InvalidJson, UnsupportedMediaType
+from clawdforge.wire.errors import InvalidJson, InvalidRequest, UnsupportedMediaType
 
 BODY_METHODS: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 SAFE_OPENINGS: Final = 128

@@ -8,11 +8,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from clawdforge.core.errors import SessionNotFound
 from clawdforge.core.model import Principal, Stored
 from clawdforge.core.services.all import Services
 from clawdforge.http.settings import HttpSettings
 from clawdforge.http.waiting import closing, disconnected, first
+from clawdforge.wire.errors import SessionNotFound
 from clawdforge.wire.event import EventType
 from clawdforge.wire.sse import HEARTBEAT, encode
 

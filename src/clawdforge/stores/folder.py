@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from clawdforge.core.errors import StoreUnavailable
+from clawdforge.wire.errors import StoreUnavailable
 
 
 def prepare_folder(path: Path) -> Path:

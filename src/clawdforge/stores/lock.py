@@ -8,14 +8,14 @@ import time
 from pathlib import Path
 from typing import Any
 
-from clawdforge.core.errors import ForgeError
 from clawdforge.stores.folder import prepare_folder
+from clawdforge.wire.errors import ForgeAPIError
 
 NAME = "server.lock"
 PATIENCE = 0.3  # seconds: somebody who only looks holds the lock for a moment
 
 
-class FolderTaken(ForgeError):
+class FolderTaken(ForgeAPIError):
     """Another server uses this data folder; stop it, or name another folder with --data-dir."""
 
 

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO, Final, TypeVar
 
-from clawdforge.core.errors import StoreUnavailable
 from clawdforge.stores.folder import sync_folder
+from clawdforge.wire.errors import StoreUnavailable
 
 T = TypeVar("T")
 

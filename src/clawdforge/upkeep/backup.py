@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Final
 
 from clawdforge import __version__
-from clawdforge.core.errors import StoreUnavailable
 from clawdforge.core.model import Clock
 from clawdforge.core.rules import memory
 from clawdforge.drivers.folders.file_copy import delete_tree, sync_all
@@ -22,6 +21,7 @@ from clawdforge.stores.uploads import FOLDER as FILES
 from clawdforge.stores.uploads import UNSETTLED
 from clawdforge.upkeep.archive import Told, UpkeepError, Writer, create, unpack, untold
 from clawdforge.wire.base import Json
+from clawdforge.wire.errors import StoreUnavailable
 
 SECRETS: Final = ("local.token", "admin.token")
 COPIES: Final = "copies"

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
-from clawdforge.core.errors import StoreUnavailable, UnknownAgent
 from clawdforge.core.model import SECOND, Clock
 from clawdforge.drivers.processes.cgroups import Ceilings, find
 from clawdforge.drivers.processes.containment import probe
@@ -16,6 +15,7 @@ from clawdforge.drivers.registry.registry import Registry, installed
 from clawdforge.settings import ADMIN_TOKEN_FILE, Settings
 from clawdforge.stores.lock import read_holder
 from clawdforge.stores.sqlite import migrations, snapshot
+from clawdforge.wire.errors import StoreUnavailable, UnknownAgent
 from clawdforge.wire.local import TOKEN_FILE
 
 LITTLE: Final = 200 << 20

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from clawdforge.core.errors import AgentError, AgentFailed, AgentNotInstalled, AgentStartFailed
 from clawdforge.core.model import AgentSpec
 from clawdforge.core.ports import Capability
+from clawdforge.wire.errors import AgentError, AgentFailed, AgentNotInstalled, AgentStartFailed
 from clawdforge.wire.event import EventType
 from tests.conformance.drivers.bench import DriverBench, Notebook, say, until
 

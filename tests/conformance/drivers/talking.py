@@ -5,8 +5,8 @@ import json
 
 import pytest
 
-from clawdforge.core.errors import AgentFailed
 from clawdforge.core.ports import Capability
+from clawdforge.wire.errors import AgentFailed
 from clawdforge.wire.event import EventType
 from tests.conformance.drivers.bench import DriverBench, Notebook, say
 

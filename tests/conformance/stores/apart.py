@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from clawdforge.core.errors import NotFound
 from clawdforge.core.model import PersonaRow, RunRow, SessionQuery
 from clawdforge.core.ports import Store, Tx, View
+from clawdforge.wire.errors import NotFound
 from clawdforge.wire.turn import TurnState
 from tests.conformance.stores.samples import (
     APP,

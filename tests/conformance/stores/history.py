@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from clawdforge.core.errors import SessionNotFound
 from clawdforge.core.model import AuditRow, draft
 from clawdforge.core.ports import Store, Tx, View
 from clawdforge.core.rules.audit_chain import START, verify
+from clawdforge.wire.errors import SessionNotFound
 from clawdforge.wire.event import EventType
 from clawdforge.wire.turn import TurnState
 from tests.conformance.stores.samples import (

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from clawdforge.core.errors import InvalidRequest
 from clawdforge.core.model import AppRow, RunRow, SessionQuery, TokenRow
 from clawdforge.core.ports import Store, SystemTx, SystemView, Tx, View
+from clawdforge.wire.errors import InvalidRequest
 from clawdforge.wire.session import Retention
 from clawdforge.wire.turn import TurnState
 from tests.conformance.stores.samples import (

@@ -7,9 +7,9 @@ from dataclasses import replace
 import orjson
 import pytest
 
-from clawdforge.core.errors import LeaseLost, PermissionNotFound, SessionNotFound, TurnNotFound
 from clawdforge.core.model import AppRow, Commit, PersonaRow, TokenRow, draft
-from clawdforge.core.ports import Store, SystemTx, Tx, View
+from clawdforge.core.ports import LeaseLost, Store, SystemTx, Tx, View
+from clawdforge.wire.errors import PermissionNotFound, SessionNotFound, TurnNotFound
 from clawdforge.wire.event import EventType
 from clawdforge.wire.session import OnInterrupt, PermissionMode, Retention
 from clawdforge.wire.turn import IfBusy, Outcome, TurnState

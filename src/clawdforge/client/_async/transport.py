@@ -11,7 +11,7 @@ from clawdforge.client._async_waits import sleep
 from clawdforge.client._calls import Call, Page
 from clawdforge.client._folder import is_loopback
 from clawdforge.client._options import KEEP_ALIVE_SECS, SILENCE_SECS, Options, common_headers
-from clawdforge.client._retry import RETRIED_STATUSES, Retry
+from clawdforge.client._retry import PASSING_STATUSES, Retry
 from clawdforge.client.errors import (
     ForgeAPIError,
     ForgeConnectionError,
@@ -66,7 +66,7 @@ class AsyncTransport:
                     raise self._lost(call, error) from error
             else:
                 status, headers = response.status_code, response.headers
-                code = _code(response) if status in RETRIED_STATUSES else ""
+                code = _code(response) if status in PASSING_STATUSES else ""
                 wait = retry.after_answer(
                     attempt, status, safe=call.safe, code=code, retry_after=headers.get("retry-after")
                 )

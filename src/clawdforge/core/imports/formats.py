@@ -11,12 +11,12 @@ from typing import Any, Final
 import orjson
 from pydantic import ValidationError
 
-from clawdforge.core.errors import InvalidRequest
 from clawdforge.core.imports import tool_calls
 from clawdforge.core.imports.transcripts import Line, Transcript, claude, codex
 from clawdforge.core.model import MessageRow, TurnRow
 from clawdforge.core.rules.memory import IMPORTED_TURN
 from clawdforge.wire.base import Json, Micros, from_iso
+from clawdforge.wire.errors import InvalidRequest
 from clawdforge.wire.message import Message, Role, estimate_tokens
 from clawdforge.wire.session import Export, ImportRequest, OnInterrupt, PermissionMode
 from clawdforge.wire.turn import Outcome, TurnState

@@ -12,6 +12,7 @@ from clawdforge.core.ports.agents import (
     Workspaces,
 )
 from clawdforge.core.ports.store import (
+    LeaseLost,
     Shown,
     Store,
     SystemTx,
@@ -26,6 +27,7 @@ __all__ = [
     "Catalog",
     "Driver",
     "Homes",
+    "LeaseLost",
     "LiveAgent",
     "Shown",
     "Sink",

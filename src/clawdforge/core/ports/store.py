@@ -29,9 +29,14 @@ from clawdforge.core.model import (
     TurnRow,
 )
 from clawdforge.wire.base import Json, Micros
+from clawdforge.wire.errors import ForgeError
 
 T = TypeVar("T")
 Shown = Literal["visible", "all", "cut"]
+
+
+class LeaseLost(ForgeError):
+    """Another node holds this session now. It never leaves the process."""
 
 
 class View(Protocol):

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 
 import orjson
 
-from clawdforge.core.errors import NothingToRedo
 from clawdforge.core.model import MessageRow, SessionRow, draft
 from clawdforge.core.ports import Tx, View
 from clawdforge.core.rules import memory
 from clawdforge.core.rules.turns import need_session
 from clawdforge.wire.base import Json, Micros
+from clawdforge.wire.errors import NothingToRedo
 from clawdforge.wire.event import EventType
 
 MAX_REDO = 1000

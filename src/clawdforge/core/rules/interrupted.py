@@ -12,7 +12,7 @@ from clawdforge.core.rules.cuts import cut_turn
 from clawdforge.core.rules.projection import Projection
 from clawdforge.core.rules.turns import FIRST_IN_QUEUE, Ending, finish, need_session, queue_turn
 from clawdforge.wire.base import Json, Micros
-from clawdforge.wire.error import ErrorCode
+from clawdforge.wire.error_codes import ErrorCode
 from clawdforge.wire.event import EventType, joined
 from clawdforge.wire.session import OnInterrupt
 from clawdforge.wire.turn import IfBusy, Outcome, TurnState

@@ -1,8 +1,8 @@
 """Which persona a name means: one of the app's own, or the built-in one."""
 
-from clawdforge.core.errors import PersonaNotFound
 from clawdforge.core.model import PersonaRow
 from clawdforge.core.ports import View
+from clawdforge.wire.errors import PersonaNotFound
 
 BUILTIN = "default-interactive"
 

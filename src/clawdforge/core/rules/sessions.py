@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from clawdforge.core.errors import InvalidRequest, LimitExceeded, PoolFull, SessionBusy
 from clawdforge.core.model import SessionRow, draft
 from clawdforge.core.ports import Tx, View
 from clawdforge.core.rules import memory
 from clawdforge.core.rules.turns import need_open, need_session, withdraw_all
 from clawdforge.wire.base import Json, Micros
+from clawdforge.wire.errors import InvalidRequest, LimitExceeded, PoolFull, SessionBusy
 from clawdforge.wire.event import EventType
 from clawdforge.wire.session import Retention
 

@@ -10,7 +10,10 @@ from dataclasses import dataclass, replace
 
 import orjson
 
-from clawdforge.core.errors import (
+from clawdforge.core.model import Draft, MessageRow, SessionRow, TurnRow, draft
+from clawdforge.core.ports import Tx, View
+from clawdforge.wire.base import Json, Micros
+from clawdforge.wire.errors import (
     HeadMoved,
     KeyReused,
     LimitExceeded,
@@ -21,9 +24,6 @@ from clawdforge.core.errors import (
     TurnNotQueued,
     UnknownFile,
 )
-from clawdforge.core.model import Draft, MessageRow, SessionRow, TurnRow, draft
-from clawdforge.core.ports import Tx, View
-from clawdforge.wire.base import Json, Micros
 from clawdforge.wire.event import EventType
 from clawdforge.wire.message import Role, estimate_tokens
 from clawdforge.wire.turn import MOVES, IfBusy, Outcome, TurnRequest, TurnState

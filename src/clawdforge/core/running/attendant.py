@@ -5,16 +5,16 @@ import logging
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from clawdforge.core.errors import AgentError, Conflict, ForgeError, LeaseLost, UnknownFile, Unsupported
 from clawdforge.core.model import Answer, Clock, FileRow, Launch, SessionRow, TurnRow, draft
-from clawdforge.core.ports import Agents, Homes, LiveAgent, Snapshots, Store, Tx, View
+from clawdforge.core.ports import Agents, Homes, LeaseLost, LiveAgent, Snapshots, Store, Tx, View
 from clawdforge.core.rules import memory
 from clawdforge.core.rules.turns import Ending, Started, need_session
 from clawdforge.core.running.permissions import PermissionService
 from clawdforge.core.running.pool import AgentPool, Place
 from clawdforge.core.running.recorder import OutsideSink, TurnRun
 from clawdforge.wire.base import Json
-from clawdforge.wire.error import ErrorCode
+from clawdforge.wire.error_codes import ErrorCode
+from clawdforge.wire.errors import AgentFailed, Conflict, ForgeAPIError, UnknownFile, Unsupported
 from clawdforge.wire.event import EventType
 from clawdforge.wire.turn import Outcome
 
@@ -272,10 +272,10 @@ def _ending(work: asyncio.Task[Answer], stop: Stop, session_id: str) -> Ending:
         return Ending(outcome=outcome, stop_reason=reason, usage=usage)
     if isinstance(failed, LeaseLost):
         raise failed
-    if not isinstance(failed, ForgeError):
+    if not isinstance(failed, ForgeAPIError):
         where = {"session_id": session_id}
         log.error("a turn failed in a way that is not the agent's", exc_info=failed, extra=where)
-    known = failed if isinstance(failed, ForgeError) else AgentError("the server failed to run this turn")
+    known = failed if isinstance(failed, ForgeAPIError) else AgentFailed("the server failed to run this turn")
     extra = {"stop_reason": "error", **known.extra}
     return Ending(
         outcome=Outcome.FAILED, stop_reason="error", error=known.message, code=known.code, error_extra=extra

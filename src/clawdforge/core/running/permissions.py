@@ -6,11 +6,11 @@ reason when its turn ends or its time is up.
 
 import asyncio
 
-from clawdforge.core.errors import AlreadyDecided, PermissionNotFound
 from clawdforge.core.model import Ask, Clock, Commit, PermissionRow, Verdict, draft, new_id
 from clawdforge.core.ports import Store, Tx, View
 from clawdforge.core.rules.turns import need_session
 from clawdforge.wire.base import Json, Micros
+from clawdforge.wire.errors import AlreadyDecided, PermissionNotFound
 from clawdforge.wire.event import EventType
 from clawdforge.wire.session import PermissionMode
 from clawdforge.wire.turn import DecideRequest, Decision, TurnState

@@ -8,7 +8,6 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from clawdforge.core.errors import StoreUnavailable
 from clawdforge.core.model import Ask, Clock, Draft, TurnRow, Verdict, draft
 from clawdforge.core.ports import Store, Tx
 from clawdforge.core.rules.cuts import cut_turn
@@ -17,6 +16,7 @@ from clawdforge.core.rules.projection import Projection
 from clawdforge.core.rules.turns import Ending, Started, finish
 from clawdforge.core.running.permissions import PermissionService
 from clawdforge.wire.base import Json
+from clawdforge.wire.errors import StoreUnavailable
 from clawdforge.wire.event import EventType, encode_body, flatten
 from clawdforge.wire.turn import Outcome
 

@@ -10,11 +10,11 @@ import logging
 from collections.abc import Sequence
 from typing import Protocol
 
-from clawdforge.core.errors import ForgeError
 from clawdforge.core.model import Clock
 from clawdforge.core.ports import Store
 from clawdforge.core.rules.interrupted import settle
 from clawdforge.core.running.supervisor import Supervisor
+from clawdforge.wire.errors import ForgeError
 
 log = logging.getLogger(__name__)
 CUT_OFF = "the server stopped while this turn ran; what was said until then is kept"

@@ -10,12 +10,12 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 
-from clawdforge.core.errors import LeaseLost, SessionBusy, Stopping, StoreUnavailable
 from clawdforge.core.model import Clock
-from clawdforge.core.ports import Homes, LiveAgent, Snapshots, Store, Tx
+from clawdforge.core.ports import Homes, LeaseLost, LiveAgent, Snapshots, Store, Tx
 from clawdforge.core.rules.turns import Started, find_started, start_next
 from clawdforge.core.running.attendant import Attendant, Stop
 from clawdforge.core.running.pool import AgentPool, Place
+from clawdforge.wire.errors import SessionBusy, Stopping, StoreUnavailable
 from clawdforge.wire.turn import Outcome
 
 log = logging.getLogger(__name__)

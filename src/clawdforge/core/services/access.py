@@ -7,10 +7,10 @@ import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from clawdforge.core.errors import InvalidRequest, TokenNotFound, Unauthenticated
 from clawdforge.core.model import SECOND, AppRow, Clock, Principal, TokenRow, new_id, new_token
 from clawdforge.core.ports import Store, SystemTx
 from clawdforge.wire.admin import CreateToken
+from clawdforge.wire.errors import InvalidRequest, TokenNotFound, Unauthenticated
 
 LOCAL_APP = "local"
 LOGIN_SECS = 30 * 86_400

@@ -6,7 +6,6 @@ conversation is as it was. After a crash in between, it stays as an exchange lik
 
 import asyncio
 
-from clawdforge.core.errors import Conflict
 from clawdforge.core.model import Clock, MessageRow, TurnRow, draft
 from clawdforge.core.ports import Store, Tx
 from clawdforge.core.rules import memory
@@ -16,6 +15,7 @@ from clawdforge.core.running.supervisor import Supervisor
 from clawdforge.core.services.history import Archived, at_rest, renew
 from clawdforge.core.services.turns import TurnService, raise_for
 from clawdforge.wire.base import Micros
+from clawdforge.wire.errors import Conflict
 from clawdforge.wire.event import EventType
 from clawdforge.wire.message import Role, estimate_tokens
 from clawdforge.wire.session import CompactRequest

@@ -10,11 +10,11 @@ from collections import Counter
 from collections.abc import AsyncIterator, Coroutine
 from typing import Any, BinaryIO, Protocol
 
-from clawdforge.core.errors import FileNotFound, FileTooLarge, ForgeError, LimitExceeded, Unavailable
 from clawdforge.core.model import Clock, FileRow, new_token
 from clawdforge.core.ports import Store, Tx, View
 from clawdforge.core.rules.file_names import file_name
 from clawdforge.wire.base import Micros
+from clawdforge.wire.errors import FileNotFound, FileTooLarge, ForgeAPIError, LimitExceeded, Unavailable
 
 ROOM_RETRY_SECS = 60
 
@@ -145,7 +145,7 @@ class FileService:
 
         try:
             await self._store.write(row.app_name, work)
-        except ForgeError:
+        except ForgeAPIError:
             await self._settle(row.app_name, row.file_token)
             raise
         await self._uploads.settle(row.app_name, row.file_token, keep=True)
@@ -159,7 +159,7 @@ class FileService:
         await self._uploads.unsettle(app, token)
         try:
             await self._store.write(app, work)
-        except ForgeError:
+        except ForgeAPIError:
             await self._settle(app, token)
             raise
         await self._uploads.settle(app, token, keep=False)

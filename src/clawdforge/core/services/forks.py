@@ -5,7 +5,6 @@ The home is copied before the new session exists, so that nobody can speak to it
 
 from dataclasses import replace
 
-from clawdforge.core.errors import TurnNotFound
 from clawdforge.core.model import Clock, SessionRow, new_id
 from clawdforge.core.ports import Homes, Snapshots, Store, Tx, View
 from clawdforge.core.rules import memory
@@ -13,6 +12,7 @@ from clawdforge.core.rules.sessions import SessionState, admit_session, announce
 from clawdforge.core.rules.turns import need_session
 from clawdforge.core.running.supervisor import Supervisor
 from clawdforge.wire.base import Micros
+from clawdforge.wire.errors import TurnNotFound
 from clawdforge.wire.session import ForkRequest
 from clawdforge.wire.turn import TurnState
 

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from clawdforge.core.errors import ForgeError, NoPreviousMessage, NothingToUndo, SessionBusy
 from clawdforge.core.model import Clock, Hit, MessageRow, SessionRow, TurnRow, draft
 from clawdforge.core.ports import Snapshots, Store, Tx, View
 from clawdforge.core.rules import memory
@@ -16,6 +15,7 @@ from clawdforge.core.rules.cuts import Files, Moved, cut_from, last_cut, restore
 from clawdforge.core.rules.turns import check_limit, need_open, need_session, queue_turn
 from clawdforge.core.running.supervisor import Supervisor
 from clawdforge.wire.base import Micros
+from clawdforge.wire.errors import ForgeAPIError, NoPreviousMessage, NothingToUndo, SessionBusy
 from clawdforge.wire.event import EventType
 from clawdforge.wire.message import Role
 from clawdforge.wire.session import Guarded, RedoRequest, RetryRequest, UndoRequest
@@ -181,7 +181,7 @@ def renew(tx: Tx, session_id: str, plan: str) -> SessionRow:
 
 
 def _prompts(
-    view: View, session_id: str, count: int, missing: type[ForgeError]
+    view: View, session_id: str, count: int, missing: type[ForgeAPIError]
 ) -> tuple[MessageRow, MessageRow]:
     """The earliest and the latest of the last `count` things that the user said."""
     last = earliest = view.last_message(session_id, Role.USER)

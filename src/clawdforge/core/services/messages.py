@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
-from clawdforge.core.errors import InvalidRequest
 from clawdforge.core.log import LogService, Tail
 from clawdforge.core.model import Clock, MessageRow, SessionQuery, SessionRow, TurnRow, draft
 from clawdforge.core.ports import Store, Tx, View
 from clawdforge.core.rules.sessions import SessionState, state_of
 from clawdforge.core.rules.turns import last_prompt, need_open, need_session, next_up, title_from
 from clawdforge.wire.base import Micros
+from clawdforge.wire.errors import InvalidRequest
 from clawdforge.wire.event import EventType
 from clawdforge.wire.message import Role, estimate_tokens
 

@@ -1,10 +1,10 @@
 """Personas: a name for an agent with its model, permission mode and instructions. One is built in."""
 
-from clawdforge.core.errors import Conflict, PersonaNotFound
 from clawdforge.core.model import Clock, PersonaRow
 from clawdforge.core.ports import Agents, Store, Tx
 from clawdforge.core.rules.personas import BUILTIN, builtin_persona, find_persona
 from clawdforge.wire.admin import PutPersona
+from clawdforge.wire.errors import Conflict, PersonaNotFound
 
 
 class PersonaService:

@@ -8,8 +8,12 @@ from typing import Any, Protocol
 
 import orjson
 
-from clawdforge.core.errors import (
-    ForgeError,
+from clawdforge.core.model import Clock, FileRow, RunRow, new_id
+from clawdforge.core.ports import Store, View
+from clawdforge.core.running.fair_slots import FairSlots
+from clawdforge.wire.admin import RunRequest
+from clawdforge.wire.errors import (
+    ForgeAPIError,
     InvalidRequest,
     LimitExceeded,
     RunFailed,
@@ -17,10 +21,6 @@ from clawdforge.core.errors import (
     TurnTimedOut,
     UnknownFile,
 )
-from clawdforge.core.model import Clock, FileRow, RunRow, new_id
-from clawdforge.core.ports import Store, View
-from clawdforge.core.running.fair_slots import FairSlots
-from clawdforge.wire.admin import RunRequest
 
 STDERR_CHARS = 8192
 FAILED = "error"
@@ -142,9 +142,9 @@ class RunService:
                 outcome = await self._in_turn(app, order)
         except TimeoutError:
             words = f"the run took longer than {seconds:g} s and was ended"
-            failed: ForgeError = TurnTimedOut(words)
+            failed: ForgeAPIError = TurnTimedOut(words)
             outcome = RunOutcome(error=words, stop_reason=TIMED_OUT)
-        except ForgeError as error:
+        except ForgeAPIError as error:
             failed = error
             outcome = RunOutcome(error=error.message, stop_reason=FAILED)
         except asyncio.CancelledError:

@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Sequence
 from functools import partial
 
-from clawdforge.core.errors import SessionBusy
 from clawdforge.core.log import LogService
 from clawdforge.core.model import Clock, SessionQuery, SessionRow, draft, new_id
 from clawdforge.core.ports import Agents, Store, Tx, View, Workspaces
@@ -20,6 +19,7 @@ from clawdforge.core.rules.sessions import (
 from clawdforge.core.rules.turns import need_session
 from clawdforge.core.running.supervisor import Supervisor
 from clawdforge.wire.base import Json
+from clawdforge.wire.errors import SessionBusy
 from clawdforge.wire.event import EventType
 from clawdforge.wire.local import project_key
 from clawdforge.wire.session import CreateSession, PatchSession, PermissionMode

@@ -13,7 +13,6 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol
 
-from clawdforge.core.errors import ForgeError
 from clawdforge.core.log import LogService
 from clawdforge.core.model import SECOND, Clock
 from clawdforge.core.ports import Homes, Store, SystemView, Tx, Workspaces
@@ -21,6 +20,7 @@ from clawdforge.core.rules.sessions import close_session
 from clawdforge.core.running.supervisor import Supervisor
 from clawdforge.core.services.files import FileService
 from clawdforge.wire.base import Micros
+from clawdforge.wire.errors import ForgeError
 from clawdforge.wire.session import Retention
 
 log = logging.getLogger(__name__)

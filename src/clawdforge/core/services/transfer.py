@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from clawdforge.core.errors import SessionBusy
 from clawdforge.core.imports import formats
 from clawdforge.core.model import MessageRow, SessionRow, Stored, TurnRow
 from clawdforge.core.ports import Store, Tx, View
@@ -20,6 +19,7 @@ from clawdforge.core.rules.sessions import (
 from clawdforge.core.rules.turns import need_session, title_from
 from clawdforge.core.services.sessions import SessionService
 from clawdforge.wire.base import Json
+from clawdforge.wire.errors import SessionBusy
 from clawdforge.wire.message import Role
 from clawdforge.wire.session import CreateSession, ImportRequest, Retention
 from clawdforge.wire.turn import TurnState

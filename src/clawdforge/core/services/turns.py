@@ -3,7 +3,6 @@
 import asyncio
 from contextlib import suppress
 
-from clawdforge.core.errors import AgentFailed, ForgeError, StoreUnavailable, TurnNotFound, TurnNotQueued
 from clawdforge.core.log import LogService
 from clawdforge.core.model import Clock, TurnRow
 from clawdforge.core.ports import Store, Tx, View
@@ -17,6 +16,7 @@ from clawdforge.core.rules.turns import (
     withdraw_all,
 )
 from clawdforge.core.running.supervisor import Supervisor
+from clawdforge.wire.errors import BY_CODE, AgentFailed, StoreUnavailable, TurnNotFound, TurnNotQueued
 from clawdforge.wire.turn import IfBusy, Outcome, TurnRequest, TurnState
 
 BETWEEN_SECS = 0.05
@@ -127,13 +127,4 @@ def raise_for(turn: TurnRow) -> None:
         return
     duration = (turn.ended_at - turn.started_at) // 1000 if turn.ended_at and turn.started_at else 0
     extra = {**turn.error_extra, "turn_index": turn.turn_index, "duration_ms": duration}
-    raise _by_code(turn.code)(turn.error, **extra)
-
-
-def _by_code(code: str | None) -> type[ForgeError]:
-    found = [kind for kind in _all_errors(ForgeError) if kind.code == code]
-    return found[-1] if found else AgentFailed
-
-
-def _all_errors(kind: type[ForgeError]) -> list[type[ForgeError]]:
-    return [kind, *(found for child in kind.__subclasses__() for found in _all_errors(child))]
+    raise BY_CODE.get(turn.code or "", AgentFailed)(turn.error, **extra)

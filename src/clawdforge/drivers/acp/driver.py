@@ -9,7 +9,6 @@ from functools import partial
 from pathlib import Path
 from typing import Final, Literal
 
-from clawdforge.core.errors import AgentAuthRequired, AgentError, AgentFailed, AgentStartFailed
 from clawdforge.core.model import Answer, Ask, Launch, Verdict
 from clawdforge.core.ports import Capability, Sink
 from clawdforge.drivers.acp.client import ClientSide
@@ -26,6 +25,7 @@ from clawdforge.drivers.folders import attachments, credentials
 from clawdforge.drivers.processes.environment import agent_env
 from clawdforge.drivers.processes.process import AgentProcess, Spawner
 from clawdforge.wire.base import Json
+from clawdforge.wire.errors import AgentAuthRequired, AgentError, AgentFailed, AgentStartFailed
 from clawdforge.wire.quirks import Quirks
 
 log = logging.getLogger(__name__)

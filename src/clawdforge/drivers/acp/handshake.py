@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from clawdforge import __version__
-from clawdforge.core.errors import AgentStartFailed
 from clawdforge.core.model import Launch
 from clawdforge.drivers.acp.client import CAPABILITIES
 from clawdforge.drivers.acp.rpc import RpcError
 from clawdforge.wire.base import Json
+from clawdforge.wire.errors import AgentStartFailed
 from clawdforge.wire.quirks import Quirks
 
 PROTOCOL_VERSION: Final = 1

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from clawdforge.core.errors import AgentError
 from clawdforge.drivers.acp.files import RESOURCE_NOT_FOUND, WorkspaceFiles
 from clawdforge.drivers.acp.rpc import INTERNAL_ERROR, INVALID_PARAMS, READ_BYTES, RpcError
 from clawdforge.drivers.processes.process import AgentProcess
 from clawdforge.wire.base import Json
+from clawdforge.wire.errors import AgentError
 
 MAX_TERMINALS: Final = 32
 OUTPUT_BYTES: Final = 1024 * 1024

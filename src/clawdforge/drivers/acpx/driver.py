@@ -23,7 +23,6 @@ from collections.abc import AsyncGenerator, Iterator, Mapping
 from pathlib import Path
 from typing import Final, Literal
 
-from clawdforge.core.errors import AgentError, AgentFailed, AgentStartFailed
 from clawdforge.core.model import AgentSpec, Answer, Ask, Launch
 from clawdforge.core.ports import Capability, Sink
 from clawdforge.drivers.acp.driver import AcpLimits
@@ -37,6 +36,7 @@ from clawdforge.drivers.folders import attachments, credentials
 from clawdforge.drivers.processes.environment import agent_env
 from clawdforge.drivers.processes.process import AgentProcess, Spawner, program
 from clawdforge.wire.base import Json
+from clawdforge.wire.errors import AgentError, AgentFailed, AgentStartFailed
 from clawdforge.wire.quirks import Quirks
 
 log = logging.getLogger(__name__)

@@ -5,10 +5,10 @@ import os
 import secrets
 from pathlib import Path
 
-from clawdforge.core.errors import UnknownFile
 from clawdforge.core.model import FileRow
 from clawdforge.core.rules.file_names import file_name
 from clawdforge.drivers.folders.file_copy import copy_bytes, folder_below
+from clawdforge.wire.errors import UnknownFile
 
 FOLDER = "uploads"  # no part of the copies: it stays where it is when a home is put back
 

@@ -8,10 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from clawdforge.core.errors import Conflict, Unsupported
 from clawdforge.core.model import SessionRow
 from clawdforge.drivers.folders.git_shadow import NoSnapshot, Shadow
 from clawdforge.drivers.folders.homes import SHADOWS, checked_id
+from clawdforge.wire.errors import Conflict, Unsupported
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)

@@ -4,9 +4,9 @@ import contextlib
 from collections.abc import Sequence
 from pathlib import Path
 
-from clawdforge.core.errors import WorkspaceRefused
 from clawdforge.drivers.folders.file_copy import delete_tree
 from clawdforge.drivers.folders.homes import checked_id
+from clawdforge.wire.errors import WorkspaceRefused
 
 
 class Workspaces:

@@ -23,8 +23,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from clawdforge.core.errors import AgentStartFailed
 from clawdforge.drivers.processes import launcher
+from clawdforge.wire.errors import AgentStartFailed
 
 Level = Literal["auto", "full", "off"]
 Active = Literal["bwrap", "bwrap-full", "tree"]

@@ -12,13 +12,13 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from clawdforge.core.errors import AgentNotInstalled, AgentStartFailed
 from clawdforge.drivers.processes.cgroups import Group, Groups
 from clawdforge.drivers.processes.containment import Active, Containment, Limits, Places
 from clawdforge.drivers.processes.launcher import children, parent_of
 from clawdforge.drivers.processes.pipes import Tail, read_all, status_pipe, to_the_end, until_readable
 from clawdforge.drivers.processes.survivors import TAG, Tag, end_survivors, folder_id, tag_of
 from clawdforge.drivers.processes.tree import descendants, kill_below, send, stopped
+from clawdforge.wire.errors import AgentNotInstalled, AgentStartFailed
 
 STDOUT_BUFFER = 256 * 1024  # reading stops at twice this; then the pipe fills, then the agent waits
 START_SECONDS = 20.0

@@ -10,12 +10,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from clawdforge.core.errors import AgentError
 from clawdforge.core.model import AgentSpec
 from clawdforge.drivers.processes.environment import TEMPORARY, agent_env
 from clawdforge.drivers.processes.process import Spawner
 from clawdforge.drivers.registry.registry import Registry, installed
 from clawdforge.wire.admin import AgentInfo, AgentPage
+from clawdforge.wire.errors import AgentError
 
 log = logging.getLogger(__name__)
 

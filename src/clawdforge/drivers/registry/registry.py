@@ -5,10 +5,10 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from clawdforge.core.errors import UnknownAgent
 from clawdforge.core.model import AgentSpec
 from clawdforge.core.ports import Driver
 from clawdforge.drivers.registry.builtin import DEMO, builtin
+from clawdforge.wire.errors import UnknownAgent
 from clawdforge.wire.quirks import Quirks
 
 

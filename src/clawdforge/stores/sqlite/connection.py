@@ -6,9 +6,9 @@ from typing import Any, Final
 
 import apsw
 
-from clawdforge.core.errors import StoreUnavailable
 from clawdforge.stores.sqlite.queries import Queries
 from clawdforge.stores.sqlite.rows import Value
+from clawdforge.wire.errors import StoreUnavailable
 
 DISK_ERRORS: Final = (
     apsw.IOError,

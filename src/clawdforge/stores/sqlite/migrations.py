@@ -4,9 +4,9 @@ from pathlib import Path
 
 import apsw
 
-from clawdforge.core.errors import StoreUnavailable
 from clawdforge.core.model import Clock
 from clawdforge.stores.sqlite.queries import SQL
+from clawdforge.wire.errors import StoreUnavailable
 
 NOTES = """
 CREATE TABLE IF NOT EXISTS schema_migrations (

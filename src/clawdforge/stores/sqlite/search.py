@@ -5,7 +5,7 @@ import binascii
 import json
 from typing import Any, Final
 
-from clawdforge.core.errors import InvalidRequest
+from clawdforge.wire.errors import InvalidRequest
 
 MAX_WORDS: Final = 16
 MAX_CHARS: Final = 1000

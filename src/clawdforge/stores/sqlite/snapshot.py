@@ -9,10 +9,10 @@ from typing import Any, Final
 
 import apsw
 
-from clawdforge.core.errors import StoreUnavailable
 from clawdforge.stores.folder import private_file, sync_folder
 from clawdforge.stores.sqlite.connection import DISK_ERRORS, open_reader
 from clawdforge.wire.base import Micros
+from clawdforge.wire.errors import StoreUnavailable
 
 FILE: Final = "forge.db"
 STEP_PAGES: Final = 1024

@@ -9,7 +9,6 @@ from typing import TypeVar
 
 import apsw
 
-from clawdforge.core.errors import Stopping, StoreUnavailable
 from clawdforge.core.histogram import Histogram
 from clawdforge.core.model import Clock, Commit
 from clawdforge.core.ports import SystemTx, SystemView, Tx, View
@@ -21,6 +20,7 @@ from clawdforge.stores.sqlite.snapshot import FILE, copy_database, integrity
 from clawdforge.stores.sqlite.system import SqliteSystemView
 from clawdforge.stores.sqlite.view import SqliteView
 from clawdforge.stores.sqlite.writer import Job, Writer
+from clawdforge.wire.errors import Stopping, StoreUnavailable
 
 T = TypeVar("T")
 

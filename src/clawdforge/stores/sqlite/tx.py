@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import Any
 
-from clawdforge.core.errors import LeaseLost, NotFound, PermissionNotFound, SessionNotFound, TurnNotFound
 from clawdforge.core.model import (
     Clock,
     Draft,
@@ -16,12 +15,14 @@ from clawdforge.core.model import (
     Stored,
     TurnRow,
 )
+from clawdforge.core.ports import LeaseLost
 from clawdforge.stores.sqlite.connection import Db
 from clawdforge.stores.sqlite.ledger import add_entry
 from clawdforge.stores.sqlite.queries import MINE
 from clawdforge.stores.sqlite.rows import Codec, Value
 from clawdforge.stores.sqlite.view import END, SqliteView
 from clawdforge.wire.base import Json, Micros
+from clawdforge.wire.errors import NotFound, PermissionNotFound, SessionNotFound, TurnNotFound
 from clawdforge.wire.event import number
 
 ADD_EVENT = "INSERT INTO events (session_id, seq, turn, type, by_agent, data) VALUES (?, ?, ?, ?, ?, ?)"

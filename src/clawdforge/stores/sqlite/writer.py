@@ -19,13 +19,13 @@ from typing import Any, Final
 
 import apsw
 
-from clawdforge.core.errors import Stopping, StoreUnavailable
 from clawdforge.core.histogram import Histogram
 from clawdforge.core.model import Clock, Commit, Stored
 from clawdforge.stores.sqlite.connection import DISK_ERRORS, Db, open_writer
 from clawdforge.stores.sqlite.queries import Queries
 from clawdforge.stores.sqlite.system import SqliteSystemTx
 from clawdforge.stores.sqlite.tx import SqliteTx
+from clawdforge.wire.errors import Stopping, StoreUnavailable
 
 log = logging.getLogger(__name__)
 

@@ -22,7 +22,7 @@ from clawdforge.wire.deepagent import (
     SessionDetail,
     SessionSummary,
 )
-from clawdforge.wire.error import ErrorBody
+from clawdforge.wire.error_body import ErrorBody
 from clawdforge.wire.session import CreateSession, Retention
 from clawdforge.wire.turn import TurnRequest
 

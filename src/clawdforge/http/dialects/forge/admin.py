@@ -10,7 +10,7 @@ from clawdforge.http.errors import UNREADY, json_response
 from clawdforge.http.routing import AdminRoute, Core, OpenRoute
 from clawdforge.wire.admin import CreateToken, Done, Health, Ready, TokenPage, TokenReply
 from clawdforge.wire.base import to_seconds
-from clawdforge.wire.error import ErrorBody
+from clawdforge.wire.error_body import ErrorBody
 
 
 def open_routes() -> APIRouter:

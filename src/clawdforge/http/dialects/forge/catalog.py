@@ -22,7 +22,7 @@ from clawdforge.wire.admin import (
     RunRequest,
 )
 from clawdforge.wire.base import Json
-from clawdforge.wire.error import ErrorBody
+from clawdforge.wire.error_body import ErrorBody
 
 NewName = Annotated[str, Path(min_length=1, max_length=128, pattern=r"^[^\x00-\x1f\x7f]+$")]
 

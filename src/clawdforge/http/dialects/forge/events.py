@@ -10,7 +10,7 @@ from clawdforge.http.dialects.forge import shapes
 from clawdforge.http.routing import MAX_CURSOR, After, App, AppRoute, Core, Limit, wants_stream
 from clawdforge.http.sse import EventStream, session_frames
 from clawdforge.wire.base import Json
-from clawdforge.wire.error import ErrorBody
+from clawdforge.wire.error_body import ErrorBody
 from clawdforge.wire.event import EventPage
 
 LastEventId = Annotated[int | None, Header(alias="Last-Event-ID", ge=0, le=MAX_CURSOR)]

@@ -16,7 +16,7 @@ from clawdforge.http.routing import App, AppRoute, Core
 from clawdforge.http.waiting import disconnected, first
 from clawdforge.wire.admin import Done, FileReply
 from clawdforge.wire.base import Json
-from clawdforge.wire.error import ErrorBody
+from clawdforge.wire.error_body import ErrorBody
 
 PIECE: Final = 256 * 1024
 ERRORS: Final[dict[int | str, Json]] = {"default": {"model": ErrorBody}}

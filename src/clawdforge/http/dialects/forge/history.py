@@ -11,7 +11,7 @@ from clawdforge.http.dialects.forge import shapes
 from clawdforge.http.errors import json_response
 from clawdforge.http.routing import App, AppRoute, Core, Limit
 from clawdforge.wire.base import Json, to_iso
-from clawdforge.wire.error import ErrorBody
+from clawdforge.wire.error_body import ErrorBody
 from clawdforge.wire.message import SearchPage
 from clawdforge.wire.session import (
     CompactRequest,

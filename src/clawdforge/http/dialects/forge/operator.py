@@ -12,7 +12,7 @@ from clawdforge.http.prometheus import CONTENT_TYPE, render
 from clawdforge.http.routing import AdminRoute, After, Core, Limit
 from clawdforge.wire.admin import AdminUsage, AppPage, AppReply, AuditPage, AuditVerdict, PutApp, SweepReply
 from clawdforge.wire.base import Json, to_iso, to_seconds
-from clawdforge.wire.error import ErrorBody
+from clawdforge.wire.error_body import ErrorBody
 
 AppName = Annotated[str | None, Query(max_length=128)]
 Head = Annotated[str | None, Query(pattern=r"^[0-9a-f]{64}$")]

@@ -9,7 +9,7 @@ from clawdforge.core.model import SessionQuery
 from clawdforge.http.dialects.forge import shapes
 from clawdforge.http.errors import json_response
 from clawdforge.http.routing import After, App, AppRoute, Core, Limit
-from clawdforge.wire.error import ErrorBody
+from clawdforge.wire.error_body import ErrorBody
 from clawdforge.wire.message import MessagePage
 from clawdforge.wire.session import CloseReply, CreateSession, PatchSession, SessionPage, SessionReply
 

@@ -16,7 +16,7 @@ from clawdforge.http.routing import MAX_CURSOR, After, App, AppRoute, Core, Limi
 from clawdforge.http.sse import EventStream, turn_frames
 from clawdforge.http.waiting import closing, unless_gone
 from clawdforge.wire.base import Json
-from clawdforge.wire.error import ErrorBody
+from clawdforge.wire.error_body import ErrorBody
 from clawdforge.wire.turn import (
     CancelReply,
     CancelRequest,

@@ -7,7 +7,7 @@ from clawdforge.core.model import SessionRow
 from clawdforge.http.errors import json_response
 from clawdforge.http.routing import App, AppRoute, Core
 from clawdforge.wire.base import Json
-from clawdforge.wire.error import ErrorBody
+from clawdforge.wire.error_body import ErrorBody
 from clawdforge.wire.session import PurgeReply, UsageReply
 
 

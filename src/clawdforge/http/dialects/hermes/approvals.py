@@ -5,11 +5,11 @@ from typing import Final
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from clawdforge.core.errors import PermissionNotFound
 from clawdforge.http.dialects.hermes import frames
 from clawdforge.http.dialects.hermes.route import SessionId, router
 from clawdforge.http.errors import json_response
 from clawdforge.http.routing import App, Core
+from clawdforge.wire.errors import PermissionNotFound
 from clawdforge.wire.hermes import ApprovalReply, ApprovalRespond, PendingApproval
 from clawdforge.wire.turn import DecideRequest, Decision
 

@@ -8,7 +8,6 @@ from fastapi import APIRouter, Header, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
-from clawdforge.core.errors import SessionBusy, SessionNotFound, TurnNotFound
 from clawdforge.core.model import SessionRow, TurnRow
 from clawdforge.core.services.all import Services
 from clawdforge.http.dialects.hermes import frames, shapes
@@ -19,6 +18,7 @@ from clawdforge.http.routing import App, Core
 from clawdforge.http.sse import EventStream, in_turn
 from clawdforge.http.waiting import closing
 from clawdforge.wire.base import Json, to_float
+from clawdforge.wire.errors import SessionBusy, SessionNotFound, TurnNotFound
 from clawdforge.wire.event import EventType
 from clawdforge.wire.hermes import CancelledReply, ChatStart, ChatStarted, StreamStatus
 from clawdforge.wire.session import PatchSession

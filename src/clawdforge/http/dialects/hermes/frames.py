@@ -13,7 +13,7 @@ import orjson
 from clawdforge.core.model import PermissionRow
 from clawdforge.http.dialects.hermes.shapes import snapshot, stream_id
 from clawdforge.wire.base import Json
-from clawdforge.wire.error import ErrorCode
+from clawdforge.wire.error_codes import ErrorCode
 from clawdforge.wire.event import EventType
 from clawdforge.wire.sse import encode
 from clawdforge.wire.turn import Outcome

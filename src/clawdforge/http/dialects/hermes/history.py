@@ -6,13 +6,13 @@ from typing import Final
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from clawdforge.core.errors import InvalidRequest, Unsupported
 from clawdforge.core.model import MessageRow
 from clawdforge.core.services.messages import Transcript
 from clawdforge.http.dialects.hermes import shapes
 from clawdforge.http.dialects.hermes.route import router
 from clawdforge.http.errors import json_response
 from clawdforge.http.routing import App, Core
+from clawdforge.wire.errors import InvalidRequest, Unsupported
 from clawdforge.wire.hermes import (
     Branch,
     BranchReply,

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final, TypeAlias
 from fastapi import APIRouter, Query
 
 from clawdforge.http.routing import AppRoute
-from clawdforge.wire.error import ErrorBody
+from clawdforge.wire.error_body import ErrorBody
 
 SessionId: TypeAlias = Annotated[str, Query(min_length=1, max_length=4096)]
 StreamId: TypeAlias = Annotated[str, Query(min_length=1, max_length=8192)]

@@ -6,7 +6,6 @@ import orjson
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
-from clawdforge.core.errors import SessionNotFound, Unsupported, WorkspaceRefused
 from clawdforge.core.model import SessionQuery
 from clawdforge.core.services.all import Services
 from clawdforge.http.dialects.hermes import shapes
@@ -14,6 +13,7 @@ from clawdforge.http.dialects.hermes.route import SessionId, router
 from clawdforge.http.errors import json_response
 from clawdforge.http.routing import App, Core
 from clawdforge.wire.admin import Done
+from clawdforge.wire.errors import SessionNotFound, Unsupported, WorkspaceRefused
 from clawdforge.wire.hermes import (
     Archive,
     HermesList,

@@ -5,8 +5,8 @@ from typing import Any, Final
 
 from fastapi import APIRouter
 
-from clawdforge.core.errors import Unsupported
 from clawdforge.http.dialects.hermes.route import router
+from clawdforge.wire.errors import Unsupported
 
 CLARIFY: Final = "agents ask for leave only; see /api/approval/pending"
 CRONS: Final = "the server runs turns, not schedules; let a timer of yours call /api/chat/start"

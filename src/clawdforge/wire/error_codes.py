@@ -1,13 +1,10 @@
-"""Every way a call can fail: one code each, and the one body that carries it on every path."""
+"""Stable words for failures, one for each kind that a caller can meet."""
 
 from enum import StrEnum
-from typing import Literal
-
-from clawdforge.wire.base import Json, Reply
 
 
 class ErrorCode(StrEnum):
-    """Stable words for failures; http maps each to a status, the client to an exception class."""
+    """`wire/errors.py` has the class of each, with its status and its text."""
 
     INVALID_JSON = "invalid_json"
     INVALID_REQUEST = "invalid_request"
@@ -59,17 +56,3 @@ class ErrorCode(StrEnum):
     RUN_FAILED = "run_failed"
 
     INTERNAL = "internal"
-
-
-class ErrorBody(Reply):
-    """`error` and `detail` say the same: callers of three old programs look in different places."""
-
-    ok: Literal[False] = False
-    error: str
-    detail: str
-    code: str
-
-
-def error_body(code: ErrorCode, message: str, extra: Json | None = None) -> Json:
-    """The body of a failure; `extra` holds the keys that one path adds, such as `active_stream_id`."""
-    return {"ok": False, "error": message, "detail": message, "code": code.value, **(extra or {})}

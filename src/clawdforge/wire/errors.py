@@ -1,0 +1,377 @@
+"""Every failure that a caller can be told of, once for server and client: code, status, text, retry rule.
+
+    ForgeError
+    └─ ForgeAPIError        the server refused or failed
+       ├─ InvalidRequest    InvalidJson, MissingParameter, UnsupportedMediaType, BodyTooLarge, FileTooLarge,
+       │                    MethodNotAllowed, UnknownAgent, UnknownFile, WorkspaceRefused, Unsupported
+       ├─ Unauthenticated
+       ├─ Forbidden         HostRefused, OriginRefused
+       ├─ NotFound          RouteNotFound, SessionNotFound, TurnNotFound, PermissionNotFound, FileNotFound,
+       │                    PersonaNotFound, AppNotFound, TokenNotFound
+       ├─ Conflict          SessionClosed, SessionBusy, KeyReused, HeadMoved, TurnNotQueued,
+       │                    AlreadyDecided, NoPreviousMessage, NothingToUndo, NothingToRedo
+       ├─ Unavailable       PoolFull, LimitExceeded, StoreUnavailable, Stopping
+       ├─ AgentError        AgentNotInstalled, AgentStartFailed, AgentAuthRequired, AgentFailed,
+       │                    TurnTimedOut, TurnInterrupted, RunFailed
+       └─ InternalError
+
+The docstring of a class is its default message. A service raises one; http answers with its status and
+body; the client reads the body back into the same class. Cancelled turns and refused permissions are
+outcomes, not errors. Another app's id raises the same error, with the same words, as an unknown one.
+"""
+
+from typing import Any, ClassVar, Final
+
+from clawdforge.wire.error_codes import ErrorCode
+
+
+class ForgeError(Exception):
+    """Anything that this package raises on its own account."""
+
+
+class ForgeAPIError(ForgeError):
+    """the server refused or failed"""
+
+    code: str = ErrorCode.INTERNAL
+    status: ClassVar[int] = 500
+    is_passing: ClassVar[bool] = False
+    """Whether the same request, sent again later with the same key, may succeed by itself."""
+
+    def __init__(
+        self,
+        message: str | None = None,
+        *,
+        retry_after: float | None = None,
+        status_code: int | None = None,
+        code: str = "",
+        body: Any = None,
+        request_id: str | None = None,
+        **extra: Any,
+    ) -> None:
+        self.message = message or (type(self).__doc__ or "").strip()
+        self.retry_after = retry_after
+        self.extra = extra
+        self.status_code = status_code or type(self).status
+        self.code = code or type(self).code
+        self.body = body
+        self.request_id = request_id
+        super().__init__(self.message)
+
+    def __str__(self) -> str:
+        suffix = f" (request {self.request_id})" if self.request_id else ""
+        return f"{self.status_code} {self.code}: {self.message}{suffix}"
+
+
+class InvalidRequest(ForgeAPIError):
+    """the request is not valid"""
+
+    code = ErrorCode.INVALID_REQUEST
+    status = 422
+
+
+class InvalidJson(InvalidRequest):
+    """the body is not valid JSON"""
+
+    code = ErrorCode.INVALID_JSON
+    status = 400
+
+
+class MissingParameter(InvalidRequest):
+    """a parameter is missing"""
+
+    code = ErrorCode.MISSING_PARAMETER
+    status = 400
+
+
+class UnsupportedMediaType(InvalidRequest):
+    """the body must be JSON; send Content-Type: application/json"""
+
+    code = ErrorCode.UNSUPPORTED_MEDIA_TYPE
+    status = 415
+
+
+class BodyTooLarge(InvalidRequest):
+    """the body is too large; the limit is CLAWDFORGE_MAX_BODY_BYTES"""
+
+    code = ErrorCode.BODY_TOO_LARGE
+    status = 413
+
+
+class FileTooLarge(BodyTooLarge):
+    """the file is too large; the limit is CLAWDFORGE_MAX_FILE_BYTES"""
+
+
+class MethodNotAllowed(InvalidRequest):
+    """this route does not take that method; the Allow header lists those that it takes"""
+
+    code = ErrorCode.METHOD_NOT_ALLOWED
+    status = 405
+
+
+class UnknownAgent(InvalidRequest):
+    """No such agent; GET /agents lists those that can be used."""
+
+    code = ErrorCode.UNKNOWN_AGENT
+    status = 400
+
+
+class UnknownFile(InvalidRequest):
+    """No such file token; upload the file first with POST /files."""
+
+    code = ErrorCode.UNKNOWN_FILE
+    status = 400
+
+
+class WorkspaceRefused(InvalidRequest):
+    """This working directory may not be used; name one inside CLAWDFORGE_WORKSPACE_ROOTS."""
+
+    code = ErrorCode.WORKSPACE_REFUSED
+    status = 400
+
+
+class Unsupported(InvalidRequest):
+    """This agent cannot do that."""
+
+    code = ErrorCode.UNSUPPORTED
+    status = 501
+
+
+class Unauthenticated(ForgeAPIError):
+    """a valid bearer token is required"""
+
+    code = ErrorCode.UNAUTHENTICATED
+    status = 401
+
+
+class Forbidden(ForgeAPIError):
+    """this token may not do that"""
+
+    code = ErrorCode.FORBIDDEN
+    status = 403
+
+
+class HostRefused(Forbidden):
+    """this Host is not served here; add it to CLAWDFORGE_ALLOWED_HOSTS"""
+
+    code = ErrorCode.HOST_REFUSED
+    status = 421
+
+
+class OriginRefused(Forbidden):
+    """requests from web pages of another origin are refused"""
+
+    code = ErrorCode.ORIGIN_REFUSED
+    status = 403
+
+
+class NotFound(ForgeAPIError):
+    """not found"""
+
+    status = 404
+
+
+class RouteNotFound(NotFound):
+    """no such route; GET /openapi.json lists them"""
+
+    code = ErrorCode.ROUTE_NOT_FOUND
+
+
+class SessionNotFound(NotFound):
+    """session not found"""
+
+    code = ErrorCode.SESSION_NOT_FOUND
+
+
+class TurnNotFound(NotFound):
+    """turn not found"""
+
+    code = ErrorCode.TURN_NOT_FOUND
+
+
+class PermissionNotFound(NotFound):
+    """permission request not found"""
+
+    code = ErrorCode.PERMISSION_NOT_FOUND
+
+
+class FileNotFound(NotFound):
+    """file not found"""
+
+    code = ErrorCode.FILE_NOT_FOUND
+
+
+class PersonaNotFound(NotFound):
+    """persona not found"""
+
+    code = ErrorCode.PERSONA_NOT_FOUND
+
+
+class AppNotFound(NotFound):
+    """app not found"""
+
+    code = ErrorCode.APP_NOT_FOUND
+
+
+class TokenNotFound(NotFound):
+    """token not found"""
+
+    code = ErrorCode.TOKEN_NOT_FOUND
+
+
+class Conflict(ForgeAPIError):
+    """the session is not in a state that allows this"""
+
+    code = ErrorCode.CONFLICT
+    status = 409
+
+
+class SessionClosed(Conflict):
+    """session has ended; reopen it with POST /sessions/{id}/reopen or create a new one"""
+
+    code = ErrorCode.SESSION_CLOSED
+    status = 410
+
+
+class SessionBusy(Conflict):
+    """a turn is running in this session"""
+
+    code = ErrorCode.SESSION_BUSY
+
+
+class KeyReused(Conflict):
+    """this Idempotency-Key was used with another body"""
+
+    code = ErrorCode.KEY_REUSED
+
+
+class HeadMoved(Conflict):
+    """the session has moved on since expected_head; read its state and try again"""
+
+    code = ErrorCode.HEAD_MOVED
+
+
+class TurnNotQueued(Conflict):
+    """this turn is no longer in the queue"""
+
+    code = ErrorCode.TURN_NOT_QUEUED
+
+
+class AlreadyDecided(Conflict):
+    """this permission request has been decided already"""
+
+    code = ErrorCode.ALREADY_DECIDED
+
+
+class NoPreviousMessage(Conflict):
+    """no previous message to retry"""
+
+    code = ErrorCode.NO_PREVIOUS_MESSAGE
+
+
+class NothingToUndo(Conflict):
+    """nothing to undo"""
+
+    code = ErrorCode.NOTHING_TO_UNDO
+
+
+class NothingToRedo(Conflict):
+    """nothing to redo"""
+
+    code = ErrorCode.NOTHING_TO_REDO
+
+
+class Unavailable(ForgeAPIError):
+    """not possible right now; try again later"""
+
+    status = 503
+    is_passing = True
+
+
+class PoolFull(Unavailable):
+    """too many open sessions; close one or raise CLAWDFORGE_MAX_LIVE_SESSIONS"""
+
+    code = ErrorCode.POOL_FULL
+
+
+class LimitExceeded(Unavailable):
+    """this app has reached its limit; try again later"""
+
+    code = ErrorCode.LIMIT_EXCEEDED
+    status = 429
+
+
+class StoreUnavailable(Unavailable):
+    """the store cannot be written; the outcome is unknown, retry with the same Idempotency-Key"""
+
+    code = ErrorCode.STORE_UNAVAILABLE
+
+
+class Stopping(Unavailable):
+    """the server is stopping; try again when it is back"""
+
+    code = ErrorCode.STOPPING
+
+
+class AgentError(ForgeAPIError):
+    """the agent, not the server, is what failed"""
+
+    status = 502
+
+
+class AgentNotInstalled(AgentError):
+    """the agent's program is not installed"""
+
+    code = ErrorCode.AGENT_NOT_INSTALLED
+
+
+class AgentStartFailed(AgentError):
+    """the agent did not start"""
+
+    code = ErrorCode.AGENT_START_FAILED
+
+
+class AgentAuthRequired(AgentError):
+    """the agent wants a login; give it a token in the server's environment"""
+
+    code = ErrorCode.AGENT_AUTH_REQUIRED
+
+
+class AgentFailed(AgentError):
+    """the agent failed; the session stays usable"""
+
+    code = ErrorCode.AGENT_FAILED
+
+
+class TurnTimedOut(AgentError):
+    """the turn took longer than its time limit and was ended; the session stays usable"""
+
+    code = ErrorCode.TURN_TIMED_OUT
+    status = 504
+
+
+class TurnInterrupted(AgentError):
+    """the turn was cut off; what was said so far is kept"""
+
+    code = ErrorCode.TURN_INTERRUPTED
+    status = 503
+
+
+class RunFailed(AgentError):
+    """the run failed"""
+
+    code = ErrorCode.RUN_FAILED
+
+
+class InternalError(ForgeAPIError):
+    """something went wrong inside the server; its log has the X-Request-Id of this answer"""
+
+    code = ErrorCode.INTERNAL
+
+
+def _by_code(kind: type[ForgeAPIError]) -> dict[str, type[ForgeAPIError]]:
+    own = {str(kind.code): kind} if "code" in vars(kind) else {}
+    return own | {code: found for sub in kind.__subclasses__() for code, found in _by_code(sub).items()}
+
+
+BY_CODE: Final = {code: kind for code, kind in _by_code(ForgeAPIError).items() if kind is not ForgeAPIError}
+"""The class of every code."""
