@@ -14,7 +14,7 @@ from proofs.kit.http import Cut
 from proofs.kit.report import Run
 from proofs.kit.server import Server, Stuck, Zygote, zygote
 from proofs.kit.source import Change, planted
-from proofs.kit.tracer import strikes
+from proofs.kit.tracer import every_spelling, strikes
 
 SHORT, FULL = 4, 200
 
@@ -40,12 +40,12 @@ FAULTS = (
     Fault("fdatasync", "ENOSPC", 6, STORE),
     Fault("ftruncate", "EIO", 1, STORE, before="fdatasync"),
     Fault("fsync", "EIO", 3),
-    Fault("renameat", "ENOSPC", 6),
-    Fault("mkdirat", "ENOSPC", 10),
+    Fault("rename", "ENOSPC", 6),
+    Fault("mkdir", "ENOSPC", 10),
     Fault("write", "ENOSPC", 4, TURNS),  # never the sockets: that is a broken network, not a disk
     Fault("copy_file_range", "ENOSPC", 3),
     Fault("openat", "EMFILE", 30),
-    Fault("unlinkat", "EIO", 2),
+    Fault("unlink", "EIO", 2),
 )
 STICKY = 40
 HEALS_WITHIN = 15.0
@@ -260,10 +260,10 @@ async def _inject(case: Case, fault: Fault, when: str, heals: list[float], *, re
     sessions = [await case.client.session(retention="keep") for _ in range(2)]
     names = sorted({name.format(session) for name in fault.files for session in sessions})
     arguments = ["-o", str(log), *(f"-P{server.data_dir / name}" for name in names)]
-    arguments += ["-e", f"trace={fault.call}" + (f",{fault.before}" if fault.before else "")]
+    arguments += ["-e", f"trace={every_spelling(fault.call)}" + (f",{fault.before}" if fault.before else "")]
     if fault.before:
         arguments += ["-e", f"inject={fault.before}:error={fault.error}:when=1"]
-    arguments += ["-e", f"inject={fault.call}:error={fault.error}:when={when}"]
+    arguments += ["-e", f"inject={every_spelling(fault.call)}:error={fault.error}:when={when}"]
     await asyncio.to_thread(server.trace, arguments)
     for count in range(6):
         await case.ask(sessions[count % 2], f"{case.name} {count}")

@@ -14,13 +14,14 @@ from proofs.kit.client import Client
 from proofs.kit.history import check, fetch, heard
 from proofs.kit.report import Run
 from proofs.kit.server import Server, Zygote, until, zygote
+from proofs.kit.tracer import every_spelling
 
 SHORT, FULL = 4, 2000
 CALLS = (
-    *("pwrite64", "fdatasync", "fsync", "write", "renameat", "ftruncate", "unlinkat", "mkdirat"),
+    *("pwrite64", "fdatasync", "fsync", "write", "rename", "ftruncate", "unlink", "mkdir"),
     *("openat", "copy_file_range", "sendfile", "syncfs", "fchmod", "clone3", "clone"),
 )
-FIRST_CALLS = ("pwrite64", "fdatasync", "openat", "mkdirat")
+FIRST_CALLS = ("pwrite64", "fdatasync", "openat", "mkdir")
 WORKERS = 3
 STRIDE_SHORT = 9
 DEEDS_STRIDE = 2  # a round of all deeds is long; the next one begins elsewhere by chance
@@ -28,8 +29,9 @@ SETTLE = 20.0
 
 
 def inject(call: str, number: int) -> list[str]:
-    what = f"inject={call}:signal=SIGKILL:when={number}"
-    return ["-o", "/dev/null", "-e", f"trace={call}", "-e", what]
+    calls = every_spelling(call)
+    what = f"inject={calls}:signal=SIGKILL:when={number}"
+    return ["-o", "/dev/null", "-e", f"trace={calls}", "-e", what]
 
 
 class Sweep:

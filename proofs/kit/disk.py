@@ -10,12 +10,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-TRACED = (
-    "pwrite64,pwritev,write,writev,sendto,sendmsg,fdatasync,fsync,syncfs,ftruncate,unlinkat,renameat,"
-    "renameat2,openat,fallocate"
+from proofs.kit.tracer import every_spelling
+
+TRACED = ",".join(
+    (
+        "pwrite64,pwritev,write,writev,sendto,sendmsg,fdatasync,fsync,syncfs,ftruncate,openat,fallocate",
+        every_spelling("unlink"),
+        every_spelling("rename"),
+    )
 )
 STRACE = ("-y", "-xx", "-s", "4000000", "-e", f"trace={TRACED}")
 SECTOR = 512
+
+NAMING = ("openat", "unlink", "rename")  # calls whose arguments are names, not open files
 
 LINE = re.compile(rb"(\d+) +(\w+)\((.*?)(?: <unfinished \.\.\.>|\) += (-?\d+).*)$", re.DOTALL)
 RESUMED = re.compile(rb"(\d+) +<\.\.\. (\w+) resumed>.*\) += (-?\d+)")
@@ -68,7 +75,7 @@ def read_log(path: Path) -> Iterator[Step]:
 
 
 def _call(name: str, text: bytes) -> Call:
-    if name in ("openat", "unlinkat", "renameat", "renameat2"):
+    if name.startswith(NAMING):
         strings = [unhex(part) for part in STRING.findall(text)]
         flags = text.rpartition(b'"')[2].decode()
         return Call(name, strings[0].decode(), strings[-1], 0, flags)
@@ -133,7 +140,7 @@ class Disk:
         if call.name == "openat" and "O_CREAT" in call.flags and not step.begin and name not in self.files:
             self.files[name] = File()
             self._changes.append((name, True))
-        elif call.name == "unlinkat" and not step.begin:
+        elif call.name.startswith("unlink") and not step.begin:
             self.files.pop(name, None)
             self._changes.append((name, False))
         elif call.name.startswith("rename"):

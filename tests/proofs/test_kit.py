@@ -1,16 +1,21 @@
 """The checkers themselves: each wrong history and each lost write is noticed."""
 
 import random
+import signal
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from proofs.kit.client import Ack
-from proofs.kit.disk import Call, Disk, Step, read_log
+from proofs.kit.disk import STRACE, Call, Disk, Step, read_log
 from proofs.kit.history import History, check
 from proofs.kit.source import Change, DoesNotFit, fits
 from proofs.kit.table import README, with_table
+from proofs.syscalls import inject
+from tests.needs import needs
 
 PROMPT = "echo hi"
 
@@ -171,6 +176,36 @@ def test_a_log_of_two_threads_is_read(tmp_path: Path) -> None:
         ("pwrite64", False, b"ab", 4096),
         ("fdatasync", True, b"", 0),
     ]
+
+
+@needs("strace")
+def test_a_file_that_a_real_program_deleted_is_gone(tmp_path: Path) -> None:
+    """As SQLite deletes its journal: a model that misses it rolls the whole database back."""
+    log, folder = tmp_path / "log", tmp_path / "data"
+    folder.mkdir()
+    code = (
+        "import os, sys; os.chdir('/'); path, folder = sys.argv[1:]; file = os.open(path, os.O_CREAT); "
+        "where = os.open(folder, os.O_RDONLY); os.fsync(where); os.unlink(path); os.fsync(where)"
+    )
+    program = [sys.executable, "-c", code, str(folder / "db-journal"), str(folder)]
+    subprocess.run(["strace", "-f", *STRACE, "-o", str(log), *program], check=True, timeout=60)
+    disk = Disk(folder, ("db-journal",))
+    seen = set()
+    for step in read_log(log):
+        disk.step(step)
+        seen.update(disk.state(chance(), "durable"))
+    assert seen == {"db-journal"}
+    assert disk.state(chance(), "durable") == {}
+
+
+@needs("strace")
+@pytest.mark.parametrize("deed", ["mkdir('x')", "rename('old', 'new')", "unlink('old')"])
+def test_a_kill_hits_a_call_under_the_name_that_it_has_on_this_machine(tmp_path: Path, deed: str) -> None:
+    (tmp_path / "old").touch()
+    trace = ["strace", "-f", *inject(deed.partition("(")[0], 1)]
+    program = [sys.executable, "-c", f"import os; os.{deed}"]
+    done = subprocess.run([*trace, *program], cwd=tmp_path, check=False, timeout=60)
+    assert done.returncode == -signal.SIGKILL
 
 
 def test_a_change_that_no_longer_fits_is_an_error(tmp_path: Path) -> None:
