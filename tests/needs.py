@@ -22,6 +22,14 @@ LIVE: Final = Path(__file__).parent.parent / ".cache" / "live" / "npm"
 CLAUDE: Final = f"{LIVE / 'claude' / 'node_modules' / '.bin'}:{LIVE / 'node' / 'node_modules' / '.bin'}"
 """Where `python3 -m tests.live.installing claude` puts programs, and a Node that is new enough."""
 
+AS_AN_AGENT: Final = """
+hide_tmp="bwrap --dev-bind / / --tmpfs /tmp"
+$hide_tmp true 2>/dev/null || hide_tmp=
+$hide_tmp test -e "$0" || { echo "its agents have a /tmp of their own and do not see $0" >&2; exit 1; }
+exec $hide_tmp acpx --version
+"""
+"""The driver gives acpx a /tmp of its own: what lies below /tmp can be run here and not there."""
+
 CGROUPS: Final = """
 import os, pathlib, sys
 from clawdforge.drivers.processes.cgroups import Ceilings, find
@@ -33,7 +41,7 @@ PROBES: Final[Mapping[str, tuple[str, ...]]] = {
     "bwrap": ("bwrap", "--dev-bind", "/", "/", "--unshare-pid", "--proc", "/proc", "true"),
     "strace": ("strace", "-o", "/dev/null", "true"),
     "curl": ("curl", "--version"),
-    "acpx": ("env", f"PATH={ACPX}:{os.environ.get('PATH', os.defpath)}", "acpx", "--version"),
+    "acpx": ("env", f"PATH={ACPX}:{os.environ.get('PATH', os.defpath)}", "sh", "-c", AS_AN_AGENT, __file__),
     "claude": ("env", f"PATH={CLAUDE}:{os.environ.get('PATH', os.defpath)}", "claude", "--version"),
     "langgraph": (sys.executable, "-c", "import langgraph, langgraph.checkpoint.sqlite.aio"),
     "deepagents": (sys.executable, "-c", "import deepagents"),

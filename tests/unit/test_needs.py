@@ -1,5 +1,9 @@
 """A test that needs something of the machine is skipped without it, and fails where it is required."""
 
+import subprocess
+import tempfile
+from pathlib import Path
+
 import pytest
 
 from tests import needs
@@ -30,3 +34,17 @@ def test_what_is_required_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     needs.needs("fine")
     with pytest.raises(pytest.fail.Exception, match="unicorn is not installed"):
         needs.needs("unicorn")
+
+
+@needs.needs("bwrap")
+@pytest.mark.parametrize(("above", "works"), [("/tmp", False), ("/var/tmp", True)])
+def test_acpx_is_tried_where_its_driver_runs_it(above: str, works: bool) -> None:
+    """A program below /tmp can be run, but not by the driver, which gives acpx a /tmp of its own."""
+    with tempfile.TemporaryDirectory(dir=above) as folder:
+        program = Path(folder) / "acpx"
+        program.write_text("#!/bin/sh\necho 0.0.1\n")
+        program.chmod(0o755)
+        command = ["env", f"PATH={folder}:/usr/bin:/bin", "sh", "-c", needs.AS_AN_AGENT]
+        for seen in ("/", folder):
+            done = subprocess.run([*command, seen], capture_output=True, text=True, check=False, timeout=60)
+            assert (done.returncode == 0) is works, done.stderr
