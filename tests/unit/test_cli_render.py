@@ -177,55 +177,6 @@ def test_what_says_nothing_to_a_person_is_not_shown(kind: str) -> None:
     assert View().take(event(kind, params={"x": 1})) == []
 
 
-@given(
-    st.sampled_from(
-        [
-            "tool_call",
-            "tool_update",
-            "plan",
-            "commands",
-            "usage",
-            "notice",
-            "turn.ended",
-            "permission.requested",
-            "session.changed",
-            "history.cut",
-            "turn.queued",
-        ]
-    ),
-    st.dictionaries(
-        st.sampled_from(
-            [
-                "toolCallId",
-                "title",
-                "content",
-                "entries",
-                "status",
-                "used",
-                "size",
-                "availableCommands",
-                "rawInput",
-                "message",
-            ]
-        ),
-        st.none()
-        | st.integers()
-        | st.text()
-        | st.lists(
-            st.none()
-            | st.text()
-            | st.dictionaries(
-                st.sampled_from(["type", "content", "oldText", "name"]), st.text() | st.integers()
-            )
-        ),
-    ),
-)
-def test_an_agent_that_lies_does_not_break_the_view(kind: str, params: dict[str, Any]) -> None:
-    view = View()
-    text(view.take(event(kind, params=params, request=params, usage=params)))
-    view.live(80)
-
-
 def test_the_live_part_is_bounded() -> None:
     view = View()
     view.take(event("text", content="x" * 1_000_000))

@@ -30,7 +30,7 @@ class Steps:
             params = event.model_dump().get("params")
             update = params if isinstance(params, dict) else {}
             call = str(update.get("toolCallId"))
-            if update.get("status") in OVER:
+            if str(update.get("status")) in OVER:
                 self._open.discard(call)
                 self._returned = True
             elif event.type == "tool_call":

@@ -14,7 +14,7 @@ ESCAPES: Final = re.compile(
     r"|\x1b\[[0-?]*[ -/]*[@-~]"  # CSI: colours, the cursor, the screen
     r"|\x1b[@-Z\\-_]?"
 )
-CONTROLS: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+CONTROLS: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 HUNK: Final = re.compile(r"^(@@|diff |index |--- |\+\+\+ )")
 
 

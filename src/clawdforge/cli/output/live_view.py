@@ -161,7 +161,7 @@ class View:
         known = self._tools.setdefault(key, {})
         known.update({name: value for name, value in params.items() if value is not None})
         lines = self._pause()
-        if known.get("status") in OVER:
+        if str(known.get("status")) in OVER:
             return [*lines, *render.tool(self._tools.pop(key))]
         return lines
 

@@ -37,7 +37,7 @@ def thought(text: str) -> list[Item]:
 
 def tool(update: Mapping[str, Any]) -> list[Item]:
     """A tool call that is over: one line with its status, then its diff or the beginning of its output."""
-    status = str(update.get("status") or "completed")
+    status = one_line(clean(str(update.get("status") or "completed")), WIDE)
     mark, name = MARKS.get(status, "·"), one_line(clean(str(update.get("title") or "tool")), WIDE)
     head: Line = [("bad" if status == "failed" else "good", f"{mark} "), ("tool", name)]
     if status != "completed":
@@ -69,7 +69,7 @@ def diff(path: str, old: object, new: object) -> list[Item]:
     removed = sum(row.startswith("-") for row in rows)
     head: Line = [
         ("dim", "  └ "),
-        ("", clean(path)),
+        ("", one_line(clean(path), WIDE)),
         ("added", f"  +{added}"),
         ("removed", f" -{removed}"),
     ]
@@ -97,7 +97,8 @@ def asked(event: Mapping[str, Any]) -> list[Item]:
     call = request.get("toolCall") if isinstance(request, dict) else None
     call = call if isinstance(call, dict) else {}
     name = one_line(clean(str(event.get("tool") or "something")), WIDE)
-    lines: list[Item] = [[("warn", "? "), ("bold", name), ("dim", f"  {event.get('kind') or ''}".rstrip())]]
+    kind = one_line(clean(str(event.get("kind") or "")), WIDE)
+    lines: list[Item] = [[("warn", "? "), ("bold", name), ("dim", f"  {kind}".rstrip())]]
     for content in _dicts(call.get("content")):
         lines += _content(content)
     raw = call.get("rawInput")
@@ -109,9 +110,9 @@ def asked(event: Mapping[str, Any]) -> list[Item]:
 
 def decided(event: Mapping[str, Any]) -> list[Item]:
     word = str(event.get("decision") or "not decided")
-    reason = f" ({event['reason']})" if event.get("reason") else ""
+    reason = f" ({one_line(clean(str(event['reason'])), 4 * WIDE)})" if event.get("reason") else ""
     style: Any = "bad" if word == "reject" else "good"
-    return [[("", "  "), (style, DECISIONS.get(word, clean(word))), ("dim", clean(reason))]]
+    return [[("", "  "), (style, DECISIONS.get(word, one_line(clean(word), WIDE))), ("dim", reason)]]
 
 
 def ended(event: Mapping[str, Any]) -> list[Item]:
@@ -121,7 +122,7 @@ def ended(event: Mapping[str, Any]) -> list[Item]:
     used = usage(event.get("usage"), event.get("duration_ms"))
     if outcome == "completed":
         reason = str(event.get("stop_reason") or "end_turn")
-        odd: Line = [("warn", f"stopped: {clean(reason)}  ")] if reason != "end_turn" else []
+        odd: Line = [("warn", f"stopped: {one_line(clean(reason), WIDE)}  ")] if reason != "end_turn" else []
         return [[*odd, ("dim", used)]] if odd or used else []
     if outcome == "cancelled":
         return [[("warn", "cancelled; the answer so far is kept  "), ("dim", used)]]
@@ -143,8 +144,8 @@ def usage(used: object, duration_ms: object = None) -> str:
     parts = []
     if isinstance(used, dict):
         about = "~" if used.get("estimated") else ""
-        parts = [f"{about}{tokens(int(used.get('input_tokens') or 0))} in"]
-        parts.append(f"{about}{tokens(int(used.get('output_tokens') or 0))} out")
+        parts = [f"{about}{tokens(_count(used.get('input_tokens')))} in"]
+        parts.append(f"{about}{tokens(_count(used.get('output_tokens')))} out")
         cost = used.get("cost_usd")
         parts += [money(cost)] if isinstance(cost, int | float) else []
     if isinstance(duration_ms, int | float):
@@ -163,12 +164,16 @@ def message(row: Mapping[str, Any]) -> list[Item]:
         lines += tool(call)
     if row.get("role") == "assistant":
         return [*lines, Block(text)] if text else lines
-    return [*lines, [("dim", f"{row.get('role')}: {one_line(text, 4 * WIDE)}")]]
+    return [*lines, [("dim", f"{clean(str(row.get('role')))}: {one_line(text, 4 * WIDE)}")]]
 
 
 def note(text: str, style: Any = "dim") -> list[Item]:
     """A remark of our own."""
     return [[(style, line)] for line in text.split("\n")]
+
+
+def _count(value: object) -> int:
+    return value if isinstance(value, int) else 0
 
 
 def _dicts(value: object) -> Iterable[Mapping[str, Any]]:

@@ -134,7 +134,7 @@ def _params(event: Json) -> Json:
 
 
 def _over(params: Json) -> bool:
-    return params.get("status") in OVER
+    return str(params.get("status")) in OVER
 
 
 def _tool(event_type: str, params: Json) -> Json:
