@@ -44,7 +44,10 @@ def test_an_id_with_a_nul_is_ignored() -> None:
     ]
 
 
-@given(st.lists(st.text(st.characters(exclude_characters="\r\n\0")), max_size=8), st.integers(1, 40))
+@given(
+    st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\r\n\0")), max_size=8),
+    st.integers(1, 40),
+)
 def test_what_is_encoded_is_decoded(texts: list[str], size: int) -> None:
     stream = b"".join(encode(text.encode(), event="text", id=str(n)) for n, text in enumerate(texts, 1))
     assert decode(stream, size) == [Frame("text", text, str(n)) for n, text in enumerate(texts, 1)]

@@ -48,6 +48,7 @@ def build_asgi(services: Services, settings: HttpSettings) -> ASGIApp:
     asgi.state.settings = settings
     dialects = [*hermes.routers(settings.hermes_prefix), *deepagent.routers()]
     asgi.state.table = list(add_routers(asgi, [*forge.routers(), login_routes(), *dialects]))
+    asgi.state.literal_paths = {route.path for route in asgi.state.table if not route.param_convertors}
     limited = BodyLimit(asgi, settings.max_body_bytes, settings.max_file_bytes)
     return Envelope(limited, Guard(settings.bind_host, settings.allowed_hosts))
 

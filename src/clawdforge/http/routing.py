@@ -10,6 +10,8 @@ from fastapi import Depends, Query
 from fastapi.routing import APIRoute
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import Match
+from starlette.types import Scope
 
 from clawdforge.core.model import Principal
 from clawdforge.core.services.all import Services
@@ -50,6 +52,12 @@ class OpenRoute(APIRoute):
     dialect: ClassVar[str] = "forge"
     credential: ClassVar[Credential | None] = None
     takes_json: ClassVar[bool] = True
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """A path that is spelled out somewhere is no id: `/sessions/import` takes what it takes itself."""
+        if self.param_convertors and scope["path"] in scope["app"].state.literal_paths:
+            return Match.NONE, {}
+        return super().matches(scope)
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
