@@ -7,6 +7,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+import yaml  # type: ignore[import-untyped] # no stubs, and one call
 
 import clawdforge
 
@@ -20,6 +21,9 @@ COMMANDS = [
     "scripts/golden",
     "scripts/openapi",
     "scripts/fuzz",
+    "scripts/live",
+    "scripts/prove",
+    "scripts/wheel",
     ".ci/run",
 ]
 
@@ -74,6 +78,21 @@ def test_the_newest_section_of_the_changelog_is_this_version() -> None:
     newest = re.search(r"^## (\S+)", (TOP / "CHANGELOG.md").read_text(), re.MULTILINE)
     assert newest is not None
     assert newest[1] == clawdforge.__version__
+
+
+def test_the_addresses_are_those_of_the_project() -> None:
+    urls = PROJECT["project"]["urls"]
+    assert set(urls) == {"Homepage", "Documentation", "Changelog", "Issues", "Source"}
+    assert all(url.startswith(urls["Source"]) for url in urls.values())
+
+
+def test_every_python_that_ci_runs_is_declared() -> None:
+    versions = re.findall(
+        r'"Programming Language :: Python :: (3\.\d+)"', (TOP / "pyproject.toml").read_text()
+    )
+    assert versions == ["3.11", "3.12", "3.13", "3.14"]
+    workflow = yaml.safe_load((TOP / ".github" / "workflows" / "ci.yml").read_text())
+    assert workflow["jobs"]["test"]["strategy"]["matrix"]["python"] == versions
 
 
 def test_the_licence_is_there() -> None:
