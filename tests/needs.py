@@ -32,8 +32,8 @@ exec $hide_tmp acpx --version
 
 CGROUPS: Final = """
 import os, pathlib, sys
-from clawdforge.drivers.processes.cgroups import Ceilings, find
-found = find(pathlib.Path("/"), f"needs{os.getpid()}", Ceilings(processes=99, memory=0))
+from clawdforge.drivers.processes.cgroups import Ceilings, find_cgroups
+found = find_cgroups(pathlib.Path("/"), f"needs{os.getpid()}", Ceilings(processes=99, memory=0))
 sys.exit(found.reason if None in (found.processes, found.memory) else 0)
 """
 

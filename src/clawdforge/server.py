@@ -45,7 +45,7 @@ from clawdforge.drivers.claude_print import ClaudePrint
 from clawdforge.drivers.folders.homes import HomeFolders
 from clawdforge.drivers.folders.snapshots import Snapshots
 from clawdforge.drivers.folders.workspaces import Workspaces
-from clawdforge.drivers.processes.cgroups import Ceilings, Groups, find
+from clawdforge.drivers.processes.cgroups import Ceilings, Groups, find_cgroups
 from clawdforge.drivers.processes.containment import Containment, harden_self, probe
 from clawdforge.drivers.processes.process import Spawner
 from clawdforge.drivers.registry.catalog import AgentCatalog
@@ -84,7 +84,7 @@ async def open_parts(settings: Settings) -> AsyncIterator[Parts]:
         store = await open_store(settings.data_dir, clock)
         ends.push_async_callback(store.close)
         containment = await asyncio.to_thread(probe, settings.sandbox)
-        groups = await asyncio.to_thread(find, settings.data_dir, boot, _ceilings(settings))
+        groups = await asyncio.to_thread(find_cgroups, settings.data_dir, boot, _ceilings(settings))
         if None in (groups.processes, groups.memory):
             log.warning("agents are not held to all limits: %s; see `clawdforge doctor`", groups.details)
         spawner = Spawner(containment, settings.data_dir, boot, groups=groups)

@@ -175,7 +175,7 @@ def test_a_bomb_ends_its_own_turn_and_nobody_elses(scene: Scene, level: str) -> 
     sid = app.session(agent=level)
     reply = app.turn(sid, json.dumps({"probe": "much_memory", "facts": scene.facts[level]}))
     assert reply.status_code == 502, reply.text
-    assert "probably killed for its memory: it may use 500 MiB" in reply.json()["error"]
+    assert "probably killed for using too much memory; its limit is 500 MiB" in reply.json()["error"]
     order = json.dumps({"probe": "many_processes", "facts": scene.facts[level]})
     for session in (sid, neighbour):  # the first with a new agent
         reply = app.turn(session, order)

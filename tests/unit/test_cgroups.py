@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from clawdforge.drivers.processes import cgroups
-from clawdforge.drivers.processes.cgroups import Ceilings, find
+from clawdforge.drivers.processes.cgroups import Ceilings, find_cgroups
 from clawdforge.drivers.processes.process import Spawner
 from clawdforge.drivers.processes.survivors import folder_id
 from clawdforge.drivers.processes.tree import STOP_SECONDS
@@ -49,7 +49,7 @@ DIE_AND_BREED = BREED.replace(
 async def bench(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Bench]:
     async with bench_on(tmp_path, str(request.param)) as bench:
         bench.spawner = Spawner(
-            bench.spawner.containment, bench.data, BOOT, groups=find(bench.data, BOOT, CEILINGS)
+            bench.spawner.containment, bench.data, BOOT, groups=find_cgroups(bench.data, BOOT, CEILINGS)
         )
         yield bench
 
@@ -62,9 +62,9 @@ def inside(data: Path) -> int:
 async def member(group: cgroups.Group) -> asyncio.subprocess.Process:
     """A process in the group that nobody else knows of: it has no tag."""
     command = [sys.executable, "-c", f"{cgroups.TRY}\nprint(flush=True)\nsys.stdin.read()"]
-    with group.doors() as doors:
+    with group.open_join_fds() as join_fds:
         process = await asyncio.create_subprocess_exec(
-            *command, *map(str, doors), pass_fds=doors, env={}, stdin=PIPE, stdout=PIPE
+            *command, *map(str, join_fds), pass_fds=join_fds, env={}, stdin=PIPE, stdout=PIPE
         )
     assert process.stdout is not None
     assert await process.stdout.readline() == b"\n"
@@ -87,7 +87,7 @@ async def test_memory_is_bounded_and_the_end_says_so(bench: Bench) -> None:
     process = await bench.spawn(sys.executable, "-c", code)
     assert await asyncio.wait_for(process.stdout.read(), 20) == b""
     assert await asyncio.wait_for(process.wait(), 5) == 137
-    assert "probably killed for its memory: it may use 200 MiB" in process.stderr_tail()
+    assert "probably killed for using too much memory; its limit is 200 MiB" in process.stderr_tail()
     await process.close()
     assert not groups_of(bench.data)
 
@@ -100,10 +100,11 @@ async def test_what_is_killed_below_a_living_program_is_told_as_well(bench: Benc
     process = await bench.spawn("sh", "-c", line, sys.executable)
     assert await asyncio.wait_for(process.stdout.readline(), 20) == b"over\n"
     assert process.returncode is None
-    told = "[clawdforge] probably killed for its memory: it may use 200 MiB"
-    await until(lambda: process.stderr_tail().endswith(f"no end of line\n{told}"))
+    limit = "its limit is 200 MiB (CLAWDFORGE_AGENT_MAX_MEMORY_BYTES)"
+    note = f"[clawdforge] probably killed for using too much memory; {limit}"
+    await until(lambda: process.stderr_tail().endswith(f"no end of line\n{note}"))
     await process.close()
-    assert process.stderr_tail().endswith(f"no end of line\n{told}")
+    assert process.stderr_tail().endswith(f"no end of line\n{note}")
 
 
 @needs("cgroups")
@@ -162,10 +163,12 @@ async def test_what_is_started_beside_an_agent_counts_as_its_own(bench: Bench) -
 @needs("cgroups")
 async def test_a_dead_servers_groups_are_ended_and_others_are_spared(tmp_path: Path) -> None:
     async with bench_on(tmp_path / "a", "tree") as dead, bench_on(tmp_path / "b", "tree") as other:
-        group = find(dead.data, "dead", CEILINGS).make("1")
-        beside = find(other.data, "dead", CEILINGS).make("1")
+        group = find_cgroups(dead.data, "dead", CEILINGS).make("1")
+        beside = find_cgroups(other.data, "dead", CEILINGS).make("1")
         orphan = await member(group)
-        spawner = Spawner(dead.spawner.containment, dead.data, BOOT, groups=find(dead.data, BOOT, CEILINGS))
+        spawner = Spawner(
+            dead.spawner.containment, dead.data, BOOT, groups=find_cgroups(dead.data, BOOT, CEILINGS)
+        )
         mine = await spawner.spawn(["cat"], cwd=dead.workspace, home=dead.home, env=dead.env(), tag=SESSION)
         await spawner.end_orphans()
         assert await asyncio.wait_for(orphan.wait(), 5) == -9
@@ -179,7 +182,7 @@ async def test_a_dead_servers_groups_are_ended_and_others_are_spared(tmp_path: P
 
 @needs("cgroups")
 async def test_a_server_that_is_still_leaving_is_spared(tmp_path: Path) -> None:
-    groups = find(tmp_path, BOOT, CEILINGS)
+    groups = find_cgroups(tmp_path, BOOT, CEILINGS)
     before = groups.make("0")
     folder = groups_of(tmp_path)[0].with_name(f"clawdforge-{folder_id(tmp_path)}-a-server")
     before.remove()
@@ -208,7 +211,7 @@ def test_a_folder_is_not_taken_for_another_of_the_same_path(tmp_path: Path) -> N
 
 @needs("cgroups")
 async def test_a_group_is_told_from_one_whose_name_begins_alike(tmp_path: Path) -> None:
-    groups = find(tmp_path, BOOT, CEILINGS)
+    groups = find_cgroups(tmp_path, BOOT, CEILINGS)
     short, long = groups.make("1"), groups.make("12")
     orphan = await member(long)
     names = {folder.name for folder in groups_of(tmp_path)}
@@ -221,7 +224,7 @@ async def test_a_group_is_told_from_one_whose_name_begins_alike(tmp_path: Path) 
 @needs("cgroups")
 async def test_an_agent_without_its_group_is_not_started(tmp_path: Path) -> None:
     async with bench_on(tmp_path, "tree") as bench:
-        groups = find(bench.data, BOOT, CEILINGS)
+        groups = find_cgroups(bench.data, BOOT, CEILINGS)
         spawner = Spawner(bench.spawner.containment, bench.data, BOOT, groups=groups)
         taken = groups.make("1")
         with pytest.raises(AgentStartFailed, match=r"could not be made: .*File exists.*; restart"):
@@ -245,7 +248,7 @@ async def test_a_start_that_fails_leaves_no_group(bench: Bench, monkeypatch: pyt
         with pytest.raises(AgentStartFailed, match="Too many open files"):
             await bench.spawn("sh", "-c", "sleep 60")
     await until(lambda: not bench.tagged())
-    find(bench.data, "next", CEILINGS).end_leftovers()
+    find_cgroups(bench.data, "next", CEILINGS).end_leftovers()
     assert not groups_of(bench.data)
 
 
@@ -260,7 +263,7 @@ async def test_an_end_that_fails_still_removes_the_group(
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 
     with monkeypatch.context() as patch:
-        patch.setattr(process, "_gone", broken)
+        patch.setattr(process, "_wait_ended", broken)
         with pytest.raises(OSError, match="Too many open files"):
             await process.close()
         assert not groups_of(bench.data)
@@ -270,12 +273,12 @@ async def test_an_end_that_fails_still_removes_the_group(
 @needs("cgroups")
 async def test_too_little_memory_is_an_error_and_not_no_limit(tmp_path: Path) -> None:
     async with bench_on(tmp_path, "tree") as bench:
-        groups = find(bench.data, BOOT, Ceilings(processes=200, memory=1 << 20))
+        groups = find_cgroups(bench.data, BOOT, Ceilings(processes=200, memory=1 << 20))
         assert groups.memory == 1 << 20
         bench.spawner = Spawner(bench.spawner.containment, bench.data, BOOT, groups=groups)
         process = await bench.spawn(sys.executable, "-c", "pass")
         assert await asyncio.wait_for(process.wait(), 10) == 137
-        assert "probably killed for its memory: it may use 1 MiB" in process.stderr_tail()
+        assert "probably killed for using too much memory; its limit is 1 MiB" in process.stderr_tail()
         await process.close()
         assert not groups_of(bench.data)
 

@@ -1,4 +1,4 @@
-"""What of an agent can be bounded on a machine: found by a try, told in few words, foretold by the doctor."""
+"""What of an agent can be bounded on a machine: found by a try, and only checked by the doctor."""
 
 import contextlib
 import os
@@ -12,7 +12,7 @@ from pydantic import ByteSize
 
 from clawdforge.core.model import SystemClock
 from clawdforge.drivers.processes import cgroups
-from clawdforge.drivers.processes.cgroups import Ceilings, find
+from clawdforge.drivers.processes.cgroups import Ceilings, find_cgroups
 from clawdforge.settings import Settings
 from clawdforge.upkeep.doctor import examine
 from tests.needs import needs
@@ -24,7 +24,7 @@ NOBODY = 65534
 
 @needs("cgroups")
 def test_three_quarters_of_what_there_is_are_the_default(tmp_path: Path) -> None:
-    found = find(tmp_path, BOOT, Ceilings(processes=7, memory=0))
+    found = find_cgroups(tmp_path, BOOT, Ceilings(processes=7, memory=0))
     total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     assert found.processes == 7
     assert found.memory is not None
@@ -55,8 +55,8 @@ def state():
     return text, sorted(path.name for path in folder.iterdir() if path.is_dir())
 before = state()
 ceilings = cgroups.Ceilings(processes=9, memory=1 << 30)
-for lasting in (False, True):
-    found = cgroups.find(data, "boot", ceilings, lasting=lasting)
+for dry_run in (True, False):
+    found = cgroups.find_cgroups(data, "boot", ceilings, dry_run=dry_run)
     print(found.reason, found.details, len(found._hierarchies), state() == before, sep="|")
 """
 
@@ -78,7 +78,7 @@ def delegated() -> Iterator[tuple[Path, str]]:
     try:
         yield folder, usable[0]
     finally:
-        assert cgroups.remove(folder)
+        assert cgroups.remove_group(folder)
         with contextlib.suppress(OSError):  # somebody else may have begun to use it
             control.write_text("" if had else f"-{usable[0]}")
 
@@ -96,8 +96,8 @@ def test_the_doctor_foretells_and_changes_nothing(tmp_path: Path, delegated: tup
     why = "other programs are in the server's group"
     refused = [f"{controller}: {why}", f"{controller}: [Errno 16] {why}: '{folder}'", "0", "True"]
     assert look("shared") == [refused, refused]
-    foretold = f"cgroup v2; {controller}: not tried, for the server would have to change its own group"
-    assert look("alone") == [["cgroup v2", foretold, "1", "True"], ["cgroup v2", "cgroup v2", "1", "False"]]
+    untried = f"cgroup v2; {controller}: not tried, because the server would have to change its own group"
+    assert look("alone") == [["cgroup v2", untried, "1", "True"], ["cgroup v2", "cgroup v2", "1", "False"]]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to become another user")
@@ -105,9 +105,9 @@ def test_where_groups_cannot_be_made_it_says_why(tmp_path: Path) -> None:
     tmp_path.chmod(0o755)
     code = (
         "import os, sys, pathlib\n"
-        "from clawdforge.drivers.processes.cgroups import Ceilings, find\n"
+        "from clawdforge.drivers.processes.cgroups import Ceilings, find_cgroups\n"
         f"os.setgid({NOBODY}); os.setuid({NOBODY})\n"
-        "found = find(pathlib.Path('/nowhere'), 'b', Ceilings(processes=1, memory=1))\n"
+        "found = find_cgroups(pathlib.Path('/nowhere'), 'b', Ceilings(processes=1, memory=1))\n"
         "print(found.processes, found.memory, found.reason, found.details, sep='\\n')"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
@@ -123,7 +123,7 @@ def test_why_no_process_could_be_put_into_a_group_is_for_the_operator(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cgroups, "TRY", "import sys; sys.exit(3)")
-    found = find(tmp_path, BOOT, CEILINGS)
+    found = find_cgroups(tmp_path, BOOT, CEILINGS)
     assert (found.processes, found.memory) == (None, None)
     assert found.reason == "no process could be put into a group"
     assert sys.executable in found.details

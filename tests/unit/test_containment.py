@@ -13,7 +13,7 @@ from clawdforge.core.model import AgentSpec
 from clawdforge.drivers.processes.containment import Containment, probe
 from clawdforge.drivers.processes.environment import agent_env
 from clawdforge.drivers.processes.process import Spawner
-from clawdforge.drivers.processes.survivors import TAG, folder_id, tag_of
+from clawdforge.drivers.processes.survivors import TAG, folder_id, read_tag
 from clawdforge.wire.errors import AgentStartFailed
 from tests.needs import needs
 from tests.unit.contained import SESSION, Bench, beats, bench_on, still, until
@@ -218,7 +218,7 @@ async def test_orphans_of_a_dead_server_are_ended_and_others_are_spared(tmp_path
         mine = await Spawner(dead.spawner.containment, dead.data, "boot-2").spawn(
             ["cat"], cwd=dead.workspace, home=dead.home, env=dead.env(), tag=SESSION
         )
-        tag = tag_of(orphan.pid)
+        tag = read_tag(orphan.pid)
         assert tag is not None
         assert tag.folder == folder_id(dead.data) != folder_id(other.data)
         met = await Spawner(dead.spawner.containment, dead.data, "boot-2").end_orphans()

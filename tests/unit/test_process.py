@@ -17,7 +17,7 @@ from clawdforge.drivers.acp.files import WorkspaceFiles
 from clawdforge.drivers.acp.terminals import Terminals
 from clawdforge.drivers.processes.launcher import children
 from clawdforge.drivers.processes.process import AgentProcess
-from clawdforge.drivers.processes.tree import descendants, is_still, stopped
+from clawdforge.drivers.processes.tree import descendants, is_stopped, stop_tree
 from clawdforge.wire.errors import AgentNotInstalled, AgentStartFailed
 from tests.needs import needs
 from tests.unit.contained import SESSION, Bench, beats, bench_on, still, until
@@ -224,10 +224,10 @@ def test_processes_of_a_stranger_with_the_same_number_are_not_stopped() -> None:
         assert stranger.stdout is not None
         assert stranger.stdout.readline() == b"up\n"
         (below,) = children(stranger.pid)
-        with stopped(stranger.pid, own):
-            assert is_still(below)
-        with stopped(stranger.pid, pidfd):
-            assert not is_still(below)
+        with stop_tree(stranger.pid, own):
+            assert is_stopped(below)
+        with stop_tree(stranger.pid, pidfd):
+            assert not is_stopped(below)
         os.kill(below, signal.SIGKILL)
     os.close(own)
     os.close(pidfd)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from clawdforge.core.model import SECOND, Clock
-from clawdforge.drivers.processes.cgroups import Ceilings, find
+from clawdforge.drivers.processes.cgroups import Ceilings, find_cgroups
 from clawdforge.drivers.processes.containment import probe
 from clawdforge.drivers.registry.registry import Registry, installed
 from clawdforge.settings import ADMIN_TOKEN_FILE, Settings
@@ -154,7 +154,7 @@ def _containment(settings: Settings) -> Finding:
 def _limits(settings: Settings) -> Finding:
     """As seen from where this program runs; a server in a unit or container of its own may have more."""
     wanted = Ceilings(processes=settings.agent_max_processes, memory=settings.agent_max_memory_bytes)
-    found = find(settings.data_dir, f"doctor{os.getpid()}", wanted, lasting=False)
+    found = find_cgroups(settings.data_dir, f"doctor{os.getpid()}", wanted, dry_run=True)
     processes = "any number of" if found.processes is None else str(found.processes)
     memory = "any" if found.memory is None else f"{found.memory >> 20} MiB of"
     text = f"an agent may have {processes} processes and {memory} memory ({found.details})"

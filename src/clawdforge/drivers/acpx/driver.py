@@ -34,7 +34,7 @@ from clawdforge.drivers.acpx import host
 from clawdforge.drivers.acpx.stream import Part, PromptStream, words
 from clawdforge.drivers.folders import attachments, credentials
 from clawdforge.drivers.processes.environment import agent_env
-from clawdforge.drivers.processes.process import AgentProcess, Spawner, program
+from clawdforge.drivers.processes.process import AgentProcess, Spawner, find_program
 from clawdforge.wire.base import Json
 from clawdforge.wire.errors import AgentError, AgentFailed, AgentStartFailed
 from clawdforge.wire.quirks import Quirks
@@ -80,7 +80,7 @@ class AcpxDriver:
     async def open(self, launch: Launch, sink: Sink) -> "AcpxAgent":
         env = agent_env(launch.agent, launch.home, self._operator_env)
         for name in (PROGRAM, launch.agent.command[0]):
-            program(name, env)
+            find_program(name, env)
         process = await self._spawner.spawn(
             [sys.executable, "-I", "-S", str(HOST)],
             cwd=launch.cwd,

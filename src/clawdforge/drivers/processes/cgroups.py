@@ -1,10 +1,12 @@
-"""Groups of the kernel (cgroups) that bound how many processes and how much memory one agent takes.
+"""Limits how many processes and how much memory one agent may use, with the kernel's cgroups.
 
-A group is made below the server's own, in version 1 and 2 alike: so what bounds the server bounds its agents
-too. The limits are written to the outer of two folders, and the agent is put into the inner one: what it
-may reach of it in namespaces of its own making is below the limits, never the limits themselves.
+Each agent's group is made below the server's own, in cgroup version 1 and 2 alike, so limits on the server
+also apply to its agents. The limits are written to the outer of two folders and the agent is put into the
+inner one: even from namespaces of its own, an agent can reach only what is below the limits, never the
+limits.
 
-Whether all this works is found out by a real try at the start. Where it does not, agents run without.
+Whether this works is tried for real when the server starts. Where it does not, agents run without these
+limits.
 """
 
 import asyncio
@@ -19,14 +21,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from clawdforge.drivers.processes.survivors import folder_id, held
+from clawdforge.drivers.processes.survivors import folder_id, open_pidfd
 
 CONTROLLERS = ("pids", "memory")
 INNER = "agent"
-SERVER = "-server"  # the end of the name of the group that a server has moved itself into
-TRY = "import os, sys\nfor door in sys.argv[1:]: os.write(int(door), b'0')"
+SERVER = "-server"  # suffix of the group that a server moves itself into
+TRY = "import os, sys\nfor fd in sys.argv[1:]: os.write(int(fd), b'0')"
 TRY_SECONDS = 10.0
-# Who sets less than a Python needs shall see agents die of it, and not run without limits.
+# The trial run gets at least this much. A limit too small for Python must show when agents start; it must not
+# make the trial fail and leave agents without any limit.
 TRY_MEMORY = 64 << 20
 REMOVE_SECONDS = 2.0
 REMOVE_STEP = 0.01
@@ -36,7 +39,10 @@ OPTIONAL = frozenset({"memory.use_hierarchy", "memory.memsw.limit_in_bytes", "me
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ceilings:
-    """Of one agent with all it starts. `memory` is in bytes; 0 is three quarters of what there is."""
+    """What one agent, with everything it starts, may use.
+
+    `memory` is in bytes; 0 means three quarters of all.
+    """
 
     processes: int
     memory: int
@@ -44,7 +50,7 @@ class Ceilings:
 
 @dataclass(frozen=True, slots=True)
 class Hierarchy:
-    """The server's own folder in one tree of groups, and what of an agent can be bounded below it."""
+    """The server's own folder in one tree of groups, and which controllers can limit agents below it."""
 
     version: int
     mount: Path
@@ -54,8 +60,8 @@ class Hierarchy:
     def __str__(self) -> str:
         return " and ".join(sorted(self.bounds))
 
-    def delegated(self) -> bool:
-        """Whether limited groups can be made below it as it is."""
+    def is_delegated(self) -> bool:
+        """Whether groups with limits can be made below this folder without changing anything first."""
         return self.version == 1 or self.bounds <= set(self.control.read_text().split())
 
     @property
@@ -70,7 +76,7 @@ class Hierarchy:
         if "pids" in self.bounds:
             yield "pids.max", str(ceilings.processes)
         if "memory" in self.bounds and self.version == 1:
-            yield "memory.use_hierarchy", "1"  # before Linux 5.11 the inner folder was not bound without it
+            yield "memory.use_hierarchy", "1"  # Linux before 5.11 did not limit the inner folder without it
             yield "memory.limit_in_bytes", str(ceilings.memory)
             yield "memory.memsw.limit_in_bytes", str(ceilings.memory)
         elif "memory" in self.bounds:
@@ -86,7 +92,7 @@ class Hierarchy:
                     (outer / file).write_text(value)
             (outer / INNER).mkdir()
         except OSError:
-            remove(outer)
+            remove_group(outer)
             raise
         return outer
 
@@ -94,7 +100,7 @@ class Hierarchy:
 class Group:
     """The group of one agent: a folder in each hierarchy, or none at all.
 
-    One that is `shared` is another's, who ends it: only its doors are of use.
+    A `shared` one belongs to another process, which removes it; it can only be joined.
     """
 
     def __init__(self, folders: tuple[Path, ...] = (), memory: int = 0, *, shared: bool = False) -> None:
@@ -103,37 +109,46 @@ class Group:
         self._shared = shared
 
     def share(self) -> "Group":
-        """For a program that is started on the agent's behalf, and counts as one of its own."""
+        """The same group, for a program that runs on the agent's behalf and counts towards its limits."""
         return Group(self._folders, self._memory, shared=True)
 
     @contextlib.contextmanager
-    def doors(self) -> Iterator[tuple[int, ...]]:
-        """Descriptors; a process that writes `0` to each of them is in the group."""
-        with contextlib.ExitStack() as open_ones:
+    def open_join_fds(self) -> Iterator[tuple[int, ...]]:
+        """File descriptors: a process joins the group by writing `0` to each of them."""
+        with contextlib.ExitStack() as stack:
             fds = []
             for folder in self._folders:
                 fds.append(os.open(folder / INNER / "cgroup.procs", os.O_WRONLY | os.O_CLOEXEC))
-                open_ones.callback(os.close, fds[-1])
+                stack.callback(os.close, fds[-1])
             yield tuple(fds)
 
-    def verdict(self) -> str:
-        """A line when the kernel has killed something in here for its memory, else nothing."""
+    def describe_memory_kill(self) -> str:
+        """A line of text if the kernel killed something in this group for using too much memory, else ''."""
         for folder in self._folders:
             for file in (folder / INNER / "memory.oom_control", folder / "memory.events"):
                 with contextlib.suppress(OSError):
                     words = file.read_text().split()
                     if "oom_kill" in words and words[words.index("oom_kill") + 1] != "0":
-                        most = f"{self._memory >> 20} MiB"
-                        return f"[clawdforge] probably killed for its memory: it may use {most}"
+                        limit = f"{self._memory >> 20} MiB"
+                        return (
+                            f"[clawdforge] probably killed for using too much memory; its limit is {limit} "
+                            "(CLAWDFORGE_AGENT_MAX_MEMORY_BYTES)"
+                        )
         return ""
 
     def remove(self) -> bool:
-        """Whether it is gone. What is in it still is killed: nothing else has found it."""
-        gone = [remove(folder) for folder in self._folders if not self._shared]
+        """Remove the group; False while processes are left in it.
+
+        Those are killed: nothing else found them.
+        """
+        gone = [remove_group(folder) for folder in self._folders if not self._shared]
         return all(gone)
 
     async def end(self) -> None:
-        """Remove it when its last process is gone; what is not gone in time is left to the next server."""
+        """Wait for the last process to go, then remove the group.
+
+        What takes too long is left to the next server.
+        """
         for _ in range(round(REMOVE_SECONDS / REMOVE_STEP)):
             if self.remove():
                 return
@@ -141,7 +156,10 @@ class Group:
 
 
 class Groups:
-    """The groups that one server makes. Their names have the data folder and the server's boot in them."""
+    """Makes the groups of one server.
+
+    Their names contain the ids of the data folder and of the server's boot.
+    """
 
     def __init__(
         self,
@@ -157,10 +175,10 @@ class Groups:
         self._ceilings = ceilings
         self._hierarchies = hierarchies
         self.reason = reason
-        """By what agents are held, or why not; for everybody."""
+        """What limits agents, or why nothing does; safe to show to everybody."""
 
         self.details = details
-        """The same with the paths of the machine; for the operator."""
+        """The same with paths on this machine; for the operator."""
 
         bounds = {word for hierarchy in hierarchies for word in hierarchy.bounds}
         self.processes = ceilings.processes if "pids" in bounds else None
@@ -177,21 +195,21 @@ class Groups:
         return Group(tuple(made), self._ceilings.memory)
 
     def end_leftovers(self) -> None:
-        """End what other servers of this data folder left in groups, wherever those were. Bounded.
+        """Kill what earlier servers of this data folder left running in their groups. Bounded in time.
 
-        A server itself is never ended: one that has given up its lock may be busy with its exit still.
+        A server itself is never killed: one that has given up its lock may still be exiting.
         """
         deadline = time.monotonic() + REMOVE_SECONDS
         for hierarchy in self._hierarchies:
-            for folder in self._leftovers(hierarchy.mount):
+            for folder in self._find_leftovers(hierarchy.mount):
                 if folder.name.endswith(SERVER):
                     with contextlib.suppress(OSError):
                         folder.rmdir()
                     continue
-                while not remove(folder) and time.monotonic() < deadline:
+                while not remove_group(folder) and time.monotonic() < deadline:
                     time.sleep(REMOVE_STEP)
 
-    def _leftovers(self, top: Path) -> Iterator[Path]:
+    def _find_leftovers(self, top: Path) -> Iterator[Path]:
         for here, names, _ in os.walk(top):
             for name in [name for name in names if name.startswith(self._family)]:
                 names.remove(name)
@@ -199,27 +217,30 @@ class Groups:
                     yield Path(here, name)
 
 
-def find(data_dir: Path, boot_id: str, ceilings: Ceilings, *, lasting: bool = True) -> Groups:
-    """What can be bounded here, by a real try. Blocks for some milliseconds; once, at the start.
+def find_cgroups(data_dir: Path, boot_id: str, ceilings: Ceilings, *, dry_run: bool = False) -> Groups:
+    """Find out, with a real trial, what can be limited on this machine. Blocks for a few milliseconds.
 
-    Not `lasting`, it changes nothing that stays: what a try would need of that is foretold.
+    With `dry_run` the server's own group is left unchanged; where a trial would need such a change, only
+    its preconditions are checked.
     """
-    found = list(_hierarchies())
+    found = list(_find_hierarchies())
     offered = {word for hierarchy in found for word in hierarchy.bounds}
     reasons = [f"{word}: not offered to the server's group" for word in CONTROLLERS if word not in offered]
     details = reasons.copy()
-    ceilings = replace(ceilings, memory=ceilings.memory or _share(found))
+    ceilings = replace(ceilings, memory=ceilings.memory or _default_memory(found))
     name = f"clawdforge-{folder_id(data_dir)}-{boot_id}"
     made: dict[Hierarchy, Path] = {}
-    foretold: list[Hierarchy] = []
+    untried: list[Hierarchy] = []
     for hierarchy in found:
         try:
-            if not hierarchy.delegated() and not lasting:
-                _foretell(hierarchy)
-                foretold.append(hierarchy)
-                details.append(f"{hierarchy}: not tried, for the server would have to change its own group")
+            if not hierarchy.is_delegated() and dry_run:
+                _check_delegation(hierarchy)
+                untried.append(hierarchy)
+                details.append(
+                    f"{hierarchy}: not tried, because the server would have to change its own group"
+                )
                 continue
-            if not hierarchy.delegated():
+            if not hierarchy.is_delegated():
                 _delegate(hierarchy, f"{name}{SERVER}")
             made[hierarchy] = hierarchy.make(
                 f"{name}-try", replace(ceilings, memory=max(ceilings.memory, TRY_MEMORY))
@@ -228,19 +249,19 @@ def find(data_dir: Path, boot_id: str, ceilings: Ceilings, *, lasting: bool = Tr
             reasons.append(f"{hierarchy}: {error.strerror}")
             details.append(f"{hierarchy}: {error}")
     try:
-        _try(Group(tuple(made.values())))
+        _try_to_join(Group(tuple(made.values())))
     except (OSError, subprocess.SubprocessError) as error:
         made.clear()
         reasons.append("no process could be put into a group")
         details.append(f"{reasons[-1]}: {error}")
-    usable = (*made, *foretold)
+    usable = (*made, *untried)
     versions = sorted({f"cgroup v{hierarchy.version}" for hierarchy in usable})
     words = ("; ".join([*versions, *more]) for more in (reasons, details))
     return Groups(data_dir, boot_id, ceilings, usable, *words)
 
 
-def remove(outer: Path) -> bool:
-    """Whether the folder is gone, with all below it. What is in it still is killed."""
+def remove_group(outer: Path) -> bool:
+    """Remove the folder and all below it; False while processes are left in it. Those are killed."""
     for here, _, _ in os.walk(outer, topdown=False):
         with contextlib.suppress(FileNotFoundError):
             try:
@@ -248,38 +269,38 @@ def remove(outer: Path) -> bool:
             except OSError as error:
                 if error.errno != errno.EBUSY:
                     return False
-                _kill(Path(here), outer.name)
+                _kill_members(Path(here), outer.name)
                 return False
     return True
 
 
-def _kill(folder: Path, name: str) -> None:
-    """A pid is not trusted: it is held first, and must be in the group after that."""
+def _kill_members(folder: Path, name: str) -> None:
+    """A pid may be reused at any moment: hold the process first, then check that it is in the group."""
     with contextlib.suppress(OSError):
         for pid in map(int, (folder / "cgroup.procs").read_text().split()):
-            with held(pid) as fd, contextlib.suppress(OSError):
+            with open_pidfd(pid) as fd, contextlib.suppress(OSError):
                 if fd is not None and _is_in(pid, name):
                     signal.pidfd_send_signal(fd, signal.SIGKILL)
 
 
 def _is_in(pid: int, name: str) -> bool:
-    """By the whole name: that of another spawn may begin with it."""
+    """Compares whole names, since another group's name may begin with this one."""
     lines = Path(f"/proc/{pid}/cgroup").read_text().splitlines()
     return any(name in line.split("/") for line in lines)
 
 
-def _try(group: Group) -> None:
-    """Put a short child into it, and remove it."""
+def _try_to_join(group: Group) -> None:
+    """Let a short-lived child join the group, then remove the group."""
     try:
-        with group.doors() as doors:
-            command = [sys.executable, "-I", "-S", "-c", TRY, *map(str, doors)]
-            subprocess.run(command, pass_fds=doors, check=True, capture_output=True, timeout=TRY_SECONDS)
+        with group.open_join_fds() as join_fds:
+            command = [sys.executable, "-I", "-S", "-c", TRY, *map(str, join_fds)]
+            subprocess.run(command, pass_fds=join_fds, check=True, capture_output=True, timeout=TRY_SECONDS)
     finally:
         group.remove()
 
 
-def _hierarchies() -> Iterator[Hierarchy]:
-    """Where this process is, in each hierarchy that has what we need."""
+def _find_hierarchies() -> Iterator[Hierarchy]:
+    """This process's own folder in each hierarchy that has a controller we need."""
     try:
         mounts = [line.split(" - ") for line in Path("/proc/self/mountinfo").read_text().splitlines()]
         own = [line.split(":", 2) for line in Path("/proc/self/cgroup").read_text().splitlines()]
@@ -305,7 +326,11 @@ def _hierarchies() -> Iterator[Hierarchy]:
 
 
 def _delegate(hierarchy: Hierarchy, leaf: str) -> None:
-    """In version 2 a group with limited ones below it has no processes of its own: we move down, if alone."""
+    """Allow limits below the server's group.
+
+    In version 2 such a group may hold no processes of its own, so the server moves into a group below,
+    provided that it is alone.
+    """
     order = " ".join(f"+{word}" for word in sorted(hierarchy.bounds))
     try:
         hierarchy.control.write_text(order)
@@ -318,8 +343,8 @@ def _delegate(hierarchy: Hierarchy, leaf: str) -> None:
         hierarchy.control.write_text(order)
 
 
-def _foretell(hierarchy: Hierarchy) -> None:
-    """Fail as `_delegate` would. Only the kernel's topmost group, which has no type, may keep processes."""
+def _check_delegation(hierarchy: Hierarchy) -> None:
+    """Raise what `_delegate` would raise. Only the topmost group, which has no type, may keep processes."""
     for path in (hierarchy.folder, hierarchy.control, hierarchy.members):
         if not os.access(path, os.W_OK):
             raise OSError(errno.EACCES, os.strerror(errno.EACCES), str(path))
@@ -329,12 +354,12 @@ def _foretell(hierarchy: Hierarchy) -> None:
 
 def _check_alone(hierarchy: Hierarchy) -> None:
     if set(map(int, hierarchy.members.read_text().split())) != {os.getpid()}:
-        words = "other programs are in the server's group"
-        raise OSError(errno.EBUSY, words, str(hierarchy.folder))
+        reason = "other programs are in the server's group"
+        raise OSError(errno.EBUSY, reason, str(hierarchy.folder))
 
 
-def _share(hierarchies: list[Hierarchy]) -> int:
-    """Three quarters of the memory that the server may use: one agent alone never takes all of it."""
+def _default_memory(hierarchies: list[Hierarchy]) -> int:
+    """Three quarters of the memory that the server may use, so that no agent can take all of it."""
     most = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     for hierarchy in (hierarchy for hierarchy in hierarchies if "memory" in hierarchy.bounds):
         name = "memory.limit_in_bytes" if hierarchy.version == 1 else "memory.max"

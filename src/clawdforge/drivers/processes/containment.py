@@ -1,15 +1,15 @@
-"""What holds an agent: which level works on this machine, and how a command is wrapped in it.
+"""Contains agents: finds out which level of containment works on this machine, and wraps commands in it.
 
-With `bwrap` an agent has its own PID namespace: it sees no process but its own, all of them end with the
-first, and that one ends with the server. An empty folder lies over the data folder and over the other
-hidden places; the session's own home, workspace and files are bound back in. /sys is read-only, so that no
-agent leaves the group that bounds it (`cgroups.py`). `full` makes the rest of the file system read-only,
-with a private /tmp.
+With `bwrap` an agent has its own PID namespace: it sees only its own processes, all of them end with the
+first one, and that one ends with the server. The data folder and other hidden folders are covered by empty
+ones; the session's own home, workspace and files are mounted back in. /sys is read-only, so that no agent can
+leave the group that limits it (`cgroups.py`). `full` also makes the rest of the file system read-only and
+gives the agent a private /tmp.
 
-Without bwrap (`tree`) a keeper process ends the agent's whole tree. That is enough for programs with
-faults, not for one that works at getting away: it may kill its keeper, read the data folder and signal
-whatever its user may. `harden_self` keeps the server's memory and environment from agents of the same user,
-but not from root: where the server runs as root, only the namespace does.
+Without bwrap (`tree`) a keeper process ends the agent's whole process tree. That is enough for a faulty
+program, but not for one that tries to escape: it can kill its keeper, read the data folder and signal every
+process of its user. `harden_self` hides the server's memory and environment from agents of the same user, but
+not from root: where the server runs as root, only the namespace protects it.
 """
 
 import os
@@ -40,16 +40,16 @@ ROOT_CAPABILITIES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Of each agent process. Zero leaves a limit as it is."""
+    """Resource limits of each agent process. Zero leaves a limit unchanged."""
 
     nofile: int = 65_536
-    nproc: int = 16_384  # counts all processes of the user, so it only stops the absurd
+    nproc: int = 16_384  # the kernel counts all processes of the user, so this only stops extremes
     fsize: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Places:
-    """The folders that matter to one agent process."""
+class AgentFolders:
+    """The folders that one agent process may use, and those that are hidden from it."""
 
     data_dir: Path
     home: Path
@@ -70,7 +70,10 @@ class Containment:
     bwrap: str | None = None
 
     def choose(self, sandbox: str | None) -> Active:
-        """What one agent gets: its own setting goes before the server's. `full` is never quietly less."""
+        """The containment of one agent.
+
+        Its own setting wins over the server's; `full` is never weakened silently.
+        """
         level = sandbox or self.level
         if level not in ("auto", "full", "off"):
             raise AgentStartFailed(f"sandbox {level!r} is unknown; use auto, full or off")
@@ -86,25 +89,28 @@ class Containment:
         self,
         command: Sequence[str],
         *,
-        places: Places,
+        folders: AgentFolders,
         status_fd: int,
         limits: Limits,
-        doors: Sequence[int] = (),
+        join_fds: Sequence[int] = (),
         sandbox: str | None = None,
     ) -> list[str]:
-        """The command as it has to be run. `command[0]` is an absolute path; `doors` lead into its group."""
+        """The command line that runs a command contained. `command[0]` is an absolute path.
+
+        The agent joins its group by writing to `join_fds`.
+        """
         active = self.choose(sandbox)
         numbers = [str(n) for n in (status_fd, limits.nofile, limits.nproc, limits.fsize)]
-        numbers.append(",".join(map(str, doors)) or "-")
+        numbers.append(",".join(map(str, join_fds)) or "-")
         mode = "keep" if active == "tree" else "exec"
         launched = [sys.executable, "-I", "-S", launcher.__file__, mode, *numbers, "--", *command]
         if active == "tree" or self.bwrap is None:
             return launched
-        return [self.bwrap, *_arguments(active, places), "--", *launched]
+        return [self.bwrap, *_arguments(active, folders), "--", *launched]
 
 
 def probe(level: Level, *, bwrap: str = "bwrap") -> Containment:
-    """Find out by a real run. Blocks for some milliseconds; call it once, at the start."""
+    """Find out with a real run what works here. Blocks for a few milliseconds; call it once, at the start."""
     path = shutil.which(bwrap)
     if level == "off" and path is None:
         return Containment(level, "tree", "switched off")
@@ -113,7 +119,7 @@ def probe(level: Level, *, bwrap: str = "bwrap") -> Containment:
     try:
         with tempfile.TemporaryDirectory(prefix="clawdforge-") as folder:
             here = Path(folder)
-            arguments = _arguments("bwrap", Places(data_dir=here, home=here, workspace=Path("/")))
+            arguments = _arguments("bwrap", AgentFolders(data_dir=here, home=here, workspace=Path("/")))
             done = subprocess.run(
                 [path, *arguments, "--", sys.executable, "-I", "-S", "-c", "import os; print(os.getppid())"],
                 stdin=subprocess.DEVNULL,
@@ -132,17 +138,18 @@ def probe(level: Level, *, bwrap: str = "bwrap") -> Containment:
 
 
 def harden_self() -> None:
-    """For the server's own process, at its start: no core files, no look into it for its own user.
+    """Protect the server's own process; call it at the start. It writes no core files.
 
-    Dumpable 0 makes /proc/<server>/environ and /proc/<server>/mem unreadable to other processes of the same
-    user. Root may read them still. As a subreaper we inherit the orphans of a keeper that was killed.
+    "Dumpable 0" makes /proc/<server>/environ and /proc/<server>/mem unreadable to other processes of the same
+    user; root can still read them. As a subreaper, the server inherits the orphans of a keeper that was
+    killed.
     """
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     launcher.prctl(launcher.PR_SET_DUMPABLE, 0)
     launcher.prctl(launcher.PR_SET_CHILD_SUBREAPER, 1)
 
 
-def _arguments(active: Active, places: Places) -> list[str]:
+def _arguments(active: Active, folders: AgentFolders) -> list[str]:
     full = active == "bwrap-full"
     root = os.geteuid() == 0
     # Root could read the disk itself through the real /dev; others are kept out of it by its modes.
@@ -153,21 +160,21 @@ def _arguments(active: Active, places: Places) -> list[str]:
         out += ["--cap-drop", "ALL"]
         for name in ROOT_CAPABILITIES:
             out += ["--cap-add", name]
-    for mount in _mounts(places, full=full):
+    for mount in _mounts(folders, full=full):
         out += mount
-    return [*out, "--chdir", str(places.workspace)]
+    return [*out, "--chdir", str(folders.workspace)]
 
 
-def _mounts(places: Places, *, full: bool) -> list[tuple[str, ...]]:
-    """Parents first: so a mask inside a bound folder hides, and a folder bound inside a mask shows."""
-    masked = [path.resolve() for path in (places.data_dir, *places.hidden)]
-    if full or places.private_tmp:
+def _mounts(folders: AgentFolders, *, full: bool) -> list[tuple[str, ...]]:
+    """Parents first: a mask inside a mounted folder must hide, a folder mounted inside a mask must show."""
+    masked = [path.resolve() for path in (folders.data_dir, *folders.hidden)]
+    if full or folders.private_tmp:
         masked.append(Path("/tmp").resolve())  # noqa: S108 -- replaced by a private one
     masked = [path for path in masked if path.exists()]
-    own = {places.home.resolve(): "--bind", places.workspace.resolve(): "--bind"}
-    own |= {path.resolve(): "--bind" for path in places.writable}
+    own = {folders.home.resolve(): "--bind", folders.workspace.resolve(): "--bind"}
+    own |= {path.resolve(): "--bind" for path in folders.writable}
     needed = (Path(launcher.__file__), Path(sys.prefix), Path(sys.base_prefix))
-    for path in (*places.readable, *needed):
+    for path in (*folders.readable, *needed):
         own.setdefault(path.resolve(), "--ro-bind")
     steps: list[tuple[int, int, tuple[str, ...]]] = []
     for path in masked:

@@ -1,4 +1,4 @@
-"""What an agent sees as its environment: built from nothing, by an allow-list."""
+"""Builds an agent's environment from nothing, by an allow-list."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,14 +9,14 @@ OURS = "CLAWDFORGE_"
 PASSED = ("PATH", "LANG", "LANGUAGE", "TZ", "USER", "LOGNAME", "SHELL")
 NETWORK = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
 CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE")
-"""How this machine reaches a model, which every agent needs alike; proxies in either spelling."""
+"""How this machine reaches a model: every agent needs these. Proxies count in upper and lower case."""
 
 TEMPORARY = ".tmp"  # in the home, so that it goes with the session
 DEFAULTS = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", "SHELL": "/bin/sh"}
 
 
 def agent_env(spec: AgentSpec, home: Path, operator_env: Mapping[str, str]) -> dict[str, str]:
-    """Our own names never pass, whatever the configuration says: they hold the server's secrets."""
+    """`CLAWDFORGE_…` variables are never passed on, whatever is configured: they hold secrets."""
     env = dict(DEFAULTS)
     for name, value in operator_env.items():
         network = name.upper() in NETWORK or name in CERTIFICATES

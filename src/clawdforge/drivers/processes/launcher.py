@@ -1,17 +1,19 @@
-"""The small program that stands between the server and an agent: it prepares the process, then runs it.
+"""The small program between the server and an agent: it prepares the process, then runs the agent in it.
 
-Run as a file, `python -I -S launch.py exec|keep STATUS_FD NOFILE NPROC FSIZE DOORS -- COMMAND…`; it imports
-the standard library only. It is a program and not a `preexec_fn`, because the server has threads: Python code
-between fork and exec may deadlock there. It costs about 12 ms of an agent's start, which takes 15 to 4000.
+It runs as a file, `python -I -S launcher.py exec|keep STATUS_FD NOFILE NPROC FSIZE JOIN_FDS -- COMMAND…`, and
+imports the standard library only. It is a program, not a `preexec_fn`, because the server has threads and
+Python code between fork and exec may deadlock there. It adds about 12 ms to an agent's start of 15 to 4000
+ms.
 
-`exec` (inside bwrap) sets limits and becomes the agent. `keep` (without bwrap) stays, as the agent's parent
-and the reaper of all its orphans: when the agent ends, or the server dies, it ends everything that is left.
+`exec` (inside bwrap) sets limits and becomes the agent. `keep` (without bwrap) stays as the agent's parent
+and the reaper of its orphans: when the agent ends or the server dies, it kills everything that is left.
 
-DOORS are open files, as `5,6` or `-`: what writes `0` to one of them is in the agent's group (`cgroups.py`).
-Only the agent is, before its first line runs; what watches over it must not be bounded by what it does.
+JOIN_FDS are open files, as `5,6` or `-`: a process that writes `0` to them joins the agent's group
+(`cgroups.py`). Only the agent joins, before its first line runs; its keeper must not share the agent's
+limits.
 
-It writes `S` to the status pipe before the agent is run, and an errno after it if that failed. The write
-fails when the server is gone already: then nothing is run. It died before the death signal was set.
+It writes `S` to the status pipe before it runs the agent, followed by an errno if that failed. If the write
+itself fails, the server died before the death signal was set, and nothing is run.
 """
 
 import contextlib
@@ -27,7 +29,7 @@ PR_SET_PDEATHSIG = 1
 PR_SET_DUMPABLE = 4
 PR_SET_CHILD_SUBREAPER = 36
 PR_SET_NO_NEW_PRIVS = 38
-OOM_SCORE = "500"  # when memory runs out, an agent goes before the server
+OOM_SCORE = "500"  # when memory runs out, the kernel kills an agent before the server
 GIVE_UP_SECONDS = 10.0
 
 
@@ -38,7 +40,7 @@ def prctl(option: int, value: int) -> None:
 
 
 def parent_of(pid: int) -> int | None:
-    """None when it is gone."""
+    """None when the process is gone."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123 -- pathlib would double the start time
             return int(file.read().rpartition(b")")[2].split()[1])
@@ -61,7 +63,7 @@ def children(pid: int) -> list[int]:
 
 
 def set_limits(nofile: int, nproc: int, fsize: int) -> None:
-    """Zero leaves a limit as it is; none is ever raised above the hard one."""
+    """Zero leaves a limit unchanged; none is raised above the hard limit."""
     wanted = (
         (resource.RLIMIT_NOFILE, nofile),
         (resource.RLIMIT_NPROC, nproc),
@@ -80,15 +82,15 @@ def set_limits(nofile: int, nproc: int, fsize: int) -> None:
         file.write(OOM_SCORE)
 
 
-def enter(doors: list[int]) -> None:
-    """Into the groups that bound the agent. Costs it one grace period of the kernel, 0 to 20 ms."""
-    for door in doors:
-        os.write(door, b"0")
-        os.close(door)
+def join_groups(join_fds: list[int]) -> None:
+    """Join the groups that limit the agent. This takes one grace period of the kernel, 0 to 20 ms."""
+    for fd in join_fds:
+        os.write(fd, b"0")
+        os.close(fd)
 
 
 def become(command: list[str], status: int) -> None:
-    """Run the command in place of this process; returns only to exit."""
+    """Run the command in place of this process. Never returns."""
     for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)  # Python ignores the first two, and exec would pass that on
     try:
@@ -101,8 +103,8 @@ def become(command: list[str], status: int) -> None:
     os._exit(127)
 
 
-def end_all() -> None:
-    """Kill children until there are none; orphans of a killed child become ours and are next."""
+def kill_children() -> None:
+    """Kill children until none are left. The orphans of a killed child become ours and are killed next."""
     deadline = time.monotonic() + GIVE_UP_SECONDS
     while time.monotonic() < deadline:
         for pid in children(os.getpid()):
@@ -116,12 +118,12 @@ def end_all() -> None:
         time.sleep(0.001)
 
 
-def keep(command: list[str], status: int, limits: tuple[int, int, int], doors: list[int]) -> int:
-    """Be the agent's parent until it ends; its exit code, or 128 + n for signal n, as bwrap has it."""
+def keep(command: list[str], status: int, limits: tuple[int, int, int], join_fds: list[int]) -> int:
+    """Be the agent's parent until it ends. Returns its exit code, or 128 + n for signal n, as bwrap does."""
 
     def stop(_number: int, _frame: FrameType | None) -> None:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        end_all()
+        kill_children()
         os._exit(128 + signal.SIGTERM)
 
     prctl(PR_SET_CHILD_SUBREAPER, 1)
@@ -134,10 +136,10 @@ def keep(command: list[str], status: int, limits: tuple[int, int, int], doors: l
         prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != me:
             os._exit(127)
-        enter(doors)
+        join_groups(join_fds)
         set_limits(*limits)
         become(command, status)
-    for fd in (status, *doors):
+    for fd in (status, *join_fds):
         os.close(fd)
     nothing = os.open(os.devnull, os.O_RDWR)
     for fd in (0, 1, 2):  # the agent's pipes must end with the agent
@@ -147,7 +149,7 @@ def keep(command: list[str], status: int, limits: tuple[int, int, int], doors: l
         if pid == agent:
             break
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    end_all()
+    kill_children()
     code = os.waitstatus_to_exitcode(code)
     return code if code >= 0 else 128 - code
 
@@ -155,11 +157,11 @@ def keep(command: list[str], status: int, limits: tuple[int, int, int], doors: l
 def main() -> None:
     mode, status, nofile, nproc, fsize, groups, _, *command = sys.argv[1:]
     fd, limits = int(status), (int(nofile), int(nproc), int(fsize))
-    doors = [] if groups == "-" else [int(door) for door in groups.split(",")]
+    join_fds = [] if groups == "-" else [int(fd) for fd in groups.split(",")]
     os.set_inheritable(fd, False)
     if mode == "keep":
-        os._exit(keep(command, fd, limits, doors))
-    enter(doors)
+        os._exit(keep(command, fd, limits, join_fds))
+    join_groups(join_fds)
     set_limits(*limits)
     become(command, fd)
 

@@ -1,4 +1,4 @@
-"""Pipes to an agent: the one on which its launcher speaks, and the end of what it says on stderr."""
+"""Pipes from an agent's process: the launcher's status pipe, and the tail of stderr."""
 
 import asyncio
 import contextlib
@@ -10,7 +10,7 @@ STDERR_TAIL = 64 * 1024
 
 
 class Tail(asyncio.Protocol):
-    """Reads all there is and keeps the end of it, so that a chatty agent never stands still."""
+    """Reads everything and keeps only the end, so that an agent that writes a lot is never blocked."""
 
     def __init__(self) -> None:
         self._kept = bytearray()
@@ -30,7 +30,7 @@ class Tail(asyncio.Protocol):
 
 @contextlib.contextmanager
 def status_pipe() -> Iterator[tuple[int, int]]:
-    """Its reading end is left open, unless what is done inside fails."""
+    """A pipe's reading and writing end. The reading end stays open, unless the block fails."""
     reader, writer = os.pipe()
     try:
         yield reader, writer
@@ -41,11 +41,11 @@ def status_pipe() -> Iterator[tuple[int, int]]:
         os.close(writer)
 
 
-async def to_the_end(work: Coroutine[Any, Any, None]) -> None:
-    """A cancel waits until it is done.
+async def run_to_end(work: Coroutine[Any, Any, None]) -> None:
+    """Run the work to its end even when cancelled; the cancel is raised afterwards.
 
-    A loop that breaks off connecting a pipe closes its descriptor, and the pipe's own object closes that
-    number once more: by then it may be another agent's.
+    An event loop that is interrupted while it connects a pipe closes the descriptor, and then the pipe object
+    closes the same number again, which may belong to another agent by then.
     """
     task = asyncio.ensure_future(work)
     try:
@@ -55,7 +55,7 @@ async def to_the_end(work: Coroutine[Any, Any, None]) -> None:
         raise
 
 
-async def until_readable(fd: int) -> None:
+async def wait_readable(fd: int) -> None:
     loop = asyncio.get_running_loop()
     ready = asyncio.Event()
     loop.add_reader(fd, ready.set)
@@ -66,10 +66,10 @@ async def until_readable(fd: int) -> None:
 
 
 async def read_all(fd: int) -> bytes:
-    said = b""
+    data = b""
     while True:
-        await until_readable(fd)
+        await wait_readable(fd)
         chunk = os.read(fd, 64)
         if not chunk:
-            return said
-        said += chunk
+            return data
+        data += chunk

@@ -1,4 +1,4 @@
-"""Starts agents, contained, and ends them with everything they started."""
+"""Starts agents in containment, and ends them together with everything they started."""
 
 import asyncio
 import contextlib
@@ -13,21 +13,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from clawdforge.drivers.processes.cgroups import Group, Groups
-from clawdforge.drivers.processes.containment import Active, Containment, Limits, Places
+from clawdforge.drivers.processes.containment import Active, AgentFolders, Containment, Limits
 from clawdforge.drivers.processes.launcher import children, parent_of
-from clawdforge.drivers.processes.pipes import Tail, read_all, status_pipe, to_the_end, until_readable
-from clawdforge.drivers.processes.survivors import TAG, Tag, end_survivors, folder_id, tag_of
-from clawdforge.drivers.processes.tree import descendants, kill_below, send, stopped
+from clawdforge.drivers.processes.pipes import Tail, read_all, run_to_end, status_pipe, wait_readable
+from clawdforge.drivers.processes.survivors import TAG, Tag, end_survivors, folder_id, read_tag
+from clawdforge.drivers.processes.tree import descendants, kill_below, send_signal, stop_tree
 from clawdforge.wire.errors import AgentNotInstalled, AgentStartFailed
 
-STDOUT_BUFFER = 256 * 1024  # reading stops at twice this; then the pipe fills, then the agent waits
+STDOUT_BUFFER = 256 * 1024  # at twice this we stop reading; then the pipe fills up and the agent waits
 START_SECONDS = 20.0
 KILL_SECONDS = 5.0
 TAIL_SECONDS = 0.5
 
 
 class AgentProcess:
-    """A running agent. Whoever has it calls `close`, also when the agent ended by itself."""
+    """A running agent. Its owner must call `close`, even if the agent has ended by itself."""
 
     def __init__(
         self, child: subprocess.Popen[bytes], active: Active, tag: Tag, group: Group, living: set[int]
@@ -36,17 +36,17 @@ class AgentProcess:
         self._active = active
         self._tag = tag
         self.group = group
-        self._verdict = ""
+        self._memory_kill = ""
         self._living = living
         self._tail = Tail()
         self._reading: list[asyncio.ReadTransport] = []
         self._writing: asyncio.WriteTransport | None = None
         self._ended = asyncio.Event()
         self._closer: asyncio.Future[None] | None = None
-        self._root = child.pid  # above all of the agent's processes
+        self._root = child.pid  # the ancestor of all the agent's processes
         self._pidfd = os.pidfd_open(child.pid)
         self._namespace_fd: int | None = None
-        self._guard = threading.Lock()  # over the end of both, which a pause copies in its thread
+        self._fd_lock = threading.Lock()  # `paused` duplicates one of the two in its own thread
         living.add(child.pid)
         asyncio.get_running_loop().add_reader(self._pidfd, self._reap)
         self.stdin: asyncio.StreamWriter
@@ -61,9 +61,9 @@ class AgentProcess:
         return self._child.returncode
 
     def stderr_tail(self) -> str:
-        """Its last words, and the kernel's if that has killed it, or something below it, for its memory."""
-        words, verdict = self._tail.text(), self._verdict or self.group.verdict()
-        return f"{words}\n{verdict}" if verdict and words and not words.endswith("\n") else words + verdict
+        """The end of stderr, and a note if the kernel killed something for using too much memory."""
+        text, note = self._tail.text(), self._memory_kill or self.group.describe_memory_kill()
+        return f"{text}\n{note}" if note and text and not text.endswith("\n") else text + note
 
     async def wait(self) -> int:
         await self._ended.wait()
@@ -71,21 +71,28 @@ class AgentProcess:
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
-        """Nothing of the agent runs inside of this. From any thread: the loop may reap it meanwhile."""
-        with self._guard:
-            own = self._pidfd if self._namespace_fd is None else self._namespace_fd
-            held = None if self._ended.is_set() else os.dup(own)
-        if held is None:
+        """Stop all the agent's processes for the time of the block.
+
+        May be used in any thread: the event loop may reap the agent meanwhile, so the block has its own
+        pidfd.
+        """
+        with self._fd_lock:
+            shared = self._pidfd if self._namespace_fd is None else self._namespace_fd
+            pidfd = None if self._ended.is_set() else os.dup(shared)
+        if pidfd is None:
             yield
             return
         try:
-            with stopped(self._root, held):
+            with stop_tree(self._root, pidfd):
                 yield
         finally:
-            os.close(held)
+            os.close(pidfd)
 
     async def close(self, *, eof_grace: float = 0.8, term_grace: float = 0.7) -> None:
-        """End of input, then SIGTERM, then SIGKILL; nothing of the agent is left when this returns."""
+        """Close its input, then send SIGTERM, then SIGKILL.
+
+        Nothing of the agent is left when this returns.
+        """
         if self._closer is None:
             self._closer = asyncio.ensure_future(self._close(eof_grace, term_grace))
         try:
@@ -105,16 +112,16 @@ class AgentProcess:
         loop = asyncio.get_running_loop()
         if self._writing is not None:
             self._writing.close()
-        if not await self._gone(eof_grace):
-            send(descendants(self._root), signal.SIGTERM)
-        if not await self._gone(term_grace):
+        if not await self._wait_ended(eof_grace):
+            send_signal(descendants(self._root), signal.SIGTERM)
+        if not await self._wait_ended(term_grace):
             deadline = loop.time() + KILL_SECONDS
             self._kill()
-            while not await self._gone(0.05) and loop.time() < deadline:
+            while not await self._wait_ended(0.05) and loop.time() < deadline:
                 self._kill()
         unwatched = (self.returncode or 0) < 0 if self._active == "tree" else self._namespace_fd is None
         if unwatched or not self._ended.is_set():
-            await self._hunt()
+            await self._end_leftovers()
         if self._reading:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._tail.ended.wait(), TAIL_SECONDS)
@@ -124,12 +131,12 @@ class AgentProcess:
             self._writing.abort()
         if self._namespace_fd is not None:
             _reap(self._namespace_fd)
-            with self._guard:
+            with self._fd_lock:
                 os.close(self._namespace_fd)
                 self._namespace_fd = None
 
     def _kill(self) -> None:
-        """In a namespace the kernel ends all with the first one; else the keeper leaves when it is alone."""
+        """In a namespace the kernel ends all with the first process; a keeper ends when it is alone."""
         if self._namespace_fd is not None:
             with contextlib.suppress(ProcessLookupError):
                 signal.pidfd_send_signal(self._namespace_fd, signal.SIGKILL)
@@ -138,17 +145,17 @@ class AgentProcess:
             if not descendants(self._root):
                 self._child.send_signal(signal.SIGTERM)
 
-    async def _gone(self, within: float) -> bool:
+    async def _wait_ended(self, within: float) -> bool:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(within):
                 await self._ended.wait()
                 if self._namespace_fd is not None:
-                    await until_readable(self._namespace_fd)
+                    await wait_readable(self._namespace_fd)
                 return True
         return False
 
-    async def _hunt(self) -> None:
-        """What stood above the agent was killed, or does not answer: look for what it leaves."""
+    async def _end_leftovers(self) -> None:
+        """The agent's keeper or bwrap was killed or does not respond: find and end what is left behind."""
         if not self._ended.is_set():
             kill_below(self._root)
             self._child.kill()
@@ -160,8 +167,8 @@ class AgentProcess:
         if self._child.poll() is not None:
             asyncio.get_running_loop().remove_reader(self._pidfd)
             self._living.discard(self._child.pid)
-            self._verdict = self.group.verdict()
-            with self._guard:
+            self._memory_kill = self.group.describe_memory_kill()
+            with self._fd_lock:
                 os.close(self._pidfd)
                 self._ended.set()
 
@@ -181,8 +188,8 @@ class AgentProcess:
             transport, _ = await loop.connect_read_pipe(factory, pipe)
             self._reading.append(transport)
 
-    async def started(self, status: bytes) -> None:
-        """Judge what the launcher said: `S` and nothing after it is a running agent."""
+    async def check_start(self, status: bytes) -> None:
+        """Raise unless the agent runs: then the launcher's status is `S` and nothing else."""
         if status == b"S":
             if self._active != "tree":
                 self._enter_namespace()
@@ -192,11 +199,11 @@ class AgentProcess:
             number = int(status[1:])
             hint = "its interpreter is missing" if number == errno.ENOENT else os.strerror(number)
             raise AgentStartFailed(f"the agent's program could not be run: {hint}")
-        words = self.stderr_tail().strip()[-500:] or "no reason given"
-        raise AgentStartFailed(f"the agent could not be contained: {words}", stderr=self.stderr_tail())
+        reason = self.stderr_tail().strip()[-500:] or "no reason given"
+        raise AgentStartFailed(f"the agent could not be contained: {reason}", stderr=self.stderr_tail())
 
     def _enter_namespace(self) -> None:
-        """Hold the first process of the namespace: when it has ended, the kernel has ended all the others."""
+        """Hold the first process of the namespace: once it has ended, the kernel has ended all others too."""
         for pid in children(self._child.pid):
             with contextlib.suppress(ProcessLookupError):
                 fd = os.pidfd_open(pid)
@@ -243,11 +250,11 @@ class Spawner:
         sandbox: str | None = None,
         beside: AgentProcess | None = None,
     ) -> AgentProcess:
-        """`tag` is the session's id. `beside` is the agent whose limits count this one as well.
+        """Start a program. `tag` is the session's id; with `beside`, it counts towards that agent's limits.
 
-        Only from the main thread: the death signals follow the thread.
+        Call it from the main thread only: a death signal is sent when the thread ends, not the process.
         """
-        places = Places(
+        folders = AgentFolders(
             data_dir=self._data_dir,
             home=home,
             workspace=cwd,
@@ -256,9 +263,9 @@ class Spawner:
             writable=tuple(writable),
             private_tmp=private_tmp,
         )
-        process, status = self._start(argv, places, env, tag, sandbox, beside)
+        process, status = self._start(argv, folders, env, tag, sandbox, beside)
         try:
-            await to_the_end(process.connect())
+            await run_to_end(process.connect())
             async with asyncio.timeout(START_SECONDS):  # Python 3.11's wait_for may lose a cancel
                 said = await read_all(status)
         except TimeoutError:
@@ -268,36 +275,36 @@ class Spawner:
             raise
         finally:
             os.close(status)
-        await process.started(said)
+        await process.check_start(said)
         return process
 
     def _start(
         self,
         argv: Sequence[str],
-        places: Places,
+        folders: AgentFolders,
         env: Mapping[str, str],
         session: str,
         sandbox: str | None,
         beside: AgentProcess | None,
     ) -> tuple[AgentProcess, int]:
-        """The process and the pipe on which its launcher speaks. Blocks for the 2 ms of a vfork and exec."""
+        """The process and its launcher's status pipe. Blocks for the 2 ms that a vfork and exec take."""
         if threading.current_thread() is not threading.main_thread():
             raise RuntimeError("agents are spawned from the main thread only")
-        cwd = places.workspace
+        cwd = folders.workspace
         if not cwd.is_dir():
             raise AgentStartFailed(f"the workspace {cwd} does not exist; make it, or start a new session")
         active = self.containment.choose(sandbox)
-        command = [program(argv[0], env), *argv[1:]]
+        command = [find_program(argv[0], env), *argv[1:]]
         tag = Tag(self._folder, self._boot_id, session, str(next(self._numbers)))
-        group = self._group(tag) if beside is None else beside.group.share()
+        group = self._make_group(tag) if beside is None else beside.group.share()
         try:
-            with group.doors() as doors, status_pipe() as (status, other_end):
+            with group.open_join_fds() as join_fds, status_pipe() as (status, other_end):
                 wrapped = self.containment.wrap(
                     command,
-                    places=places,
+                    folders=folders,
                     status_fd=other_end,
                     limits=self._limits,
-                    doors=doors,
+                    join_fds=join_fds,
                     sandbox=sandbox,
                 )
                 child = subprocess.Popen(
@@ -308,47 +315,50 @@ class Spawner:
                     bufsize=0,
                     cwd=cwd,
                     env={**env, TAG: str(tag)},
-                    pass_fds=(other_end, *doors),
+                    pass_fds=(other_end, *join_fds),
                     start_new_session=True,
                 )
-                return _watched(child, active, tag, group, self._living), status
+                return _watch(child, active, tag, group, self._living), status
         except (OSError, ValueError) as error:  # the second for a NUL in an argument or a variable
             group.remove()
             raise AgentStartFailed(f"the agent could not be started: {error}") from error
 
-    def _group(self, tag: Tag) -> Group:
-        """Limits that worked when the server started are never quietly left out."""
+    def _make_group(self, tag: Tag) -> Group:
+        """Fails where no group can be made: limits that worked at the start are never left out silently."""
         try:
             return Group() if self._groups is None else self._groups.make(tag.spawn)
         except OSError as error:
             raise AgentStartFailed(
-                f"the agent's group could not be made: {error}; restart the server"
+                f"the agent's control group could not be made: {error}; restart the server"
             ) from error
 
     async def end_orphans(self) -> int:
-        """At the server's start: end what a dead server of this data folder left behind."""
-        met = await end_survivors(lambda tag: tag.folder == self._folder and tag.boot != self._boot_id)
+        """At the server's start: end the agents that a dead server of this data folder left behind."""
+        count = await end_survivors(lambda tag: tag.folder == self._folder and tag.boot != self._boot_id)
         if self._groups is not None:
             await asyncio.to_thread(self._groups.end_leftovers)
-        return met
+        return count
 
 
-def program(name: str, env: Mapping[str, str]) -> str:
-    """The file that this name means in that environment; AgentNotInstalled, or why it cannot be run."""
+def find_program(name: str, env: Mapping[str, str]) -> str:
+    """The program's path in that environment.
+
+    Raises AgentNotInstalled, or AgentStartFailed with the reason.
+    """
     found = shutil.which(name, path=env.get("PATH"))
     if found is not None:
         return os.path.abspath(found)  # noqa: PTH100 -- resolve() would follow links that multi-call programs need
     if os.sep in name and Path(name).exists():
         raise AgentStartFailed(
-            f"{name} is not an executable file; chmod +x it, or correct the agent's command"
+            f"{name} is not an executable file; run `chmod +x {name}`, or correct the agent's command"
         )
     raise AgentNotInstalled(f"{name} is not installed; install it, or add its folder to the server's PATH")
 
 
-def _watched(
+def _watch(
     child: subprocess.Popen[bytes], active: Active, tag: Tag, group: Group, living: set[int]
 ) -> AgentProcess:
-    """A child that cannot be watched, where there are no descriptors left, is not left alone."""
+    """Kill a child that cannot be watched because no descriptors are left."""
     try:
         return AgentProcess(child, active, tag, group, living)
     except OSError:
@@ -358,15 +368,18 @@ def _watched(
 
 
 def _reap(pidfd: int) -> None:
-    """The first process of a namespace is left to us, as a subreaper, when bwrap ends before it."""
+    """When bwrap ends before the first process of its namespace, that process becomes our child."""
     with contextlib.suppress(ChildProcessError):
         os.waitid(os.P_PIDFD, pidfd, os.WEXITED | os.WNOHANG)
 
 
 def _end_adopted(living: set[int], tag: Tag) -> None:
-    """A subreaper inherits what a killed keeper leaves: never in our own session, never another's tag."""
+    """Kill the orphans of a killed keeper, which became our children.
+
+    What is in our own session, or has another agent's tag, is left alone.
+    """
     for pid in children(os.getpid()):
         with contextlib.suppress(OSError):
-            if pid not in living and os.getsid(pid) != os.getsid(0) and tag_of(pid) in (None, tag):
+            if pid not in living and os.getsid(pid) != os.getsid(0) and read_tag(pid) in (None, tag):
                 os.kill(pid, signal.SIGKILL)
                 os.waitpid(pid, 0)

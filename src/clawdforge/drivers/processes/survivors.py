@@ -1,8 +1,8 @@
-"""Finds processes of agents by a tag in their environment, and ends them.
+"""Finds agents' processes by a tag in their environment, and kills them.
 
 The tag names the data folder, the server's boot, the session and the spawn, so that servers on one machine
-leave each other's agents alone. A pid alone is never trusted: a process is held by a pidfd first, its
-tag is read after that, and the signal goes through the pidfd.
+leave each other's agents alone. A pid alone is never trusted, since it may be reused: the process is opened
+as a pidfd first, then its tag is read, and the signal is sent through the pidfd.
 """
 
 import asyncio
@@ -32,16 +32,16 @@ class Tag:
 
 
 def folder_id(data_dir: Path) -> str:
-    """Of this folder, not of one at the same path in another container. Before it is made, of its path."""
-    what = os.fsencode(data_dir.resolve())
+    """An id of the folder itself, so that the same path in another container has another. It should exist."""
+    identity = os.fsencode(data_dir.resolve())
     with contextlib.suppress(OSError):
-        found = data_dir.stat()
-        what += f"\0{found.st_dev}:{found.st_ino}".encode()
-    return hashlib.sha256(what).hexdigest()[:12]
+        info = data_dir.stat()
+        identity += f"\0{info.st_dev}:{info.st_ino}".encode()
+    return hashlib.sha256(identity).hexdigest()[:12]
 
 
-def tag_of(pid: int) -> Tag | None:
-    """None when it has none, is gone, is dead already, or may not be read by us."""
+def read_tag(pid: int) -> Tag | None:
+    """None when the process has no tag, has ended, or may not be read by us."""
     try:
         environ = Path(f"/proc/{pid}/environ").read_bytes()
     except OSError:
@@ -55,16 +55,16 @@ def tag_of(pid: int) -> Tag | None:
 
 
 def find_tagged(wanted: Callable[[Tag], bool]) -> dict[int, Tag]:
-    """The living processes with such a tag."""
+    """The running processes whose tag is wanted."""
     found: dict[int, Tag] = {}
     for entry in Path("/proc").iterdir():
-        if entry.name.isdigit() and (tag := tag_of(int(entry.name))) is not None and wanted(tag):
+        if entry.name.isdigit() and (tag := read_tag(int(entry.name))) is not None and wanted(tag):
             found[int(entry.name)] = tag
     return found
 
 
 @contextlib.contextmanager
-def held(pid: int) -> Iterator[int | None]:
+def open_pidfd(pid: int) -> Iterator[int | None]:
     """A pidfd, or None when the process is gone."""
     try:
         fd = os.pidfd_open(pid)
@@ -78,30 +78,30 @@ def held(pid: int) -> Iterator[int | None]:
 
 
 def kill_tagged(pid: int, tag: Tag) -> None:
-    """Kill a process that still is what it was found as, and what it started without the tag."""
-    with held(pid) as fd:
-        if fd is None or tag_of(pid) != tag:
+    """Kill a process if it still has this tag, and its children that have none."""
+    with open_pidfd(pid) as fd:
+        if fd is None or read_tag(pid) != tag:
             return
         below = children(pid)
         with contextlib.suppress(ProcessLookupError, PermissionError):
             signal.pidfd_send_signal(fd, signal.SIGKILL)
     for child in below:
-        with held(child) as fd:
-            if fd is not None and tag_of(child) in (None, tag):
+        with open_pidfd(child) as fd:
+            if fd is not None and read_tag(child) in (None, tag):
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     signal.pidfd_send_signal(fd, signal.SIGKILL)
 
 
 async def end_survivors(wanted: Callable[[Tag], bool], *, within: float = 5.0) -> int:
-    """End every process with such a tag; how many were met. Bounded by `within` seconds."""
-    met: set[int] = set()
+    """Kill every process whose tag is wanted, for at most `within` seconds. Returns how many were found."""
+    seen: set[int] = set()
     deadline = time.monotonic() + within
     while True:
         found = await asyncio.to_thread(find_tagged, wanted)
         found.pop(os.getpid(), None)
         if not found or time.monotonic() > deadline:
-            return len(met)
-        met.update(found)
+            return len(seen)
+        seen.update(found)
         for pid, tag in found.items():
             kill_tagged(pid, tag)
         await asyncio.sleep(0.01)

@@ -1,4 +1,4 @@
-"""A process and everything below it: found through /proc, stopped, continued, signalled."""
+"""Finds the processes below another one through /proc; stops, continues and kills them."""
 
 import contextlib
 import os
@@ -15,7 +15,10 @@ STOPPED = frozenset((b"T", b"t", b"Z", GONE, b"x"))
 
 
 def descendants(root: int, within: float = STOP_SECONDS) -> list[int]:
-    """Below `root`, without it; parents before children. Endless forks are followed only so long."""
+    """All processes below `root`, parents before children.
+
+    A fork bomb is followed only for `within` seconds.
+    """
     found: list[int] = []
     seen = {root}
     queue = [root]
@@ -29,22 +32,22 @@ def descendants(root: int, within: float = STOP_SECONDS) -> list[int]:
     return found
 
 
-def send(pids: list[int], number: signal.Signals) -> None:
+def send_signal(pids: list[int], number: signal.Signals) -> None:
     for pid in pids:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(pid, number)
 
 
-def is_still(pid: int) -> bool:
-    """Every thread of it is stopped, or it is gone."""
+def is_stopped(pid: int) -> bool:
+    """Whether every thread of the process is stopped, or the process is gone."""
     try:
         threads = os.listdir(f"/proc/{pid}/task")  # noqa: PTH208 -- after every turn: pathlib takes thrice as long
     except OSError:
         return True
-    return all(_state(pid, thread) in STOPPED for thread in threads)
+    return all(_read_state(pid, thread) in STOPPED for thread in threads)
 
 
-def _state(pid: int, thread: str) -> bytes:
+def _read_state(pid: int, thread: str) -> bytes:
     try:
         with open(f"/proc/{pid}/task/{thread}/stat", "rb", buffering=0) as file:  # noqa: PTH123 -- as above
             return file.read(1024).rpartition(b")")[2][1:2]
@@ -59,14 +62,14 @@ def has_ended(pidfd: int) -> bool:
 
 
 @contextlib.contextmanager
-def stopped(root: int, pidfd: int | None = None) -> Iterator[None]:
-    """Nothing below `root` runs inside of this. What was stopped before stays so after it.
+def stop_tree(root: int, pidfd: int | None = None) -> Iterator[None]:
+    """Stop everything below `root` for the time of the block. What was stopped before stays stopped after it.
 
-    Whoever cannot rule out that the root is reaped meanwhile holds it by a pidfd: its number may be a
-    stranger's by then, whose processes are left alone.
+    A caller for whom the root may be reaped meanwhile passes a pidfd of it: its pid may belong to a stranger
+    by then, whose processes must be left alone.
 
-    One pass may miss what is being forked; a pass that finds nobody new, with all standing still, is the end.
-    Where that does not come in time, for the forks of a bomb, it goes on with what stands still by then.
+    One pass may miss a process that is just being forked, so passes are repeated until one finds nothing new
+    and all are stopped. Against a fork bomb that may never happen: after a while the block runs anyway.
     """
     halted: list[int] = []
     known: set[int] = set()
@@ -78,21 +81,21 @@ def stopped(root: int, pidfd: int | None = None) -> Iterator[None]:
             if pidfd is not None and has_ended(pidfd):
                 break
             known.update(fresh)
-            moving = [pid for pid in fresh if not is_still(pid)]
-            send(moving, signal.SIGSTOP)
+            moving = [pid for pid in fresh if not is_stopped(pid)]
+            send_signal(moving, signal.SIGSTOP)
             halted += moving
             if time.monotonic() > deadline:
                 break
-            if not all(map(is_still, halted)):
+            if not all(map(is_stopped, halted)):
                 time.sleep(0.0002)
             elif not fresh:
                 break
         yield
     finally:
-        send(halted, signal.SIGCONT)
+        send_signal(halted, signal.SIGCONT)
 
 
 def kill_below(root: int) -> None:
-    """One pass: all stopped, so that none can fork away, then killed."""
-    with stopped(root):
-        send(descendants(root), signal.SIGKILL)
+    """Stop all processes below `root`, so that none can escape by forking, then kill them. One pass."""
+    with stop_tree(root):
+        send_signal(descendants(root), signal.SIGKILL)
