@@ -93,7 +93,7 @@ async def open_parts(settings: Settings) -> AsyncIterator[Parts]:
             settings.data_dir, max_copies=settings.home_copies, max_bytes=settings.home_copy_bytes
         )
         ends.push_async_callback(homes.close)
-        await asyncio.to_thread(homes.sweep_halves)
+        await asyncio.to_thread(homes.clean_up_unfinished)
         limits = AcpLimits(
             max_line_bytes=settings.max_line_bytes,
             max_turn_bytes=settings.max_turn_bytes,
@@ -126,7 +126,7 @@ async def open_parts(settings: Settings) -> AsyncIterator[Parts]:
             settings.data_dir / "runs",
             max_bytes=settings.max_line_bytes,
         )
-        await asyncio.to_thread(claude.sweep_halves)
+        await asyncio.to_thread(claude.clean_up_unfinished)
         files = FileService(store, clock, UploadFolder(settings.data_dir), settings.max_file_bytes)
         await files.settle_all()
         await access.adopt(LOCAL_APP, keep_secret(settings.data_dir / TOKEN_FILE, new_token("cf_")))

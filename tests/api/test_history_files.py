@@ -116,7 +116,7 @@ def test_where_it_cannot_be_done_it_says_so_and_does_nothing(
         "/sessions/import", json={"messages": [{"role": "user", "content": "hi"}]}
     ).json()
     reply = post(app, imported["session_id"], "undo", files=True)
-    assert "was not kept" in reply.json()["error"]
+    assert "were not recorded" in reply.json()["error"]
 
 
 def test_a_fork_knows_the_files_of_its_past(app: App) -> None:

@@ -19,7 +19,7 @@ async def homes_on(tmp_path: Path) -> AsyncIterator[HomeFolders]:
     (operator / ".agent").mkdir(parents=True)
     (operator / ".agent" / "token.json").write_text("shared")
     folders = HomeFolders(tmp_path / "data", operator_home=operator, max_copies=5, max_bytes=1_000_000)
-    folders.sweep_halves()
+    folders.clean_up_unfinished()
     yield folders
     await folders.close()
 

@@ -98,14 +98,14 @@ def test_a_new_home_gets_the_operators_settings_or_the_entrys(tmp_path: Path) ->
         copied=(".mine/config.toml", ".mine/huge", ".mine/none"),
         settings={".mine/config.toml": "ours", ".mine/none": "ours", "../out": "never"},
     )
-    home_settings.place(home, entry, operator)
+    home_settings.write_settings(home, entry, operator)
     assert (home / ".mine/config.toml").read_text() == "his"
     assert (home / ".mine/none").read_text() == "ours"
     assert not (home / ".mine/huge").exists()
     assert not (tmp_path / "out").exists()
     (home / ".mine/config.toml").write_text("the session's own")
     (operator / ".mine" / "config.toml").write_text("later")
-    home_settings.place(home, entry, operator)
+    home_settings.write_settings(home, entry, operator)
     assert (home / ".mine/config.toml").read_text() == "the session's own"
 
 
@@ -115,7 +115,7 @@ def test_a_link_that_an_agent_left_is_never_written_through(tmp_path: Path) -> N
         folder.mkdir()
     (home / ".mine").symlink_to(outside)
     (home / "dangling").symlink_to(outside / "made")
-    home_settings.place(home, spec(settings={".mine/a": "x", "dangling": "x"}), operator)
+    home_settings.write_settings(home, spec(settings={".mine/a": "x", "dangling": "x"}), operator)
     assert list(outside.iterdir()) == []
     assert (home / ".mine" / "a").read_text() == "x"
 

@@ -172,7 +172,7 @@ async def test_a_home_that_is_too_large_costs_the_copy_and_nothing_else(
     with (home / "sparse").open("wb") as file:
         file.truncate(1 << 40)
     await kept(homes, 2)
-    assert "no copy of the home" in caplog.text
+    assert "the home was not copied" in caplog.text
     assert len(objects(data)) == 1
     assert await homes.restore(SESSION, 2) is None
     assert await homes.restore(SESSION, 1) == "agent-1"
@@ -234,7 +234,7 @@ async def test_what_a_crash_left_half_done_is_swept(homes: HomeFolders, data: Pa
     (data / "homes" / ".new-1").mkdir()
     (data / "homes" / ".gone-2").mkdir()
     home.rename(data / "homes" / f".old-{SESSION}")
-    homes.sweep_halves()
+    homes.clean_up_unfinished()
     assert objects(data) == whole
     assert sorted(path.name for path in copies.iterdir()) == ["1.json", "files"]
     assert [path.name for path in (data / "homes").iterdir()] == [SESSION]

@@ -55,7 +55,7 @@ class ClaudePrint:
         self._max_bytes = max_bytes
         self._operator_home = operator_home or Path.home()
 
-    def sweep_halves(self) -> None:
+    def clean_up_unfinished(self) -> None:
         """At the start: what the runs of a dead server left. Blocking."""
         delete_tree(self._folder)
 
@@ -74,9 +74,9 @@ class ClaudePrint:
         home, work = place / "home", place / "work"
         for folder in (home / TEMPORARY, work):
             folder.mkdir(parents=True, mode=0o700)
-        home_settings.place(home, self._spec, self._operator_home)
-        credentials.link(home, self._spec.credentials, self._operator_home)
-        return [attachments.place(work, row) for row in order.files]
+        home_settings.write_settings(home, self._spec, self._operator_home)
+        credentials.link_files(home, self._spec.credentials, self._operator_home)
+        return [attachments.attach_file(work, row) for row in order.files]
 
     async def _speak(self, place: Path, order: RunOrder, prompt: str) -> Said | None:
         process = await self._start(place, order)

@@ -14,8 +14,8 @@ from typing import Final
 from clawdforge import __version__
 from clawdforge.core.model import Clock
 from clawdforge.core.rules import memory
-from clawdforge.drivers.folders.file_copy import delete_tree, sync_all
-from clawdforge.drivers.folders.home_copies import decode
+from clawdforge.drivers.folders.file_copy import delete_tree, sync_file_system
+from clawdforge.drivers.folders.home_copies import decode_manifest
 from clawdforge.stores.sqlite import snapshot
 from clawdforge.stores.uploads import FOLDER as FILES
 from clawdforge.stores.uploads import UNSETTLED
@@ -89,7 +89,7 @@ def _add_copies(archive: Writer, source: Path, session: snapshot.SessionEntry) -
     kept: dict[int, str] = {}
     for path in sorted(folder.glob("*.json"), key=lambda path: path.stem.zfill(12)):
         try:
-            manifest = decode(path.read_bytes())
+            manifest = decode_manifest(path.read_bytes())
         except OSError:
             continue
         if manifest is None or manifest.turn > session.last_ended:
@@ -127,9 +127,9 @@ def restore(source: Path, data_dir: Path, told: Told = untold) -> Json:
         snapshot.move(
             database, Path(facts["data_dir"]), target.resolve(), facts["plans"], facts["lost_files"]
         )
-        sync_all(half)
+        sync_file_system(half)
         half.replace(target)
-        sync_all(target.parent)
+        sync_file_system(target.parent)
     except (OSError, StoreUnavailable, KeyError) as error:
         raise UpkeepError(f"{source} could not be restored: {error}") from error
     finally:

@@ -78,7 +78,7 @@ class AcpDriver:
 
     async def _open(self, launch: Launch, sink: Sink) -> "AcpAgent":
         env = agent_env(launch.agent, launch.home, self._operator_env)
-        readable = (*launch.readable, attachments.folder(launch.home))
+        readable = (*launch.readable, attachments.make_folder(launch.home))
         writable = credentials.shared_files(launch.agent.credentials, self._operator_home)
 
         async def spawn(argv: tuple[str, ...], beside: AgentProcess | None = None) -> AgentProcess:

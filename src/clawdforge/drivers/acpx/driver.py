@@ -87,7 +87,7 @@ class AcpxDriver:
             home=launch.home,
             env=env,
             tag=launch.session_id,
-            readable=(*launch.readable, attachments.folder(launch.home), HOST),
+            readable=(*launch.readable, attachments.make_folder(launch.home), HOST),
             writable=credentials.shared_files(launch.agent.credentials, self._operator_home),
             private_tmp=True,  # acpx puts the socket of its queue there
             sandbox=launch.agent.sandbox,

@@ -1,7 +1,8 @@
-"""Credential files that all sessions share: links in each home to one place, the operator's own home.
+"""Credential files that all sessions share: each home links to the files in the operator's own home.
 
-A refresh in one session must serve all, and an undo must not bring a dead token back. An agent that replaces
-its link by a new file has refreshed too: the newer content moves to the shared place and the link comes back.
+A token that is refreshed in one session must serve all of them, and an undo must not bring back a dead one.
+An agent may refresh by replacing its link with a new file: then the newer content is moved to the operator's
+home and the link is restored.
 """
 
 import os
@@ -9,25 +10,28 @@ import secrets
 import stat
 from pathlib import Path
 
-from clawdforge.drivers.folders.file_copy import folder_below
+from clawdforge.drivers.folders.file_copy import open_folder_below
 from clawdforge.drivers.folders.home_copies import is_below
 
 MAX_BYTES = 1 << 20
 
 
 def shared_files(names: tuple[str, ...], operator_home: Path) -> tuple[Path, ...]:
-    """Those that exist, where they really are; an agent must be able to write them."""
+    """The real paths of those that exist; agents must be able to write them."""
     found = (operator_home / name for name in names if is_below(name))
     return tuple(path.resolve() for path in found if path.is_file())
 
 
-def link(home: Path, names: tuple[str, ...], operator_home: Path) -> None:
-    """Make each shared file a link. What the operator does not have is left to the session."""
+def link_files(home: Path, names: tuple[str, ...], operator_home: Path) -> None:
+    """Make each file a link to the operator's.
+
+    A file that the operator does not have is left to the session.
+    """
     for name in names:
         shared = operator_home / name
         if is_below(name) and shared.is_file():
             *folders, last = name.split("/")
-            with folder_below(home, folders) as folder:
+            with open_folder_below(home, folders) as folder:
                 _link_one(folder, last, shared)
 
 
@@ -48,20 +52,20 @@ def _link_one(folder: int, name: str, shared: Path) -> None:
 
 
 def _adopt(folder: int, name: str, info: os.stat_result, shared: Path) -> None:
-    """Only when it is newer than what all use."""
+    """Take over the agent's file if it is newer than the shared one."""
     if info.st_mtime_ns <= shared.stat().st_mtime_ns:
         return
     fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
     with os.fdopen(fd, "rb") as file:
         content = file.read(MAX_BYTES)
-    half = shared.with_name(f".{shared.name}.{secrets.token_hex(4)}")
+    temporary = shared.with_name(f".{shared.name}.{secrets.token_hex(4)}")
     try:
-        target = os.open(half, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        target = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         with os.fdopen(target, "wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        half.replace(shared)
+        temporary.replace(shared)
     except OSError:
-        half.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise

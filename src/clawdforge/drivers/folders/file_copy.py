@@ -1,4 +1,4 @@
-"""Bytes from one file to another, folders held by descriptor, and trees that go away whatever is in them."""
+"""Copies file contents, opens folders without following links, and deletes trees whatever is in them."""
 
 import contextlib
 import ctypes
@@ -16,7 +16,7 @@ CANNOT = {errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTT
 
 
 def copy_bytes(source: int, target: int, size: int) -> int:
-    """At most `size` bytes, as a reflink where the file system can; how many there were."""
+    """Copy at most `size` bytes, as a reflink where the file system can. Returns how many were copied."""
     if size == 0:
         return 0
     try:
@@ -33,14 +33,14 @@ def copy_bytes(source: int, target: int, size: int) -> int:
         except OSError as error:
             if error.errno not in CANNOT or done:
                 raise
-            return _send(source, target, size)
+            return _send_bytes(source, target, size)
         if count == 0:
             break
         done += count
     return done
 
 
-def _send(source: int, target: int, size: int) -> int:
+def _send_bytes(source: int, target: int, size: int) -> int:
     done = 0
     while done < size and (count := os.sendfile(target, source, done, size - done)):
         done += count
@@ -48,8 +48,8 @@ def _send(source: int, target: int, size: int) -> int:
 
 
 @contextlib.contextmanager
-def folder_at(path: Path | str, parent: int | None = None) -> Iterator[int]:
-    """A folder's descriptor; fails where there is a link instead."""
+def open_folder(path: Path | str, parent: int | None = None) -> Iterator[int]:
+    """A folder's descriptor. Fails if the path is a link."""
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
     fd = os.open(path, flags, dir_fd=parent)
     try:
@@ -59,10 +59,10 @@ def folder_at(path: Path | str, parent: int | None = None) -> Iterator[int]:
 
 
 @contextlib.contextmanager
-def folder_below(home: Path, parts: Sequence[str]) -> Iterator[int]:
-    """A folder in a home, made where needed; what an agent put in its way is removed, never followed."""
+def open_folder_below(home: Path, parts: Sequence[str]) -> Iterator[int]:
+    """The descriptor of a folder in a home, made if missing. What an agent put in the way is removed."""
     with contextlib.ExitStack() as stack:
-        here = stack.enter_context(folder_at(home))
+        here = stack.enter_context(open_folder(home))
         for part in parts:
             try:
                 mode = os.stat(part, dir_fd=here, follow_symlinks=False).st_mode
@@ -72,25 +72,25 @@ def folder_below(home: Path, parts: Sequence[str]) -> Iterator[int]:
                 if mode:
                     os.unlink(part, dir_fd=here)
                 os.mkdir(part, 0o700, dir_fd=here)
-            here = stack.enter_context(folder_at(part, here))
+            here = stack.enter_context(open_folder(part, here))
         yield here
 
 
-def sync_all(path: Path) -> None:
-    """All of the file system of `path` to stable storage by one call: 1000 files in 40 ms, not in 4 s."""
-    with folder_at(path) as fd:
+def sync_file_system(path: Path) -> None:
+    """Flush the whole file system of `path` to stable storage in one call: 1000 files take 40 ms, not 4 s."""
+    with open_folder(path) as fd:
         if ctypes.CDLL(None, use_errno=True).syncfs(fd) != 0:
             number = ctypes.get_errno()
             raise OSError(number, os.strerror(number), str(path))
 
 
 def sync_folder(path: Path) -> None:
-    with folder_at(path) as fd:
+    with open_folder(path) as fd:
         os.fsync(fd)
 
 
 def delete_tree(path: Path) -> None:
-    """Also what agents leave to annoy: folders that may not be written, and deeper than Python recurses."""
+    """Delete a tree, even with read-only folders in it or deeper than Python can recurse."""
     if path.is_symlink():
         path.unlink()
         return

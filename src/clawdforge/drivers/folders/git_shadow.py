@@ -1,7 +1,7 @@
-"""One workspace's files at turn boundaries, as trees in a git repository beside it: never in its own `.git`.
+"""Records one workspace's files at turn boundaries in a separate git repository, never in its own `.git`.
 
 `refs/turns/N` names the tree after turn N (0: before the first), `refs/kept/<tree>` what an undo replaced.
-What git ignores there is not kept and not touched. Folders that are repositories of their own are left out.
+Files that git ignores are neither recorded nor touched. Nested repositories are left out.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ MAX_PATHS: Final = 50_000
 MAX_BYTES: Final = 1 << 30
 MAX_TURNS: Final = 200
 GIT_SECS: Final = 60.0
-UMASK: Final = 0o022  # what is put back can be read as before; the folders around it are closed
+UMASK: Final = 0o022  # restored files are readable as before; the folders around them are private
 CONFIG: Final = """[core]
 \trepositoryformatversion = 0
 \tbare = false
@@ -38,84 +38,84 @@ ATTRIBUTES: Final = "* -text -eol -filter -ident -working-tree-encoding\n"
 
 
 class NoSnapshot(Exception):
-    """The workspace cannot be kept or put back; the words say why."""
+    """The workspace cannot be recorded or restored; the message says why."""
 
 
 class Shadow:
-    """Blocking; one caller at a time."""
+    """The repository of one session. Its methods block; one caller at a time."""
 
     def __init__(self, folder: Path, workspace: Path, git: str) -> None:
         self._folder = folder
         self._workspace = workspace
         self._git_program = git
 
-    def known(self) -> bool:
+    def has_turns(self) -> bool:
         return (self._folder / "refs" / "turns").is_dir()
 
-    def turn(self, turn_index: int) -> str | None:
-        """The tree of a turn's end."""
+    def find_turn(self, turn_index: int) -> str | None:
+        """The name of the tree that was recorded at the end of a turn."""
         try:
             name = (self._folder / "refs" / "turns" / str(turn_index)).read_text().strip()
         except FileNotFoundError:
             return None
         return name if TREE.fullmatch(name) else None
 
-    def take(self, turn_index: int) -> str:
-        tree = self.tree()
-        self._mark("turns", str(turn_index), tree)
+    def record_turn(self, turn_index: int) -> str:
+        tree = self.write_tree()
+        self._name_tree("turns", str(turn_index), tree)
         self._prune()
         return tree
 
-    def keep(self) -> str:
-        """The present, named for a redo, on stable storage."""
-        tree = self.tree(durable=True)
-        self._mark("kept", tree, tree)
+    def record_present(self) -> str:
+        """Record the workspace as it is now, on stable storage, for a later redo."""
+        tree = self.write_tree(durable=True)
+        self._name_tree("kept", tree, tree)
         return tree
 
     def restore(self, tree: str) -> None:
-        """From whatever is there to a tree. Done again after a crash in the middle, it ends the same."""
+        """Make the workspace equal to a tree. Repeating it after a crash gives the same result."""
         if not TREE.fullmatch(tree):
             raise NoSnapshot(f"{tree!r} is not the name of a tree")
-        if not self._begun():
+        if not self._exists():
             if tree == EMPTY_TREE:
                 return
-            raise NoSnapshot("nothing was kept of this workspace")
+            raise NoSnapshot("nothing was recorded of this workspace")
         (self._folder / "tree").unlink(missing_ok=True)
         self._git("read-tree", "--reset", "-u", tree, umask=UMASK)
 
-    def tree(self, *, durable: bool = False) -> str:
-        """The name of the present state. Cheap when nothing has changed since the last one."""
-        if not self._begun():
+    def write_tree(self, *, durable: bool = False) -> str:
+        """Store the present state as a tree and return its name. Cheap when nothing has changed since."""
+        if not self._exists():
             if self._is_empty():
                 return EMPTY_TREE
-            self._begin()
+            self._create()
         listed = self._git("ls-files", "-z", "-m", "-o", "-d", "--exclude-standard")
         paths = {path for path in listed.split(b"\0") if path and not path.endswith(b"/")}
         last = self._folder / "tree"
         if not paths and last.exists():
             return last.read_text()
         last.unlink(missing_ok=True)
-        wanted = self._within_bounds(paths)
+        wanted = self._select_paths(paths)
         sync = ("-c", "core.fsync=loose-object,index") if durable else ()
-        self._git(*sync, "update-index", "--add", "--remove", "--replace", "-z", "--stdin", given=wanted)
+        self._git(*sync, "update-index", "--add", "--remove", "--replace", "-z", "--stdin", stdin=wanted)
         tree = self._git(*sync, "write-tree").decode().strip()
         last.write_text(tree)
         return tree
 
     def copy_to(self, other: Path) -> None:
-        """All that is known, for another session. Objects never change, so they are linked."""
-        half = other.with_name(f".new-{other.name}")
-        delete_tree(half)
-        shutil.copytree(self._folder / "refs", half / "refs")
-        if self._begun():
-            shutil.copytree(self._folder / "objects", half / "objects", copy_function=os.link)
+        """Copy everything for another session. Objects never change, so they are hard-linked."""
+        temporary = other.with_name(f".new-{other.name}")
+        delete_tree(temporary)
+        shutil.copytree(self._folder / "refs", temporary / "refs")
+        if self._exists():
+            shutil.copytree(self._folder / "objects", temporary / "objects", copy_function=os.link)
             for name in ("HEAD", "config", "index", "tree"):
                 with contextlib.suppress(FileNotFoundError):
-                    shutil.copy2(self._folder / name, half / name)
-            shutil.copytree(self._folder / "info", half / "info")
-        half.rename(other)
+                    shutil.copy2(self._folder / name, temporary / name)
+            shutil.copytree(self._folder / "info", temporary / "info")
+        temporary.rename(other)
 
-    def _begun(self) -> bool:
+    def _exists(self) -> bool:
         return (self._folder / "HEAD").exists()
 
     def _is_empty(self) -> bool:
@@ -125,15 +125,15 @@ class Shadow:
         except OSError as error:
             raise NoSnapshot(f"the workspace cannot be read: {error.strerror}") from error
 
-    def _begin(self) -> None:
+    def _create(self) -> None:
         for name in ("objects", "refs", "info"):
             (self._folder / name).mkdir(parents=True, exist_ok=True, mode=0o700)
         (self._folder / "config").write_text(CONFIG)
         (self._folder / "info" / "attributes").write_text(ATTRIBUTES)
         (self._folder / "HEAD").write_text("ref: refs/heads/none\n")
 
-    def _within_bounds(self, paths: set[bytes]) -> bytes:
-        """The paths that git is to look at. What cannot be read is left out."""
+    def _select_paths(self, paths: set[bytes]) -> bytes:
+        """The changed paths as input for git, without unreadable files. Raises if there are too many."""
         if len(paths) > MAX_PATHS:
             raise NoSnapshot(f"more than {MAX_PATHS} files have changed")
         total, wanted = 0, []
@@ -150,12 +150,12 @@ class Shadow:
             raise NoSnapshot(f"more than {MAX_BYTES} bytes have changed")
         return b"".join(path + b"\0" for path in wanted)
 
-    def _mark(self, kind: str, name: str, tree: str) -> None:
+    def _name_tree(self, kind: str, name: str, tree: str) -> None:
         folder = self._folder / "refs" / kind
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        half = self._folder / f".new-{kind}"
-        half.write_text(f"{tree}\n")
-        half.replace(folder / name)
+        temporary = self._folder / f".new-{kind}"
+        temporary.write_text(f"{tree}\n")
+        temporary.replace(folder / name)
 
     def _prune(self) -> None:
         folder = self._folder / "refs" / "turns"
@@ -164,17 +164,17 @@ class Shadow:
             return
         for turn_index in turns[:-MAX_TURNS]:
             (folder / str(turn_index)).unlink()
-        if self._begun():
+        if self._exists():
             self._git("gc", "--quiet", "--prune=now")
 
-    def _git(self, *words: str, given: bytes = b"", umask: int = -1) -> bytes:
-        (self._folder / "index.lock").unlink(missing_ok=True)  # left by a crash: nobody else is here
+    def _git(self, *words: str, stdin: bytes = b"", umask: int = -1) -> bytes:
+        (self._folder / "index.lock").unlink(missing_ok=True)  # left by a crash: there is only one caller
         excludes = self._workspace / ".git" / "info" / "exclude"
         command = [self._git_program, "-c", f"core.excludesFile={excludes}", *words]
         try:
-            ran = subprocess.run(
+            result = subprocess.run(
                 command,
-                input=given,
+                input=stdin,
                 capture_output=True,
                 cwd=self._workspace,
                 env=self._environment(),
@@ -186,12 +186,12 @@ class Shadow:
             raise NoSnapshot(f"git took longer than {GIT_SECS:g} s") from None
         except OSError as error:
             raise NoSnapshot(f"git could not be run: {error.strerror}") from error
-        if ran.returncode:
-            raise NoSnapshot(ran.stderr.decode("utf-8", "replace").strip()[-500:] or "git failed")
-        return ran.stdout
+        if result.returncode:
+            raise NoSnapshot(result.stderr.decode("utf-8", "replace").strip()[-500:] or "git failed")
+        return result.stdout
 
     def _environment(self) -> Mapping[str, str]:
-        """Nothing of the operator's settings, nothing of the workspace's own repository."""
+        """Keeps git away from the operator's settings and from the workspace's own repository."""
         return {
             "PATH": os.environ.get("PATH", os.defpath),
             "HOME": "/nonexistent",

@@ -1,9 +1,9 @@
-"""Copies of one session's home at turn boundaries: taken, made durable, checked, put back, thrown away.
+"""Takes copies of one session's home at turn boundaries, makes them durable, restores and prunes them.
 
-A copy is a manifest `<turn>.json` and objects under `files/`, one per regular file. A file that did not
-change since the copy before is the same object, named by both; objects that no manifest names are removed.
-An object is a reflink where the file system can, else a real copy, never a hard link to the home: agents
-write in place. The manifest comes last, when all objects are on stable storage; what has none is no copy.
+A copy is a manifest `<turn>.json` and objects under `files/`, one per regular file. A file that has not
+changed since the copy before shares its object; objects that no manifest names are removed. An object is a
+reflink where the file system can, else a real copy, but never a hard link to the home: agents write in place.
+The manifest is written last, when all objects are on stable storage; without a manifest there is no copy.
 """
 
 import json
@@ -17,17 +17,17 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from clawdforge.drivers.folders.file_copy import copy_bytes, folder_at, sync_all, sync_folder
+from clawdforge.drivers.folders.file_copy import copy_bytes, open_folder, sync_file_system, sync_folder
 
 MAX_ENTRIES = 200_000
 MAX_DEPTH = 64
-# Times of files move in steps: what changed just before a copy may change unseen.
+# File times are coarse: a file that changed just before a copy may change again without showing it.
 RACY_NANOSECONDS = 50_000_000
-UNSETTLED = "unsettled"  # its presence says that objects without a manifest may lie about
+MARK = "unsettled"  # while this file exists, there may be objects without a manifest
 
 
 class NoCopy(Exception):
-    """The home cannot be copied; the words say why."""
+    """The home cannot be copied; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Entry:
     crc: int = 0
     target: str = ""  # of a link
 
-    def unchanged(self, other: "Entry", taken_at: int) -> bool:
+    def is_unchanged(self, other: "Entry", taken_at: int) -> bool:
         same = (self.size, self.mtime, self.ctime, self.inode) == (
             *(other.size, other.mtime, other.ctime, other.inode),
         )
@@ -75,8 +75,8 @@ class Manifest:
         return f"{zlib.crc32(text.encode())}\n{text}\n".encode()
 
 
-def decode(data: bytes) -> Manifest | None:
-    """None for anything that is not a whole manifest."""
+def decode_manifest(data: bytes) -> Manifest | None:
+    """None for anything that is not a complete manifest."""
     head, _, text = data.partition(b"\n")
     text = text.removesuffix(b"\n")
     if not head.isdigit() or int(head) != zlib.crc32(text):
@@ -90,7 +90,7 @@ def decode(data: bytes) -> Manifest | None:
 
 
 class Copies:
-    """The copies of one session. Blocking; one caller at a time."""
+    """The copies of one session. Its methods block; one caller at a time."""
 
     def __init__(self, folder: Path, *, max_copies: int, max_bytes: int, excluded: Collection[str]) -> None:
         self._folder = folder
@@ -109,16 +109,16 @@ class Copies:
 
     def load(self, turn: int) -> Manifest | None:
         try:
-            return decode((self._folder / f"{turn}.json").read_bytes())
+            return decode_manifest((self._folder / f"{turn}.json").read_bytes())
         except FileNotFoundError:
             return None
 
     def take(self, home: Path, turn: int, agent_session_id: str, stop: threading.Event) -> Manifest:
-        """Copy into the page cache; not valid before `settle`. Raises NoCopy or OSError."""
+        """Copy the home. The copy counts only after `make_durable`. Raises NoCopy or OSError."""
         self._files.mkdir(parents=True, exist_ok=True, mode=0o700)
-        mark = self._folder / UNSETTLED
+        mark = self._folder / MARK
         mark.touch()
-        now = mark.stat().st_ctime_ns  # by the clock of the file system, which the files' own times are from
+        now = mark.stat().st_ctime_ns  # by the file system's clock, like the times of the files
         turns = self.turns()
         last = self.load(turns[-1]) if turns else None
         known = {entry.path: entry for entry in last.entries} if last else {}
@@ -126,7 +126,7 @@ class Copies:
         entries: list[Entry] = []
         fresh: set[str] = set()
         total = 0
-        with folder_at(home) as root:
+        with open_folder(home) as root:
             for entry, fd in self._walk(root, ""):
                 if stop.is_set():
                     raise NoCopy("the server is stopping")
@@ -136,7 +136,7 @@ class Copies:
                 old = known.get(entry.path)
                 if fd is None:
                     entries.append(entry)
-                elif last and old and entry.unchanged(old, last.taken_at):
+                elif last and old and entry.is_unchanged(old, last.taken_at):
                     entries.append(replace(entry, object=old.object, crc=old.crc))
                 else:
                     name = f"{prefix}-{len(fresh)}"
@@ -145,31 +145,38 @@ class Copies:
                     entries.append(replace(entry, object=name, size=size))
         return Manifest(turn, agent_session_id, now, tuple(entries), frozenset(fresh))
 
-    def settle(self, taken: Sequence[Manifest]) -> None:
-        """Bring taken copies to stable storage, then give them their names."""
+    def make_durable(self, taken: Sequence[Manifest]) -> None:
+        """Write copies to stable storage, then give their manifests their final names."""
         for manifest in taken:
             fresh = manifest.fresh
-            entries = [self._summed(entry) if entry.object in fresh else entry for entry in manifest.entries]
-            self._half(manifest.turn).write_bytes(replace(manifest, entries=tuple(entries)).encode())
-        sync_all(self._folder)
+            entries = [
+                self._add_checksum(entry) if entry.object in fresh else entry for entry in manifest.entries
+            ]
+            self._temporary_path(manifest.turn).write_bytes(
+                replace(manifest, entries=tuple(entries)).encode()
+            )
+        sync_file_system(self._folder)
         for manifest in taken:
-            self._half(manifest.turn).replace(self._folder / f"{manifest.turn}.json")
+            self._temporary_path(manifest.turn).replace(self._folder / f"{manifest.turn}.json")
         sync_folder(self._folder)
 
-    def calm(self) -> None:
-        """All that was taken has its name. Not beside a `take`."""
-        (self._folder / UNSETTLED).unlink(missing_ok=True)
+    def clear_mark(self) -> None:
+        """Note that every copy has its manifest. Must not run during a `take`."""
+        (self._folder / MARK).unlink(missing_ok=True)
 
-    def _half(self, turn: int) -> Path:
+    def _temporary_path(self, turn: int) -> Path:
         return self._folder / f"{turn}.tmp"
 
-    def crowded(self, taken: Sequence[Manifest]) -> bool:
-        """Whether pruning, which reads all manifests, would be worth it: half too many, or large ones."""
+    def needs_pruning(self, taken: Sequence[Manifest]) -> bool:
+        """Whether pruning, which reads all manifests, is worth it: half as many again, or large ones."""
         fresh = sum(entry.size for each in taken for entry in each.entries if entry.object in each.fresh)
         return len(self.turns()) > self._max_copies * 3 // 2 or fresh > self._max_bytes // 64
 
     def prune(self) -> None:
-        """Keep within the bounds, the newest always; drop objects that nothing names. Not beside a `take`."""
+        """Delete the oldest copies beyond the limits, but never the newest, and objects that nothing names.
+
+        Must not run during a `take`.
+        """
         manifests = [(turn, self.load(turn)) for turn in self.turns()]
         kept: dict[str, int] = {}
         count = gone = 0
@@ -183,14 +190,14 @@ class Copies:
             gone += 1
             if manifest is not None:
                 count = self._max_copies  # everything older goes as well
-        if gone:  # before the objects go: a manifest that comes back would name nothing
+        if gone:  # first: after a loss of power, no manifest may come back without its objects
             sync_folder(self._folder)
         for path in self._files.iterdir():
             if path.name not in kept:
                 path.unlink()
         for half in self._folder.glob("*.tmp"):
             half.unlink()
-        self.calm()
+        self.clear_mark()
 
     def forget(self, after_turn: int) -> None:
         gone = [turn for turn in self.turns() if turn > after_turn]
@@ -200,7 +207,7 @@ class Copies:
             self.prune()
 
     def build(self, manifest: Manifest, target: Path) -> bool:
-        """Make a home from a copy, on stable storage. False when the copy is not whole."""
+        """Make a home from a copy, on stable storage. False when the copy is incomplete."""
         target.mkdir(mode=0o700)
         if any(not is_below(entry.path) for entry in manifest.entries):
             return False
@@ -216,11 +223,11 @@ class Copies:
         for entry in reversed(folders):
             (target / entry.path).chmod(entry.mode)
             os.utime(target / entry.path, ns=(entry.mtime, entry.mtime))
-        sync_all(target)
+        sync_file_system(target)
         return True
 
     def _walk(self, folder: int, prefix: str, depth: int = 0) -> Iterator[tuple[Entry, int | None]]:
-        """Entries below a folder with a descriptor for files; never through a link, never out of the home."""
+        """All entries below a folder, files with a descriptor. Never follows a link or leaves the home."""
         if depth > MAX_DEPTH:
             raise NoCopy(f"the home has folders more than {MAX_DEPTH} deep")
         for name in sorted(os.listdir(folder)):
@@ -232,7 +239,7 @@ class Copies:
                 yield Entry(path, "l", target=os.readlink(name, dir_fd=folder)), None
             elif stat.S_ISDIR(info.st_mode):
                 yield Entry(path, "d", mode=info.st_mode & 0o777, mtime=info.st_mtime_ns), None
-                with folder_at(name, folder) as below:
+                with open_folder(name, folder) as below:
                     yield from self._walk(below, f"{path}/", depth + 1)
             elif stat.S_ISREG(info.st_mode):
                 fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
@@ -248,7 +255,7 @@ class Copies:
         finally:
             os.close(target)
 
-    def _summed(self, entry: Entry) -> Entry:
+    def _add_checksum(self, entry: Entry) -> Entry:
         with (self._files / entry.object).open("rb") as file:
             return replace(entry, crc=_crc(file.read))
 

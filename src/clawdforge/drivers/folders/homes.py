@@ -16,14 +16,14 @@ from clawdforge.core.model import AgentSpec, FileRow
 from clawdforge.core.ports import LiveAgent
 from clawdforge.drivers.folders import attachments, credentials, home_settings
 from clawdforge.drivers.folders.file_copy import delete_tree, sync_folder
-from clawdforge.drivers.folders.home_copies import UNSETTLED, Copies, Manifest, NoCopy
+from clawdforge.drivers.folders.home_copies import MARK, Copies, Manifest, NoCopy
 from clawdforge.drivers.processes.environment import TEMPORARY
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 SHADOWS = "shadows"
-"""Where what is known of workspaces lies; it goes with the home."""
+"""The folder of workspaces' recorded files; a session's part is removed together with its home."""
 
 EXCLUDED = (
     TEMPORARY,
@@ -36,18 +36,18 @@ EXCLUDED = (
     ".yarn",
     ".pnpm-store",
 )
-"""Top-level folders that are no part of an agent's memory: caches, and what we put there ourselves."""
+"""Top-level folders that are not part of an agent's memory: caches, and what we put there ourselves."""
 
 
-def checked_id(session_id: str) -> str:
-    """It becomes a file name."""
+def check_id(session_id: str) -> str:
+    """Return the id if it is safe as a file name."""
     if not re.fullmatch(r"[0-9A-Za-z_-]{1,64}", session_id):
-        raise ValueError("a session id has letters, digits, - and _ only")
+        raise ValueError("a session id may contain only letters, digits, - and _")
     return session_id
 
 
 class HomeFolders:
-    """Names that start with a dot are halves: `.new-`, `.old-<id>`, `.gone-`; see `sweep_halves`."""
+    """Names that start with a dot are unfinished work: `.new-`, `.old-<id>`, `.gone-`."""
 
     def __init__(
         self,
@@ -68,13 +68,13 @@ class HomeFolders:
         self._locks: weakref.WeakValueDictionary[str, asyncio.Lock] = weakref.WeakValueDictionary()
         self._agents: dict[str, AgentSpec] = {}  # by session
         self._taken: dict[str, list[Manifest]] = {}  # copies that are not on the disk yet, by session
-        self._settling: dict[str, asyncio.Task[None]] = {}
+        self._saving: dict[str, asyncio.Task[None]] = {}
 
     async def prepare(self, session_id: str, agent: AgentSpec) -> Path:
         home = self._home(session_id)
         async with self._lock(session_id):
             self._agents[session_id] = agent
-            await asyncio.to_thread(self._make, home)
+            await asyncio.to_thread(self._make_home, home)
         return home
 
     async def attach(self, session_id: str, files: Sequence[FileRow]) -> list[Path]:
@@ -85,42 +85,42 @@ class HomeFolders:
     async def keep(
         self, session_id: str, turn_index: int, agent_session_id: str, live: LiveAgent | None
     ) -> None:
-        """A home that cannot be copied costs a copy, never a turn: the reason is in the server's log."""
+        """A home that cannot be copied never fails the turn: the copy is missing, and the log says why."""
         home = self._home(session_id)
         async with self._lock(session_id):
             if live is not None:
-                await asyncio.sleep(self._settle_secs(session_id))
-            copies = self._of(session_id)
+                await asyncio.sleep(self._quiet_secs(session_id))
+            copies = self._copies_of(session_id)
             stop = threading.Event()
 
             def take() -> Manifest:
                 with live.paused() if live is not None else contextlib.nullcontext():
-                    self._link(home)
+                    self._link_credentials(home)
                     return copies.take(home, turn_index, agent_session_id, stop)
 
             try:
-                taken = await _finish(take, stop)
+                taken = await _run_in_thread(take, stop)
             except (NoCopy, OSError) as error:
-                log.warning("no copy of the home: %s", error, extra={"session_id": session_id})
+                log.warning("the home was not copied: %s", error, extra={"session_id": session_id})
             else:
                 self._taken.setdefault(session_id, []).append(taken)
-            if session_id not in self._settling:
-                self._settling[session_id] = asyncio.create_task(self._settle(session_id))
+            if session_id not in self._saving:
+                self._saving[session_id] = asyncio.create_task(self._make_durable(session_id))
 
     async def restore(self, session_id: str, turn_index: int) -> str | None:
         return await self.branch(session_id, session_id, turn_index)
 
     async def branch(self, source: str, target: str, turn_index: int) -> str | None:
-        """Without a whole copy the target's home stays as it is: the caller gives a transcript instead."""
+        """Without a whole copy the target's home stays unchanged; the caller gives a transcript instead."""
         home = self._home(target)
         async with contextlib.AsyncExitStack() as locks:
             for session_id in sorted({source, target}):
                 await locks.enter_async_context(self._lock(session_id))
-                await self._settled(session_id)
+                await self._wait_durable(session_id)
             try:
-                manifest = await asyncio.to_thread(self._swap, self._of(source), home, turn_index)
+                manifest = await asyncio.to_thread(self._swap, self._copies_of(source), home, turn_index)
             except OSError as error:
-                log.warning("the home could not be put back: %s", error, extra={"session_id": target})
+                log.warning("the home could not be restored: %s", error, extra={"session_id": target})
                 return None
         if manifest is None:
             return None
@@ -130,18 +130,18 @@ class HomeFolders:
 
     async def forget(self, session_id: str, after_turn: int) -> None:
         async with self._lock(session_id):
-            await self._settled(session_id)
-            await asyncio.to_thread(self._of(session_id).forget, after_turn)
+            await self._wait_durable(session_id)
+            await asyncio.to_thread(self._copies_of(session_id).forget, after_turn)
 
     async def remove(self, session_id: str) -> None:
-        checked_id(session_id)
+        check_id(session_id)
         async with self._lock(session_id):
-            await self._settled(session_id)
+            await self._wait_durable(session_id)
             self._agents.pop(session_id, None)
             await asyncio.to_thread(self._remove, session_id)
 
     def names(self) -> list[str]:
-        """Of which sessions there are homes or copies."""
+        """The ids of sessions that have a home or copies."""
         found = {path.name for folder in (self._homes, self._copies) for path in folder.iterdir()}
         return sorted(name for name in found if not name.startswith("."))
 
@@ -150,12 +150,12 @@ class HomeFolders:
         return True
 
     async def close(self) -> None:
-        """Wait for the copies that are on their way to the disk."""
-        for session_id in list(self._settling):
-            await self._settled(session_id)
+        """Wait for the copies that are still being written to the disk."""
+        for session_id in list(self._saving):
+            await self._wait_durable(session_id)
 
-    def sweep_halves(self) -> None:
-        """At the start: finish or throw away what a crash left half done. Blocking."""
+    def clean_up_unfinished(self) -> None:
+        """At the server's start: finish or throw away what a crash left unfinished. Blocks."""
         for folder in (self._homes, self._copies, self._shadows):
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             folder.chmod(0o700)
@@ -165,41 +165,41 @@ class HomeFolders:
                     path.rename(home)
                 else:
                     delete_tree(path)
-        for mark in self._copies.glob(f"*/{UNSETTLED}"):
-            self._of(mark.parent.name).prune()
+        for mark in self._copies.glob(f"*/{MARK}"):
+            self._copies_of(mark.parent.name).prune()
 
     def _home(self, session_id: str) -> Path:
-        return self._homes / checked_id(session_id)
+        return self._homes / check_id(session_id)
 
-    def _of(self, session_id: str) -> Copies:
-        folder = self._copies / checked_id(session_id)
+    def _copies_of(self, session_id: str) -> Copies:
+        folder = self._copies / check_id(session_id)
         return Copies(folder, max_copies=self._max_copies, max_bytes=self._max_bytes, excluded=self._excluded)
 
     def _lock(self, session_id: str) -> asyncio.Lock:
         return self._locks.setdefault(session_id, asyncio.Lock())
 
-    async def _settle(self, session_id: str) -> None:
-        """Bring copies to the disk while the next turn runs; several that wait go together."""
+    async def _make_durable(self, session_id: str) -> None:
+        """Write copies to the disk while the next turn runs; those that wait are written together."""
         try:
-            copies, crowded = self._of(session_id), session_id not in self._taken
+            copies, prune_now = self._copies_of(session_id), session_id not in self._taken
             while taken := self._taken.pop(session_id, None):
-                await self._attempt(session_id, partial(copies.settle, taken))
-                crowded = crowded or copies.crowded(taken)
+                await self._attempt(session_id, partial(copies.make_durable, taken))
+                prune_now = prune_now or copies.needs_pruning(taken)
             lock = self._lock(session_id)
-            # Whoever holds the lock may be copying, and objects without a name are its own.
+            # Whoever holds the lock may be taking a copy, whose objects have no manifest yet.
             if not lock.locked():
                 async with lock:
-                    await self._attempt(session_id, copies.prune if crowded else copies.calm)
+                    await self._attempt(session_id, copies.prune if prune_now else copies.clear_mark)
         finally:
-            self._settling.pop(session_id, None)
+            self._saving.pop(session_id, None)
 
-    def _settle_secs(self, session_id: str) -> float:
+    def _quiet_secs(self, session_id: str) -> float:
         """Some agents write their memory a moment after they have answered."""
         agent = self._agents.get(session_id)
         return float(agent.quirks.get("settle_ms", 0)) / 1000 if agent is not None else 0.0
 
-    async def _settled(self, session_id: str) -> None:
-        while task := self._settling.get(session_id):
+    async def _wait_durable(self, session_id: str) -> None:
+        while task := self._saving.get(session_id):
             await asyncio.shield(task)
 
     async def _attempt(self, session_id: str, work: Callable[[], None]) -> None:
@@ -209,25 +209,28 @@ class HomeFolders:
             log.warning("a copy of the home was lost: %s", error, extra={"session_id": session_id})
 
     def _attach(self, home: Path, files: Sequence[FileRow]) -> list[Path]:
-        self._make(home)
-        return [attachments.place(home, row) for row in files]
+        self._make_home(home)
+        return [attachments.attach_file(home, row) for row in files]
 
-    def _make(self, home: Path) -> None:
+    def _make_home(self, home: Path) -> None:
         for folder in (self._homes, home, home / TEMPORARY):
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         home.chmod(0o700)
         agent = self._agents.get(home.name)
         if agent is not None:
-            home_settings.place(home, agent, self._operator_home)
-        self._link(home)
+            home_settings.write_settings(home, agent, self._operator_home)
+        self._link_credentials(home)
 
-    def _link(self, home: Path) -> None:
+    def _link_credentials(self, home: Path) -> None:
         agent = self._agents.get(home.name)
         if agent is not None:
-            credentials.link(home, agent.credentials, self._operator_home)
+            credentials.link_files(home, agent.credentials, self._operator_home)
 
     def _swap(self, copies: Copies, home: Path, turn_index: int) -> Manifest | None:
-        """Build beside, then exchange by two renames; a crash between them is mended by the sweep."""
+        """Build the home beside the old one, then swap them by two renames.
+
+        After a crash between the two, `clean_up_unfinished` puts the old one back.
+        """
         self._homes.mkdir(parents=True, exist_ok=True, mode=0o700)
         fresh = self._homes / f".new-{secrets.token_hex(8)}"
         old = self._homes / f".old-{home.name}"
@@ -241,7 +244,7 @@ class HomeFolders:
             fresh.rename(home)
             with contextlib.suppress(FileNotFoundError):
                 (old / attachments.FOLDER).rename(home / attachments.FOLDER)
-            self._make(home)
+            self._make_home(home)
             sync_folder(self._homes)
         finally:
             delete_tree(fresh)
@@ -259,8 +262,8 @@ class HomeFolders:
                 delete_tree(gone)
 
 
-async def _finish(work: Callable[[], T], stop: threading.Event) -> T:
-    """Run in a thread and never leave it running: when cancelled, it is told to stop and waited for."""
+async def _run_in_thread(work: Callable[[], T], stop: threading.Event) -> T:
+    """Run work in a thread. When cancelled, tell it to stop and wait until it has ended."""
     task = asyncio.ensure_future(asyncio.to_thread(work))
     try:
         return await asyncio.shield(task)
@@ -268,5 +271,5 @@ async def _finish(work: Callable[[], T], stop: threading.Event) -> T:
         stop.set()
         await asyncio.wait([task])
         if not task.cancelled():
-            task.exception()  # seen; the cancel is what counts
+            task.exception()  # marks it as seen; the cancel is what counts
         raise

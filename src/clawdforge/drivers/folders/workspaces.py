@@ -1,11 +1,11 @@
-"""Where agents work: fresh folders of our own, or folders that a caller names inside the allowed roots."""
+"""The folders that agents work in: fresh ones that we make, or ones that a caller names inside the roots."""
 
 import contextlib
 from collections.abc import Sequence
 from pathlib import Path
 
 from clawdforge.drivers.folders.file_copy import delete_tree
-from clawdforge.drivers.folders.homes import checked_id
+from clawdforge.drivers.folders.homes import check_id
 from clawdforge.wire.errors import WorkspaceRefused
 
 
@@ -18,17 +18,20 @@ class Workspaces:
         self._roots = [root.expanduser().resolve() for root in roots]
 
     def make(self, session_id: str) -> Path:
-        path = self._folder / checked_id(session_id)
+        path = self._folder / check_id(session_id)
         path.mkdir(parents=True, exist_ok=True, mode=0o700)
         return path
 
     def check(self, path: str | Path) -> Path:
-        """A caller's path, with its links resolved. What lies outside the roots is not even looked at."""
+        """A caller's path with its links resolved.
+
+        A path outside the roots is refused before anything else.
+        """
         if not self._roots:
             raise WorkspaceRefused("set CLAWDFORGE_WORKSPACE_ROOTS to allow working directories of your own")
         named = Path(path)
         if not named.is_absolute() or "\0" in str(path):
-            raise WorkspaceRefused("a working directory has to be an absolute path")
+            raise WorkspaceRefused("a working directory must be an absolute path")
         try:
             real = named.resolve()
         except (OSError, RuntimeError) as error:
@@ -37,25 +40,25 @@ class Workspaces:
             raise WorkspaceRefused
         if real.is_relative_to(self._data_dir) or self._data_dir.is_relative_to(real):
             raise WorkspaceRefused(
-                "a working directory may not lie in the server's data folder, nor contain it"
+                "a working directory must not be inside the server's data folder, nor contain it"
             )
         if not real.is_dir():
             raise WorkspaceRefused("this working directory does not exist; make it first")
         return real
 
     def names(self) -> list[str]:
-        """Of which sessions there are folders of ours."""
+        """The ids of sessions for which there is a folder."""
         with contextlib.suppress(FileNotFoundError):
             return sorted(path.name for path in self._folder.iterdir())
         return []
 
     async def discard(self, session_id: str) -> bool:
-        """One that was made for a session that never came to be is empty; no other is touched."""
+        """Remove the folder if it is empty, as one is whose session was never stored."""
         with contextlib.suppress(OSError):
-            (self._folder / checked_id(session_id)).rmdir()
+            (self._folder / check_id(session_id)).rmdir()
             return True
         return False
 
     def remove(self, session_id: str) -> None:
-        """Only folders that `make` made."""
-        delete_tree(self._folder / checked_id(session_id))
+        """Removes only folders that `make` made."""
+        delete_tree(self._folder / check_id(session_id))
