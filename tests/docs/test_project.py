@@ -74,10 +74,31 @@ def test_ci_runs_the_command_of_the_readme() -> None:
     assert "./scripts/test" in (TOP / ".ci" / "run").read_text()
 
 
-def test_the_newest_section_of_the_changelog_is_this_version() -> None:
-    newest = re.search(r"^## (\S+)", (TOP / "CHANGELOG.md").read_text(), re.MULTILINE)
-    assert newest is not None
-    assert newest[1] == clawdforge.__version__
+def test_the_changelog_begins_with_what_is_unreleased_or_with_this_version() -> None:
+    sections = re.findall(r"^## (\S+)", (TOP / "CHANGELOG.md").read_text(), re.MULTILINE)
+    released = [name for name in sections if name != "Unreleased"]
+    assert sections in (released, ["Unreleased", *released])
+    assert released[0] == clawdforge.__version__
+
+
+def test_contributing_names_every_command() -> None:
+    text = (TOP / "CONTRIBUTING.md").read_text()
+    named = set(re.findall(r"scripts/[\w.]+", text))
+    commands = {f"scripts/{path.name}" for path in (TOP / "scripts").iterdir() if path.is_file()}
+    assert named <= commands
+    assert commands - named <= {"scripts/try_wheel.py"}, "the commands that no other command calls"
+
+
+def test_contributing_names_every_room() -> None:
+    text = (TOP / "CONTRIBUTING.md").read_text()
+    parts = {path.name for path in (TOP / "src" / "clawdforge").iterdir() if (path / "__init__.py").exists()}
+    assert {name for name in parts if f"`{name}" not in text} == set()
+
+
+def test_links_of_the_top_pages_lead_somewhere() -> None:
+    for path in TOP.glob("*.md"):
+        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", path.read_text()):
+            assert (TOP / target).exists(), f"{path.name} links to {target}"
 
 
 def test_the_addresses_are_those_of_the_project() -> None:
