@@ -61,7 +61,7 @@ async def list_sessions(
 
 
 async def create(core: Core, app: App, body: CreateSessionRequest) -> Response:
-    """Make a session of a persona; it is kept until somebody deletes it."""
+    """Make a session with a persona. It is kept until somebody deletes it."""
     request = CreateSession(
         persona=body.persona_name,
         model=body.model_override,
@@ -88,7 +88,7 @@ async def detail(
 async def post_message(
     core: Core, app: App, session_id: str, body: PostMessageRequest, key: Key = None
 ) -> Response:
-    """Store a message. Nothing runs, unless `run` is true: then it is the prompt of a turn."""
+    """Store a message without running anything. With `run: true` it becomes the prompt of a turn instead."""
     if body.run:
         submitted = await core.turns.submit(app, session_id, TurnRequest(prompt=body.content), key)
         more = {"turn_index": submitted.turn.turn_index}

@@ -29,7 +29,7 @@ def routes(prefix: str) -> APIRouter:
 
 
 async def pending(core: Core, app: App, session_id: SessionId) -> Response:
-    """The oldest request that waits for an answer, and how many there are."""
+    """The oldest request that is waiting for an answer, and how many there are."""
     rows = await core.permissions.list(app, session_id, "pending")
     shown = frames.approval_row(rows[0]) if rows else None
     return json_response({"ok": True, "pending": shown, "pending_count": len(rows)})

@@ -41,21 +41,21 @@ def routes(prefix: str) -> APIRouter:
 
 
 async def retry(core: Core, app: App, body: SessionRef) -> Response:
-    """Take the last message of the user and all after it back, and hand its text out to be sent again."""
+    """Take back the user's last message and everything after it, and return its text to be sent again."""
     cut = await core.history.retry(app, body.session_id, RetryRequest())
     removed = len(cut.moved.messages)
     return json_response({"ok": True, "last_user_text": cut.last_user_text, "removed_count": removed})
 
 
 async def undo(core: Core, app: App, body: SessionRef) -> Response:
-    """Take the last message of the user and all after it back."""
+    """Take back the user's last message and everything after it."""
     cut = await core.history.undo(app, body.session_id, UndoRequest())
     preview, removed = shapes.preview(cut.last_user_text), len(cut.moved.messages)
     return json_response({"ok": True, "removed_count": removed, "removed_preview": preview})
 
 
 async def truncate(core: Core, app: App, body: Truncate) -> Response:
-    """Take all but the first messages back."""
+    """Take back everything but the first messages."""
     before = await core.messages.transcript(app, body.session_id)
     gone = before.messages[body.keep_count :]
     if gone and gone[0].role != Role.USER:
@@ -71,7 +71,7 @@ async def truncate(core: Core, app: App, body: Truncate) -> Response:
 
 
 async def clear(core: Core, app: App, body: SessionRef) -> Response:
-    """Put all that was said away and begin anew, without a title."""
+    """Archive everything that was said and start over, without a title."""
     await core.history.clear(app, body.session_id, Guarded())
     await core.sessions.patch(app, body.session_id, PatchSession(title=""))
     found = await core.messages.transcript(app, body.session_id, 0)
@@ -79,7 +79,7 @@ async def clear(core: Core, app: App, body: SessionRef) -> Response:
 
 
 async def branch(core: Core, app: App, body: Branch) -> Response:
-    """Another session with the same past, whole or up to a message; both live on."""
+    """Make another session with the same past, complete or up to a message. Both can go on."""
     before = await core.messages.transcript(app, body.session_id, None if body.keep_count is not None else 0)
     title = shapes.title_of(body.title or "") or f"{shapes.title(before.state.row)[:MOST_TITLE]} (fork)"
     request = ForkRequest(title=title, after_turn=_turn_at(before, body.keep_count))
@@ -89,7 +89,7 @@ async def branch(core: Core, app: App, body: Branch) -> Response:
 
 
 async def duplicate(core: Core, app: App, body: SessionRef) -> Response:
-    """A copy of a session with all of its past."""
+    """Make a copy of a session with all of its past."""
     before = await core.messages.transcript(app, body.session_id, 0)
     request = ForkRequest(title=f"{shapes.title(before.state.row)[:MOST_TITLE]} (copy)")
     made = await core.forks.fork(app, body.session_id, request)

@@ -98,7 +98,7 @@ async def session(
     messages: bool = True,
     msg_limit: MessageLimit = None,
 ) -> Response:
-    """A session with its transcript; `messages=0` leaves that out, `msg_limit` shows the newest of it."""
+    """A session with its transcript; `messages=0` leaves it out, `msg_limit` shows only its newest part."""
     return await _whole(core, app, session_id, msg_limit if messages else 0)
 
 
@@ -114,7 +114,7 @@ async def usage(core: Core, app: App, session_id: SessionId) -> Response:
 
 
 async def export(core: Core, app: App, session_id: SessionId) -> Response:
-    """The whole session as a file that an import takes back."""
+    """The whole session as a file that can be imported again."""
     found = await core.messages.transcript(app, session_id)
     name = f'attachment; filename="hermes-{found.state.row.session_id}.json"'
     body = orjson.dumps(shapes.session(found), option=orjson.OPT_INDENT_2)
@@ -122,14 +122,14 @@ async def export(core: Core, app: App, session_id: SessionId) -> Response:
 
 
 async def rename(core: Core, app: App, body: Rename) -> Response:
-    """Give a session another title."""
+    """Change a session's title."""
     change = PatchSession(title=shapes.title_of(body.title))
     await core.sessions.patch(app, body.session_id, change)
     return await _compact(core, app, body.session_id)
 
 
 async def update(core: Core, app: App, body: Update) -> Response:
-    """Give a session another model, which begins a new context. Its workspace stays."""
+    """Change a session's model, which starts a new context. Its workspace stays the same."""
     state = await core.sessions.get(app, body.session_id)
     refuse_move(state.row.cwd, body.workspace)
     if body.model:
@@ -138,19 +138,19 @@ async def update(core: Core, app: App, body: Update) -> Response:
 
 
 async def pin(core: Core, app: App, body: Pin) -> Response:
-    """Pin a session, or let it go."""
+    """Pin a session, or unpin it."""
     await core.sessions.patch(app, body.session_id, PatchSession(pinned=body.pinned))
     return await _compact(core, app, body.session_id)
 
 
 async def archive(core: Core, app: App, body: Archive) -> Response:
-    """Put a session away, or take it out again: a label that the list looks at."""
+    """Archive a session, or bring it back. The list goes by this label."""
     await core.sessions.label(app, body.session_id, shapes.ARCHIVED, on=body.archived)
     return await _compact(core, app, body.session_id)
 
 
 async def delete(core: Core, app: App, body: SessionRef) -> Response:
-    """Delete a session for good. One that is not there is deleted already."""
+    """Delete a session permanently. Deleting one that does not exist succeeds as well."""
     try:
         await core.sessions.delete(app, body.session_id)
     except SessionNotFound:
@@ -159,7 +159,7 @@ async def delete(core: Core, app: App, body: SessionRef) -> Response:
 
 
 async def search(core: Core, app: App, q: Words = "") -> Response:
-    """Sessions whose title or messages have these words, last activity first; all of them for none."""
+    """Sessions with these words in title or messages, last activity first; without words, all of them."""
     titled = await core.messages.overview(app, SessionQuery(limit=FOUND, q=q or None))
     rows = [{**shapes.compact(found), "match_type": "title"} for found in titled]
     hits, _ = await core.history.search(app, q, FOUND, None, None) if q else ([], None)
