@@ -22,6 +22,7 @@ import httpx2
 from clawdforge.core.model import AppRow, SessionRow, SystemClock, TurnRow, draft_of, new_id
 from clawdforge.core.ports import Tx
 from clawdforge.core.rules.turns import queue_turn, start_next
+from clawdforge.drivers.acp.updates import read_message
 from clawdforge.stores import open_store
 from clawdforge.wire.session import OnInterrupt
 from clawdforge.wire.turn import TurnState
@@ -87,7 +88,7 @@ async def seed(folder: Path, events: int, turns: int, sessions: int) -> None:
             )
             queue_turn(tx, row, prompt, now)
             start_next(tx, row.session_id, "bench", now)
-        tx.append(row.session_id, [draft_of(message, 1 if running else None, now)] * each)
+        tx.append(row.session_id, [draft_of(read_message(message), 1 if running else None, now)] * each)
 
     for number in range(sessions):
         await store.write("bench", lambda tx, number=number: work(tx, number))  # type: ignore[misc]

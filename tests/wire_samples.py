@@ -7,11 +7,13 @@ from typing import Any, Final
 import orjson
 from pydantic import BaseModel
 
+from clawdforge.drivers.acp.updates import read_message
 from clawdforge.wire import admin, base, browser, deepagent, error_body, event, hermes, message, session, turn
 from clawdforge.wire.base import Json
 from clawdforge.wire.error_body import error_body as body_of
 from clawdforge.wire.error_codes import ErrorCode
-from clawdforge.wire.event import EventType, encode_body, flatten, number
+from clawdforge.wire.event import EventType, encode_body, number
+from clawdforge.wire.event_forms import nest
 
 AT: Final = 1_794_735_000_123_456
 SESSION: Final = "7f8a0c3e-6f43-4c77-9f07-0f6d1f0c9f55"
@@ -130,11 +132,16 @@ def received() -> Iterator[tuple[str, Json]]:
     yield from MESSAGES.items()
 
 
-def as_event(sent: Json) -> Json:
-    """What a reader of the log gets for an agent's message."""
-    kind, fields = flatten(sent)
+def as_compact(sent: Json) -> Json:
+    """The event that is stored for an agent's message."""
+    kind, fields = read_message(sent)
     found: Json = orjson.loads(number(5, encode_body(kind.value, 1, AT, fields)))
     return found
+
+
+def as_event(sent: Json) -> Json:
+    """What a reader gets who did not ask for the compact form."""
+    return nest(as_compact(sent))
 
 
 def own_event(kind: EventType) -> Json:
@@ -158,6 +165,7 @@ def all_shapes() -> dict[str, Any]:
     shapes: dict[str, Any] = {}
     for name, sent in received():
         shapes[f"event.agent.{name}"] = {"received": sent, "event": as_event(sent)}
+        shapes[f"event.compact.{name}"] = {"received": sent, "event": as_compact(sent)}
     for kind in OWN:
         shapes[f"event.own.{kind.value}"] = own_event(kind)
     shapes["errors"] = [body_of(code, "words for people") for code in ErrorCode]

@@ -10,6 +10,7 @@ from collections.abc import Callable
 import psutil
 import pytest
 
+from clawdforge.wire.event_forms import is_from_agent, nest
 from clawdforge.wire.sse import Frame
 from tests.api.harness import App, Server, until
 
@@ -47,6 +48,50 @@ def test_a_stream_shows_the_same_bytes_as_a_page_and_goes_on_live(app: App) -> N
     assert [json.loads(frame.data) for frame in frames] == page
     assert [frame.event for frame in frames] == [event["type"] for event in page]
     assert seqs(frames) == list(range(1, len(page) + 1))
+
+
+KINDS = "think hm\ntool look 5\nplan read|write\nother sparkle\nunicode\necho done"
+
+
+def test_every_route_that_gives_events_knows_both_forms(app: App) -> None:
+    session_id = app.session()
+    path = f"/sessions/{session_id}"
+    nested = app.turn(session_id, KINDS).json()["events"]
+    log = app.http.get(f"{path}/events", params={"limit": 1000}).json()["events"]
+    short = app.http.get(f"{path}/events", params={"limit": 1000, "form": "compact"}).json()["events"]
+    explicit = app.http.get(f"{path}/events", params={"limit": 1000, "form": "nested"}).json()["events"]
+    assert explicit == log
+    assert [nest(event) for event in short] == log
+    assert [event for event in log if event["seq"] in {one["seq"] for one in nested}] == nested
+    assert all({"jsonrpc"} <= set(event) for event in nested)
+    assert not any({"jsonrpc", "params", "method"} & set(event) for event in short)
+    for form, expected in (("nested", log), ("compact", short)):
+        with app.stream(f"{path}/events", params={"form": form}) as stream:
+            assert [json.loads(frame.data) for frame in stream.upto("turn.ended")] == expected
+    exported = app.http.get(f"{path}/export", params={"events": True}).json()
+    assert exported["events"] == log
+
+
+def test_a_turn_is_answered_and_streamed_in_the_form_that_was_asked_for(app: App) -> None:
+    session_id = app.session()
+    path = f"/sessions/{session_id}/turn"
+    reply = app.http.post(path, params={"form": "compact"}, json={"prompt": KINDS})
+    answered = reply.json()["events"]
+    assert [event["type"] for event in answered][-2:] == ["text", "response"]
+    assert answered[-2].keys() == {"seq", "ts", "turn", "type", "agent_session_id", "content"}
+    for form in ("compact", "nested"):
+        with app.stream(path, "POST", params={"form": form}, json={"prompt": KINDS}) as stream:
+            streamed = [json.loads(frame.data) for frame in stream.upto("turn.ended")]
+        by_agent = [event for event in streamed if is_from_agent(event["type"])]
+        assert [event["type"] for event in by_agent] == [event["type"] for event in answered]
+        assert any("jsonrpc" in event for event in by_agent) == (form == "nested")
+
+
+@pytest.mark.parametrize("value", ["", "flat", "Compact", "nested,compact"])
+def test_a_form_that_there_is_not_is_refused_in_words(app: App, value: str) -> None:
+    reply = app.http.get(f"/sessions/{app.session()}/events", params={"form": value})
+    assert (reply.status_code, reply.json()["code"]) == (422, "invalid_request")
+    assert "form" in reply.json()["error"]
 
 
 def test_a_reader_resumes_after_the_id_and_the_header_wins_over_the_address(app: App) -> None:

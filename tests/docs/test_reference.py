@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 from fastapi.routing import APIRoute
 
+from clawdforge.drivers.acp.updates import UPDATE_TYPES
 from clawdforge.wire.error_codes import ErrorCode
 from clawdforge.wire.errors import BY_CODE
-from clawdforge.wire.event import AGENT_TYPES, UPDATE_TYPES, EventType
+from clawdforge.wire.event import AGENT_TYPES, EventType
 from tests.docs.render import (
     REFERENCE,
     between_marks,

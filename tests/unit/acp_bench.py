@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from clawdforge import scripted
-from clawdforge.core.model import AgentSpec, Ask, Launch, Verdict
+from clawdforge.core.model import AgentEvent, AgentSpec, Ask, Launch, Verdict
 from clawdforge.drivers.acp.driver import AcpAgent, AcpDriver, AcpLimits
 from clawdforge.drivers.processes.containment import Containment
 from clawdforge.drivers.processes.process import Spawner
 from clawdforge.wire.base import Json
-from clawdforge.wire.event import EventType, flatten
+from clawdforge.wire.event import EventType
+from clawdforge.wire.event_forms import nest
 
 SESSION = "5b8f7a52-2f0e-4f5e-9a39-0c5b7f3f0001"
 
@@ -35,17 +36,17 @@ def first_allow(request: Ask) -> Verdict:
 class Notebook:
     """A sink that keeps everything. `deciding` answers what the agent asks."""
 
-    messages: list[Json] = field(default_factory=list)
+    events: list[AgentEvent] = field(default_factory=list)
     sizes: list[int] = field(default_factory=list)
     cuts: list[tuple[int, str]] = field(default_factory=list)
     asks: list[Ask] = field(default_factory=list)
     deciding: Callable[[Ask], Awaitable[Verdict]] | None = None
     pace: Callable[[], Awaitable[None]] | None = None
 
-    async def emit(self, message: Json, size: int) -> None:
+    async def emit(self, event: AgentEvent, size: int) -> None:
         if self.pace is not None:
             await self.pace()
-        self.messages.append(message)
+        self.events.append(event)
         self.sizes.append(size)
 
     async def truncated(self, dropped: int, reason: str) -> None:
@@ -55,15 +56,27 @@ class Notebook:
         self.asks.append(request)
         return first_allow(request) if self.deciding is None else await self.deciding(request)
 
+    def messages(self) -> list[Json]:
+        """What was kept, as the agent sent it."""
+        return [_received(event) for event in self.events]
+
     def types(self) -> list[EventType]:
-        return [flatten(message)[0] for message in self.messages]
+        return [event.kind for event in self.events]
 
     def text(self) -> str:
         return "".join(self.texts())
 
     def texts(self) -> list[str]:
-        found = (flatten(message) for message in self.messages)
-        return [fields["content"] for kind, fields in found if kind is EventType.TEXT]
+        return [event.fields["content"] for event in self.events if event.kind is EventType.TEXT]
+
+
+def _received(event: AgentEvent) -> Json:
+    message = nest({"type": event.kind.value, **event.fields})
+    sent = {key: message[key] for key in message if key in ("jsonrpc", "id", "method", "params", "result")}
+    params = sent.get("params")
+    if isinstance(params, dict) and "update" in params:
+        sent["params"] = {key: params[key] for key in ("sessionId", "update")}
+    return sent
 
 
 class Bench:

@@ -31,9 +31,8 @@ async def test_a_prompt_gives_its_chunks_and_its_answer_and_nothing_else(bench: 
         answer = await agent.prompt("hello", sink)
         assert sink.types() == [EventType.TEXT, EventType.RESPONSE]
         assert sink.text() == "hello"
-        assert sink.sizes == [len(orjson.dumps(message)) for message in sink.messages]
-        assert answer.message == sink.messages[-1]
-        assert answer.stop_reason == answer.message["result"]["stopReason"] == "end_turn"
+        assert sink.sizes == [len(orjson.dumps(message)) for message in sink.messages()]
+        assert answer.stop_reason == sink.messages()[-1]["result"]["stopReason"] == "end_turn"
         assert (agent.how, agent.remembered, agent.note, agent.alive) == ("new", [], None, True)
     assert bench.outside.types() == [EventType.COMMANDS]
     assert not agent.alive
@@ -71,7 +70,7 @@ async def _pass(gate: asyncio.Event) -> None:
 async def test_kinds_that_nobody_knows_pass_as_they_came(bench: Bench) -> None:
     async with bench.scripted() as agent:
         sink = await say(agent, 'other sparkle\nupdate {"sessionUpdate":"x","deep":{"a":[1,null]}}')
-    updates = [message["params"]["update"] for message in sink.messages[:-1]]
+    updates = [message["params"]["update"] for message in sink.messages()[:-1]]
     assert updates[0]["sessionUpdate"] == "sparkle"
     assert updates[1] == {"sessionUpdate": "x", "deep": {"a": [1, None]}}
 
@@ -82,7 +81,7 @@ async def test_what_is_not_unicode_or_not_json_never_breaks_a_turn(bench: Bench)
             agent, "garbage 100\nbad-utf8\nsurrogate\nunicode\nraw {\nraw []\nwrong-id\necho end"
         )
         assert sink.text().endswith("end")
-        assert all(orjson.dumps(message) for message in sink.messages)
+        assert all(orjson.dumps(event.fields) for event in sink.events)
         assert (await say(agent, "again")).text() == "again"
 
 
@@ -255,7 +254,7 @@ async def test_a_loaded_session_remembers_and_its_replay_is_evidence_not_output(
         await say(agent, "first")
         await say(agent, "second line\nand more")
         name = agent.agent_session_id
-    bench.outside.messages.clear()
+    bench.outside.events.clear()
     async with bench.scripted(agent_session_id=name) as agent:
         assert (agent.how, agent.agent_session_id) == ("loaded", name)
         assert agent.remembered == ["first", "second line\nand more"]

@@ -240,7 +240,7 @@ async def test_an_unknown_request_is_kept_in_the_turn_and_answered_with_an_error
     async with bench.program(program(source)) as agent:
         sink = await say(agent, "go")
     assert sink.types() == [EventType.OTHER, EventType.TEXT, EventType.RESPONSE]
-    assert sink.messages[0]["method"] == "elicitation/create"
+    assert sink.messages()[0]["method"] == "elicitation/create"
     assert sink.text() == "-32601"
 
 

@@ -1,13 +1,13 @@
 """What an agent's events become in the transcript, and how much of them."""
 
 from clawdforge.core.rules.projection import MAX_CHARS, MAX_TOOL_CALLS, Projection
+from clawdforge.drivers.acp.updates import read_message
 from clawdforge.wire.base import Json
-from clawdforge.wire.event import flatten
 
 
 def feed(projection: Projection, **update: object) -> None:
     message: Json = {"jsonrpc": "2.0", "method": "session/update", "params": {"update": update}}
-    projection.feed(*flatten(message))
+    projection.feed(read_message(message))
 
 
 def text(kind: str, words: str) -> Json:
@@ -45,7 +45,7 @@ def test_a_tool_call_and_its_updates_are_one_entry() -> None:
 
 def test_silence_is_no_message() -> None:
     projection = Projection()
-    projection.feed(*flatten({"jsonrpc": "2.0", "id": 1, "result": {"stopReason": "end_turn"}}))
+    projection.feed(read_message({"jsonrpc": "2.0", "id": 1, "result": {"stopReason": "end_turn"}}))
     assert projection.message("s", 1, 1) is None
 
 

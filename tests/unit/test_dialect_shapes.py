@@ -19,7 +19,7 @@ from clawdforge.wire.base import Json
 from clawdforge.wire.deepagent import MessageInfo, SessionAck, SessionDetail, SessionSummary
 from clawdforge.wire.event import EventType
 from clawdforge.wire.hermes import HermesSession, HermesStatus, HermesUsage
-from tests.wire_samples import AT, UPDATES, as_event
+from tests.wire_samples import AT, UPDATES, as_compact
 
 FOLDER = Path(__file__).parent.parent / "golden"
 UPDATE = os.environ.get("CLAWDFORGE_TEST_UPDATE_GOLDEN") == "1"
@@ -92,7 +92,7 @@ def ended(outcome: str, **fields: Any) -> list[Any]:
 def update(word: str, **fields: Any) -> list[Any]:
     params = {"sessionId": "s", "update": {"sessionUpdate": word, **UPDATES.get(word, {}), **fields}}
     sent = {"jsonrpc": "2.0", "method": "session/update", "params": params}
-    return [list(part) for part in hermes_frames.parts_of(as_event(sent), "0f0c", {"t1": "Read notes.md"})]
+    return [list(part) for part in hermes_frames.parts_of(as_compact(sent), "0f0c", {"t1": "Read notes.md"})]
 
 
 SHAPES: dict[str, Any] = {

@@ -11,6 +11,7 @@ from clawdforge.http.dialects.forge import shapes
 from clawdforge.wire.admin import TokenInfo
 from clawdforge.wire.base import Json, Reply
 from clawdforge.wire.event import EventPage, encode_body, number
+from clawdforge.wire.event_forms import Form
 from clawdforge.wire.message import Message
 from clawdforge.wire.session import Session
 from clawdforge.wire.turn import Outcome, Permission, Turn, TurnReply, TurnState
@@ -83,9 +84,9 @@ def test_a_whole_turn_is_valid_json_around_ready_bytes() -> None:
 
 def test_an_events_page_is_made_of_ready_bytes() -> None:
     stored = [
-        Stored(seq, "text", number(seq, encode_body("text", 1, AT, {"content": "x"}))) for seq in (4, 5)
+        Stored(seq, "text", 1, number(seq, encode_body("text", 1, AT, {"content": "x"}))) for seq in (4, 5)
     ]
-    page = EventPage.model_validate_json(shapes.events_page(stored, 3))
+    page = EventPage.model_validate_json(shapes.events_page(stored, 3, Form.COMPACT))
     assert [event.seq for event in page.events] == [4, 5]
     assert page.next == 5
-    assert orjson.loads(shapes.events_page([], 9)) == {"ok": True, "events": [], "next": 9}
+    assert orjson.loads(shapes.events_page([], 9, Form.COMPACT)) == {"ok": True, "events": [], "next": 9}

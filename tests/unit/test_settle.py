@@ -5,15 +5,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clawdforge.core.model import draft_of
+from clawdforge.drivers.acp.updates import read_message
 from clawdforge.wire.base import Json
-from clawdforge.wire.event import joined, number
+from clawdforge.wire.event import join_words, number
 
 WORDS = ['"content":', '\\"content\\":', "}", '"', "\\", "\u2028", "{}", ',"content":"x"', "zß水🌍"]
 
 
 def event(update: Json, **more: object) -> bytes:
     message = {"jsonrpc": "2.0", "method": "session/update", "params": {"update": update}, **more}
-    return number(7, draft_of(message, 1, 1_794_735_000_123_456).body)
+    return number(7, draft_of(read_message(message), 1, 1_794_735_000_123_456).body)
 
 
 def chunk(text: str, **more: object) -> bytes:
@@ -23,7 +24,7 @@ def chunk(text: str, **more: object) -> bytes:
 @given(st.lists(st.one_of(st.sampled_from(WORDS), st.text()), min_size=1))
 def test_words_are_joined_as_they_were_said(texts: list[str]) -> None:
     sent = [text.encode("utf-8", "replace").decode() for text in texts]
-    assert joined([chunk(text) for text in sent]) == "".join(sent)
+    assert join_words([chunk(text) for text in sent]) == "".join(sent)
 
 
 @pytest.mark.parametrize(
@@ -38,5 +39,5 @@ def test_words_are_joined_as_they_were_said(texts: list[str]) -> None:
     ],
 )
 def test_what_is_not_like_that_is_left_to_be_decoded(odd: bytes) -> None:
-    found = joined([chunk("a"), odd])
+    found = join_words([chunk("a"), odd])
     assert found in (None, "ax"), found

@@ -1,6 +1,5 @@
 """Properties of the wire that hold for any input, not only for the samples."""
 
-import copy
 from datetime import UTC, datetime
 from typing import Any, get_args
 
@@ -10,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
+from clawdforge.drivers.acp.updates import read_message
 from clawdforge.wire.base import (
     Json,
     Reply,
@@ -26,70 +26,23 @@ from clawdforge.wire.error_codes import ErrorCode
 from clawdforge.wire.event import (
     AGENT_TYPES,
     RESERVED,
-    UPDATE_TYPES,
     Event,
     EventType,
     encode_body,
-    flatten,
     number,
 )
 from clawdforge.wire.message import estimate_tokens
 from clawdforge.wire.session import CreateSession, PermissionMode
 from clawdforge.wire.turn import MOVES, TurnRequest, TurnState
+from tests.agent_messages import messages, objects, texts, values
 from tests.wire_samples import as_event, models, received
 
-texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
-numbers = st.integers(-(2**53), 2**53) | st.floats(allow_nan=False, allow_infinity=False)
-values = st.recursive(
-    st.none() | st.booleans() | numbers | texts,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
-    max_leaves=8,
-)
-keys = texts | st.sampled_from([*sorted(RESERVED), "content", "name", "args", "params", "method", "jsonrpc"])
-objects = st.dictionaries(keys, values, max_size=5)
-kinds = st.sampled_from([*UPDATE_TYPES, "never_heard_of"])
-updates = st.builds(lambda kind, rest: {**rest, "sessionUpdate": kind}, kinds, objects)
-params = st.builds(lambda rest, update: {**rest, "update": update}, objects, updates | values)
-messages = objects | st.builds(
-    lambda rest, inner: {**rest, "jsonrpc": "2.0", "method": "session/update", "params": inner},
-    objects,
-    params | values,
-)
-SPOKEN = (EventType.TEXT, EventType.THINKING, EventType.USER)
 moments = st.integers(0, 253_402_300_799_999_999)
-
-
-@given(messages)
-def test_flatten_keeps_the_message_as_received(message: Json) -> None:
-    before = copy.deepcopy(message)
-    kind, fields = flatten(message)
-    assert message == before
-    ours = {EventType.TOOL_CALL: {"name", "args"}}.get(kind, {"content"} if kind in SPOKEN else set())
-    for key, value in message.items():
-        if key == "params" and isinstance(value, dict):
-            assert {name: fields["params"][name] for name in value} == value
-        elif key not in ours:
-            assert fields[key] == value
-
-
-@given(kinds, objects)
-def test_an_update_can_be_read_at_every_depth(kind: str, fields: Json) -> None:
-    update = {**fields, "sessionUpdate": kind}
-    event_type, flat = flatten({"method": "session/update", "params": {"sessionId": "s", "update": update}})
-    assert flat["params"]["update"] == update
-    assert event_type is UPDATE_TYPES.get(kind, EventType.OTHER)
-    for key, value in update.items():
-        assert key in ("sessionId", "update") or flat["params"][key] == value
-    if event_type in SPOKEN:
-        assert isinstance(flat["content"], str)
-    if event_type is EventType.TOOL_CALL:
-        assert isinstance(flat["name"], str)
-        assert flat["name"]
 
 
 @given(messages, st.integers(1, 2**53), st.none() | st.integers(1, 2**31), moments)
 def test_an_agent_cannot_set_what_the_server_sets(message: Json, seq: int, turn: int | None, at: int) -> None:
-    kind, fields = flatten(message)
+    kind, fields = read_message(message)
     line = number(seq, encode_body(kind.value, turn, at, fields))
     assert b"\n" not in line
     event = orjson.loads(line)

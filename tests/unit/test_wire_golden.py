@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from clawdforge.wire.event import AGENT_TYPES, UPDATE_TYPES, EventType, flatten
+from clawdforge.drivers.acp.updates import UPDATE_TYPES, type_of
+from clawdforge.wire.event import AGENT_TYPES, EventType
 from tests.wire_samples import OWN, UPDATES, all_shapes, received
 
 FOLDER = Path(__file__).parent.parent / "golden" / "wire"
@@ -40,7 +41,7 @@ def test_no_golden_file_is_left_over() -> None:
 
 
 def test_every_type_has_a_sample() -> None:
-    from_agents = {flatten(message)[0] for _, message in received()}
+    from_agents = {type_of(message) for _, message in received()}
     assert from_agents == AGENT_TYPES
     assert set(OWN) == set(EventType) - AGENT_TYPES
     assert set(UPDATE_TYPES) <= set(UPDATES)

@@ -6,10 +6,13 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
+
+import orjson
 
 from clawdforge.wire.base import Json, Micros
-from clawdforge.wire.event import EventType, encode_body, flatten
+from clawdforge.wire.event import EventType, encode_body
+from clawdforge.wire.event_forms import Form, is_from_agent, nest, unnest
 from clawdforge.wire.session import OnInterrupt, PermissionMode, Retention
 from clawdforge.wire.turn import IfBusy, Outcome, TurnState
 
@@ -232,8 +235,14 @@ class AuditRow:
     hash: str
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
+class AgentEvent(NamedTuple):
+    """What an agent said or did, as its driver understood it: the type, and the keys of the compact event."""
+
+    kind: EventType
+    fields: Json
+
+
+class Draft(NamedTuple):
     """An event that has no number yet; `body` is encoded already, all but its seq."""
 
     type: EventType
@@ -242,7 +251,7 @@ class Draft:
 
     @property
     def by_agent(self) -> bool:
-        return "." not in self.type.value
+        return is_from_agent(self.type.value)
 
 
 def draft(kind: EventType, turn: int | None, at: Micros, fields: Mapping[str, Any] | None = None) -> Draft:
@@ -250,20 +259,39 @@ def draft(kind: EventType, turn: int | None, at: Micros, fields: Mapping[str, An
     return Draft(kind, turn, encode_body(kind.value, turn, at, dict(fields or {})))
 
 
-def draft_of(message: Json, turn: int | None, at: Micros) -> Draft:
+def draft_of(event: AgentEvent, turn: int | None, at: Micros) -> Draft:
     """What the agent sent, as an event. A list of commands is the session's state, never an answer."""
-    kind, fields = flatten(message)
-    turn = None if kind is EventType.COMMANDS else turn
-    return Draft(kind, turn, encode_body(kind.value, turn, at, fields))
+    turn = None if event.kind is EventType.COMMANDS else turn
+    return Draft(event.kind, turn, encode_body(event.kind.value, turn, at, event.fields))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Stored:
-    """An event as it lies in the log: its number and the bytes that every reader gets."""
+    """An event as it lies in the log: its number, and the bytes that all its readers share.
+
+    `form` is the one that it was written in: version 0.3 wrote nested events. It never changes; what is made
+    for the readers of the other form is made once, and kept beside it.
+    """
 
     seq: int
     type: str
+    turn: int | None
     data: bytes
+    form: Form = Form.COMPACT
+    _other: bytes | None = field(default=None, repr=False, compare=False)
+
+    def in_form(self, form: Form) -> bytes:
+        if form is self.form or not is_from_agent(self.type):
+            return self.data
+        if self._other is None:
+            change = nest if form is Form.NESTED else unnest
+            self._other = orjson.dumps(change(orjson.loads(self.data)))
+        return self._other
+
+    def decoded(self) -> Json:
+        """Its keys in the compact form."""
+        found: Json = orjson.loads(self.in_form(Form.COMPACT))
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -359,8 +387,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """How the agent ended a prompt. `message` is its JSON-RPC response as received."""
+    """How the agent ended a prompt."""
 
     stop_reason: str
-    message: Json
     usage: Json | None = None

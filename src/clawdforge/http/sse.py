@@ -14,10 +14,10 @@ from clawdforge.http.settings import HttpSettings
 from clawdforge.http.waiting import closing, disconnected, first
 from clawdforge.wire.errors import SessionNotFound
 from clawdforge.wire.event import EventType
+from clawdforge.wire.event_forms import Form
 from clawdforge.wire.sse import HEARTBEAT, encode
 
 FAREWELL_SECS = 1.0
-HEAD_BYTES = 96
 PIECE_BYTES = 1 << 16
 
 
@@ -78,16 +78,16 @@ class EventStream(Response):
                 self._sent = clock()
 
 
-def frame(event: Stored) -> bytes:
-    return encode(event.data, event=event.type, id=str(event.seq))
+def frame(event: Stored, form: Form) -> bytes:
+    return encode(event.in_form(form), event=event.type, id=str(event.seq))
 
 
-def pieces(batch: list[Stored]) -> Iterator[bytes]:
+def pieces(batch: list[Stored], form: Form) -> Iterator[bytes]:
     """One send for many events, but not for all: a client that does not read holds one in memory."""
     waiting: list[bytes] = []
     size = 0
     for event in batch:
-        waiting.append(frame(event))
+        waiting.append(frame(event, form))
         size += len(waiting[-1])
         if size >= PIECE_BYTES:
             yield b"".join(waiting)
@@ -96,24 +96,21 @@ def pieces(batch: list[Stored]) -> Iterator[bytes]:
         yield b"".join(waiting)
 
 
-async def session_frames(batches: AsyncIterator[list[Stored]]) -> AsyncIterator[bytes]:
+async def session_frames(batches: AsyncIterator[list[Stored]], form: Form) -> AsyncIterator[bytes]:
     async with closing(batches):
         async for batch in batches:
-            for piece in pieces(batch):
+            for piece in pieces(batch, form):
                 yield piece
 
 
-async def turn_frames(batches: AsyncIterator[list[Stored]], turn_index: int) -> AsyncIterator[bytes]:
+async def turn_frames(
+    batches: AsyncIterator[list[Stored]], turn_index: int, form: Form
+) -> AsyncIterator[bytes]:
     """The events of one turn, up to the one that ends it."""
     async with closing(batches):
         async for batch in batches:
-            mine = [event for event in batch if in_turn(event, turn_index)]
-            for piece in pieces(mine):
+            mine = [event for event in batch if event.turn == turn_index]
+            for piece in pieces(mine, form):
                 yield piece
             if any(event.type == EventType.TURN_ENDED for event in mine):
                 return
-
-
-def in_turn(event: Stored, turn_index: int) -> bool:
-    """An event names its turn near its beginning, before anything that an agent wrote."""
-    return event.data.find(b',"turn":%d,"type":' % turn_index, 0, HEAD_BYTES) > 0

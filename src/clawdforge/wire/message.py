@@ -1,11 +1,17 @@
 """A message: who said what. A projection of events with a rising `seq` that is never used again."""
 
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 from pydantic import Field
 
 from clawdforge.wire.base import Json, Reply
+
+CALL_ID: Final = "toolCallId"
+CALL_INPUT: Final = "rawInput"
+CALL_OUTPUT: Final = "rawOutput"
+CALL_KEYS: Final = (CALL_ID, "title", "kind", "status", CALL_INPUT, CALL_OUTPUT, "locations")
+"""What a message keeps of a tool call, under the names that agents have for it."""
 
 
 class Role(StrEnum):

@@ -8,10 +8,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from clawdforge.core.model import AgentSpec, Ask, Launch, Verdict
+from clawdforge.core.model import AgentEvent, AgentSpec, Ask, Launch, Verdict
 from clawdforge.core.ports import Capability, Driver, LiveAgent
-from clawdforge.wire.base import Json
-from clawdforge.wire.event import EventType, flatten
+from clawdforge.wire.event import EventType
 
 __all__ = ["DriverBench", "Notebook", "Place", "allow", "say", "until"]
 
@@ -33,14 +32,14 @@ def allow(request: Ask) -> Verdict:
 class Notebook:
     """A sink that keeps everything. `deciding` answers what the agent asks."""
 
-    messages: list[Json] = field(default_factory=list)
+    events: list[AgentEvent] = field(default_factory=list)
     cuts: list[tuple[int, str]] = field(default_factory=list)
     asks: list[Ask] = field(default_factory=list)
     deciding: Callable[[Ask], Awaitable[Verdict]] | None = None
 
-    async def emit(self, message: Json, size: int) -> None:  # noqa: ARG002 - part of the port
-        if flatten(message)[0] is not EventType.COMMANDS:  # said of the session, whenever it comes
-            self.messages.append(message)
+    async def emit(self, event: AgentEvent, size: int) -> None:  # noqa: ARG002 - part of the port
+        if event.kind is not EventType.COMMANDS:  # said of the session, whenever it comes
+            self.events.append(event)
 
     async def truncated(self, dropped: int, reason: str) -> None:
         self.cuts.append((dropped, reason))
@@ -50,11 +49,10 @@ class Notebook:
         return allow(request) if self.deciding is None else await self.deciding(request)
 
     def types(self) -> list[EventType]:
-        return [flatten(message)[0] for message in self.messages]
+        return [event.kind for event in self.events]
 
     def texts(self) -> list[str]:
-        found = (flatten(message) for message in self.messages)
-        return [str(fields["content"]) for kind, fields in found if kind is EventType.TEXT]
+        return [str(event.fields["content"]) for event in self.events if event.kind is EventType.TEXT]
 
     def text(self) -> str:
         return "".join(self.texts())

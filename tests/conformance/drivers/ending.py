@@ -40,7 +40,7 @@ async def test_a_second_prompt_at_the_same_time_is_refused(bench: DriverBench) -
     async with bench.opened() as live:
         sink = Notebook()
         running = asyncio.create_task(live.prompt("echo a\nsleep 60", sink))
-        await until(lambda: bool(sink.messages))
+        await until(lambda: bool(sink.events))
         with pytest.raises(AgentFailed, match="busy"):
             await live.prompt("echo b", Notebook())
         await live.cancel()
@@ -51,7 +51,7 @@ async def test_closing_in_the_middle_of_a_prompt_leaves_no_process(bench: Driver
     async with bench.opened() as live:
         sink = Notebook()
         running = asyncio.create_task(live.prompt("children 2\ndaemon\nhang", sink))
-        await until(lambda: len(sink.messages) >= 2)
+        await until(lambda: len(sink.events) >= 2)
         await asyncio.wait_for(live.close(), 15)
         assert not live.alive
         with pytest.raises(AgentError):
@@ -79,7 +79,7 @@ async def test_killing_the_whole_tree_is_a_failed_turn(bench: DriverBench) -> No
     async with bench.opened() as live:
         sink = Notebook()
         running = asyncio.create_task(live.prompt("echo half\nhang", sink))
-        await until(lambda: bool(sink.messages))
+        await until(lambda: bool(sink.events))
         for pid in bench.place.processes():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)

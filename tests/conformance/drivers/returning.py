@@ -26,7 +26,7 @@ async def test_an_agent_that_slept_knows_what_was_said(bench: DriverBench) -> No
         assert live.remembered == (knows if Capability.EVIDENCE in bench.capabilities else None)
         sink = await say(live, "recall")
         assert json.loads(sink.text()) == knows
-        assert len(sink.messages) == 2
+        assert len(sink.events) == 2
 
 
 async def test_what_a_return_replays_is_heard_by_nobody(bench: DriverBench) -> None:

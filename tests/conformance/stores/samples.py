@@ -16,6 +16,7 @@ from clawdforge.core.model import (
     new_id,
 )
 from clawdforge.core.ports import Store
+from clawdforge.drivers.acp.updates import read_message
 from clawdforge.wire.turn import TurnState
 
 Reopen = Callable[[], Awaitable[Store]]
@@ -51,7 +52,7 @@ def a_file(file_token: str, **fields: Any) -> FileRow:
 def said(text: str, turn: int | None = None) -> Draft:
     update = {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": text}}
     message = {"jsonrpc": "2.0", "method": "session/update", "params": {"sessionId": "s", "update": update}}
-    return draft_of(message, turn, 1_000)
+    return draft_of(read_message(message), turn, 1_000)
 
 
 async def make(store: Store, row: SessionRow | None = None) -> str:

@@ -13,9 +13,9 @@ import orjson
 from clawdforge.core.model import MessageRow
 from clawdforge.core.rules.projection import short
 from clawdforge.wire.base import Json
-from clawdforge.wire.message import Role
+from clawdforge.wire.message import CALL_ID, CALL_INPUT, CALL_OUTPUT, Role
 
-OURS: Final = frozenset({"toolCallId", "title", "rawInput"})
+OURS: Final = frozenset({CALL_ID, "title", CALL_INPUT})
 INPUTS: Final = ("arguments", "args", "input")
 
 
@@ -33,14 +33,14 @@ def joined(rows: Sequence[MessageRow], failed: Iterable[bool]) -> tuple[MessageR
     callers: dict[str, tuple[int, int]] = {}
     for at, (row, bad) in enumerate(zip(rows, failed, strict=True)):
         if row.role != Role.TOOL:
-            callers |= {call["toolCallId"]: (at, n) for n, call in enumerate(row.tool_calls) if _named(call)}
+            callers |= {call[CALL_ID]: (at, n) for n, call in enumerate(row.tool_calls) if _named(call)}
             continue
         for number, answer in enumerate(row.tool_calls):
-            place = callers.get(answer["toolCallId"]) if _named(answer) else None
+            place = callers.get(answer[CALL_ID]) if _named(answer) else None
             if place is None:
                 continue
             call = known[place[0]][place[1]]
-            result = {"rawOutput": short(row.content), "status": "failed" if bad else "completed"}
+            result = {CALL_OUTPUT: short(row.content), "status": "failed" if bad else "completed"}
             known[place[0]][place[1]] = {**result, **call}
             known[at][number] = {"title": call.get("title"), **answer}
     return tuple(replace(row, tool_calls=tuple(own)) for row, own in zip(rows, known, strict=True))
@@ -49,7 +49,7 @@ def joined(rows: Sequence[MessageRow], failed: Iterable[bool]) -> tuple[MessageR
 def _answered(row: Json) -> tuple[Json, ...]:
     call_id = row.get("tool_call_id") or row.get("tool_use_id")
     name = row.get("name") or row.get("tool_name")
-    answer = {"toolCallId": _text(call_id), "title": _text(name)}
+    answer = {CALL_ID: _text(call_id), "title": _text(name)}
     known = {key: value for key, value in answer.items() if value}
     return (known,) if known else ()
 
@@ -62,8 +62,8 @@ def _call(call: Json) -> Json:
         return call
     given: Any = next((told[key] for key in INPUTS if told.get(key) is not None), {})
     call_id = _text(call.get("id") or call.get("call_id"))
-    known = {"toolCallId": call_id} if call_id else {}
-    return {**known, "title": told["name"], "rawInput": _parsed(given)}
+    known = {CALL_ID: call_id} if call_id else {}
+    return {**known, "title": told["name"], CALL_INPUT: _parsed(given)}
 
 
 def _parsed(given: Any) -> Any:
@@ -76,7 +76,7 @@ def _parsed(given: Any) -> Any:
 
 
 def _named(call: Json) -> bool:
-    return isinstance(call.get("toolCallId"), str)
+    return isinstance(call.get(CALL_ID), str)
 
 
 def _text(value: Any) -> str:

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from clawdforge.core.rules.projection import short
 from clawdforge.wire.base import Json
-from clawdforge.wire.message import Role
+from clawdforge.wire.message import CALL_ID, CALL_INPUT, CALL_OUTPUT, Role
 
 NOISE: Final = (
     *("<command-name>", "<command-message>", "<local-command-stdout>", "<local-command-caveat>"),
@@ -59,13 +59,13 @@ class Transcript:
         return self.lines[-1]
 
     def call(self, call_id: Any, name: Any, given: Any, at: Any) -> None:
-        tool = {"toolCallId": str(call_id), "title": str(name or "tool"), "rawInput": short(given)}
+        tool = {CALL_ID: str(call_id), "title": str(name or "tool"), CALL_INPUT: short(given)}
         self.answer(at).tools[str(call_id)] = tool
 
     def result(self, call_id: Any, output: Any) -> None:
         for line in reversed(self.lines):
             if str(call_id) in line.tools:
-                line.tools[str(call_id)] |= {"rawOutput": short(output), "status": "completed"}
+                line.tools[str(call_id)] |= {CALL_OUTPUT: short(output), "status": "completed"}
                 return
         self.skipped += 1
 

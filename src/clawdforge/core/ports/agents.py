@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from clawdforge.core.model import (
+    AgentEvent,
     AgentSpec,
     Answer,
     Ask,
@@ -16,14 +17,13 @@ from clawdforge.core.model import (
     Verdict,
 )
 from clawdforge.wire.admin import AgentPage
-from clawdforge.wire.base import Json
 
 
 class Sink(Protocol):
-    """Where a live agent's messages go while a prompt runs, and outside of one."""
+    """Where a live agent's events go while a prompt runs, and outside of one."""
 
-    async def emit(self, message: Json, size: int) -> None:
-        """One JSON-RPC message of the agent, in order. Returns when there is room for the next."""
+    async def emit(self, event: AgentEvent, size: int) -> None:
+        """One message of the agent, in order; `size` is its line's. Returns when there is room for more."""
         ...
 
     async def truncated(self, dropped: int, reason: str) -> None:

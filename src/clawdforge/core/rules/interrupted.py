@@ -6,14 +6,14 @@ from operator import attrgetter
 
 import orjson
 
-from clawdforge.core.model import Stored, TurnRow
+from clawdforge.core.model import AgentEvent, Stored, TurnRow
 from clawdforge.core.ports import Tx, View
 from clawdforge.core.rules.cuts import cut_turn
 from clawdforge.core.rules.projection import Projection
 from clawdforge.core.rules.turns import FIRST_IN_QUEUE, Ending, finish, need_session, queue_turn
 from clawdforge.wire.base import Json, Micros
 from clawdforge.wire.error_codes import ErrorCode
-from clawdforge.wire.event import EventType, joined
+from clawdforge.wire.event import EventType, join_words
 from clawdforge.wire.session import OnInterrupt
 from clawdforge.wire.turn import IfBusy, Outcome, TurnState
 
@@ -40,8 +40,8 @@ def settle(tx: Tx, session_id: str, reason: str, at: Micros) -> None:
     if turn is None:
         return
     projection = Projection()
-    for kind, fields in _said(tx, turn):
-        projection.feed(kind, fields)
+    for event in _said(tx, turn):
+        projection.feed(event)
     ending = Ending(outcome=Outcome.INTERRUPTED, error=reason, code=ErrorCode.TURN_INTERRUPTED)
     message = projection.message(session_id, turn.turn_index, at)
     ended = finish(tx, session_id, turn.turn_index, ending, at, message=message)
@@ -82,7 +82,7 @@ def apply_policy(tx: Tx, turn: TurnRow, at: Micros) -> TurnRow | None:
     )
 
 
-def _said(view: View, turn: TurnRow) -> Iterator[tuple[EventType, Json]]:
+def _said(view: View, turn: TurnRow) -> Iterator[AgentEvent]:
     after = (turn.first_seq or 1) - 1
     while batch := view.turn_events(
         turn.session_id, turn.turn_index, after=after, limit=PAGE_EVENTS, max_bytes=PAGE_BYTES
@@ -90,12 +90,12 @@ def _said(view: View, turn: TurnRow) -> Iterator[tuple[EventType, Json]]:
         after = batch[-1].seq
         for name, run in groupby(batch, key=attrgetter("type")):
             if name in TOLD:
-                yield from ((TOLD[name], fields) for fields in _fields(TOLD[name], list(run)))
+                yield from (AgentEvent(TOLD[name], fields) for fields in _fields(TOLD[name], list(run)))
 
 
 def _fields(kind: EventType, events: list[Stored]) -> list[Json]:
     """What a run of events of one kind says. Words that follow each other are one: there may be a million."""
-    words = joined([event.data for event in events]) if kind in WORDS else None
+    words = join_words([event.data for event in events]) if kind in WORDS else None
     return _decoded(events) if words is None else [{"content": words}]
 
 
@@ -105,7 +105,8 @@ def _decoded(events: list[Stored]) -> list[Json]:
         page: list[Json] = orjson.loads(b"[" + b",".join(event.data for event in events) + b"]")
     except orjson.JSONDecodeError:
         return [_whole(event) for event in events]
-    return page if len(page) == len(events) else [_whole(event) for event in events]
+    sound = len(page) == len(events) and all(isinstance(fields, dict) for fields in page)
+    return page if sound else [_whole(event) for event in events]
 
 
 def _whole(event: Stored) -> Json:

@@ -2,14 +2,14 @@
 
 from typing import Any
 
-from clawdforge.core.model import MessageRow
+from clawdforge.core.model import AgentEvent, MessageRow
 from clawdforge.wire.base import Json, Micros
 from clawdforge.wire.event import EventType
-from clawdforge.wire.message import Role, estimate_tokens
+from clawdforge.wire.event_forms import update_of
+from clawdforge.wire.message import CALL_ID, CALL_KEYS, Role, estimate_tokens
 
 MAX_CHARS = 4 << 20
 MAX_TOOL_CALLS = 2000
-TOOL_KEYS = ("toolCallId", "title", "kind", "status", "rawInput", "rawOutput", "locations")
 MAX_TOOL_CHARS = 16_384
 
 
@@ -24,15 +24,15 @@ class Projection:
         self._chars = 0
         self.truncated = False
 
-    def feed(self, kind: EventType, fields: Json) -> None:
-        if kind is EventType.TEXT:
-            self._add(self._text, fields)
-        elif kind is EventType.THINKING:
-            self._add(self._thinking, fields)
-        elif kind in (EventType.TOOL_CALL, EventType.TOOL_UPDATE):
-            self._tool(fields)
-        elif kind is EventType.PLAN:
-            entries = _update(fields).get("entries")
+    def feed(self, event: AgentEvent) -> None:
+        if event.kind is EventType.TEXT:
+            self._add(self._text, event.fields)
+        elif event.kind is EventType.THINKING:
+            self._add(self._thinking, event.fields)
+        elif event.kind in (EventType.TOOL_CALL, EventType.TOOL_UPDATE):
+            self._tool(update_of(event.kind, event.fields))
+        elif event.kind is EventType.PLAN:
+            entries = update_of(event.kind, event.fields).get("entries")
             self._plan = tuple(entries) if isinstance(entries, list) else self._plan
 
     def _add(self, target: list[str], fields: Json) -> None:
@@ -47,13 +47,12 @@ class Projection:
             target.append(text)
             self._chars += len(text)
 
-    def _tool(self, fields: Json) -> None:
-        update = _update(fields)
-        call_id = str(update.get("toolCallId"))
+    def _tool(self, update: Json) -> None:
+        call_id = str(update.get(CALL_ID))
         if call_id not in self._tools and len(self._tools) >= MAX_TOOL_CALLS:
             self.truncated = True
             return
-        kept = {key: short(update[key]) for key in TOOL_KEYS if update.get(key) is not None}
+        kept = {key: short(update[key]) for key in CALL_KEYS if update.get(key) is not None}
         self._tools[call_id] = {**self._tools.get(call_id, {}), **kept}
 
     def message(self, session_id: str, turn_index: int, at: Micros) -> MessageRow | None:
@@ -73,11 +72,6 @@ class Projection:
             token_count=estimate_tokens(text) + estimate_tokens(thinking),
             truncated=self.truncated,
         )
-
-
-def _update(fields: Json) -> Json:
-    params = fields.get("params")
-    return params if isinstance(params, dict) else {}
 
 
 def short(value: Any) -> Any:

@@ -8,16 +8,15 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from clawdforge.core.model import Ask, Clock, Draft, TurnRow, Verdict, draft
+from clawdforge.core.model import AgentEvent, Ask, Clock, Draft, TurnRow, Verdict, draft, draft_of
 from clawdforge.core.ports import Store, Tx
 from clawdforge.core.rules.cuts import cut_turn
 from clawdforge.core.rules.interrupted import apply_policy
 from clawdforge.core.rules.projection import Projection
 from clawdforge.core.rules.turns import Ending, Started, finish
 from clawdforge.core.running.permissions import PermissionService
-from clawdforge.wire.base import Json
 from clawdforge.wire.errors import StoreUnavailable
-from clawdforge.wire.event import EventType, encode_body, flatten
+from clawdforge.wire.event import EventType
 from clawdforge.wire.turn import Outcome
 
 T = TypeVar("T")
@@ -49,12 +48,10 @@ class TurnRun:
         self._work = asyncio.Event()
         self._room = asyncio.Event()
 
-    async def emit(self, message: Json, size: int) -> None:  # noqa: ARG002 - what we keep is larger
-        kind, fields = flatten(message)
-        turn = None if kind is EventType.COMMANDS else self.turn_index
-        self._projection.feed(kind, fields)
-        self._add(Draft(kind, turn, encode_body(kind.value, turn, self._clock.now(), fields)))
-        if kind is EventType.RESPONSE:
+    async def emit(self, event: AgentEvent, size: int) -> None:  # noqa: ARG002 - what counts is what we keep
+        self._projection.feed(event)
+        self._add(draft_of(event, self.turn_index, self._clock.now()))
+        if event.kind is EventType.RESPONSE:
             self._answered = True  # the response is written together with the end of the turn
         while self._bytes > HIGH_WATER and not (self._answered or self._ending):
             self._room.clear()
@@ -162,13 +159,12 @@ class OutsideSink:
         self._left = self.MAX_MESSAGES
         self._room = self.MAX_BYTES
 
-    async def emit(self, message: Json, size: int) -> None:
+    async def emit(self, event: AgentEvent, size: int) -> None:
         if self._left <= 0 or self._room <= 0:
             return
         self._left -= 1
         self._room -= size
-        kind, fields = flatten(message)
-        await self._append(Draft(kind, None, encode_body(kind.value, None, self._clock.now(), fields)))
+        await self._append(draft_of(event, None, self._clock.now()))
         if self._left <= 0 or self._room <= 0:
             await self.truncated(0, "too much was said outside of a turn; the rest is left out")
 

@@ -20,6 +20,7 @@ from clawdforge.drivers.acp.prices import Prices
 from clawdforge.drivers.acp.rpc import Connection, Disconnected, RpcError, StdioPipe
 from clawdforge.drivers.acp.terminals import Terminals
 from clawdforge.drivers.acp.turn import RunningTurn
+from clawdforge.drivers.acp.updates import read_message, update_in, word_of
 from clawdforge.drivers.acp.usage import UsageMeter
 from clawdforge.drivers.folders import attachments, credentials
 from clawdforge.drivers.processes.environment import agent_env
@@ -186,7 +187,8 @@ class AcpAgent:
         answers: list[tuple[Json, int]] = []
 
         async def conclude() -> None:
-            await turn.answer(*answers[0])
+            message, size = answers[0]
+            await turn.answer(read_message(message), size)
             self._turn = None  # what comes after the answer is not part of the turn
 
         async def answered(message: Json, size: int) -> None:
@@ -222,7 +224,6 @@ class AcpAgent:
             stop_reason = "cancelled"
         return Answer(
             stop_reason=stop_reason if isinstance(stop_reason, str) else "end_turn",
-            message=answers[0][0],
             usage=self._usage.of(result, self._launch.model or self._default_model),
         )
 
@@ -264,17 +265,15 @@ class AcpAgent:
         """Part of the connection's handler: where a message goes depends on when it came."""
         if message["method"] == "session/request_permission":
             return
-        params = message.get("params")
-        update = params.get("update") if isinstance(params, dict) else None
-        kind = str(update.get("sessionUpdate")) if isinstance(update, dict) else None
-        if isinstance(update, dict):
+        update = update_in(message)
+        if update is not None:
             self._usage.see(update)
         if self._turn is not None:
-            await self._turn.emit(message, size)
-        elif self._replay is not None and isinstance(update, dict) and kind not in STATE_KINDS:
+            await self._turn.emit(read_message(message), size)
+        elif self._replay is not None and update is not None and word_of(update) not in STATE_KINDS:
             self._replay.take(update)
         elif not self._spoiled:
-            await self._sink.emit(message, size)
+            await self._sink.emit(read_message(message), size)
 
     async def asked(self, method: str, params: Json) -> Json:
         return await self._client.answer(method, params)

@@ -8,6 +8,7 @@ from clawdforge import __version__
 from clawdforge.core.model import Launch
 from clawdforge.drivers.acp.client import CAPABILITIES
 from clawdforge.drivers.acp.rpc import RpcError
+from clawdforge.drivers.acp.updates import word_of
 from clawdforge.wire.base import Json
 from clawdforge.wire.errors import AgentStartFailed
 from clawdforge.wire.quirks import Quirks
@@ -56,7 +57,7 @@ class Replay:
         return None if self._size > MAX_REPLAY_BYTES else ["".join(parts) for parts in self._parts]
 
     def take(self, update: Mapping[str, Any]) -> None:
-        if update.get("sessionUpdate") != "user_message_chunk":
+        if word_of(update) != "user_message_chunk":
             self._open = False
             return
         content = update.get("content")

@@ -3,9 +3,8 @@
 import asyncio
 from typing import Final
 
-from clawdforge.core.model import Ask, Verdict
+from clawdforge.core.model import AgentEvent, Ask, Verdict
 from clawdforge.core.ports import Sink
-from clawdforge.wire.base import Json
 
 TOO_MUCH: Final = "the turn said more than CLAWDFORGE_MAX_TURN_BYTES allows"
 
@@ -23,7 +22,7 @@ class RunningTurn:
         self._over = False
         self._asking: set[asyncio.Task[object]] = set()
 
-    async def emit(self, message: Json, size: int) -> None:
+    async def emit(self, event: AgentEvent, size: int) -> None:
         if self._full:
             self._dropped += size
         elif size > self._left:
@@ -32,7 +31,7 @@ class RunningTurn:
             await self.sink.truncated(size, TOO_MUCH)
         else:
             self._left -= size
-            await self.sink.emit(message, size)
+            await self.sink.emit(event, size)
 
     async def lose(self, size: int, reason: str) -> None:
         """A line that was never read."""
@@ -41,10 +40,10 @@ class RunningTurn:
         else:
             await self.sink.truncated(size, reason)
 
-    async def answer(self, message: Json, size: int) -> None:
+    async def answer(self, event: AgentEvent, size: int) -> None:
         if self._dropped:
             await self.sink.truncated(self._dropped, TOO_MUCH)
-        await self.sink.emit(message, size)
+        await self.sink.emit(event, size)
 
     async def ask(self, request: Ask) -> Verdict:
         """What the session decides; cancelled when the turn is over first."""

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from clawdforge.drivers.acp.prices import Prices, Tokens
+from clawdforge.drivers.acp.updates import word_of
 from clawdforge.wire.base import Json
 from clawdforge.wire.quirks import Quirks
 
@@ -38,7 +39,7 @@ class UsageMeter:
 
     def see(self, update: Json) -> None:
         """An update of the agent, of any kind."""
-        kind = update.get("sessionUpdate")
+        kind = word_of(update)
         if kind == "tool_call":
             self._calls += 1  # its result goes to the model with another call
         call = _tokens(update.get("_meta")) if self._meaning == "per_call" else None

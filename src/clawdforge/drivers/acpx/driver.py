@@ -29,6 +29,7 @@ from clawdforge.drivers.acp.driver import AcpLimits
 from clawdforge.drivers.acp.ndjson import Framer, Line, Oversize
 from clawdforge.drivers.acp.prices import Prices
 from clawdforge.drivers.acp.turn import RunningTurn
+from clawdforge.drivers.acp.updates import read_message, update_in
 from clawdforge.drivers.acp.usage import UsageMeter
 from clawdforge.drivers.acpx import host
 from clawdforge.drivers.acpx.stream import Part, PromptStream, words
@@ -264,16 +265,15 @@ class AcpxAgent:
                 stderr=self.stderr_tail(),
             )
         if part is Part.ANSWER:
-            await turn.answer(message, line.size)
+            await turn.answer(read_message(message), line.size)
             return message
         if part is Part.EVENT:
-            params = message.get("params")
-            update = params.get("update") if isinstance(params, dict) else None
-            if isinstance(update, dict):
+            update = update_in(message)
+            if update is not None:
                 self._usage.see(update)
-            await turn.emit(message, line.size)
+            await turn.emit(read_message(message), line.size)
         elif part is Part.LATE:
-            await self._sink.emit(message, line.size)
+            await self._sink.emit(read_message(message), line.size)
         return None
 
     def _answer(self, answer: Json | None, stream: PromptStream) -> Answer:
@@ -285,7 +285,6 @@ class AcpxAgent:
         stop_reason = result.get("stopReason")
         return Answer(
             stop_reason=stop_reason if isinstance(stop_reason, str) else "end_turn",
-            message=answer,
             usage=self._usage.of(result, self._launch.model),
         )
 

@@ -25,7 +25,9 @@ from clawdforge.wire.base import Json, Micros
 from clawdforge.wire.errors import NotFound, PermissionNotFound, SessionNotFound, TurnNotFound
 from clawdforge.wire.event import number
 
-ADD_EVENT = "INSERT INTO events (session_id, seq, turn, type, by_agent, data) VALUES (?, ?, ?, ?, ?, ?)"
+ADD_EVENT = (
+    "INSERT INTO events (session_id, seq, turn, type, by_agent, data, compact) VALUES (?, ?, ?, ?, ?, ?, 1)"
+)
 
 
 class SqliteTx(SqliteView):
@@ -52,11 +54,11 @@ class SqliteTx(SqliteView):
             raise LeaseLost
         if not drafts:
             return head
-        stored = [Stored(n, d.type.value, number(n, d.body)) for n, d in enumerate(drafts, head + 1)]
+        stored = [Stored(n, d.type.value, d.turn, number(n, d.body)) for n, d in enumerate(drafts, head + 1)]
         self._db.connection.executemany(
             ADD_EVENT,
             [
-                (session_id, event.seq, draft.turn, event.type, int(draft.by_agent), event.data)
+                (session_id, event.seq, event.turn, event.type, int(draft.by_agent), event.data)
                 for event, draft in zip(stored, drafts, strict=True)
             ],
         )

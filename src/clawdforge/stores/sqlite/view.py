@@ -19,6 +19,7 @@ from clawdforge.core.ports import Shown
 from clawdforge.stores.sqlite.connection import Db
 from clawdforge.stores.sqlite.rows import Codec, Value
 from clawdforge.stores.sqlite.search import from_cursor, match_of, to_cursor
+from clawdforge.wire.event_forms import Form
 from clawdforge.wire.turn import TurnState
 
 R = TypeVar("R")
@@ -204,11 +205,11 @@ def _fitting(rows: Iterator[tuple[Any, ...]], max_bytes: int) -> list[Stored]:
     """As many as fit, but at least one: no page may be empty while there is more."""
     found: list[Stored] = []
     room = max_bytes
-    for seq, kind, data in rows:
+    for seq, kind, turn, data, compact in rows:
         room -= len(data)
         if found and room < 0:
             break
-        found.append(Stored(seq, kind, data))
+        found.append(Stored(seq, kind, turn, data, Form.COMPACT if compact else Form.NESTED))
     return found
 
 

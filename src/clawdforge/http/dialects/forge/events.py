@@ -12,6 +12,7 @@ from clawdforge.http.sse import EventStream, session_frames
 from clawdforge.wire.base import Json
 from clawdforge.wire.error_body import ErrorBody
 from clawdforge.wire.event import EventPage
+from clawdforge.wire.event_forms import Form
 
 LastEventId = Annotated[int | None, Header(alias="Last-Event-ID", ge=0, le=MAX_CURSOR)]
 
@@ -31,14 +32,16 @@ async def events(
     *,
     after: After = 0,
     limit: Limit = 100,
+    form: Form = Form.NESTED,
     last_event_id: LastEventId = None,
 ) -> Response:
     """The session's events after a cursor; with `Accept: text/event-stream` they go on as they happen.
 
-    `Last-Event-ID` wins over `after`: a reader that reconnects repeats its old address.
+    `Last-Event-ID` wins over `after`: a reader that reconnects repeats its old address. `form` is that of the
+    agent's events.
     """
     cursor = after if last_event_id is None else last_event_id
     page = await core.log.page(app, session_id, cursor, 1 if wants_stream(request) else limit)
     if wants_stream(request):
-        return EventStream(request, session_frames(core.log.follow(app, session_id, cursor)))
-    return Response(shapes.events_page(page, cursor), media_type="application/json")
+        return EventStream(request, session_frames(core.log.follow(app, session_id, cursor), form))
+    return Response(shapes.events_page(page, cursor, form), media_type="application/json")

@@ -2,10 +2,11 @@
 
 import orjson
 
-from clawdforge.core.model import MessageRow, SessionRow, TurnRow
+from clawdforge.core.model import MessageRow, SessionRow, Stored, TurnRow
 from clawdforge.core.services.transfer import Exported
 from clawdforge.http.dialects.forge import shapes
 from clawdforge.wire.base import Json, Micros, to_iso, to_iso_seconds
+from clawdforge.wire.event_forms import Form
 from clawdforge.wire.message import Role
 
 NAMES = {Role.USER: "User", Role.ASSISTANT: "Assistant", Role.TOOL: "Tool", Role.SYSTEM: "System"}
@@ -13,7 +14,7 @@ NAMES = {Role.USER: "User", Role.ASSISTANT: "Assistant", Role.TOOL: "Tool", Role
 
 def document(found: Exported) -> Json:
     """wire.session.Export"""
-    events = None if found.events is None else [orjson.Fragment(event.data) for event in found.events]
+    events = None if found.events is None else _nested(found.events)
     return {
         "format": "clawdforge",
         "version": 1,
@@ -22,6 +23,10 @@ def document(found: Exported) -> Json:
         "turns": [_turn(row) for row in found.turns],
         "events": events,
     }
+
+
+def _nested(events: list[Stored]) -> list[orjson.Fragment]:
+    return [orjson.Fragment(event.in_form(Form.NESTED)) for event in events]
 
 
 def _session(row: SessionRow) -> Json:

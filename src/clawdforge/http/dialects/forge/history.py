@@ -1,5 +1,6 @@
 """Forge routes about a session's past: undo, redo, retry, fork, clear, compact, export, import, search."""
 
+import asyncio
 from typing import Annotated, Any, Final, Literal
 
 from fastapi import APIRouter, Query
@@ -102,7 +103,8 @@ async def export(
     found = await core.transfer.export(app, session_id, events=events and format == "json")
     if format == "md":
         return Response(exports.markdown(found), media_type="text/markdown; charset=utf-8")
-    return json_response(exports.document(found))
+    # A log may have a million events, and each is made nested: not in the time of all other requests.
+    return json_response(await asyncio.to_thread(exports.document, found))
 
 
 async def import_session(core: Core, app: App, body: ImportRequest) -> Response:

@@ -7,6 +7,7 @@ import orjson
 from clawdforge.core.model import MessageRow, PermissionRow, Stored, TokenRow, TurnRow
 from clawdforge.core.rules.sessions import SessionState
 from clawdforge.wire.base import Json, to_iso, to_seconds
+from clawdforge.wire.event_forms import Form
 
 
 def session(state: SessionState) -> Json:
@@ -93,10 +94,15 @@ def turn_opening(row: TurnRow) -> bytes:
     return orjson.dumps(head)[:-1] + b',"events":['
 
 
-def events_page(events: Sequence[Stored], after: int) -> bytes:
-    """wire.event.EventPage, from bytes that are never decoded."""
+def events_page(events: Sequence[Stored], after: int, form: Form) -> bytes:
+    """wire.event.EventPage, joined from the bytes of its events."""
     following = events[-1].seq if events else after
-    return b'{"ok":true,"events":[%b],"next":%d}' % (b",".join(event.data for event in events), following)
+    return b'{"ok":true,"events":[%b],"next":%d}' % (joined_events(events, form), following)
+
+
+def joined_events(events: Sequence[Stored], form: Form) -> bytes:
+    """The events of a JSON list."""
+    return b",".join([event.in_form(form) for event in events])
 
 
 def message(row: MessageRow) -> Json:

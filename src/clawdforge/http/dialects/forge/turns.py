@@ -17,6 +17,7 @@ from clawdforge.http.sse import EventStream, turn_frames
 from clawdforge.http.waiting import closing, unless_gone
 from clawdforge.wire.base import Json
 from clawdforge.wire.error_body import ErrorBody
+from clawdforge.wire.event_forms import Form
 from clawdforge.wire.turn import (
     CancelReply,
     CancelRequest,
@@ -50,22 +51,29 @@ def routes() -> APIRouter:
 
 
 async def run_turn(
-    request: Request, core: Core, app: App, session_id: str, *, body: TurnRequest, key: Key = None
+    request: Request,
+    core: Core,
+    app: App,
+    session_id: str,
+    *,
+    body: TurnRequest,
+    form: Form = Form.NESTED,
+    key: Key = None,
 ) -> Response:
     """Submit a prompt and answer with the whole turn, or stream its events with `Accept: text/event-stream`.
 
-    Hanging up does not cancel the turn.
+    Hanging up does not cancel the turn. `form` is that of the agent's events.
     """
     submitted = await core.turns.submit(app, session_id, body, key)
     turn_index = submitted.turn.turn_index
     if wants_stream(request):
         batches = core.log.follow(app, session_id, _start(submitted))
-        return EventStream(request, turn_frames(batches, turn_index))
+        return EventStream(request, turn_frames(batches, turn_index, form))
     turn = await unless_gone(request.receive, core.turns.wait(app, session_id, turn_index))
     if turn is None:
         return Response()  # nobody is there to read it
     raise_for(turn)
-    pages = core.log.turn_pages(app, session_id, turn_index)
+    pages = _pages(core.log.turn_pages(app, session_id, turn_index), form)
     return await _reply(shapes.turn_opening(turn), pages)
 
 
@@ -129,25 +137,25 @@ def _start(submitted: Submitted) -> int:
     return submitted.head if known is None else known - 1
 
 
-async def _reply(opening: bytes, pages: AsyncIterator[list[Stored]]) -> Response:
+async def _pages(batches: AsyncIterator[list[Stored]], form: Form) -> AsyncIterator[bytes]:
+    async with closing(batches):
+        async for batch in batches:
+            yield shapes.joined_events(batch, form)
+
+
+async def _reply(opening: bytes, pages: AsyncIterator[bytes]) -> Response:
     """A short turn at once; a long one page by page, so that it never lies in memory as a whole."""
-    first = opening + _joined(await anext(pages, []))
+    first = opening + await anext(pages, b"")
     second = await anext(pages, None)
     if second is None:
         return Response(first + ENDING, media_type=JSON)
     return StreamingResponse(_paged(first, second, pages), media_type=JSON)
 
 
-async def _paged(
-    first: bytes, second: list[Stored], rest: AsyncIterator[list[Stored]]
-) -> AsyncIterator[bytes]:
+async def _paged(first: bytes, second: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     async with closing(rest):
         yield first
-        yield b"," + _joined(second)
+        yield b"," + second
         async for page in rest:
-            yield b"," + _joined(page)
+            yield b"," + page
     yield ENDING
-
-
-def _joined(page: list[Stored]) -> bytes:
-    return b",".join(event.data for event in page)

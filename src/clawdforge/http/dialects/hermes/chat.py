@@ -3,7 +3,6 @@
 from collections.abc import AsyncIterator
 from typing import Annotated, Final
 
-import orjson
 from fastapi import APIRouter, Header, Query
 from starlette.requests import Request
 from starlette.responses import Response
@@ -15,7 +14,7 @@ from clawdforge.http.dialects.hermes.route import StreamId, router
 from clawdforge.http.dialects.hermes.sessions import refuse_move
 from clawdforge.http.errors import NO_MORE, json_response
 from clawdforge.http.routing import App, Core
-from clawdforge.http.sse import EventStream, in_turn
+from clawdforge.http.sse import EventStream
 from clawdforge.http.waiting import closing
 from clawdforge.wire.base import Json, to_float
 from clawdforge.wire.errors import SessionBusy, SessionNotFound, TurnNotFound
@@ -154,8 +153,8 @@ async def _frames(
         async for batch in batches:
             piece: list[bytes] = []
             ended = False
-            for stored in (one for one in batch if in_turn(one, turn.turn_index)):
-                event = orjson.loads(stored.data)
+            for stored in (one for one in batch if one.turn == turn.turn_index):
+                event = stored.decoded()
                 ended = stored.type == EventType.TURN_ENDED
                 if ended:
                     whole = await core.messages.transcript(app, session_id, DONE_MESSAGES)
@@ -183,7 +182,7 @@ async def _tool_names(core: Services, app: str, turn: TurnRow, through: int) -> 
                 if stored.seq > through:
                     return names
                 if stored.type == EventType.TOOL_CALL:
-                    event = orjson.loads(stored.data)
+                    event = stored.decoded()
                     names[frames.tool_id(event)] = event["name"]
     return names
 

@@ -15,6 +15,8 @@ from clawdforge.http.dialects.hermes.shapes import snapshot, stream_id
 from clawdforge.wire.base import Json
 from clawdforge.wire.error_codes import ErrorCode
 from clawdforge.wire.event import EventType
+from clawdforge.wire.event_forms import update_of
+from clawdforge.wire.message import CALL_ID, CALL_INPUT
 from clawdforge.wire.sse import encode
 from clawdforge.wire.turn import Outcome
 
@@ -72,16 +74,17 @@ def parts_of(event: Json, session_id: str, names: Mapping[str, str]) -> list[Par
 
     `names` are those of tool calls by their id: an agent that tells how one ended need not repeat its name.
     """
-    kind, params = event["type"], _params(event)
-    params = {"title": names.get(tool_id(event)), **params}
+    kind = event["type"]
     if kind in (EventType.TEXT, EventType.THINKING):
         name = "token" if kind == EventType.TEXT else "reasoning"
         return [(name, {"text": event["content"]})] if event.get("content") else []
     if kind == EventType.TOOL_CALL:
-        begun = _tool("tool.started", params)
-        return [("tool", begun), *([("tool_complete", _ended(params))] if _over(params) else [])]
-    if kind == EventType.TOOL_UPDATE and _over(params):
-        return [("tool_complete", _ended(params))]
+        update = _named(event, names)
+        begun = _tool("tool.started", update)
+        return [("tool", begun), *([("tool_complete", _ended(update))] if _is_over(update) else [])]
+    if kind == EventType.TOOL_UPDATE:
+        update = _named(event, names)
+        return [("tool_complete", _ended(update))] if _is_over(update) else []
     if kind == EventType.PERMISSION_REQUESTED:
         asked = {name: event.get(name) for name in ("permission_id", "tool", "kind", "options")}
         return [("approval", approval(session_id, event.get("turn"), **asked))]
@@ -125,32 +128,32 @@ def approval(session_id: str, turn: Any, *, permission_id: Any, tool: Any, kind:
 
 def tool_id(event: Json) -> str:
     """Which tool call an event is about."""
-    return str(_params(event).get("toolCallId"))
+    return str(update_of(event["type"], event).get(CALL_ID))
 
 
-def _params(event: Json) -> Json:
-    params = event.get("params")
-    return params if isinstance(params, dict) else {}
+def _named(event: Json, names: Mapping[str, str]) -> Json:
+    """The agent's update, with the name of its tool call where that was told before."""
+    return {"title": names.get(tool_id(event)), **update_of(event["type"], event)}
 
 
-def _over(params: Json) -> bool:
-    return str(params.get("status")) in OVER
+def _is_over(update: Json) -> bool:
+    return str(update.get("status")) in OVER
 
 
-def _tool(event_type: str, params: Json) -> Json:
-    name = str(params.get("title") or params.get("kind") or params.get("toolCallId") or "tool")
+def _tool(event_type: str, update: Json) -> Json:
+    name = str(update.get("title") or update.get("kind") or update.get(CALL_ID) or "tool")
     return {
         "event_type": event_type,
         "name": name,
         "preview": name,
-        "args": snapshot(params.get("rawInput")),
-        "tid": params.get("toolCallId"),
+        "args": snapshot(update.get(CALL_INPUT)),
+        "tid": update.get(CALL_ID),
     }
 
 
-def _ended(params: Json) -> Json:
+def _ended(update: Json) -> Json:
     return {
-        **_tool("tool.completed", params),
+        **_tool("tool.completed", update),
         "duration": None,
-        "is_error": params.get("status") == "failed",
+        "is_error": update.get("status") == "failed",
     }

@@ -31,10 +31,10 @@ CROSS JOIN sessions ON sessions.session_id = turns.session_id
 WHERE turns.state <> 'ended' AND sessions.app_name = :app AND sessions.deleted_at IS NULL
 
 -- name: events
-SELECT seq, type, data FROM events WHERE session_id = {mine} AND seq > :after ORDER BY seq LIMIT :limit
+SELECT seq, type, turn, data, compact FROM events WHERE session_id = {mine} AND seq > :after ORDER BY seq LIMIT :limit
 
 -- name: turn_events
-SELECT seq, type, data FROM events
+SELECT seq, type, turn, data, compact FROM events
 WHERE session_id = {mine} AND seq > :after AND seq <= :last AND turn = :turn AND by_agent = 1
 ORDER BY seq LIMIT :limit
 
