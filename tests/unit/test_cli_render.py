@@ -13,6 +13,7 @@ from clawdforge.cli.output.markdown import MarkdownStream
 from clawdforge.cli.output.painter import Painter, painter
 from clawdforge.cli.tables import age, aligned, money, one_line, session_fields, session_lines, tokens
 from clawdforge.wire.event import Event
+from clawdforge.wire.event_forms import compact_fields
 
 
 def text(items: list[Item]) -> str:
@@ -23,8 +24,10 @@ def event(kind: str, turn: int | None = 1, /, **fields: Any) -> Event:
     return Event.model_validate({"seq": 1, "ts": "", "turn": turn, "type": kind, **fields})
 
 
-def update(kind: str, **params: Any) -> Event:
-    return event(kind, params=params)
+def update(kind: str, **fields: Any) -> Event:
+    """What the agent sent, in the form that the command line asks for."""
+    sent = {"method": "session/update", "params": {"update": {"sessionUpdate": kind, **fields}}}
+    return event(kind, **compact_fields(kind, sent))
 
 
 def test_markdown_is_given_out_block_by_block() -> None:
@@ -165,7 +168,7 @@ def test_a_question_waits_until_it_is_decided() -> None:
         ("session.closed", {}, "ended"),
         ("context.started", {"how": "transcript"}, "starts anew"),
         ("output.truncated", {}, "dropped"),
-        ("notice", {"params": {"message": "mind\x1b[31m this"}}, "! mind this"),
+        ("notice", {"update": {"message": "mind\x1b[31m this"}}, "! mind this"),
     ],
 )
 def test_what_happens_to_the_session_is_told(kind: str, fields: dict[str, Any], words: str) -> None:
@@ -174,7 +177,14 @@ def test_what_happens_to_the_session_is_told(kind: str, fields: dict[str, Any], 
 
 @pytest.mark.parametrize("kind", ["other", "response", "info", "mode", "config", "user", "something.new"])
 def test_what_says_nothing_to_a_person_is_not_shown(kind: str) -> None:
-    assert View().take(event(kind, params={"x": 1})) == []
+    assert View().take(event(kind, update={"x": 1})) == []
+
+
+def test_a_server_that_knows_no_compact_form_is_understood() -> None:
+    view = View()
+    view.take(event("tool_call", params={"toolCallId": "1", "title": "Read file", "status": "pending"}))
+    lines = view.take(event("tool_update", params={"toolCallId": "1", "status": "completed"}))
+    assert text(lines) == "✓ Read file\n"
 
 
 def test_the_live_part_is_bounded() -> None:

@@ -33,6 +33,7 @@ from clawdforge.wire.admin import (
 )
 from clawdforge.wire.base import Json
 from clawdforge.wire.event import Event, EventPage
+from clawdforge.wire.event_forms import Form
 from clawdforge.wire.message import Message, MessagePage, SearchHit, SearchPage
 from clawdforge.wire.session import (
     CutReply,
@@ -93,12 +94,16 @@ class Page(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Route(Generic[T]):
-    """A row of the route table. Called with the ids in its path, it makes a `Call`."""
+    """A row of the route table. Called with the ids in its path, it makes a `Call`.
+
+    `query` is what is asked for in every call.
+    """
 
     method: str
     path: str
     parse: Callable[[bytes], T]
     fine: frozenset[int] = frozenset()
+    query: Mapping[str, object] = field(default_factory=dict)
 
     def __call__(
         self,
@@ -113,12 +118,13 @@ class Route(Generic[T]):
         headers = {"Idempotency-Key": key} if key else {}
         if accept:
             headers["Accept"] = accept
+        asked = {**self.query, **(params or {})}
         takes_json = self.method in ("POST", "PUT", "PATCH") and files is None
         return Call(
             method=self.method,
             path=fill(self.path, ids),
             parse=self.parse,
-            params={name: _param(value) for name, value in (params or {}).items() if value is not None},
+            params={name: _param(value) for name, value in asked.items() if value is not None},
             json=given(body or {}) if takes_json else None,
             headers=headers,
             files=files,
@@ -186,6 +192,9 @@ def _session_page(raw: bytes) -> Page[Json]:
     return Page(items=list(body.get("sessions") or []), next=body.get("next"))
 
 
+EACH_TEXT_ONCE: Final = {"form": Form.COMPACT}
+"""Asked of every route that answers with events: what the agent said, in the compact form."""
+
 CREATE_SESSION: Final = Route("POST", "/sessions", _json)
 LIST_SESSIONS: Final = Route("GET", "/sessions", _session_page)
 GET_SESSION: Final = Route("GET", "/sessions/{session_id}", _json)
@@ -194,7 +203,10 @@ CLOSE_SESSION: Final = Route("DELETE", "/sessions/{session_id}", _json)
 IMPORT_SESSION: Final = Route("POST", "/sessions/import", _json)
 
 TURN: Final[Route[TurnResult]] = Route(
-    "POST", "/sessions/{session_id}/turn", lambda raw: TurnResult.from_response(_json(raw))
+    "POST",
+    "/sessions/{session_id}/turn",
+    lambda raw: TurnResult.from_response(_json(raw)),
+    query=EACH_TEXT_ONCE,
 )
 SUBMIT: Final[Route[TurnAccepted]] = Route("POST", "/sessions/{session_id}/turns", _as(TurnAccepted))
 TURNS: Final[Route[Page[Turn]]] = Route(
@@ -206,7 +218,10 @@ WITHDRAW: Final[Route[CancelReply]] = Route(
 CANCEL: Final[Route[CancelReply]] = Route("POST", "/sessions/{session_id}/cancel", _as(CancelReply))
 
 EVENTS: Final[Route[Page[Event]]] = Route(
-    "GET", "/sessions/{session_id}/events", _part(EventPage, lambda page: Page(page.events, page.next))
+    "GET",
+    "/sessions/{session_id}/events",
+    _part(EventPage, lambda page: Page(page.events, page.next)),
+    query=EACH_TEXT_ONCE,
 )
 MESSAGES: Final[Route[Page[Message]]] = Route(
     "GET", "/sessions/{session_id}/messages", _part(MessagePage, lambda page: Page(page.messages, page.next))

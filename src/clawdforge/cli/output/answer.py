@@ -9,6 +9,8 @@ from clawdforge.cli.failures import Exit, Failure
 from clawdforge.cli.output.lines import clean
 from clawdforge.cli.target.options import Target
 from clawdforge.client import Event, Session, TurnResult, TurnStream
+from clawdforge.wire.event_forms import update_of
+from clawdforge.wire.message import CALL_ID
 
 FORMATS: Final = ("text", "json", "stream-json")
 OVER: Final = frozenset({"completed", "failed", "cancelled"})
@@ -27,9 +29,8 @@ class Steps:
             self.count += 1
             self._returned = False
         if event.type in ("tool_call", "tool_update"):
-            params = event.model_dump().get("params")
-            update = params if isinstance(params, dict) else {}
-            call = str(update.get("toolCallId"))
+            update = update_of(event.type, event.model_dump())
+            call = str(update.get(CALL_ID))
             if str(update.get("status")) in OVER:
                 self._open.discard(call)
                 self._returned = True

@@ -9,6 +9,8 @@ from clawdforge.cli.output.lines import Item, Line, clean, wrapped
 from clawdforge.cli.output.markdown import MarkdownStream
 from clawdforge.cli.tables import one_line
 from clawdforge.wire.event import Event
+from clawdforge.wire.event_forms import update_of
+from clawdforge.wire.message import CALL_ID
 
 TAIL_LINES: Final = 6
 OVER: Final = frozenset({"completed", "failed", "cancelled"})
@@ -92,34 +94,35 @@ class View:
         self.pending.clear()
         return lines
 
-    def _on_tool_call(self, _event: Event, fields: dict[str, Any]) -> list[Item]:
-        return self._tool(fields)
+    def _on_tool_call(self, event: Event, fields: dict[str, Any]) -> list[Item]:
+        return self._tool(update_of(event.type, fields))
 
-    def _on_tool_update(self, _event: Event, fields: dict[str, Any]) -> list[Item]:
-        return self._tool(fields)
+    def _on_tool_update(self, event: Event, fields: dict[str, Any]) -> list[Item]:
+        return self._tool(update_of(event.type, fields))
 
-    def _on_plan(self, _event: Event, fields: dict[str, Any]) -> list[Item]:
-        entries = _params(fields).get("entries")
+    def _on_plan(self, event: Event, fields: dict[str, Any]) -> list[Item]:
+        entries = update_of(event.type, fields).get("entries")
         self._plan = entries if isinstance(entries, list) else []
         return []
 
-    def _on_commands(self, _event: Event, fields: dict[str, Any]) -> list[Item]:
-        found = _params(fields).get("availableCommands")
+    def _on_commands(self, event: Event, fields: dict[str, Any]) -> list[Item]:
+        found = update_of(event.type, fields).get("availableCommands")
         names = (
             [item.get("name") for item in found if isinstance(item, dict)] if isinstance(found, list) else []
         )
         self.commands = [clean(name) for name in names if isinstance(name, str)]
         return []
 
-    def _on_usage(self, _event: Event, fields: dict[str, Any]) -> list[Item]:
-        used, size = _params(fields).get("used"), _params(fields).get("size")
+    def _on_usage(self, event: Event, fields: dict[str, Any]) -> list[Item]:
+        update = update_of(event.type, fields)
+        used, size = update.get("used"), update.get("size")
         if isinstance(used, int) and isinstance(size, int) and size > 0:
             self.fill = f"{100 * used // size} % of the context"
         return []
 
-    def _on_notice(self, _event: Event, fields: dict[str, Any]) -> list[Item]:
-        params = _params(fields)
-        words = params.get("message") or params.get("text") or params.get("content") or ""
+    def _on_notice(self, event: Event, fields: dict[str, Any]) -> list[Item]:
+        update = update_of(event.type, fields)
+        words = update.get("message") or update.get("text") or update.get("content") or ""
         words = words.get("text", "") if isinstance(words, dict) else words
         return [*self._pause(), *render.note(f"! {one_line(clean(str(words)), 4 * render.WIDE)}", "warn")]
 
@@ -155,11 +158,10 @@ class View:
             return []
         return render.note("the agent starts anew and was given what has been said so far")
 
-    def _tool(self, fields: dict[str, Any]) -> list[Item]:
-        params = _params(fields)
-        key = str(params.get("toolCallId") or "")
+    def _tool(self, update: dict[str, Any]) -> list[Item]:
+        key = str(update.get(CALL_ID) or "")
         known = self._tools.setdefault(key, {})
-        known.update({name: value for name, value in params.items() if value is not None})
+        known.update({name: value for name, value in update.items() if value is not None})
         lines = self._pause()
         if str(known.get("status")) in OVER:
             return [*lines, *render.tool(self._tools.pop(key))]
@@ -179,8 +181,3 @@ class View:
     def _pause(self) -> list[Item]:
         """Something else comes: what was being said is finished."""
         return [*self._think(), *self._text.end()]
-
-
-def _params(fields: dict[str, Any]) -> dict[str, Any]:
-    params = fields.get("params")
-    return params if isinstance(params, dict) else {}
