@@ -60,6 +60,11 @@ PURE: Final = f"{ROOT}.core.rules"
 PURE_PORTS: Final = frozenset({"Tx", "View"})
 """Rules are plain functions over a transaction: they wait for nothing and know no other port."""
 
+PROTOCOL: Final = re.compile(
+    r"\b(?:jsonrpc|sessionUpdate|toolCallId|rawInput|rawOutput|stopReason)\b|[\"']params[\"']"
+)
+"""Words of the protocol that agents speak. Drivers read it, `wire` writes it out, core does not know it."""
+
 FENCES: Final[Mapping[str, frozenset[str]]] = {
     **dict.fromkeys(("fastapi", "starlette", "uvicorn"), frozenset({"http", "server"})),
     **dict.fromkeys(("apsw", "sqlite3", "psycopg"), frozenset({"stores"})),
@@ -193,7 +198,7 @@ def _last_name(node: ast.AST) -> str:
 
 def check(module: Module) -> list[str]:
     """Every rule that can be seen in one file; each finding starts with the module and the line."""
-    rules = (_layers, _rooms, _purity, _fences, _shape, _state, _excepts, _time)
+    rules = (_layers, _rooms, _purity, _protocol, _fences, _shape, _state, _excepts, _time)
     return [f"{module.name}:{line}: {text}" for rule in rules for line, text in rule(module)]
 
 
@@ -246,6 +251,14 @@ def _purity(module: Module) -> Findings:
         if found.target.startswith(f"{ROOT}.core.ports"):
             for name in sorted(set(found.names) - PURE_PORTS):
                 yield found.line, f"the port {name} is not for rules"
+
+
+def _protocol(module: Module) -> Findings:
+    if module.part != "core":
+        return
+    for number, line in enumerate(module.source.splitlines(), 1):
+        for word in PROTOCOL.findall(line):
+            yield number, f"{word} is a word of the agents' protocol"
 
 
 def _targets(found: Import) -> Iterator[str]:
