@@ -42,14 +42,15 @@ def main() -> None:
         with server(base / "data") as (http, _pid):
             served = http_turns(http, args.turns)
             spaced = http_turns(http, args.turns, pause=PAUSE)
-            streamed = sse_chunks(http, args.chunks)
+            streamed = {form: sse_chunks(http, args.chunks, form) for form in ("nested", "compact")}
         row("fsync floor: append 300 bytes, fdatasync", floor)
         row("the same agent over a bare pipe", pipe)
         row("a turn through the server over HTTP, durable", spaced)
         over = statistics.median(spaced) - statistics.median(floor)
         print(f"{'over the floor, p50':46} {over * 1e3:9.2f} ms")
         row("the same without a pause between two", served)
-        print(f"{'chunks per second, agent to an SSE reader':46} {streamed:9.0f}")
+        for form, rate in streamed.items():
+            print(f"{f'chunks per second, agent to a reader, {form}':46} {rate:9.0f}")
         if args.no_acpx:
             return
         times = acpx_turns(base, min(args.turns, 10))
@@ -132,12 +133,12 @@ def http_turns(http: httpx2.Client, count: int, pause: float = 0.0) -> list[floa
     return timed(once, count, pause)
 
 
-def sse_chunks(http: httpx2.Client, count: int) -> float:
+def sse_chunks(http: httpx2.Client, count: int, form: str) -> float:
     session = new_session(http)
     http.post(f"/sessions/{session}/turn", json={"prompt": "echo warm"})
     head = http.get(f"/sessions/{session}").json()["head"]
-    accept = {"Accept": "text/event-stream"}
-    with http.stream("GET", f"/sessions/{session}/events", params={"after": head}, headers=accept) as stream:
+    accept, params = {"Accept": "text/event-stream"}, {"after": head, "form": form}
+    with http.stream("GET", f"/sessions/{session}/events", params=params, headers=accept) as stream:
         http.post(f"/sessions/{session}/turns", json={"prompt": f"chunks {count}"})
         start, seen, tail = 0.0, 0, b""
         for chunk in stream.iter_raw():

@@ -262,7 +262,7 @@ def draft(kind: EventType, turn: int | None, at: Micros, fields: Mapping[str, An
 def draft_of(event: AgentEvent, turn: int | None, at: Micros) -> Draft:
     """What the agent sent, as an event. A list of commands is the session's state, never an answer."""
     turn = None if event.kind is EventType.COMMANDS else turn
-    return Draft(event.kind, turn, encode_body(event.kind.value, turn, at, event.fields))
+    return Draft(event.kind, turn, encode_body(event.kind, turn, at, event.fields))
 
 
 @dataclass(slots=True)

@@ -32,6 +32,9 @@ LIFTED: Final[dict[str, tuple[str, ...]]] = {
 """What stands at the top in both forms."""
 
 ENVELOPE: Final[Json] = {"jsonrpc": "2.0", "method": "session/update"}
+PLAIN_KEYS: Final = RESERVED | {"agent_session_id", "content"}
+"""Those of an event that is nothing but words, as nearly all are."""
+
 ANSWER: Final[Json] = {"jsonrpc": "2.0"}
 ANSWER_KEYS: Final = ("id", "result", "error")
 
@@ -56,9 +59,12 @@ def compact_fields(kind: str, message: Json) -> Json:
     update = params.get("update") if isinstance(params, dict) else None
     if not isinstance(params, dict) or not isinstance(update, dict):
         return {"message": _without(message, RESERVED)}
-    envelope = _compact_envelope(message, params)
     if kind in SPOKEN:
-        return {**envelope, **_compact_words(update)}
+        session_id, text = params.get("sessionId"), _words(update.get("content"))
+        if isinstance(session_id, str) and message == _plain_chunk(kind, session_id, text):
+            return {"agent_session_id": session_id, "content": text}
+        return {**_compact_envelope(message, params), **_compact_words(update)}
+    envelope = _compact_envelope(message, params)
     if kind == EventType.TOOL_CALL:
         return {**envelope, **_compact_tool_call(update)}
     return {**envelope, "update": update}
@@ -79,6 +85,8 @@ def nest(event: Json) -> Json:
     kind = str(event.get("type"))
     if not is_from_agent(kind):
         return event
+    if kind in SPOKEN and event.keys() == PLAIN_KEYS:
+        return _nested_chunk(kind, event)
     head = _only(event, RESERVED)
     if kind == EventType.RESPONSE:
         return {**head, **event.get("message", ANSWER), **_only(event, ANSWER_KEYS)}
@@ -104,6 +112,26 @@ def unnest(event: Json) -> Json:
         copied = {key for key in update if key != "update" and _is_same(update[key], params.get(key))}
         message = {**_without(message, LIFTED.get(kind, ())), "params": _without(params, copied)}
     return {**_only(event, RESERVED), **compact_fields(kind, message)}
+
+
+def _plain_chunk(kind: str, session_id: str, text: str) -> Json:
+    """The message that nearly every event comes from, as every agent sends it."""
+    update = {WORD: SPOKEN[kind], "content": {"type": "text", "text": text}}
+    return {**ENVELOPE, "params": {"sessionId": session_id, "update": update}}
+
+
+def _nested_chunk(kind: str, event: Json) -> Json:
+    message = _plain_chunk(kind, event["agent_session_id"], event["content"])
+    params = message["params"]
+    return {
+        "seq": event["seq"],
+        "ts": event["ts"],
+        "turn": event["turn"],
+        "type": kind,
+        **message,
+        "params": {**params["update"], **params},
+        "content": event["content"],
+    }
 
 
 def _compact_answer(message: Json) -> Json:
