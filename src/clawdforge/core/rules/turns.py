@@ -88,10 +88,10 @@ def fingerprint(request: TurnRequest) -> str:
 def submit(tx: Tx, session_id: str, request: TurnRequest, key: str | None, at: Micros) -> Submitted:
     """Record a prompt. The same key with the same body finds the turn that it made before."""
     session = need_session(tx, session_id)
-    print_ = fingerprint(request)
+    digest = fingerprint(request)
     prior = tx.turn_by_key(session_id, key) if key is not None else None
     if prior is not None:
-        if prior.fingerprint != print_:
+        if prior.fingerprint != digest:
             raise KeyReused
         return Submitted(prior, session.head, replayed=True)
     need_open(tx, session_id, request.expected_head)
@@ -113,7 +113,7 @@ def submit(tx: Tx, session_id: str, request: TurnRequest, key: str | None, at: M
             files=tuple(request.files or ()),
             queued_at=at,
             key=key,
-            fingerprint=print_,
+            fingerprint=digest,
             timeout_secs=request.timeout_secs,
             if_busy=_applied(request.if_busy, busy=busy),
         ),
@@ -143,7 +143,7 @@ def start_next(tx: Tx, session_id: str, node: str, at: Micros) -> Started | None
     if turn is None:
         return None
     fence = tx.claim(session_id, node)
-    settle_pending(tx, session_id)
+    confirm_prompt(tx, session_id)
     tokens = estimate_tokens(turn.prompt)
     seq = tx.add_message(
         MessageRow(
@@ -183,10 +183,10 @@ def find_started(tx: Tx, session_id: str, node: str) -> Started | None:
 def next_up(queued: Sequence[TurnRow]) -> TurnRow | None:
     """First come, first served. What interrupted, and what stands in for a turn cut off, waits for none."""
 
-    def place(turn: TurnRow) -> tuple[bool, int]:
+    def rank(turn: TurnRow) -> tuple[bool, int]:
         return not (turn.automatic or turn.if_busy in FIRST_IN_QUEUE), turn.turn_index
 
-    ordered = sorted(queued, key=place)
+    ordered = sorted(queued, key=rank)
     return ordered[0] if ordered else None
 
 
@@ -214,7 +214,7 @@ def finish(
         tx.append(session_id, drafts, fence=fence)
     expire_permissions(tx, session_id, turn_index, ending.error or "the turn ended", at)
     if ending.outcome is not Outcome.INTERRUPTED:
-        settle_pending(tx, session_id)
+        confirm_prompt(tx, session_id)
     seq = tx.add_message(message) if message is not None else None
     started = turn.started_at
     usage = ending.usage or _estimate(turn, message)
@@ -272,7 +272,7 @@ def last_prompt(view: View, session_id: str) -> MessageRow | None:
     return last
 
 
-def settle_pending(tx: Tx, session_id: str) -> None:
+def confirm_prompt(tx: Tx, session_id: str) -> None:
     """A prompt that was marked pending becomes an ordinary message, whatever was posted after it."""
     last = last_prompt(tx, session_id)
     if last is not None and last.pending:
