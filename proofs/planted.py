@@ -199,7 +199,7 @@ BUGS = (
         (
             Change(
                 f"{SRC}/core/services/turns.py",
-                "                self._supervisor.wake(app, session_id, unsure=place is not None)\n",
+                "                self._supervisor.wake(app, session_id, start_in_doubt=seat is not None)\n",
                 "                pass\n",
             ),
         ),

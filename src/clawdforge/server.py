@@ -17,6 +17,7 @@ from clawdforge.core.log import LogService
 from clawdforge.core.model import SystemClock, new_id, new_token
 from clawdforge.core.running.attendant import Attendant, Times
 from clawdforge.core.running.idle import until_idle
+from clawdforge.core.running.opening import Opener
 from clawdforge.core.running.permissions import PermissionService
 from clawdforge.core.running.pool import AgentPool
 from clawdforge.core.running.recovery import RecoveryService
@@ -113,7 +114,8 @@ async def open_parts(settings: Settings) -> AsyncIterator[Parts]:
         pool = AgentPool(settings.max_live_agents, settings.agent_idle_secs)
         times = Times(turn=settings.turn_timeout_secs, cancel_grace=settings.cancel_grace_secs)
         snapshots = Snapshots(settings.data_dir)
-        attendant = Attendant(store, clock, agents, homes, snapshots, pool, permissions, times)
+        opener = Opener(store, clock, agents, homes, snapshots, pool)
+        attendant = Attendant(store, clock, opener, pool, permissions, times)
         supervisor = Supervisor(store, clock, pool, attendant, homes, snapshots, boot)
         workspaces = Workspaces(settings.data_dir, settings.workspace_roots)
         access = AccessService(store, clock, admin_token)
@@ -318,7 +320,7 @@ async def _leave_when_idle(settings: Settings, parts: Parts, server: Server, lif
     await until_idle(
         settings.idle_exit,
         lambda: state.total_requests,
-        lambda: bool(state.tasks) or not parts.supervisor.idle,
+        lambda: bool(state.tasks) or not parts.supervisor.is_idle,
     )
     lifetime.end(f"nobody has asked anything for {settings.idle_exit:g} s")
 

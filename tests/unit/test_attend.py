@@ -3,19 +3,21 @@
 import asyncio
 
 from clawdforge.core.model import Answer
-from clawdforge.core.running.attendant import Attendant
+from clawdforge.core.running.attendant import break_off
 from clawdforge.core.running.pool import AgentPool
 
 
 async def test_a_cancel_that_was_lost_is_repeated() -> None:
     """As Python 3.11 loses one when what was waited for comes at the same moment; that cannot be timed."""
     pool = AgentPool(1, 60)
-    place = await pool.take("app", "session")
+    seat = await pool.take("app", "session")
+    begun = asyncio.Event()
     lost = 0
 
     async def work() -> Answer:
         nonlocal lost
         try:
+            begun.set()
             await asyncio.Event().wait()
         except asyncio.CancelledError:
             lost += 1
@@ -23,9 +25,7 @@ async def test_a_cancel_that_was_lost_is_repeated() -> None:
         raise AssertionError
 
     task = asyncio.create_task(work())
-    await asyncio.sleep(0)
-    attendant = Attendant.__new__(Attendant)
-    attendant._pool = pool
+    await begun.wait()
     async with asyncio.timeout(10):
-        await attendant._break_off(place, task)
+        await break_off(pool, seat, task)
     assert (lost, task.cancelled()) == (1, True)

@@ -41,11 +41,11 @@ class Stubborn:
         return ""
 
 
-def taken(pool: pools.AgentPool, session_id: str) -> pools.Place:
-    place = pool.try_take("app", session_id)
-    assert place is not None
-    place.agent = Stubborn()
-    return place
+def taken(pool: pools.AgentPool, session_id: str) -> pools.Seat:
+    seat = pool.try_take("app", session_id)
+    assert seat is not None
+    seat.agent = Stubborn()
+    return seat
 
 
 async def test_who_waits_for_an_agent_that_does_not_end_gets_the_room_of_another() -> None:
@@ -60,15 +60,15 @@ async def test_who_waits_for_an_agent_that_does_not_end_gets_the_room_of_another
     waiting.cancel()
 
 
-async def test_the_place_of_an_agent_that_does_not_end_is_free_after_a_while(
+async def test_the_seat_of_an_agent_that_does_not_end_is_free_after_a_while(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(pools, "CLOSE_SECS", 0.05)
     pool = pools.AgentPool(1, idle_secs=60)
     pool.give_back(taken(pool, "one"), now=0.0)
     async with asyncio.timeout(10):
-        place = await pool.take("app", "two")
-    assert place.session_id == "two"
+        seat = await pool.take("app", "two")
+    assert seat.session_id == "two"
     assert "does not end" in caplog.text
     async with asyncio.timeout(10):
         await pool.close()

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from clawdforge.core.model import AgentSpec
-from clawdforge.core.rules.memory import with_files
+from clawdforge.core.rules.memory import name_files
 from clawdforge.core.services.runs import RunOrder, RunOutcome, value_of
 from clawdforge.drivers.folders import attachments, credentials, home_settings
 from clawdforge.drivers.folders.file_copy import delete_tree
@@ -63,7 +63,7 @@ class ClaudePrint:
         place = self._folder / order.run_id
         try:
             paths = await _finish(lambda: self._prepare(place, order))
-            said = await self._speak(place, order, with_files(order.prompt, paths))
+            said = await self._speak(place, order, name_files(order.prompt, paths))
         finally:
             await _finish(lambda: delete_tree(place))
         if said is None:

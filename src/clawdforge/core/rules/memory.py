@@ -49,7 +49,7 @@ def is_intact(
         return True
     ours = [turn for turn in turns if turn.outcome is Outcome.COMPLETED and not turn.cut]
     if restored is None:
-        done = [turn for turn in in_order(ours) if turn.context == context]
+        done = [turn for turn in sort_started(ours) if turn.context == context]
     else:
         done = [turn for turn in ours if turn.turn_index == restored]
     if done and not any(done[-1].prompt in text for text in remembered):
@@ -64,7 +64,7 @@ def unheard_turns(remembered: Sequence[str] | None, turns: Sequence[TurnRow], ru
     The same words may have been said before, so what it remembers of them is counted, not only looked for.
     """
     found: set[int] = set()
-    past = [turn for turn in in_order(turns) if turn.turn_index != running and not turn.cut]
+    past = [turn for turn in sort_started(turns) if turn.turn_index != running and not turn.cut]
     while past and past[-1].outcome is Outcome.INTERRUPTED and remembered is not None:
         turn = past.pop()
         heard = remembered[-len(past) - 1 :]
@@ -75,23 +75,23 @@ def unheard_turns(remembered: Sequence[str] | None, turns: Sequence[TurnRow], ru
     return found
 
 
-def in_order(turns: Sequence[TurnRow]) -> list[TurnRow]:
+def sort_started(turns: Sequence[TurnRow]) -> list[TurnRow]:
     """Turns that were started, as they ran: one that interrupted ran before others that waited."""
     started = [turn for turn in turns if turn.started_at is not None]
     return sorted(started, key=lambda turn: (turn.first_seq or 0, turn.started_at))
 
 
-def counter(turns: Sequence[TurnRow]) -> Json | None:
+def find_counter(turns: Sequence[TurnRow]) -> Json | None:
     """The agent's running totals as the last turn that still counts left them."""
     told = [turn.usage.get("counter") for turn in turns if turn.usage and not turn.cut]
     return next((found for found in reversed(told) if isinstance(found, dict)), None)
 
 
-def recent_turns(view: View, session_id: str, last_turn: int) -> list[TurnRow]:
+def read_recent_turns(view: View, session_id: str, last_turn: int) -> list[TurnRow]:
     return view.turns_from(session_id, max(1, last_turn - RECENT_TURNS))
 
 
-def sources(view: View, session: SessionRow, turn_index: int) -> list[str]:
+def find_sources(view: View, session: SessionRow, turn_index: int) -> list[str]:
     """The sessions that a fork has this turn from, nearest first: they may have a copy of it."""
     found: list[str] = []
     at: SessionRow | None = session
@@ -104,7 +104,9 @@ def sources(view: View, session: SessionRow, turn_index: int) -> list[str]:
     return found
 
 
-def transcript(messages: Sequence[MessageRow], running: int, only: AbstractSet[int] | None = None) -> str:
+def write_transcript(
+    messages: Sequence[MessageRow], running: int, only: AbstractSet[int] | None = None
+) -> str:
     """What was said so far, for an agent that does not know; the newest part of it when it is long.
 
     A message that was only posted, with no turn of its own, is not for the agent.
@@ -125,7 +127,7 @@ def transcript(messages: Sequence[MessageRow], running: int, only: AbstractSet[i
     return "\n\n".join(reversed(lines))
 
 
-def preface(instructions: str | None, told: str) -> str:
+def write_preface(instructions: str | None, told: str) -> str:
     """What goes before the prompt in a context that must be told: a persona's words, and what was said."""
     parts = [f"[Instructions]\n{instructions}"] if instructions else []
     if told:
@@ -133,7 +135,7 @@ def preface(instructions: str | None, told: str) -> str:
     return "\n\n".join(parts)
 
 
-def with_files(prompt: str, paths: Sequence[Path]) -> str:
+def name_files(prompt: str, paths: Sequence[Path]) -> str:
     """Agents open attached files with their own tools, so they are named by absolute paths up front."""
     if not paths:
         return prompt

@@ -1,11 +1,11 @@
-"""Room for live agents: a bounded number of places, given out in turn to the apps that wait."""
+"""Room for live agents: a bounded number of slots, given out in turn to the apps that wait."""
 
 import asyncio
 from collections import OrderedDict, deque
 
 
 class FairSlots:
-    """Counts places. Whoever waits is served one app after another, oldest first within an app."""
+    """Counts slots. Whoever waits is served one app after another, oldest first within an app."""
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -17,7 +17,7 @@ class FairSlots:
         return sum(len(queue) for queue in self._waiting.values())
 
     def try_take(self) -> bool:
-        """A place at once, if there is one and nobody waits for it."""
+        """A slot at once, if there is one and nobody waits for it."""
         if self.taken >= self.size or self._waiting:
             return False
         self.taken += 1
@@ -26,31 +26,31 @@ class FairSlots:
     async def take(self, app: str) -> None:
         if self.try_take():
             return
-        place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.setdefault(app, deque()).append(place)
+        slot: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(app, deque()).append(slot)
         try:
-            await place
+            await slot
         except asyncio.CancelledError:
-            if place.done() and not place.cancelled():
+            if slot.done() and not slot.cancelled():
                 self.give_back()
             else:
-                self._forget(app, place)
+                self._forget(app, slot)
             raise
 
     def give_back(self) -> None:
         self.taken -= 1
         while self._waiting and self.taken < self.size:
             app, queue = self._waiting.popitem(last=False)
-            place = queue.popleft()
+            slot = queue.popleft()
             if queue:
                 self._waiting[app] = queue
-            if not place.done():
+            if not slot.done():
                 self.taken += 1
-                place.set_result(None)
+                slot.set_result(None)
 
-    def _forget(self, app: str, place: asyncio.Future[None]) -> None:
+    def _forget(self, app: str, slot: asyncio.Future[None]) -> None:
         queue = self._waiting.get(app)
-        if queue is not None and place in queue:
-            queue.remove(place)
+        if queue is not None and slot in queue:
+            queue.remove(slot)
             if not queue:
                 del self._waiting[app]

@@ -58,8 +58,9 @@ class PermissionService:
         """What the agent is told. Waits for somebody only where the mode leaves it to them."""
         policy = await self._by_policy(app, session_id, mode, request)
         if policy is not None:
+            now = self._clock.now()
             await self._store.write(
-                app, lambda tx: _told(tx, session_id, turn_index, request, policy, self._clock.now())
+                app, lambda tx: _record_policy(tx, session_id, turn_index, request, policy, now)
             )
             return Verdict(option_id=choose(request.options, policy))
         row = PermissionRow(
@@ -155,7 +156,9 @@ def _request(tx: Tx, row: PermissionRow) -> None:
         tx.change_turn(row.session_id, row.turn_index, state=TurnState.WAITING)
 
 
-def _told(tx: Tx, session_id: str, turn_index: int, request: Ask, decision: Decision, at: Micros) -> None:
+def _record_policy(
+    tx: Tx, session_id: str, turn_index: int, request: Ask, decision: Decision, at: Micros
+) -> None:
     fields = {"tool": request.tool, "kind": request.kind, "decision": decision.value, "by": "policy"}
     tx.append(session_id, [draft(EventType.PERMISSION_DECIDED, turn_index, at, fields)])
 

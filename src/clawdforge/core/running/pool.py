@@ -9,12 +9,12 @@ from clawdforge.core.running.fair_slots import FairSlots
 
 log = logging.getLogger(__name__)
 CLOSE_SECS = 15.0
-"""An agent that has not ended by then, kill and hunt included, must not keep its place from others."""
+"""An agent that has not ended by then, kill and hunt included, must not keep its seat from others."""
 
 
 @dataclass(eq=False)
-class Place:
-    """One session's place in the pool, with its agent once that is there."""
+class Seat:
+    """One session's seat in the pool, with its agent once that is there."""
 
     app: str
     session_id: str
@@ -26,117 +26,117 @@ class Place:
 
 
 class AgentPool:
-    """Gives out places. A session keeps its place, and its agent, until the room is needed."""
+    """Gives out seats. A session keeps its seat, and its agent, until the room is needed."""
 
     def __init__(self, size: int, idle_secs: float) -> None:
         self._slots = FairSlots(size)
         self._idle_secs = idle_secs
-        self._places: dict[str, Place] = {}
+        self._seats: dict[str, Seat] = {}
         self._closing: dict[str, asyncio.Task[None]] = {}
 
     @property
     def live(self) -> int:
-        return sum(place.agent is not None and place.agent.alive for place in self._places.values())
+        return sum(seat.agent is not None and seat.agent.alive for seat in self._seats.values())
 
     @property
     def waiting(self) -> int:
         return self._slots.waiting
 
-    def try_take(self, app: str, session_id: str) -> Place | None:
-        """This session's idle place, or a free one; None when it would have to wait."""
-        place = self._places.get(session_id)
-        if place is not None:
-            if place.busy:
+    def try_take(self, app: str, session_id: str) -> Seat | None:
+        """This session's idle seat, or a free one; None when it would have to wait."""
+        seat = self._seats.get(session_id)
+        if seat is not None:
+            if seat.busy:
                 return None
-            place.busy = True
-            return place
+            seat.busy = True
+            return seat
         if session_id in self._closing or not self._slots.try_take():
             return None
         return self._add(app, session_id)
 
-    async def take(self, app: str, session_id: str) -> Place:
+    async def take(self, app: str, session_id: str) -> Seat:
         """Waits for room, in fair order; an idle agent of somebody else is put to sleep for it."""
         if session_id in self._closing:  # one home must never serve two processes
             await asyncio.wait({self._closing[session_id]})
-        place = self.try_take(app, session_id)
-        if place is not None:
-            return place
+        seat = self.try_take(app, session_id)
+        if seat is not None:
+            return seat
         self._make_room()
         await self._slots.take(app)
         return self._add(app, session_id)
 
-    def give_back(self, place: Place, now: float) -> None:
-        """The turn is over. The agent stays as long as nobody else needs the place."""
-        place.busy, place.used_at = False, now
-        if place.agent is None or not place.agent.alive or self._slots.waiting:
-            self._release(place)
+    def give_back(self, seat: Seat, now: float) -> None:
+        """The turn is over. The agent stays as long as nobody else needs the seat."""
+        seat.busy, seat.used_at = False, now
+        if seat.agent is None or not seat.agent.alive or self._slots.waiting:
+            self._release(seat)
 
-    async def end(self, session_id: str) -> None:
+    async def end_agent(self, session_id: str) -> None:
         """End the session's agent now, whatever it does."""
-        place = self._places.get(session_id)
-        if place is not None and place.busy:
-            await self.drop_agent(place)
-        elif place is not None:
-            self._release(place)
+        seat = self._seats.get(session_id)
+        if seat is not None and seat.busy:
+            await self.drop_agent(seat)
+        elif seat is not None:
+            self._release(seat)
         closing = self._closing.get(session_id)
         if closing is not None:
             await asyncio.wait({closing})
 
-    def retire(self, session_id: str) -> None:
+    def retire_agent(self, session_id: str) -> None:
         """Let an idle agent go whose memory no longer counts. One at work is replaced at its next turn."""
-        place = self._places.get(session_id)
-        if place is not None and not place.busy:
-            self._release(place)
+        seat = self._seats.get(session_id)
+        if seat is not None and not seat.busy:
+            self._release(seat)
 
-    async def drop_agent(self, place: Place) -> None:
+    async def drop_agent(self, seat: Seat) -> None:
         """Returns when no agent is left, whoever is ending it: a home serves one at a time."""
-        async with place.ending:
-            agent, place.agent = place.agent, None
+        async with seat.ending:
+            agent, seat.agent = seat.agent, None
             if agent is not None:
                 await agent.close()
 
     def sleep_idle(self, now: float) -> None:
-        for place in list(self._places.values()):
-            if not place.busy and now - place.used_at >= self._idle_secs:
-                self._release(place)
+        for seat in list(self._seats.values()):
+            if not seat.busy and now - seat.used_at >= self._idle_secs:
+                self._release(seat)
         if self._slots.waiting:  # the agent that was to make room takes its time: let another one
             self._make_room()
 
     async def close(self) -> None:
-        for place in list(self._places.values()):
-            place.busy = False
-            self._release(place)
-        await self.settled()
+        for seat in list(self._seats.values()):
+            seat.busy = False
+            self._release(seat)
+        await self.wait_until_closed()
 
-    async def settled(self) -> None:
+    async def wait_until_closed(self) -> None:
         while self._closing:
             await asyncio.wait(self._closing.values())
 
-    def _add(self, app: str, session_id: str) -> Place:
-        place = Place(app, session_id)
-        self._places[session_id] = place
-        return place
+    def _add(self, app: str, session_id: str) -> Seat:
+        seat = Seat(app, session_id)
+        self._seats[session_id] = seat
+        return seat
 
     def _make_room(self) -> None:
-        idle = [place for place in self._places.values() if not place.busy]
+        idle = [seat for seat in self._seats.values() if not seat.busy]
         if idle and self._slots.taken >= self._slots.size:
-            self._release(min(idle, key=lambda place: place.used_at))
+            self._release(min(idle, key=lambda seat: seat.used_at))
 
-    def _release(self, place: Place) -> None:
-        """Take the place out; its slot is free once its processes are gone."""
-        if self._places.get(place.session_id) is place:
-            del self._places[place.session_id]
-        task = asyncio.ensure_future(self._close(place))
-        self._closing[place.session_id] = task
-        task.add_done_callback(lambda _: self._closing.pop(place.session_id, None))
+    def _release(self, seat: Seat) -> None:
+        """Take the seat out; its slot is free once its processes are gone."""
+        if self._seats.get(seat.session_id) is seat:
+            del self._seats[seat.session_id]
+        task = asyncio.ensure_future(self._close(seat))
+        self._closing[seat.session_id] = task
+        task.add_done_callback(lambda _: self._closing.pop(seat.session_id, None))
 
-    async def _close(self, place: Place) -> None:
+    async def _close(self, seat: Seat) -> None:
         try:
             async with asyncio.timeout(CLOSE_SECS):
-                await self.drop_agent(place)
+                await self.drop_agent(seat)
         except TimeoutError:
-            log.exception("an agent does not end", extra={"session_id": place.session_id})
+            log.exception("an agent does not end", extra={"session_id": seat.session_id})
         except OSError:
-            log.exception("could not end the agent", extra={"session_id": place.session_id})
+            log.exception("could not end the agent", extra={"session_id": seat.session_id})
         finally:
             self._slots.give_back()

@@ -24,7 +24,7 @@ HIGH_WATER = 4 << 20
 RETRY_SECS = 0.2
 
 
-class TurnRun:
+class TurnRecorder:
     """The sink of a running turn."""
 
     def __init__(
@@ -41,7 +41,8 @@ class TurnRun:
         self._written = started.turn.first_seq or 0
         self._projection = Projection()
         self._drafts: list[Draft] = []
-        self._unsure: list[Draft] = []  # written, but whether that is so is not known
+        self._in_doubt: list[Draft] = []  # handed to the store, which has not said that they are written
+        self._writing: asyncio.Task[None] | None = None
         self._bytes = 0
         self._answered = False
         self._ending = False
@@ -65,44 +66,50 @@ class TurnRun:
     async def ask(self, request: Ask) -> Verdict:
         return await self._permissions.ask(self.app, self.session_id, self.turn_index, self._mode, request)
 
-    async def write_all(self, patience: float) -> None:
-        """Write what comes in until the turn is ended. Raises when the store stays down."""
-        while not self._ending:
-            await self._work.wait()
-            self._work.clear()
-            if self._drafts and not (self._answered or self._ending):
-                self._unsure = self._take()
-                await self._append(self._unsure, patience)
-                self._unsure = []
+    def start_writing(self, patience: float) -> asyncio.Task[None]:
+        """Write what comes in until the turn is ended. The task fails when the store stays down."""
+        self._writing = asyncio.create_task(self._write_all(patience), name=f"writer {self.session_id}")
+        return self._writing
 
-    async def end(self, writer: asyncio.Task[None], ending: Ending, *, rollback: bool = False) -> TurnRow:
+    async def end(self, ending: Ending, *, rollback: bool = False) -> TurnRow:
         """The rest of the events and the end of the turn, in one transaction. Tried until it is done."""
         self._ending = True
         self._work.set()
         self._room.set()
-        await asyncio.wait({writer})
-        drafts, unsure, now = self._take(), self._unsure, self._clock.now()
-        message = self._projection.message(self.session_id, self.turn_index, now)
+        if self._writing is not None:
+            await asyncio.wait({self._writing})
+        session_id, turn_index, fence, written = self.session_id, self.turn_index, self._fence, self._written
+        drafts, in_doubt, now = self._take(), self._in_doubt, self._clock.now()
+        message = self._projection.message(session_id, turn_index, now)
 
         def work(tx: Tx) -> TurnRow:
-            missing = bool(unsure) and not _landed(tx, self.session_id, self._written, unsure[0])
+            missing = bool(in_doubt) and not _landed(tx, session_id, written, in_doubt[0])
             turn = finish(
                 tx,
-                self.session_id,
-                self.turn_index,
+                session_id,
+                turn_index,
                 ending,
                 now,
-                drafts=[*unsure, *drafts] if missing else drafts,
+                drafts=[*in_doubt, *drafts] if missing else drafts,
                 message=message,
-                fence=self._fence,
+                fence=fence,
             )
             if rollback and not turn.cut:
-                cut_turn(tx, self.session_id, self.turn_index, now)
+                cut_turn(tx, session_id, turn_index, now)
             if ending.outcome is Outcome.INTERRUPTED:
                 apply_policy(tx, turn, now)
             return turn
 
-        return await self._persist(work, None)
+        return await self._persist(work, work, None)
+
+    async def _write_all(self, patience: float) -> None:
+        while not self._ending:
+            await self._work.wait()
+            self._work.clear()
+            if self._drafts and not (self._answered or self._ending):
+                self._in_doubt = self._take()
+                await self._append(self._in_doubt, patience)
+                self._in_doubt = []
 
     def _add(self, event: Draft) -> None:
         self._drafts.append(event)
@@ -115,19 +122,23 @@ class TurnRun:
         return drafts
 
     async def _append(self, drafts: Sequence[Draft], patience: float) -> None:
-        tries = 0
+        session_id, fence, written = self.session_id, self._fence, self._written
 
-        def work(tx: Tx) -> int:
-            nonlocal tries
-            tries += 1
-            if tries > 1 and _landed(tx, self.session_id, self._written, drafts[0]):
-                session = tx.session(self.session_id)
-                return session.head if session else self._written
-            return tx.append(self.session_id, drafts, fence=self._fence)
+        def append(tx: Tx) -> int:
+            return tx.append(session_id, drafts, fence=fence)
 
-        self._written = await self._persist(work, patience)
+        def append_unless_landed(tx: Tx) -> int:
+            if not _landed(tx, session_id, written, drafts[0]):
+                return append(tx)
+            session = tx.session(session_id)
+            return session.head if session else written
 
-    async def _persist(self, work: Callable[[Tx], T], patience: float | None) -> T:
+        self._written = await self._persist(append, append_unless_landed, patience)
+
+    async def _persist(
+        self, work: Callable[[Tx], T], work_again: Callable[[Tx], T], patience: float | None
+    ) -> T:
+        """Write, and go on trying for a while. `work_again` may find that an earlier try came through."""
         loop = asyncio.get_running_loop()
         deadline = None if patience is None else loop.time() + patience
         while True:
@@ -137,6 +148,7 @@ class TurnRun:
                 if deadline is not None and loop.time() > deadline:
                     raise
                 await asyncio.sleep(RETRY_SECS)
+                work = work_again
 
 
 def _landed(tx: Tx, session_id: str, after: int, first: Draft) -> bool:

@@ -86,4 +86,5 @@ class RecoveryService:
         return removed
 
     async def _settle(self, app: str, session_id: str) -> None:
-        await self._store.write(app, lambda tx: settle(tx, session_id, CUT_OFF, self._clock.now()))
+        now = self._clock.now()
+        await self._store.write(app, lambda tx: settle(tx, session_id, CUT_OFF, now))

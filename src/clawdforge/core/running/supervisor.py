@@ -1,7 +1,7 @@
 """Runs turns: a worker for each session that has work, an agent for each worker, and their ends.
 
-A worker exists only while its session has a turn to run. It takes a place in the pool, claims the next
-queued turn, brings the agent to life, attends the turn, and copies the agent's home at the boundary.
+A worker exists only while its session has a turn to run. It takes a seat in the pool, starts the next
+queued turn, has it attended, and copies the agent's home and the workspace at the boundary.
 """
 
 import asyncio
@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from clawdforge.core.model import Clock
 from clawdforge.core.ports import Homes, LeaseLost, LiveAgent, Snapshots, Store, Tx
 from clawdforge.core.rules.turns import Started, find_started, start_next
-from clawdforge.core.running.attendant import Attendant, Stop
-from clawdforge.core.running.pool import AgentPool, Place
+from clawdforge.core.running.attendant import Attendant
+from clawdforge.core.running.pool import AgentPool, Seat
+from clawdforge.core.running.running_turn import Stop
 from clawdforge.wire.errors import SessionBusy, Stopping, StoreUnavailable
 from clawdforge.wire.turn import Outcome
 
@@ -26,18 +27,36 @@ ANSWER_SECS = 0.003  # the answer goes out first: who copies takes the processor
 
 @dataclass(eq=False)
 class Worker:
-    """What runs in one session at the moment."""
+    """What is done in one session at the moment."""
 
     app: str
     session_id: str
     task: asyncio.Task[None] | None = None
     stop: Stop | None = None
-    turn_index: int | None = None
-    again: bool = False
-    unsure: bool = False  # a turn may have been started in a commit whose outcome is unknown
-    ran: int = 0  # the turn that it ran last, or runs
-    copied: asyncio.Event = field(default_factory=asyncio.Event)  # after that turn
-    left: asyncio.Event = field(default_factory=asyncio.Event)  # the session is free again
+    running: int | None = None  # the turn that runs
+    last_turn: int | None = None  # the turn that runs, or ran last and is being copied
+    look_again: bool = False  # somebody thinks that there is something to run
+    start_in_doubt: bool = False  # a turn may have been started in a commit whose outcome is unknown
+    boundary: asyncio.Event = field(
+        default_factory=asyncio.Event
+    )  # the next turn runs, or the worker is gone
+
+    @property
+    def is_copying(self) -> bool:
+        """Its turn has ended, and what that left is being kept."""
+        return self.running is None and self.last_turn is not None
+
+    def begin(self, turn_index: int) -> None:
+        """From here on the turn can be stopped, and whoever waited for the copy before it need not."""
+        self.boundary.set()
+        self.boundary = asyncio.Event()
+        self.running = self.last_turn = turn_index
+        self.stop = Stop()
+
+    def end(self) -> None:
+        stop, self.stop, self.running = self.stop, None, None
+        if stop is not None:
+            stop.ended.set()
 
 
 class Supervisor:
@@ -59,7 +78,7 @@ class Supervisor:
         self._snapshots = snapshots
         self._node = node
         self._workers: dict[str, Worker] = {}
-        self._reserved: dict[str, Worker] = {}  # sessions whose turn is being written, with its place
+        self._reserved: dict[str, Worker] = {}  # sessions with a seat whose turn is being written
         self._stopping = False
 
     @property
@@ -67,118 +86,105 @@ class Supervisor:
         return self._node
 
     @property
-    def running(self) -> int:
-        return sum(worker.turn_index is not None for worker in self._workers.values())
-
-    @property
-    def idle(self) -> bool:
-        """Nothing runs and nothing waits for its place."""
+    def is_idle(self) -> bool:
+        """Nothing runs and nothing waits for a seat."""
         return not self._workers
 
-    def busy(self, session_id: str) -> bool:
-        """Something is being done in this session, a copy after a turn included."""
-        return session_id in self._workers
-
-    def reserve(self, app: str, session_id: str) -> Place | None:
-        """A place for a turn that could start at once; None when it has to wait its turn."""
+    def reserve(self, app: str, session_id: str) -> Seat | None:
+        """A seat for a turn that could start at once; None when it has to wait its turn."""
         if self._stopping:
             raise Stopping
         if session_id in self._workers or session_id in self._reserved:
             return None
-        place = self._pool.try_take(app, session_id)
-        if place is not None:
+        seat = self._pool.try_take(app, session_id)
+        if seat is not None:
             self._reserved[session_id] = Worker(app, session_id)
-        return place
+        return seat
 
-    def release(self, place: Place) -> None:
+    def release(self, seat: Seat) -> None:
         """Nothing was started after all. Who wanted the session woken meanwhile gets it now."""
-        waiting = self._reserved.pop(place.session_id)
-        waiting.left.set()
-        self._pool.give_back(place, self._now())
-        if waiting.again:
-            self.wake(place.app, place.session_id, unsure=waiting.unsure)
+        waiting = self._reserved.pop(seat.session_id)
+        waiting.boundary.set()
+        self._pool.give_back(seat, self._now())
+        if waiting.look_again:
+            self.wake(seat.app, seat.session_id, start_in_doubt=waiting.start_in_doubt)
 
-    def begin(self, place: Place, started: Started) -> None:
+    def begin(self, seat: Seat, started: Started) -> None:
         """Run a turn that was started in the transaction that submitted it."""
-        self._spawn(self._reserved.pop(place.session_id), place, started)
+        worker = self._reserved.pop(seat.session_id)
+        worker.begin(started.turn.turn_index)
+        self._employ(worker, seat, started)
 
-    def wake(self, app: str, session_id: str, *, unsure: bool = False) -> None:
-        """There may be something to run in this session, or `unsure`, something that was started already."""
+    def wake(self, app: str, session_id: str, *, start_in_doubt: bool = False) -> None:
+        """There may be a turn to run in this session, perhaps one that was started without our knowing."""
         worker = self._workers.get(session_id) or self._reserved.get(session_id)
         if worker is None and not self._stopping:
             worker = Worker(app, session_id)
-            self._spawn(worker, None, None)
+            self._employ(worker, None, None)
         if worker is not None:
-            worker.again = True
-            worker.unsure = worker.unsure or unsure
+            worker.look_again = True
+            worker.start_in_doubt = worker.start_in_doubt or start_in_doubt
 
     async def cancel(self, session_id: str, turn_index: int | None = None, *, rollback: bool = False) -> bool:
         """Stop the running turn, keep what was said, and wait until it has ended."""
         worker = self._workers.get(session_id)
-        if worker is None or worker.stop is None or turn_index not in (None, worker.turn_index):
+        if worker is None or worker.stop is None or turn_index not in (None, worker.running):
             return False
-        worker.stop.set(Outcome.CANCELLED, "cancelled", rollback=rollback)
-        await worker.stop.done.wait()
+        stop = worker.stop
+        stop.ask_for(Outcome.CANCELLED, "cancelled", rollback=rollback)
+        await stop.ended.wait()
         return True
 
-    async def shut(self, session_id: str) -> None:
-        """End the session's agent; no process of it is left."""
-        await self._pool.end(session_id)
+    async def end_agent(self, session_id: str) -> None:
+        """Returns when no process of the session's agent is left."""
+        await self._pool.end_agent(session_id)
 
-    def retire(self, session_id: str) -> None:
+    def retire_agent(self, session_id: str) -> None:
         """An idle agent that remembers what was taken back is of no more use."""
-        self._pool.retire(session_id)
+        self._pool.retire_agent(session_id)
 
-    async def copied(self, session_id: str, turn_index: int) -> None:
-        """Wait until home and workspace were kept as they are after a turn that has ended."""
-        worker = self._workers.get(session_id)
-        if worker is not None and worker.ran == turn_index:
-            await worker.copied.wait()
+    async def wait_for_copy(
+        self, session_id: str, turn: int | None = None, within: float | None = None
+    ) -> None:
+        """Wait until home and workspace are kept as the last turn left them. At once where no copy is made.
 
-    async def between(self, session_id: str, within: float) -> None:
-        """Wait a moment for the copy after a turn: the next can then start in the commit that records it."""
+        With `turn`, which has ended, only for the copy after that one; with `within`, for so many seconds.
+        """
         worker = self._workers.get(session_id)
-        if worker is not None and worker.ran and worker.turn_index is None:
+        if worker is None:
+            return
+        if worker.is_copying if turn is None else worker.last_turn == turn:
             with suppress(TimeoutError):
                 async with asyncio.timeout(within):
-                    await worker.copied.wait()
-
-    async def rest(self, session_id: str, within: float) -> None:
-        """Wait until a session in which no turn runs is left alone, also by the copy after its last one."""
-        worker = self._workers.get(session_id)
-        if worker is not None and worker.task is not None and worker.turn_index is None:
-            await asyncio.wait({worker.task}, timeout=within)
+                    await worker.boundary.wait()
 
     @asynccontextmanager
-    async def hold(self, app: str, session_id: str) -> AsyncIterator[None]:
+    async def hold(self, app: str, session_id: str, within: float = HOLD_SECS) -> AsyncIterator[None]:
         """Keep turns of this session waiting, with no agent of it alive. SessionBusy when one goes on."""
         try:
-            async with asyncio.timeout(HOLD_SECS):
+            async with asyncio.timeout(within):
                 while worker := self._workers.get(session_id) or self._reserved.get(session_id):
-                    await worker.left.wait()
+                    await worker.boundary.wait()
         except TimeoutError:
             raise SessionBusy from None
         holder = self._workers[session_id] = Worker(app, session_id)
         try:
-            await self._pool.end(session_id)
+            await self._pool.end_agent(session_id)
             yield
         finally:
-            self._leave(holder)
-            if holder.again:
+            self._dismiss(holder)
+            if holder.look_again:
                 self.wake(app, session_id)
 
     async def stop(self, grace: float) -> None:
         """No new turns; running ones get some time, then they are interrupted; then all agents end."""
         self._stopping = True
-        end = self._now() + grace
-        while self._reserved and self._now() < end:  # noqa: ASYNC110 - the time of a commit, once
-            await asyncio.sleep(0.01)
-        busy = {worker.task for worker in self._workers.values() if worker.task}
-        if busy and grace > 0:
-            await asyncio.wait(busy, timeout=max(0.0, end - self._now()))
+        with suppress(TimeoutError):
+            async with asyncio.timeout(grace):
+                await self._wait_for_workers()
         for worker in list(self._workers.values()):
             if worker.stop is not None:
-                worker.stop.set(Outcome.INTERRUPTED, "the server was stopped")
+                worker.stop.ask_for(Outcome.INTERRUPTED, "the server was stopped")
             elif worker.task is not None:
                 worker.task.cancel()
         left = {worker.task for worker in self._workers.values() if worker.task}
@@ -186,87 +192,86 @@ class Supervisor:
             await asyncio.wait(left, timeout=10)
         await self._pool.close()
 
+    async def _wait_for_workers(self) -> None:
+        while self._reserved:
+            await next(iter(self._reserved.values())).boundary.wait()
+        tasks = {worker.task for worker in self._workers.values() if worker.task}
+        if tasks:
+            await asyncio.wait(tasks)
+
     async def sleep_idle(self, every: float) -> None:
         """Put agents to sleep that have had nothing to do for a while. Runs for ever."""
         while True:
             await asyncio.sleep(every)
             self._pool.sleep_idle(self._now())
 
-    def _spawn(self, worker: Worker, place: Place | None, started: Started | None) -> None:
-        if started is not None:
-            worker.turn_index, worker.stop = started.turn.turn_index, Stop()
+    def _employ(self, worker: Worker, seat: Seat | None, started: Started | None) -> None:
         self._workers[worker.session_id] = worker
         worker.task = asyncio.create_task(
-            self._work(worker, place, started), name=f"worker {worker.session_id}"
+            self._work(worker, seat, started), name=f"worker {worker.session_id}"
         )
 
-    async def _work(self, worker: Worker, place: Place | None, started: Started | None) -> None:
+    def _dismiss(self, worker: Worker) -> None:
+        del self._workers[worker.session_id]
+        worker.boundary.set()
+
+    async def _work(self, worker: Worker, seat: Seat | None, started: Started | None) -> None:
         try:
-            place = place or await self._pool.take(worker.app, worker.session_id)
-            while started := started or await self._next(worker):
-                await self._run(worker, place, started)
-                started = None
+            seat = seat or await self._pool.take(worker.app, worker.session_id)
+            started = started or await self._start_next(worker)
+            while started is not None:
+                await self._run_turn(worker, seat, started)
+                started = await self._start_next(worker)
         except LeaseLost:
             log.warning("another node holds the session now", extra={"session_id": worker.session_id})
-            if place is not None:
-                await self._pool.drop_agent(place)
+            if seat is not None:
+                await self._pool.drop_agent(seat)
         except Exception:  # the top of a task: nothing above could report it
             log.exception("a worker failed", extra={"session_id": worker.session_id})
         finally:
-            self._leave(worker)
-            if place is not None:
-                self._pool.give_back(place, self._now())
+            self._dismiss(worker)
+            if seat is not None:
+                self._pool.give_back(seat, self._now())
 
-    def _leave(self, worker: Worker) -> None:
-        del self._workers[worker.session_id]
-        worker.left.set()
-
-    async def _next(self, worker: Worker) -> Started | None:
-        """The next turn to run. A prompt that comes in while this looks is looked for once more."""
+    async def _start_next(self, worker: Worker) -> Started | None:
+        """Start the next queued turn, if there is one. A prompt that comes in meanwhile is seen as well."""
         while not self._stopping:
-            worker.again = False
+            in_doubt, worker.start_in_doubt, worker.look_again = worker.start_in_doubt, False, False
             try:
-                started = await self._find_next(worker)
+                started = await self._try_start(worker.app, worker.session_id, in_doubt=in_doubt)
             except StoreUnavailable:
-                worker.unsure = True
+                worker.start_in_doubt = True
                 await asyncio.sleep(STORE_RETRY_SECS)
                 continue
-            worker.unsure = False
-            if started is not None or not worker.again:
+            if started is not None:
+                worker.begin(started.turn.turn_index)
+            if started is not None or not worker.look_again:
                 return started
         return None
 
-    async def _find_next(self, worker: Worker) -> Started | None:
+    async def _try_start(self, app: str, session_id: str, *, in_doubt: bool) -> Started | None:
         """Mostly there is nothing, and a look costs no commit."""
-        app, session_id = worker.app, worker.session_id
-        if not worker.unsure and not await self._store.read(app, lambda view: view.queued_turns(session_id)):
+        if not in_doubt and not await self._store.read(app, lambda view: view.queued_turns(session_id)):
             return None
-        return await self._store.write(app, lambda tx: self._start(tx, worker))
+        node, now = self._node, self._clock.now()
 
-    def _start(self, tx: Tx, worker: Worker) -> Started | None:
-        if self._stopping:
-            return None
-        found = find_started(tx, worker.session_id, self._node) if worker.unsure else None
-        return found or start_next(tx, worker.session_id, self._node, self._clock.now())
+        def work(tx: Tx) -> Started | None:
+            found = find_started(tx, session_id, node) if in_doubt else None
+            return found or start_next(tx, session_id, node, now)
 
-    async def _run(self, worker: Worker, place: Place, started: Started) -> None:
-        turn_index, stop = started.turn.turn_index, worker.stop or Stop()
-        worker.turn_index, worker.stop = turn_index, stop
-        worker.ran, worker.copied = turn_index, asyncio.Event()
+        return None if self._stopping else await self._store.write(app, work)
+
+    async def _run_turn(self, worker: Worker, seat: Seat, started: Started) -> None:
         try:
-            try:
-                await self._attendant.attend(place, worker.app, started, stop)
-            finally:
-                worker.turn_index = worker.stop = None
-                stop.done.set()
-            agent = place.agent  # also when it is ended meanwhile, what it remembers is worth a copy
-            await asyncio.sleep(ANSWER_SECS)
-            await asyncio.gather(
-                self._keep_home(worker.session_id, turn_index, agent),
-                self._snapshots.take(started.session, turn_index),
-            )
+            await self._attendant.attend(seat, started, worker.stop or Stop())
         finally:
-            worker.copied.set()
+            worker.end()
+        agent = seat.agent  # also when it is ended meanwhile, what it remembers is worth a copy
+        await asyncio.sleep(ANSWER_SECS)
+        await asyncio.gather(
+            self._keep_home(worker.session_id, started.turn.turn_index, agent),
+            self._snapshots.take(started.session, started.turn.turn_index),
+        )
 
     async def _keep_home(self, session_id: str, turn_index: int, agent: LiveAgent | None) -> None:
         if agent is None:

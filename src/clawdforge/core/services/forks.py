@@ -37,7 +37,7 @@ class ForkService:
     async def fork(self, app: str, session_id: str, request: ForkRequest) -> SessionState:
         """While a turn runs, what is forked is the last one that has ended."""
         turn_index = await self._store.read(app, lambda view: _through(view, session_id, request))
-        await self._supervisor.copied(session_id, turn_index)
+        await self._supervisor.wait_for_copy(session_id, turn_index)
         target, now = new_id(), self._clock.now()
         agent_session_id = await self._homes.branch(session_id, target, turn_index) if turn_index else None
         await self._snapshots.branch(session_id, target)

@@ -117,7 +117,7 @@ class HistoryService:
             return Archived(count, need_session(tx, session_id))
 
         cleared = await self._store.write(app, work)
-        self._supervisor.retire(session_id)
+        self._supervisor.retire_agent(session_id)
         return cleared
 
     async def search(
@@ -143,7 +143,7 @@ class HistoryService:
         """`place` finds the turn, or the tree, that the workspace is to go back to."""
         if place is None:
             result = await self._store.write(app, lambda tx: work(tx, request.expected_head, None))
-            self._supervisor.retire(session_id)
+            self._supervisor.retire_agent(session_id)
             return result
         await self._store.read(app, lambda view: at_rest(view, session_id, request.expected_head))
         async with self._supervisor.hold(app, session_id):

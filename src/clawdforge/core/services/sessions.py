@@ -135,7 +135,7 @@ class SessionService:
                 await asyncio.sleep(wait)
         else:
             raise SessionBusy
-        await self._supervisor.shut(session_id)
+        await self._supervisor.end_agent(session_id)
         for child in await self._children(app, session_id):
             await self.close(app, child)
         return closed

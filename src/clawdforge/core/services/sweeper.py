@@ -20,7 +20,7 @@ from clawdforge.core.rules.sessions import close_session
 from clawdforge.core.running.supervisor import Supervisor
 from clawdforge.core.services.files import FileService
 from clawdforge.wire.base import Micros
-from clawdforge.wire.errors import ForgeError
+from clawdforge.wire.errors import ForgeError, SessionBusy
 from clawdforge.wire.session import Retention
 
 log = logging.getLogger(__name__)
@@ -113,14 +113,12 @@ class Sweeper:
                 count += await do(app, session_id)
 
     async def _close(self, app: str, session_id: str, *, before: Micros) -> bool:
-        await self._supervisor.rest(session_id, COPY_SECS)
-        if self._supervisor.busy(session_id):
-            return False
         now = self._clock.now()
-        if not await self._store.write(app, lambda tx: close_idle(tx, session_id, before, now)):
+        try:
+            async with self._supervisor.hold(app, session_id, COPY_SECS):
+                return await self._store.write(app, lambda tx: close_idle(tx, session_id, before, now))
+        except SessionBusy:
             return False
-        await self._supervisor.shut(session_id)
-        return True
 
     async def _delete(self, app: str, session_id: str, *, before: Micros) -> bool:
         now = self._clock.now()
@@ -131,7 +129,7 @@ class Sweeper:
 
     async def _purge(self, app: str, session_id: str) -> bool:
         """Folders first: the row that names them goes last, so that a crash in between loses nothing."""
-        await self._supervisor.shut(session_id)
+        await self._supervisor.end_agent(session_id)
         try:
             await self._homes.remove(session_id)
             cwd = await self._store.read_system(lambda view: view.last_workspace(session_id))

@@ -19,7 +19,8 @@ from clawdforge.core.running.supervisor import Supervisor
 from clawdforge.wire.errors import BY_CODE, AgentFailed, StoreUnavailable, TurnNotFound, TurnNotQueued
 from clawdforge.wire.turn import IfBusy, Outcome, TurnRequest, TurnState
 
-BETWEEN_SECS = 0.05
+COPY_SECS = 0.05
+"""A prompt waits so long for the copy after the last turn, to start in the commit that records it."""
 
 
 class TurnService:
@@ -39,15 +40,15 @@ class TurnService:
 
     async def _submit(self, app: str, session_id: str, request: TurnRequest, key: str | None) -> Submitted:
         """An idle session starts its turn in the commit that records the prompt."""
-        await self._supervisor.between(session_id, BETWEEN_SECS)
-        place = self._supervisor.reserve(app, session_id)
-        now, started = self._clock.now(), None
+        await self._supervisor.wait_for_copy(session_id, within=COPY_SECS)
+        seat = self._supervisor.reserve(app, session_id)
+        node, now, started = self._supervisor.node, self._clock.now(), None
 
         def work(tx: Tx) -> tuple[Submitted, Started | None]:
             submitted = submit(tx, session_id, request, key, now)
-            if place is None or submitted.replayed:
+            if seat is None or submitted.replayed:
                 return submitted, None
-            return submitted, start_next(tx, session_id, self._supervisor.node, now)
+            return submitted, start_next(tx, session_id, node, now)
 
         lost = False
         try:
@@ -56,12 +57,12 @@ class TurnService:
             lost = True  # it may be on disk all the same, perhaps started, with nobody to run it
             raise
         finally:
-            if place is not None and started is None:
-                self._supervisor.release(place)
+            if seat is not None and started is None:
+                self._supervisor.release(seat)
             if lost:
-                self._supervisor.wake(app, session_id, unsure=place is not None)
-        if place is not None and started is not None:
-            self._supervisor.begin(place, started)
+                self._supervisor.wake(app, session_id, start_in_doubt=seat is not None)
+        if seat is not None and started is not None:
+            self._supervisor.begin(seat, started)
         else:
             self._supervisor.wake(app, session_id)
         await self._make_way(session_id, submitted)

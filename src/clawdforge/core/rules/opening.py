@@ -1,0 +1,75 @@
+"""How a session's agent comes to life: which memory it gets back, and what it has to be told.
+
+The plan is made from the session's row and its recent turns before the agent starts. Once the agent is there
+and says how it came and what it remembers, the same plan judges that. Nothing here does anything.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from clawdforge.core.model import SessionRow, TurnRow
+from clawdforge.core.rules import memory
+from clawdforge.wire.base import Json
+
+How = Literal["new", "loaded", "resumed"]
+Remembered = Sequence[str] | None
+"""The user's words that a load replayed; None where the agent does not say."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opening:
+    """What is to be done before and after the start of an agent for one turn."""
+
+    session: SessionRow
+    turn_index: int
+    recent: Sequence[TurnRow]
+    load: str | None
+    """The agent's own session, to be loaded from its home as it is."""
+    copy_of: int | None
+    """The turn whose copy of the home is put back first, and then loaded; 0 is an empty home."""
+    files: str | None
+    """The tree that the workspace is to become: an undo of files that a crash cut short."""
+
+    @property
+    def counter(self) -> Json | None:
+        return memory.find_counter(self.recent)
+
+    def can_trust(self, how: How, remembered: Remembered) -> bool:
+        """Whether the agent has the memory that it should have. If not, it starts once more with none."""
+        if how == "new":
+            return True
+        return memory.is_intact(remembered, self.recent, self.session.context, self.copy_of)
+
+    def find_unheard(self, how: How, remembered: Remembered) -> set[int] | None:
+        """The turns that the agent has to be told; None stands for all of them."""
+        if how == "new":
+            return None
+        return memory.unheard_turns(remembered, self.recent, self.turn_index)
+
+    def number_context(self, how: How) -> int:
+        """Whoever plans another memory gives it its number; a load that failed is one that nobody planned."""
+        unplanned = how == "new" and self.session.context_plan == memory.LOAD
+        return self.session.context + unplanned
+
+    def name_start(self, how: How, told: str) -> str:
+        """What the event `context.started` calls it."""
+        if how == "new":
+            return "transcript" if told else "new"
+        return how if self.copy_of is None else "restored"
+
+    def write_preface(self, how: How, told: str) -> str:
+        """What goes before the prompt. An agent that remembers anything has had its instructions."""
+        return memory.write_preface(self.session.instructions if how == "new" else None, told)
+
+
+def plan_opening(session: SessionRow, turn_index: int, recent: Sequence[TurnRow]) -> Opening:
+    plan = session.context_plan
+    return Opening(
+        session=session,
+        turn_index=turn_index,
+        recent=recent,
+        load=session.agent_session_id if plan == memory.LOAD else None,
+        copy_of=memory.restore_turn(plan),
+        files=session.files_plan,
+    )

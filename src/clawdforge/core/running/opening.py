@@ -1,0 +1,176 @@
+"""Brings a session's agent to life for a turn: carries out the plan of `rules/opening.py`.
+
+The home and the workspace are put in order, the driver starts the agent, and the new context is recorded.
+"""
+
+import asyncio
+import logging
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from clawdforge.core.model import Clock, FileRow, Launch, TurnRow, draft
+from clawdforge.core.ports import Agents, Homes, LeaseLost, LiveAgent, Snapshots, Store, Tx, View
+from clawdforge.core.rules import memory
+from clawdforge.core.rules.opening import Opening, plan_opening
+from clawdforge.core.rules.turns import need_session
+from clawdforge.core.running.pool import AgentPool
+from clawdforge.core.running.recorder import OutsideSink
+from clawdforge.core.running.running_turn import RunningTurn
+from clawdforge.wire.errors import Conflict, UnknownFile, Unsupported
+from clawdforge.wire.event import EventType
+
+log = logging.getLogger(__name__)
+TRANSCRIPT_MESSAGES = 5000
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """An agent whose memory is in order, and what is handed to it."""
+
+    agent: LiveAgent
+    prompt: str
+    preface: str = ""
+
+
+class Opener:
+    def __init__(
+        self, store: Store, clock: Clock, agents: Agents, homes: Homes, snapshots: Snapshots, pool: AgentPool
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._agents = agents
+        self._homes = homes
+        self._snapshots = snapshots
+        self._pool = pool
+
+    async def make_ready(self, turn: RunningTurn) -> Ready:
+        """An agent that lives and is in the right context is ready at once."""
+        prompt = await self._attach_files(turn)
+        agent = turn.seat.agent
+        if agent is not None and agent.alive and turn.seat.context == turn.session.context:
+            return Ready(agent, prompt)
+        await self._pool.drop_agent(turn.seat)
+        agent, preface = await self._open(turn)
+        return Ready(agent, prompt, preface)
+
+    async def _attach_files(self, turn: RunningTurn) -> str:
+        """The prompt, with the files that came with it put where the agent can read them."""
+        row = turn.started.turn
+        files = await self._store.read(turn.app, lambda view: _need_files(view, row))
+        paths = await self._homes.attach(turn.session_id, files) if files else []
+        return memory.name_files(row.prompt, paths)
+
+    async def _open(self, turn: RunningTurn) -> tuple[LiveAgent, str]:
+        session = turn.session
+        recent = await self._store.read(
+            turn.app, lambda view: memory.read_recent_turns(view, session.session_id, session.last_turn)
+        )
+        opening = plan_opening(session, turn.index, recent)
+        agent = await self._start_agent(turn, opening, await self._prepare(turn, opening))
+        told = await self._find_words(turn, opening, agent)
+        number = opening.number_context(agent.how)
+        await self._record_context(turn, agent, number, opening.name_start(agent.how, told))
+        turn.seat.context = number
+        return agent, opening.write_preface(agent.how, told)
+
+    async def _prepare(self, turn: RunningTurn, opening: Opening) -> Launch:
+        """Home and workspace as the plan wants them."""
+        session = turn.session
+        spec = self._agents.spec(session.agent)
+        home = await self._homes.prepare(session.session_id, spec)
+        load = opening.load
+        if opening.copy_of is not None:
+            load = await self._put_home_back(turn, opening.copy_of)
+        if opening.files is not None:
+            await self._put_files_back(turn, opening.files)
+        return Launch(
+            app=turn.app,
+            session_id=session.session_id,
+            agent=spec,
+            cwd=Path(session.cwd),
+            home=home,
+            model=session.model,
+            plan_mode=session.plan_mode,
+            agent_session_id=load,
+            counter=opening.counter,
+        )
+
+    async def _put_home_back(self, turn: RunningTurn, boundary: int) -> str | None:
+        """Without a copy of that turn the home is emptied: what was taken back must not stay in it."""
+        session = turn.session
+        load = await self._homes.restore(session.session_id, boundary)
+        if load is not None or not boundary:
+            return load
+        for source in await self._store.read(
+            turn.app, lambda view: memory.find_sources(view, session, boundary)
+        ):
+            load = await self._homes.branch(source, session.session_id, boundary)
+            if load is not None:
+                return load
+        await self._homes.restore(session.session_id, 0)
+        return None
+
+    async def _put_files_back(self, turn: RunningTurn, tree: str) -> None:
+        """Finish what an undo of files began before a crash."""
+        session_id = turn.session_id
+        try:
+            await self._snapshots.restore(turn.session, tree)
+        except (Conflict, Unsupported):
+            log.exception("the workspace could not be put back", extra={"session_id": session_id})
+        await self._store.write(turn.app, lambda tx: tx.change_session(session_id, files_plan=None))
+
+    async def _start_agent(self, turn: RunningTurn, opening: Opening, launch: Launch) -> LiveAgent:
+        """Start it, and start it once more with no memory if it comes up with a wrong one."""
+        snapshot = asyncio.create_task(self._snapshots.begin(turn.session))  # before the agent works there
+        try:
+            agent = await self._spawn_agent(turn, launch)
+        finally:
+            await snapshot
+        if opening.can_trust(agent.how, agent.remembered):
+            return agent
+        log.warning(
+            "the agent lost its memory; it gets the transcript", extra={"session_id": turn.session_id}
+        )
+        await self._pool.drop_agent(turn.seat)
+        return await self._spawn_agent(turn, replace(launch, agent_session_id=None))
+
+    async def _spawn_agent(self, turn: RunningTurn, launch: Launch) -> LiveAgent:
+        sink = OutsideSink(self._store, self._clock, turn.app, turn.session_id)
+        turn.seat.agent = await self._agents.driver(launch.agent).open(launch, sink)
+        return turn.seat.agent
+
+    async def _find_words(self, turn: RunningTurn, opening: Opening, agent: LiveAgent) -> str:
+        """What the agent has to be told because its own memory does not hold it."""
+        unheard = opening.find_unheard(agent.how, agent.remembered)
+        if unheard == set():
+            return ""
+        messages = await self._store.read(
+            turn.app, lambda view: view.last_messages(turn.session_id, TRANSCRIPT_MESSAGES)
+        )
+        return memory.write_transcript(messages, turn.index, unheard)
+
+    async def _record_context(self, turn: RunningTurn, agent: LiveAgent, number: int, how: str) -> None:
+        session_id, turn_index, fence = turn.session_id, turn.index, turn.started.fence
+        expected, agent_session_id = turn.session.context, agent.agent_session_id
+        fields = {"number": number, "how": how, "agent": turn.session.agent}
+        event = draft(EventType.CONTEXT_STARTED, None, self._clock.now(), fields)
+
+        def work(tx: Tx) -> None:
+            if need_session(tx, session_id).context != expected:
+                raise LeaseLost  # history was changed under a turn that no longer holds
+            tx.change_session(
+                session_id, context=number, context_plan=memory.LOAD, agent_session_id=agent_session_id
+            )
+            if number != expected:
+                tx.change_turn(session_id, turn_index, context=number)
+            tx.append(session_id, [event], fence=fence)
+
+        await self._store.write(turn.app, work)
+
+
+def _need_files(view: View, turn: TurnRow) -> list[FileRow]:
+    rows = [view.file(token) for token in turn.files]
+    found = [row for row in rows if row is not None]
+    if len(found) < len(rows):
+        raise UnknownFile("a file of this turn was deleted before the turn began; upload it again")
+    return found
