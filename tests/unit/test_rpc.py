@@ -1,68 +1,18 @@
 """The JSON-RPC connection, over the pipes of real processes."""
 
 import asyncio
-import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
 import pytest
 
-from clawdforge.drivers.acp.rpc import METHOD_NOT_FOUND, Connection, Disconnected, RpcError, StdioPipe
+from clawdforge.drivers.acp.rpc import METHOD_NOT_FOUND, Disconnected, RpcError
 from clawdforge.wire.base import Json
-
-PEER = """
-import json, os, sys
-out = sys.stdout
-def send(**message):
-    out.write(json.dumps({"jsonrpc": "2.0", **message}) + "\\n")
-    out.flush()
-def update(n):
-    send(method="session/update", params={"n": n})
-for line in sys.stdin:
-    message = json.loads(line)
-    method, number, params = message.get("method"), message.get("id"), message.get("params")
-    exec(open(sys.argv[1]).read())
-"""
-
-
-@dataclass
-class Heard:
-    """A handler that writes down what it is told."""
-
-    told_messages: list[Json] = field(default_factory=list)
-    sizes: list[int] = field(default_factory=list)
-    lost: list[int] = field(default_factory=list)
-    on_told: Callable[[Json], Awaitable[None]] | None = None
-    on_asked: Callable[[str, Json], Awaitable[Json]] | None = None
-
-    async def told(self, message: Json, size: int) -> None:
-        if self.on_told is not None:
-            await self.on_told(message)
-        self.told_messages.append(message)
-        self.sizes.append(size)
-
-    async def asked(self, method: str, params: Json) -> Json:
-        if self.on_asked is None:
-            raise RpcError(METHOD_NOT_FOUND, f"no {method}")
-        return await self.on_asked(method, params)
-
-    async def dropped(self, size: int) -> None:
-        self.lost.append(size)
-
-    def numbers(self) -> list[object]:
-        return [message["params"]["n"] for message in self.told_messages]
-
+from tests.unit.rpc_peer import Heard, talk, until
 
 Script = Callable[[str], str]
-
-
-async def until(condition: Callable[[], bool], within: float = 10.0) -> None:
-    async with asyncio.timeout(within):
-        while not condition():  # noqa: ASYNC110 - the condition is another process's doing
-            await asyncio.sleep(0.002)
 
 
 @pytest.fixture
@@ -73,31 +23,6 @@ def script(tmp_path_factory: pytest.TempPathFactory) -> Script:
         return str(path)
 
     return write
-
-
-@asynccontextmanager
-async def talk(
-    body: str, heard: Heard, max_line_bytes: int = 1024 * 1024
-) -> AsyncIterator[tuple[Connection, asyncio.subprocess.Process]]:
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-c",
-        PEER,
-        body,
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        limit=262_144,
-    )
-    assert process.stdout is not None
-    assert process.stdin is not None
-    connection = Connection(StdioPipe(process.stdout, process.stdin), heard, max_line_bytes=max_line_bytes)
-    try:
-        yield connection, process
-    finally:
-        await connection.close()
-        with suppress(ProcessLookupError):
-            process.kill()
-        await process.wait()
 
 
 async def test_notifications_are_handled_one_by_one_in_order_before_the_answer(script: Script) -> None:
@@ -337,18 +262,3 @@ async def test_a_request_that_is_given_up_leaves_nothing_behind(script: Script) 
                 await connection.request("first", {})
         assert await connection.request("second", {}) == {"ok": 1}
         assert connection._waiting == {}
-
-
-async def test_settle_waits_for_what_was_said_already(script: Script) -> None:
-    body = "send(id=number, result={})\nfor n in range(50): update(n)\nopen(sys.argv[1] + '.done', 'w')"
-
-    async def told(_message: Json) -> None:
-        await asyncio.sleep(0.001)
-
-    heard = Heard(on_told=told)
-    path = script(body)
-    async with talk(path, heard) as (connection, _), asyncio.timeout(10):
-        await connection.request("go", {})
-        await until(Path(path + ".done").exists)
-        await connection.settle()
-        assert heard.numbers() == list(range(50))

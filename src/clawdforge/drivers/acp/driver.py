@@ -198,7 +198,7 @@ class AcpAgent:
                 await conclude()
 
         try:
-            await self._connection.settle()
+            await self._connection.catch_up()
             self._replay, self._turn = None, turn
             self._usage.begin()
             turn.sent.set()

@@ -14,6 +14,7 @@ from typing import Any, Final, Protocol
 import orjson
 
 from clawdforge.drivers.acp.ndjson import MAX_LINE_BYTES, Framer, Line, Oversize
+from clawdforge.drivers.processes.pipes import Output
 from clawdforge.wire.base import Json
 
 INVALID_REQUEST: Final = -32600
@@ -22,7 +23,7 @@ INVALID_PARAMS: Final = -32602
 INTERNAL_ERROR: Final = -32603
 
 READ_BYTES: Final = 256 * 1024
-SETTLE_SECONDS: Final = 1.0
+CATCH_UP_SECONDS: Final = 1.0
 MAX_OPEN_REQUESTS: Final = 64
 """What an agent may ask at the same time; more is refused at once."""
 
@@ -45,11 +46,15 @@ class Pipe(Protocol):
         """Returns when there is room for more. Raises OSError when nobody reads any longer."""
         ...
 
+    def unread(self) -> int:
+        """How many bytes of its output are there that `read` has not returned."""
+        ...
+
 
 class StdioPipe:
     """The streams of a process."""
 
-    def __init__(self, stdout: asyncio.StreamReader, stdin: asyncio.StreamWriter) -> None:
+    def __init__(self, stdout: Output, stdin: asyncio.StreamWriter) -> None:
         self._stdout = stdout
         self._stdin = stdin
 
@@ -61,6 +66,9 @@ class StdioPipe:
             raise BrokenPipeError
         self._stdin.write(data)
         await self._stdin.drain()
+
+    def unread(self) -> int:
+        return self._stdout.unread()
 
 
 class Handler(Protocol):
@@ -124,7 +132,9 @@ class Connection:
         self._waiting: dict[int, tuple[asyncio.Future[Json], Answered | None]] = {}
         self._answering: set[asyncio.Task[None]] = set()
         self._failure: Exception | None = None
-        self._still = asyncio.Event()
+        self._bytes_read = 0
+        self._bytes_handled = 0
+        self._progress = asyncio.Event()
         self._reader = asyncio.create_task(self._read(), name="rpc reader")
 
     @property
@@ -160,15 +170,14 @@ class Connection:
     async def notify(self, method: str, params: Json) -> None:
         await self._write({"jsonrpc": "2.0", "method": method, "params": params})
 
-    async def settle(self) -> None:
-        """Returns when all that has been said so far was handled, or has been going on for too long."""
+    async def catch_up(self) -> None:
+        """Returns when all that was said before this call has been handled, or when that takes too long."""
+        said = self._bytes_read + self._pipe.unread()
         with suppress(TimeoutError):
-            async with asyncio.timeout(SETTLE_SECONDS):
-                calm = 0
-                while calm < 4:  # the loop looks at the pipe, the stream takes it, the reader wakes
-                    await asyncio.sleep(0)
-                    calm = calm + 1 if self._still.is_set() else 0
-                    await self._still.wait()
+            async with asyncio.timeout(CATCH_UP_SECONDS):
+                while self._bytes_handled < said and self.open:
+                    self._progress.clear()
+                    await self._progress.wait()
 
     async def close(self) -> None:
         """Stop reading and answering. The pipe is its owner's to close."""
@@ -187,9 +196,12 @@ class Connection:
 
     async def _read(self) -> None:
         try:
-            while chunk := await self._next():
+            while chunk := await self._pipe.read():
+                self._bytes_read += len(chunk)
                 for frame in self._framer.feed(chunk):
                     await self._dispatch(frame)
+                self._bytes_handled = self._bytes_read
+                self._progress.set()
                 await asyncio.sleep(0)  # a flood must not keep the rest of the server from running
             for frame in self._framer.finish():
                 await self._dispatch(frame)
@@ -199,15 +211,9 @@ class Connection:
         except Exception as error:  # noqa: BLE001 - top of the task; whoever waits for an answer gets it
             self._fail(error)
 
-    async def _next(self) -> bytes:
-        self._still.set()
-        chunk = await self._pipe.read()
-        self._still.clear()
-        return chunk
-
     def _fail(self, failure: Exception) -> None:
         self._failure = failure
-        self._still.set()
+        self._progress.set()
         for future, _ in self._waiting.values():
             if not future.done():
                 future.set_exception(failure)

@@ -1,12 +1,43 @@
-"""Pipes from an agent's process: the launcher's status pipe, and the tail of stderr."""
+"""Pipes from an agent's process: its output, the tail of its stderr, and the launcher's status pipe."""
 
 import asyncio
 import contextlib
+import fcntl
 import os
-from collections.abc import Coroutine, Iterator
-from typing import Any
+import struct
+import termios
+from collections.abc import Coroutine, Iterable, Iterator
+from typing import IO, Any, SupportsIndex
 
 STDERR_TAIL = 64 * 1024
+
+
+class Output(asyncio.StreamReader):
+    """What a program writes, and how much of it nobody has read yet."""
+
+    def __init__(self, pipe: IO[bytes], limit: int) -> None:
+        super().__init__(limit=limit)
+        self._pipe = pipe
+        self._waiting = 0
+
+    def feed_data(self, data: Iterable[SupportsIndex]) -> None:
+        came = bytes(data)
+        self._waiting += len(came)
+        super().feed_data(came)
+
+    async def read(self, n: int = -1) -> bytes:
+        data = await super().read(n)
+        self._waiting -= len(data)
+        return data
+
+    def unread(self) -> int:
+        """Bytes that were written and not read, those in the kernel's hands included."""
+        return self._waiting + (0 if self._pipe.closed else _bytes_in(self._pipe.fileno()))
+
+
+def _bytes_in(fd: int) -> int:
+    count = struct.pack("i", 0)
+    return int(struct.unpack("i", fcntl.ioctl(fd, termios.FIONREAD, count))[0])
 
 
 class Tail(asyncio.Protocol):

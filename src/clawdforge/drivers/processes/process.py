@@ -15,7 +15,7 @@ from pathlib import Path
 from clawdforge.drivers.processes.cgroups import Group, Groups
 from clawdforge.drivers.processes.containment import Active, AgentFolders, Containment, Limits
 from clawdforge.drivers.processes.launcher import children, parent_of
-from clawdforge.drivers.processes.pipes import Tail, read_all, run_to_end, status_pipe, wait_readable
+from clawdforge.drivers.processes.pipes import Output, Tail, read_all, run_to_end, status_pipe, wait_readable
 from clawdforge.drivers.processes.survivors import TAG, Tag, end_survivors, folder_id, read_tag
 from clawdforge.drivers.processes.tree import descendants, kill_below, send_signal, stop_tree
 from clawdforge.wire.errors import AgentNotInstalled, AgentStartFailed
@@ -50,7 +50,7 @@ class AgentProcess:
         living.add(child.pid)
         asyncio.get_running_loop().add_reader(self._pidfd, self._reap)
         self.stdin: asyncio.StreamWriter
-        self.stdout: asyncio.StreamReader
+        self.stdout: Output
 
     @property
     def pid(self) -> int:
@@ -180,7 +180,7 @@ class AgentProcess:
         flow = asyncio.StreamReaderProtocol(asyncio.StreamReader())
         self._writing, _ = await loop.connect_write_pipe(lambda: flow, stdin)
         self.stdin = asyncio.StreamWriter(self._writing, flow, None, loop)
-        self.stdout = asyncio.StreamReader(limit=STDOUT_BUFFER)
+        self.stdout = Output(stdout, limit=STDOUT_BUFFER)
         for factory, pipe in (
             (lambda: asyncio.StreamReaderProtocol(self.stdout), stdout),
             (lambda: self._tail, stderr),

@@ -1,0 +1,75 @@
+"""Catching up: all that was said before a prompt is handled before the prompt is sent."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from clawdforge.drivers.acp import rpc
+from clawdforge.wire.base import Json
+from tests.unit.rpc_peer import Heard, block_until, talk, until
+
+
+def peer(folder: Path, body: str) -> str:
+    path = folder / "body.py"
+    path.write_text(body)
+    return str(path)
+
+
+async def test_catching_up_waits_for_what_was_said_already(tmp_path: Path) -> None:
+    body = "send(id=number, result={})\nfor n in range(50): update(n)\nopen(sys.argv[1] + '.done', 'w')"
+
+    async def told(_message: Json) -> None:
+        await asyncio.sleep(0.001)
+
+    heard = Heard(on_told=told)
+    path = peer(tmp_path, body)
+    async with talk(path, heard) as (connection, _), asyncio.timeout(10):
+        await connection.request("go", {})
+        await until(Path(path + ".done").exists)
+        await connection.catch_up()
+        assert heard.numbers() == list(range(50))
+
+
+async def test_catching_up_sees_what_the_loop_has_not_even_looked_at(tmp_path: Path) -> None:
+    path = peer(tmp_path, "send(id=number, result={})\nupdate(1)\nopen(sys.argv[1] + '.done', 'w')")
+    heard = Heard()
+    async with talk(path, heard) as (connection, _), asyncio.timeout(10):
+        asking = asyncio.create_task(connection.request("go", {}))
+        await asyncio.sleep(0)  # the request is written; from here on the loop stands still
+        block_until(Path(path + ".done").exists)
+        assert heard.numbers() == []
+        await connection.catch_up()
+        assert heard.numbers() == [1]
+        await asking
+
+
+async def test_catching_up_does_not_wait_for_what_is_said_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rpc, "CATCH_UP_SECONDS", 60.0)
+    heard = Heard()
+    async with talk(peer(tmp_path, "while True: update(1)"), heard) as (connection, _), asyncio.timeout(10):
+        await connection.notify("go", {})
+        await until(lambda: bool(heard.told_messages))
+        await connection.catch_up()
+
+
+async def test_catching_up_ends_with_the_connection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rpc, "CATCH_UP_SECONDS", 60.0)
+    reached = asyncio.Event()
+    gate = asyncio.Event()
+
+    async def told(_message: Json) -> None:
+        reached.set()
+        await gate.wait()
+        raise LookupError("the store is gone")
+
+    async with talk(peer(tmp_path, "update(1)"), Heard(on_told=told)) as (connection, _), asyncio.timeout(10):
+        await connection.notify("go", {})
+        await reached.wait()
+        waiting = asyncio.create_task(connection.catch_up())
+        await asyncio.sleep(0)
+        gate.set()
+        await waiting
+        assert not connection.open
