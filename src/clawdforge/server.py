@@ -15,6 +15,7 @@ import uvicorn
 from clawdforge import __version__, logs
 from clawdforge.core.log import LogService
 from clawdforge.core.model import SystemClock, new_id, new_token
+from clawdforge.core.running.answers import Answers
 from clawdforge.core.running.attendant import Attendant, Times
 from clawdforge.core.running.idle import until_idle
 from clawdforge.core.running.opening import Opener
@@ -116,7 +117,8 @@ async def open_parts(settings: Settings) -> AsyncIterator[Parts]:
         snapshots = Snapshots(settings.data_dir)
         opener = Opener(store, clock, agents, homes, snapshots, pool)
         attendant = Attendant(store, clock, opener, pool, permissions, times)
-        supervisor = Supervisor(store, clock, pool, attendant, homes, snapshots, boot)
+        answers = Answers()
+        supervisor = Supervisor(store, clock, pool, attendant, answers, homes, snapshots, boot)
         workspaces = Workspaces(settings.data_dir, settings.workspace_roots)
         access = AccessService(store, clock, admin_token)
         catalog = AgentCatalog(agents, spawner, os.environ)
@@ -134,7 +136,7 @@ async def open_parts(settings: Settings) -> AsyncIterator[Parts]:
         await access.adopt(LOCAL_APP, keep_secret(settings.data_dir / TOKEN_FILE, new_token("cf_")))
         most = settings.max_live_sessions
         sessions = SessionService(store, clock, agents, workspaces, events, supervisor, most)
-        turns = TurnService(store, clock, events, supervisor)
+        turns = TurnService(store, clock, events, supervisor, answers)
         services = Services(
             access=access,
             sessions=sessions,

@@ -5,9 +5,11 @@ import json
 import orjson
 import pytest
 from fastapi import APIRouter, FastAPI
+from starlette.responses import Response
+from starlette.types import Message
 
 from clawdforge.http.app import add_routers
-from clawdforge.http.routing import AppRoute, OpenRoute, parse
+from clawdforge.http.routing import AppRoute, OpenRoute, UntilSent, parse
 from clawdforge.wire.errors import InvalidJson, InvalidRequest
 
 
@@ -78,3 +80,23 @@ def test_a_route_that_would_ask_for_no_token_is_refused() -> None:
     router.get("/leak")(_handler)
     with pytest.raises(TypeError, match="route class"):
         list(add_routers(FastAPI(), [router]))
+
+
+async def test_what_lasts_until_the_answer_is_sent_lasts_that_long() -> None:
+    order: list[str] = []
+    app = FastAPI()
+
+    @app.get("/")
+    async def answer(until_sent: UntilSent) -> Response:
+        until_sent.callback(order.append, "left")
+        return Response(b"words")
+
+    async def receive() -> Message:
+        return {"type": "http.request", "body": b""}
+
+    async def send(message: Message) -> None:
+        order.append(message["type"])
+
+    scope = {"type": "http", "method": "GET", "path": "/", "query_string": b"", "headers": []}
+    await app(scope, receive, send)
+    assert order == ["http.response.start", "http.response.body", "left"]

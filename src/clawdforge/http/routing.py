@@ -1,7 +1,8 @@
 """Routes that authenticate first, then read the body, then look at anything else; and what handlers use."""
 
 import re
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Final, TypeAlias
 
@@ -133,6 +134,12 @@ async def _app(request: Request) -> str:
     return principal.app
 
 
+async def _until_sent() -> AsyncIterator[ExitStack]:
+    """What a handler puts into it is left when its answer has been sent."""
+    with ExitStack() as stack:
+        yield stack
+
+
 def wants_stream(request: Request) -> bool:
     """Whether the caller asks for server-sent events."""
     kinds = (part.partition(";")[0].strip().lower() for part in request.headers.get("accept", "").split(","))
@@ -141,5 +148,6 @@ def wants_stream(request: Request) -> bool:
 
 Core: TypeAlias = Annotated[Services, Depends(_services)]
 App: TypeAlias = Annotated[str, Depends(_app)]
+UntilSent: TypeAlias = Annotated[ExitStack, Depends(_until_sent)]
 Limit: TypeAlias = Annotated[int, Query(ge=1, le=1000)]
 After: TypeAlias = Annotated[int, Query(ge=0, le=MAX_CURSOR)]

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from clawdforge.core.model import Clock
 from clawdforge.core.ports import Homes, LeaseLost, LiveAgent, Snapshots, Store, Tx
 from clawdforge.core.rules.turns import Started, find_started, start_next
+from clawdforge.core.running.answers import Answers
 from clawdforge.core.running.attendant import Attendant
 from clawdforge.core.running.pool import AgentPool, Seat
 from clawdforge.core.running.running_turn import Stop
@@ -22,7 +23,8 @@ from clawdforge.wire.turn import Outcome
 log = logging.getLogger(__name__)
 STORE_RETRY_SECS = 0.5
 HOLD_SECS = 10.0
-ANSWER_SECS = 0.003  # the answer goes out first: who copies takes the processor from it
+ANSWER_SECS = 0.05
+"""A copy waits no longer than this for the callers that are being given the turn's answer."""
 
 
 @dataclass(eq=False)
@@ -66,6 +68,7 @@ class Supervisor:
         clock: Clock,
         pool: AgentPool,
         attendant: Attendant,
+        answers: Answers,
         homes: Homes,
         snapshots: Snapshots,
         node: str,
@@ -74,6 +77,7 @@ class Supervisor:
         self._clock = clock
         self._pool = pool
         self._attendant = attendant
+        self._answers = answers
         self._homes = homes
         self._snapshots = snapshots
         self._node = node
@@ -267,10 +271,11 @@ class Supervisor:
         finally:
             worker.end()
         agent = seat.agent  # also when it is ended meanwhile, what it remembers is worth a copy
-        await asyncio.sleep(ANSWER_SECS)
+        session_id, turn_index = worker.session_id, started.turn.turn_index
+        await self._answers.wait_until_given(session_id, turn_index, ANSWER_SECS)
         await asyncio.gather(
-            self._keep_home(worker.session_id, started.turn.turn_index, agent),
-            self._snapshots.take(started.session, started.turn.turn_index),
+            self._keep_home(session_id, turn_index, agent),
+            self._snapshots.take(started.session, turn_index),
         )
 
     async def _keep_home(self, session_id: str, turn_index: int, agent: LiveAgent | None) -> None:

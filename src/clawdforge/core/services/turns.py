@@ -1,7 +1,7 @@
 """Turns: a prompt submitted, waited for, cancelled, taken out of the queue."""
 
 import asyncio
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 
 from clawdforge.core.log import LogService
 from clawdforge.core.model import Clock, TurnRow
@@ -15,6 +15,7 @@ from clawdforge.core.rules.turns import (
     withdraw,
     withdraw_all,
 )
+from clawdforge.core.running.answers import Answers
 from clawdforge.core.running.supervisor import Supervisor
 from clawdforge.wire.errors import BY_CODE, AgentFailed, StoreUnavailable, TurnNotFound, TurnNotQueued
 from clawdforge.wire.turn import IfBusy, Outcome, TurnRequest, TurnState
@@ -24,11 +25,14 @@ COPY_SECS = 0.05
 
 
 class TurnService:
-    def __init__(self, store: Store, clock: Clock, log: LogService, supervisor: Supervisor) -> None:
+    def __init__(
+        self, store: Store, clock: Clock, log: LogService, supervisor: Supervisor, answers: Answers
+    ) -> None:
         self._store = store
         self._clock = clock
         self._log = log
         self._supervisor = supervisor
+        self._answers = answers
         self._tasks: set[asyncio.Task[Submitted]] = set()
 
     async def submit(self, app: str, session_id: str, request: TurnRequest, key: str | None) -> Submitted:
@@ -83,6 +87,10 @@ class TurnService:
                 if turn.state is TurnState.ENDED:
                     return turn
                 await ended.wait()
+
+    def expect_answer(self, session_id: str, turn_index: int) -> AbstractContextManager[None]:
+        """To be left when the answer is on its way: what is done after the turn waits a moment for that."""
+        return self._answers.expect(session_id, turn_index)
 
     async def get(self, app: str, session_id: str, turn_index: int) -> TurnRow:
         def work(view: View) -> TurnRow:

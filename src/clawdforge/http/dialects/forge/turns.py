@@ -12,7 +12,7 @@ from clawdforge.core.rules.turns import Submitted
 from clawdforge.core.services.turns import raise_for
 from clawdforge.http.dialects.forge import shapes
 from clawdforge.http.errors import json_response
-from clawdforge.http.routing import MAX_CURSOR, After, App, AppRoute, Core, Limit, wants_stream
+from clawdforge.http.routing import MAX_CURSOR, After, App, AppRoute, Core, Limit, UntilSent, wants_stream
 from clawdforge.http.sse import EventStream, turn_frames
 from clawdforge.http.waiting import closing, unless_gone
 from clawdforge.wire.base import Json
@@ -54,6 +54,7 @@ async def run_turn(
     request: Request,
     core: Core,
     app: App,
+    until_sent: UntilSent,
     session_id: str,
     *,
     body: TurnRequest,
@@ -66,6 +67,7 @@ async def run_turn(
     """
     submitted = await core.turns.submit(app, session_id, body, key)
     turn_index = submitted.turn.turn_index
+    until_sent.enter_context(core.turns.expect_answer(session_id, turn_index))
     if wants_stream(request):
         batches = core.log.follow(app, session_id, _start(submitted))
         return EventStream(request, turn_frames(batches, turn_index, form))

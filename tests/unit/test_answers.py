@@ -1,0 +1,38 @@
+"""The copy after a turn lets those have the answer first who wait for it."""
+
+import asyncio
+
+from clawdforge.core.running.answers import Answers
+
+LONG = 60.0
+
+
+async def test_nobody_waits_where_no_answer_is_due() -> None:
+    answers = Answers()
+    async with asyncio.timeout(10):
+        await answers.wait_until_given("s", 1, LONG)
+        with answers.expect("s", 2), answers.expect("other", 1):
+            await answers.wait_until_given("s", 1, LONG)
+
+
+async def test_all_who_wait_for_a_turn_have_its_answer_first() -> None:
+    answers = Answers()
+    first, second = answers.expect("s", 1), answers.expect("s", 1)
+    first.__enter__()
+    second.__enter__()
+    waiting = asyncio.create_task(answers.wait_until_given("s", 1, LONG))
+    await asyncio.sleep(0)
+    first.__exit__(None, None, None)
+    done, _ = await asyncio.wait({waiting}, timeout=0.01)
+    assert not done
+    second.__exit__(None, None, None)
+    async with asyncio.timeout(10):
+        await waiting
+        await answers.wait_until_given("s", 1, LONG)
+
+
+async def test_who_reads_slowly_does_not_keep_the_copy_from_being_made() -> None:
+    answers = Answers()
+    with answers.expect("s", 1):
+        async with asyncio.timeout(10):
+            await answers.wait_until_given("s", 1, 0.01)
