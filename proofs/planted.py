@@ -212,7 +212,7 @@ BUGS = (
     Bug(
         "an upload that was cut off stays half",
         "prove syscalls --only upload --size 6",
-        (Change(f"{SRC}/server.py", "await files.settle_all()", "pass"),),
+        (Change(f"{SRC}/server.py", "await services.files.settle_all()", "pass"),),
     ),
     Bug(
         "an undo leaves the agent's memory alone",

@@ -13,33 +13,15 @@ from dataclasses import dataclass
 import uvicorn
 
 from clawdforge import __version__, logs
-from clawdforge.core.log import LogService
 from clawdforge.core.model import SystemClock, new_id, new_token
-from clawdforge.core.running.answers import Answers
-from clawdforge.core.running.attendant import Attendant, Times
+from clawdforge.core.ports import Driver
+from clawdforge.core.running.attendant import Times
 from clawdforge.core.running.idle import until_idle
-from clawdforge.core.running.opening import Opener
-from clawdforge.core.running.permissions import PermissionService
-from clawdforge.core.running.pool import AgentPool
 from clawdforge.core.running.recovery import RecoveryService
 from clawdforge.core.running.supervisor import Supervisor
-from clawdforge.core.services.access import LOCAL_APP, AccessService
-from clawdforge.core.services.all import Services
-from clawdforge.core.services.apps import AppService
-from clawdforge.core.services.audit import AuditService
-from clawdforge.core.services.compaction import CompactionService
-from clawdforge.core.services.files import FileService
-from clawdforge.core.services.forks import ForkService
-from clawdforge.core.services.health import HealthService
-from clawdforge.core.services.history import HistoryService
-from clawdforge.core.services.messages import MessageService
-from clawdforge.core.services.metrics import MetricsService
-from clawdforge.core.services.personas import PersonaService
-from clawdforge.core.services.runs import RunService
-from clawdforge.core.services.sessions import SessionService
-from clawdforge.core.services.sweeper import Ages, Sweeper
-from clawdforge.core.services.transfer import TransferService
-from clawdforge.core.services.turns import TurnService
+from clawdforge.core.services.access import LOCAL_APP
+from clawdforge.core.services.all import Bounds, Ports, Services, build_engine, build_services
+from clawdforge.core.services.sweeper import Ages
 from clawdforge.drivers.acp.driver import AcpDriver, AcpLimits
 from clawdforge.drivers.acpx.driver import ITSELF as ACPX
 from clawdforge.drivers.acpx.driver import AcpxDriver
@@ -74,8 +56,6 @@ class Parts:
     supervisor: Supervisor
     recovery: RecoveryService
     catalog: AgentCatalog
-    admin_token: str
-    containment: Containment
 
 
 @contextlib.asynccontextmanager
@@ -85,98 +65,100 @@ async def open_parts(settings: Settings) -> AsyncIterator[Parts]:
     async with contextlib.AsyncExitStack() as ends:
         store = await open_store(settings.data_dir, clock)
         ends.push_async_callback(store.close)
-        containment = await asyncio.to_thread(probe, settings.sandbox)
-        groups = await asyncio.to_thread(find_cgroups, settings.data_dir, boot, _ceilings(settings))
-        if None in (groups.processes, groups.memory):
-            log.warning("agents are not held to all limits: %s; see `clawdforge doctor`", groups.details)
-        spawner = Spawner(containment, settings.data_dir, boot, groups=groups)
-        await spawner.end_orphans()
+        spawner, groups = await _open_spawner(settings, boot)
         homes = HomeFolders(
             settings.data_dir, max_copies=settings.home_copies, max_bytes=settings.home_copy_bytes
         )
         ends.push_async_callback(homes.close)
-        await asyncio.to_thread(homes.clean_up_unfinished)
-        limits = AcpLimits(
-            max_line_bytes=settings.max_line_bytes,
-            max_turn_bytes=settings.max_turn_bytes,
-            start_timeout=settings.agent_start_secs,
-        )
-        agents = Registry(
-            {
-                "acp": AcpDriver(spawner, os.environ, limits),
-                "acpx": AcpxDriver(spawner, os.environ, limits),
-            },
-            {name: dict(change) for name, change in settings.agents.items()},
-            settings.default_agent,
-        )
-        admin_token = settings.admin_token or keep_secret(settings.admin_token_file, new_token("cfa_"))
-        events = LogService(store)
-        permissions = PermissionService(store, clock, settings.permission_timeout_secs)
-        pool = AgentPool(settings.max_live_agents, settings.agent_idle_secs)
-        times = Times(turn=settings.turn_timeout_secs, cancel_grace=settings.cancel_grace_secs)
-        snapshots = Snapshots(settings.data_dir)
-        opener = Opener(store, clock, agents, homes, snapshots, pool)
-        attendant = Attendant(store, clock, opener, pool, permissions, times)
-        answers = Answers()
-        supervisor = Supervisor(store, clock, pool, attendant, answers, homes, snapshots, boot)
+        registry = _build_registry(settings, spawner)
+        catalog = AgentCatalog(registry, spawner, os.environ)
+        program = _build_program(settings, spawner, registry)
         workspaces = Workspaces(settings.data_dir, settings.workspace_roots)
-        access = AccessService(store, clock, admin_token)
-        catalog = AgentCatalog(agents, spawner, os.environ)
-        claude = ClaudePrint(
-            spawner,
-            os.environ,
-            agents.spec("claude"),
-            settings.claude_bin,
-            settings.data_dir / "runs",
-            max_bytes=settings.max_line_bytes,
+        ports = Ports(
+            store=store,
+            clock=clock,
+            agents=registry,
+            catalog=catalog,
+            homes=homes,
+            snapshots=Snapshots(settings.data_dir),
+            workspaces=workspaces,
+            uploads=UploadFolder(settings.data_dir),
+            program=program,
         )
-        await asyncio.to_thread(claude.clean_up_unfinished)
-        files = FileService(store, clock, UploadFolder(settings.data_dir), settings.max_file_bytes)
-        await files.settle_all()
-        await access.adopt(LOCAL_APP, keep_secret(settings.data_dir / TOKEN_FILE, new_token("cf_")))
-        most = settings.max_live_sessions
-        sessions = SessionService(store, clock, agents, workspaces, events, supervisor, most)
-        turns = TurnService(store, clock, events, supervisor, answers)
-        services = Services(
-            access=access,
-            sessions=sessions,
-            turns=turns,
-            history=HistoryService(store, clock, supervisor, snapshots),
-            compaction=CompactionService(store, clock, supervisor, turns),
-            forks=ForkService(store, clock, supervisor, homes, snapshots, most),
-            transfer=TransferService(store, sessions, most),
-            log=events,
-            messages=MessageService(store, clock, events),
-            permissions=permissions,
-            health=HealthService(store, pool, _facts(settings, containment, groups)),
-            apps=AppService(store, clock),
-            audit=AuditService(store),
-            metrics=MetricsService(store, events, pool),
-            sweeper=Sweeper(store, clock, supervisor, events, homes, workspaces, files, _ages(settings)),
-            files=files,
-            runs=RunService(
-                store,
-                clock,
-                claude,
-                max_runs=settings.max_live_agents,
-                timeout_secs=settings.turn_timeout_secs,
-            ),
-            personas=PersonaService(store, clock, agents),
-            agents=catalog,
-        )
-        recovery = RecoveryService(store, clock, supervisor, (homes, workspaces))
-        settled = await recovery.settle_all()
-        if settled:
-            log.warning("%d turns were cut off when the last server stopped; they are settled", settled)
-        await recovery.look_around()
-        yield Parts(services, supervisor, recovery, catalog, admin_token, containment)
+        bounds = _bounds(settings)
+        engine = build_engine(ports, bounds, boot)
+        facts = _facts(settings, spawner.containment, groups)
+        services = build_services(ports, bounds, engine, _admin_token(settings), facts)
+        recovery = RecoveryService(store, clock, engine.supervisor, (homes, workspaces))
+        await asyncio.to_thread(homes.clean_up_unfinished)
+        await asyncio.to_thread(program.clean_up_unfinished)
+        await _recover(settings, services, recovery)
+        yield Parts(services, engine.supervisor, recovery, catalog)
 
 
-def _ages(settings: Settings) -> Ages:
-    return Ages(
-        idle=settings.session_ttl_secs,
-        closed=settings.session_hard_ttl_secs,
-        upload=settings.file_ttl_secs,
+async def _open_spawner(settings: Settings, boot: str) -> tuple[Spawner, Groups]:
+    """What starts programs, held as well as this machine can. Those of an earlier server are ended."""
+    containment = await asyncio.to_thread(probe, settings.sandbox)
+    groups = await asyncio.to_thread(find_cgroups, settings.data_dir, boot, _ceilings(settings))
+    if None in (groups.processes, groups.memory):
+        log.warning("agents are not held to all limits: %s; see `clawdforge doctor`", groups.details)
+    spawner = Spawner(containment, settings.data_dir, boot, groups=groups)
+    await spawner.end_orphans()
+    return spawner, groups
+
+
+def _build_registry(settings: Settings, spawner: Spawner) -> Registry:
+    limits = AcpLimits(
+        max_line_bytes=settings.max_line_bytes,
+        max_turn_bytes=settings.max_turn_bytes,
+        start_timeout=settings.agent_start_secs,
+    )
+    drivers: dict[str, Driver] = {
+        "acp": AcpDriver(spawner, os.environ, limits),
+        "acpx": AcpxDriver(spawner, os.environ, limits),
+    }
+    changes = {name: dict(change) for name, change in settings.agents.items()}
+    return Registry(drivers, changes, settings.default_agent)
+
+
+def _build_program(settings: Settings, spawner: Spawner, registry: Registry) -> ClaudePrint:
+    return ClaudePrint(
+        spawner,
+        os.environ,
+        registry.spec("claude"),
+        settings.claude_bin,
+        settings.data_dir / "runs",
+        max_bytes=settings.max_line_bytes,
+    )
+
+
+async def _recover(settings: Settings, services: Services, recovery: RecoveryService) -> None:
+    """What a dead server left behind is put in order before anybody can ask for it."""
+    await services.files.settle_all()
+    await services.access.adopt(LOCAL_APP, keep_secret(settings.data_dir / TOKEN_FILE, new_token("cf_")))
+    settled = await recovery.settle_all()
+    if settled:
+        log.warning("%d turns were cut off when the last server stopped; they are settled", settled)
+    await recovery.look_around()
+
+
+def _admin_token(settings: Settings) -> str:
+    return settings.admin_token or keep_secret(settings.admin_token_file, new_token("cfa_"))
+
+
+def _bounds(settings: Settings) -> Bounds:
+    return Bounds(
+        live_agents=settings.max_live_agents,
+        live_sessions=settings.max_live_sessions,
+        file_bytes=settings.max_file_bytes,
+        agent_idle_secs=settings.agent_idle_secs,
+        permission_secs=settings.permission_timeout_secs,
+        times=Times(turn=settings.turn_timeout_secs, cancel_grace=settings.cancel_grace_secs),
+        ages=Ages(
+            idle=settings.session_ttl_secs,
+            closed=settings.session_hard_ttl_secs,
+            upload=settings.file_ttl_secs,
+        ),
     )
 
 

@@ -1,26 +1,70 @@
-"""All services of one server, as the surfaces get them."""
+"""All services of one server, as the surfaces get them, and how they are built from the ports."""
 
 from dataclasses import dataclass
 
 from clawdforge.core.log import LogService
-from clawdforge.core.ports import Catalog
+from clawdforge.core.model import Clock
+from clawdforge.core.ports import Agents, Catalog, Homes, Snapshots, Store, Workspaces
+from clawdforge.core.running.answers import Answers
+from clawdforge.core.running.attendant import Attendant, Times
+from clawdforge.core.running.opening import Opener
 from clawdforge.core.running.permissions import PermissionService
+from clawdforge.core.running.pool import AgentPool
+from clawdforge.core.running.supervisor import Supervisor
 from clawdforge.core.services.access import AccessService
 from clawdforge.core.services.apps import AppService
 from clawdforge.core.services.audit import AuditService
 from clawdforge.core.services.compaction import CompactionService
-from clawdforge.core.services.files import FileService
+from clawdforge.core.services.files import FileService, Uploads
 from clawdforge.core.services.forks import ForkService
 from clawdforge.core.services.health import HealthService
 from clawdforge.core.services.history import HistoryService
 from clawdforge.core.services.messages import MessageService
 from clawdforge.core.services.metrics import MetricsService
 from clawdforge.core.services.personas import PersonaService
-from clawdforge.core.services.runs import RunService
+from clawdforge.core.services.runs import OneShot, RunService
 from clawdforge.core.services.sessions import SessionService
-from clawdforge.core.services.sweeper import Sweeper
+from clawdforge.core.services.sweeper import Ages, Sweeper
 from clawdforge.core.services.transfer import TransferService
 from clawdforge.core.services.turns import TurnService
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ports:
+    """The world as the product is given it."""
+
+    store: Store
+    clock: Clock
+    agents: Agents
+    catalog: Catalog
+    homes: Homes
+    snapshots: Snapshots
+    workspaces: Workspaces
+    uploads: Uploads
+    program: OneShot
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """How much there may be of everything, and how long it may take."""
+
+    live_agents: int
+    live_sessions: int
+    file_bytes: int
+    agent_idle_secs: float
+    permission_secs: float
+    times: Times
+    ages: Ages
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """What runs turns."""
+
+    pool: AgentPool
+    permissions: PermissionService
+    answers: Answers
+    supervisor: Supervisor
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,3 +88,49 @@ class Services:
     runs: RunService
     personas: PersonaService
     agents: Catalog
+
+
+def build_engine(ports: Ports, bounds: Bounds, node: str) -> Engine:
+    store, clock, homes, snapshots = ports.store, ports.clock, ports.homes, ports.snapshots
+    pool = AgentPool(bounds.live_agents, bounds.agent_idle_secs)
+    permissions = PermissionService(store, clock, bounds.permission_secs)
+    answers = Answers()
+    opener = Opener(store, clock, ports.agents, homes, snapshots, pool)
+    attendant = Attendant(store, clock, opener, pool, permissions, bounds.times)
+    supervisor = Supervisor(store, clock, pool, attendant, answers, homes, snapshots, node)
+    return Engine(pool, permissions, answers, supervisor)
+
+
+def build_services(
+    ports: Ports, bounds: Bounds, engine: Engine, admin_token: str, facts: dict[str, object]
+) -> Services:
+    """`facts` are what the health check tells of this machine."""
+    store, clock, agents, supervisor = ports.store, ports.clock, ports.agents, engine.supervisor
+    homes, snapshots, workspaces = ports.homes, ports.snapshots, ports.workspaces
+    log = LogService(store)
+    files = FileService(store, clock, ports.uploads, bounds.file_bytes)
+    sessions = SessionService(store, clock, agents, workspaces, log, supervisor, bounds.live_sessions)
+    turns = TurnService(store, clock, log, supervisor, engine.answers)
+    return Services(
+        access=AccessService(store, clock, admin_token),
+        sessions=sessions,
+        turns=turns,
+        history=HistoryService(store, clock, supervisor, snapshots),
+        compaction=CompactionService(store, clock, supervisor, turns),
+        forks=ForkService(store, clock, supervisor, homes, snapshots, bounds.live_sessions),
+        transfer=TransferService(store, sessions, bounds.live_sessions),
+        log=log,
+        messages=MessageService(store, clock, log),
+        permissions=engine.permissions,
+        health=HealthService(store, engine.pool, facts),
+        apps=AppService(store, clock),
+        audit=AuditService(store),
+        metrics=MetricsService(store, log, engine.pool),
+        sweeper=Sweeper(store, clock, supervisor, log, homes, workspaces, files, bounds.ages),
+        files=files,
+        runs=RunService(
+            store, clock, ports.program, max_runs=bounds.live_agents, timeout_secs=bounds.times.turn
+        ),
+        personas=PersonaService(store, clock, agents),
+        agents=ports.catalog,
+    )
