@@ -2,6 +2,7 @@
 
 import asyncio
 import inspect
+import json
 from itertools import groupby
 from pathlib import Path
 from typing import Any, cast
@@ -14,6 +15,7 @@ from clawdforge.core.services.all import Services
 from clawdforge.http.app import build_asgi
 from clawdforge.http.settings import HttpSettings
 from clawdforge.settings import table
+from clawdforge.wire.base import Reply
 from tests.wire_samples import models
 
 REFERENCE = Path(__file__).parent.parent.parent / "docs" / "reference"
@@ -79,7 +81,7 @@ def _about(model: type[BaseModel]) -> str:
 
 
 def _fields(model: type[BaseModel]) -> str:
-    schema = model.model_json_schema()
+    schema = model.model_json_schema(mode="serialization" if issubclass(model, Reply) else "validation")
     required = set(schema.get("required", ()))
     lines = ["| field | type | default |", "|---|---|---|"]
     made = {field.alias or name: field for name, field in model.model_fields.items() if field.default_factory}
@@ -95,7 +97,7 @@ def _text(value: Any) -> str:
         return "{}"
     if isinstance(value, list | tuple):
         return "[]"
-    return {None: "null", True: "true", False: "false"}.get(value, str(value))
+    return json.dumps(value) if value is None or isinstance(value, bool) else str(value)
 
 
 def _type(field: dict[str, Any]) -> str:

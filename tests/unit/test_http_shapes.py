@@ -1,4 +1,4 @@
-"""What the forge dialect shows has the keys of the wire models, no more and no fewer."""
+"""What the forge dialect answers is a wire model, with every field given."""
 
 from typing import Any
 
@@ -8,12 +8,13 @@ import pytest
 from clawdforge.core.model import MessageRow, PermissionRow, SessionRow, Stored, TokenRow, TurnRow
 from clawdforge.core.rules.sessions import SessionState
 from clawdforge.http.dialects.forge import shapes
+from clawdforge.http.errors import encode
 from clawdforge.wire.admin import TokenInfo
-from clawdforge.wire.base import Json, Reply
+from clawdforge.wire.base import Reply
 from clawdforge.wire.event import EventPage, encode_body, number
 from clawdforge.wire.event_forms import Form
 from clawdforge.wire.message import Message
-from clawdforge.wire.session import Session
+from clawdforge.wire.session import Session, SessionPage, SessionReply
 from clawdforge.wire.turn import Outcome, Permission, Turn, TurnReply, TurnState
 
 AT = 1_700_000_000_654_321
@@ -37,7 +38,7 @@ TURN = TurnRow(
 @pytest.mark.parametrize(
     ("shown", "model"),
     [
-        (shapes.session(SessionState(row=SESSION, running_turn=None, queued_turns=0)), Session),
+        (shapes.session(SessionState(row=SESSION, running_turn=None, queued_turns=0), Session), Session),
         (shapes.turn(TURN), Turn),
         (shapes.message(MessageRow(session_id="s", role="user", content="hi", ts=AT, seq=1)), Message),
         (
@@ -58,20 +59,26 @@ TURN = TurnRow(
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
-def test_keys_are_those_of_the_model(shown: Json, model: type[Reply]) -> None:
-    back = orjson.loads(orjson.dumps(shown))
-    assert set(back) == set(model.model_fields)
-    assert model.model_validate(back).model_dump(mode="json", exclude={"usage"}) == {
-        key: value for key, value in back.items() if key != "usage"
-    }
+def test_every_field_of_the_model_is_given_and_sent(shown: Reply, model: type[Reply]) -> None:
+    assert type(shown) is model
+    assert shown.model_fields_set == set(model.model_fields)
+    back = orjson.loads(encode(shown))
+    assert list(back) == list(model.model_fields)
+    assert model.model_validate(back) == shown
+    assert back == shown.model_dump(mode="json")
+
+
+def test_a_model_is_sent_with_what_a_newer_one_added_and_with_models_inside() -> None:
+    page = SessionPage(sessions=[Session(session_id="s", new=[1])], count=1)
+    assert orjson.loads(encode(page)) == page.model_dump(mode="json")
+    with pytest.raises(TypeError):
+        encode({"odd": object()})
 
 
 def test_times_are_whole_seconds() -> None:
     """X-07."""
-    shown = shapes.session(SessionState(row=SESSION, running_turn=None, queued_turns=0))
-    assert shown["created_at"] == 1_700_000_000
-    assert shown["closed_at"] is None
-    assert shown["live"] is True
+    shown = shapes.session(SessionState(row=SESSION, running_turn=None, queued_turns=0), SessionReply)
+    assert (shown.ok, shown.created_at, shown.closed_at, shown.live) == (True, 1_700_000_000, None, True)
 
 
 def test_a_whole_turn_is_valid_json_around_ready_bytes() -> None:

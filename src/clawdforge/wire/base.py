@@ -5,6 +5,7 @@ seconds (forge), float seconds (hermes), ISO text with whole seconds (deepagent)
 microseconds (events).
 """
 
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, TypeAlias
@@ -31,6 +32,27 @@ class Reply(BaseModel):
     """A body that the server sends. Fields that a newer server adds are kept, never refused."""
 
     model_config = ConfigDict(extra="allow", frozen=True, defer_build=True)
+
+
+class Record(Mapping[str, Any], Reply):
+    """A reply that old callers read as a dict: `record["key"]`, `.get`, `in`, `dict(record)`, `== {…}`.
+
+    As a dict it has what was sent, nulls and unknown keys included; a default is only an attribute.
+    """
+
+    def __getitem__(self, key: str) -> Any:
+        if key not in self.model_fields_set:
+            raise KeyError(key)
+        return getattr(self, key) if key in self.__dict__ else (self.model_extra or {})[key]
+
+    def __iter__(self) -> Iterator[str]:  # type: ignore[override]  # a mapping's keys, not a model's pairs
+        return iter([name for name in (*self.__dict__, *(self.model_extra or {})) if name in self])
+
+    def __contains__(self, key: object) -> bool:
+        return key in self.model_fields_set
+
+    def __len__(self) -> int:
+        return len(self.model_fields_set)
 
 
 def to_seconds(at: Micros | None) -> int | None:

@@ -1,11 +1,11 @@
 """A session: a durable conversation with one agent in one workspace. Requests and replies about it."""
 
 from enum import StrEnum
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import Field, StringConstraints
+from pydantic import ConfigDict, Field, StringConstraints
 
-from clawdforge.wire.base import Json, Reply, Request
+from clawdforge.wire.base import Json, Record, Reply, Request
 from clawdforge.wire.message import Message
 from clawdforge.wire.turn import Usage
 
@@ -24,6 +24,9 @@ class PermissionMode(StrEnum):
     DENY_ALL = "deny_all"
 
 
+PermissionModeWord: TypeAlias = PermissionMode | Literal["approve_all", "approve_reads", "ask", "deny_all"]
+
+
 class OnInterrupt(StrEnum):
     """What happens to a turn that a crash cut off, after it has been settled."""
 
@@ -32,11 +35,19 @@ class OnInterrupt(StrEnum):
     RETRY = "retry"
 
 
+OnInterruptWord: TypeAlias = OnInterrupt | Literal["hold", "continue", "retry"]
+
+
 class Retention(StrEnum):
     """`ttl` sessions are closed when idle and later deleted; `keep` sessions stay."""
 
     TTL = "ttl"
     KEEP = "keep"
+
+
+RetentionWord: TypeAlias = Retention | Literal["ttl", "keep"]
+SessionStateWord: TypeAlias = Literal["active", "ended"]
+ImportFormat: TypeAlias = Literal["messages", "clawdforge", "claude", "codex"]
 
 
 class CreateSession(Request):
@@ -71,33 +82,38 @@ class PatchSession(Request):
     expected_head: int | None = Field(default=None, ge=0)
 
 
-class Session(Reply):
-    """A session's row and state. Times are whole seconds; `live` means open; `head` is the last event."""
+class Session(Record):
+    """A session's row and state. Times are whole seconds; `live` means open; `head` is the last event.
+
+    This server sends all of it. The defaults are for the replies of an older one, which has fewer fields.
+    """
+
+    model_config = ConfigDict(json_schema_serialization_defaults_required=True)
 
     session_id: str
-    id: str
-    app_name: str
-    agent: str
+    id: str = ""
+    app_name: str = ""
+    agent: str = ""
     model: str | None = None
     persona: str | None = None
-    cwd: str
-    workspace: str
+    cwd: str = ""
+    workspace: str = ""
     title: str = ""
-    meta: Json = Field(default_factory=dict)
+    meta: Json | None = None
     labels: list[str] = Field(default_factory=list)
     pinned: bool = False
-    permission_mode: PermissionMode
-    on_interrupt: OnInterrupt
-    retention: Retention
+    permission_mode: PermissionMode = PermissionMode.APPROVE_ALL
+    on_interrupt: OnInterrupt = OnInterrupt.HOLD
+    retention: Retention = Retention.TTL
     plan_mode: bool = False
     project_key: str | None = None
     parent_session_id: str | None = None
     forked_from: str | None = None
     depth: int = 0
-    state: Literal["active", "ended"]
-    live: bool
-    created_at: int
-    updated_at: int
+    state: SessionStateWord = "active"
+    live: bool = True
+    created_at: int = 0
+    updated_at: int = 0
     last_turn_at: int | None = None
     closed_at: int | None = None
     turn_count: int = 0
@@ -217,7 +233,7 @@ class UsageReply(Reply):
 class ImportRequest(Request):
     """A transcript from elsewhere, or one of our own exports (`format` then says so)."""
 
-    format: Literal["messages", "clawdforge", "claude", "codex"] = "messages"
+    format: ImportFormat = "messages"
     title: Title | None = None
     messages: list[Json] | None = Field(default=None, max_length=100_000)
     export: Json | None = None

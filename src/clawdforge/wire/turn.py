@@ -1,7 +1,7 @@
 """A turn: one prompt until a stop reason. queued → running ⇄ waiting → ended."""
 
 from enum import StrEnum
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from pydantic import Field, StringConstraints
 
@@ -33,6 +33,9 @@ class IfBusy(StrEnum):
     INTERRUPT = "interrupt"
     STEER = "steer"
     ROLLBACK = "rollback"
+
+
+IfBusyWord: TypeAlias = IfBusy | Literal["queue", "reject", "interrupt", "steer", "rollback"]
 
 
 MOVES: Final[dict[TurnState, frozenset[TurnState]]] = {
@@ -97,8 +100,8 @@ class Turn(Reply):
     usage: Usage | None = None
 
 
-class TurnReply(Reply):
-    """The whole turn: what `POST …/turn` answers. `events` are the agent's messages, in order."""
+class TurnSummary(Reply):
+    """How a turn ended: a `TurnReply` up to its events, which the server sends as ready bytes."""
 
     ok: bool = True
     session_id: str
@@ -108,6 +111,11 @@ class TurnReply(Reply):
     duration_ms: int
     if_busy: IfBusy
     usage: Usage | None = None
+
+
+class TurnReply(TurnSummary):
+    """The whole turn: what `POST …/turn` answers. `events` are the agent's messages, in order."""
+
     events: list[Json]
 
 
@@ -151,6 +159,10 @@ class Decision(StrEnum):
     REJECT = "reject"
 
 
+DecisionWord: TypeAlias = Decision | Literal["allow_once", "allow_always", "reject"]
+PermissionState: TypeAlias = Literal["pending", "decided", "expired"]
+
+
 class DecideRequest(Request):
     decision: Decision
     option_id: str | None = Field(default=None, max_length=256)
@@ -166,7 +178,7 @@ class Permission(Reply):
     kind: str | None = None
     request: Json
     options: list[Any] = Field(default_factory=list)
-    state: Literal["pending", "decided", "expired"]
+    state: PermissionState
     decision: str | None = None
     reason: str | None = None
     requested_at: int

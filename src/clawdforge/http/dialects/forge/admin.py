@@ -31,36 +31,35 @@ def admin_routes() -> APIRouter:
 async def healthz(core: Core) -> Response:
     """Whether the server lives, and how it is set up. Needs no token."""
     health = await core.health.health()
-    return json_response(health.model_dump())
+    return json_response(health)
 
 
 async def readyz(core: Core) -> Response:
     """Whether the store can be written."""
     ready = await core.health.ready()
-    return json_response(ready.model_dump(), 200 if ready.ok else UNREADY)
+    return json_response(ready, 200 if ready.ok else UNREADY)
 
 
 async def create_token(core: Core, body: CreateToken) -> Response:
     """Make a token for an app, and the app when it is new. The token is shown this once."""
     token, row = await core.access.create_token(body)
     return json_response(
-        {
-            "ok": True,
-            "app_name": row.app_name,
-            "token": token,
-            "token_id": row.token_id,
-            "expires_at": to_seconds(row.expires_at),
-        }
+        TokenReply(
+            app_name=row.app_name,
+            token=token,
+            token_id=row.token_id,
+            expires_at=to_seconds(row.expires_at),
+        )
     )
 
 
 async def list_tokens(core: Core, app_name: Annotated[str | None, Query(max_length=128)] = None) -> Response:
     """All tokens, or those of one app, without their secrets."""
     rows = [shapes.token(row) for row in await core.access.tokens(app_name)]
-    return json_response({"ok": True, "tokens": rows, "count": len(rows)})
+    return json_response(TokenPage(tokens=rows, count=len(rows)))
 
 
 async def revoke_token(core: Core, token_id: str) -> Response:
     """End a token at once, its open streams too."""
     await core.access.revoke(token_id)
-    return json_response({"ok": True})
+    return json_response(Done())

@@ -21,7 +21,6 @@ from clawdforge.wire.admin import (
     RunReply,
     RunRequest,
 )
-from clawdforge.wire.base import Json
 from clawdforge.wire.error_body import ErrorBody
 
 NewName = Annotated[str, Path(min_length=1, max_length=128, pattern=r"^[^\x00-\x1f\x7f]+$")]
@@ -54,45 +53,39 @@ async def run(request: Request, core: Core, app: App, body: RunRequest) -> Respo
     done = await unless_gone(request.receive, core.runs.run(app, body))
     if done is None:
         return Response()  # nobody is there to read it
-    return json_response(
-        {
-            "ok": True,
-            "result": done.result,
-            "duration_ms": done.duration_ms,
-            "stop_reason": done.stop_reason,
-        }
-    )
+    reply = RunReply(ok=True, result=done.result, duration_ms=done.duration_ms, stop_reason=done.stop_reason)
+    return json_response(reply)
 
 
 async def list_agents(core: Core) -> Response:
     """What can be run here, and whether its program is installed."""
-    return json_response(core.agents.page().model_dump())
+    return json_response(core.agents.page())
 
 
 async def list_personas(core: Core, app: App) -> Response:
     """The app's personas, and the built-in one."""
-    rows = [shape(row) for row in await core.personas.list(app)]
-    return json_response({"ok": True, "personas": rows, "count": len(rows)})
+    rows = [_persona(row) for row in await core.personas.list(app)]
+    return json_response(PersonaPage(personas=rows, count=len(rows)))
 
 
 async def get_persona(core: Core, app: App, name: str) -> Response:
     """One persona."""
-    return json_response({"ok": True, "persona": shape(await core.personas.get(app, name))})
+    return json_response(PersonaReply(persona=_persona(await core.personas.get(app, name))))
 
 
 async def put_persona(core: Core, app: App, name: NewName, body: PutPersona) -> Response:
     """Make a persona, or replace it. Sessions that were made with it stay as they are."""
     row = await core.personas.put(app, name, body)
-    return json_response({"ok": True, "persona": shape(row)})
+    return json_response(PersonaReply(persona=_persona(row)))
 
 
 async def delete_persona(core: Core, app: App, name: str) -> Response:
     """Delete a persona. Sessions that were made with it stay as they are."""
     await core.personas.remove(app, name)
-    return json_response({"ok": True})
+    return json_response(Done())
 
 
-def shape(row: PersonaRow) -> Json:
+def _persona(row: PersonaRow) -> Persona:
     return Persona(
         name=row.name,
         agent=row.agent,
@@ -101,4 +94,4 @@ def shape(row: PersonaRow) -> Json:
         instructions=row.instructions,
         plan_mode=row.plan_mode,
         builtin=row.name == BUILTIN,
-    ).model_dump(mode="json")
+    )

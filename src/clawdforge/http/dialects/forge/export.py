@@ -8,21 +8,20 @@ from clawdforge.http.dialects.forge import shapes
 from clawdforge.wire.base import Json, Micros, to_iso, to_iso_seconds
 from clawdforge.wire.event_forms import Form
 from clawdforge.wire.message import Role
+from clawdforge.wire.session import Export
 
 NAMES = {Role.USER: "User", Role.ASSISTANT: "Assistant", Role.TOOL: "Tool", Role.SYSTEM: "System"}
 
 
-def document(found: Exported) -> Json:
-    """wire.session.Export"""
+def document(found: Exported) -> Export:
+    """The whole session; its events go in as ready bytes."""
     events = None if found.events is None else _nested(found.events)
-    return {
-        "format": "clawdforge",
-        "version": 1,
-        "session": _session(found.session),
-        "messages": [shapes.message(row) for row in found.messages],
-        "turns": [_turn(row) for row in found.turns],
-        "events": events,
-    }
+    return Export(
+        session=_session(found.session),
+        messages=[shapes.message(row) for row in found.messages],
+        turns=[_turn(row) for row in found.turns],
+        events=events,
+    )
 
 
 def _nested(events: list[Stored]) -> list[orjson.Fragment]:

@@ -65,7 +65,7 @@ async def upload(request: Request, core: Core, app: App) -> Response:
         row = await core.files.add(app, await form.name(), form.pieces())
     except ClientDisconnect:
         return Response()  # nobody is there to read it, and nothing was kept
-    return json_response({"ok": True, "file_token": row.file_token, "name": row.name, "size": row.size})
+    return json_response(FileReply(file_token=row.file_token, name=row.name, size=row.size))
 
 
 async def download(core: Core, app: App, file_token: str) -> Response:
@@ -77,7 +77,7 @@ async def download(core: Core, app: App, file_token: str) -> Response:
 async def delete(core: Core, app: App, file_token: str) -> Response:
     """Delete a file. Sessions that were given it keep their copy."""
     await core.files.remove(app, file_token)
-    return json_response({"ok": True})
+    return json_response(Done())
 
 
 class Download(Response):

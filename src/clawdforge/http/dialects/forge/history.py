@@ -11,9 +11,9 @@ from clawdforge.http.dialects.forge import export as exports
 from clawdforge.http.dialects.forge import shapes
 from clawdforge.http.errors import json_response
 from clawdforge.http.routing import App, AppRoute, Core, Limit
-from clawdforge.wire.base import Json, to_iso
+from clawdforge.wire.base import to_iso
 from clawdforge.wire.error_body import ErrorBody
-from clawdforge.wire.message import SearchPage
+from clawdforge.wire.message import SearchHit, SearchPage
 from clawdforge.wire.session import (
     CompactRequest,
     CutReply,
@@ -64,21 +64,20 @@ async def redo(core: Core, app: App, session_id: str, body: RedoRequest) -> Resp
     """Bring back what the last undo or retry took, as long as nothing was said since."""
     moved = await core.history.redo(app, session_id, body)
     return json_response(
-        {
-            "ok": True,
-            "session_id": session_id,
-            "restored_count": len(moved.messages),
-            "restored_turns": list(moved.turns),
-            "head": moved.session.head,
-            "context": moved.session.context,
-        }
+        RestoreReply(
+            session_id=session_id,
+            restored_count=len(moved.messages),
+            restored_turns=list(moved.turns),
+            head=moved.session.head,
+            context=moved.session.context,
+        )
     )
 
 
 async def fork(core: Core, app: App, session_id: str, body: ForkRequest) -> Response:
     """A new session with the same past, the same agent's memory and the same workspace; both live on."""
     state = await core.forks.fork(app, session_id, body)
-    return json_response({"ok": True, **shapes.session(state)})
+    return json_response(shapes.session(state, SessionReply))
 
 
 async def clear(core: Core, app: App, session_id: str, body: Guarded) -> Response:
@@ -110,7 +109,7 @@ async def export(
 async def import_session(core: Core, app: App, body: ImportRequest) -> Response:
     """A session from a transcript: messages, an export of ours, or a file of Claude Code or Codex."""
     state = await core.transfer.import_session(app, body)
-    return json_response({"ok": True, **shapes.session(state)})
+    return json_response(shapes.session(state, SessionReply))
 
 
 async def search(
@@ -125,42 +124,38 @@ async def search(
     """Full text over the app's visible messages, newest first; found words stand between « and »."""
     hits, following = await core.history.search(app, q, limit, cursor, session_id)
     rows = [
-        {
-            "session_id": hit.session_id,
-            "title": hit.title,
-            "seq": hit.seq,
-            "turn": hit.turn,
-            "role": hit.role,
-            "ts": to_iso(hit.ts),
-            "snippet": hit.snippet,
-        }
+        SearchHit(
+            session_id=hit.session_id,
+            title=hit.title,
+            seq=hit.seq,
+            turn=hit.turn,
+            role=hit.role,
+            ts=to_iso(hit.ts),
+            snippet=hit.snippet,
+        )
         for hit in hits
     ]
-    return json_response({"ok": True, "hits": rows, "count": len(rows), "next": following})
+    return json_response(SearchPage(hits=rows, count=len(rows), next=following))
 
 
-def _cut(session_id: str, cut: Cut) -> Json:
-    """wire.session.CutReply"""
-    return {
-        "ok": True,
-        "session_id": session_id,
-        "removed_count": len(cut.moved.messages),
-        "removed_turns": list(cut.moved.turns),
-        "removed_preview": cut.preview,
-        "last_user_text": cut.last_user_text,
-        "head": cut.moved.session.head,
-        "context": cut.moved.session.context,
-        "turn_index": cut.again.turn_index if cut.again else None,
-    }
+def _cut(session_id: str, cut: Cut) -> CutReply:
+    return CutReply(
+        session_id=session_id,
+        removed_count=len(cut.moved.messages),
+        removed_turns=list(cut.moved.turns),
+        removed_preview=cut.preview,
+        last_user_text=cut.last_user_text,
+        head=cut.moved.session.head,
+        context=cut.moved.session.context,
+        turn_index=cut.again.turn_index if cut.again else None,
+    )
 
 
-def _archived(session_id: str, archived: Archived) -> Json:
-    """wire.session.HistoryReply"""
-    return {
-        "ok": True,
-        "session_id": session_id,
-        "archived_count": archived.count,
-        "head": archived.session.head,
-        "context": archived.session.context,
-        "summary": archived.summary,
-    }
+def _archived(session_id: str, archived: Archived) -> HistoryReply:
+    return HistoryReply(
+        session_id=session_id,
+        archived_count=archived.count,
+        head=archived.session.head,
+        context=archived.session.context,
+        summary=archived.summary,
+    )

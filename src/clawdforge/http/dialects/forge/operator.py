@@ -10,8 +10,19 @@ from clawdforge.core.services.apps import AppState
 from clawdforge.http.errors import json_response
 from clawdforge.http.prometheus import CONTENT_TYPE, render
 from clawdforge.http.routing import AdminRoute, After, Core, Limit
-from clawdforge.wire.admin import AdminUsage, AppPage, AppReply, AuditPage, AuditVerdict, PutApp, SweepReply
-from clawdforge.wire.base import Json, to_iso, to_seconds
+from clawdforge.wire.admin import (
+    AdminUsage,
+    AppInfo,
+    AppPage,
+    AppReply,
+    AppUsage,
+    AuditEntry,
+    AuditPage,
+    AuditVerdict,
+    PutApp,
+    SweepReply,
+)
+from clawdforge.wire.base import to_iso, to_seconds
 from clawdforge.wire.error_body import ErrorBody
 
 AppName = Annotated[str | None, Query(max_length=128)]
@@ -33,38 +44,38 @@ def routes() -> APIRouter:
 async def list_apps(core: Core) -> Response:
     """All apps with their limits, sessions and tokens."""
     apps = [_app(state) for state in await core.apps.all()]
-    return json_response({"ok": True, "apps": apps, "count": len(apps)})
+    return json_response(AppPage(apps=apps, count=len(apps)))
 
 
 async def put_app(core: Core, body: PutApp) -> Response:
     """Make an app, or give it other limits. They hold from the next request on."""
-    return json_response({"ok": True, "app": _app(await core.apps.put(body.app_name, body.limits))})
+    return json_response(AppReply(app=_app(await core.apps.put(body.app_name, body.limits))))
 
 
 async def sweep(core: Core) -> Response:
     """Sweep now: close what lies idle, delete what has been closed for long."""
     swept = await core.sweeper.sweep()
-    return json_response({"ok": True, "soft_closed": swept.soft_closed, "hard_deleted": swept.hard_deleted})
+    return json_response(SweepReply(soft_closed=swept.soft_closed, hard_deleted=swept.hard_deleted))
 
 
 async def audit(core: Core, app_name: AppName = None, after: After = 0, limit: Limit = 100) -> Response:
     """The ledger, oldest first; `app_name` shows one app's entries."""
     rows = await core.audit.page(app_name, after, limit + 1)
     page = [_entry(row) for row in rows[:limit]]
-    following = page[-1]["number"] if len(rows) > limit else None
-    return json_response({"ok": True, "entries": page, "count": len(page), "next": following})
+    following = page[-1].number if len(rows) > limit else None
+    return json_response(AuditPage(entries=page, count=len(page), next=following))
 
 
 async def verify(core: Core, head: Head = None) -> Response:
     """Whether the ledger is whole. With a `head` noted earlier, also whether its end was cut off since."""
     verdict = await core.audit.verify(head)
-    return json_response({"ok": True, **verdict._asdict()})
+    return json_response(AuditVerdict(**verdict._asdict()))
 
 
 async def usage(core: Core) -> Response:
     """Sessions, turns and tokens of each app."""
-    apps = await core.apps.usage()
-    return json_response({"ok": True, "apps": apps, "count": len(apps)})
+    apps = [AppUsage.model_validate(used) for used in await core.apps.usage()]
+    return json_response(AdminUsage(apps=apps, count=len(apps)))
 
 
 async def metrics(core: Core) -> Response:
@@ -72,31 +83,29 @@ async def metrics(core: Core) -> Response:
     return Response(render(await core.metrics.read()), headers={"Content-Type": CONTENT_TYPE})
 
 
-def _app(state: AppState) -> Json:
-    """wire.admin.AppInfo"""
+def _app(state: AppState) -> AppInfo:
     row = state.row
     limits = {
         "max_sessions": row.max_sessions,
         "max_turns_in_flight": row.max_turns_in_flight,
         "max_bytes": row.max_bytes,
     }
-    return {
-        "app_name": row.app_name,
-        "created_at": to_seconds(row.created_at),
-        "limits": limits,
-        "sessions": state.sessions,
-        "tokens": state.tokens,
-    }
+    return AppInfo(
+        app_name=row.app_name,
+        created_at=to_seconds(row.created_at),
+        limits=limits,
+        sessions=state.sessions,
+        tokens=state.tokens,
+    )
 
 
-def _entry(row: AuditRow) -> Json:
-    """wire.admin.AuditEntry"""
-    return {
-        "number": row.number,
-        "app_name": row.app_name,
-        "session_id": row.session_id,
-        "event": row.event,
-        "at": to_iso(row.at),
-        "details": row.details,
-        "hash": row.hash,
-    }
+def _entry(row: AuditRow) -> AuditEntry:
+    return AuditEntry(
+        number=row.number,
+        app_name=row.app_name,
+        session_id=row.session_id,
+        event=row.event,
+        at=to_iso(row.at),
+        details=row.details,
+        hash=row.hash,
+    )

@@ -11,7 +11,14 @@ from clawdforge.http.errors import json_response
 from clawdforge.http.routing import After, App, AppRoute, Core, Limit
 from clawdforge.wire.error_body import ErrorBody
 from clawdforge.wire.message import MessagePage
-from clawdforge.wire.session import CloseReply, CreateSession, PatchSession, SessionPage, SessionReply
+from clawdforge.wire.session import (
+    CloseReply,
+    CreateSession,
+    PatchSession,
+    Session,
+    SessionPage,
+    SessionReply,
+)
 
 Words = Annotated[str | None, Query(max_length=500)]
 
@@ -31,7 +38,7 @@ def routes() -> APIRouter:
 async def create(core: Core, app: App, body: CreateSession) -> Response:
     """Make a session; an empty body makes one of the default agent."""
     state = await core.sessions.create(app, body)
-    return json_response({"ok": True, **shapes.session(state)})
+    return json_response(shapes.session(state, SessionReply))
 
 
 async def list_sessions(
@@ -61,32 +68,32 @@ async def list_sessions(
         q=q,
     )
     found, following = await core.sessions.list(app, query)
-    rows = [shapes.session(state) for state in found]
-    return json_response({"ok": True, "sessions": rows, "count": len(rows), "next": following})
+    rows = [shapes.session(state, Session) for state in found]
+    return json_response(SessionPage(sessions=rows, count=len(rows), next=following))
 
 
 async def get(core: Core, app: App, session_id: str) -> Response:
     """A session's row and state."""
     state = await core.sessions.get(app, session_id)
-    return json_response({"ok": True, **shapes.session(state)})
+    return json_response(shapes.session(state, SessionReply))
 
 
 async def patch(core: Core, app: App, session_id: str, body: PatchSession) -> Response:
     """Change what is given. A new agent or model starts a new context."""
     state = await core.sessions.patch(app, session_id, body)
-    return json_response({"ok": True, **shapes.session(state)})
+    return json_response(shapes.session(state, SessionReply))
 
 
 async def close(core: Core, app: App, session_id: str) -> Response:
     """End a session; its history stays. Closing it again does nothing."""
     already = await core.sessions.close(app, session_id)
-    return json_response({"ok": True, "session_id": session_id, "already_closed": already})
+    return json_response(CloseReply(session_id=session_id, already_closed=already))
 
 
 async def reopen(core: Core, app: App, session_id: str) -> Response:
     """Open a closed session again."""
     state = await core.sessions.reopen(app, session_id)
-    return json_response({"ok": True, **shapes.session(state)})
+    return json_response(shapes.session(state, SessionReply))
 
 
 async def messages(
@@ -101,7 +108,5 @@ async def messages(
     """The transcript, oldest first; `all` shows archived messages as well."""
     rows = await core.log.messages(app, session_id, after=after, limit=limit + 1, archived=all)
     page = [shapes.message(row) for row in rows[:limit]]
-    following = page[-1]["seq"] if len(rows) > limit else None
-    return json_response(
-        {"ok": True, "session_id": session_id, "messages": page, "count": len(page), "next": following}
-    )
+    following = page[-1].seq if len(rows) > limit else None
+    return json_response(MessagePage(session_id=session_id, messages=page, count=len(page), next=following))

@@ -1,7 +1,7 @@
 """Forge routes about turns: submit and wait, stream or queue, cancel, and the agent's permission requests."""
 
 from collections.abc import AsyncIterator
-from typing import Annotated, Literal
+from typing import Annotated
 
 from fastapi import APIRouter, Header, Path
 from starlette.requests import Request
@@ -24,6 +24,7 @@ from clawdforge.wire.turn import (
     DecideRequest,
     PermissionPage,
     PermissionReply,
+    PermissionState,
     TurnAccepted,
     TurnPage,
     TurnReply,
@@ -83,15 +84,14 @@ async def queue_turn(core: Core, app: App, session_id: str, body: TurnRequest, k
     """Submit a prompt; it is on stable storage when this answers."""
     submitted = await core.turns.submit(app, session_id, body, key)
     turn = submitted.turn
-    accepted = {
-        "ok": True,
-        "session_id": session_id,
-        "turn_index": turn.turn_index,
-        "state": turn.state,
-        "if_busy": turn.if_busy,
-        "head": submitted.head,
-        "replayed": submitted.replayed,
-    }
+    accepted = TurnAccepted(
+        session_id=session_id,
+        turn_index=turn.turn_index,
+        state=turn.state,
+        if_busy=turn.if_busy,
+        head=submitted.head,
+        replayed=submitted.replayed,
+    )
     return json_response(accepted, 202)
 
 
@@ -99,36 +99,34 @@ async def list_turns(core: Core, app: App, session_id: str, after: After = 0, li
     """The session's turns, oldest first, the queue included."""
     rows = await core.turns.list(app, session_id, after, limit + 1)
     page = [shapes.turn(row) for row in rows[:limit]]
-    following = page[-1]["turn_index"] if len(rows) > limit else None
-    return json_response(
-        {"ok": True, "session_id": session_id, "turns": page, "count": len(page), "next": following}
-    )
+    following = page[-1].turn_index if len(rows) > limit else None
+    return json_response(TurnPage(session_id=session_id, turns=page, count=len(page), next=following))
 
 
 async def withdraw(core: Core, app: App, session_id: str, turn_index: Index) -> Response:
     """Take a turn out of the queue."""
     await core.turns.withdraw(app, session_id, turn_index)
-    return json_response({"ok": True, "session_id": session_id, "cancelled": 1})
+    return json_response(CancelReply(session_id=session_id, cancelled=1))
 
 
 async def cancel(core: Core, app: App, session_id: str, body: CancelRequest) -> Response:
     """End the running turn and keep what was said."""
     count = await core.turns.cancel(app, session_id, queued=body.queued)
-    return json_response({"ok": True, "session_id": session_id, "cancelled": count})
+    return json_response(CancelReply(session_id=session_id, cancelled=count))
 
 
 async def list_permissions(
-    core: Core, app: App, session_id: str, state: Literal["pending", "decided", "expired"] | None = None
+    core: Core, app: App, session_id: str, state: PermissionState | None = None
 ) -> Response:
     """What the agent asked for, and what was decided."""
     rows = [shapes.permission(row) for row in await core.permissions.list(app, session_id, state)]
-    return json_response({"ok": True, "session_id": session_id, "permissions": rows, "count": len(rows)})
+    return json_response(PermissionPage(session_id=session_id, permissions=rows, count=len(rows)))
 
 
 async def decide(core: Core, app: App, session_id: str, permission_id: str, body: DecideRequest) -> Response:
     """Decide a permission request; the first answer wins."""
     row = await core.permissions.decide(app, session_id, permission_id, body)
-    return json_response({"ok": True, "permission": shapes.permission(row)})
+    return json_response(PermissionReply(permission=shapes.permission(row)))
 
 
 def _start(submitted: Submitted) -> int:

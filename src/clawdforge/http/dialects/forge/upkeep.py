@@ -6,9 +6,9 @@ from starlette.responses import Response
 from clawdforge.core.model import SessionRow
 from clawdforge.http.errors import json_response
 from clawdforge.http.routing import App, AppRoute, Core
-from clawdforge.wire.base import Json
 from clawdforge.wire.error_body import ErrorBody
 from clawdforge.wire.session import PurgeReply, UsageReply
+from clawdforge.wire.turn import Usage
 
 
 def routes() -> APIRouter:
@@ -27,30 +27,33 @@ async def usage(core: Core, app: App, session_id: str) -> Response:
 async def purge(core: Core, app: App, session_id: str) -> Response:
     """Delete a session with its history, home and workspace. It is unknown from now on."""
     await core.sessions.delete(app, session_id)
-    return json_response({"ok": True, "session_id": session_id, "purged": True})
+    return json_response(PurgeReply(session_id=session_id))
 
 
-def _usage(row: SessionRow) -> Json:
-    """wire.session.UsageReply; the numbers at the top are the reported ones."""
-    reported = {
-        "input_tokens": row.input_tokens,
-        "output_tokens": row.output_tokens,
-        "cached_tokens": row.cached_tokens,
-        "total_tokens": row.input_tokens + row.output_tokens + row.cached_tokens,
-        "cost_usd": row.cost_usd,
-    }
-    estimated = {
-        "input_tokens": row.total_input_tokens,
-        "output_tokens": row.total_output_tokens,
-        "cached_tokens": 0,
-        "total_tokens": row.total_input_tokens + row.total_output_tokens,
-        "cost_usd": row.estimated_cost_usd,
-    }
-    return {
-        "ok": True,
-        "session_id": row.session_id,
-        **reported,
-        "reported": {**reported, "estimated": False},
-        "estimated": {**estimated, "estimated": True},
-        "turns": row.turn_count,
-    }
+def _usage(row: SessionRow) -> UsageReply:
+    """The numbers at the top are the reported ones."""
+    reported = Usage(
+        input_tokens=row.input_tokens,
+        output_tokens=row.output_tokens,
+        cached_tokens=row.cached_tokens,
+        total_tokens=row.input_tokens + row.output_tokens + row.cached_tokens,
+        cost_usd=row.cost_usd,
+    )
+    estimated = Usage(
+        input_tokens=row.total_input_tokens,
+        output_tokens=row.total_output_tokens,
+        total_tokens=row.total_input_tokens + row.total_output_tokens,
+        cost_usd=row.estimated_cost_usd,
+        estimated=True,
+    )
+    return UsageReply(
+        session_id=row.session_id,
+        input_tokens=reported.input_tokens,
+        output_tokens=reported.output_tokens,
+        cached_tokens=reported.cached_tokens,
+        total_tokens=reported.total_tokens,
+        cost_usd=reported.cost_usd,
+        reported=reported,
+        estimated=estimated,
+        turns=row.turn_count,
+    )
