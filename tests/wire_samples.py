@@ -70,7 +70,7 @@ MESSAGES: Final[dict[str, Json]] = {
 OWN: Final[dict[EventType, tuple[int | None, Json]]] = {
     EventType.SESSION_CREATED: (
         None,
-        {"agent": "demo", "model": None, "cwd": "/work", "title": "", "meta": {}},
+        {"agent": "demo", "model": None, "cwd": "/work", "title": "", "meta": None},
     ),
     EventType.SESSION_CHANGED: (None, {"changes": {"title": "Notes", "pinned": True}}),
     EventType.SESSION_CLOSED: (None, {"why": "close"}),

@@ -57,6 +57,22 @@ def test_meta_is_read_back_equal(app: App) -> None:
     assert app.http.get(f"/sessions/{session_id}").json()["meta"] == meta
 
 
+def test_no_meta_is_null_in_every_answer_and_an_empty_one_is_an_object(app: App) -> None:
+    """S0-22."""
+    for given, shown in (({}, None), ({"meta": None}, None), ({"meta": {}}, {})):
+        made = app.http.post("/sessions", json=given).json()
+        at = f"/sessions/{made['session_id']}"
+        again = app.http.patch(at, json={"title": "t"}).json()
+        (listed,) = app.http.get("/sessions", params={"prefix": made["session_id"]}).json()["sessions"]
+        fork = app.http.post(f"{at}/fork").json()
+        whole = app.http.get(f"{at}/export").json()
+        back = app.http.post("/sessions/import", json={"format": "clawdforge", "export": whole}).json()
+        created = app.http.get(f"{at}/events").json()["events"][0]
+        shapes = (made, again, listed, fork, whole["session"], back, created, app.http.get(at).json())
+        assert [shape["meta"] for shape in shapes] == [shown] * len(shapes)
+        assert app.http.patch(at, json={"meta": {"a": 1}}).json()["meta"] == {"a": 1}
+
+
 def test_each_session_has_its_own_folder(app: App) -> None:
     """S0-25."""
     folders = {app.http.get(f"/sessions/{app.session()}").json()["cwd"] for _ in range(3)}
@@ -81,7 +97,7 @@ def test_state_before_the_first_turn(app: App) -> None:
     assert state["ok"] is True
     assert (state["turn_count"], state["last_turn_at"], state["closed_at"]) == (0, None, None)
     assert state["live"] is True
-    assert state["meta"] == {}
+    assert state["meta"] is None
     assert set(Session.model_fields) <= set(state)
 
 

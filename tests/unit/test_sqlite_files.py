@@ -137,6 +137,26 @@ def test_a_migration_that_fails_changes_nothing(tmp_path: Path) -> None:
     db.close()
 
 
+async def test_a_session_without_meta_was_stored_as_an_empty_object_once(tmp_path: Path) -> None:
+    db = apsw.Connection(str(tmp_path / "forge.db"))
+    (number, first), *_ = known()
+    old = tmp_path / "old"
+    old.mkdir()
+    (old / first.name).write_text(first.read_text())
+    assert migrate(db, SystemClock(), old) == number
+    for name, meta in (("none", "{}"), ("some", '{"a":1}')):
+        db.execute(
+            "INSERT INTO sessions (session_id, app_name, agent, cwd, created_at, updated_at, meta)"
+            " VALUES (?, 'a', 'demo', '/w', 1, 1, ?)",
+            (name, meta),
+        )
+    db.close()
+    store = await open_store(tmp_path, SystemClock())
+    found = await store.read("a", lambda view: [view.session(name) for name in ("none", "some")])
+    await store.close()
+    assert [row.meta for row in found if row is not None] == [None, {"a": 1}]
+
+
 async def test_a_newer_database_is_refused(tmp_path: Path) -> None:
     await (await open_store(tmp_path, SystemClock())).close()
     db = apsw.Connection(str(tmp_path / "forge.db"))

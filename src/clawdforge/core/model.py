@@ -86,7 +86,7 @@ class SessionRow:
     instructions: str | None = None
     own_cwd: bool = False  # we made the folder, so we may remove it
     title: str = ""
-    meta: Json = field(default_factory=dict)
+    meta: Json | None = None  # None when its maker gave none
     labels: tuple[str, ...] = ()
     pinned: bool = False
     permission_mode: PermissionMode = PermissionMode.APPROVE_ALL

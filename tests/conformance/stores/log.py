@@ -60,8 +60,11 @@ async def test_records_come_back_equal(store: Store, reopen: Reopen) -> None:
     app = AppRow(APP, 1, 2, 3, 4)
     token = TokenRow("t1", APP, b"\x00digest", 1, "note", 2, None)
 
+    bare, empty = a_session(), a_session(meta={})
+
     def work(tx: Tx) -> None:
-        tx.add_session(full)
+        for row in (full, bare, empty):
+            tx.add_session(row)
         tx.add_turn(turn)
         assert tx.add_message(message) == 7
         tx.add_permission(permission)
@@ -78,6 +81,7 @@ async def test_records_come_back_equal(store: Store, reopen: Reopen) -> None:
 
     def check(view: View) -> None:
         assert view.session(sid) == replace(full, last_message=7, message_count=1)
+        assert [view.session(row.session_id) for row in (bare, empty)] == [bare, empty]
         assert view.turn(sid, 1) == turn
         assert view.messages(sid) == [message]
         assert view.permission(sid, "p1") == permission

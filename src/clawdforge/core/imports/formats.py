@@ -209,7 +209,7 @@ def _settings(session: Json) -> Json:
         "agent": session.get("agent"),
         "model": session.get("model"),
         "persona": session.get("persona"),
-        "meta": dict(session.get("meta") or {}),
+        "meta": None if session.get("meta") is None else dict(session["meta"]),
         "labels": [str(label) for label in session.get("labels") or []],
         "pinned": bool(session.get("pinned")),
         "permission_mode": PermissionMode(session.get("permission_mode", PermissionMode.APPROVE_ALL)),

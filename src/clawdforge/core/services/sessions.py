@@ -78,7 +78,7 @@ class SessionService:
             instructions=persona.instructions,
             plan_mode=persona.plan_mode if plan_mode is None else plan_mode,
             title=request.title or "",
-            meta=request.meta or {},
+            meta=request.meta,
             labels=tuple(request.labels),
             permission_mode=request.permission_mode or persona.permission_mode or PermissionMode.APPROVE_ALL,
             on_interrupt=request.on_interrupt,

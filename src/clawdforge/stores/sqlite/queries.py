@@ -33,7 +33,7 @@ class Queries:
     def __init__(self) -> None:
         self.app = Codec(AppRow, "apps", ["app_name"])
         self.token = Codec(TokenRow, "tokens", ["token_id", "app_name", "hash"])
-        self.session = Codec(SessionRow, "sessions", ["app_name", "session_id"])
+        self.session = Codec(SessionRow, "sessions", ["app_name", "session_id"], never_null=["meta"])
         self.turn = Codec(TurnRow, "turns", ["session_id", "turn_index"])
         self.message = Codec(MessageRow, "messages", ["session_id", "seq"])
         self.permission = Codec(PermissionRow, "permissions", ["session_id", "permission_id"])

@@ -24,14 +24,20 @@ def to_json(value: Any) -> str:
 
 
 class Codec(Generic[R]):
-    """Columns are named as the record's fields; JSON is TEXT, a flag is 0 or 1."""
+    """Columns are named as the record's fields; JSON is TEXT, a flag is 0 or 1.
 
-    def __init__(self, record: type[R], table: str, keys: Sequence[str]) -> None:
+    `never_null` names columns that are NOT NULL though their field may be None: JSON's own null stands there.
+    """
+
+    def __init__(
+        self, record: type[R], table: str, keys: Sequence[str], never_null: Sequence[str] = ()
+    ) -> None:
         hints = get_type_hints(record)
         self.record = record
         self.table = table
         self.names = tuple(field.name for field in fields(record))  # type: ignore[arg-type]  # a dataclass
         self.changeable = frozenset(self.names) - frozenset(keys)
+        self._never_null = frozenset(never_null)
         coders = {name: _coders(hints[name]) for name in self.names}
         self._writers = {name: pair[0] for name, pair in coders.items() if pair}
         self._readers = [(i, coders[n][1]) for i, n in enumerate(self.names) if coders[n]]  # type: ignore[index]
@@ -65,7 +71,9 @@ class Codec(Generic[R]):
 
     def _write(self, name: str, value: Any) -> Value:
         writer = self._writers.get(name)
-        written: Value = value if writer is None or value is None else writer(value)
+        if writer is not None and (value is not None or name in self._never_null):
+            value = writer(value)
+        written: Value = value
         return written
 
 
