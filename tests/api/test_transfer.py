@@ -121,6 +121,12 @@ def test_markdown_is_for_people(app: App) -> None:
     assert "## User\n\necho hello\n\n## Assistant\n\nhello\n" in reply.text
 
 
+def an_export(**fields: Any) -> dict[str, Any]:
+    """The body that imports one turn with these fields."""
+    turn = {"turn_index": 1, "prompt": "p", "outcome": "completed", **fields}
+    return {"format": "clawdforge", "export": {"session": {}, "messages": [], "turns": [turn]}}
+
+
 @pytest.mark.parametrize(
     ("body", "words"),
     [
@@ -133,6 +139,9 @@ def test_markdown_is_for_people(app: App) -> None:
         ({"format": "clawdforge", "text": "{"}, "export"),
         ({"format": "clawdforge", "export": {"session": {}, "messages": []}}, "turns"),
         ({"format": "clawdforge", "export": {"version": 9, "session": {}, "messages": [], "turns": []}}, "9"),
+        (an_export(usage=[1]), "usage"),
+        (an_export(usage={"input_tokens": "many"}), "input_tokens"),
+        (an_export(retry_of={}), "retry_of"),
         ({"format": "other"}, "format"),
     ],
 )

@@ -7,7 +7,7 @@ from pydantic import ConfigDict, Field, StringConstraints
 
 from clawdforge.wire.base import Json, Record, Reply, Request
 from clawdforge.wire.message import Message
-from clawdforge.wire.turn import Usage
+from clawdforge.wire.turn import Outcome, Usage
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=128)]
 Title = Annotated[str, StringConstraints(max_length=500)]
@@ -245,6 +245,22 @@ class ImportRequest(Request):
     retention: Retention = Retention.KEEP
 
 
+class ExportedTurn(Reply):
+    """A turn in an export. Times are ISO text; import takes seconds as well."""
+
+    turn_index: int
+    prompt: str
+    outcome: Outcome
+    stop_reason: str | None = None
+    error: str | None = None
+    code: str | None = None
+    retry_of: int | None = None
+    queued_at: str | float | None = None
+    started_at: str | float | None = None
+    ended_at: str | float | None = None
+    usage: Usage | None = None
+
+
 class Export(Reply):
     """A session on its own, readable anywhere; `POST /sessions/import` reads it back equal."""
 
@@ -252,7 +268,7 @@ class Export(Reply):
     version: int = 1
     session: Json
     messages: list[Message]
-    turns: list[Json]
+    turns: list[ExportedTurn]
     events: list[Any] | None = None
 
 

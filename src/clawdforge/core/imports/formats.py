@@ -18,8 +18,8 @@ from clawdforge.core.rules.memory import IMPORTED_TURN
 from clawdforge.wire.base import Json, Micros, from_iso
 from clawdforge.wire.errors import InvalidRequest
 from clawdforge.wire.message import Message, Role, estimate_tokens
-from clawdforge.wire.session import Export, ImportRequest, OnInterrupt, PermissionMode
-from clawdforge.wire.turn import Outcome, TurnState
+from clawdforge.wire.session import Export, ExportedTurn, ImportRequest, OnInterrupt, PermissionMode
+from clawdforge.wire.turn import TurnState
 
 ROLES: Final[Mapping[str, Role]] = {
     **{role.value: role for role in Role},
@@ -182,24 +182,23 @@ def _message(message: Message, turns: set[int]) -> MessageRow:
     )
 
 
-def _turn(turn: Json) -> TurnRow:
-    index = int(turn["turn_index"])
-    if not 0 < index < MAX_TURNS:
-        raise ValueError(f"{index} is not the number of a turn")
+def _turn(turn: ExportedTurn) -> TurnRow:
+    if not 0 < turn.turn_index < MAX_TURNS:
+        raise ValueError(f"{turn.turn_index} is not the number of a turn")
     return TurnRow(
         session_id="",
-        turn_index=index,
+        turn_index=turn.turn_index,
         state=TurnState.ENDED,
-        prompt=str(turn["prompt"]),
-        queued_at=moment(turn.get("queued_at")),
-        outcome=Outcome(turn["outcome"]),
-        stop_reason=turn.get("stop_reason"),
-        error=turn.get("error"),
-        code=turn.get("code"),
-        retry_of=turn.get("retry_of"),
-        started_at=moment(turn["started_at"]) if turn.get("started_at") else None,
-        ended_at=moment(turn["ended_at"]) if turn.get("ended_at") else None,
-        usage=turn.get("usage"),
+        prompt=turn.prompt,
+        queued_at=moment(turn.queued_at),
+        outcome=turn.outcome,
+        stop_reason=turn.stop_reason,
+        error=turn.error,
+        code=turn.code,
+        retry_of=turn.retry_of,
+        started_at=moment(turn.started_at) if turn.started_at else None,
+        ended_at=moment(turn.ended_at) if turn.ended_at else None,
+        usage=turn.usage.model_dump(exclude_unset=True) if turn.usage else None,
     )
 
 

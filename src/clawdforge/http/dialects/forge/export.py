@@ -8,7 +8,7 @@ from clawdforge.http.dialects.forge import shapes
 from clawdforge.wire.base import Json, Micros, to_iso, to_iso_seconds
 from clawdforge.wire.event_forms import Form
 from clawdforge.wire.message import Role
-from clawdforge.wire.session import Export
+from clawdforge.wire.session import Export, ExportedTurn
 
 NAMES = {Role.USER: "User", Role.ASSISTANT: "Assistant", Role.TOOL: "Tool", Role.SYSTEM: "System"}
 
@@ -49,20 +49,20 @@ def _session(row: SessionRow) -> Json:
     }
 
 
-def _turn(row: TurnRow) -> Json:
-    return {
-        "turn_index": row.turn_index,
-        "prompt": row.prompt,
-        "outcome": row.outcome,
-        "stop_reason": row.stop_reason,
-        "error": row.error,
-        "code": row.code,
-        "retry_of": row.retry_of,
-        "queued_at": _time(row.queued_at),
-        "started_at": _time(row.started_at),
-        "ended_at": _time(row.ended_at),
-        "usage": row.usage,
-    }
+def _turn(row: TurnRow) -> ExportedTurn:
+    return ExportedTurn(
+        turn_index=row.turn_index,
+        prompt=row.prompt,
+        outcome=row.outcome,
+        stop_reason=row.stop_reason,
+        error=row.error,
+        code=row.code,
+        retry_of=row.retry_of,
+        queued_at=_time(row.queued_at),
+        started_at=_time(row.started_at),
+        ended_at=_time(row.ended_at),
+        usage=shapes.usage(row.usage),
+    )
 
 
 def _time(at: Micros | None) -> str | None:
