@@ -3,6 +3,7 @@
 import dataclasses
 import inspect
 import re
+import textwrap
 from pathlib import Path
 
 from clawdforge import client
@@ -23,8 +24,17 @@ with the same arguments: in the second, put `await` before a call, `async for` b
 `async with` before a block. A method whose result is an iterator reads page after page, as far as you read.
 
 Values are the shapes of [the wire](wire.md), in `clawdforge.client.models`. Fields that a newer server adds
-are kept, never refused.
+are kept, never refused. What is known about a session, a `SessionState` (the wire's `Session`), reads like a
+dict as well: `state["title"]`, `state.get("title")`, `dict(state)`. An argument that is a `…Word` takes one
+of the words of the wire, or the enum that has them.
 """
+
+OWN_ERRORS = """\
+`ForgeConnectionError` and `ForgeTimeout` mean that there was no answer; `StreamBroken` that a live stream
+could not be taken up again, and its `last_seq` is where to go on; `UnexpectedReply` that this client cannot
+read the answer; `NoServerKnown`, which is a `ValueError` too, that no address or no token was found. With a
+`ForgeAPIError` the server said no: it has `status_code`, `code`, `message`, `body` and `request_id`. After
+those that are marked, a call that is safe to repeat is sent again."""
 
 
 def summary(value: object) -> str:
@@ -33,10 +43,11 @@ def summary(value: object) -> str:
 
 def signature(name: str, function: object) -> str:
     """As one reads it: no module names, no `self`."""
-    text = str(inspect.signature(function))  # type: ignore[arg-type]
-    text = re.sub(r"\b(?:[a-z_]\w*\.)+(?=[A-Z])", "", text).replace("EllipsisType", "...")
+    text = str(inspect.signature(function)).replace("'", "")  # type: ignore[arg-type]
+    text = re.sub(r"\b(?:[a-z_]\w*\.)+(?=[A-Z])", "", text)
+    text = text.replace("EllipsisType", "...").replace("= Ellipsis", "= ...")
     text = re.sub(r"\(self(?:, )?", "(", text).replace(") -> None", ")")
-    return "\n".join(fold(f"{name}{text}".replace("'", "")))
+    return "\n".join(fold(f"{name}{text}"))
 
 
 def fold(line: str) -> list[str]:
@@ -69,13 +80,27 @@ def dataclass_section(title: str, kind: type) -> list[str]:
 
 
 def error_section() -> list[str]:
-    tree = summary(errors).split("\n\n")
-    lines = ["## Errors", "", "In `clawdforge.client.errors`.", "", "```text"]
-    lines += [line.removeprefix("    ") for line in tree[1].splitlines()]
-    lines += ["```", "", *tree[2].splitlines(), "", "| class | code | |", "|---|---|---|"]
+    lines = ["## Errors", "", "In `clawdforge.client.errors`. Catch as much as you mean to:", ""]
+    lines += ["```text", *tree(errors.ForgeError), "```", "", OWN_ERRORS, ""]
+    lines += ["| class | code | status | sent again | |", "|---|---|---|---|---|"]
     for code, kind in errors.BY_CODE.items():
-        lines.append(f"| `{kind.__name__}` | `{code}` | {summary(kind)} |")
+        again = "yes" if kind.is_passing else ""
+        lines.append(f"| `{kind.__name__}` | `{code}` | {kind.status} | {again} | {summary(kind)} |")
     return lines
+
+
+def tree(kind: type, indent: str = "") -> list[str]:
+    """The names of a class and of all that derive from it; those that have none below them share lines."""
+    below = [found for found in kind.__subclasses__() if getattr(errors, found.__name__, None) is found]
+    leaves = [found.__name__ for found in below if not found.__subclasses__()]
+    inner = [found for found in below if found.__subclasses__()]
+    lines = [kind.__name__]
+    for number, found in enumerate(inner, 1):
+        last = number == len(inner) and not leaves
+        first, *rest = tree(found, indent + "   ")
+        lines += [f"{'└─' if last else '├─'} {first}", *(f"{' ' if last else '│'}  {line}" for line in rest)]
+    wrapped = textwrap.wrap(", ".join(leaves), WIDTH - 10 - len(indent))
+    return lines + [f"{'└─' if number == 0 else '  '} {line}" for number, line in enumerate(wrapped)]
 
 
 def page() -> str:

@@ -11,6 +11,7 @@ import pytest
 
 from clawdforge import AsyncForge, Event, Forge, TurnResult
 from clawdforge.client.errors import TurnInterrupted
+from clawdforge.client.models import OnInterruptWord
 from tests.api.harness import App, Server
 
 SLOW = "chunks 400 8 20"
@@ -48,7 +49,7 @@ def check_whole(seen: list[Event], result: TurnResult, forge: Forge, session_id:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("policy", ["hold", "continue", "retry"])
-def test_a_stream_outlives_the_server(steady: Server, policy: str) -> None:
+def test_a_stream_outlives_the_server(steady: Server, policy: OnInterruptWord) -> None:
     app: App = steady.app()
     with Forge(steady.url, app.token) as forge:
         session = forge.create_session(agent="claude", on_interrupt=policy)

@@ -16,6 +16,7 @@ from pydantic import BaseModel
 import clawdforge
 from clawdforge import client
 from clawdforge.client import _calls as calls
+from clawdforge.client import errors
 from clawdforge.client._async.admin import AsyncAdmin
 from clawdforge.client._async.raw import AsyncRaw
 from clawdforge.client._sync.admin import Admin
@@ -118,6 +119,15 @@ def test_the_reference_page_follows_from_the_code() -> None:
     assert reference.PAGE.read_text() == reference.page(), "run python scripts/sdk_reference.py"
 
 
+def test_the_reference_page_names_every_error_and_every_code() -> None:
+    page = script("sdk_reference").page()
+    shown = page[page.index("## Errors") :]
+    tree = shown[: shown.index("| class |")]
+    kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, Exception)]
+    assert [kind.__name__ for kind in kinds if not re.search(rf"\b{kind.__name__}\b", tree)] == []
+    assert [code for code in errors.BY_CODE if f"| `{code}` |" not in shown] == []
+
+
 def test_the_version_is_the_distributions() -> None:
     assert clawdforge.__version__ == importlib.metadata.version("clawdforge")
 
@@ -142,6 +152,21 @@ def test_using_the_client_imports_no_server() -> None:
     assert {"fastapi", "starlette", "uvicorn", "apsw", "click", "rich"}.isdisjoint(loaded)
 
 
-def test_importing_the_package_takes_less_than_150_ms() -> None:
-    code = "import time; t = time.perf_counter(); import clawdforge; print(time.perf_counter() - t)"
+def test_the_client_imports_the_http_library_with_a_call_and_the_models_with_a_reply() -> None:
+    code = (
+        "import sys\n"
+        "from clawdforge import Forge, ForgeAPIError, ForgeConnectionError, Session, TurnResult\n"
+        "def heavy(): print(sorted({'httpx2', 'pydantic'} & set(sys.modules)))\n"
+        "with Forge('http://127.0.0.1:1', 't', retries=0) as forge:\n"
+        "    session = forge.attach('s')\n"
+        "    heavy()\n"
+        "    try: session.turn('hi')\n"
+        "    except ForgeConnectionError: heavy()\n"
+    )
+    assert run(code).splitlines() == ["[]", "['httpx2']"]
+
+
+def test_importing_the_client_takes_less_than_150_ms() -> None:
+    """Of processor time: how long it takes by the clock is up to whatever else the machine does."""
+    code = "import time; t = time.process_time; a = t(); from clawdforge import Forge; print(t() - a)"
     assert min(float(run(code)) for _ in range(3)) < 0.15

@@ -4,7 +4,6 @@ import io
 import os
 import pickle
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -135,11 +134,45 @@ def test_options_make_a_copy_that_shares_the_pool() -> None:
         copy = forge.with_options(headers={"X-B": "2"}, timeout=None)
         copy.get_session("x")
         assert (stub.asked[0].headers["x-a"], stub.asked[0].headers["x-b"]) == ("1", "2")
-        assert copy.transport.client is forge.transport.client
+        assert copy.transport.pool.open() is forge.transport.pool.open()
         assert copy.transport.options.timeout_secs is None
         copy.close()
         forge.get_session("x")
         assert "x-b" not in stub.asked[1].headers
+
+
+def test_first_calls_at_once_make_one_pool() -> None:
+    def script(_: Asked) -> Answer:
+        return Answer({"session_id": "s"})
+
+    with serving(script) as stub, client(stub.url) as forge:
+        made: list[Any] = []
+
+        def call() -> None:
+            forge.get_session("x")
+            made.append(forge.transport.pool.open())
+
+        threads = [threading.Thread(target=call) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(30)
+    assert len(made) == 8
+    assert len({id(pool) for pool in made}) == 1
+    assert made[0].is_closed
+
+
+@pytest.mark.parametrize("used", [False, True])
+def test_a_client_that_was_closed_sends_nothing_more(used: bool) -> None:
+    with serving(answers(Answer({"session_id": "s"}))) as stub:
+        forge = client(stub.url)
+        if used:
+            forge.get_session("x")
+        forge.close()
+        forge.close()
+        with pytest.raises(RuntimeError, match="has been closed"):
+            forge.get_session("x")
+        assert len(stub.asked) == used
 
 
 def test_raw_answers_are_not_raised() -> None:
@@ -153,7 +186,7 @@ def test_raw_answers_are_not_raised() -> None:
 
 
 def test_ids_cannot_leave_their_place_in_the_path() -> None:
-    with serving(answers(Answer({}))) as stub, client(stub.url) as forge:
+    with serving(answers(Answer({"session_id": "s"}))) as stub, client(stub.url) as forge:
         for odd in ("a/b", "..", "a?b", "ä"):
             forge.get_session(odd)
         expected = ["/sessions/a%2Fb", "/sessions/%2E%2E", "/sessions/a%3Fb", "/sessions/%C3%A4"]
@@ -202,7 +235,7 @@ def test_lists_are_read_page_by_page() -> None:
 
     with serving(script) as stub, client(stub.url) as forge:
         assert [row["session_id"] for row in forge.list_sessions()] == ["0", "1", "2"]
-        rows: Iterator[dict[str, Any]] = forge.sessions(page_size=1)
+        rows = forge.sessions(page_size=1)
         assert next(rows)["session_id"] == "0"
         assert len(stub.asked) == 4
         assert stub.asked[3].query == {"limit": ["1"]}

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
         StreamBroken,
         UnexpectedReply,
     )
-    from clawdforge.client.models import Event, RunResult, TurnResult
+    from clawdforge.client.models import Event, SessionState
+    from clawdforge.client.results import RunResult, TurnResult
 
 __all__ = [
     "AsyncForge",
@@ -37,6 +38,7 @@ __all__ = [
     "NoServerKnown",
     "RunResult",
     "Session",
+    "SessionState",
     "StreamBroken",
     "TurnResult",
     "TurnStream",
@@ -51,8 +53,9 @@ _HOMES = {
     "Session": "_sync.session",
     "TurnStream": "_sync.stream",
     "Event": "models",
-    "RunResult": "models",
-    "TurnResult": "models",
+    "RunResult": "results",
+    "SessionState": "models",
+    "TurnResult": "results",
 }
 
 

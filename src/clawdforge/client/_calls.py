@@ -1,61 +1,57 @@
 """Every call of the native dialect, once, without I/O: method, path, what is sent, how the answer is read."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 from urllib.parse import quote
 
 import orjson
-from pydantic import BaseModel
 
-from clawdforge.client.models import RunResult, TurnResult
-from clawdforge.wire.admin import (
-    AdminUsage,
-    AgentInfo,
-    AgentPage,
-    AppInfo,
-    AppPage,
-    AppReply,
-    AuditEntry,
-    AuditPage,
-    AuditVerdict,
-    Done,
-    FileReply,
-    Health,
-    Persona,
-    PersonaPage,
-    PersonaReply,
-    Ready,
-    SweepReply,
-    TokenInfo,
-    TokenPage,
-    TokenReply,
-)
-from clawdforge.wire.base import Json
-from clawdforge.wire.event import Event, EventPage
-from clawdforge.wire.event_forms import Form
-from clawdforge.wire.message import Message, MessagePage, SearchHit, SearchPage
-from clawdforge.wire.session import (
-    CutReply,
-    Export,
-    HistoryReply,
-    PurgeReply,
-    RestoreReply,
-    UsageReply,
-)
-from clawdforge.wire.turn import (
-    CancelReply,
-    Permission,
-    PermissionPage,
-    PermissionReply,
-    Turn,
-    TurnAccepted,
-    TurnPage,
-)
+from clawdforge.client import _lazy as lazy
+from clawdforge.client.results import RunResult, TurnResult
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+    from clawdforge.wire.admin import (
+        AdminUsage,
+        AgentInfo,
+        AppInfo,
+        AuditEntry,
+        AuditVerdict,
+        Done,
+        FileReply,
+        Health,
+        Persona,
+        Ready,
+        SweepReply,
+        TokenInfo,
+        TokenReply,
+    )
+    from clawdforge.wire.event import Event
+    from clawdforge.wire.message import Message, SearchHit
+    from clawdforge.wire.session import (
+        CutReply,
+        Export,
+        HistoryReply,
+        PurgeReply,
+        RestoreReply,
+        Session,
+        SessionReply,
+        UsageReply,
+    )
+    from clawdforge.wire.turn import (
+        CancelReply,
+        Permission,
+        Turn,
+        TurnAccepted,
+    )
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
-M = TypeVar("M", bound=BaseModel)
+M = TypeVar("M", bound="BaseModel")
 
 SAFE_METHODS: Final = frozenset({"GET", "PUT", "DELETE"})
 """Sent twice, these do what they do once. A POST is safe only with an idempotency key."""
@@ -141,7 +137,7 @@ def fill(path: str, ids: Sequence[str | int]) -> str:
     )
 
 
-def given(fields: Mapping[str, Any]) -> Json:
+def given(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Only what the caller has said: no nulls on the wire."""
     return {name: value for name, value in fields.items() if value is not None}
 
@@ -164,7 +160,7 @@ def _param(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _json(raw: bytes) -> Json:
+def _json(raw: bytes) -> dict[str, Any]:
     value = orjson.loads(raw)
     if not isinstance(value, dict):
         raise ValueError("not a JSON object")  # noqa: TRY004 - the answer's value is wrong, not a type of ours
@@ -179,28 +175,34 @@ def _bytes(raw: bytes) -> bytes:
     return raw
 
 
-def _as(kind: type[M]) -> Callable[[bytes], M]:
-    return kind.model_validate_json
+def _as(kind: Callable[[], type[M]]) -> Callable[[bytes], M]:
+    """Reads a model, which is looked up when there is something to read."""
+    return lambda raw: kind().model_validate_json(raw)
 
 
-def _part(kind: type[M], take: Callable[[M], T]) -> Callable[[bytes], T]:
-    return lambda raw: take(kind.model_validate_json(raw))
+def _part(kind: Callable[[], type[M]], take: Callable[[M], T]) -> Callable[[bytes], T]:
+    return lambda raw: take(kind().model_validate_json(raw))
 
 
-def _session_page(raw: bytes) -> Page[Json]:
-    body = _json(raw)
-    return Page(items=list(body.get("sessions") or []), next=body.get("next"))
-
-
-EACH_TEXT_ONCE: Final = {"form": Form.COMPACT}
+EACH_TEXT_ONCE: Final = {"form": "compact"}
 """Asked of every route that answers with events: what the agent said, in the compact form."""
 
-CREATE_SESSION: Final = Route("POST", "/sessions", _json)
-LIST_SESSIONS: Final = Route("GET", "/sessions", _session_page)
-GET_SESSION: Final = Route("GET", "/sessions/{session_id}", _json)
-PATCH_SESSION: Final = Route("PATCH", "/sessions/{session_id}", _json)
+CREATE_SESSION: Final[Route[SessionReply]] = Route(
+    "POST", "/sessions", _as(lambda: lazy.session.SessionReply)
+)
+LIST_SESSIONS: Final[Route[Page[Session]]] = Route(
+    "GET", "/sessions", _part(lambda: lazy.session.SessionPage, lambda page: Page(page.sessions, page.next))
+)
+GET_SESSION: Final[Route[SessionReply]] = Route(
+    "GET", "/sessions/{session_id}", _as(lambda: lazy.session.SessionReply)
+)
+PATCH_SESSION: Final[Route[SessionReply]] = Route(
+    "PATCH", "/sessions/{session_id}", _as(lambda: lazy.session.SessionReply)
+)
 CLOSE_SESSION: Final = Route("DELETE", "/sessions/{session_id}", _json)
-IMPORT_SESSION: Final = Route("POST", "/sessions/import", _json)
+IMPORT_SESSION: Final[Route[SessionReply]] = Route(
+    "POST", "/sessions/import", _as(lambda: lazy.session.SessionReply)
+)
 
 TURN: Final[Route[TurnResult]] = Route(
     "POST",
@@ -208,83 +210,119 @@ TURN: Final[Route[TurnResult]] = Route(
     lambda raw: TurnResult.from_response(_json(raw)),
     query=EACH_TEXT_ONCE,
 )
-SUBMIT: Final[Route[TurnAccepted]] = Route("POST", "/sessions/{session_id}/turns", _as(TurnAccepted))
+SUBMIT: Final[Route[TurnAccepted]] = Route(
+    "POST", "/sessions/{session_id}/turns", _as(lambda: lazy.turn.TurnAccepted)
+)
 TURNS: Final[Route[Page[Turn]]] = Route(
-    "GET", "/sessions/{session_id}/turns", _part(TurnPage, lambda page: Page(page.turns, page.next))
+    "GET",
+    "/sessions/{session_id}/turns",
+    _part(lambda: lazy.turn.TurnPage, lambda page: Page(page.turns, page.next)),
 )
 WITHDRAW: Final[Route[CancelReply]] = Route(
-    "DELETE", "/sessions/{session_id}/turns/{turn_index}", _as(CancelReply)
+    "DELETE", "/sessions/{session_id}/turns/{turn_index}", _as(lambda: lazy.turn.CancelReply)
 )
-CANCEL: Final[Route[CancelReply]] = Route("POST", "/sessions/{session_id}/cancel", _as(CancelReply))
+CANCEL: Final[Route[CancelReply]] = Route(
+    "POST", "/sessions/{session_id}/cancel", _as(lambda: lazy.turn.CancelReply)
+)
 
 EVENTS: Final[Route[Page[Event]]] = Route(
     "GET",
     "/sessions/{session_id}/events",
-    _part(EventPage, lambda page: Page(page.events, page.next)),
+    _part(lambda: lazy.event.EventPage, lambda page: Page(page.events, page.next)),
     query=EACH_TEXT_ONCE,
 )
 MESSAGES: Final[Route[Page[Message]]] = Route(
-    "GET", "/sessions/{session_id}/messages", _part(MessagePage, lambda page: Page(page.messages, page.next))
+    "GET",
+    "/sessions/{session_id}/messages",
+    _part(lambda: lazy.message.MessagePage, lambda page: Page(page.messages, page.next)),
 )
 
-UNDO: Final[Route[CutReply]] = Route("POST", "/sessions/{session_id}/undo", _as(CutReply))
-REDO: Final[Route[RestoreReply]] = Route("POST", "/sessions/{session_id}/redo", _as(RestoreReply))
-RETRY: Final[Route[CutReply]] = Route("POST", "/sessions/{session_id}/retry", _as(CutReply))
-FORK: Final = Route("POST", "/sessions/{session_id}/fork", _json)
-CLEAR: Final[Route[HistoryReply]] = Route("POST", "/sessions/{session_id}/clear", _as(HistoryReply))
-COMPACT: Final[Route[HistoryReply]] = Route("POST", "/sessions/{session_id}/compact", _as(HistoryReply))
-REOPEN: Final = Route("POST", "/sessions/{session_id}/reopen", _json)
-PURGE: Final[Route[PurgeReply]] = Route("POST", "/sessions/{session_id}/purge", _as(PurgeReply))
-USAGE: Final[Route[UsageReply]] = Route("GET", "/sessions/{session_id}/usage", _as(UsageReply))
-EXPORT: Final[Route[Export]] = Route("GET", "/sessions/{session_id}/export", _as(Export))
+UNDO: Final[Route[CutReply]] = Route(
+    "POST", "/sessions/{session_id}/undo", _as(lambda: lazy.session.CutReply)
+)
+REDO: Final[Route[RestoreReply]] = Route(
+    "POST", "/sessions/{session_id}/redo", _as(lambda: lazy.session.RestoreReply)
+)
+RETRY: Final[Route[CutReply]] = Route(
+    "POST", "/sessions/{session_id}/retry", _as(lambda: lazy.session.CutReply)
+)
+FORK: Final[Route[SessionReply]] = Route(
+    "POST", "/sessions/{session_id}/fork", _as(lambda: lazy.session.SessionReply)
+)
+CLEAR: Final[Route[HistoryReply]] = Route(
+    "POST", "/sessions/{session_id}/clear", _as(lambda: lazy.session.HistoryReply)
+)
+COMPACT: Final[Route[HistoryReply]] = Route(
+    "POST", "/sessions/{session_id}/compact", _as(lambda: lazy.session.HistoryReply)
+)
+REOPEN: Final[Route[SessionReply]] = Route(
+    "POST", "/sessions/{session_id}/reopen", _as(lambda: lazy.session.SessionReply)
+)
+PURGE: Final[Route[PurgeReply]] = Route(
+    "POST", "/sessions/{session_id}/purge", _as(lambda: lazy.session.PurgeReply)
+)
+USAGE: Final[Route[UsageReply]] = Route(
+    "GET", "/sessions/{session_id}/usage", _as(lambda: lazy.session.UsageReply)
+)
+EXPORT: Final[Route[Export]] = Route("GET", "/sessions/{session_id}/export", _as(lambda: lazy.session.Export))
 EXPORT_TEXT: Final = Route("GET", "/sessions/{session_id}/export", _text)
 
 PERMISSIONS: Final[Route[list[Permission]]] = Route(
-    "GET", "/sessions/{session_id}/permissions", _part(PermissionPage, lambda page: page.permissions)
+    "GET",
+    "/sessions/{session_id}/permissions",
+    _part(lambda: lazy.turn.PermissionPage, lambda page: page.permissions),
 )
 DECIDE: Final[Route[Permission]] = Route(
     "POST",
     "/sessions/{session_id}/permissions/{permission_id}",
-    _part(PermissionReply, lambda reply: reply.permission),
+    _part(lambda: lazy.turn.PermissionReply, lambda reply: reply.permission),
 )
 
 SEARCH: Final[Route[Page[SearchHit]]] = Route(
-    "GET", "/search", _part(SearchPage, lambda page: Page(page.hits, page.next))
+    "GET", "/search", _part(lambda: lazy.message.SearchPage, lambda page: Page(page.hits, page.next))
 )
-UPLOAD: Final[Route[FileReply]] = Route("POST", "/files", _as(FileReply))
+UPLOAD: Final[Route[FileReply]] = Route("POST", "/files", _as(lambda: lazy.admin.FileReply))
 DOWNLOAD: Final = Route("GET", "/files/{file_token}", _bytes)
-DELETE_FILE: Final[Route[Done]] = Route("DELETE", "/files/{file_token}", _as(Done))
+DELETE_FILE: Final[Route[Done]] = Route("DELETE", "/files/{file_token}", _as(lambda: lazy.admin.Done))
 RUN: Final[Route[RunResult]] = Route("POST", "/run", lambda raw: RunResult.from_response(_json(raw)))
 
-AGENTS: Final[Route[list[AgentInfo]]] = Route("GET", "/agents", _part(AgentPage, lambda page: page.agents))
+AGENTS: Final[Route[list[AgentInfo]]] = Route(
+    "GET", "/agents", _part(lambda: lazy.admin.AgentPage, lambda page: page.agents)
+)
 PERSONAS: Final[Route[list[Persona]]] = Route(
-    "GET", "/personas", _part(PersonaPage, lambda page: page.personas)
+    "GET", "/personas", _part(lambda: lazy.admin.PersonaPage, lambda page: page.personas)
 )
 GET_PERSONA: Final[Route[Persona]] = Route(
-    "GET", "/personas/{name}", _part(PersonaReply, lambda reply: reply.persona)
+    "GET", "/personas/{name}", _part(lambda: lazy.admin.PersonaReply, lambda reply: reply.persona)
 )
 PUT_PERSONA: Final[Route[Persona]] = Route(
-    "PUT", "/personas/{name}", _part(PersonaReply, lambda reply: reply.persona)
+    "PUT", "/personas/{name}", _part(lambda: lazy.admin.PersonaReply, lambda reply: reply.persona)
 )
-DELETE_PERSONA: Final[Route[Done]] = Route("DELETE", "/personas/{name}", _as(Done))
+DELETE_PERSONA: Final[Route[Done]] = Route("DELETE", "/personas/{name}", _as(lambda: lazy.admin.Done))
 
-HEALTHZ: Final[Route[Health]] = Route("GET", "/healthz", _as(Health))
-READYZ: Final[Route[Ready]] = Route("GET", "/readyz", _as(Ready), frozenset({503}))
+HEALTHZ: Final[Route[Health]] = Route("GET", "/healthz", _as(lambda: lazy.admin.Health))
+READYZ: Final[Route[Ready]] = Route("GET", "/readyz", _as(lambda: lazy.admin.Ready), frozenset({503}))
 METRICS: Final = Route("GET", "/metrics", _text)
 
-APPS: Final[Route[list[AppInfo]]] = Route("GET", "/admin/apps", _part(AppPage, lambda page: page.apps))
-PUT_APP: Final[Route[AppInfo]] = Route("POST", "/admin/apps", _part(AppReply, lambda reply: reply.app))
+APPS: Final[Route[list[AppInfo]]] = Route(
+    "GET", "/admin/apps", _part(lambda: lazy.admin.AppPage, lambda page: page.apps)
+)
+PUT_APP: Final[Route[AppInfo]] = Route(
+    "POST", "/admin/apps", _part(lambda: lazy.admin.AppReply, lambda reply: reply.app)
+)
 TOKENS: Final[Route[list[TokenInfo]]] = Route(
-    "GET", "/admin/tokens", _part(TokenPage, lambda page: page.tokens)
+    "GET", "/admin/tokens", _part(lambda: lazy.admin.TokenPage, lambda page: page.tokens)
 )
-CREATE_TOKEN: Final[Route[TokenReply]] = Route("POST", "/admin/tokens", _as(TokenReply))
-REVOKE_TOKEN: Final[Route[Done]] = Route("DELETE", "/admin/tokens/{token_id}", _as(Done))
-SWEEP: Final[Route[SweepReply]] = Route("POST", "/admin/sweep", _as(SweepReply))
+CREATE_TOKEN: Final[Route[TokenReply]] = Route("POST", "/admin/tokens", _as(lambda: lazy.admin.TokenReply))
+REVOKE_TOKEN: Final[Route[Done]] = Route("DELETE", "/admin/tokens/{token_id}", _as(lambda: lazy.admin.Done))
+SWEEP: Final[Route[SweepReply]] = Route("POST", "/admin/sweep", _as(lambda: lazy.admin.SweepReply))
 AUDIT: Final[Route[Page[AuditEntry]]] = Route(
-    "GET", "/admin/audit", _part(AuditPage, lambda page: Page(page.entries, page.next))
+    "GET", "/admin/audit", _part(lambda: lazy.admin.AuditPage, lambda page: Page(page.entries, page.next))
 )
-VERIFY_AUDIT: Final[Route[AuditVerdict]] = Route("GET", "/admin/audit/verify", _as(AuditVerdict))
-ADMIN_USAGE: Final[Route[AdminUsage]] = Route("GET", "/admin/usage", _as(AdminUsage))
+VERIFY_AUDIT: Final[Route[AuditVerdict]] = Route(
+    "GET", "/admin/audit/verify", _as(lambda: lazy.admin.AuditVerdict)
+)
+ADMIN_USAGE: Final[Route[AdminUsage]] = Route("GET", "/admin/usage", _as(lambda: lazy.admin.AdminUsage))
 
 
 def routes(namespace: Mapping[str, object]) -> frozenset[tuple[str, str]]:

@@ -1,14 +1,18 @@
 """What a caller may set for all calls of a client, or for a copy of it."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import EllipsisType
-from typing import Final
-
-import httpx2
+from typing import TYPE_CHECKING, Final
 
 from clawdforge import __version__
+from clawdforge.client import _lazy as lazy
 from clawdforge.client._calls import Call
+
+if TYPE_CHECKING:
+    import httpx2
 
 DEFAULT_TIMEOUT_SECS: Final = 600.0
 CONNECT_SECS: Final = 10.0
@@ -35,7 +39,7 @@ class Options:
         retries: int | None,
         headers: Mapping[str, str] | None,
         reconnect_secs: float | None,
-    ) -> "Options":
+    ) -> Options:
         return Options(
             timeout_secs=self.timeout_secs if isinstance(timeout, EllipsisType) else timeout,
             retries=self.retries if retries is None else retries,
@@ -48,7 +52,7 @@ class Options:
         secs = self.timeout_secs
         if secs is not None and call.wait_secs is not None:
             secs = max(secs, call.wait_secs + GRACE_SECS)
-        return httpx2.Timeout(secs, connect=CONNECT_SECS if secs is None else min(CONNECT_SECS, secs))
+        return lazy.httpx2.Timeout(secs, connect=CONNECT_SECS if secs is None else min(CONNECT_SECS, secs))
 
 
 def common_headers(token: str) -> dict[str, str]:

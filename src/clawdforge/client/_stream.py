@@ -1,15 +1,18 @@
 """What a reader of live events has seen and may still expect: cursor logic without I/O."""
 
+from __future__ import annotations
+
 import time
 from collections.abc import Callable
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
-from pydantic import ValidationError
-
+from clawdforge.client import _lazy as lazy
 from clawdforge.client._retry import Retry
 from clawdforge.client.errors import StreamBroken
-from clawdforge.wire.event import Event
-from clawdforge.wire.sse import Frame
+
+if TYPE_CHECKING:
+    from clawdforge.wire.event import Event
+    from clawdforge.wire.sse import Frame
 
 
 class Gap(Exception):
@@ -46,8 +49,8 @@ class Cursor:
     def accept(self, frame: Frame) -> Event | None:
         """The event of this frame, or None when it was seen before or is none of ours."""
         try:
-            event = Event.model_validate_json(frame.data)
-        except ValidationError:
+            event = lazy.event.Event.model_validate_json(frame.data)
+        except ValueError:
             return None
         if event.seq <= self.last_seq:
             return None

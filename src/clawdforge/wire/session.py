@@ -131,9 +131,11 @@ class SessionReply(Session):
 class SessionPage(Reply):
     """`count` is the length of `sessions`; `next` the cursor of the following page, null on the last."""
 
+    model_config = ConfigDict(json_schema_serialization_defaults_required=True)
+
     ok: bool = True
-    sessions: list[Session]
-    count: int
+    sessions: list[Session] = Field(default_factory=list)
+    count: int = 0
     next: str | None = None
 
 

@@ -35,7 +35,7 @@ class Choice:
         self._folder = folder
         self._flags = flags
 
-    def row(self) -> dict[str, Any] | None:
+    def row(self) -> find_session.Row | None:
         """The session that is to be taken up; None for a new one."""
         named = [name for name in ("session", "resume", "continue_") if self._flags[name]]
         if len(named) > 1:
@@ -52,13 +52,13 @@ class Choice:
             return find_session.find_open(self._place, self._flags["resume"])
         return self._pick()
 
-    def _pick(self) -> dict[str, Any]:
+    def _pick(self) -> find_session.Row:
         if not (sys.stdin.isatty() and sys.stdout.isatty()):
             raise click.UsageError("--resume without an id needs a terminal; name the session")
         rows = find_session.recent(self._place, self._folder, limit=50, state="active")
         if not rows:
             raise Failure("there is no open session in this project to resume", Exit.NOT_FOUND)
-        found: dict[str, Any] = load(PICKER)(rows, session_lines(rows, colour=False))
+        found: find_session.Row = load(PICKER)(rows, session_lines(rows, colour=False))
         return found
 
     def session(self, forge: Forge, *, mode: str) -> Session:
@@ -161,7 +161,7 @@ def _with_stdin(prompt: str) -> str:
     return found
 
 
-def _converse(target: Target, place: Place, row: dict[str, Any], prompt: str) -> None:
+def _converse(target: Target, place: Place, row: find_session.Row, prompt: str) -> None:
     with translated():
         load(REPL)(target, place, row, prompt)
 

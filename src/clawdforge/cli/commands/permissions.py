@@ -7,6 +7,7 @@ from clawdforge.cli.output.lines import clean
 from clawdforge.cli.target.connect import connected
 from clawdforge.cli.target.find_session import find, id_argument
 from clawdforge.cli.target.options import Target, target_options
+from clawdforge.wire.turn import Decision
 
 
 @click.command()
@@ -17,7 +18,7 @@ from clawdforge.cli.target.options import Target, target_options
 @click.pass_obj
 def approve(target: Target, /, session: str, request: str | None, *, always: bool) -> None:
     """Allow what the agent asks: REQUEST, or the only one that waits."""
-    _decide(target, session, request, "allow_always" if always else "allow_once")
+    _decide(target, session, request, Decision.ALLOW_ALWAYS if always else Decision.ALLOW_ONCE)
 
 
 @click.command()
@@ -27,10 +28,10 @@ def approve(target: Target, /, session: str, request: str | None, *, always: boo
 @click.pass_obj
 def deny(target: Target, /, session: str, request: str | None) -> None:
     """Refuse what the agent asks: REQUEST, or the only one that waits."""
-    _decide(target, session, request, "reject")
+    _decide(target, session, request, Decision.REJECT)
 
 
-def _decide(target: Target, session: str, request: str | None, decision: str) -> None:
+def _decide(target: Target, session: str, request: str | None, decision: Decision) -> None:
     row = find(target.reach(), session)
     with connected(target) as forge:
         handle = forge.handle(row)

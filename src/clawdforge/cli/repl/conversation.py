@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 from uuid import uuid4
 
 from clawdforge.cli.failures import Failure
@@ -11,10 +11,12 @@ from clawdforge.cli.output import render
 from clawdforge.cli.output.lines import Item
 from clawdforge.cli.output.live_view import View
 from clawdforge.cli.target.connect import failure
+from clawdforge.cli.target.find_session import Row
 from clawdforge.cli.target.options import Place, Target
 from clawdforge.client import AsyncForge, AsyncSession
 from clawdforge.client.errors import ForgeAPIError, ForgeConnectionError, ForgeError, StreamBroken
 from clawdforge.wire.event import Event
+from clawdforge.wire.turn import Decision
 
 T = TypeVar("T")
 PATIENCE_SECS: Final = 2.0
@@ -40,7 +42,7 @@ class Face(Protocol):
 class Talk:
     """`view` is what goes on; `face` is told of everything that is finished."""
 
-    def __init__(self, target: Target, place: Place, row: dict[str, Any], face: Face) -> None:
+    def __init__(self, target: Target, place: Place, row: Row, face: Face) -> None:
         self.target = target
         self.place = place
         self.face = face
@@ -49,7 +51,7 @@ class Talk:
         self._watching: asyncio.Task[None] | None = None
         self._begin(row)
 
-    def _begin(self, row: dict[str, Any]) -> None:
+    def _begin(self, row: Row) -> None:
         self.row = row
         self.view = View()
         self.session: AsyncSession = self._forge.attach(str(row["session_id"]))
@@ -83,7 +85,7 @@ class Talk:
         for message in settled[-SHOWN_MESSAGES:]:
             self.face.show(render.message(message.model_dump()))
 
-    async def switch(self, row: dict[str, Any]) -> None:
+    async def switch(self, row: Row) -> None:
         """Go on in another session."""
         await self._unwatch()
         self._begin(row)
@@ -160,7 +162,7 @@ class Talk:
         async with self._turned:
             await self._turned.wait_for(lambda: turn_index in self._ended or self.view.closed)
 
-    async def decide(self, decision: str) -> None:
+    async def decide(self, decision: Decision) -> None:
         """Answer the oldest question of the agent."""
         if self.view.pending:
             permission_id = next(iter(self.view.pending))

@@ -13,8 +13,9 @@ from clawdforge.cli.output import render
 from clawdforge.cli.repl.conversation import Face, Talk
 from clawdforge.cli.target.connect import failure
 from clawdforge.client.errors import ForgeError
+from clawdforge.wire.turn import Decision
 
-ANSWERS: Final = {"y": "allow_once", "a": "allow_always", "n": "reject"}
+ANSWERS: Final = {"y": Decision.ALLOW_ONCE, "a": Decision.ALLOW_ALWAYS, "n": Decision.REJECT}
 FINISH_SECS: Final = 5.0
 HAND_OVER_SECS: Final = 1.0
 
@@ -111,7 +112,7 @@ class Keys:
         event.current_buffer.text = cut.last_user_text
         event.current_buffer.cursor_position = len(cut.last_user_text)
 
-    def _decide(self, decision: str, _event: KeyPressEvent) -> None:
+    def _decide(self, decision: Decision, _event: KeyPressEvent) -> None:
         self._begin(self._talk.decide(decision))
 
     async def finish(self) -> None:

@@ -12,8 +12,11 @@ from clawdforge.cli.repl.conversation import Talk
 from clawdforge.cli.target.connect import failure
 from clawdforge.client.errors import ForgeError
 from clawdforge.wire.event import Event
+from clawdforge.wire.turn import Decision
 
-ANSWERS: Final = {"y": "allow_once", "yes": "allow_once", "a": "allow_always", "n": "reject", "no": "reject"}
+ANSWERS: Final = {"y": Decision.ALLOW_ONCE, "yes": Decision.ALLOW_ONCE, "a": Decision.ALLOW_ALWAYS}
+"""Whatever else is said is a no."""
+
 WIDTH: Final = 100
 
 
@@ -87,7 +90,7 @@ class PlainFace:
                 await asyncio.wait({ended, asked}, return_when=asyncio.FIRST_COMPLETED)
                 if asked.done() and talk.view.pending:
                     word = (await self._read() or "n").strip().lower()
-                    await talk.decide(ANSWERS.get(word, "reject"))
+                    await talk.decide(ANSWERS.get(word, Decision.REJECT))
                 asked.cancel()
         finally:
             ended.cancel()

@@ -1,9 +1,9 @@
 """Which session is meant: a whole id, a prefix of six or more characters, or a title."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import click
 
@@ -13,7 +13,9 @@ from clawdforge.cli.target.options import Place, Target
 from clawdforge.cli.target.project import key_of, project_folder
 from clawdforge.cli.target.quick_get import get
 
-Row = dict[str, Any]
+Row: TypeAlias = Mapping[str, Any]
+"""A session: the answer to a quick GET, or what the SDK made of one."""
+
 SHORTEST: Final = 6
 WHOLE: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 MOST: Final = 10

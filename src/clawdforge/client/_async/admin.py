@@ -1,19 +1,23 @@
 """What the operator's token may do: apps, tokens, sweeping, the audit ledger, usage."""
 
+from __future__ import annotations
+
 from collections.abc import AsyncIterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from clawdforge.client import _calls as calls
 from clawdforge.client._async.transport import AsyncTransport
-from clawdforge.client.models import (
-    AdminUsage,
-    AppInfo,
-    AuditEntry,
-    AuditVerdict,
-    SweepReply,
-    TokenInfo,
-    TokenReply,
-)
+
+if TYPE_CHECKING:
+    from clawdforge.client.models import (
+        AdminUsage,
+        AppInfo,
+        AuditEntry,
+        AuditVerdict,
+        SweepReply,
+        TokenInfo,
+        TokenReply,
+    )
 
 
 class AsyncAdmin:

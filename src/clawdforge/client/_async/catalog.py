@@ -1,23 +1,28 @@
 """What a server has beside sessions: files, one-shot runs, search, agents, personas, its health."""
 
+from __future__ import annotations
+
 from collections.abc import AsyncIterator, Callable, Sequence
 from os import PathLike, fspath
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from clawdforge.client import _calls as calls
 from clawdforge.client._async.transport import AsyncTransport
 from clawdforge.client._async_waits import open_file, write
 from clawdforge.client._files import Outgoing
-from clawdforge.client.models import (
-    AgentInfo,
-    FileReply,
-    Health,
-    Persona,
-    Ready,
-    RunResult,
-    SearchHit,
-)
+from clawdforge.client.results import RunResult
+
+if TYPE_CHECKING:
+    from clawdforge.client.models import (
+        AgentInfo,
+        FileReply,
+        Health,
+        PermissionModeWord,
+        Persona,
+        Ready,
+        SearchHit,
+    )
 
 
 class AsyncCatalog:
@@ -101,7 +106,7 @@ class AsyncCatalog:
         *,
         agent: str,
         model: str | None = None,
-        permission_mode: str | None = None,
+        permission_mode: PermissionModeWord | None = None,
         instructions: str | None = None,
         plan_mode: bool | None = None,
     ) -> Persona:

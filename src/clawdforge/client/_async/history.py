@@ -1,29 +1,32 @@
-"""What can be done with a session's past: read, cut, restore, fork, clear, compact, rename, export."""
+"""What can be done with a session's past: read, cut, restore, clear, compact, rename, export."""
+
+from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from clawdforge.client import _calls as calls
 from clawdforge.client._async.transport import AsyncTransport
-from clawdforge.client.models import (
-    CutReply,
-    Export,
-    HistoryReply,
-    Message,
-    PurgeReply,
-    RestoreReply,
-    UsageReply,
-)
 
 if TYPE_CHECKING:
-    from clawdforge.client._async.forge import AsyncForge
-    from clawdforge.client._async.session import AsyncSession
+    from clawdforge.client.models import (
+        CutReply,
+        Export,
+        HistoryReply,
+        Message,
+        OnInterruptWord,
+        PermissionModeWord,
+        PurgeReply,
+        RestoreReply,
+        RetentionWord,
+        SessionState,
+        UsageReply,
+    )
 
 
 class AsyncHistory:
     """The half of a session that looks back. With `expected_head` a call fails if the session moved on."""
 
-    forge: "AsyncForge"
     session_id: str
     closed: bool
     _http: AsyncTransport
@@ -58,17 +61,6 @@ class AsyncHistory:
         body = {"run": run, "prompt": prompt, "files": files, "expected_head": expected_head}
         return await self._http.call(calls.RETRY(self.session_id, body=body))
 
-    async def fork(
-        self,
-        *,
-        title: str | None = None,
-        after_turn: int | None = None,
-        expected_head: int | None = None,
-    ) -> "AsyncSession":
-        """A new session that shares the past up to `after_turn`, or up to now."""
-        body = {"title": title, "after_turn": after_turn, "expected_head": expected_head}
-        return self.forge.handle(await self._http.call(calls.FORK(self.session_id, body=body)))
-
     async def clear(self, *, expected_head: int | None = None) -> HistoryReply:
         """Archive the messages and give the agent an empty memory."""
         return await self._http.call(calls.CLEAR(self.session_id, body={"expected_head": expected_head}))
@@ -87,12 +79,12 @@ class AsyncHistory:
         labels: Sequence[str] | None = None,
         agent: str | None = None,
         model: str | None = None,
-        permission_mode: str | None = None,
-        on_interrupt: str | None = None,
-        retention: str | None = None,
+        permission_mode: PermissionModeWord | None = None,
+        on_interrupt: OnInterruptWord | None = None,
+        retention: RetentionWord | None = None,
         plan_mode: bool | None = None,
         expected_head: int | None = None,
-    ) -> dict[str, Any]:
+    ) -> SessionState:
         """Change what is given, leave the rest; the new state."""
         body = {
             "title": title,
@@ -109,11 +101,11 @@ class AsyncHistory:
         }
         return await self._http.call(calls.PATCH_SESSION(self.session_id, body=body))
 
-    async def rename(self, title: str) -> dict[str, Any]:
+    async def rename(self, title: str) -> SessionState:
         """Give the session another title; the new state."""
         return await self.patch(title=title)
 
-    async def reopen(self) -> dict[str, Any]:
+    async def reopen(self) -> SessionState:
         """Open a closed session again; the new state."""
         state = await self._http.call(calls.REOPEN(self.session_id))
         self.closed = False

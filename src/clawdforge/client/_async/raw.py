@@ -1,12 +1,15 @@
 """The way past the typed methods: any request with this client's token, retries and pool."""
 
-from collections.abc import Mapping
-from typing import Any
+from __future__ import annotations
 
-import httpx2
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from clawdforge.client._async.transport import AsyncTransport
 from clawdforge.client._calls import Call
+
+if TYPE_CHECKING:
+    import httpx2
 
 
 class AsyncRaw:

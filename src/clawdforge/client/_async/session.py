@@ -1,4 +1,6 @@
-"""One session from the caller's side: turns, streams, events, permissions, closing."""
+"""One session from the caller's side: turns, streams, events, permissions, forks, closing."""
+
+from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -7,20 +9,24 @@ from typing import TYPE_CHECKING, Any, Self
 from uuid import uuid4
 
 from clawdforge.client import _calls as calls
+from clawdforge.client._async.connection import AsyncConnection
 from clawdforge.client._async.history import AsyncHistory
 from clawdforge.client._async.stream import AsyncTurnStream, follow
 from clawdforge.client.errors import ForgeError, NotFound
-from clawdforge.client.models import (
-    CancelReply,
-    Event,
-    Permission,
-    Turn,
-    TurnAccepted,
-    TurnResult,
-)
+from clawdforge.client.results import TurnResult
 
 if TYPE_CHECKING:
-    from clawdforge.client._async.forge import AsyncForge
+    from clawdforge.client.models import (
+        CancelReply,
+        DecisionWord,
+        Event,
+        IfBusyWord,
+        Permission,
+        PermissionState,
+        SessionState,
+        Turn,
+        TurnAccepted,
+    )
 
 
 class AsyncSession(AsyncHistory):
@@ -30,11 +36,11 @@ class AsyncSession(AsyncHistory):
     and `state()` asks it.
     """
 
-    def __init__(self, forge: "AsyncForge", info: Mapping[str, Any]) -> None:
+    def __init__(self, forge: AsyncConnection, info: Mapping[str, Any]) -> None:
         self.forge = forge
         self.session_id = str(info["session_id"])
         self.agent = str(info.get("agent") or "")
-        self.info = dict(info)
+        self.info = info
         self.closed = info.get("closed_at") is not None
         self._http = forge.transport
 
@@ -62,9 +68,20 @@ class AsyncSession(AsyncHistory):
             await self._http.call(calls.CLOSE_SESSION(self.session_id))
         self.closed = True
 
-    async def state(self) -> dict[str, Any]:
+    async def state(self) -> SessionState:
         """What the server knows about the session now."""
         return await self.forge.get_session(self.session_id)
+
+    async def fork(
+        self,
+        *,
+        title: str | None = None,
+        after_turn: int | None = None,
+        expected_head: int | None = None,
+    ) -> AsyncSession:
+        """A new session that shares the past up to `after_turn`, or up to now."""
+        body = {"title": title, "after_turn": after_turn, "expected_head": expected_head}
+        return AsyncSession(self.forge, await self._http.call(calls.FORK(self.session_id, body=body)))
 
     async def turn(
         self,
@@ -72,7 +89,7 @@ class AsyncSession(AsyncHistory):
         files: Sequence[str] | None = None,
         timeout_secs: float | None = None,
         *,
-        if_busy: str | None = None,
+        if_busy: IfBusyWord | None = None,
         expected_head: int | None = None,
         idempotency_key: str | None = None,
     ) -> TurnResult:
@@ -91,7 +108,7 @@ class AsyncSession(AsyncHistory):
         files: Sequence[str] | None = None,
         timeout_secs: float | None = None,
         *,
-        if_busy: str | None = None,
+        if_busy: IfBusyWord | None = None,
         expected_head: int | None = None,
         idempotency_key: str | None = None,
     ) -> TurnAccepted:
@@ -108,7 +125,7 @@ class AsyncSession(AsyncHistory):
         files: Sequence[str] | None = None,
         timeout_secs: float | None = None,
         *,
-        if_busy: str | None = None,
+        if_busy: IfBusyWord | None = None,
         expected_head: int | None = None,
         idempotency_key: str | None = None,
     ) -> AsyncIterator[AsyncTurnStream]:
@@ -152,11 +169,13 @@ class AsyncSession(AsyncHistory):
         """The log from the event after `after`, and then every new event as it happens, for ever."""
         return follow(self._http, self.session_id, after)
 
-    async def permissions(self, *, state: str | None = "pending") -> list[Permission]:
+    async def permissions(self, *, state: PermissionState | None = "pending") -> list[Permission]:
         """What the agent asks and nobody has decided yet; or `decided`, `expired`, or None for all."""
         return await self._http.call(calls.PERMISSIONS(self.session_id, params={"state": state}))
 
-    async def decide(self, permission_id: str, decision: str, *, option_id: str | None = None) -> Permission:
+    async def decide(
+        self, permission_id: str, decision: DecisionWord, *, option_id: str | None = None
+    ) -> Permission:
         """Answer a request: `allow_once`, `allow_always` or `reject`."""
         body = {"decision": decision, "option_id": option_id}
         return await self._http.call(calls.DECIDE(self.session_id, permission_id, body=body))
@@ -166,7 +185,7 @@ def _turn_body(
     prompt: str,
     files: Sequence[str] | None,
     timeout_secs: float | None,
-    if_busy: str | None,
+    if_busy: IfBusyWord | None,
     expected_head: int | None,
 ) -> dict[str, Any]:
     return {

@@ -1,16 +1,22 @@
 """Live events: one iterator that survives lost connections, and the stream of a single turn."""
 
+from __future__ import annotations
+
 from collections.abc import AsyncGenerator, AsyncIterator
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from clawdforge.client import _calls as calls
+from clawdforge.client import _lazy as lazy
 from clawdforge.client._async.transport import AsyncTransport
 from clawdforge.client._async_waits import sleep
 from clawdforge.client._stream import Cursor, Gap
 from clawdforge.client.errors import ForgeAPIError, ForgeConnectionError, ForgeError
-from clawdforge.client.models import CancelReply, Event, EventType, TurnResult
+from clawdforge.client.results import TurnResult
 from clawdforge.wire.sse import Decoder
+
+if TYPE_CHECKING:
+    from clawdforge.client.models import CancelReply, Event
 
 PASSING_STATUSES = frozenset({408, 429, 500, 502, 503, 504})
 
@@ -74,7 +80,7 @@ class AsyncTurnStream:
             if event.turn != self.turn_index:
                 continue
             self._seen.append(event)
-            self._ended = event.type == EventType.TURN_ENDED
+            self._ended = event.type == lazy.event.EventType.TURN_ENDED
             return event
         await self.close()
         raise StopAsyncIteration
@@ -82,7 +88,7 @@ class AsyncTurnStream:
     async def text(self) -> AsyncIterator[str]:
         """Only the words of the answer, piece by piece."""
         async for event in self:
-            if event.type == EventType.TEXT:
+            if event.type == lazy.event.EventType.TEXT:
                 yield event.text
 
     async def result(self) -> TurnResult:

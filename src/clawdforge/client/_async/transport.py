@@ -1,12 +1,15 @@
 """Sends calls: retries, timeouts, and every failure turned into an error of ours."""
 
+from __future__ import annotations
+
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Any, TypeVar
+from threading import Lock
+from typing import TYPE_CHECKING, Any, TypeVar
 
-import httpx2
 import orjson
 
+from clawdforge.client import _lazy as lazy
 from clawdforge.client._async_waits import sleep
 from clawdforge.client._calls import Call, Page
 from clawdforge.client._folder import is_loopback
@@ -21,21 +24,46 @@ from clawdforge.client.errors import (
     error_from,
 )
 
+if TYPE_CHECKING:
+    import httpx2
+
 T = TypeVar("T")
 
-NEVER_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
+
+class AsyncPool:
+    """The connections to one server. They are made with the first call, and shared by copies of a client."""
+
+    def __init__(self, base_url: str, client: httpx2.AsyncClient | None) -> None:
+        self._base_url = base_url
+        self._client = client
+        self._is_closed = False
+        self._lock = Lock()
+
+    def open(self) -> httpx2.AsyncClient:
+        with self._lock:  # many may make their first call at once
+            if self._is_closed:
+                raise RuntimeError("this client has been closed")
+            if self._client is None:
+                self._client = make_client(self._base_url)
+            return self._client
+
+    async def close(self) -> None:
+        with self._lock:
+            self._is_closed = True
+        if self._client is not None:
+            await self._client.aclose()
 
 
 class AsyncTransport:
-    """One pool of connections to one server, with one set of options. Copies share the pool."""
+    """Calls to one server with one set of options, over one pool."""
 
-    def __init__(self, base_url: str, token: str, options: Options, client: httpx2.AsyncClient) -> None:
+    def __init__(self, base_url: str, token: str, options: Options, pool: AsyncPool) -> None:
         self.base_url = base_url
         self.options = options
-        self.client = client
+        self.pool = pool
         self._headers = common_headers(token)
 
-    def changed(self, options: Options) -> "AsyncTransport":
+    def changed(self, options: Options) -> AsyncTransport:
         copy = object.__new__(AsyncTransport)
         copy.__dict__.update(self.__dict__, options=options)
         return copy
@@ -52,15 +80,16 @@ class AsyncTransport:
 
     async def send(self, call: Call[Any]) -> httpx2.Response:
         """Send, again if need be, and hand back whatever the server says in the end."""
+        client = self.pool.open()
         retry = Retry(self.options.retries)
         attempt = 0
         while True:
             try:
-                response = await self.client.send(self._request(call, self.options.timeout(call)))
-            except httpx2.RequestError as error:
-                sent = not isinstance(error, NEVER_SENT)
+                response = await client.send(self._request(client, call, self.options.timeout(call)))
+            except lazy.httpx2.RequestError as error:
+                sent = not _was_never_sent(error)
                 # An answer that is late would only be late again, and the caller's time is up.
-                late = isinstance(error, httpx2.ReadTimeout | httpx2.WriteTimeout)
+                late = isinstance(error, lazy.httpx2.ReadTimeout | lazy.httpx2.WriteTimeout)
                 wait = None if late else retry.after_failure(attempt, sent=sent, safe=call.safe)
                 if wait is None:
                     raise self._lost(call, error) from error
@@ -78,9 +107,10 @@ class AsyncTransport:
     @asynccontextmanager
     async def open(self, call: Call[Any]) -> AsyncIterator[AsyncIterator[bytes]]:
         """One attempt whose answer is read piece by piece."""
-        timeout = httpx2.Timeout(SILENCE_SECS, connect=self.options.timeout(call).connect)
+        client = self.pool.open()
+        timeout = lazy.httpx2.Timeout(SILENCE_SECS, connect=self.options.timeout(call).connect)
         try:
-            response = await self.client.send(self._request(call, timeout), stream=True)
+            response = await client.send(self._request(client, call, timeout), stream=True)
             try:
                 if not response.is_success:
                     await response.aread()
@@ -88,7 +118,7 @@ class AsyncTransport:
                 yield response.aiter_bytes()
             finally:
                 await response.aclose()
-        except httpx2.RequestError as error:
+        except lazy.httpx2.RequestError as error:
             raise self._lost(call, error) from error
 
     async def pages(
@@ -104,10 +134,12 @@ class AsyncTransport:
             after = page.next
 
     async def close(self) -> None:
-        await self.client.aclose()
+        await self.pool.close()
 
-    def _request(self, call: Call[Any], timeout: httpx2.Timeout) -> httpx2.Request:
-        return self.client.build_request(
+    def _request(
+        self, client: httpx2.AsyncClient, call: Call[Any], timeout: httpx2.Timeout
+    ) -> httpx2.Request:
+        return client.build_request(
             call.method,
             self.base_url + call.path,
             params=call.params or None,
@@ -120,18 +152,23 @@ class AsyncTransport:
     def _lost(self, call: Call[Any], error: httpx2.RequestError) -> ForgeError:
         what = f"{call.method} {self.base_url}{call.path}"
         why = str(error) or type(error).__name__
-        if isinstance(error, httpx2.TimeoutException):
+        if isinstance(error, lazy.httpx2.TimeoutException):
             return ForgeTimeout(f"{what}: no answer in time ({why})")
-        hint = "; is the server running?" if isinstance(error, NEVER_SENT) else ""
+        hint = "; is the server running?" if _was_never_sent(error) else ""
         return ForgeConnectionError(f"{what}: {why}{hint}")
+
+
+def _was_never_sent(error: httpx2.RequestError) -> bool:
+    never = (lazy.httpx2.ConnectError, lazy.httpx2.ConnectTimeout, lazy.httpx2.PoolTimeout)
+    return isinstance(error, never)
 
 
 def make_client(base_url: str) -> httpx2.AsyncClient:
     """A pool without a limit of its own: streams hold connections for as long as they like."""
-    limits = httpx2.Limits(
+    limits = lazy.httpx2.Limits(
         max_connections=None, max_keepalive_connections=32, keepalive_expiry=KEEP_ALIVE_SECS
     )
-    return httpx2.AsyncClient(
+    return lazy.httpx2.AsyncClient(
         limits=limits,
         # A proxy is of no use on the way to this machine, and would see the token.
         trust_env=not is_loopback(base_url),

@@ -1,84 +1,34 @@
-"""The client: where the server is, and the sessions on it."""
+"""The client: the sessions on one server, made, found and listed."""
+
+from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from types import EllipsisType, TracebackType
-from typing import Any, Self
-
-import httpx2
+from typing import TYPE_CHECKING, Any
 
 from clawdforge.client import _calls as calls
-from clawdforge.client._local import find_server
-from clawdforge.client._options import DEFAULT_TIMEOUT_SECS, Options
-from clawdforge.client._sync.admin import Admin
-from clawdforge.client._sync.catalog import Catalog
-from clawdforge.client._sync.raw import Raw
+from clawdforge.client._sync.connection import Connection
 from clawdforge.client._sync.session import Session
-from clawdforge.client._sync.transport import Transport, make_client
-from clawdforge.client.models import Export
+
+if TYPE_CHECKING:
+    from clawdforge.client.models import (
+        Export,
+        ImportFormat,
+        OnInterruptWord,
+        PermissionModeWord,
+        RetentionWord,
+        SessionState,
+        SessionStateWord,
+    )
 
 
-class Forge(Catalog):
+class Forge(Connection):
     """A client of one server. One is enough for a whole program: it may be shared by all its threads.
 
     Without arguments it looks at `CLAWDFORGE_URL` and `CLAWDFORGE_TOKEN`, then at what a server on this
     machine left in its data folder. `default_timeout_secs` is how long an answer may take, None for ever.
     """
-
-    def __init__(
-        self,
-        base_url: str | None = None,
-        token: str | None = None,
-        default_timeout_secs: float | None = DEFAULT_TIMEOUT_SECS,
-        *,
-        retries: int = 2,
-        reconnect_secs: float = 60.0,
-        headers: Mapping[str, str] | None = None,
-        http_client: httpx2.Client | None = None,
-    ) -> None:
-        url, found = find_server(base_url, token, os.environ)
-        options = Options(default_timeout_secs, retries, reconnect_secs, dict(headers or {}))
-        self.base_url = url
-        self._owns_client = http_client is None
-        self._use(Transport(url, found, options, http_client or make_client(url)))
-
-    def _use(self, transport: Transport) -> None:
-        self.transport = transport
-        self.admin = Admin(transport)
-        self.raw = Raw(transport)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(base_url={self.base_url!r})"
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Close the connections. A copy made by `with_options`, or a client of yours, is left alone."""
-        if self._owns_client:
-            self.transport.close()
-
-    def with_options(
-        self,
-        *,
-        timeout: float | EllipsisType | None = ...,
-        retries: int | None = None,
-        headers: Mapping[str, str] | None = None,
-        reconnect_secs: float | None = None,
-    ) -> Self:
-        """A copy with other options, over the same connections."""
-        copy = object.__new__(type(self))
-        copy.base_url = self.base_url
-        copy._owns_client = False
-        options = self.transport.options.changed(timeout, retries, headers, reconnect_secs)
-        copy._use(self.transport.changed(options))
-        return copy
 
     @contextmanager
     def session(
@@ -90,9 +40,9 @@ class Forge(Catalog):
         model: str | None = None,
         title: str | None = None,
         cwd: str | os.PathLike[str] | None = None,
-        permission_mode: str | None = None,
-        on_interrupt: str | None = None,
-        retention: str | None = None,
+        permission_mode: PermissionModeWord | None = None,
+        on_interrupt: OnInterruptWord | None = None,
+        retention: RetentionWord | None = None,
         labels: Sequence[str] | None = None,
         parent_session_id: str | None = None,
     ) -> Iterator[Session]:
@@ -122,9 +72,9 @@ class Forge(Catalog):
         model: str | None = None,
         title: str | None = None,
         cwd: str | os.PathLike[str] | None = None,
-        permission_mode: str | None = None,
-        on_interrupt: str | None = None,
-        retention: str | None = None,
+        permission_mode: PermissionModeWord | None = None,
+        on_interrupt: OnInterruptWord | None = None,
+        retention: RetentionWord | None = None,
         labels: Sequence[str] | None = None,
         parent_session_id: str | None = None,
     ) -> Session:
@@ -154,21 +104,17 @@ class Forge(Catalog):
         """The session that a reply of the server tells about."""
         return Session(self, info)
 
-    def get_session(self, session_id: str) -> dict[str, Any]:
-        """A session's row and state."""
-        return self.transport.call(calls.GET_SESSION(session_id))
-
     def list_sessions(
         self,
         *,
         include_closed: bool | None = None,
         agent: str | None = None,
-        state: str | None = None,
+        state: SessionStateWord | None = None,
         label: str | None = None,
         project: str | None = None,
         prefix: str | None = None,
         q: str | None = None,
-    ) -> list[dict[str, Any]]:
+    ) -> list[SessionState]:
         """All rows that fit, closed ones too unless told otherwise."""
         rows = self.sessions(
             include_closed=include_closed,
@@ -186,13 +132,13 @@ class Forge(Catalog):
         *,
         include_closed: bool | None = None,
         agent: str | None = None,
-        state: str | None = None,
+        state: SessionStateWord | None = None,
         label: str | None = None,
         project: str | None = None,
         prefix: str | None = None,
         q: str | None = None,
         page_size: int | None = None,
-    ) -> Iterator[dict[str, Any]]:
+    ) -> Iterator[SessionState]:
         """The same rows page by page, as far as you read."""
         params = {
             "include_closed": include_closed,
@@ -212,16 +158,16 @@ class Forge(Catalog):
         export: Export | Mapping[str, Any] | None = None,
         messages: Sequence[Mapping[str, Any]] | None = None,
         text: str | None = None,
-        format: str | None = None,  # noqa: A002 - the name on the wire
+        format: ImportFormat | None = None,  # noqa: A002 - the name on the wire
         title: str | None = None,
         agent: str | None = None,
         model: str | None = None,
         cwd: str | os.PathLike[str] | None = None,
         meta: Mapping[str, Any] | None = None,
-        retention: str | None = None,
+        retention: RetentionWord | None = None,
     ) -> Session:
         """A session from a transcript: one of ours (`export`), a list of messages, or another tool's text."""
-        exported = export.model_dump(mode="json") if isinstance(export, Export) else export
+        exported = export if export is None or isinstance(export, Mapping) else export.model_dump(mode="json")
         body = {
             "format": format or ("clawdforge" if exported is not None else None),
             "title": title,

@@ -1,4 +1,6 @@
-"""One session from the caller's side: turns, streams, events, permissions, closing."""
+"""One session from the caller's side: turns, streams, events, permissions, forks, closing."""
+
+from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -7,20 +9,24 @@ from typing import TYPE_CHECKING, Any, Self
 from uuid import uuid4
 
 from clawdforge.client import _calls as calls
+from clawdforge.client._sync.connection import Connection
 from clawdforge.client._sync.history import History
 from clawdforge.client._sync.stream import TurnStream, follow
 from clawdforge.client.errors import ForgeError, NotFound
-from clawdforge.client.models import (
-    CancelReply,
-    Event,
-    Permission,
-    Turn,
-    TurnAccepted,
-    TurnResult,
-)
+from clawdforge.client.results import TurnResult
 
 if TYPE_CHECKING:
-    from clawdforge.client._sync.forge import Forge
+    from clawdforge.client.models import (
+        CancelReply,
+        DecisionWord,
+        Event,
+        IfBusyWord,
+        Permission,
+        PermissionState,
+        SessionState,
+        Turn,
+        TurnAccepted,
+    )
 
 
 class Session(History):
@@ -30,11 +36,11 @@ class Session(History):
     and `state()` asks it.
     """
 
-    def __init__(self, forge: "Forge", info: Mapping[str, Any]) -> None:
+    def __init__(self, forge: Connection, info: Mapping[str, Any]) -> None:
         self.forge = forge
         self.session_id = str(info["session_id"])
         self.agent = str(info.get("agent") or "")
-        self.info = dict(info)
+        self.info = info
         self.closed = info.get("closed_at") is not None
         self._http = forge.transport
 
@@ -62,9 +68,20 @@ class Session(History):
             self._http.call(calls.CLOSE_SESSION(self.session_id))
         self.closed = True
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> SessionState:
         """What the server knows about the session now."""
         return self.forge.get_session(self.session_id)
+
+    def fork(
+        self,
+        *,
+        title: str | None = None,
+        after_turn: int | None = None,
+        expected_head: int | None = None,
+    ) -> Session:
+        """A new session that shares the past up to `after_turn`, or up to now."""
+        body = {"title": title, "after_turn": after_turn, "expected_head": expected_head}
+        return Session(self.forge, self._http.call(calls.FORK(self.session_id, body=body)))
 
     def turn(
         self,
@@ -72,7 +89,7 @@ class Session(History):
         files: Sequence[str] | None = None,
         timeout_secs: float | None = None,
         *,
-        if_busy: str | None = None,
+        if_busy: IfBusyWord | None = None,
         expected_head: int | None = None,
         idempotency_key: str | None = None,
     ) -> TurnResult:
@@ -91,7 +108,7 @@ class Session(History):
         files: Sequence[str] | None = None,
         timeout_secs: float | None = None,
         *,
-        if_busy: str | None = None,
+        if_busy: IfBusyWord | None = None,
         expected_head: int | None = None,
         idempotency_key: str | None = None,
     ) -> TurnAccepted:
@@ -106,7 +123,7 @@ class Session(History):
         files: Sequence[str] | None = None,
         timeout_secs: float | None = None,
         *,
-        if_busy: str | None = None,
+        if_busy: IfBusyWord | None = None,
         expected_head: int | None = None,
         idempotency_key: str | None = None,
     ) -> Iterator[TurnStream]:
@@ -150,11 +167,13 @@ class Session(History):
         """The log from the event after `after`, and then every new event as it happens, for ever."""
         return follow(self._http, self.session_id, after)
 
-    def permissions(self, *, state: str | None = "pending") -> list[Permission]:
+    def permissions(self, *, state: PermissionState | None = "pending") -> list[Permission]:
         """What the agent asks and nobody has decided yet; or `decided`, `expired`, or None for all."""
         return self._http.call(calls.PERMISSIONS(self.session_id, params={"state": state}))
 
-    def decide(self, permission_id: str, decision: str, *, option_id: str | None = None) -> Permission:
+    def decide(
+        self, permission_id: str, decision: DecisionWord, *, option_id: str | None = None
+    ) -> Permission:
         """Answer a request: `allow_once`, `allow_always` or `reject`."""
         body = {"decision": decision, "option_id": option_id}
         return self._http.call(calls.DECIDE(self.session_id, permission_id, body=body))
@@ -164,7 +183,7 @@ def _turn_body(
     prompt: str,
     files: Sequence[str] | None,
     timeout_secs: float | None,
-    if_busy: str | None,
+    if_busy: IfBusyWord | None,
     expected_head: int | None,
 ) -> dict[str, Any]:
     return {

@@ -1,0 +1,83 @@
+"""One server and the way to it: its address, the token, the options, the connections."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from types import EllipsisType, TracebackType
+from typing import TYPE_CHECKING, Self
+
+from clawdforge.client import _calls as calls
+from clawdforge.client._async.admin import AsyncAdmin
+from clawdforge.client._async.catalog import AsyncCatalog
+from clawdforge.client._async.raw import AsyncRaw
+from clawdforge.client._async.transport import AsyncPool, AsyncTransport
+from clawdforge.client._local import find_server
+from clawdforge.client._options import DEFAULT_TIMEOUT_SECS, Options
+
+if TYPE_CHECKING:
+    import httpx2
+
+    from clawdforge.client.models import SessionState
+
+
+class AsyncConnection(AsyncCatalog):
+    """What a client and its sessions stand on: `AsyncForge` without the making of sessions."""
+
+    def __init__(
+        self,
+        base_url: str | None = None,
+        token: str | None = None,
+        default_timeout_secs: float | None = DEFAULT_TIMEOUT_SECS,
+        *,
+        retries: int = 2,
+        reconnect_secs: float = 60.0,
+        headers: Mapping[str, str] | None = None,
+        http_client: httpx2.AsyncClient | None = None,
+    ) -> None:
+        url, found = find_server(base_url, token, os.environ)
+        options = Options(default_timeout_secs, retries, reconnect_secs, dict(headers or {}))
+        self.base_url = url
+        self._owns_client = http_client is None
+        self._use(AsyncTransport(url, found, options, AsyncPool(url, http_client)))
+
+    def _use(self, transport: AsyncTransport) -> None:
+        self.transport = transport
+        self.admin = AsyncAdmin(transport)
+        self.raw = AsyncRaw(transport)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(base_url={self.base_url!r})"
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close the connections. A copy made by `with_options`, or a client of yours, is left alone."""
+        if self._owns_client:
+            await self.transport.close()
+
+    def with_options(
+        self,
+        *,
+        timeout: float | EllipsisType | None = ...,
+        retries: int | None = None,
+        headers: Mapping[str, str] | None = None,
+        reconnect_secs: float | None = None,
+    ) -> Self:
+        """A copy with other options, over the same connections."""
+        copy = object.__new__(type(self))
+        copy.base_url = self.base_url
+        copy._owns_client = False
+        options = self.transport.options.changed(timeout, retries, headers, reconnect_secs)
+        copy._use(self.transport.changed(options))
+        return copy
+
+    async def get_session(self, session_id: str) -> SessionState:
+        """A session's row and state."""
+        return await self.transport.call(calls.GET_SESSION(session_id))

@@ -1,0 +1,23 @@
+"""What the client imports at its first use: the HTTP library with a call, the models with a reply.
+
+Together they are nine tenths of what `from clawdforge import Forge` would take. The names are modules, looked
+up when they are first used (PEP 562); `lazy.turn` is `clawdforge.wire.turn`.
+"""
+
+from importlib import import_module
+
+TYPE_CHECKING = False  # as type checkers understand it, without the import
+if TYPE_CHECKING:
+    import httpx2
+
+    from clawdforge.wire import admin, event, message, session, turn
+
+__all__ = ["admin", "event", "httpx2", "message", "session", "turn"]
+
+
+def __getattr__(name: str) -> object:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = import_module(name if name == "httpx2" else f"clawdforge.wire.{name}")
+    globals()[name] = module
+    return module
