@@ -94,10 +94,13 @@ NO_CLIENTS: Final = frozenset(
 )
 """What the commands import that are no client of a server, but run one or look into its data folder."""
 
-LAZY: Final = frozenset({ROOT, f"{ROOT}.client", f"{ROOT}.cli.lazy", f"{ROOT}.graphs.loading"})
-"""Packages whose names are looked up when they are first used (PEP 562); the one place where the command line
-imports the module of the command that was called, since all of them together take longer than a list may;
-and the host of graphs, which imports what its user names."""
+LAZY: Final = frozenset(
+    {ROOT, f"{ROOT}.client", f"{ROOT}.client._lazy", f"{ROOT}.cli.lazy", f"{ROOT}.graphs.loading"}
+)
+"""Packages whose names are looked up when they are first used (PEP 562), and the one place where the client
+does so with what is heavy; the one place where the command line imports the module of the command that was
+called, since all of them together take longer than a list may; and the host of graphs, which imports what its
+user names."""
 
 TASK_TOPS: Final = frozenset(
     {
@@ -164,7 +167,6 @@ class Import:
     line: int
     level: int
     in_function: bool
-    for_types: bool
 
 
 def part_of(name: str) -> str:
@@ -173,21 +175,20 @@ def part_of(name: str) -> str:
 
 
 def imports(module: Module) -> Iterator[Import]:
-    yield from _imports(module.tree, in_function=False, for_types=False)
+    yield from _imports(module.tree, in_function=False)
 
 
-def _imports(node: ast.AST, *, in_function: bool, for_types: bool) -> Iterator[Import]:
+def _imports(node: ast.AST, *, in_function: bool) -> Iterator[Import]:
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.Import):
             for alias in child.names:
-                yield Import(alias.name, (), child.lineno, 0, in_function, for_types)
+                yield Import(alias.name, (), child.lineno, 0, in_function)
         elif isinstance(child, ast.ImportFrom):
             names = tuple(alias.name for alias in child.names)
-            yield Import(child.module or "", names, child.lineno, child.level, in_function, for_types)
+            yield Import(child.module or "", names, child.lineno, child.level, in_function)
         else:
             inside = in_function or isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
-            typed = for_types or (isinstance(child, ast.If) and _last_name(child.test) == "TYPE_CHECKING")
-            yield from _imports(child, in_function=inside, for_types=typed)
+            yield from _imports(child, in_function=inside)
 
 
 def _last_name(node: ast.AST) -> str:
@@ -350,7 +351,7 @@ def _time(module: Module) -> Findings:
 
 
 def cycles(modules: Mapping[str, Module]) -> list[str]:
-    """Import cycles between modules, each told once."""
+    """Import cycles between modules, each told once; what is imported for its types alone counts as well."""
     graph = {name: sorted(_edges(module, modules)) for name, module in modules.items()}
     found: list[str] = []
     done: set[str] = set()
@@ -370,8 +371,8 @@ def cycles(modules: Mapping[str, Module]) -> list[str]:
 
 def _edges(module: Module, modules: Mapping[str, Module]) -> Iterator[str]:
     for found in imports(module):
-        if found.for_types or found.in_function:
-            continue
+        if found.in_function or (found.target, found.names) == (ROOT, ("__version__",)):
+            continue  # the version is a constant that stands before every import
         inner = [f"{found.target}.{name}" for name in found.names]
         hits = [name for name in inner if name in modules]
         yield from hits

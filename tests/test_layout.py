@@ -179,5 +179,17 @@ def test_a_planted_cycle_is_found() -> None:
     assert cycles(modules) == ["clawdforge.core.a → clawdforge.core.b → clawdforge.core.a"]
 
 
+def test_a_planted_cycle_of_types_is_found() -> None:
+    """Each of the two can be imported, yet neither can be understood without the other."""
+    sources = {
+        "client.a": "from clawdforge import __version__\nfrom clawdforge.client.b import B",
+        "client.b": "if TYPE_CHECKING:\n    from clawdforge.client.a import A",
+        "": "if TYPE_CHECKING:\n    from clawdforge.client.a import A",
+    }
+    names = {name: f"{ROOT}.{name}".rstrip(".") for name in sources}
+    modules = {names[name]: Module.parse(names[name], text) for name, text in sources.items()}
+    assert cycles(modules) == ["clawdforge.client.a → clawdforge.client.b → clawdforge.client.a"]
+
+
 def test_fences_name_parts_that_exist() -> None:
     assert set().union(*FENCES.values()) <= set(LAYERS)
