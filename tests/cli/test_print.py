@@ -60,8 +60,8 @@ def test_stream_json_is_the_log(cli: Cli, local: App) -> None:
     *events, result = lines
     assert result["type"] == "result"
     assert (result["result"], result["last_seq"]) == ("1 2 3 ", events[-1]["seq"])
-    path, params = f"/sessions/{result['session_id']}/events", {"limit": 500, "form": "compact"}
-    page = local.http.get(path, params=params).json()["events"]
+    path = f"/sessions/{result['session_id']}/events?limit=500&form=compact"
+    page = local.http.get(path).json()["events"]
     assert events == [event for event in page if event["turn"] == 1]
 
 

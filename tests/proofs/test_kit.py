@@ -190,7 +190,7 @@ def test_a_file_that_a_real_program_deleted_is_gone(tmp_path: Path) -> None:
     program = [sys.executable, "-c", code, str(folder / "db-journal"), str(folder)]
     subprocess.run(["strace", "-f", *STRACE, "-o", str(log), *program], check=True, timeout=60)
     disk = Disk(folder, ("db-journal",))
-    seen = set()
+    seen: set[str] = set()
     for step in read_log(log):
         disk.step(step)
         seen.update(disk.state(chance(), "durable"))

@@ -12,8 +12,9 @@ from clawdforge.cli.output.lines import clean
 from clawdforge.cli.output.live_view import View
 from clawdforge.cli.output.painter import Painter
 from clawdforge.core.rules.projection import Projection
+from clawdforge.drivers.acp.updates import read_message
 from clawdforge.http.dialects.hermes.frames import encoded, parts_of, tool_id
-from clawdforge.wire.event import Event, EventType, flatten
+from clawdforge.wire.event import Event, EventType
 
 FIELDS = st.sampled_from(
     [
@@ -57,14 +58,18 @@ def event(kind: str, /, **fields: Any) -> Event:
     return Event.model_validate({"seq": 1, "ts": "", "turn": 1, "type": kind, **fields})
 
 
-@given(st.lists(st.tuples(KINDS, TOP, ANYTHING | OBJECTS), max_size=5))
-@example([("tool_call", {}, STATUS_IS_A_LIST), ("turn.ended", {"usage": {"input_tokens": [1]}}, None)])
-@example([("permission.requested", {"kind": "\x1b[2J", "tool": ["x"], "request": {"toolCall": []}}, None)])
-@example([("permission.decided", {"decision": {"a": 1}, "reason": "\x1b[31m"}, None)])
-def test_the_view_shows_anything(events: list[tuple[str, dict[str, Any], Any]]) -> None:
+@pytest.mark.parametrize("form", ["update", "params"])
+@given(events=st.lists(st.tuples(KINDS, TOP, ANYTHING | OBJECTS), max_size=5))
+@example(events=[("tool_call", {}, STATUS_IS_A_LIST), ("turn.ended", {"usage": {"input_tokens": [1]}}, None)])
+@example(
+    events=[("permission.requested", {"kind": "\x1b[2J", "tool": ["x"], "request": {"toolCall": []}}, None)]
+)
+@example(events=[("permission.decided", {"decision": {"a": 1}, "reason": "\x1b[31m"}, None)])
+def test_the_view_shows_anything(form: str, events: list[tuple[str, dict[str, Any], Any]]) -> None:
+    """In the compact form, and in the nested one of an older server."""
     view, steps = View(), Steps()
-    for kind, top, params in events:
-        taken = event(kind, **{**top, "params": params})
+    for kind, top, said in events:
+        taken = event(kind, **{**top, form: said})
         steps.take(taken)
         shown = Painter().paint(view.take(taken), 80)
         assert clean(shown) == shown
@@ -81,14 +86,17 @@ def test_every_part_of_a_transcript_is_shown(tool: dict[str, Any], row: dict[str
     assert clean(shown) == shown
 
 
+@pytest.mark.parametrize("form", ["update", "params"])
 @given(
-    st.lists(st.tuples(st.sampled_from(["tool_call", "tool_update", "text", "plan"]), OBJECTS), max_size=4)
+    events=st.lists(
+        st.tuples(st.sampled_from(["tool_call", "tool_update", "text", "plan"]), OBJECTS), max_size=4
+    )
 )
-@example([("tool_call", STATUS_IS_A_LIST)])
-def test_what_the_server_makes_of_it_can_be_sent(events: list[tuple[str, dict[str, Any]]]) -> None:
+@example(events=[("tool_call", STATUS_IS_A_LIST)])
+def test_what_the_server_makes_of_it_can_be_sent(form: str, events: list[tuple[str, dict[str, Any]]]) -> None:
     names: dict[str, str] = {}
-    for kind, params in events:
-        fields = {"type": kind, "turn": 1, "content": "", "params": params}
+    for kind, said in events:
+        fields = {"type": kind, "turn": 1, "content": "", form: said}
         assert isinstance(encoded("s", 1, parts_of(fields, "s", names), None), bytes)
         names[tool_id(fields)] = "named"
 
@@ -97,8 +105,7 @@ def test_what_the_server_makes_of_it_can_be_sent(events: list[tuple[str, dict[st
 def test_it_is_kept_as_a_message(updates: list[Any]) -> None:
     projection = Projection()
     for update in updates:
-        kind, fields = flatten({"method": "session/update", "params": {"update": update}})
-        projection.feed(kind, fields)
+        projection.feed(read_message({"method": "session/update", "params": {"update": update}}))
     projection.message("s", 1, 0)
 
 
