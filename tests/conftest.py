@@ -1,12 +1,77 @@
-"""What holds for every test: everybody runs the same examples, and nothing is left over."""
+"""What holds for every test: the same examples for everybody, signals that arrive, nothing left running."""
 
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.flaky import FLAKY
+from tests.support.processes import children, command, end_group, runs
+
+SEARCH_EXAMPLES = "CLAWDFORGE_TEST_SEARCH_EXAMPLES"
+LEFT = "left running"
+STAYS = "proofs.kit.zygote"
+"""The process that servers are forked from serves all tests of a run."""
+
+LEAVES_WITHIN = 2.0
+SLOW = [HealthCheck.too_slow]
+
+settings.register_profile("fixed", derandomize=True, deadline=None, database=None, suppress_health_check=SLOW)
 settings.register_profile(
-    "fixed",
-    derandomize=True,
+    "search",
+    max_examples=int(os.environ.get(SEARCH_EXAMPLES) or 1000),
     deadline=None,
     database=None,
-    suppress_health_check=[HealthCheck.too_slow],
+    print_blob=True,
+    suppress_health_check=SLOW,
 )
-settings.load_profile("fixed")
+settings.load_profile("search" if SEARCH_EXAMPLES in os.environ else "fixed")
+
+
+def pytest_configure() -> None:
+    """In the background of a shell SIGINT and SIGQUIT are ignored, and every program inherits that.
+
+    A handler is not inherited: with one that does nothing, what a test starts can be interrupted again, and
+    the run itself still cannot.
+    """
+    for number in (signal.SIGINT, signal.SIGQUIT):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, lambda *_: None)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.nodeid in FLAKY:
+            item.add_marker(pytest.mark.xfail(strict=False, reason=f"flaky: {FLAKY[item.nodeid]}"))
+    if SEARCH_EXAMPLES in os.environ:
+        kept = [item for item in items if getattr(getattr(item, "obj", None), "is_hypothesis_test", False)]
+        config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+        items[:] = kept
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_left_running(record_property: Callable[[str, object], None]) -> Iterator[None]:
+    """End what a test started and did not end, so that a failure does not make others fail."""
+    before = children()
+    yield
+    end = time.monotonic() + LEAVES_WITHIN
+    while left := [pid for pid in children() - before if runs(pid) and STAYS not in command(pid)]:
+        if time.monotonic() > end:
+            record_property(LEFT, [command(pid) for pid in left])
+            for pid in left:
+                end_group(pid)
+            return
+        time.sleep(0.005)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Name what has to be looked at although the run may be green."""
+    reports = [report for kind in terminalreporter.stats.values() for report in kind]
+    for report in reports:
+        for program in dict(getattr(report, "user_properties", ())).get(LEFT, ()):
+            terminalreporter.write_line(f"LEFT RUNNING by {report.nodeid}, and ended: {program}")
+    for name in sorted({report.nodeid for report in reports if getattr(report, "nodeid", "") in FLAKY}):
+        terminalreporter.write_line(f"FLAKY {name}: {FLAKY[name]}")

@@ -40,8 +40,7 @@ def make(tmp_path: Path, home: Path) -> Iterator[Callable[..., Cli]]:
 
     yield begin
     for cli in made:
-        for terminal in cli.terminals:
-            terminal.close()
+        cli.close()
 
 
 @pytest.fixture
@@ -65,5 +64,9 @@ def alone(tmp_path: Path, make: Callable[..., Cli]) -> Iterator[Cli]:
     with contextlib.suppress(OSError, ValueError, KeyError, psutil.NoSuchProcess):
         pid = json.loads((folder / LOCK_FILE).read_text())["pid"]
         process = psutil.Process(pid)
-        os.kill(pid, signal.SIGTERM)
-        process.wait(20)
+        try:
+            os.kill(pid, signal.SIGTERM)
+            process.wait(20)
+        except psutil.TimeoutExpired:
+            process.kill()
+            process.wait(20)

@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ class Cli:
     project: Path
     env: Mapping[str, str]
     terminals: list[Terminal]
+    programs: "list[subprocess.Popen[str]]" = field(default_factory=list)
 
     def __call__(self, *args: str, stdin: str = "", code: int = 0, cwd: Path | None = None) -> Done:
         done = subprocess.run(
@@ -42,7 +43,7 @@ class Cli:
         return json.loads(self(*args, **options).stdout)
 
     def start(self, *args: str) -> "subprocess.Popen[str]":
-        return subprocess.Popen(
+        program = subprocess.Popen(
             [sys.executable, "-m", "clawdforge", *args],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -51,11 +52,21 @@ class Cli:
             env=dict(self.env),
             cwd=self.project,
         )
+        self.programs.append(program)
+        return program
 
     def terminal(self, *args: str) -> Terminal:
         """The same on a terminal; with a ready line, where it is a conversation."""
         self.terminals.append(Terminal(*args, env=self.env, cwd=self.project))
         return self.terminals[-1]
+
+    def close(self) -> None:
+        """End what a test did not."""
+        for terminal in self.terminals:
+            terminal.close()
+        for program in self.programs:
+            with program:
+                program.kill()
 
     def talk(self, *args: str) -> Terminal:
         found = self.terminal(*args)

@@ -19,5 +19,4 @@ def forge(tmp_path: Path) -> Iterator[Callable[..., Forge]]:
 
     yield make
     for found in made:
-        found.gate.unlink(missing_ok=True)
-        found.server.stop()
+        found.close()

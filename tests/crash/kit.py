@@ -27,6 +27,7 @@ class Forge:
         self.folder = folder
         self.witness_file = folder / "witness.jsonl"
         self.gate = folder / "gate"
+        self._spawned: list[subprocess.Popen[bytes]] = []
         agent = " ".join(command("--witness", str(self.witness_file)))
         slow = f"sh -c 'while [ -e {self.gate} ]; do sleep 0.05; done; exec {agent}'"
         env = {f"CLAWDFORGE_{name}": value for name, value in settings.items()}
@@ -56,13 +57,23 @@ class Forge:
     def spawn(self) -> "subprocess.Popen[bytes]":
         """A server for which nobody waits."""
         command_line = [sys.executable, "-m", "clawdforge", "serve", "--port", "0"]
-        return subprocess.Popen(
+        program = subprocess.Popen(
             [*command_line, "--data-dir", str(self.server.data_dir)],
             env=self.server._env,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
+        self._spawned.append(program)
+        return program
+
+    def close(self) -> None:
+        """End what a test did not."""
+        self.gate.unlink(missing_ok=True)
+        for program in self._spawned:
+            with program:
+                program.kill()
+        self.server.stop()
 
     def holder(self) -> int | None:
         """The process that has the data folder, also before it is ready."""
