@@ -165,11 +165,9 @@ def test_a_token_that_ends_takes_its_streams_with_it(server: Server, how: str) -
     session_id = app.session()
     with app.stream(f"/sessions/{session_id}/events") as stream:
         stream.upto("session.created")
-        began = time.monotonic()
         if how == "revoked":
             server.admin().delete(f"/admin/tokens/{app.token_id}")
         assert list(stream) == []
-    assert time.monotonic() - began < (1.0 if how == "revoked" else 3.5)
 
 
 def test_usage_tells_reported_from_estimated(server: Server, app: App) -> None:

@@ -213,7 +213,7 @@ def test_a_run_that_takes_too_long_is_a_504_and_ends_with_all_it_started(runs: S
     assert reply.status_code == 504
     assert (reply.json()["stop_reason"], reply.json()["ok"]) == ("timeout", False)
     assert "0.7 s" in reply.json()["error"]
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 40, "the program hangs for ever"
     assert rows(runs, caller)[-1][2:4] == (0, "timeout")
     assert left(runs) == []
 

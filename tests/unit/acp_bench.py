@@ -21,7 +21,7 @@ from clawdforge.wire.event_forms import nest
 SESSION = "5b8f7a52-2f0e-4f5e-9a39-0c5b7f3f0001"
 
 
-async def until(condition: Callable[[], bool], within: float = 10.0) -> None:
+async def until(condition: Callable[[], bool], within: float = 60.0) -> None:
     async with asyncio.timeout(within):
         while not condition():  # noqa: ASYNC110 - the condition is another process's doing
             await asyncio.sleep(0.002)

@@ -58,7 +58,7 @@ def beats(out: Path) -> dict[str, int]:
     return {name: (out / name).stat().st_size if (out / name).exists() else 0 for name in NAMES}
 
 
-async def until(condition: Callable[[], bool], within: float = 10.0) -> None:
+async def until(condition: Callable[[], bool], within: float = 60.0) -> None:
     deadline = time.monotonic() + within
     while not condition():
         assert time.monotonic() < deadline, "the condition did not come true in time"
@@ -117,7 +117,7 @@ class Bench:
 
     async def hostile_in(self, out: Path) -> AgentProcess:
         process = await self.spawn(*hostile(out))
-        assert await asyncio.wait_for(process.stdout.readline(), 10) == b"ready\n"
+        assert await asyncio.wait_for(process.stdout.readline(), 60) == b"ready\n"
         await until(lambda: all(beats(out).values()))
         return process
 

@@ -12,6 +12,7 @@ from clawdforge.drivers.acp.turn import TOO_MUCH
 from clawdforge.drivers.processes.containment import Containment, probe
 from clawdforge.wire.errors import AgentAuthRequired, AgentFailed, AgentNotInstalled, AgentStartFailed
 from clawdforge.wire.event import EventType
+from tests.support.processes import command, state
 from tests.unit.acp_bench import Bench, Notebook, say, until
 
 
@@ -52,12 +53,13 @@ async def test_a_slow_sink_slows_the_agent_down_and_loses_nothing(bench: Bench) 
         sink = Notebook(pace=lambda: _pass(gate))
         prompting = asyncio.create_task(agent.prompt("chunks 2000 20000", sink))
         buffered = agent._process.stdout._buffer  # type: ignore[attr-defined] # what a reader holds back
-        await until(lambda: len(buffered) > 300_000)
-        seen = -1
-        while len(buffered) != seen:
-            seen = len(buffered)
-            await asyncio.sleep(0.05)
-        assert seen < 2_000_000, "40 MB wait in the agent, not in the server"
+
+        def waits() -> bool:
+            """It stands still because it waits, not because others have the processor."""
+            return "R" not in map(state, bench.processes())
+
+        await until(lambda: len(buffered) > 300_000 and waits())
+        assert len(buffered) < 2_000_000, "40 MB wait in the agent, not in the server"
         gate.set()
         await prompting
     assert len(sink.texts()) == 2000
@@ -357,9 +359,8 @@ async def test_a_paused_agent_says_nothing(bench: Bench) -> None:
         prompting = asyncio.create_task(agent.prompt("chunks 300 10 5", sink))
         await until(lambda: len(sink.texts()) > 2)
         with agent.paused():
-            await asyncio.sleep(0.05)
-            seen = len(sink.texts())
-            await asyncio.sleep(0.1)
-            assert len(sink.texts()) == seen
+            assert len(sink.texts()) < 300
+            agents = [pid for pid in bench.processes() if "launcher" not in command(pid)]
+            assert {state(pid) for pid in agents} == {"T"}
         await prompting
         assert len(sink.texts()) == 300

@@ -128,7 +128,7 @@ async def test_terminals_end_with_the_agent(bench: Bench) -> None:
         await until((bench.workspace / "up").exists)
         await agent.close()
         assert bench.processes() == []
-        async with asyncio.timeout(5):  # it may have come to an answer, or not
+        async with asyncio.timeout(60):  # it may have come to an answer, or not
             await asyncio.gather(prompting, return_exceptions=True)
 
 
@@ -196,7 +196,7 @@ def on_prompt(text):
 
 
 async def test_a_background_child_does_not_hold_a_terminal_open(bench: Bench) -> None:
-    async with bench.scripted() as agent, asyncio.timeout(20):
+    async with bench.scripted() as agent, asyncio.timeout(60):
         sink = await say(agent, "terminal sleep 300 & echo done")
         assert sink.text().startswith("exit=0")
         assert "done" in sink.text()
@@ -311,7 +311,7 @@ time.sleep(300)
         prompting = asyncio.create_task(agent.prompt("x" * 1_000_000, Notebook()))
         waiting = agent._process.stdin.transport
         await until(lambda: waiting.get_write_buffer_size() > 500_000)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             await agent.cancel()
         prompting.cancel()
         with pytest.raises(asyncio.CancelledError):

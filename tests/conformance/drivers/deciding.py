@@ -40,9 +40,9 @@ async def test_a_cancel_ends_the_wait_for_a_decision(bench: DriverBench) -> None
 
     async with bench.opened() as live:
         running = asyncio.create_task(live.prompt("ask for ever", Notebook(deciding=never)))
-        await asyncio.wait_for(asked.wait(), 20)
+        await asyncio.wait_for(asked.wait(), 60)
         await live.cancel()
-        answer = await asyncio.wait_for(running, 20)
+        answer = await asyncio.wait_for(running, 60)
         if Capability.PERMISSIONS in bench.capabilities:
             assert answer.stop_reason == "cancelled"
         assert (await say(live, "echo next")).text() == "next"

@@ -62,7 +62,7 @@ async def test_closing_in_the_middle_of_a_prompt_leaves_no_process(bench: Driver
 async def test_what_an_agent_left_running_ends_when_it_goes_to_sleep(bench: DriverBench) -> None:
     async with bench.opened() as live:
         await say(live, "daemon")
-        await asyncio.wait_for(live.close(), 20)
+        await asyncio.wait_for(live.close(), 60)
         assert bench.place.processes() == []
 
 
