@@ -9,7 +9,7 @@ import pytest
 
 from clawdforge.drivers.acp.updates import UPDATE_TYPES, type_of
 from clawdforge.wire.event import AGENT_TYPES, EventType
-from tests.wire_samples import OWN, UPDATES, all_shapes, received
+from tests.wire_samples import OWN, UPDATES, all_shapes, models, received, unpublished
 
 FOLDER = Path(__file__).parent.parent / "golden" / "wire"
 UPDATE = os.environ.get("CLAWDFORGE_TEST_UPDATE_GOLDEN") == "1"
@@ -38,6 +38,15 @@ def test_no_golden_file_is_left_over() -> None:
             path.unlink()
         else:
             assert path.stem in known
+
+
+def test_every_model_is_pinned_once() -> None:
+    """By its file here, or by the description of the routes; two models of one name could hide each other."""
+    names = [kind.__name__ for kind in models()]
+    assert len(names) == len(set(names))
+    assert {kind.__name__ for kind in unpublished()} == {"Reply", "Request", "StrictRequest"}, (
+        "only what all bodies are made from stands in no route"
+    )
 
 
 def test_every_type_has_a_sample() -> None:
