@@ -193,11 +193,7 @@ class Server(uvicorn.Server):
 
 
 def run(settings: Settings) -> int:
-    """`serve` in an event loop of its own: Python's.
-
-    uvloop takes a third less of the processor for a turn, but closes the descriptor of a pipe twice. A thread
-    that opens a file in between loses it: a copy of a home failed so, and it could have been the database.
-    """
+    """`serve` in an event loop of its own: Python's, which closes every descriptor once."""
     with asyncio.Runner() as runner:
         return runner.run(serve(settings))
 

@@ -130,23 +130,18 @@ async def test_home_and_workspace_can_be_written_and_are_the_real_ones(bench: Be
     assert (bench.workspace / "b").read_text() == "2\n"
 
 
-async def test_readable_and_hidden_places(tmp_path: Path) -> None:
+async def test_readable_places(tmp_path: Path) -> None:
     async with bench_on(tmp_path, "tree") as tree:
         data, home, workspace, env = tree.data, tree.home, tree.workspace, tree.env()
     upload = data / "files" / "ff_1"
     upload.parent.mkdir()
     upload.write_text("the upload")
     (data / "files" / "ff_2").write_text(CANARY)
-    config = tmp_path / "config"
-    config.mkdir()
-    (config / "token").write_text(CANARY)
-    dotenv = tmp_path / "dotenv"
-    dotenv.write_text(CANARY)
     found = probe("auto")
     if found.bwrap is None:
         pytest.skip(found.reason)
-    spawner = Spawner(found, data, "b", hidden=[config, dotenv, tmp_path / "absent"])
-    script = f"cat {upload} {data}/files/ff_2 {config}/token {dotenv}; echo x >>{upload}"
+    spawner = Spawner(found, data, "b")
+    script = f"cat {upload} {data}/files/ff_2; echo x >>{upload}"
     process = await spawner.spawn(
         ["sh", "-c", script], cwd=workspace, home=home, env=env, tag=SESSION, readable=[upload]
     )

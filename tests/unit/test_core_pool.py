@@ -27,18 +27,12 @@ class Stubborn:
     async def cancel(self) -> None:
         raise NotImplementedError
 
-    async def set_plan_mode(self, on: bool) -> bool:
-        return on
-
     @contextmanager
     def paused(self) -> Iterator[None]:
         yield
 
     async def close(self) -> None:
         await asyncio.Event().wait()
-
-    def stderr_tail(self) -> str:
-        return ""
 
 
 def taken(pool: pools.AgentPool, session_id: str) -> pools.Seat:

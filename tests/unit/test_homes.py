@@ -132,10 +132,6 @@ async def test_an_unchanged_file_is_stored_once(homes: HomeFolders, data: Path) 
     (home / "log").write_text("2")
     await kept(homes, 3)
     assert len(objects(data)) == 3
-    await homes.forget(SESSION, 2)
-    assert objects(data) == first
-    await homes.forget(SESSION, 1)
-    assert await homes.restore(SESSION, 2) is None
     assert await homes.restore(SESSION, 1) == "agent-1"
     assert tree(home) == {
         ".agent/token.json": str(data.parent / "operator/.agent/token.json"),

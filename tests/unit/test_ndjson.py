@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clawdforge.drivers.acp.ndjson import Framer, Line, Oversize, decode_line, parse_ndjson
+from clawdforge.drivers.acp.ndjson import Framer, Line, Oversize, decode_line
 
 
 def messages(frames: list[Line | Oversize]) -> list[object]:
@@ -15,12 +15,13 @@ def messages(frames: list[Line | Oversize]) -> list[object]:
 
 
 def test_garbage_blank_lines_and_values_that_are_no_objects_are_skipped() -> None:
-    text = '{"a":1}\nnot json\n\n   \n[1,2]\n"text"\n42\n{"b":2}\r\n{"cut":'
-    assert parse_ndjson(text) == [{"a": 1}, {"b": 2}]
+    text = b'{"a":1}\nnot json\n\n   \n[1,2]\n"text"\n42\n{"b":2}\r\n{"cut":'
+    assert messages(list(Framer().feed(text))) == [{"a": 1}, {"b": 2}]
 
 
 def test_a_line_separator_inside_a_string_does_not_end_the_line() -> None:
-    assert parse_ndjson('{"a":"x\u2028y\u0085z"}\n') == [{"a": "x\u2028y\u0085z"}]
+    line = '{"a":"x\u2028y\u0085z"}\n'.encode()
+    assert messages(list(Framer().feed(line))) == [{"a": "x\u2028y\u0085z"}]
 
 
 @given(st.lists(st.dictionaries(st.text(), st.text()), max_size=8), st.integers(1, 40))

@@ -37,7 +37,6 @@ def test_defaults() -> None:
     settings = load(HOME)
     assert (settings.host, settings.port) == ("127.0.0.1", 8800)
     assert settings.data_dir == Path("/home/nobody/.local/share/clawdforge")
-    assert settings.database_file == settings.data_dir / "forge.db"
     assert (settings.session_ttl_secs, settings.session_hard_ttl_secs) == (3600, 86_400)
     assert settings.max_line_bytes == 32 * 1024 * 1024
     assert settings.admin_token is None

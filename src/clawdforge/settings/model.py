@@ -11,7 +11,6 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ByteSize, Confi
 from clawdforge.wire.local import DEFAULT_HOST, DEFAULT_PORT, data_dir_default
 from clawdforge.wire.quirks import Quirks
 
-DATABASE_FILE: Final = "forge.db"
 ADMIN_TOKEN_FILE: Final = "admin.token"  # noqa: S105 - a file's name, not a secret
 MIB: Final = 1024 * 1024
 
@@ -95,9 +94,6 @@ class Settings(BaseModel):
     data_dir: Folder = Field(
         default_factory=lambda: data_dir_default(os.environ),
         description="folder of the database, homes, workspaces, files and tokens; one server at a time",
-    )
-    database_url: str | None = Field(
-        None, description="where the store is; without it the SQLite file `forge.db` in DATA_DIR"
     )
     admin_token: str | None = Field(
         None,
@@ -197,10 +193,6 @@ class Settings(BaseModel):
         if self.trust_loopback and not is_loopback(self.host):
             raise ValueError(f"trust_loopback needs a loopback address to listen on, not {self.host}")
         return self
-
-    @property
-    def database_file(self) -> Path:
-        return self.data_dir / DATABASE_FILE
 
     @property
     def admin_token_file(self) -> Path:

@@ -70,8 +70,8 @@ async def test_commands_run_in_our_terminals_where_that_is_declared(bench: Drive
 
 
 async def test_the_plan_mode_is_set_or_said_to_be_missing(bench: DriverBench) -> None:
-    async with bench.opened() as live:
-        assert await live.set_plan_mode(on=True) is (Capability.PLAN_MODE in bench.capabilities)
+    async with bench.opened(plan_mode=True) as live:
+        assert (live.note is None) is (Capability.PLAN_MODE in bench.capabilities)
         assert (await say(live, "echo goes on")).text() == "goes on"
 
 

@@ -108,7 +108,6 @@ async def test_a_flood_on_stderr_stops_nothing(bench: DriverBench) -> None:
     async with bench.opened() as live:
         sink = await asyncio.wait_for(say(live, f"stderr {4 * MEBI}\necho on"), 60)
         assert sink.text() == "on"
-        assert len(live.stderr_tail()) <= 256 * 1024
 
 
 async def test_a_line_of_ten_megabytes_arrives_whole(bench: DriverBench) -> None:

@@ -54,10 +54,6 @@ class LiveAgent(Protocol):
         """Ask the running prompt to stop; it is the caller who ends an agent that does not listen."""
         ...
 
-    async def set_plan_mode(self, on: bool) -> bool:
-        """False where the agent has no such mode."""
-        ...
-
     def paused(self) -> AbstractContextManager[None]:
         """The whole process tree stopped, for the moment of a copy.
 
@@ -68,8 +64,6 @@ class LiveAgent(Protocol):
     async def close(self) -> None:
         """End the agent and everything it started; nothing of it is left when this returns."""
         ...
-
-    def stderr_tail(self) -> str: ...
 
 
 class Capability(StrEnum):
@@ -113,10 +107,6 @@ class Homes(Protocol):
 
     async def branch(self, source: str, target: str, turn_index: int) -> str | None:
         """Give another session the home as it was after that turn; likewise."""
-        ...
-
-    async def forget(self, session_id: str, after_turn: int) -> None:
-        """Drop copies made after that turn."""
         ...
 
     async def remove(self, session_id: str) -> None: ...

@@ -240,14 +240,6 @@ class AcpAgent:
         turn.end()
         await self._terminals.end_all()
 
-    async def set_plan_mode(self, on: bool) -> bool:
-        if self._controls is None:
-            return False
-        try:
-            return await self._controls.set_plan_mode(on)
-        except Disconnected as error:
-            raise AgentFailed(await self._obituary(error), stderr=self.stderr_tail()) from error
-
     @contextmanager
     def paused(self) -> Iterator[None]:
         with self._process.paused(), self._terminals.paused():

@@ -100,13 +100,6 @@ class Framer:
             self._garbage = (self._garbage + line[-GARBAGE_TAIL_BYTES:] + b"\n")[-GARBAGE_TAIL_BYTES:]
 
 
-def parse_ndjson(text: str) -> list[Json]:
-    """Every JSON object in the text, one a line, in order; anything else is skipped."""
-    # Not splitlines(): JSON text may hold U+2028 and its kin.
-    messages = (decode_line(line.encode("utf-8", "surrogatepass")) for line in text.split("\n"))
-    return [message for message in messages if message is not None]
-
-
 def decode_line(line: bytes) -> Json | None:
     """The object in this line, or None. Never raises."""
     try:

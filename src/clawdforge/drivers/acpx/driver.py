@@ -174,10 +174,6 @@ class AcpxAgent:
             turn.end()
             await self._order({"argv": self._argv("cancel", "-s", self._launch.session_id), "quiet": True})
 
-    async def set_plan_mode(self, on: bool) -> bool:
-        """acpx can set a mode but does not tell which there are."""
-        return not on
-
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
         with self._process.paused():

@@ -199,13 +199,6 @@ class Copies:
             half.unlink()
         self.clear_mark()
 
-    def forget(self, after_turn: int) -> None:
-        gone = [turn for turn in self.turns() if turn > after_turn]
-        for turn in gone:
-            (self._folder / f"{turn}.json").unlink()
-        if gone:
-            self.prune()
-
     def build(self, manifest: Manifest, target: Path) -> bool:
         """Make a home from a copy, on stable storage. False when the copy is incomplete."""
         target.mkdir(mode=0o700)

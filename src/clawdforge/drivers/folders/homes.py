@@ -128,11 +128,6 @@ class HomeFolders:
             await self.keep(target, turn_index, manifest.agent_session_id, None)
         return manifest.agent_session_id
 
-    async def forget(self, session_id: str, after_turn: int) -> None:
-        async with self._lock(session_id):
-            await self._wait_durable(session_id)
-            await asyncio.to_thread(self._copies_of(session_id).forget, after_turn)
-
     async def remove(self, session_id: str) -> None:
         check_id(session_id)
         async with self._lock(session_id):

@@ -1,8 +1,7 @@
 """Contains agents: finds out which level of containment works on this machine, and wraps commands in it.
 
 With `bwrap` an agent has its own PID namespace: it sees only its own processes, all of them end with the
-first one, and that one ends with the server. The data folder and other hidden folders are covered by empty
-ones; the session's own home, workspace and files are mounted back in. /sys is read-only, so that no agent can
+first one, and that one ends with the server. The data folder is covered by an empty one; the session's own home, workspace and files are mounted back in. /sys is read-only, so that no agent can
 leave the group that limits it (`cgroups.py`). `full` also makes the rest of the file system read-only and
 gives the agent a private /tmp.
 
@@ -54,7 +53,6 @@ class AgentFolders:
     data_dir: Path
     home: Path
     workspace: Path
-    hidden: tuple[Path, ...] = ()
     readable: tuple[Path, ...] = ()
     writable: tuple[Path, ...] = ()
     private_tmp: bool = False  # `full` has one always
@@ -167,7 +165,7 @@ def _arguments(active: Active, folders: AgentFolders) -> list[str]:
 
 def _mounts(folders: AgentFolders, *, full: bool) -> list[tuple[str, ...]]:
     """Parents first: a mask inside a mounted folder must hide, a folder mounted inside a mask must show."""
-    masked = [path.resolve() for path in (folders.data_dir, *folders.hidden)]
+    masked = [folders.data_dir.resolve()]
     if full or folders.private_tmp:
         masked.append(Path("/tmp").resolve())  # noqa: S108 -- replaced by a private one
     masked = [path for path in masked if path.exists()]
@@ -176,10 +174,9 @@ def _mounts(folders: AgentFolders, *, full: bool) -> list[tuple[str, ...]]:
     needed = (Path(launcher.__file__), Path(sys.prefix), Path(sys.base_prefix))
     for path in (*folders.readable, *needed):
         own.setdefault(path.resolve(), "--ro-bind")
-    steps: list[tuple[int, int, tuple[str, ...]]] = []
-    for path in masked:
-        mask = ("--tmpfs", str(path)) if path.is_dir() else ("--ro-bind", os.devnull, str(path))
-        steps.append((len(path.parts), 0, mask))
+    steps: list[tuple[int, int, tuple[str, ...]]] = [
+        (len(path.parts), 0, ("--tmpfs", str(path))) for path in masked
+    ]
     for path, how in own.items():
         inside = any(path.is_relative_to(mask) for mask in masked)
         if (inside or (full and how == "--bind")) and path.exists():

@@ -214,7 +214,7 @@ class AgentProcess:
 
 
 class Spawner:
-    """Starts agents in one data folder. `hidden` are more places with secrets of the server."""
+    """Starts agents in one data folder."""
 
     def __init__(
         self,
@@ -222,7 +222,6 @@ class Spawner:
         data_dir: Path,
         boot_id: str,
         *,
-        hidden: Sequence[Path] = (),
         limits: Limits | None = None,
         groups: Groups | None = None,
     ) -> None:
@@ -231,7 +230,6 @@ class Spawner:
         self._data_dir = data_dir
         self._boot_id = boot_id
         self._folder = folder_id(data_dir)
-        self._hidden = tuple(hidden)
         self._limits = limits or Limits()
         self._living: set[int] = set()
         self._numbers = itertools.count(1)
@@ -258,7 +256,6 @@ class Spawner:
             data_dir=self._data_dir,
             home=home,
             workspace=cwd,
-            hidden=self._hidden,
             readable=tuple(readable),
             writable=tuple(writable),
             private_tmp=private_tmp,
