@@ -1,9 +1,10 @@
 """Contains agents: finds out which level of containment works on this machine, and wraps commands in it.
 
 With `bwrap` an agent has its own PID namespace: it sees only its own processes, all of them end with the
-first one, and that one ends with the server. The data folder is covered by an empty one; the session's own home, workspace and files are mounted back in. /sys is read-only, so that no agent can
-leave the group that limits it (`cgroups.py`). `full` also makes the rest of the file system read-only and
-gives the agent a private /tmp.
+first one, and that one ends with the server. The data folder is covered by an empty one; the session's own
+home, workspace and files are mounted back in. /sys is read-only, so that no agent can leave the group that
+limits it (`cgroups.py`). `full` also makes the rest of the file system read-only and gives the agent a
+private /tmp.
 
 Without bwrap (`tree`) a keeper process ends the agent's whole process tree. That is enough for a faulty
 program, but not for one that tries to escape: it can kill its keeper, read the data folder and signal every
