@@ -16,7 +16,7 @@ TOP: Final = Path(__file__).parents[2]
 WORKFLOWS: Final = sorted((TOP / ".github" / "workflows").glob("*.yml"))
 HOOKS: Final = TOP / ".pre-commit-config.yaml"
 COMING: Final = frozenset({"scripts/search"})
-"""Commands that a workflow calls before they are there; whoever adds one takes it off this list."""
+"""Commands that are named before they are there; whoever adds one takes it off this list."""
 
 
 def schema_errors(workflow: Path) -> str:
