@@ -26,7 +26,7 @@ BUGS = (
             Change(
                 f"{SRC}/stores/sqlite/writer.py",
                 '            db.connection.execute("COMMIT")\n            self.commits += 1',
-                "            self._post(batch)\n            batch = Batch([])\n"
+                "            self._hand_over(batch)\n            batch = Batch([])\n"
                 '            db.connection.execute("COMMIT")\n            self.commits += 1',
             ),
         ),
@@ -127,8 +127,8 @@ BUGS = (
         (
             Change(
                 f"{SRC}/stores/sqlite/writer.py",
-                "            self._drop(error)\n        finally:",
-                "            self._drop(error)\n            failure = None\n        finally:",
+                "            self._drop_connection(error)\n        finally:",
+                "            self._drop_connection(error)\n            failure = None\n        finally:",
             ),
         ),
     ),
@@ -212,7 +212,7 @@ BUGS = (
     Bug(
         "an upload that was cut off stays half",
         "prove syscalls --only upload --size 6",
-        (Change(f"{SRC}/server.py", "await services.files.settle_all()", "pass"),),
+        (Change(f"{SRC}/server.py", "await services.files.finish_pending()", "pass"),),
     ),
     Bug(
         "an undo leaves the agent's memory alone",
@@ -220,7 +220,7 @@ BUGS = (
         (
             Change(
                 f"{SRC}/core/rules/cuts.py",
-                "context_plan=memory.restore_plan(tx.last_said(session_id)),",
+                "context_plan=memory.restore_plan(tx.last_spoken_turn(session_id)),",
                 "context_plan=memory.LOAD,",
             ),
             Change(

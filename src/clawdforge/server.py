@@ -134,7 +134,7 @@ def _build_program(settings: Settings, spawner: Spawner, registry: Registry) -> 
 
 async def _recover(settings: Settings, services: Services, recovery: RecoveryService) -> None:
     """What a dead server left behind is put in order before anybody can ask for it."""
-    await services.files.settle_all()
+    await services.files.finish_pending()
     await services.access.adopt(LOCAL_APP, keep_secret(settings.data_dir / TOKEN_FILE, new_token("cf_")))
     settled = await recovery.settle_all()
     if settled:

@@ -70,20 +70,20 @@ async def test_a_start_finishes_what_a_crash_left(
     recorded = (await files.add(APP, "b", pieces(b"recorded"))).file_token
     removed = (await files.add(APP, "c", pieces(b"removed"))).file_token
     # As a crash leaves them: the row was written and not yet the name; the row was removed, or not even that.
-    await uploads.unsettle(APP, recorded)
-    await uploads.unsettle(APP, removed)
+    await uploads.take_out(APP, recorded)
+    await uploads.take_out(APP, removed)
     await store.write(APP, lambda tx: tx.remove_file(removed))
     half = await uploads.create(APP, "ff_half")
     await half.write(b"half")
     await half.seal()
-    assert await files.settle_all() == 3
+    assert await files.finish_pending() == 3
     assert on_disk(tmp_path) == sorted(f"{APP}/{token}" for token in (settled, recorded))
     for token, content in ((settled, b"settled"), (recorded, b"recorded")):
         row, file = await files.open(APP, token)
         with file:
             assert file.read() == content
         assert content_of(row) == content
-    assert await files.settle_all() == 0
+    assert await files.finish_pending() == 0
 
 
 @contextlib.contextmanager
@@ -139,7 +139,7 @@ async def test_a_store_that_does_not_take_the_row_leaves_no_file_in_place(
     assert all(path.startswith(".unsettled/") for path in on_disk(tmp_path))
     again = await open_store(tmp_path, SystemClock())
     try:
-        await service(again, tmp_path).settle_all()
+        await service(again, tmp_path).finish_pending()
     finally:
         await again.close()
     assert on_disk(tmp_path) == []
@@ -219,6 +219,6 @@ async def test_an_app_may_have_any_name(store: SqliteStore, tmp_path: Path, app:
     files = service(store, tmp_path)
     row = await files.add(app, "a", pieces(b"x"))
     assert Path(row.path).parent.parent == tmp_path / "files"
-    await UploadFolder(tmp_path).unsettle(app, row.file_token)
-    assert await files.settle_all() == 1
+    await UploadFolder(tmp_path).take_out(app, row.file_token)
+    assert await files.finish_pending() == 1
     assert content_of(row) == b"x"

@@ -14,7 +14,7 @@ import pytest
 from clawdforge.core.model import SessionRow, SystemClock, draft
 from clawdforge.stores import open_store
 from clawdforge.stores.lock import NAME, FolderLock, FolderTaken, read_holder
-from clawdforge.stores.sqlite.migrations import known, migrate
+from clawdforge.stores.sqlite.migrations import list_migrations, migrate
 from clawdforge.stores.sqlite.queries import Queries
 from clawdforge.wire.errors import StoreUnavailable
 from clawdforge.wire.event import EventType
@@ -117,7 +117,7 @@ async def test_migrations_are_noted_and_run_once(tmp_path: Path) -> None:
         await store.close()
     db = apsw.Connection(str(tmp_path / "forge.db"))
     noted = db.execute("SELECT version, name FROM schema_migrations ORDER BY version").fetchall()
-    assert noted == [(number, path.stem) for number, path in known()]
+    assert noted == [(number, path.stem) for number, path in list_migrations()]
     db.close()
 
 
@@ -162,7 +162,7 @@ async def test_a_newer_database_is_refused(tmp_path: Path) -> None:
     db = apsw.Connection(str(tmp_path / "forge.db"))
     db.execute("INSERT INTO schema_migrations VALUES (9999, '9999_future', 0)")
     db.close()
-    with pytest.raises(StoreUnavailable, match=r"schema 9999.*newer clawdforge"):
+    with pytest.raises(StoreUnavailable, match=r"schema version 9999.*newer clawdforge"):
         await open_store(tmp_path, SystemClock())
 
 

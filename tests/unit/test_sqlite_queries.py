@@ -14,7 +14,7 @@ from clawdforge.core.model import MessageRow, SessionQuery, SessionRow, SystemCl
 from clawdforge.core.ports import Tx
 from clawdforge.stores import open_store
 from clawdforge.stores.sqlite.queries import Queries
-from clawdforge.stores.sqlite.search import match_of
+from clawdforge.stores.sqlite.search import build_match
 from clawdforge.stores.sqlite.store import SqliteStore
 from clawdforge.wire.event import EventType
 from clawdforge.wire.turn import TurnState
@@ -189,7 +189,7 @@ def test_no_text_breaks_the_search(q: str) -> None:
     db = apsw.Connection(":memory:")
     db.execute("CREATE VIRTUAL TABLE t USING fts5 (content, tokenize = 'unicode61 remove_diacritics 2')")
     db.execute("INSERT INTO t VALUES ('some words')")
-    match = match_of(q)
+    match = build_match(q)
     if match is not None:
         db.execute("SELECT count(*) FROM t WHERE t MATCH ?", (match,)).fetchall()
     db.close()

@@ -1,4 +1,4 @@
-"""Durable backends. `open_store` gives the one that the data folder holds."""
+"""Durable backends. `open_store` opens the one in the data folder."""
 
 from pathlib import Path
 
@@ -7,5 +7,8 @@ from clawdforge.stores.sqlite.store import SqliteStore
 
 
 async def open_store(data_dir: Path, clock: Clock) -> SqliteStore:
-    """The store of a data folder; makes both where they are missing. The caller holds the folder's lock."""
+    """Open the store of a data folder, making both if they are missing.
+
+    The caller holds the folder's lock.
+    """
     return await SqliteStore.open(data_dir, clock)

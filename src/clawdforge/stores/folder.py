@@ -1,4 +1,4 @@
-"""The data folder: nobody but its owner may look into it."""
+"""The data folder, which only its owner may read."""
 
 import os
 from pathlib import Path
@@ -7,7 +7,7 @@ from clawdforge.wire.errors import StoreUnavailable
 
 
 def prepare_folder(path: Path) -> Path:
-    """Make the folder, or tighten the one that is there. What is created survives a loss of power."""
+    """Make the folder, or make an existing one private. A new one survives a loss of power."""
     try:
         if not path.is_dir():
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -17,13 +17,13 @@ def prepare_folder(path: Path) -> Path:
             path.chmod(0o700)
     except OSError as error:
         raise StoreUnavailable(
-            f"the data folder {path} cannot be used: {error.strerror}; name another with --data-dir"
+            f"the data folder {path} cannot be used: {error.strerror}; choose another with --data-dir"
         ) from error
     return path.resolve()
 
 
-def private_file(path: Path) -> None:
-    """Make an empty file of mode 0600, or tighten the one that is there."""
+def make_private_file(path: Path) -> None:
+    """Make an empty file of mode 0600, or make an existing one private."""
     try:
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:

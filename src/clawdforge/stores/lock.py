@@ -1,4 +1,4 @@
-"""The lock on a data folder: one server at a time, and where to find it."""
+"""The lock on a data folder: it admits one server at a time and says where to reach it."""
 
 import contextlib
 import fcntl
@@ -12,15 +12,15 @@ from clawdforge.stores.folder import prepare_folder
 from clawdforge.wire.errors import ForgeAPIError
 
 NAME = "server.lock"
-PATIENCE = 0.3  # seconds: somebody who only looks holds the lock for a moment
+PATIENCE_SECS = 0.3  # `read_holder` takes the lock for a moment
 
 
 class FolderTaken(ForgeAPIError):
-    """Another server uses this data folder; stop it, or name another folder with --data-dir."""
+    """Another server uses this data folder; stop it, or choose another folder with --data-dir."""
 
 
 class FolderLock:
-    """Held by the process until `release` or its end, however that comes."""
+    """Held by the process until `release`, or until the process ends for whatever reason."""
 
     def __init__(self, handle: int, pid: int) -> None:
         self._handle = handle
@@ -32,7 +32,7 @@ class FolderLock:
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             os.fchmod(handle, 0o600)
-            _wait_for(handle, data_dir)
+            _acquire(handle, data_dir)
         except BaseException:
             os.close(handle)
             raise
@@ -41,7 +41,7 @@ class FolderLock:
         return lock
 
     def announce(self, url: str) -> None:
-        """Say where the server can be reached; the port may be known only after the folder is ours."""
+        """Say where the server can be reached. The port may be known only after the lock was taken."""
         os.ftruncate(self._handle, 0)
         os.pwrite(self._handle, json.dumps({"url": url, "pid": self._pid}).encode(), 0)
 
@@ -59,20 +59,20 @@ def read_holder(data_dir: Path) -> dict[str, Any] | None:
     except OSError:
         return None
     try:
-        return None if _flock(handle, fcntl.LOCK_SH) else _content(handle)
+        return None if _try_flock(handle, fcntl.LOCK_SH) else _read_holder(handle)
     finally:
         os.close(handle)
 
 
-def _wait_for(handle: int, data_dir: Path) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not _flock(handle, fcntl.LOCK_EX):
+def _acquire(handle: int, data_dir: Path) -> None:
+    deadline = time.monotonic() + PATIENCE_SECS
+    while not _try_flock(handle, fcntl.LOCK_EX):
         if time.monotonic() > deadline:
-            raise _taken(data_dir, _content(handle))
+            raise _taken_error(data_dir, _read_holder(handle))
         time.sleep(0.01)
 
 
-def _flock(handle: int, how: int) -> bool:
+def _try_flock(handle: int, how: int) -> bool:
     try:
         fcntl.flock(handle, how | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -80,7 +80,7 @@ def _flock(handle: int, how: int) -> bool:
     return True
 
 
-def _content(handle: int) -> dict[str, Any] | None:
+def _read_holder(handle: int) -> dict[str, Any] | None:
     with contextlib.suppress(ValueError):
         found = json.loads(os.pread(handle, 4096, 0))
         if isinstance(found, dict):
@@ -88,9 +88,10 @@ def _content(handle: int) -> dict[str, Any] | None:
     return None
 
 
-def _taken(data_dir: Path, holder: dict[str, Any] | None) -> FolderTaken:
+def _taken_error(data_dir: Path, holder: dict[str, Any] | None) -> FolderTaken:
     who = f"the server at {holder['url']} (pid {holder['pid']})" if holder else "another server"
+    stop = f"stop it with `kill {holder['pid']}`" if holder else "stop it"
     return FolderTaken(
-        f"{data_dir} is in use by {who}; use that one, stop it, or name another folder with --data-dir",
+        f"{data_dir} is in use by {who}; use that server, {stop}, or choose another folder with --data-dir",
         **(holder or {}),
     )

@@ -1,6 +1,6 @@
-"""The bytes of uploads: at `files/<app>/<token>`, or in `files/.unsettled` while a row is in the making.
+"""Stores the bytes of uploads at `files/<app>/<token>`, or below `files/.unsettled` while they are pending.
 
-No name here is one that a caller chose. A move between the two places is one rename in one file system.
+No file has a name that a caller chose. A file moves between the two by one rename in one file system.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from clawdforge.wire.errors import StoreUnavailable
 T = TypeVar("T")
 
 FOLDER: Final = "files"
-UNSETTLED: Final = ".unsettled"
+PENDING: Final = ".unsettled"
 PLAIN: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,99}")
 FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -27,7 +27,7 @@ READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class IncomingFile:
-    """An unsettled file, open for writing."""
+    """A pending file, open for writing."""
 
     def __init__(self, path: Path, handle: int) -> None:
         self._path = path
@@ -70,96 +70,100 @@ class UploadFolder:
         self._data_dir = data_dir
 
     def path(self, app: str, token: str) -> str:
-        return str(self._settled(app) / token)
+        return str(self._folder(app) / token)
 
     async def create(self, app: str, token: str) -> IncomingFile:
-        path = self._unsettled(app) / token
+        path = self._pending_folder(app) / token
 
         def work() -> IncomingFile:
-            _make(path.parent)
-            _make(self._settled(app))
+            _make_folder(path.parent)
+            _make_folder(self._folder(app))
             return IncomingFile(path, os.open(path, CREATE, 0o600))
 
         return await _in_thread(work)
 
-    async def settle(self, app: str, token: str, *, keep: bool) -> None:
-        source, target = self._unsettled(app) / token, self._settled(app) / token
-        await _in_thread(lambda: _move(source, target) if keep else source.unlink(missing_ok=True))
-
-    async def unsettle(self, app: str, token: str) -> None:
-        source, target = self._settled(app) / token, self._unsettled(app) / token
+    async def put_in_place(self, app: str, token: str) -> None:
+        source, target = self._pending_folder(app) / token, self._folder(app) / token
         await _in_thread(lambda: _move(source, target))
 
-    async def unsettled(self, app: str) -> list[str]:
-        return await _in_thread(lambda: _names(self._unsettled(app)))
+    async def take_out(self, app: str, token: str) -> None:
+        source, target = self._folder(app) / token, self._pending_folder(app) / token
+        await _in_thread(lambda: _move(source, target))
+
+    async def delete_pending(self, app: str, token: str) -> None:
+        path = self._pending_folder(app) / token
+        await _in_thread(lambda: path.unlink(missing_ok=True))
+
+    async def list_pending(self, app: str) -> list[str]:
+        return await _in_thread(lambda: _list_names(self._pending_folder(app)))
 
     async def open(self, app: str, token: str) -> BinaryIO | None:
-        path = self._settled(app) / token
-        return await _in_thread(lambda: _open(path))
+        path = self._folder(app) / token
+        return await _in_thread(lambda: _open_file(path))
 
-    def _settled(self, app: str) -> Path:
-        return self._data_dir / FOLDER / _folder(app)
+    def _folder(self, app: str) -> Path:
+        return self._data_dir / FOLDER / _folder_name(app)
 
-    def _unsettled(self, app: str) -> Path:
-        return self._data_dir / FOLDER / UNSETTLED / _folder(app)
+    def _pending_folder(self, app: str) -> Path:
+        return self._data_dir / FOLDER / PENDING / _folder_name(app)
 
 
-def _folder(app: str) -> str:
-    """The app's name where a file system can have it, else something in its stead."""
+def _folder_name(app: str) -> str:
+    """The app's name if it is safe as a file name, else a hash of it."""
     return app if PLAIN.fullmatch(app) else hashlib.sha256(app.encode()).hexdigest()[:32]
 
 
-def _make(folder: Path) -> None:
-    """Folders of our own, each on stable storage before something is put into it."""
+def _make_folder(folder: Path) -> None:
+    """Make a folder and its parents, each on stable storage before anything is put into it."""
     if folder.is_dir():
         return
-    _make(folder.parent)
+    _make_folder(folder.parent)
     with contextlib.suppress(FileExistsError):
         folder.mkdir(mode=0o700)
     sync_folder(folder.parent)
 
 
 def _move(source: Path, target: Path) -> None:
-    _make(target.parent)
+    _make_folder(target.parent)
     with contextlib.suppress(FileNotFoundError):
         source.rename(target)
         sync_folder(target.parent)
         sync_folder(source.parent)
 
 
-def _names(folder: Path) -> list[str]:
+def _list_names(folder: Path) -> list[str]:
     with contextlib.suppress(FileNotFoundError):
         return sorted(path.name for path in folder.iterdir())
     return []
 
 
-def _open(path: Path) -> BinaryIO | None:
+def _open_file(path: Path) -> BinaryIO | None:
     with contextlib.suppress(FileNotFoundError):
         return os.fdopen(os.open(path, READ), "rb")
     return None
 
 
 async def _in_thread(work: Callable[[], T]) -> T:
-    """Off the event loop, and never left running: whoever is cancelled waits for its end."""
+    """Run work off the event loop. A caller that is cancelled still waits until the work has ended."""
     task = asyncio.ensure_future(asyncio.to_thread(work))
-    with _told():
+    with _explain_disk_errors():
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
             await asyncio.wait({task})
             if not task.cancelled():
-                task.exception()  # seen; the cancel is what counts
+                task.exception()  # marks it as seen; the cancel is what counts
             raise
 
 
 @contextlib.contextmanager
-def _told() -> Iterator[None]:
-    """What the disk says, in words for the caller."""
+def _explain_disk_errors() -> Iterator[None]:
+    """Turn errors of the disk into an error that the caller understands."""
     try:
         yield
     except OSError as error:
         if error.errno in FULL:
-            words = "the server's disk is full; the file was not kept, try again when there is room"
+            message = "the server's disk is full and the file was not stored; try again when there is room"
         else:
-            words = f"the server's disk failed ({error.strerror}); try again later"
-        raise StoreUnavailable(words, retry_after=60) from error
+            message = f"the server's disk failed ({error.strerror}); try again later"
+        raise StoreUnavailable(message, retry_after=60) from error

@@ -18,7 +18,7 @@ from clawdforge.drivers.folders.file_copy import delete_tree, sync_file_system
 from clawdforge.drivers.folders.home_copies import decode_manifest
 from clawdforge.stores.sqlite import snapshot
 from clawdforge.stores.uploads import FOLDER as FILES
-from clawdforge.stores.uploads import UNSETTLED
+from clawdforge.stores.uploads import PENDING
 from clawdforge.upkeep.archive import Told, UpkeepError, Writer, create, unpack, untold
 from clawdforge.wire.base import Json
 from clawdforge.wire.errors import StoreUnavailable
@@ -54,7 +54,7 @@ def backup(data_dir: Path, target: Path, clock: Clock, told: Told = untold) -> S
 def _write(source: Path, target: Path, database: Path, clock: Clock, told: Told) -> Summary:
     made_at = clock.now()
     snapshot.copy_database(source / snapshot.FILE, database)
-    sessions, files = snapshot.sessions(database), snapshot.files(database)
+    sessions, files = snapshot.read_sessions(database), snapshot.read_files(database)
     with create(target, told) as archive:
         memories = {one.session_id: _add_copies(archive, source, one) for one in sessions}
         lost = [one.file_token for one in files if not _add_upload(archive, source, Path(one.path))]
@@ -68,7 +68,7 @@ def _write(source: Path, target: Path, database: Path, clock: Clock, told: Told)
                 "version": __version__,
                 "made_at": made_at,
                 "data_dir": str(source),
-                "schema": snapshot.schema_version(database),
+                "schema": snapshot.read_schema_version(database),
                 "plans": {session_id: plan for session_id, plan in plans.items() if plan is not None},
                 "lost_files": lost,
             }
@@ -80,7 +80,7 @@ def _add_upload(archive: Writer, source: Path, path: Path) -> bool:
     """A row may be a moment older than its file's last move."""
     place = path.relative_to(source / FILES)
     settled = f"{FILES}/{place}"
-    return archive.add_file(settled, path) or archive.add_file(settled, source / FILES / UNSETTLED / place)
+    return archive.add_file(settled, path) or archive.add_file(settled, source / FILES / PENDING / place)
 
 
 def _add_copies(archive: Writer, source: Path, session: snapshot.SessionEntry) -> dict[int, str]:
@@ -122,9 +122,9 @@ def restore(source: Path, data_dir: Path, told: Told = untold) -> Json:
     try:
         facts = unpack(source, half, told)
         database = half / snapshot.FILE
-        if broken := snapshot.integrity(database):
+        if broken := snapshot.check_integrity(database):
             raise UpkeepError(f"the database in {source} is damaged: {broken[0]}; take another backup")
-        snapshot.move(
+        snapshot.rewrite_paths(
             database, Path(facts["data_dir"]), target.resolve(), facts["plans"], facts["lost_files"]
         )
         sync_file_system(half)

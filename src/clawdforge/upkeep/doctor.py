@@ -85,9 +85,9 @@ def _database(folder: Path, clock: Clock) -> Iterator[Finding]:
         yield Finding("warn", "database", "there is none yet", "`clawdforge serve` makes it")
         return
     try:
-        found, known = snapshot.schema_version(path), len(migrations.known())
-        broken = snapshot.integrity(path)
-        newest = snapshot.newest(path) if found else 0
+        found, known = snapshot.read_schema_version(path), len(migrations.list_migrations())
+        broken = snapshot.check_integrity(path)
+        newest = snapshot.last_write(path) if found else 0
     except StoreUnavailable as error:
         yield Finding("bad", "database", error.message, "restore a backup with `clawdforge restore`")
         return

@@ -31,7 +31,7 @@ READS: dict[str, Callable[[View, str], Any]] = {
     "app_row": lambda v, _: v.app_row(),
     "session": lambda v, s: v.session(s),
     "sessions": lambda v, s: v.sessions(SessionQuery(prefix=s[:6])),
-    "app_sessions": lambda v, _: v.app_sessions(),
+    "count_app_sessions": lambda v, _: v.count_app_sessions(),
     "turn": lambda v, s: v.turn(s, 1),
     "turns": lambda v, s: v.turns(s),
     "turns_from": lambda v, s: v.turns_from(s, 1),
@@ -44,18 +44,18 @@ READS: dict[str, Callable[[View, str], Any]] = {
     "messages": lambda v, s: v.messages(s, show="all"),
     "last_messages": lambda v, s: v.last_messages(s, 9),
     "last_message": lambda v, s: v.last_message(s, "user"),
-    "last_said": lambda v, s: v.last_said(s),
+    "last_spoken_turn": lambda v, s: v.last_spoken_turn(s),
     "messages_from": lambda v, s: v.messages_from(s, 1),
     "permission": lambda v, s: v.permission(s, f"p-{s}"),
     "permissions": lambda v, s: v.permissions(s),
-    "granted": lambda v, s: v.granted(s, "bash", "execute"),
+    "is_granted": lambda v, s: v.is_granted(s, "bash", "execute"),
     "file": lambda v, s: v.file(f"ff-{s}"),
     "bytes_stored": lambda v, _: v.bytes_stored(),
     "persona": lambda v, s: v.persona(f"n-{s}"),
     "personas": lambda v, _: v.personas(),
     "search": lambda v, s: (v.search("needle", limit=9), v.search("needle", limit=9, session_id=s)),
 }
-OF_ALL_APPS = {"open_sessions"}
+OF_ALL_APPS = {"count_open_sessions"}
 
 WRITES: dict[str, Callable[[Tx, str], Any]] = {
     "change_session": lambda t, s: t.change_session(s, title="mine now"),

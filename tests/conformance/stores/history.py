@@ -189,18 +189,21 @@ async def test_a_fork_goes_by_what_was_said_first_not_by_number(store: Store) ->
 
 async def test_the_turn_that_spoke_last_and_the_archive(store: Store) -> None:
     sid = await make(store)
-    assert await store.read(APP, lambda v: v.last_said(sid)) == 0
+    assert await store.read(APP, lambda v: v.last_spoken_turn(sid)) == 0
 
     def fill(tx: Tx) -> None:
         for turn in (0, 1, 3, 2, None):
             tx.add_message(a_message(sid, turn=turn))
 
     await store.write(APP, fill)
-    assert await store.read(APP, lambda v: (v.last_said(sid), v.last_said(sid, before=4))) == (2, 3)
+    assert await store.read(APP, lambda v: (v.last_spoken_turn(sid), v.last_spoken_turn(sid, before=4))) == (
+        2,
+        3,
+    )
     await store.write(APP, lambda tx: tx.change_messages(sid, [4], cut=True))
-    assert await store.read(APP, lambda v: v.last_said(sid)) == 3
+    assert await store.read(APP, lambda v: v.last_spoken_turn(sid)) == 3
     assert await store.write(APP, lambda tx: tx.archive_messages(sid)) == 4
-    assert await store.read(APP, lambda v: (v.last_said(sid), v.messages(sid))) == (0, [])
+    assert await store.read(APP, lambda v: (v.last_spoken_turn(sid), v.messages(sid))) == (0, [])
     assert await store.write(APP, lambda tx: tx.archive_messages(sid)) == 0
     row = await store.read(APP, lambda v: v.session(sid))
     assert row is not None
@@ -292,9 +295,9 @@ async def test_a_permission_is_decided_and_remembered(store: Store) -> None:
         assert [row.permission_id for row in view.permissions(sid)] == ["p1", "p2", "p3"]
         assert [row.permission_id for row in view.permissions(sid, state="pending")] == ["p3"]
         assert [row.permission_id for row in view.permissions(sid, state="decided")] == ["p1", "p2"]
-        assert view.granted(sid, "bash", "execute")
-        assert not view.granted(sid, "bash", None)
-        assert not view.granted(sid, "read", "execute")
-        assert not view.granted(other, "bash", "execute")
+        assert view.is_granted(sid, "bash", "execute")
+        assert not view.is_granted(sid, "bash", None)
+        assert not view.is_granted(sid, "read", "execute")
+        assert not view.is_granted(other, "bash", "execute")
 
     await store.read(APP, check)

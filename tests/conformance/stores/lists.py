@@ -82,9 +82,9 @@ async def test_open_sessions_are_counted(store: Store) -> None:
     for fields in ({}, {}, {"retention": Retention.KEEP}, {"closed_at": 5}, {"deleted_at": 5}):
         await make(store, a_session(**fields))
     await make(store, a_session(app_name=OTHER))
-    assert await store.read(APP, lambda v: (v.open_sessions(), v.app_sessions())) == (3, 3)
-    assert await store.read(OTHER, lambda v: (v.open_sessions(), v.app_sessions())) == (3, 1)
-    assert await store.read_system(lambda v: (v.open_sessions(), v.session_counts())) == (
+    assert await store.read(APP, lambda v: (v.count_open_sessions(), v.count_app_sessions())) == (3, 3)
+    assert await store.read(OTHER, lambda v: (v.count_open_sessions(), v.count_app_sessions())) == (3, 1)
+    assert await store.read_system(lambda v: (v.count_open_sessions(), v.session_counts())) == (
         3,
         {APP: 4, OTHER: 1},
     )
@@ -107,7 +107,7 @@ async def test_unfinished_work_is_found(store: Store) -> None:
         tx.change_session(deleted, deleted_at=5)
 
     await store.write(APP, fill)
-    assert await store.read_system(lambda v: v.unsettled()) == [(APP, running)]
+    assert await store.read_system(lambda v: v.active_sessions()) == [(APP, running)]
     assert await store.read_system(lambda v: v.waiting_sessions()) == [(APP, early), (APP, late)]
     assert await store.read(APP, lambda v: v.turns_in_flight()) == 6
     assert await store.read(OTHER, lambda v: v.turns_in_flight()) == 0

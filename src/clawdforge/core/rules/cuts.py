@@ -114,7 +114,7 @@ def _new_context(tx: Tx, session_id: str, *, redo: tuple[int, ...], files: Files
     tx.change_session(
         session_id,
         context=session.context + 1,
-        context_plan=memory.restore_plan(tx.last_said(session_id)),
+        context_plan=memory.restore_plan(tx.last_spoken_turn(session_id)),
         files_plan=files.after if files else session.files_plan,
         redo=redo,
     )

@@ -52,13 +52,13 @@ def admit_session(tx: Tx, row: SessionRow, max_live: int) -> None:
     """Refuse a session that would be one too many, for its app or for the server."""
     app = tx.app_row()
     limit = app.max_sessions if app else None
-    if limit is not None and tx.app_sessions() >= limit:
+    if limit is not None and tx.count_app_sessions() >= limit:
         raise LimitExceeded(f"this app may have {limit} open sessions; close one", retry_after=60)
     _check_pool(tx, row.retention, max_live)
 
 
 def _check_pool(tx: Tx, retention: Retention, max_live: int) -> None:
-    if retention is Retention.TTL and tx.open_sessions() >= max_live:
+    if retention is Retention.TTL and tx.count_open_sessions() >= max_live:
         raise PoolFull
 
 

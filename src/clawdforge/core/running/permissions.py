@@ -93,7 +93,7 @@ class PermissionService:
         if mode is PermissionMode.APPROVE_READS and request.kind in READ_KINDS:
             return Decision.ALLOW_ONCE
         granted = await self._store.read(
-            app, lambda view: view.granted(session_id, request.tool, request.kind)
+            app, lambda view: view.is_granted(session_id, request.tool, request.kind)
         )
         return Decision.ALLOW_ALWAYS if granted else None
 

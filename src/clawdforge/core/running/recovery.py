@@ -45,7 +45,7 @@ class RecoveryService:
 
     async def settle_all(self) -> int:
         """End what a dead server left running."""
-        unsettled = await self._store.read_system(lambda view: view.unsettled())
+        unsettled = await self._store.read_system(lambda view: view.active_sessions())
         for first in range(0, len(unsettled), BATCH):
             some = unsettled[first : first + BATCH]
             await asyncio.gather(*(self._settle(app, session_id) for app, session_id in some))

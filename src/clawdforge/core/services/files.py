@@ -1,8 +1,8 @@
-"""Uploads: taken in piece by piece under limits, given out again, removed.
+"""Uploads: received piece by piece within limits, read again, removed.
 
-A file is *unsettled* while its row is being written or removed. A crash in between leaves it so, and the
-next start asks the store: with a row it is put in its place, without one it is deleted. So there is never a
-row without its file, nor a file that nobody knows of.
+A file is *pending* while its row is being written or removed. A crash leaves it pending, and the next start
+asks the store: a file with a row is put in place, one without is deleted. So there is never a row without
+its file, nor a file without its row.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ ROOM_RETRY_SECS = 60
 
 
 class Incoming(Protocol):
-    """An unsettled file that is being written. StoreUnavailable when the disk does not take it."""
+    """A pending file that is being written. Raises StoreUnavailable when the disk fails or is full."""
 
     async def write(self, data: bytes) -> None: ...
     async def seal(self) -> None:
@@ -31,22 +31,26 @@ class Incoming(Protocol):
 
 
 class Uploads(Protocol):
-    """Where the bytes of uploads lie, by app and token."""
+    """Where the bytes of uploads are stored, by app and token."""
 
     def path(self, app: str, token: str) -> str:
-        """Where it lies once it is settled, as its row says it."""
+        """Where the file is once it is in place; this stands in its row."""
         ...
 
     async def create(self, app: str, token: str) -> Incoming: ...
-    async def settle(self, app: str, token: str, *, keep: bool) -> None:
-        """Put an unsettled file in its place, or delete it. Does nothing when there is none."""
+    async def put_in_place(self, app: str, token: str) -> None:
+        """The pending file becomes a stored one. Does nothing when there is none."""
         ...
 
-    async def unsettle(self, app: str, token: str) -> None:
-        """Take a file out of its place. Does nothing when there is none."""
+    async def take_out(self, app: str, token: str) -> None:
+        """The stored file becomes a pending one. Does nothing when there is none."""
         ...
 
-    async def unsettled(self, app: str) -> list[str]: ...
+    async def delete_pending(self, app: str, token: str) -> None:
+        """Does nothing when there is none."""
+        ...
+
+    async def list_pending(self, app: str) -> list[str]: ...
     async def open(self, app: str, token: str) -> BinaryIO | None: ...
 
 
@@ -56,11 +60,11 @@ class FileService:
         self._clock = clock
         self._uploads = uploads
         self._max_bytes = max_file_bytes
-        self._coming: Counter[str] = Counter()
+        self._arriving: Counter[str] = Counter()
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def add(self, app: str, name: str, pieces: AsyncIterator[bytes]) -> FileRow:
-        """The file and its row are on stable storage when this returns; else nothing of it is left."""
+        """The file and its row are on stable storage when this returns; if it fails, nothing is left."""
         token = new_token("ff_")
         size = await self._receive(app, token, pieces)
         row = FileRow(
@@ -71,23 +75,23 @@ class FileService:
             path=self._uploads.path(app, token),
             created_at=self._clock.now(),
         )
-        await self._whole(self._record(row))
+        await self._run_to_end(self._record(row))
         return row
 
     async def open(self, app: str, token: str) -> tuple[FileRow, BinaryIO]:
-        row = await self._need(app, token)
+        row = await self._need_file(app, token)
         file = await self._uploads.open(app, token)
         if file is None:
             raise FileNotFound
         return row, file
 
     async def remove(self, app: str, token: str) -> None:
-        """Sessions that were given the file keep their copy."""
-        await self._need(app, token)
-        await self._whole(self._remove(app, token))
+        """Sessions that use the file keep their own copy."""
+        await self._need_file(app, token)
+        await self._run_to_end(self._remove(app, token))
 
     async def remove_old(self, before: Micros, limit: int = 100) -> int:
-        """Uploads made before then that no open session's turn names; how many went."""
+        """Remove uploads made before then that no open session uses. Returns how many."""
         rows = await self._store.read_system(lambda view: view.old_files(before, limit))
         removed = 0
         for row in rows:
@@ -98,57 +102,60 @@ class FileService:
             removed += 1
         return removed
 
-    async def settle_all(self) -> int:
-        """At the start: finish what a crash left unsettled; how many files that were."""
+    async def finish_pending(self) -> int:
+        """At the server's start: finish what a crash left pending. Returns how many files there were."""
         apps = await self._store.read_system(lambda view: [row.app_name for row in view.apps()])
         count = 0
         for app in apps:
-            for token in await self._uploads.unsettled(app):
-                await self._settle(app, token)
+            for token in await self._uploads.list_pending(app):
+                await self._finish(app, token)
                 count += 1
         return count
 
     async def _receive(self, app: str, token: str, pieces: AsyncIterator[bytes]) -> int:
-        """The number of bytes; each is counted before it is written."""
-        room = await self._store.read(app, _room)
-        if room is not None and room <= 0:
-            raise _no_room()
+        """Write the pieces to a pending file and return its size.
+
+        Bytes are counted before they are written.
+        """
+        bytes_left = await self._store.read(app, _bytes_left)
+        if bytes_left is not None and bytes_left <= 0:
+            raise _storage_full()
         incoming, size = await self._uploads.create(app, token), 0
         try:
             async for data in pieces:
                 size += len(data)
-                self._coming[app] += len(data)
-                self._check(app, size, room)
+                self._arriving[app] += len(data)
+                self._check_size(app, size, bytes_left)
                 await incoming.write(data)
             await incoming.seal()
         except BaseException:
             await incoming.discard()
             raise
         finally:
-            self._coming[app] -= size
-            if not self._coming[app]:
-                del self._coming[app]
+            self._arriving[app] -= size
+            if not self._arriving[app]:
+                del self._arriving[app]
         return size
 
-    def _check(self, app: str, size: int, room: int | None) -> None:
+    def _check_size(self, app: str, size: int, bytes_left: int | None) -> None:
         if size > self._max_bytes:
             raise FileTooLarge
-        if room is not None and self._coming[app] > room:
-            raise _no_room()
+        if bytes_left is not None and self._arriving[app] > bytes_left:
+            raise _storage_full()
 
     async def _record(self, row: FileRow) -> None:
         def work(tx: Tx) -> None:
-            room = _room(tx)
-            if room is not None and row.size > room:
-                raise _no_room()
+            bytes_left = _bytes_left(tx)
+            if bytes_left is not None and row.size > bytes_left:
+                raise _storage_full()
             tx.add_file(row)
 
         try:
             await self._store.write(row.app_name, work)
         except ForgeAPIError:
-            await self._settle(row.app_name, row.file_token)
+            await self._finish(row.app_name, row.file_token)
             raise
-        await self._uploads.settle(row.app_name, row.file_token, keep=True)
+        await self._uploads.put_in_place(row.app_name, row.file_token)
 
     async def _remove(self, app: str, token: str) -> None:
         def work(tx: Tx) -> None:
@@ -156,43 +163,46 @@ class FileService:
                 raise FileNotFound
             tx.remove_file(token)
 
-        await self._uploads.unsettle(app, token)
+        await self._uploads.take_out(app, token)
         try:
             await self._store.write(app, work)
         except ForgeAPIError:
-            await self._settle(app, token)
+            await self._finish(app, token)
             raise
-        await self._uploads.settle(app, token, keep=False)
+        await self._uploads.delete_pending(app, token)
 
-    async def _settle(self, app: str, token: str) -> None:
-        """Ask the store what the file is. When it cannot say, the next start asks again."""
+    async def _finish(self, app: str, token: str) -> None:
+        """Keep a pending file if it has a row. When the store cannot say, the next start asks again."""
         try:
             row = await self._store.read(app, lambda view: view.file(token))
         except Unavailable:
             return
-        await self._uploads.settle(app, token, keep=row is not None)
+        if row is None:
+            await self._uploads.delete_pending(app, token)
+        else:
+            await self._uploads.put_in_place(app, token)
 
-    async def _need(self, app: str, token: str) -> FileRow:
+    async def _need_file(self, app: str, token: str) -> FileRow:
         row = await self._store.read(app, lambda view: view.file(token))
         if row is None:
             raise FileNotFound
         return row
 
-    async def _whole(self, work: Coroutine[Any, Any, None]) -> None:
-        """A caller that hangs up leaves nothing half done."""
+    async def _run_to_end(self, work: Coroutine[Any, Any, None]) -> None:
+        """Finish the work even if the caller hangs up."""
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         await asyncio.shield(task)
 
 
-def _room(view: View) -> int | None:
-    """How many bytes the app may still store; None when nobody counts."""
+def _bytes_left(view: View) -> int | None:
+    """How many bytes the app may still store; None without a limit."""
     app = view.app_row()
     return None if app is None or app.max_bytes is None else app.max_bytes - view.bytes_stored()
 
 
-def _no_room() -> LimitExceeded:
+def _storage_full() -> LimitExceeded:
     return LimitExceeded(
-        "this app may store no more bytes; delete files it no longer needs", retry_after=ROOM_RETRY_SECS
+        "this app has used up its storage; delete files that it no longer needs", retry_after=ROOM_RETRY_SECS
     )

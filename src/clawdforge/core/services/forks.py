@@ -64,7 +64,7 @@ def _through(view: View, session_id: str, request: ForkRequest) -> int:
         first = view.last_message(session_id, "user") if active else None
         while first is not None and active is not None and first.turn != active.turn_index:
             first = view.last_message(session_id, "user", before=first.seq)
-        return view.last_said(session_id, before=first.seq if first else None)
+        return view.last_spoken_turn(session_id, before=first.seq if first else None)
     turn = view.turn(session_id, wanted)
     if turn is None or turn.cut or turn.state is not TurnState.ENDED or turn.started_at is None:
         raise TurnNotFound("no such turn in the history as it is now")

@@ -17,7 +17,7 @@ class HealthService:
         self._facts.update(facts)
 
     async def health(self) -> Health:
-        count = await self._store.read_system(lambda view: view.open_sessions())
+        count = await self._store.read_system(lambda view: view.count_open_sessions())
         live = {"open_sessions": count, "live_agents": self._pool.live}
         return Health.model_validate({**self._facts, **live, "sqlite_version": self._store.version()})
 

@@ -65,7 +65,7 @@ class HistoryService:
 
         def place(view: View) -> int:
             first, _ = _prompts(view, session_id, request.turns, NothingToUndo)
-            return view.last_said(session_id, before=first.seq)
+            return view.last_spoken_turn(session_id, before=first.seq)
 
         return await self._change(app, session_id, request, work, place if request.files else None)
 
@@ -83,7 +83,7 @@ class HistoryService:
 
         def place(view: View) -> int:
             last, _ = _prompts(view, session_id, 1, NoPreviousMessage)
-            return view.last_said(session_id, before=last.seq)
+            return view.last_spoken_turn(session_id, before=last.seq)
 
         cut = await self._change(app, session_id, request, work, place if request.files else None)
         if cut.again is not None:

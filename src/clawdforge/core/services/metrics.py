@@ -38,7 +38,7 @@ class MetricsService:
 
     async def read(self) -> list[Metric]:
         turns, sessions = await self._store.read_system(
-            lambda view: (view.turn_counts(), view.open_sessions())
+            lambda view: (view.turn_counts(), view.count_open_sessions())
         )
         now = tuple(Sample(turns.get(state.value, 0), {"state": state.value}) for state in UNSETTLED)
         ended = tuple(Sample(count, {"outcome": outcome}) for outcome, count in self._ended.items())

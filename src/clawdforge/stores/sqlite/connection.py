@@ -1,4 +1,4 @@
-"""Connections to the SQLite file: how they are opened, what they run, which errors mean the disk."""
+"""Connections to the SQLite file: opening them, running statements, and which errors come from the disk."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,7 +24,7 @@ DISK_ERRORS: Final = (
     apsw.LockedError,
     apsw.ConnectionClosedError,
 )
-"""Errors of the store itself. Any other error of SQLite is the fault of the statement that met it."""
+"""Errors of the store itself. Any other SQLite error is the fault of the statement that caused it."""
 
 WRITER_PATIENCE_MS: Final = 5000  # a person may hold the write lock with plain SQL for a while
 READER_PATIENCE_MS: Final = 250  # reads run in the event loop
@@ -32,14 +32,17 @@ WAL_LIMIT_BYTES: Final = 64 * 1024 * 1024
 
 
 class Db:
-    """One connection and the statements that are run on it."""
+    """One connection and the named statements to run on it."""
 
     def __init__(self, connection: apsw.Connection, queries: Queries) -> None:
         self.connection = connection
         self.queries = queries
 
     def rows(self, sql: str, params: dict[str, Value]) -> Iterator[tuple[Any, ...]]:
-        """A value that no column can hold (half a surrogate, a number of 100 digits) matches nothing."""
+        """The rows of a query.
+
+        A value that SQLite cannot hold (a lone surrogate, a huge number) matches none.
+        """
         try:
             cursor = self.connection.execute(sql, params)
         except (UnicodeEncodeError, OverflowError):
@@ -55,17 +58,17 @@ class Db:
         return None
 
     def run(self, sql: str, params: dict[str, Value]) -> int:
-        """How many rows were changed, not counting what triggers did."""
+        """Run a statement. Returns how many rows it changed, not counting those that triggers changed."""
         self.connection.execute(sql, params)
         return self.connection.changes()
 
 
 def open_writer(path: Path) -> apsw.Connection:
-    """The only connection that writes, and the only one that checkpoints. The file must be there."""
+    """Open the only connection that writes and checkpoints. The file must exist."""
     connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE, statementcachesize=256)
     try:
         connection.set_busy_timeout(WRITER_PATIENCE_MS)
-        _want_wal(connection)
+        _require_wal(connection)
         connection.pragma("synchronous", "full")
         connection.pragma("journal_size_limit", WAL_LIMIT_BYTES)
         connection.pragma("temp_store", "memory")
@@ -76,11 +79,12 @@ def open_writer(path: Path) -> apsw.Connection:
     return connection
 
 
-def _want_wal(connection: apsw.Connection) -> None:
+def _require_wal(connection: apsw.Connection) -> None:
     mode = connection.pragma("journal_mode", "wal")
     if mode != "wal":
         raise StoreUnavailable(
-            f"{connection.filename} has no write-ahead log (its mode is {mode}); keep it on a local disk"
+            f"{connection.filename} cannot use a write-ahead log (its mode is {mode}); "
+            "put the data folder on a local disk with --data-dir"
         )
 
 

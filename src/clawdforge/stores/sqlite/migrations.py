@@ -1,4 +1,4 @@
-"""Forward-only migrations: numbered .sql files, each applied in one transaction and noted in a table."""
+"""Forward-only migrations: numbered .sql files, each applied in one transaction and recorded in a table."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from clawdforge.core.model import Clock
 from clawdforge.stores.sqlite.queries import SQL
 from clawdforge.wire.errors import StoreUnavailable
 
-NOTES = """
+MIGRATIONS_TABLE = """
 CREATE TABLE IF NOT EXISTS schema_migrations (
     version    INTEGER PRIMARY KEY,
     name       TEXT NOT NULL,
@@ -17,7 +17,7 @@ CREATE TABLE IF NOT EXISTS schema_migrations (
 """
 
 
-def known(folder: Path = SQL / "migrations") -> list[tuple[int, Path]]:
+def list_migrations(folder: Path = SQL / "migrations") -> list[tuple[int, Path]]:
     """Number and file of every migration, rising from 1 without gaps."""
     found = sorted((int(path.name.split("_")[0]), path) for path in folder.glob("*.sql"))
     if [number for number, _ in found] != list(range(1, len(found) + 1)):
@@ -26,17 +26,17 @@ def known(folder: Path = SQL / "migrations") -> list[tuple[int, Path]]:
 
 
 def migrate(connection: apsw.Connection, clock: Clock, folder: Path = SQL / "migrations") -> int:
-    """Bring the database to this version of the code; the version it has then."""
-    steps = known(folder)
-    done = _version(connection)
-    if done > len(steps):
+    """Bring the database up to date with this program. Returns its version then."""
+    steps = list_migrations(folder)
+    current = _read_version(connection)
+    if current > len(steps):
         raise StoreUnavailable(
-            f"the database has schema {done}, this program knows {len(steps)}: it was written by a newer"
-            " clawdforge; install that version, or use another data folder"
+            f"the database has schema version {current}, but this program only knows {len(steps)}: it was"
+            " written by a newer clawdforge; install that version, or choose another folder with --data-dir"
         )
-    for number, path in steps[done:]:
-        with connection:  # a savepoint: all of it or nothing
-            connection.execute(NOTES)
+    for number, path in steps[current:]:
+        with connection:  # one transaction: all of it or nothing
+            connection.execute(MIGRATIONS_TABLE)
             connection.execute(path.read_text("utf-8"))
             connection.execute(
                 "INSERT INTO schema_migrations VALUES (?, ?, ?)", (number, path.stem, clock.now())
@@ -45,7 +45,7 @@ def migrate(connection: apsw.Connection, clock: Clock, folder: Path = SQL / "mig
     return len(steps)
 
 
-def _version(connection: apsw.Connection) -> int:
+def _read_version(connection: apsw.Connection) -> int:
     there = connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'schema_migrations'").fetchone()
     if there is None:
         return 0

@@ -1,4 +1,4 @@
-"""The statements of the store: read once from the .sql files, with the records' columns filled in."""
+"""The store's SQL statements, read once from the .sql files, with the records' columns filled in."""
 
 import re
 from pathlib import Path
@@ -45,7 +45,7 @@ class Queries:
         fragments = {name: codec.columns for name, codec in codecs.items()}
         fragments |= {"mine": MINE, "dead": DEAD}
         fragments |= {f"{name}_plain": ", ".join(codec.names) for name, codec in codecs.items()}
-        fragments["turn_copied"] = _copied(
+        fragments["turn_copied"] = _copy_columns(
             self.turn,
             session_id=":target",
             key="NULL",
@@ -54,13 +54,13 @@ class Queries:
             first_seq="NULL",
             last_seq="NULL",
         )
-        fragments["message_copied"] = _copied(self.message, session_id=":target", pending="0")
-        self.view = load(SQL / "view.sql", fragments)
-        self.tx = load(SQL / "tx.sql", fragments)
-        self.system = load(SQL / "system.sql", fragments)
+        fragments["message_copied"] = _copy_columns(self.message, session_id=":target", pending="0")
+        self.view = load_statements(SQL / "view.sql", fragments)
+        self.tx = load_statements(SQL / "tx.sql", fragments)
+        self.system = load_statements(SQL / "system.sql", fragments)
 
 
-def load(path: Path, fragments: dict[str, str]) -> dict[str, str]:
+def load_statements(path: Path, fragments: dict[str, str]) -> dict[str, str]:
     """The blocks of a file that begin with `-- name: …`."""
     parts = re.split(r"^-- name: (\w+)$", path.read_text("utf-8"), flags=re.MULTILINE)
     return {
@@ -68,5 +68,5 @@ def load(path: Path, fragments: dict[str, str]) -> dict[str, str]:
     }
 
 
-def _copied(codec: "Codec[TurnRow] | Codec[MessageRow]", **replaced: str) -> str:
+def _copy_columns(codec: "Codec[TurnRow] | Codec[MessageRow]", **replaced: str) -> str:
     return ", ".join(replaced.get(name, name) for name in codec.names)

@@ -1,4 +1,4 @@
-"""How records become rows and rows become records: one codec for each table, made from its fields."""
+"""Converts records to rows and back: one codec for each table, made from the record's fields."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +13,7 @@ Coder: TypeAlias = Callable[[Any], Any]
 
 
 def to_json(value: Any) -> str:
-    """Exact for what JSON can hold, whole numbers of any size included; readable for a person."""
+    """Lossless, also for whole numbers of any size, and readable for a person."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     if not text.isascii():
         try:
@@ -24,7 +24,7 @@ def to_json(value: Any) -> str:
 
 
 class Codec(Generic[R]):
-    """Columns are named as the record's fields; JSON is TEXT, a flag is 0 or 1.
+    """Columns have the names of the record's fields; JSON is stored as TEXT, a flag as 0 or 1.
 
     `never_null` names columns that are NOT NULL though their field may be None: JSON's own null stands there.
     """
@@ -52,7 +52,7 @@ class Codec(Generic[R]):
         return {name: self._write(name, getattr(row, name)) for name in self.names}
 
     def changes(self, changes: Mapping[str, Any]) -> tuple[str, dict[str, Value]]:
-        """The SET part of an update and its values; a name that is no column never reaches the SQL."""
+        """The SET part of an update and its values. A name that is not a column never reaches the SQL."""
         unknown = changes.keys() - self.changeable
         if unknown:
             raise TypeError(
@@ -78,7 +78,7 @@ class Codec(Generic[R]):
 
 
 def _coders(hint: Any) -> tuple[Coder, Coder] | None:
-    """What writes and reads a value of this type; None where it is stored as it is."""
+    """Functions that write and read a value of this type; None where it is stored unchanged."""
     choices = [choice for choice in get_args(hint) if choice is not NoneType]
     inner = choices[0] if NoneType in get_args(hint) and len(choices) == 1 else hint
     kind = get_origin(inner) or inner

@@ -1,4 +1,4 @@
-"""Words that a person typed, as a full-text query that cannot fail; and cursors that tell nothing."""
+"""Builds full-text queries from whatever a person typed, and opaque cursors."""
 
 import base64
 import binascii
@@ -9,11 +9,11 @@ from clawdforge.wire.errors import InvalidRequest
 
 MAX_WORDS: Final = 16
 MAX_CHARS: Final = 1000
-PREFIX_FROM: Final = 3  # shorter beginnings match half the dictionary
+PREFIX_FROM: Final = 3  # shorter prefixes match far too much
 
 
-def match_of(q: str) -> str | None:
-    """All words must occur, the last one may be a beginning. None when there is nothing to look for."""
+def build_match(q: str) -> str | None:
+    """All words must occur, and the last one may be a prefix. None when there is nothing to search for."""
     text = q[:MAX_CHARS].replace("\0", " ").encode("utf-8", "replace").decode()
     words = [word for word in text.split() if any(char.isalnum() for char in word)][:MAX_WORDS]
     if not words:
@@ -28,7 +28,7 @@ def to_cursor(*values: Any) -> str:
 
 
 def from_cursor(cursor: str, *kinds: type) -> list[Any]:
-    """What `to_cursor` was given, if it really was."""
+    """The values that `to_cursor` was given. Raises InvalidRequest if the cursor was not made by it."""
     try:
         values = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
     except (ValueError, binascii.Error) as error:

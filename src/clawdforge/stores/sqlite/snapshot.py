@@ -1,4 +1,4 @@
-"""The database as a file: copied while it is in use, checked, asked what it names, moved elsewhere."""
+"""The database as a file: copy it while it is in use, check it, read what it names, move it elsewhere."""
 
 import contextlib
 import os
@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import apsw
 
-from clawdforge.stores.folder import private_file, sync_folder
+from clawdforge.stores.folder import make_private_file, sync_folder
 from clawdforge.stores.sqlite.connection import DISK_ERRORS, open_reader
 from clawdforge.wire.base import Micros
 from clawdforge.wire.errors import StoreUnavailable
@@ -17,7 +17,7 @@ from clawdforge.wire.errors import StoreUnavailable
 FILE: Final = "forge.db"
 STEP_PAGES: Final = 1024
 RESET_BUG: Final = ((3, 7, 0), (3, 51, 2))
-"""Versions of SQLite in which two writers can lose what one of them wrote to the log."""
+"""The SQLite versions in which two writers can lose what one of them wrote."""
 
 SESSIONS: Final = """
 SELECT session_id, agent_session_id, context_plan,
@@ -38,7 +38,7 @@ WHERE own_cwd = 1 AND instr(cwd, :old || '/') = 1
 
 @dataclass(frozen=True, slots=True)
 class SessionEntry:
-    """What a copy of a session's home has to fit to: its last turn that ended, and that was answered."""
+    """A session with its last ended and its last answered turn, which a copy of its home has to match."""
 
     session_id: str
     agent_session_id: str | None
@@ -55,12 +55,12 @@ class FileEntry:
 
 
 def copy_database(source: Path, target: Path) -> None:
-    """One consistent state of the whole database while it is in use; it appears when it is complete."""
+    """Copy one consistent state of a database in use. The copy appears when it is complete."""
     part = target.with_name(target.name + ".part")
     part.unlink(missing_ok=True)
-    private_file(part)
+    make_private_file(part)
     try:
-        with contextlib.closing(open_reader(source)) as reader, _opened(part) as copy:
+        with contextlib.closing(open_reader(source)) as reader, _open(part) as copy:
             reader.execute("BEGIN")
             reader.execute("SELECT count(*) FROM sqlite_schema").fetchall()  # the snapshot begins here
             with copy.backup("main", reader, "main") as steps:
@@ -80,8 +80,8 @@ def copy_database(source: Path, target: Path) -> None:
         part.unlink(missing_ok=True)
 
 
-def integrity(path: Path) -> list[str]:
-    """What is broken in the file; nothing is the good answer."""
+def check_integrity(path: Path) -> list[str]:
+    """The defects of the file; an empty list if it is sound."""
     try:
         with contextlib.closing(open_reader(path)) as reader:
             found: list[Any] = reader.execute("PRAGMA integrity_check").fetchall()
@@ -90,26 +90,26 @@ def integrity(path: Path) -> list[str]:
     return [str(row[0]) for row in found if row[0] != "ok"]
 
 
-def sessions(path: Path) -> list[SessionEntry]:
+def read_sessions(path: Path) -> list[SessionEntry]:
     return [SessionEntry(*row) for row in _rows(path, SESSIONS)]
 
 
-def files(path: Path) -> list[FileEntry]:
+def read_files(path: Path) -> list[FileEntry]:
     return [FileEntry(*row) for row in _rows(path, "SELECT file_token, path, size FROM files")]
 
 
-def newest(path: Path) -> Micros:
-    """When something was last written, by the clock of then."""
+def last_write(path: Path) -> Micros:
+    """When a session was last changed, by the server's clock at that time."""
     return int(_rows(path, "SELECT coalesce(max(updated_at), 0) FROM sessions")[0][0])
 
 
-def schema_version(path: Path) -> int:
+def read_schema_version(path: Path) -> int:
     return int(_rows(path, "PRAGMA user_version")[0][0])
 
 
-def move(path: Path, old: Path, new: Path, plans: Mapping[str, str], lost: Sequence[str]) -> None:
-    """Let a copy that nobody uses name another folder, other ways to agents' memories, and fewer files."""
-    with _opened(path) as connection, connection:
+def rewrite_paths(path: Path, old: Path, new: Path, plans: Mapping[str, str], lost: Sequence[str]) -> None:
+    """Fit a copy that is not in use to another folder: new paths, new context plans, no lost files."""
+    with _open(path) as connection, connection:
         where = {"old": str(old), "new": str(new)}
         connection.execute(MOVE_FILES, where)
         connection.execute(MOVE_SESSIONS, where)
@@ -121,7 +121,7 @@ def move(path: Path, old: Path, new: Path, plans: Mapping[str, str], lost: Seque
 
 
 def sqlite_version() -> tuple[str, bool]:
-    """The version in use, and whether it is outside the range in which two writers lose writes."""
+    """The version in use, and whether it is free of the bug in which two writers lose writes."""
     text = apsw.sqlite_lib_version()
     parts = tuple(int(part) for part in text.split("."))
     first, last = RESET_BUG
@@ -137,7 +137,7 @@ def _rows(path: Path, sql: str) -> list[tuple[Any, ...]]:
 
 
 @contextlib.contextmanager
-def _opened(path: Path) -> Iterator[apsw.Connection]:
+def _open(path: Path) -> Iterator[apsw.Connection]:
     connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
     try:
         yield connection

@@ -12,11 +12,11 @@ import apsw
 from clawdforge.core.histogram import Histogram
 from clawdforge.core.model import Clock, Commit
 from clawdforge.core.ports import SystemTx, SystemView, Tx, View
-from clawdforge.stores.folder import prepare_folder, private_file
+from clawdforge.stores.folder import make_private_file, prepare_folder
 from clawdforge.stores.sqlite.connection import DISK_ERRORS, Db, open_reader, open_writer
 from clawdforge.stores.sqlite.migrations import migrate
 from clawdforge.stores.sqlite.queries import Queries
-from clawdforge.stores.sqlite.snapshot import FILE, copy_database, integrity
+from clawdforge.stores.sqlite.snapshot import FILE, check_integrity, copy_database
 from clawdforge.stores.sqlite.system import SqliteSystemView
 from clawdforge.stores.sqlite.view import SqliteView
 from clawdforge.stores.sqlite.writer import Job, Writer
@@ -40,7 +40,7 @@ class SqliteStore:
     async def open(cls, data_dir: Path, clock: Clock) -> "SqliteStore":
         connection, queries, path = await asyncio.to_thread(_prepare, data_dir, clock)
         store = cls(path, connection, queries, clock)
-        # A reader that is there from the start can still read when the disk has no room for its files.
+        # A reader that was opened at the start can still read when the disk is full.
         store._snapshot(lambda db: db.row("SELECT 1 FROM sqlite_schema", {}))
         return store
 
@@ -73,19 +73,22 @@ class SqliteStore:
 
     async def close(self) -> None:
         self._closed = True
-        self._forget_reader()  # first: the last connection to close tidies the log away, and may write
+        self._forget_reader()  # first: the last connection to close writes the log back into the database
         await self._writer.close()
 
     async def backup(self, path: Path) -> None:
-        """A consistent copy of the whole database while it is in use; it appears when it is complete."""
+        """Copy one consistent state of the database in use. The copy appears when it is complete."""
         await asyncio.to_thread(copy_database, self.path, path)
 
     async def integrity(self) -> list[str]:
-        """What is broken in the file; nothing is the good answer."""
-        return await asyncio.to_thread(integrity, self.path)
+        """The defects of the file; an empty list if it is sound."""
+        return await asyncio.to_thread(check_integrity, self.path)
 
     def _snapshot(self, work: Callable[[Db], T]) -> T:
-        """Runs in the event loop without a pause in between, so one reader serves all."""
+        """Run work on one consistent state.
+
+        It never pauses the event loop's task, so one reader serves all.
+        """
         if self._closed:
             raise Stopping
         try:
@@ -111,18 +114,18 @@ class SqliteStore:
                 reader.connection.close(True)
 
     def _deliver(self, commits: list[Commit], jobs: list[Job]) -> None:
-        """First everybody who follows, then the callers. One that fails holds up nobody else."""
+        """Tell listeners first, then callers. One that fails does not stop the others."""
         calls: list[Callable[[], None]] = [
             partial(listener, commit) for commit in commits for listener in self._listeners
         ]
         with contextlib.ExitStack() as stack:  # calls in reverse, all of them, and raises the last error
-            for call in reversed(calls + [job.settle for job in jobs]):
+            for call in reversed(calls + [job.resolve for job in jobs]):
                 stack.callback(call)
 
 
 def _prepare(data_dir: Path, clock: Clock) -> tuple[apsw.Connection, Queries, Path]:
     path = prepare_folder(data_dir) / FILE
-    private_file(path)
+    make_private_file(path)
     try:
         connection = open_writer(path)
         try:

@@ -1,11 +1,11 @@
-"""What spans apps: credentials, counts, the ledger, and where work waits."""
+"""What spans apps: credentials, counts, the audit, and where work waits."""
 
 from collections.abc import Sequence
 from typing import Any
 
 from clawdforge.core.model import AppRow, AuditRow, FileRow, TokenRow
+from clawdforge.stores.sqlite.audit import add_entry
 from clawdforge.stores.sqlite.connection import Db
-from clawdforge.stores.sqlite.ledger import add_entry
 from clawdforge.stores.sqlite.rows import Value, to_json
 from clawdforge.wire.admin import AppUsage
 from clawdforge.wire.base import Json, Micros
@@ -29,14 +29,14 @@ class SqliteSystemView:
         rows = self._rows("tokens") if app_name is None else self._rows("tokens_of_app", app=app_name)
         return [self._q.token.read(row) for row in rows]
 
-    def open_sessions(self) -> int:
-        return int(self._rows("open_sessions")[0][0])
+    def count_open_sessions(self) -> int:
+        return int(self._rows("count_open_sessions")[0][0])
 
     def session_counts(self) -> dict[str, int]:
         return {str(app): int(count) for app, count in self._rows("session_counts")}
 
-    def unsettled(self) -> list[tuple[str, str]]:
-        return self._pairs("unsettled")
+    def active_sessions(self) -> list[tuple[str, str]]:
+        return self._pairs("active_sessions")
 
     def waiting_sessions(self) -> list[tuple[str, str]]:
         return self._pairs("waiting_sessions")

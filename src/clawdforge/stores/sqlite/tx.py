@@ -16,8 +16,8 @@ from clawdforge.core.model import (
     TurnRow,
 )
 from clawdforge.core.ports import LeaseLost
+from clawdforge.stores.sqlite.audit import add_entry
 from clawdforge.stores.sqlite.connection import Db
-from clawdforge.stores.sqlite.ledger import add_entry
 from clawdforge.stores.sqlite.queries import MINE
 from clawdforge.stores.sqlite.rows import Codec, Value
 from clawdforge.stores.sqlite.view import END, SqliteView
@@ -37,7 +37,7 @@ class SqliteTx(SqliteView):
         self.appended: dict[str, list[Stored]] = {}
 
     def add_session(self, row: SessionRow) -> None:
-        self._own(row.app_name)
+        self._check_own(row.app_name)
         self._insert(self._q.session, row)
 
     def change_session(self, session_id: str, **changes: Any) -> None:
@@ -74,7 +74,7 @@ class SqliteTx(SqliteView):
         return int(row[0])
 
     def add_turn(self, row: TurnRow) -> None:
-        self._known(row.session_id)
+        self._need_session(row.session_id)
         self._insert(self._q.turn, row)
 
     def change_turn(self, session_id: str, turn_index: int, **changes: Any) -> None:
@@ -83,7 +83,7 @@ class SqliteTx(SqliteView):
         self._change(self._q.turn, where, key, changes, TurnNotFound)
 
     def add_message(self, row: MessageRow) -> int:
-        self._known(row.session_id)
+        self._need_session(row.session_id)
         values = self._q.message.values(row)
         if not row.seq:
             found = self._db.row(self._q.tx["next_seq"], {"app": self.app, "session": row.session_id})
@@ -95,7 +95,7 @@ class SqliteTx(SqliteView):
         return int(values["seq"] or 0)
 
     def change_messages(self, session_id: str, seqs: Sequence[int], **changes: Any) -> None:
-        self._known(session_id)
+        self._need_session(session_id)
         assignments, values = self._q.message.changes(changes)
         if assignments and seqs:
             sql = f"UPDATE messages SET {assignments} WHERE session_id = {MINE} AND seq = :seq"  # noqa: S608 - checked names
@@ -103,11 +103,11 @@ class SqliteTx(SqliteView):
             self._db.connection.executemany(sql, [{**key, "seq": seq} for seq in seqs])
 
     def archive_messages(self, session_id: str) -> int:
-        self._known(session_id)
+        self._need_session(session_id)
         return self._run("archive_messages", session=session_id)
 
     def add_permission(self, row: PermissionRow) -> None:
-        self._known(row.session_id)
+        self._need_session(row.session_id)
         self._insert(self._q.permission, row)
 
     def change_permission(self, session_id: str, permission_id: str, **changes: Any) -> None:
@@ -116,14 +116,14 @@ class SqliteTx(SqliteView):
         self._change(self._q.permission, where, key, changes, PermissionNotFound)
 
     def add_file(self, row: FileRow) -> None:
-        self._own(row.app_name)
+        self._check_own(row.app_name)
         self._insert(self._q.file, row)
 
     def remove_file(self, file_token: str) -> None:
         self._run("remove_file", file=file_token)
 
     def put_persona(self, row: PersonaRow) -> None:
-        self._own(row.app_name)
+        self._check_own(row.app_name)
         self._db.run(
             self._q.persona.insert.replace("INSERT", "INSERT OR REPLACE", 1), self._q.persona.values(row)
         )
@@ -132,15 +132,15 @@ class SqliteTx(SqliteView):
         return self._run("remove_persona", name=name) > 0
 
     def add_run(self, row: RunRow) -> None:
-        self._own(row.app_name)
+        self._check_own(row.app_name)
         self._insert(self._q.run, row)
 
     def audit(self, session_id: str | None, event: str, at: Micros, details: Json) -> None:
         add_entry(self._db, self.app, session_id, event, at, details)
 
     def copy_history(self, source: str, target: str, *, through_turn: int, at: Micros) -> None:
-        self._known(source)
-        self._known(target)
+        self._need_session(source)
+        self._need_session(target)
         key: dict[str, Value] = {"app": self.app, "session": source, "through": through_turn}
         later = self._db.row(self._q.tx["first_message_after_turn"], key)
         before = later[0] if later and later[0] is not None else END
@@ -164,11 +164,11 @@ class SqliteTx(SqliteView):
         self._run("purge_session", session=session_id)
         return True
 
-    def _known(self, session_id: str) -> None:
+    def _need_session(self, session_id: str) -> None:
         if self._db.row(self._q.tx["state"], {"app": self.app, "session": session_id}) is None:
             raise SessionNotFound
 
-    def _own(self, app_name: str) -> None:
+    def _check_own(self, app_name: str) -> None:
         if app_name != self.app:
             raise ValueError(f"a row of app {app_name} in a transaction of app {self.app}")
 

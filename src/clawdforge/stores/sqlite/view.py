@@ -18,7 +18,7 @@ from clawdforge.core.model import (
 from clawdforge.core.ports import Shown
 from clawdforge.stores.sqlite.connection import Db
 from clawdforge.stores.sqlite.rows import Codec, Value
-from clawdforge.stores.sqlite.search import from_cursor, match_of, to_cursor
+from clawdforge.stores.sqlite.search import build_match, from_cursor, to_cursor
 from clawdforge.wire.event_forms import Form
 from clawdforge.wire.turn import TurnState
 
@@ -64,7 +64,7 @@ class SqliteView:
             params["prefix"] = query.prefix
         if query.q is not None:
             where.append("title LIKE :q ESCAPE '\\'")
-            params["q"] = f"%{_unliked(query.q)}%"
+            params["q"] = f"%{_escape_like(query.q)}%"
         if query.cursor is not None:
             where.append("(updated_at, session_id) < (:updated_at, :session_id)")
             params["updated_at"], params["session_id"] = from_cursor(query.cursor, int, str)
@@ -77,12 +77,12 @@ class SqliteView:
         more = len(found) > query.limit and page
         return page, to_cursor(page[-1].updated_at, page[-1].session_id) if more else None
 
-    def open_sessions(self) -> int:
-        row = self._db.row(self._q.system["open_sessions"], {})
+    def count_open_sessions(self) -> int:
+        row = self._db.row(self._q.system["count_open_sessions"], {})
         return int(row[0]) if row else 0
 
-    def app_sessions(self) -> int:
-        return self._number("app_sessions")
+    def count_app_sessions(self) -> int:
+        return self._number("count_app_sessions")
 
     def turn(self, session_id: str, turn_index: int) -> TurnRow | None:
         return self._get(self._q.turn, "turn", session=session_id, turn=turn_index)
@@ -140,9 +140,11 @@ class SqliteView:
     def messages_from(self, session_id: str, seq: int, *, show: Shown = "visible") -> list[MessageRow]:
         return self.messages(session_id, after=seq - 1, limit=END, show=show)
 
-    def last_said(self, session_id: str, *, before: int | None = None) -> int:
+    def last_spoken_turn(self, session_id: str, *, before: int | None = None) -> int:
         below = END if before is None else before
-        return next((int(turn) for (turn,) in self._rows("last_said", session=session_id, before=below)), 0)
+        return next(
+            (int(turn) for (turn,) in self._rows("last_spoken_turn", session=session_id, before=below)), 0
+        )
 
     def permission(self, session_id: str, permission_id: str) -> PermissionRow | None:
         return self._get(self._q.permission, "permission", session=session_id, permission=permission_id)
@@ -152,8 +154,8 @@ class SqliteView:
             return self._list(self._q.permission, "permissions_pending", session=session_id)
         return self._list(self._q.permission, "permissions", session=session_id, state=state)
 
-    def granted(self, session_id: str, tool: str, kind: str | None) -> bool:
-        return any(self._rows("granted", session=session_id, tool=tool, kind=kind))
+    def is_granted(self, session_id: str, tool: str, kind: str | None) -> bool:
+        return any(self._rows("is_granted", session=session_id, tool=tool, kind=kind))
 
     def file(self, file_token: str) -> FileRow | None:
         return self._get(self._q.file, "file", file=file_token)
@@ -170,7 +172,7 @@ class SqliteView:
     def search(
         self, q: str, *, limit: int, cursor: str | None = None, session_id: str | None = None
     ) -> tuple[list[Hit], str | None]:
-        match = match_of(q)
+        match = build_match(q)
         spans = list(self._rows("ids_of_app"))
         if session_id is not None:
             spans += self._rows("ids_of_session", session=session_id)
@@ -213,5 +215,5 @@ def _fitting(rows: Iterator[tuple[Any, ...]], max_bytes: int) -> list[Stored]:
     return found
 
 
-def _unliked(text: str) -> str:
+def _escape_like(text: str) -> str:
     return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")

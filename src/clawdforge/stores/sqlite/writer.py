@@ -1,8 +1,8 @@
-"""The one thread that writes: whatever waits is one transaction, one commit, one fsync.
+"""The one thread that writes: all waiting jobs become one transaction with one commit and one fsync.
 
-Each job has a savepoint of its own, so that one that raises undoes only itself. When the disk fails,
-nobody can say what became of the batch: all its jobs are told so, the connection is thrown away, and
-the thread tries by itself, with a real write, until the disk is back.
+Each job has a savepoint of its own, so that a job that raises undoes only itself. When the disk fails, the
+outcome of the batch is unknown: all its jobs fail with that message, the connection is thrown away, and the
+thread keeps probing with a real write until the disk works again.
 """
 
 import asyncio
@@ -33,13 +33,13 @@ MAX_BATCH: Final = 256
 FIRST_PROBE_SECS: Final = 0.05
 LAST_PROBE_SECS: Final = 1.0
 CHECKPOINT_PAGES: Final = 1000
-CROWDED_PAGES: Final = 65_536  # 256 MiB of log: now wait for readers, so that it starts over
+CROWDED_PAGES: Final = 65_536  # 256 MiB of log: then wait for readers, so that the log can start over
 COMMIT_CLASSES: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0)
 
 
 @dataclass(slots=True)
 class Job:
-    """Work for one app, or for the system where `app` is None, and who waits for it."""
+    """Work for one app, or for the system where `app` is None, with the future of its caller."""
 
     app: str | None
     work: Callable[[Any], Any]
@@ -47,8 +47,8 @@ class Job:
     result: Any = None
     error: BaseException | None = None
 
-    def settle(self) -> None:
-        if self.future.done():  # the caller was cancelled; its work was done all the same
+    def resolve(self) -> None:
+        if self.future.done():  # the caller was cancelled, but its work was done
             return
         if self.error is not None:
             self.future.set_exception(self.error)
@@ -71,7 +71,10 @@ class Batch:
 
 
 class Savepoint:
-    """Undoes one job that raises and keeps the error for its caller; the disk's errors are everybody's."""
+    """Undoes one job that raises and keeps the error for its caller.
+
+    Errors of the disk fail the whole batch.
+    """
 
     def __init__(self, connection: apsw.Connection, job: Job) -> None:
         self._connection = connection
@@ -95,7 +98,7 @@ class Savepoint:
 
 
 class Writer:
-    """`deliver` is called in the event loop, once for a batch, after it is on stable storage."""
+    """Calls `deliver` in the event loop, once for each batch, after it is on stable storage."""
 
     def __init__(
         self,
@@ -117,7 +120,7 @@ class Writer:
         self._stopping = False
         self._pages = 0
         self._db: Db | None = None
-        self._use(connection)
+        self._use_connection(connection)
         self._thread = threading.Thread(target=self._run, name="store-writer", daemon=True)
         self._thread.start()
 
@@ -129,7 +132,7 @@ class Writer:
         return future
 
     async def close(self) -> None:
-        """What was submitted before is still written."""
+        """Jobs that were submitted before are still written."""
         if not self._stopping:
             self._stopping = True
             self._jobs.put(None)
@@ -138,11 +141,11 @@ class Writer:
     def _run(self) -> None:
         try:
             self._serve()
-        finally:  # also when it ends by a mistake of ours: nobody may wait for ever
+        finally:  # even after a bug of ours nobody may wait for ever
             self._stopping = True
             self.reason = self.reason or "the store is closed"
-            left, _ = self._take(0)
-            self._post(Batch(left), StoreUnavailable(_not_written(self.reason)))
+            left, _ = self._next_jobs(0)
+            self._hand_over(Batch(left), StoreUnavailable(_not_written(self.reason)))
         if self._db:
             with contextlib.suppress(*DISK_ERRORS):
                 self._db.connection.close()
@@ -153,9 +156,9 @@ class Writer:
         more = True
         while more:
             db = self._db
-            jobs, more = self._take(None if db else max(0.0, probe_at - time.monotonic()))
+            jobs, more = self._next_jobs(None if db else max(0.0, probe_at - time.monotonic()))
             if db is None:
-                self._post(Batch(jobs), StoreUnavailable(_not_written(self.reason), retry_after=1.0))
+                self._hand_over(Batch(jobs), StoreUnavailable(_not_written(self.reason), retry_after=1.0))
                 if more and time.monotonic() >= probe_at:
                     self._probe()
                     wait = min(wait * 2, LAST_PROBE_SECS)
@@ -164,8 +167,8 @@ class Writer:
             self._write(db, Batch(jobs))
             wait, probe_at = FIRST_PROBE_SECS, time.monotonic() + FIRST_PROBE_SECS
 
-    def _take(self, patience: float | None) -> tuple[list[Job], bool]:
-        """All that waits, at least one unless patience ends; False once the end has been asked for."""
+    def _next_jobs(self, patience: float | None) -> tuple[list[Job], bool]:
+        """All waiting jobs, at least one unless patience runs out; False once `close` was called."""
         jobs: list[Job] = []
         try:
             job = self._jobs.get(timeout=patience)
@@ -186,19 +189,19 @@ class Writer:
         try:
             db.connection.execute("BEGIN IMMEDIATE")
             for job in batch.jobs:
-                self._do(db, job, batch)
+                self._run_job(db, job, batch)
             db.connection.execute("COMMIT")
             self.commits += 1
             self.times.observe(time.perf_counter() - began)
             failure = None
-        except apsw.Error as error:  # what a job did wrong does not come this far
-            self._drop(error)
+        except apsw.Error as error:  # an error of a job itself was caught by its savepoint
+            self._drop_connection(error)
         finally:
-            self._post(batch, failure)
+            self._hand_over(batch, failure)
         if failure is None:
             self._checkpoint(db.connection)
 
-    def _do(self, db: Db, job: Job, batch: Batch) -> None:
+    def _run_job(self, db: Db, job: Job, batch: Batch) -> None:
         with Savepoint(db.connection, job):
             if job.app is None:
                 job.result = job.work(SqliteSystemTx(db))
@@ -208,14 +211,14 @@ class Writer:
             for session_id, events in tx.appended.items():
                 batch.appended.setdefault((job.app, session_id), []).extend(events)
 
-    def _post(self, batch: Batch, failure: StoreUnavailable | None = None) -> None:
+    def _hand_over(self, batch: Batch, failure: StoreUnavailable | None = None) -> None:
         if failure is not None:
             batch.fail(failure)
         if batch.jobs:
-            with contextlib.suppress(RuntimeError):  # the event loop is gone, and who waited with it
+            with contextlib.suppress(RuntimeError):  # the event loop is gone, and the callers with it
                 self._loop.call_soon_threadsafe(self._deliver, batch.commits(), batch.jobs)
 
-    def _use(self, connection: apsw.Connection) -> None:
+    def _use_connection(self, connection: apsw.Connection) -> None:
         self._pages = 0
         connection.set_wal_hook(self._count_pages)
         self._db = Db(connection, self._queries)
@@ -225,7 +228,7 @@ class Writer:
         return apsw.SQLITE_OK
 
     def _checkpoint(self, connection: apsw.Connection) -> None:
-        """After the answers are out. If it fails the log only grows: the writes themselves are safe in it."""
+        """Runs after callers were answered. If it fails the log just grows: the writes are safe in it."""
         if self._pages < CHECKPOINT_PAGES:
             return
         mode = apsw.SQLITE_CHECKPOINT_PASSIVE
@@ -236,7 +239,7 @@ class Writer:
         except DISK_ERRORS as error:
             log.warning("the write-ahead log could not be moved into %s: %s", self._path, error)
 
-    def _drop(self, error: Exception) -> None:
+    def _drop_connection(self, error: Exception) -> None:
         self.reason = f"{self._path}: {error}"
         log.error("the store cannot be written: %s", self.reason)
         db, self._db = self._db, None
@@ -245,7 +248,7 @@ class Writer:
                 db.connection.close(True)
 
     def _probe(self) -> None:
-        """A new connection is only trusted once it has really written something."""
+        """Open a new connection, and use it only once it has really written something."""
         try:
             connection = open_writer(self._path)
         except (*DISK_ERRORS, StoreUnavailable) as error:
@@ -262,7 +265,7 @@ class Writer:
             return
         with contextlib.suppress(*DISK_ERRORS):  # a failed sync may have lost what the log seems to hold
             connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
-        self._use(connection)
+        self._use_connection(connection)
         self.reason = None
         log.warning("the store can be written again")
         with contextlib.suppress(RuntimeError):

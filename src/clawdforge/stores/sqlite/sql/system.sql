@@ -15,14 +15,14 @@ SELECT {token} FROM tokens ORDER BY app_name, created_at, token_id
 -- name: tokens_of_app
 SELECT {token} FROM tokens WHERE app_name = :app ORDER BY created_at, token_id
 
--- name: open_sessions
+-- name: count_open_sessions
 SELECT count(*) FROM sessions INDEXED BY sessions_capped
 WHERE retention = 'ttl' AND closed_at IS NULL AND deleted_at IS NULL
 
 -- name: session_counts
 SELECT app_name, count(*) FROM sessions INDEXED BY sessions_listed WHERE deleted_at IS NULL GROUP BY app_name
 
--- name: unsettled
+-- name: active_sessions
 SELECT sessions.app_name, turns.session_id FROM turns INDEXED BY turns_one_active
 CROSS JOIN sessions ON sessions.session_id = turns.session_id
 WHERE turns.state IN ('running', 'waiting') AND sessions.deleted_at IS NULL

@@ -6,7 +6,7 @@ SELECT {app} FROM apps WHERE app_name = :app
 -- name: session
 SELECT {session} FROM sessions WHERE session_id = :session AND app_name = :app AND deleted_at IS NULL
 
--- name: app_sessions
+-- name: count_app_sessions
 SELECT count(*) FROM sessions WHERE app_name = :app AND closed_at IS NULL AND deleted_at IS NULL
 
 -- name: turn
@@ -63,7 +63,7 @@ SELECT {message} FROM messages
 WHERE session_id = {mine} AND seq < :before AND role = :role AND cut = 0 AND archived = 0
 ORDER BY seq DESC LIMIT 1
 
--- name: last_said
+-- name: last_spoken_turn
 SELECT turn FROM messages INDEXED BY messages_said
 WHERE session_id = {mine} AND seq < :before AND cut = 0 AND archived = 0 AND turn > 0
 ORDER BY seq DESC LIMIT 1
@@ -79,7 +79,7 @@ WHERE session_id = {mine} AND (:state IS NULL OR state = :state) ORDER BY reques
 SELECT {permission} FROM permissions
 WHERE session_id = {mine} AND state = 'pending' ORDER BY requested_at, permission_id
 
--- name: granted
+-- name: is_granted
 SELECT 1 FROM permissions
 WHERE session_id = {mine} AND tool = :tool AND kind IS :kind
   AND decision = 'allow_always' AND state = 'decided' LIMIT 1

@@ -1,4 +1,7 @@
-"""How the audit ledger grows: the next number, the next hash. Inside a transaction, so one at a time."""
+"""Adds entries to the audit: each has the next number and a hash over the one before it.
+
+It runs inside a transaction, so entries are added one at a time.
+"""
 
 from clawdforge.core.model import AuditRow
 from clawdforge.core.rules.audit_chain import START, entry_hash
