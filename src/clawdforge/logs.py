@@ -1,4 +1,4 @@
-"""Logs: one JSON object a line on stderr, with the ids that tie lines together and without secrets."""
+"""Logs: one JSON object per line on stderr, with ids that connect lines and without secrets."""
 
 import json
 import logging
@@ -10,7 +10,7 @@ from typing import Final, TextIO
 from clawdforge.wire.base import to_iso
 
 FIELDS: Final = ("request_id", "session_id", "app", "method", "path", "status", "ms")
-"""What a line may carry besides its text: given as `extra` where it is logged."""
+"""What a line may contain besides its text: passed as `extra` where it is logged."""
 
 REDACTED: Final = "[redacted]"
 TOKEN: Final = re.compile(r"\b(cfa?_)[A-Za-z0-9_-]{6,}")
@@ -21,7 +21,7 @@ BEARER: Final = re.compile(r"(?i)\b(bearer\s+)[A-Za-z0-9._~+/=-]{6,}")
 
 
 class Redactor:
-    """Takes credentials out of a text: by their look, and those that are known by their very letters."""
+    """Removes credentials from a text: known secrets, and whatever looks like a credential."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         self._secrets = sorted((secret for secret in secrets if secret), key=len, reverse=True)
@@ -56,7 +56,7 @@ class JsonLines(logging.Formatter):
 
 
 def start(level: str, secrets: Iterable[str] = (), stream: TextIO | None = None) -> None:
-    """From now on everything that is logged in this process goes through here, uvicorn's lines too."""
+    """Send everything that this process logs, uvicorn's lines included, through this module."""
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(JsonLines(Redactor(secrets)))
     root = logging.getLogger()

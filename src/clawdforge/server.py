@@ -33,7 +33,7 @@ from clawdforge.drivers.processes.cgroups import Ceilings, Groups, find_cgroups
 from clawdforge.drivers.processes.containment import Containment, harden_self, probe
 from clawdforge.drivers.processes.process import Spawner
 from clawdforge.drivers.registry.catalog import AgentCatalog
-from clawdforge.drivers.registry.registry import Registry, installed
+from clawdforge.drivers.registry.registry import Registry, is_installed
 from clawdforge.http.app import build_asgi
 from clawdforge.http.settings import HttpSettings
 from clawdforge.lifetime import Lifetime
@@ -169,7 +169,7 @@ def _ceilings(settings: Settings) -> Ceilings:
 def _facts(settings: Settings, containment: Containment, groups: Groups) -> dict[str, object]:
     return {
         "version": __version__,
-        "acpx_present": installed(ACPX),
+        "acpx_present": is_installed(ACPX),
         "acpx_version": None,
         "sandbox": containment.active,
         "agent_max_processes": groups.processes,

@@ -46,7 +46,7 @@ def test_what_is_refused_leaves_a_message_and_no_bar(
 ) -> None:
     terminal = cli.terminal("restore", str(Path(__file__)), "--data-dir", str(tmp_path / "new"))
     assert terminal.wait() == 1
-    assert "is not a whole backup" in terminal.text
+    assert "is not a complete backup" in terminal.text
     assert "restoring" not in terminal.text
     assert not (tmp_path / "new").exists()
     empty = make(tmp_path / "empty").terminal("backup", str(tmp_path / "x.tar"))

@@ -125,7 +125,7 @@ def test_a_damaged_backup_is_refused(forge: Make, tmp_path: Path) -> None:
         bad, folder = tmp_path / f"{name}.tar", tmp_path / f"from-{name}"
         bad.write_bytes(data)
         refused = command("restore", bad, "--data-dir", folder)
-        assert (refused.returncode, "take another" in refused.stderr) == (1, True), (name, refused.stderr)
+        assert (refused.returncode, "use another" in refused.stderr) == (1, True), (name, refused.stderr)
         assert not folder.exists()
     assert [path for path in tmp_path.iterdir() if path.name.startswith(".")] == []
     into = command("backup", crash.server.data_dir / "copy.tar", "--data-dir", crash.server.data_dir)
@@ -140,7 +140,7 @@ def test_the_doctor_finds_what_is_wrong(forge: Make, tmp_path: Path) -> None:
     assert healthy.returncode == 0, healthy.stdout
     assert f"pid {crash.server.process.pid}" in healthy.stdout
     crash.server.stop()
-    assert "none runs" in command("doctor", "--data-dir", data).stdout
+    assert "not running" in command("doctor", "--data-dir", data).stdout
     data.chmod(0o755)
     opened = command("doctor", "--data-dir", data)
     assert (opened.returncode, f"chmod 700 {data}" in opened.stdout) == (1, True)

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from clawdforge.core.services.all import Services
 from clawdforge.http.app import build_asgi
 from clawdforge.http.settings import HttpSettings
-from clawdforge.settings import table
+from clawdforge.settings import list_settings
 from clawdforge.wire.base import Reply
 from tests.wire_samples import models
 
@@ -25,7 +25,7 @@ END = "<!-- written by scripts/golden: end -->\n"
 
 def settings_table() -> str:
     lines = ["| variable | type | default | what it does |", "|---|---|---|---|"]
-    lines += [f"| `{row.variable}` | {row.type} | {row.default} | {row.about} |" for row in table()]
+    lines += [f"| `{row.variable}` | {row.type} | {row.default} | {row.about} |" for row in list_settings()]
     return "\n".join(lines) + "\n"
 
 

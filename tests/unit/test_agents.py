@@ -11,15 +11,15 @@ from clawdforge.drivers.folders import home_settings
 from clawdforge.drivers.folders.homes import HomeFolders
 from clawdforge.drivers.processes.containment import probe
 from clawdforge.drivers.processes.environment import agent_env
-from clawdforge.drivers.registry.builtin import builtin
+from clawdforge.drivers.registry.builtin import load_builtin
 from clawdforge.drivers.registry.registry import Registry
-from clawdforge.settings import AgentSettings, BadSettings, load
+from clawdforge.settings import AgentSettings, BadSettings, load_settings
 from clawdforge.wire.base import Json
 from clawdforge.wire.event import EventType
 from clawdforge.wire.quirks import Quirks
 from tests.unit.acp_bench import Bench, Notebook, say, until
 
-NAMES = {spec.name for spec in builtin()}
+NAMES = {spec.name for spec in load_builtin()}
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def test_the_table_has_the_agents_that_people_ask_for() -> None:
     assert set(f"{wanted} {others} kiro mcode mux pool qoder trae zeroclaw".split()) <= NAMES
 
 
-@pytest.mark.parametrize("entry", builtin()[1:], ids=lambda entry: entry.name)
+@pytest.mark.parametrize("entry", load_builtin()[1:], ids=lambda entry: entry.name)
 def test_an_entry_runs_an_installed_program_and_hides_our_secrets(entry: AgentSpec) -> None:
     assert entry.command[0] not in ("npx", "uvx", "bunx", "pnpm", "sh", "bash")
     assert entry.title
@@ -59,8 +59,8 @@ def test_an_operator_changes_an_entry_and_adds_one() -> None:
     assert gemini.command == ("my-gemini", "--acp")
     assert (gemini.quirks["load"], gemini.quirks["settle_ms"]) == (False, 5)
     assert "GEMINI_API_KEY" in gemini.env
-    assert not registry.own_program(gemini)
-    assert registry.own_program(registry.spec("claude"))
+    assert not registry.is_builtin_command(gemini)
+    assert registry.is_builtin_command(registry.spec("claude"))
     assert registry.spec("mine").settings == {".mine/a.toml": "x = 1"}
 
 
@@ -78,7 +78,7 @@ def test_what_an_entry_cannot_say_is_refused_by_name(tmp_path: Path, text: str, 
     path = tmp_path / "clawdforge.toml"
     path.write_text(text)
     with pytest.raises(BadSettings, match=words):
-        load({}, config=path)
+        load_settings({}, config=path)
 
 
 def test_an_agent_reaches_the_network_as_the_server_does_and_sees_nothing_else() -> None:
@@ -179,6 +179,6 @@ def test_the_example_of_an_entry_can_be_used(tmp_path: Path) -> None:
     page = (Path(__file__).parent.parent.parent / "docs" / "reference" / "agents.md").read_text()
     path = tmp_path / "clawdforge.toml"
     path.write_text("[agents.mine]" + page.partition("[agents.mine]")[2].partition("```")[0])
-    found = load({}, config=path).agents["mine"]
+    found = load_settings({}, config=path).agents["mine"]
     assert found.command == ("my-agent", "--acp")
     assert found.version == ("--version",)

@@ -12,7 +12,7 @@ import pytest
 import yaml  # type: ignore[import-untyped] # no stubs, and one call
 from pydantic import BaseModel, ConfigDict, StringConstraints
 
-from clawdforge.settings import load
+from clawdforge.settings import load_settings
 
 TOP = Path(__file__).parent.parent.parent
 Bind = Annotated[str, StringConstraints(pattern=r"^/[\w./-]+:/[\w./-]+(:ro)?$")]
@@ -89,7 +89,7 @@ def test_what_is_copied_is_there_and_nothing_else_is_sent() -> None:
 
 def test_its_variables_are_settings_and_it_starts_by_its_own_command() -> None:
     env = dict(re.findall(r"(\w+)=(\S+)", all_of("ENV")[0]))
-    settings = load({name: value for name, value in env.items() if name.startswith("CLAWDFORGE_")})
+    settings = load_settings({name: value for name, value in env.items() if name.startswith("CLAWDFORGE_")})
     assert (settings.host, settings.port, str(settings.data_dir)) == ("0.0.0.0", 8800, "/data")  # noqa: S104 - in a container
     assert json.loads(all_of("CMD")[0]) == ["clawdforge", "serve"]
     assert all_of("EXPOSE") == ["8800"]
@@ -106,10 +106,10 @@ def test_data_and_acpx_records_outlive_the_container(service: Service) -> None:
 
 
 def test_compose_gives_it_time_to_settle_and_no_port_to_strangers(service: Service) -> None:
-    assert int(service.stop_grace_period[:-1]) > load({}).stop_grace_secs
+    assert int(service.stop_grace_period[:-1]) > load_settings({}).stop_grace_secs
     assert service.ports == ["127.0.0.1:8800:8800"]
     unknown = [name for name in service.environment if name.startswith("CLAWDFORGE_")]
-    load(dict.fromkeys(unknown, ""))
+    load_settings(dict.fromkeys(unknown, ""))
     assert service.cap_drop == ["ALL"]
 
 

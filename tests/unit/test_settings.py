@@ -12,8 +12,8 @@ from clawdforge.settings import (
     Settings,
     is_loopback,
     keep_secret,
-    load,
-    table,
+    list_settings,
+    load_settings,
     unknown_variables,
 )
 
@@ -34,7 +34,7 @@ def write(folder: Path, text: str) -> Path:
 
 
 def test_defaults() -> None:
-    settings = load(HOME)
+    settings = load_settings(HOME)
     assert (settings.host, settings.port) == ("127.0.0.1", 8800)
     assert settings.data_dir == Path("/home/nobody/.local/share/clawdforge")
     assert (settings.session_ttl_secs, settings.session_hard_ttl_secs) == (3600, 86_400)
@@ -45,9 +45,9 @@ def test_defaults() -> None:
 
 def test_each_source_wins_over_the_one_below(empty_folder: Path) -> None:
     write(empty_folder, 'port = 1001\nhost = "127.0.0.2"\nsweep_secs = 5\n')
-    assert load(HOME).port == 1001
+    assert load_settings(HOME).port == 1001
     env = {**HOME, "CLAWDFORGE_PORT": "1002", "CLAWDFORGE_SWEEP_SECS": "6"}
-    settings = load(env, flags={"port": 1003, "host": None})
+    settings = load_settings(env, flags={"port": 1003, "host": None})
     assert (settings.port, settings.host, settings.sweep_secs) == (1003, "127.0.0.2", 6)
 
 
@@ -55,7 +55,7 @@ def test_a_named_file_is_read_instead_of_the_default_one(empty_folder: Path) -> 
     write(empty_folder, "port = 1001\n")
     other = empty_folder / "other.toml"
     other.write_text("port = 1002\n")
-    assert load(HOME, config=other).port == 1002
+    assert load_settings(HOME, config=other).port == 1002
 
 
 def test_agents_from_file_and_environment(empty_folder: Path) -> None:
@@ -70,7 +70,7 @@ def test_agents_from_file_and_environment(empty_folder: Path) -> None:
         "CLAWDFORGE_AGENT_MY_OTHER": "other",
         "CLAWDFORGE_AGENT_IDLE_SECS": "7",
     }
-    settings = load(env)
+    settings = load_settings(env)
     assert settings.agents["mine"].command == ("mine", "acp")
     assert settings.agents["mine"].env == ("MINE_KEY",)
     assert settings.agents["claude"].command == ("claude-acp", "--flag", "two words")
@@ -90,7 +90,7 @@ def test_lists_paths_and_sizes_from_text(tmp_path: Path) -> None:
         "CLAWDFORGE_TRUST_LOOPBACK": "1",
         "CLAWDFORGE_DATA_DIR": "relative",
     }
-    settings = load(env)
+    settings = load_settings(env)
     assert settings.allowed_hosts == ("forge.example", "forge")
     assert settings.workspace_roots == (Path("/srv"), tmp_path)
     assert (settings.max_body_bytes, settings.max_file_bytes) == (2 * 1024 * 1024, 1000)
@@ -99,7 +99,9 @@ def test_lists_paths_and_sizes_from_text(tmp_path: Path) -> None:
 
 
 def test_an_empty_variable_is_none() -> None:
-    assert load({**HOME, "CLAWDFORGE_PORT": "", "CLAWDFORGE_AGENT_CLAUDE": ""}) == load(HOME)
+    assert load_settings({**HOME, "CLAWDFORGE_PORT": "", "CLAWDFORGE_AGENT_CLAUDE": ""}) == load_settings(
+        HOME
+    )
 
 
 BAD_VARIABLES = [
@@ -121,17 +123,17 @@ BAD_VARIABLES = [
 @pytest.mark.parametrize(("name", "value"), BAD_VARIABLES)
 def test_a_bad_variable_is_named(name: str, value: str) -> None:
     with pytest.raises(BadSettings, match=name):
-        load({**HOME, name: value})
+        load_settings({**HOME, name: value})
 
 
 def test_a_bad_admin_token_is_not_shown() -> None:
     with pytest.raises(BadSettings) as caught:
-        load({**HOME, "CLAWDFORGE_ADMIN_TOKEN": "hunter2"})
+        load_settings({**HOME, "CLAWDFORGE_ADMIN_TOKEN": "hunter2"})
     assert "hunter2" not in str(caught.value)
 
 
 def test_the_admin_token_is_not_printed() -> None:
-    settings = load({**HOME, "CLAWDFORGE_ADMIN_TOKEN": "a-long-secret-of-mine"})
+    settings = load_settings({**HOME, "CLAWDFORGE_ADMIN_TOKEN": "a-long-secret-of-mine"})
     assert "a-long-secret" not in repr(settings)
 
 
@@ -141,7 +143,7 @@ BAD_FILES = [
     ("port = \n", "not valid TOML"),
     ('agents = "claude"\n', "write agents as tables"),
     ('[agents.mine]\ncomand = "x"\n', "agents.mine.comand in .*clawdforge.toml"),
-    ('[agents."Big Name"]\ncommand = "x"\n', "cannot name an agent"),
+    ('[agents."Big Name"]\ncommand = "x"\n', "cannot be an agent's name"),
 ]
 
 
@@ -149,34 +151,34 @@ BAD_FILES = [
 def test_a_bad_file_is_refused_with_a_reason(empty_folder: Path, text: str, words: str) -> None:
     write(empty_folder, text)
     with pytest.raises(BadSettings, match=words):
-        load(HOME)
+        load_settings(HOME)
 
 
 def test_a_named_file_must_exist(empty_folder: Path) -> None:
     with pytest.raises(BadSettings, match="cannot read the settings file"):
-        load(HOME, config=empty_folder / "nowhere.toml")
+        load_settings(HOME, config=empty_folder / "nowhere.toml")
 
 
 def test_a_bad_flag_is_named() -> None:
     with pytest.raises(BadSettings, match="--idle-exit"):
-        load(HOME, flags={"idle_exit": -3.0})
+        load_settings(HOME, flags={"idle_exit": -3.0})
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.8.8.8", "::1", "[::1]", "localhost"])
 def test_loopback_may_be_trusted(host: str) -> None:
     assert is_loopback(host)
-    assert load({**HOME, "CLAWDFORGE_HOST": host}, flags={"trust_loopback": True}).trust_loopback
+    assert load_settings({**HOME, "CLAWDFORGE_HOST": host}, flags={"trust_loopback": True}).trust_loopback
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.5", "forge.example"])  # noqa: S104
 def test_nothing_but_loopback_may_be_trusted(host: str) -> None:
     with pytest.raises(BadSettings, match="trust_loopback needs a loopback address"):
-        load({**HOME, "CLAWDFORGE_HOST": host}, flags={"trust_loopback": True})
+        load_settings({**HOME, "CLAWDFORGE_HOST": host}, flags={"trust_loopback": True})
 
 
 def test_settings_are_frozen() -> None:
     with pytest.raises(ValidationError):
-        load(HOME).port = 1  # type: ignore[misc]
+        load_settings(HOME).port = 1  # type: ignore[misc]
 
 
 def test_an_agent_whose_name_looks_like_a_limit_is_reported() -> None:
@@ -196,7 +198,7 @@ def test_unknown_variables_are_reported_with_a_guess() -> None:
 
 
 def test_the_table_has_every_setting() -> None:
-    rows = list(table())
+    rows = list(list_settings())
     assert {row.key for row in rows} == set(Settings.model_fields) - {"agents"}
     assert all(row.about and row.default and row.type for row in rows)
 

@@ -1,9 +1,9 @@
-"""The server's settings: one table of names, types and defaults, read once and passed down frozen."""
+"""The server's settings: one table of names, types and defaults, read once and never changed."""
 
-from clawdforge.settings.listing import PREFIX, Row, table
+from clawdforge.settings.listing import PREFIX, Row, list_settings
 from clawdforge.settings.model import ADMIN_TOKEN_FILE, AgentSettings, Sandbox, Settings, is_loopback
 from clawdforge.settings.secret import keep_secret
-from clawdforge.settings.sources import CONFIG_FILE, BadSettings, load, unknown_variables
+from clawdforge.settings.sources import CONFIG_FILE, BadSettings, load_settings, unknown_variables
 
 __all__ = [
     "ADMIN_TOKEN_FILE",
@@ -16,7 +16,7 @@ __all__ = [
     "Settings",
     "is_loopback",
     "keep_secret",
-    "load",
-    "table",
+    "list_settings",
+    "load_settings",
     "unknown_variables",
 ]

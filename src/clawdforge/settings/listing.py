@@ -23,12 +23,14 @@ class Row:
     about: str
 
 
-def table() -> Iterator[Row]:
-    """Every setting but `agents`, whose names are open, in the order of the reference."""
+def list_settings() -> Iterator[Row]:
+    """Every setting except `agents`, which has no fixed names, in the order of the reference."""
     for key, field in Settings.model_fields.items():
         if key != "agents":
             about = field.description or ""
-            yield Row(PREFIX + key.upper(), key, _TYPES.get(key) or _kind(key), _default(key), about)
+            yield Row(
+                PREFIX + key.upper(), key, _TYPES.get(key) or _type_name(key), _default_text(key), about
+            )
 
 
 _TYPES: Final = {
@@ -41,7 +43,7 @@ _TYPES: Final = {
 }
 
 
-def _kind(key: str) -> str:
+def _type_name(key: str) -> str:
     if key.endswith("_secs"):
         return "seconds"
     if key.endswith("_bytes"):
@@ -50,7 +52,7 @@ def _kind(key: str) -> str:
     return {int: "number", bool: "true or false"}.get(kind, "text") if isinstance(kind, type) else "text"
 
 
-def _default(key: str) -> str:
+def _default_text(key: str) -> str:
     if key == "data_dir":
         return "`$XDG_DATA_HOME/clawdforge`, else `~/.local/share/clawdforge`"
     value = Settings.model_fields[key].default

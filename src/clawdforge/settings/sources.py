@@ -1,6 +1,6 @@
-"""Where settings come from, and what is said about bad ones.
+"""Reads the settings from all their sources, and explains what is wrong with bad ones.
 
-Rising priority: defaults, the user's TOML file, the folder's, `CLAWDFORGE_*` variables, flags.
+Later sources win: defaults, the user's TOML file, the working folder's, `CLAWDFORGE_*` variables, flags.
 """
 
 import difflib
@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from clawdforge.settings.listing import PREFIX, table
+from clawdforge.settings.listing import PREFIX, list_settings
 from clawdforge.settings.model import Settings
 from clawdforge.wire.local import ENV_TOKEN, ENV_URL, config_file_default, data_dir_default
 
@@ -21,24 +21,26 @@ AGENT_PREFIX: Final = "CLAWDFORGE_AGENT_"
 TEST_PREFIX: Final = "CLAWDFORGE_TEST_"
 CLI_PREFIX: Final = "CLAWDFORGE_CLI_"
 CLI_TABLE: Final = "cli"
-"""What the command line alone reads, in the same files."""
+"""The table that only the command line reads, in the same files."""
 
 CONFIG_FILE: Final = "clawdforge.toml"
 ALIKE: Final = 0.75
-NEAR: Final = 0.9  # closer: most names of agents are meant
+NEAR: Final = 0.9  # stricter, since any name may be an agent's
 AGENT_NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 
 
 class BadSettings(Exception):
-    """A setting that cannot be used; the message names it, where it came from and what would do."""
+    """A setting that cannot be used. The message says which, where it came from and what would be valid."""
 
 
-def load(
+def load_settings(
     env: Mapping[str, str], *, config: Path | None = None, flags: Mapping[str, object] | None = None
 ) -> Settings:
-    """The settings that hold, from all sources; raises BadSettings. A named `config` must exist, and is
-    the only file that is read."""
-    found = _Found({"data_dir": data_dir_default(env)}, {}, {})
+    """The settings from all sources.
+
+    Raises BadSettings. A given `config` must exist, and no other file is read.
+    """
+    found = _Sources({"data_dir": data_dir_default(env)}, {}, {})
     path = config or Path(CONFIG_FILE)
     for file in [config] if config else [config_file_default(env), path]:
         if config is not None or file.is_file():
@@ -48,7 +50,7 @@ def load(
         if value is not None:
             found.add(key, value, f"--{key.replace('_', '-')}")
     for agent in (name for name in found.agents if not AGENT_NAME.fullmatch(name)):
-        raise BadSettings(f"{agent!r} cannot name an agent; use lower case letters, digits, . _ and -")
+        raise BadSettings(f"{agent!r} cannot be an agent's name; use lower case letters, digits, . _ and -")
     try:
         return Settings.model_validate({**found.values, "agents": found.agents})
     except ValidationError as error:
@@ -56,8 +58,8 @@ def load(
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
-    """Raw values so far, who said them, and the tables of agents."""
+class _Sources:
+    """The raw values so far, where each came from, and the tables of agents."""
 
     values: dict[str, object]
     origin: dict[str, str]
@@ -67,14 +69,14 @@ class _Found:
         self.values[key], self.origin[key] = value, origin
 
     def add_file(self, path: Path) -> None:
-        for key, value in _read(path).items():
+        for key, value in _read_file(path).items():
             if key == "agents":
                 self.agents.update(_agent_tables(value, path))
             else:
                 self.add(key, value, f"{key} in {path}")
 
     def add_env(self, env: Mapping[str, str]) -> None:
-        # An empty variable is one that somebody has switched off.
+        # An empty variable counts as unset.
         for name, value in env.items():
             key = name.removeprefix(PREFIX).lower()
             if not name.startswith(PREFIX) or not value or key == "agents":
@@ -88,20 +90,20 @@ class _Found:
 
 
 def unknown_variables(env: Mapping[str, str]) -> list[str]:
-    """A line about each `CLAWDFORGE_…` variable that means nothing to the server."""
-    known = {row.variable for row in table()}
+    """A line about each `CLAWDFORGE_…` variable that the server does not know, or that may be a typo."""
+    known = {row.variable for row in list_settings()}
     lines = []
     for name in sorted(env):
         others = (AGENT_PREFIX, TEST_PREFIX, CLI_PREFIX)
         ours = name in known or name in (ENV_URL, ENV_TOKEN) or name.startswith(others)
         if name.startswith(PREFIX) and not ours:
-            lines.append(f"{name} is not a setting and has no effect{_hint(name, known)}")
-        elif name.startswith(AGENT_PREFIX) and name not in known and (hint := _hint(name, known, NEAR)):
+            lines.append(f"{name} is not a setting and has no effect{_suggest(name, known)}")
+        elif name.startswith(AGENT_PREFIX) and name not in known and (hint := _suggest(name, known, NEAR)):
             lines.append(f"{name} adds an agent{hint}")
     return lines
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read_file(path: Path) -> dict[str, Any]:
     try:
         with path.open("rb") as file:
             found = tomllib.load(file)
@@ -112,7 +114,7 @@ def _read(path: Path) -> dict[str, Any]:
     found.pop(CLI_TABLE, None)
     for key in found:
         if key not in Settings.model_fields:
-            raise BadSettings(f"{path}: unknown setting {key!r}{_hint(key, Settings.model_fields)}")
+            raise BadSettings(f"{path}: unknown setting {key!r}{_suggest(key, Settings.model_fields)}")
     return found
 
 
@@ -122,7 +124,7 @@ def _agent_tables(value: object, path: Path) -> dict[str, dict[str, object]]:
     raise BadSettings(f'{path}: write agents as tables, such as [agents.mine] with command = "mine acp"')
 
 
-def _hint(word: str, known: Mapping[str, object] | set[str], cutoff: float = ALIKE) -> str:
+def _suggest(word: str, known: Mapping[str, object] | set[str], cutoff: float = ALIKE) -> str:
     near = difflib.get_close_matches(word, list(known), n=1, cutoff=cutoff)
     return f"; did you mean {near[0]}?" if near else ""
 

@@ -1,1 +1,1 @@
-"""What an operator does with a data folder: back it up, restore it, have it looked at; without a server."""
+"""What an operator does with a data folder without a server: back it up, restore it, examine it."""

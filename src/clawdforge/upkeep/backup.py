@@ -1,8 +1,8 @@
-"""A data folder as one file, taken beside a running server, and put back into an empty folder.
+"""Backs up a data folder into one file, even beside a running server, and restores it into an empty folder.
 
-The database comes first, as one consistent state: everything that was acknowledged until then. After that
-come the files that it names, workspaces as they are, and for agents' memories the copies of homes at turn
-boundaries, never a home that is in use. What vanished in between is left out, and the database says so.
+The database is copied first, as one consistent state with everything acknowledged until then. Then come the
+files that it names, the workspaces as they are, and the agents' memories: copies of homes at turn boundaries,
+never a home in use. What vanished in between is left out, and the restored database does not name it.
 """
 
 import secrets
@@ -19,7 +19,7 @@ from clawdforge.drivers.folders.home_copies import decode_manifest
 from clawdforge.stores.sqlite import snapshot
 from clawdforge.stores.uploads import FOLDER as FILES
 from clawdforge.stores.uploads import PENDING
-from clawdforge.upkeep.archive import Told, UpkeepError, Writer, create, unpack, untold
+from clawdforge.upkeep.archive import Progress, UpkeepError, Writer, create_archive, ignore_progress, unpack
 from clawdforge.wire.base import Json
 from clawdforge.wire.errors import StoreUnavailable
 
@@ -35,27 +35,27 @@ class Summary:
     bytes: int
 
 
-def backup(data_dir: Path, target: Path, clock: Clock, told: Told = untold) -> Summary:
-    """Works with and without a server on the folder. `told` hears of the bytes that were read so far."""
+def backup(data_dir: Path, target: Path, clock: Clock, report: Progress = ignore_progress) -> Summary:
+    """Works with and without a running server. `report` is called with the number of bytes read so far."""
     source, target = data_dir.resolve(), target.absolute()
     if not (source / snapshot.FILE).is_file():
-        raise UpkeepError(f"{source} has no database; name the server's folder with --data-dir")
+        raise UpkeepError(f"{source} has no database; give the server's folder with --data-dir")
     if target.exists():
-        raise UpkeepError(f"{target} exists; name another file, or remove it")
+        raise UpkeepError(f"{target} exists; choose another name, or remove it")
     if target.resolve().is_relative_to(source):
-        raise UpkeepError("a backup does not belong into the folder that it is a backup of")
+        raise UpkeepError(f"a backup must not be inside the data folder; choose a path outside {source}")
     try:
         with tempfile.TemporaryDirectory(prefix=".clawdforge-", dir=target.parent) as folder:
-            return _write(source, target, Path(folder) / snapshot.FILE, clock, told)
+            return _write_archive(source, target, Path(folder) / snapshot.FILE, clock, report)
     except (OSError, StoreUnavailable) as error:
         raise UpkeepError(f"the backup could not be made: {error}") from error
 
 
-def _write(source: Path, target: Path, database: Path, clock: Clock, told: Told) -> Summary:
+def _write_archive(source: Path, target: Path, database: Path, clock: Clock, report: Progress) -> Summary:
     made_at = clock.now()
     snapshot.copy_database(source / snapshot.FILE, database)
     sessions, files = snapshot.read_sessions(database), snapshot.read_files(database)
-    with create(target, told) as archive:
+    with create_archive(target, report) as archive:
         memories = {one.session_id: _add_copies(archive, source, one) for one in sessions}
         lost = [one.file_token for one in files if not _add_upload(archive, source, Path(one.path))]
         for name in SECRETS:
@@ -77,14 +77,14 @@ def _write(source: Path, target: Path, database: Path, clock: Clock, told: Told)
 
 
 def _add_upload(archive: Writer, source: Path, path: Path) -> bool:
-    """A row may be a moment older than its file's last move."""
-    place = path.relative_to(source / FILES)
-    settled = f"{FILES}/{place}"
-    return archive.add_file(settled, path) or archive.add_file(settled, source / FILES / PENDING / place)
+    """Look in both folders: the file may have moved since the database was copied."""
+    inner = path.relative_to(source / FILES)
+    name = f"{FILES}/{inner}"
+    return archive.add_file(name, path) or archive.add_file(name, source / FILES / PENDING / inner)
 
 
 def _add_copies(archive: Writer, source: Path, session: snapshot.SessionEntry) -> dict[int, str]:
-    """Whole copies of turns that the database knows to have ended: turn → the agent's session."""
+    """Add the complete copies of turns that ended before the backup. Returns the agent's session by turn."""
     folder = source / COPIES / session.session_id
     kept: dict[int, str] = {}
     for path in sorted(folder.glob("*.json"), key=lambda path: path.stem.zfill(12)):
@@ -103,7 +103,7 @@ def _add_copies(archive: Writer, source: Path, session: snapshot.SessionEntry) -
 
 
 def _plan(session: snapshot.SessionEntry, copies: dict[int, str]) -> str | None:
-    """How the agent gets its memory in a folder that has copies of homes, but no homes."""
+    """How the agent gets its memory back after a restore, which has copies of homes but no homes."""
     if session.context_plan != memory.LOAD:
         return None
     fitting = [turn for turn, agent in copies.items() if agent == session.agent_session_id]
@@ -111,28 +111,28 @@ def _plan(session: snapshot.SessionEntry, copies: dict[int, str]) -> str | None:
     return memory.restore_plan(last) if last and last >= session.last_answered else memory.TRANSCRIPT
 
 
-def restore(source: Path, data_dir: Path, told: Told = untold) -> Json:
-    """Into a folder that is empty or not there; all of it or nothing. The facts of the backup."""
+def restore(source: Path, data_dir: Path, report: Progress = ignore_progress) -> Json:
+    """Restore into a folder that is empty or missing: all or nothing. Returns the facts of the backup."""
     target = data_dir.absolute()
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise UpkeepError(f"{target} is not empty; name another folder with --data-dir, or move it away")
+        raise UpkeepError(f"{target} is not empty; choose another folder with --data-dir, or move it away")
     target.parent.mkdir(parents=True, exist_ok=True)
-    half = target.parent / f".{target.name}.{secrets.token_hex(4)}"
-    half.mkdir(mode=0o700)
+    temporary = target.parent / f".{target.name}.{secrets.token_hex(4)}"
+    temporary.mkdir(mode=0o700)
     try:
-        facts = unpack(source, half, told)
-        database = half / snapshot.FILE
+        facts = unpack(source, temporary, report)
+        database = temporary / snapshot.FILE
         if broken := snapshot.check_integrity(database):
-            raise UpkeepError(f"the database in {source} is damaged: {broken[0]}; take another backup")
+            raise UpkeepError(f"the database in {source} is damaged: {broken[0]}; use another backup")
         snapshot.rewrite_paths(
             database, Path(facts["data_dir"]), target.resolve(), facts["plans"], facts["lost_files"]
         )
-        sync_file_system(half)
-        half.replace(target)
+        sync_file_system(temporary)
+        temporary.replace(target)
         sync_file_system(target.parent)
     except (OSError, StoreUnavailable, KeyError) as error:
         raise UpkeepError(f"{source} could not be restored: {error}") from error
     finally:
-        if half.exists():
-            delete_tree(half)
+        if temporary.exists():
+            delete_tree(temporary)
     return facts

@@ -1,4 +1,4 @@
-"""Looks at a data folder and at this machine, and says what is wrong and what to do about it."""
+"""Examines a data folder and this machine, and says what is wrong and what to do about it."""
 
 import os
 import shutil
@@ -11,15 +11,15 @@ from typing import Final, Literal
 from clawdforge.core.model import SECOND, Clock
 from clawdforge.drivers.processes.cgroups import Ceilings, find_cgroups
 from clawdforge.drivers.processes.containment import probe
-from clawdforge.drivers.registry.registry import Registry, installed
+from clawdforge.drivers.registry.registry import Registry, is_installed
 from clawdforge.settings import ADMIN_TOKEN_FILE, Settings
 from clawdforge.stores.lock import read_holder
 from clawdforge.stores.sqlite import migrations, snapshot
 from clawdforge.wire.errors import StoreUnavailable, UnknownAgent
 from clawdforge.wire.local import TOKEN_FILE
 
-LITTLE: Final = 200 << 20
-SOME: Final = 2 << 30
+TOO_LITTLE_BYTES: Final = 200 << 20
+LITTLE_BYTES: Final = 2 << 30
 EPOCH: Final = 1_735_689_600 * SECOND  # 2025
 AHEAD: Final = 60 * SECOND
 NETWORKED: Final = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "fuse.sshfs", "ceph", "afs"})
@@ -30,7 +30,7 @@ Level = Literal["ok", "warn", "bad"]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """`advice` is what to do; a `bad` one has to be done."""
+    """`advice` says what to do; for a `bad` finding it is necessary."""
 
     level: Level
     about: str
@@ -41,26 +41,27 @@ class Finding:
 def examine(settings: Settings, clock: Clock) -> Iterator[Finding]:
     folder = settings.data_dir
     if folder.is_dir():
-        yield from _folder(folder)
-        yield _server(folder)
-        yield from _database(folder, clock)
+        yield from _check_folder(folder)
+        yield _check_server(folder)
+        yield from _check_database(folder, clock)
     else:
-        yield Finding("warn", "folder", f"{folder} does not exist yet", "`clawdforge serve` makes it")
-    yield _sqlite()
-    yield _disk(folder)
-    yield from _file_system(folder)
-    yield _containment(settings)
-    yield _limits(settings)
-    yield from _agents(settings)
-    yield _clock(clock)
+        yield Finding("warn", "folder", f"{folder} does not exist yet", "`clawdforge serve` creates it")
+    yield _check_sqlite()
+    yield _check_disk(folder)
+    yield from _check_file_system(folder)
+    yield _check_containment(settings)
+    yield _check_limits(settings)
+    yield from _check_agents(settings)
+    yield _check_clock(clock)
 
 
-def _folder(folder: Path) -> Iterator[Finding]:
+def _check_folder(folder: Path) -> Iterator[Finding]:
     state = folder.stat()
     if state.st_uid != os.geteuid():
-        yield Finding("bad", "folder", f"{folder} belongs to another user", "run as that user, or chown it")
+        advice = f"run as that user, or `chown -R {os.geteuid()} {folder}`"
+        yield Finding("bad", "folder", f"{folder} belongs to another user", advice)
     elif stat.S_IMODE(state.st_mode) & 0o077:
-        yield Finding("bad", "folder", f"{folder} is open to others", f"chmod 700 {folder}")
+        yield Finding("bad", "folder", f"other users can read {folder}", f"chmod 700 {folder}")
     elif not os.access(folder, os.W_OK):
         yield Finding("bad", "folder", f"{folder} cannot be written", f"chmod u+w {folder}")
     else:
@@ -68,26 +69,26 @@ def _folder(folder: Path) -> Iterator[Finding]:
     for name in (TOKEN_FILE, ADMIN_TOKEN_FILE, snapshot.FILE):
         path = folder / name
         if path.exists() and stat.S_IMODE(path.stat().st_mode) & 0o077:
-            yield Finding("bad", "folder", f"{path} is open to others", f"chmod 600 {path}")
+            yield Finding("bad", "folder", f"other users can read {path}", f"chmod 600 {path}")
 
 
-def _server(folder: Path) -> Finding:
+def _check_server(folder: Path) -> Finding:
     holder = read_holder(folder)
     if holder is None:
-        return Finding("ok", "server", "none runs on this folder")
+        return Finding("ok", "server", "not running on this folder")
     where = f"pid {holder.get('pid')}, {holder.get('url') or 'still starting'}"
-    return Finding("ok", "server", f"one runs on this folder ({where})")
+    return Finding("ok", "server", f"running on this folder ({where})")
 
 
-def _database(folder: Path, clock: Clock) -> Iterator[Finding]:
+def _check_database(folder: Path, clock: Clock) -> Iterator[Finding]:
     path = folder / snapshot.FILE
     if not path.exists():
-        yield Finding("warn", "database", "there is none yet", "`clawdforge serve` makes it")
+        yield Finding("warn", "database", "not created yet", "`clawdforge serve` creates it")
         return
     try:
         found, known = snapshot.read_schema_version(path), len(migrations.list_migrations())
         broken = snapshot.check_integrity(path)
-        newest = snapshot.last_write(path) if found else 0
+        last_write = snapshot.last_write(path) if found else 0
     except StoreUnavailable as error:
         yield Finding("bad", "database", error.message, "restore a backup with `clawdforge restore`")
         return
@@ -100,12 +101,12 @@ def _database(folder: Path, clock: Clock) -> Iterator[Finding]:
         )
     else:
         size = path.stat().st_size // 1_000_000
-        yield Finding("ok", "database", f"whole, schema {found}, {size} MB")
-    if newest > clock.now() + AHEAD:
-        yield Finding("bad", "clock", "it is behind what is in the database", "set this machine's clock")
+        yield Finding("ok", "database", f"intact, schema {found}, {size} MB")
+    if last_write > clock.now() + AHEAD:
+        yield Finding("bad", "clock", "behind the newest entry in the database", "set this machine's clock")
 
 
-def _sqlite() -> Finding:
+def _check_sqlite() -> Finding:
     version, safe = snapshot.sqlite_version()
     if safe:
         return Finding("ok", "sqlite", version)
@@ -113,35 +114,36 @@ def _sqlite() -> Finding:
         "warn",
         "sqlite",
         f"{version} can lose writes when two programs write to one database",
-        "never write to it while a server runs; install a newer apsw",
+        "do not write to the database while a server runs; install a newer apsw",
     )
 
 
-def _disk(folder: Path) -> Finding:
+def _check_disk(folder: Path) -> Finding:
     there = next(path for path in (folder, *folder.parents) if path.exists())
     free = shutil.disk_usage(there).free
     text = f"{free // 1_000_000} MB are free"
-    if free < LITTLE:
-        return Finding("bad", "disk", text, "make room: turns stop when nothing can be written")
-    if free < SOME:
-        return Finding("warn", "disk", text, "make room soon")
+    if free < TOO_LITTLE_BYTES:
+        return Finding("bad", "disk", text, "free some space: turns stop when the disk is full")
+    if free < LITTLE_BYTES:
+        return Finding("warn", "disk", text, "free some space soon")
     return Finding("ok", "disk", text)
 
 
-def _file_system(folder: Path) -> Iterator[Finding]:
-    """The mount that the folder lies on is the longest one above it."""
+def _check_file_system(folder: Path) -> Iterator[Finding]:
+    """Warn about network file systems. The folder's mount point is the longest one above it."""
     try:
         lines = [line.split() for line in MOUNTS.read_text().splitlines()]
     except OSError:
         return
-    place = folder.resolve()
-    above = [(Path(at), kind) for _, at, kind, *_ in lines if place.is_relative_to(at)]
+    real_path = folder.resolve()
+    above = [(Path(at), kind) for _, at, kind, *_ in lines if real_path.is_relative_to(at)]
     kind = max(above, key=lambda one: len(one[0].parts))[1] if above else ""
     if kind in NETWORKED:
-        yield Finding("bad", "disk", f"{folder} is on {kind}", "keep the data folder on a local disk")
+        advice = "put the data folder on a local disk with --data-dir"
+        yield Finding("bad", "disk", f"{folder} is on a network file system ({kind})", advice)
 
 
-def _containment(settings: Settings) -> Finding:
+def _check_containment(settings: Settings) -> Finding:
     found = probe(settings.sandbox)
     text = f"{found.active} ({found.reason})"
     if found.active != "tree":
@@ -151,8 +153,8 @@ def _containment(settings: Settings) -> Finding:
     return Finding("warn", "containment", text, "install bubblewrap to hide the data folder from agents")
 
 
-def _limits(settings: Settings) -> Finding:
-    """As seen from where this program runs; a server in a unit or container of its own may have more."""
+def _check_limits(settings: Settings) -> Finding:
+    """What can be limited from here. A server in a unit or container of its own may be able to do more."""
     wanted = Ceilings(processes=settings.agent_max_processes, memory=settings.agent_max_memory_bytes)
     found = find_cgroups(settings.data_dir, f"doctor{os.getpid()}", wanted, dry_run=True)
     processes = "any number of" if found.processes is None else str(found.processes)
@@ -163,14 +165,14 @@ def _limits(settings: Settings) -> Finding:
     return Finding("warn", "limits", text, "run the server in a systemd unit of its own with Delegate=yes")
 
 
-def _agents(settings: Settings) -> Iterator[Finding]:
+def _check_agents(settings: Settings) -> Iterator[Finding]:
     changes = {name: dict(change) for name, change in settings.agents.items()}
     try:
         registry = Registry({}, changes, settings.default_agent)
     except UnknownAgent as error:
         yield Finding("bad", "agents", error.message, "correct CLAWDFORGE_DEFAULT_AGENT")
         return
-    ready = [name for name, spec in registry.specs().items() if installed(spec)]
+    ready = [name for name, spec in registry.specs().items() if is_installed(spec)]
     yield Finding("ok", "agents", f"{', '.join(ready)} (default: {registry.default})")
     for name in settings.agents:
         if name not in ready:
@@ -178,7 +180,7 @@ def _agents(settings: Settings) -> Iterator[Finding]:
             yield Finding("warn", "agents", f"{name} is not installed", spec.install or "correct its command")
 
 
-def _clock(clock: Clock) -> Finding:
+def _check_clock(clock: Clock) -> Finding:
     if clock.now() < EPOCH:
-        return Finding("bad", "clock", "it is years behind", "set this machine's clock")
+        return Finding("bad", "clock", "years behind", "set this machine's clock")
     return Finding("ok", "clock", "plausible")

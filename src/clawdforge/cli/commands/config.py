@@ -12,7 +12,7 @@ from clawdforge.cli.tables import aligned
 from clawdforge.cli.target.defaults import origins
 from clawdforge.cli.target.options import Target, target_options
 from clawdforge.cli.target.project import project_folder
-from clawdforge.settings import CONFIG_FILE, BadSettings, Settings, load, table
+from clawdforge.settings import CONFIG_FILE, BadSettings, Settings, list_settings, load_settings
 from clawdforge.wire.local import config_file_default
 
 SECRET: Final = "(set; not shown)"  # noqa: S105 - shown in place of a secret
@@ -33,10 +33,10 @@ def show(target: Target, /, *, as_json: bool) -> None:
     A mark shows what differs from its default. Secrets are not printed.
     """
     try:
-        settings = load(os.environ, flags={"data_dir": target.data_dir})
+        settings = load_settings(os.environ, flags={"data_dir": target.data_dir})
     except BadSettings as error:
         raise Failure(str(error), Exit.USAGE) from None
-    values = {row.key: _value(settings, row.key) for row in table()}
+    values = {row.key: _value(settings, row.key) for row in list_settings()}
     own = origins(os.environ, project_folder())
     files = {
         str(path): path.is_file() for path in (config_file_default(os.environ), Path(CONFIG_FILE).absolute())
@@ -45,7 +45,7 @@ def show(target: Target, /, *, as_json: bool) -> None:
         cli = {key: value for key, (value, _) in own.items()}
         click.echo(json.dumps({"settings": values, "cli": cli, "files": files}, indent=2))
         return
-    changed = {row.key for row in table() if values[row.key] != _default(row.key)}
+    changed = {row.key for row in list_settings() if values[row.key] != _default(row.key)}
     rows = [("* " if key in changed else "  ", key, _shown(value)) for key, value in values.items()]
     lines = ["settings of the server", *aligned(rows, colour=False), "", "agents"]
     lines += [f"  {name}  {' '.join(agent.command or ())}" for name, agent in settings.agents.items()]

@@ -9,7 +9,7 @@ import click
 
 from clawdforge.cli.target.options import Target, data_dir_option
 from clawdforge.server import run
-from clawdforge.settings import BadSettings, Sandbox, load, unknown_variables
+from clawdforge.settings import BadSettings, Sandbox, load_settings, unknown_variables
 
 
 @click.command()
@@ -40,7 +40,7 @@ def serve(target: Target, /, config: Path | None, **flags: Any) -> None:
     if target.server:
         raise click.UsageError("serve starts a server; --server is for commands that talk to one")
     try:
-        settings = load(os.environ, config=config, flags={**flags, "data_dir": target.data_dir})
+        settings = load_settings(os.environ, config=config, flags={**flags, "data_dir": target.data_dir})
     except BadSettings as error:
         raise click.ClickException(str(error)) from None
     for line in unknown_variables(os.environ):

@@ -9,7 +9,7 @@ from clawdforge.cli.failures import Failure
 from clawdforge.cli.output.progress import progress
 from clawdforge.cli.target.options import Target, data_dir_option
 from clawdforge.core.model import SystemClock
-from clawdforge.settings import BadSettings, load
+from clawdforge.settings import BadSettings, load_settings
 from clawdforge.upkeep.archive import UpkeepError
 from clawdforge.upkeep.backup import backup as make
 from clawdforge.upkeep.backup import restore as put_back
@@ -57,7 +57,7 @@ def restore(target: Target, /, file: Path) -> None:
 def doctor(target: Target, /) -> None:
     """Look at the data folder and at this machine. Ends with code 1 when something has to be done."""
     try:
-        settings = load(os.environ, config=None, flags={"data_dir": target.data_dir})
+        settings = load_settings(os.environ, config=None, flags={"data_dir": target.data_dir})
     except BadSettings as error:
         raise Failure(str(error)) from None
     bad = False

@@ -1,1 +1,1 @@
-"""Which agents there are: built-in entries, what the operator adds, and what callers are told."""
+"""Which agents can be used: built-in entries, the operator's own, and the list that callers see."""

@@ -1,4 +1,4 @@
-"""Agents that are known by name: the demo, and the table in `agents.toml`."""
+"""The built-in agents: the demo, and the table in `agents.toml`."""
 
 import tomllib
 from pathlib import Path
@@ -13,14 +13,14 @@ TABLE: Final = Path(__file__).with_name("agents.toml")
 LISTS: Final = ("command", "env", "credentials", "copied", "version")
 
 
-def builtin(table: Path = TABLE) -> tuple[AgentSpec, ...]:
-    """All entries, the demo first. An entry that cannot be read is a defect of this package."""
+def load_builtin(table: Path = TABLE) -> tuple[AgentSpec, ...]:
+    """All entries, the demo first. An entry that cannot be read is a bug in this package."""
     with table.open("rb") as file:
         entries = tomllib.load(file)
-    return (_demo(), *(_spec(name, entry) for name, entry in entries.items()))
+    return (_demo_spec(), *(_build_spec(name, entry) for name, entry in entries.items()))
 
 
-def _demo() -> AgentSpec:
+def _demo_spec() -> AgentSpec:
     return AgentSpec(
         name=DEMO,
         driver="acp",
@@ -29,7 +29,7 @@ def _demo() -> AgentSpec:
     )
 
 
-def _spec(name: str, entry: dict[str, Any]) -> AgentSpec:
+def _build_spec(name: str, entry: dict[str, Any]) -> AgentSpec:
     fields: dict[str, Any] = {key: tuple(value) if key in LISTS else value for key, value in entry.items()}
     fields["quirks"] = Quirks.model_validate(entry.get("quirks", {})).model_dump(exclude_unset=True)
     return AgentSpec(**{"name": name, "driver": "acp", **fields})

@@ -1,4 +1,4 @@
-"""What can be run here, as callers see it: which agents are installed, in which version, how contained."""
+"""The list of agents that callers see: which are installed, in which version, and how they are contained."""
 
 import asyncio
 import json
@@ -13,7 +13,7 @@ from typing import Final
 from clawdforge.core.model import AgentSpec
 from clawdforge.drivers.processes.environment import TEMPORARY, agent_env
 from clawdforge.drivers.processes.process import Spawner
-from clawdforge.drivers.registry.registry import Registry, installed
+from clawdforge.drivers.registry.registry import Registry, is_installed
 from clawdforge.wire.admin import AgentInfo, AgentPage
 from clawdforge.wire.errors import AgentError
 
@@ -26,7 +26,7 @@ VERSION: Final = re.compile(r"\d+\.\d+[0-9A-Za-z.+-]*")
 
 
 class AgentCatalog:
-    """Versions are asked for once, in the background; a page only tells what is known by then."""
+    """Versions are looked up once, in the background; a page shows those that are known by then."""
 
     def __init__(self, registry: Registry, spawner: Spawner, operator_env: Mapping[str, str]) -> None:
         self._registry = registry
@@ -39,29 +39,32 @@ class AgentCatalog:
         return AgentPage(agents=[self._info(spec) for spec in specs], default=self._registry.default)
 
     async def probe(self) -> None:
-        """Ask the installed built-in agents, one by one. Somebody's own command might not know the flag."""
+        """Look up the versions of installed built-in agents.
+
+        An operator's own command may not know the flag.
+        """
         for spec in self._registry.specs().values():
-            if spec.install and self._registry.own_program(spec):
+            if spec.install and self._registry.is_builtin_command(spec):
                 version = await self.version(spec)
                 if version is not None:
                     self._versions[spec.name] = version
 
     async def version(self, spec: AgentSpec) -> str | None:
-        """What the program says of itself; None when it is not there, does not run, or does not say."""
-        if not installed(spec):
+        """The program's own version; None when it is not installed, does not run, or does not print one."""
+        if not is_installed(spec):
             return None
         try:
             async with asyncio.timeout(PROBE_SECONDS):
-                return await self._ask(spec)
+                return await self._find_version(spec)
         except (AgentError, TimeoutError) as error:
             log.info("the version of %s is not known: %s", spec.name, error or "no answer")
             return None
 
-    async def _ask(self, spec: AgentSpec) -> str | None:
-        packaged = await asyncio.to_thread(_packaged, spec.command[0])
-        return packaged or await self._run(spec)
+    async def _find_version(self, spec: AgentSpec) -> str | None:
+        packaged = await asyncio.to_thread(_read_package_version, spec.command[0])
+        return packaged or await self._run_program(spec)
 
-    async def _run(self, spec: AgentSpec) -> str | None:
+    async def _run_program(self, spec: AgentSpec) -> str | None:
         with tempfile.TemporaryDirectory(prefix="clawdforge-", ignore_cleanup_errors=True) as folder:
             home = Path(folder)
             (home / TEMPORARY).mkdir()
@@ -85,20 +88,20 @@ class AgentCatalog:
         try:
             sandbox: str | None = self._spawner.containment.choose(spec.sandbox)
         except AgentError:
-            sandbox = None  # it asks for one that is not to be had here, so it cannot be started
+            sandbox = None  # it asks for one that does not work here, so it cannot be started
         return AgentInfo(
             name=spec.name,
             title=spec.title,
             driver=spec.driver,
-            installed=installed(spec),
+            installed=is_installed(spec),
             version=self._versions.get(spec.name),
             install=spec.install or None,
             sandbox=sandbox,
         )
 
 
-def _packaged(program: str) -> str | None:
-    """From the package.json that a program of npm lies below: quicker than to start it, and all have one."""
+def _read_package_version(program: str) -> str | None:
+    """The version in the package.json above an npm program. That is faster than running it."""
     found = shutil.which(program)
     for folder in Path(found).resolve().parents[:PACKAGE_DEPTH] if found else ():
         try:

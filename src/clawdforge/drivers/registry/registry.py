@@ -7,13 +7,13 @@ from dataclasses import replace
 
 from clawdforge.core.model import AgentSpec
 from clawdforge.core.ports import Driver
-from clawdforge.drivers.registry.builtin import DEMO, builtin
+from clawdforge.drivers.registry.builtin import DEMO, load_builtin
 from clawdforge.wire.errors import UnknownAgent
 from clawdforge.wire.quirks import Quirks
 
 
 class Registry:
-    """What can be run here. `changes` are the operator's own entries, by name."""
+    """The agents that can be used. `changes` are the operator's own entries, by name."""
 
     def __init__(
         self,
@@ -23,12 +23,12 @@ class Registry:
         known: Sequence[AgentSpec] | None = None,
     ) -> None:
         self._drivers = drivers
-        self._known = {spec.name: spec for spec in (builtin() if known is None else known)}
+        self._known = {spec.name: spec for spec in (load_builtin() if known is None else known)}
         self._specs = dict(self._known)
         for name, change in changes.items():
             base = self._specs.get(name) or AgentSpec(name=name, driver="acp", command=())
-            self._specs[name] = _changed(base, change)
-        self.default = default or ("claude" if self._ready("claude", changes) else DEMO)
+            self._specs[name] = _apply_change(base, change)
+        self.default = default or ("claude" if self._is_ready("claude", changes) else DEMO)
         self.spec(self.default)
 
     def spec(self, name: str) -> AgentSpec:
@@ -40,24 +40,25 @@ class Registry:
     def driver(self, spec: AgentSpec) -> Driver:
         driver = self._drivers.get(spec.driver)
         if driver is None:
-            raise UnknownAgent(f"agent {spec.name} wants a driver {spec.driver!r} that is not here")
+            known = ", ".join(self._drivers)
+            raise UnknownAgent(f"agent {spec.name} needs the driver {spec.driver!r}; use one of {known}")
         return driver
 
     def specs(self) -> Mapping[str, AgentSpec]:
         return self._specs
 
-    def own_program(self, spec: AgentSpec) -> bool:
-        """Whether the entry runs what this package says, and not a command that the operator gave."""
+    def is_builtin_command(self, spec: AgentSpec) -> bool:
+        """Whether the agent runs the built-in command, not one that the operator gave."""
         known = self._known.get(spec.name)
         return known is not None and known.command == spec.command
 
-    def _ready(self, name: str, changes: Mapping[str, object]) -> bool:
+    def _is_ready(self, name: str, changes: Mapping[str, object]) -> bool:
         spec = self._specs.get(name)
-        return name in changes or (spec is not None and installed(spec))
+        return name in changes or (spec is not None and is_installed(spec))
 
 
-def _changed(base: AgentSpec, change: Mapping[str, object]) -> AgentSpec:
-    """Quirks are changed one by one, all else as a whole."""
+def _apply_change(base: AgentSpec, change: Mapping[str, object]) -> AgentSpec:
+    """Quirks are merged one by one; every other field is replaced."""
     given = {key: value for key, value in change.items() if value is not None}
     quirks = given.get("quirks")
     if isinstance(quirks, Quirks):
@@ -65,6 +66,6 @@ def _changed(base: AgentSpec, change: Mapping[str, object]) -> AgentSpec:
     return replace(base, **given)  # type: ignore[arg-type] # the settings have checked the types
 
 
-def installed(spec: AgentSpec) -> bool:
+def is_installed(spec: AgentSpec) -> bool:
     program = spec.command[0] if spec.command else ""
     return program == sys.executable or shutil.which(program) is not None
