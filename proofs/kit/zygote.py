@@ -31,7 +31,7 @@ from clawdforge.http import app
 from clawdforge.http.dialects.deepagent import routers as deepagent
 from clawdforge.http.dialects.forge import routers as forge
 from clawdforge.http.dialects.hermes import routers as hermes
-from clawdforge.http.login import routes as login_routes
+from clawdforge.http.login import login_router
 from clawdforge.http.settings import HttpSettings
 from clawdforge.server import Server
 
@@ -80,7 +80,7 @@ def keep_routes() -> None:
             asgi.router.routes.extend(kept[id(router)])
 
     mock.patch.object(app.ForgeAPI, "include_router", included).start()
-    mock.patch(f"{app.__name__}.login_routes", functools.cache(login_routes)).start()
+    mock.patch(f"{app.__name__}.login_router", functools.cache(login_router)).start()
     for dialect in (forge, hermes, deepagent):
         mock.patch.object(dialect, "routers", functools.cache(dialect.routers)).start()
 

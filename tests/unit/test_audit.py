@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from clawdforge.core.model import AuditRow
-from clawdforge.core.rules.audit_chain import START, entry_hash, verify
+from clawdforge.core.rules.audit_chain import START, entry_hash, verify_chain
 
 EVENTS = ("create", "turn", "close", "sweep_close", "hard_delete")
 
@@ -71,10 +71,10 @@ def tampered(rows: list[AuditRow], chance: random.Random) -> tuple[list[AuditRow
 def test_ten_thousand_changes_are_all_found_and_named() -> None:
     rows, chance = ledger(60), random.Random(2)  # noqa: S311 - likewise
     head = rows[-1].hash
-    assert verify(rows, head).valid
+    assert verify_chain(rows, head).valid
     for _ in range(10_000):
         bad, first = tampered(rows, chance)
-        verdict = verify(bad, head)
+        verdict = verify_chain(bad, head)
         assert not verdict.valid
         assert verdict.first_bad == first
         assert verdict.entries == first - 1
@@ -83,13 +83,13 @@ def test_ten_thousand_changes_are_all_found_and_named() -> None:
 
 def test_a_cut_tail_is_only_seen_against_a_head_that_was_noted() -> None:
     rows = ledger(10)
-    assert verify(rows[:7]).valid
-    verdict = verify(rows[:7], rows[-1].hash)
+    assert verify_chain(rows[:7]).valid
+    verdict = verify_chain(rows[:7], rows[-1].hash)
     assert (verdict.valid, verdict.first_bad) == (False, 8)
     assert "cut off" in (verdict.reason or "")
 
 
 @pytest.mark.parametrize("head", [None, START])
 def test_an_empty_ledger_is_whole(head: str | None) -> None:
-    assert verify([], head) == (True, 0, START, None, None)
-    assert verify(ledger(3), ledger(3)[1].hash).valid, "an earlier head is still part of the chain"
+    assert verify_chain([], head) == (True, 0, START, None, None)
+    assert verify_chain(ledger(3), ledger(3)[1].hash).valid, "an earlier head is still part of the chain"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clawdforge.core.rules.file_names import MAX_BYTES, UNNAMED, file_name
+from clawdforge.core.rules.file_names import MAX_BYTES, UNNAMED, safe_file_name
 
 
 @pytest.mark.parametrize(
@@ -30,12 +30,12 @@ from clawdforge.core.rules.file_names import MAX_BYTES, UNNAMED, file_name
     ],
 )
 def test_a_name_is_made_safe(name: str, kept: str) -> None:
-    assert file_name(name) == kept
+    assert safe_file_name(name) == kept
 
 
 @given(st.text(max_size=600))
 def test_any_name_becomes_one_that_a_file_can_have(name: str) -> None:
-    kept = file_name(name)
+    kept = safe_file_name(name)
     assert 0 < len(kept.encode()) <= MAX_BYTES
     assert kept not in (".", "..")
     assert "/" not in kept
@@ -43,4 +43,4 @@ def test_any_name_becomes_one_that_a_file_can_have(name: str) -> None:
     assert not {unicodedata.category(char) for char in kept} & {"Cc", "Cs", "Zl", "Zp"}
     assert not set(kept) & set("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
     assert kept == unicodedata.normalize("NFC", kept)
-    assert file_name(kept) == kept
+    assert safe_file_name(kept) == kept

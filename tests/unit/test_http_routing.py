@@ -9,7 +9,7 @@ from starlette.responses import Response
 from starlette.types import Message
 
 from clawdforge.http.app import add_routers
-from clawdforge.http.routing import AppRoute, OpenRoute, UntilSent, parse
+from clawdforge.http.routing import AppRoute, OpenRoute, UntilSent, parse_body
 from clawdforge.wire.errors import InvalidJson, InvalidRequest
 
 
@@ -31,13 +31,13 @@ from clawdforge.wire.errors import InvalidJson, InvalidRequest
 )
 def test_what_is_not_json_or_cannot_be_written_again_is_refused(raw: bytes) -> None:
     with pytest.raises(InvalidJson):
-        parse(raw)
+        parse_body(raw)
 
 
 def test_what_is_accepted_can_be_written_inside_an_answer() -> None:
     for levels in range(1, 400):
         try:
-            value = parse(b"[" * levels + b"]" * levels)
+            value = parse_body(b"[" * levels + b"]" * levels)
         except InvalidJson:
             assert levels > 100
             continue
@@ -46,21 +46,21 @@ def test_what_is_accepted_can_be_written_inside_an_answer() -> None:
 
 def test_strings_with_brackets_are_not_nesting() -> None:
     text = "[{" * 5000
-    assert parse(orjson.dumps({"prompt": text})) == {"prompt": text}
+    assert parse_body(orjson.dumps({"prompt": text})) == {"prompt": text}
 
 
 @pytest.mark.parametrize("number", [2**64, -(2**63) - 1, 10**300])
 @pytest.mark.parametrize("body", ['{"meta":{"n":%d}}', '{"meta":[1.5,[{"n": %d }]]}', "%d"])
 def test_an_integer_that_would_become_another_number_is_refused(body: str, number: int) -> None:
     with pytest.raises(InvalidRequest, match="send it as text"):
-        parse((body % number).encode())
+        parse_body((body % number).encode())
 
 
 @pytest.mark.parametrize("number", [2**64 - 1, -(2**63), 1e300, -1.5e19, 18446744073709551616.0])
 def test_numbers_that_stay_what_they_are(number: float) -> None:
     text = f"digits in a text are no number: {2**70}, {2**64}"
     body = {"n": number, text: [text, str(2**64)]}
-    assert parse(json.dumps(body).encode()) == body
+    assert parse_body(json.dumps(body).encode()) == body
 
 
 async def _handler() -> None:

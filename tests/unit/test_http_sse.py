@@ -7,7 +7,7 @@ import pytest
 
 from clawdforge.core.model import Stored, draft
 from clawdforge.http.sse import session_frames, turn_frames
-from clawdforge.http.waiting import first, unless_gone
+from clawdforge.http.waiting import unless_disconnected, wait_first
 from clawdforge.wire.event import EventType, number
 from clawdforge.wire.event_forms import Form
 from clawdforge.wire.sse import Decoder
@@ -57,7 +57,7 @@ async def test_the_first_to_end_stops_the_others_and_its_error_comes_out() -> No
         raise LookupError
 
     with pytest.raises(LookupError):
-        await first(endless(), fails())
+        await wait_first(endless(), fails())
     assert stopped.is_set()
 
 
@@ -65,4 +65,4 @@ async def test_work_is_given_up_when_the_client_is_gone() -> None:
     async def receive() -> dict[str, str]:
         return {"type": "http.disconnect"}
 
-    assert await unless_gone(receive, asyncio.sleep(60, "late")) is None
+    assert await unless_disconnected(receive, asyncio.sleep(60, "late")) is None

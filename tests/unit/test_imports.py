@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clawdforge.core.imports.formats import Imported, moment, read
+from clawdforge.core.imports.formats import Imported, parse_time, read_import
 from clawdforge.wire.errors import InvalidRequest
 from clawdforge.wire.session import ImportRequest
 
@@ -90,7 +90,7 @@ CODEX = [
 
 
 def from_file(kind: Any, lines: list[Any], junk: str = "") -> Imported:
-    return read(ImportRequest(format=kind, text=junk + "\n".join(map(json.dumps, lines))))
+    return read_import(ImportRequest(format=kind, text=junk + "\n".join(map(json.dumps, lines))))
 
 
 def test_a_claude_code_session() -> None:
@@ -136,7 +136,7 @@ def test_rows_of_other_programs() -> None:
         {"role": "AI", "content": None, "tool_calls": [{"id": "x"}, 3], "reasoning": "r"},
         {"role": "developer", "content": "s", "timestamp": "junk"},
     ]
-    found = read(ImportRequest(messages=rows)).messages
+    found = read_import(ImportRequest(messages=rows)).messages
     assert [(row.role, row.content) for row in found] == [
         ("user", "a\nb"),
         ("assistant", ""),
@@ -154,7 +154,7 @@ def test_many_results_of_one_row_take_a_time_in_proportion() -> None:
         rows += [{"role": "tool", "tool_call_id": f"c{number}", "content": "seen"} for number in range(count)]
         request = ImportRequest(messages=rows)
         began = time.process_time()
-        found = read(request)
+        found = read_import(request)
         assert found.messages[0].tool_calls[-1]["rawOutput"] == "seen"
         return time.process_time() - began
 
@@ -168,7 +168,7 @@ def test_many_results_of_one_row_take_a_time_in_proportion() -> None:
     "value", [None, True, -1, 1e30, float("nan"), "", "yesterday", [], "0001-01-01T00:00:00Z"]
 )
 def test_a_time_that_is_none(value: Any) -> None:
-    assert moment(value) == 0
+    assert parse_time(value) == 0
 
 
 WORDS = st.sampled_from(
@@ -188,7 +188,7 @@ def test_nothing_that_is_sent_breaks_a_reader(lines: list[Any], kind: Any) -> No
     rows = [line for line in lines if isinstance(line, dict)]
     export = {"session": rows[0] if rows else {}, "messages": rows, "turns": rows}
     with contextlib.suppress(InvalidRequest):
-        read(
+        read_import(
             ImportRequest(
                 format=kind,
                 text="\n".join(map(json.dumps, lines)),

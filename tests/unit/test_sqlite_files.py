@@ -139,7 +139,7 @@ def test_a_migration_that_fails_changes_nothing(tmp_path: Path) -> None:
 
 async def test_a_session_without_meta_was_stored_as_an_empty_object_once(tmp_path: Path) -> None:
     db = apsw.Connection(str(tmp_path / "forge.db"))
-    (number, first), *_ = known()
+    (number, first), *_ = list_migrations()
     old = tmp_path / "old"
     old.mkdir()
     (old / first.name).write_text(first.read_text())

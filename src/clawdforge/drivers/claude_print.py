@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 
 from clawdforge.core.model import AgentSpec
 from clawdforge.core.rules.memory import name_files
-from clawdforge.core.services.runs import RunOrder, RunOutcome, value_of
+from clawdforge.core.services.runs import RunOrder, RunOutcome, parse_value
 from clawdforge.drivers.folders import attachments, credentials, home_settings
 from clawdforge.drivers.folders.file_copy import delete_tree
 from clawdforge.drivers.processes.environment import TEMPORARY, agent_env
@@ -143,7 +143,7 @@ def outcome_of(said: Said) -> RunOutcome:
         return RunOutcome(error=error, stop_reason="error", words=text[:WORDS_CHARS], stderr=said.stderr)
     reason = envelope.get("stop_reason")
     return RunOutcome(
-        result=value_of(text), stop_reason=reason if isinstance(reason, str) and reason else "end_turn"
+        result=parse_value(text), stop_reason=reason if isinstance(reason, str) and reason else "end_turn"
     )
 
 

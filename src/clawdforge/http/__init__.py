@@ -1,1 +1,1 @@
-"""The HTTP surface: parses requests, calls one service, shapes the answer. Rules live in core."""
+"""The HTTP surface: parses requests, calls one service, shapes the reply. The rules are in core."""

@@ -1,4 +1,4 @@
-"""One line of the log for each request: which route, what came of it, how long it took."""
+"""Logs one line for each request: its route, its status and how long it took."""
 
 import logging
 import time
@@ -10,7 +10,7 @@ NO_ROUTE = "(no route)"
 
 
 def log_request(scope: Scope, method: str, status: int | None, began: float) -> None:
-    """`status` is None when the client was gone before there was one."""
+    """`status` is None when the client hung up before there was one."""
     state = scope["state"]
     principal = state.get("principal")
     path = getattr(scope.get("route"), "path", NO_ROUTE)

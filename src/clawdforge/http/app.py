@@ -1,4 +1,4 @@
-"""Builds the ASGI object from services and settings: routes, error handlers, what goes around them."""
+"""Builds the ASGI object from services and settings: routes, error handlers and middleware."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -13,7 +13,7 @@ from clawdforge.http.dialects.forge import routers as forge
 from clawdforge.http.dialects.hermes import routers as hermes
 from clawdforge.http.errors import HANDLERS
 from clawdforge.http.guard import Guard
-from clawdforge.http.login import routes as login_routes
+from clawdforge.http.login import login_router
 from clawdforge.http.middleware import BodyLimit, Envelope
 from clawdforge.http.openapi import describe
 from clawdforge.http.routing import OpenRoute
@@ -22,7 +22,7 @@ from clawdforge.wire.base import Reply, Request, StrictRequest
 
 
 class ForgeAPI(FastAPI):
-    """FastAPI whose document also says which routes want a token, and how each can fail."""
+    """FastAPI whose OpenAPI document also says which routes need a token and how each can fail."""
 
     def openapi(self) -> dict[str, Any]:
         if self.openapi_schema is None:
@@ -31,7 +31,7 @@ class ForgeAPI(FastAPI):
 
 
 def build_asgi(services: Services, settings: HttpSettings) -> ASGIApp:
-    """Everything the server answers. Refuses two routes that claim the same method and path."""
+    """Build everything that the server answers. Raises if two routes have the same method and path."""
     for base in (Request, StrictRequest, Reply):
         build_models(base)
     asgi = ForgeAPI(
@@ -41,20 +41,20 @@ def build_asgi(services: Services, settings: HttpSettings) -> ASGIApp:
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
-        strict_content_type=False,  # what a body may be is decided before FastAPI sees it
+        strict_content_type=False,  # our routes check the content type before FastAPI sees the body
         exception_handlers=dict(HANDLERS),
     )
     asgi.state.services = services
     asgi.state.settings = settings
     dialects = [*hermes.routers(settings.hermes_prefix), *deepagent.routers()]
-    asgi.state.table = list(add_routers(asgi, [*forge.routers(), login_routes(), *dialects]))
+    asgi.state.table = list(add_routers(asgi, [*forge.routers(), login_router(), *dialects]))
     asgi.state.literal_paths = {route.path for route in asgi.state.table if not route.param_convertors}
     limited = BodyLimit(asgi, settings.max_body_bytes, settings.max_file_bytes)
     return Envelope(limited, Guard(settings.bind_host, settings.allowed_hosts))
 
 
 def build_models(base: type[BaseModel]) -> None:
-    """The wire's models are built when first used, for the command line's sake. A server uses them all."""
+    """Build the wire's models now. For a fast command line they are otherwise built when first used."""
     for model in base.__subclasses__():
         model.model_config["defer_build"] = False
         model.model_rebuild()
@@ -62,12 +62,12 @@ def build_models(base: type[BaseModel]) -> None:
 
 
 def add_routers(asgi: FastAPI, routers: Iterable[APIRouter]) -> Iterator[OpenRoute]:
-    """Include routers, and give their routes as one flat table."""
+    """Include the routers and yield all their routes."""
     claimed: set[tuple[str, str]] = set()
     for router in routers:
         for route in router.routes:
             if not isinstance(route, OpenRoute):
-                raise TypeError(f"{route!r} has no route class of ours, so nobody would ask for a token")
+                raise TypeError(f"{route!r} is not one of our route classes, so it would not check tokens")
             for method in route.methods or ():
                 claim = (method, route.path_format)
                 if claim in claimed:

@@ -1,4 +1,4 @@
-"""Failures over HTTP: the one body on every path, and where a dialect's callers expect another status."""
+"""Turns failures into replies: one body on every path, with the status that a dialect's callers expect."""
 
 import logging
 import math
@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 
 UNREADY: Final = 503
 NO_MORE: Final = 204
-"""Tells an EventSource not to come again."""
+"""Tells an EventSource not to reconnect."""
 
 OVERRIDES: Final[Mapping[str, Mapping[str, int]]] = MappingProxyType(
     {
@@ -43,7 +43,7 @@ OVERRIDES: Final[Mapping[str, Mapping[str, int]]] = MappingProxyType(
 
 
 def error_response(error: ForgeAPIError, dialect: str = "forge") -> Response:
-    """The answer to a failure, in the one shape."""
+    """The reply to a failure."""
     status = OVERRIDES.get(dialect, {}).get(error.code, error.status)
     headers: dict[str, str] = {}
     if error.code is ErrorCode.UNAUTHENTICATED:
@@ -59,9 +59,9 @@ def error_response(error: ForgeAPIError, dialect: str = "forge") -> Response:
 
 
 async def on_forge_error(request: Request, error: Exception) -> Response:
-    """A failure that a service or this layer raised."""
+    """Handles a failure that a service or this layer raised."""
     if not isinstance(error, ForgeAPIError):
-        raise TypeError(f"not a failure of ours: {error!r}") from error
+        raise TypeError(f"not one of our own errors: {error!r}") from error
     if error.code is ErrorCode.INTERNAL:
         line = {"request_id": request.state.request_id}
         log.error("request %s failed", request.state.request_id, exc_info=error, extra=line)
@@ -70,12 +70,12 @@ async def on_forge_error(request: Request, error: Exception) -> Response:
 
 
 async def on_anything_else(_request: Request, _error: Exception) -> Response:
-    """A defect of ours. Whoever called this raises the error again, and the outermost layer logs it."""
+    """Handles a bug of ours. The caller raises the error again, and the outermost layer logs it."""
     return error_response(InternalError())
 
 
 async def on_validation_error(request: Request, error: Exception) -> Response:
-    """What pydantic found, as one line of text."""
+    """Explains in one line what pydantic found."""
     problems: Sequence[Any] = error.errors() if isinstance(error, RequestValidationError) else ()
     missing = [str(problem["loc"][-1]) for problem in problems if problem["type"] == "missing"]
     if missing and getattr(request.state, "dialect", "") == "hermes":
@@ -85,7 +85,7 @@ async def on_validation_error(request: Request, error: Exception) -> Response:
 
 
 async def on_http_exception(request: Request, error: Exception) -> Response:
-    """What the router itself refuses: an unknown path, or a method that the path does not take."""
+    """Handles what the router refuses: an unknown path, or a method that the path does not have."""
     status = error.status_code if isinstance(error, HTTPException) else 500
     if status == 405:
         response = error_response(MethodNotAllowed())

@@ -1,4 +1,4 @@
-"""Which Host, Origin and Sec-Fetch-Site a request may carry: the wall against web pages and rebinding."""
+"""Checks Host, Origin and Sec-Fetch-Site of every request: protects against web pages and DNS rebinding."""
 
 from clawdforge.wire.errors import ForgeAPIError, HostRefused, OriginRefused
 
@@ -26,7 +26,7 @@ def split_authority(text: str) -> tuple[str, str] | None:
 
 
 class Guard:
-    """Decides before routing, from headers alone. CORS is off: no answer ever names a foreign origin."""
+    """Decides before routing, from the headers alone. CORS is off: no reply ever allows a foreign origin."""
 
     def __init__(self, bind_host: str, allowed_hosts: tuple[str, ...]) -> None:
         bind = f"[{bind_host}]" if ":" in bind_host and not bind_host.startswith("[") else bind_host
@@ -47,7 +47,7 @@ class Guard:
         return None
 
     def _same_origin(self, origin: str, host: tuple[str, str]) -> bool:
-        # Another port is another origin: agents may serve pages on this machine as well.
+        # Another port is another origin, since agents may serve pages on this machine too.
         scheme, found, authority = origin.strip().lower().partition("://")
         parts = split_authority(authority) if found else None
         if parts is None or scheme not in DEFAULT_PORTS:

@@ -1,4 +1,4 @@
-"""A browser logs in once with a token and then has a cookie; the routes are for pages of this origin."""
+"""Lets a browser log in once with a token and use a cookie from then on, for pages of this origin."""
 
 from fastapi import APIRouter
 from starlette.requests import Request
@@ -13,7 +13,7 @@ from clawdforge.wire.browser import LoginReply, LoginRequest
 from clawdforge.wire.error_body import ErrorBody
 
 
-def routes() -> APIRouter:
+def login_router() -> APIRouter:
     router = APIRouter(route_class=OpenRoute, tags=["browser"], responses={"default": {"model": ErrorBody}})
     router.post("/login", response_model=LoginReply)(login)
     router.post("/logout", response_model=Done)(logout)

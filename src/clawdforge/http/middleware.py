@@ -1,4 +1,4 @@
-"""What happens around every request: its id, security headers, the guard, the body limit, the last catch."""
+"""What surrounds every request: its id, security headers, the guard, the body limit, the last handler."""
 
 import logging
 import secrets
@@ -24,11 +24,11 @@ SECURITY_HEADERS: Final = {
 }
 
 FORM_BYTES: Final = 64 * 1024
-"""What a form may hold besides its file."""
+"""How much a form may contain besides its file."""
 
 
 class Envelope:
-    """The outermost layer: nothing leaves without an id, the headers, and a body of ours."""
+    """The outermost layer: every reply has an id, the security headers and a body of ours."""
 
     def __init__(self, asgi: ASGIApp, guard: Guard) -> None:
         self._asgi = asgi
@@ -45,7 +45,7 @@ class Envelope:
         status: int | None = None
         finished = False
 
-        async def sealed(message: Message) -> None:
+        async def send_sealed(message: Message) -> None:
             nonlocal status, finished
             if message["type"] == "http.response.start":
                 status = message["status"]
@@ -58,14 +58,14 @@ class Envelope:
             await send(message)
 
         try:
-            await self._answer(scope, receive, sealed)
+            await self._answer(scope, receive, send_sealed)
         except Exception:
             line = {"request_id": request_id}
             log.exception("request %s failed: %s", request_id, method, extra=line)
             if status is None:
-                await error_response(InternalError())(scope, receive, sealed)
+                await error_response(InternalError())(scope, receive, send_sealed)
             elif not finished:
-                raise  # the server closes the connection, so that the answer is seen to be cut off
+                raise  # uvicorn closes the connection, so that the client notices the incomplete reply
         finally:
             log_request(scope, method, status, began)
 
@@ -78,7 +78,7 @@ class Envelope:
 
 
 class BodyLimit:
-    """Counts a body while it arrives, whatever Content-Length says. Only a body that is read is counted."""
+    """Counts a body while it is read, whatever Content-Length says."""
 
     def __init__(self, asgi: ASGIApp, limit: int, file_limit: int) -> None:
         self._asgi = asgi
@@ -95,7 +95,7 @@ class BodyLimit:
         declared = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
         seen = 0
 
-        async def counted() -> Message:
+        async def receive_counted() -> Message:
             nonlocal seen
             if declared.isdigit() and int(declared) > limit:
                 raise too_large
@@ -105,11 +105,11 @@ class BodyLimit:
                 raise too_large
             return message
 
-        await self._asgi(scope, counted, send)
+        await self._asgi(scope, receive_counted, send)
 
 
 def _head_as_get(scope: Scope) -> Scope:
-    """HEAD is a GET whose body is not sent; a stream without a body would be one that never ends."""
+    """Treat HEAD as a GET whose body is not sent, but never as a stream, which would not end."""
     if scope["method"] != "HEAD":
         return scope
     headers = [(name, value) for name, value in scope["headers"] if name != b"accept"]

@@ -1,4 +1,4 @@
-"""The one file of a multipart form, as it arrives: nothing of it is held beyond the piece at hand."""
+"""Reads the file of a multipart form piece by piece, without holding more than one piece."""
 
 from collections.abc import AsyncIterator, Callable
 from typing import Final
@@ -13,7 +13,7 @@ FIELD: Final = b"file"
 
 
 class FileForm:
-    """Call `name` first, then read `pieces` to their end. Fields other than `file` are passed over."""
+    """Call `name` first, then read `pieces` to their end. Fields other than `file` are ignored."""
 
     def __init__(self, request: Request) -> None:
         kind, options = parse_options_header(request.headers.get("content-type", ""))
@@ -25,8 +25,7 @@ class FileForm:
         self._name: str | None = None
         self._in_file = self._ended = False
         self._data: list[bytes] = []
-        # The parser calls these while it is fed; they only take notes.
-        notes: dict[str, Callable[..., None]] = {
+        callbacks: dict[str, Callable[..., None]] = {
             "on_part_begin": self._on_part_begin,
             "on_header_field": self._on_header_field,
             "on_header_value": self._on_header_value,
@@ -37,22 +36,22 @@ class FileForm:
             "on_end": self._on_end,
         }
         try:
-            self._parser = MultipartParser(options.get(b"boundary", b""), notes)  # type: ignore[arg-type]  # any subset
+            self._parser = MultipartParser(options.get(b"boundary", b""), callbacks)  # type: ignore[arg-type]  # any subset
         except FormParserError as error:
             raise _invalid(error) from None
         if b"boundary" not in options:
-            raise InvalidRequest("the Content-Type of a multipart form names its boundary")
+            raise InvalidRequest("the Content-Type of a multipart form must name its boundary")
 
     async def name(self) -> str:
-        """What the caller calls the file; it may be anything."""
+        """The file's name as the caller gave it; it may be anything."""
         while self._name is None and await self._feed():
             pass
         if self._name is None:
-            raise MissingParameter("the form has no field named file")
+            raise MissingParameter("the form has no field named file; send the file in one")
         return self._name
 
     async def pieces(self) -> AsyncIterator[bytes]:
-        """The file's content. Raises when the form does not end as it should."""
+        """The file's content. Raises when the form is incomplete."""
         more = True
         while more:
             if self._data:
@@ -63,7 +62,7 @@ class FileForm:
             raise InvalidRequest("the form was cut off; send the file again")
 
     async def _feed(self) -> bool:
-        """One more piece of the body; False when there is none."""
+        """Parse one more piece of the body; False at its end."""
         data = await anext(self._body, b"")
         if not data:
             return False

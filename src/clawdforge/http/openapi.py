@@ -1,4 +1,4 @@
-"""The published description: FastAPI's own, with every status that a route can answer."""
+"""Completes FastAPI's OpenAPI document with every status that a route can answer."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
@@ -20,7 +20,7 @@ BY_NAME: Final[Mapping[str, E]] = {
     "file_token": E.FILE_NOT_FOUND,
     "name": E.PERSONA_NOT_FOUND,
 }
-"""What an id in a path can turn out to be."""
+"""The failure of each kind of id in a path."""
 
 TURN: Final = (E.SESSION_CLOSED, E.SESSION_BUSY, E.KEY_REUSED, E.HEAD_MOVED, E.UNKNOWN_FILE, E.LIMIT_EXCEEDED)
 AGENT: Final = (
@@ -59,7 +59,7 @@ BY_ROUTE: Final[Mapping[str, tuple[E, ...]]] = {
     "PUT /personas/{name}": (E.UNKNOWN_AGENT, E.CONFLICT),
     "DELETE /personas/{name}": (E.CONFLICT,),
 }
-"""What a route's own work can fail with, besides what its shape says."""
+"""The failures of a route's own work, besides those that follow from its shape."""
 
 BY_DIALECT: Final[Mapping[str, tuple[E, ...]]] = {
     "hermes": (
@@ -68,35 +68,35 @@ BY_DIALECT: Final[Mapping[str, tuple[E, ...]]] = {
         *(E.NO_PREVIOUS_MESSAGE, E.NOTHING_TO_UNDO, E.UNKNOWN_AGENT, E.WORKSPACE_REFUSED),
     ),
 }
-"""Where a session is named in the query or the body, a path says little: the dialect's failures together."""
+"""All failures of a dialect whose paths say little, because sessions are named in the query or the body."""
 
 
 def describe(document: Json, table: Iterable[OpenRoute]) -> Json:
-    """FastAPI's description with tokens and failures filled in."""
+    """FastAPI's document with tokens and failures filled in."""
     components = document.setdefault("components", {})
     components["securitySchemes"] = {"bearer": {"type": "http", "scheme": "bearer"}}
     for route in table:
         for method in route.methods or ():
             operation = document["paths"].get(route.path_format, {}).get(method.lower())
             if operation is not None:
-                _complete(operation, route, method)
+                _add_failures(operation, route, method)
     return document
 
 
-def _complete(operation: Json, route: OpenRoute, method: str) -> None:
+def _add_failures(operation: Json, route: OpenRoute, method: str) -> None:
     if route.credential is not None:
         operation["security"] = [{"bearer": []}]
     responses = operation["responses"]
     responses.pop("default", None)
     by_status: dict[int, list[str]] = {}
-    for code in dict.fromkeys(_codes(operation, route, method)):
+    for code in dict.fromkeys(_list_codes(operation, route, method)):
         status = OVERRIDES.get(route.dialect, {}).get(code, BY_CODE[code].status)
         by_status.setdefault(status, []).append(code.value)
     for status, codes in sorted(by_status.items()):
-        responses[str(status)] = _failure(codes, responses.get(str(status), {}))
+        responses[str(status)] = _describe_failure(codes, responses.get(str(status), {}))
 
 
-def _codes(operation: Json, route: OpenRoute, method: str) -> Iterator[E]:
+def _list_codes(operation: Json, route: OpenRoute, method: str) -> Iterator[E]:
     yield from ANYWHERE
     if route.credential is not None:
         yield from WITH_TOKEN
@@ -115,8 +115,8 @@ def _codes(operation: Json, route: OpenRoute, method: str) -> Iterator[E]:
     yield from BY_DIALECT.get(route.dialect, ())
 
 
-def _failure(codes: list[str], known: Json) -> Json:
-    """What the route itself says of a status stays: readiness answers 503 in words of its own."""
+def _describe_failure(codes: list[str], known: Json) -> Json:
+    """Keeps what the route itself declares for a status: readiness answers 503 with its own body."""
     schema: Any = {"$ref": "#/components/schemas/ErrorBody"}
     said = known.get("content", {}).get("application/json", {}).get("schema")
     if said is not None and "HTTPValidationError" not in str(said):

@@ -1,4 +1,4 @@
-"""Measures in the text format that Prometheus reads."""
+"""Renders metrics in the text format of Prometheus."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -22,11 +22,11 @@ def render(metrics: Iterable[Metric]) -> str:
 
 
 def _labels(sample: Sample) -> str:
-    pairs = ",".join(f'{name}="{_escaped(value)}"' for name, value in sample.labels.items())
+    pairs = ",".join(f'{name}="{_escape(value)}"' for name, value in sample.labels.items())
     return f"{{{pairs}}}" if pairs else ""
 
 
-def _escaped(value: str) -> str:
+def _escape(value: str) -> str:
     return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 

@@ -1,4 +1,4 @@
-"""Routes that authenticate first, then read the body, then look at anything else; and what handlers use."""
+"""Routes that authenticate before they read anything else, and the dependencies of handlers."""
 
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
@@ -16,7 +16,7 @@ from starlette.types import Scope
 
 from clawdforge.core.model import Principal
 from clawdforge.core.services.all import Services
-from clawdforge.http.auth import as_admin, as_app
+from clawdforge.http.auth import require_admin, require_app
 from clawdforge.wire.errors import InvalidJson, InvalidRequest, UnsupportedMediaType
 
 BODY_METHODS: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
@@ -24,8 +24,8 @@ SAFE_OPENINGS: Final = 128
 SPARE_LEVELS: Final = 64
 MAX_CURSOR: Final = 2**53
 DIGITS: Final = bytes(ord("0") if chr(byte).isdecimal() else ord(" ") for byte in range(256))
-LONG: Final = b"0" * 19
-"""What `translate` with DIGITS makes of a number that may have more than 64 bits."""
+LONG_NUMBER: Final = b"0" * 19
+"""How a number that may have more than 64 bits looks after `translate` with DIGITS."""
 
 STRING: Final = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
 INTEGER: Final = re.compile(rb"(?<![\w.+-])-?\d{19,}(?![\w.])")
@@ -42,7 +42,7 @@ class JsonRequest(Request):
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """What a route asks for before it looks at anything else."""
+    """What a route requires before it reads anything else."""
 
     check: Callable[[Request], Awaitable[Principal]]
 
@@ -65,33 +65,33 @@ class OpenRoute(APIRoute):
         has_body = self.body_field is not None
         credential, dialect, takes_json = self.credential, self.dialect, self.takes_json
 
-        async def guarded(request: Request) -> Response:
+        async def check_and_handle(request: Request) -> Response:
             request.state.dialect = dialect
             if credential is not None:
                 request.state.principal = await credential.check(request)
             if takes_json and request.method in BODY_METHODS:
                 raw = await request.body()
                 _check_type(request, raw)
-                request = JsonRequest(request, raw or b"{}", parse(raw) if has_body and raw else {})
+                request = JsonRequest(request, raw or b"{}", parse_body(raw) if has_body and raw else {})
             return await handle(request)
 
-        return guarded
+        return check_and_handle
 
 
 class AppRoute(OpenRoute):
     """A route that needs an app's token."""
 
-    credential = Credential(as_app)
+    credential = Credential(require_app)
 
 
 class AdminRoute(OpenRoute):
     """A route that needs the operator's token."""
 
-    credential = Credential(as_admin)
+    credential = Credential(require_admin)
 
 
-def parse(raw: bytes) -> Any:
-    """JSON as callers may send it: no NaN, no lone surrogates, nothing that could not be written again."""
+def parse_body(raw: bytes) -> Any:
+    """Parse a body as JSON that we can also write: no NaN, no lone surrogates, not nested too deeply."""
     try:
         value = orjson.loads(raw)
     except orjson.JSONDecodeError as error:
@@ -109,13 +109,13 @@ def parse(raw: bytes) -> Any:
 
 
 def _check_integers(raw: bytes) -> None:
-    """The parser makes a float of an integer that has more than 64 bits, and it would stay one."""
-    if LONG not in raw.translate(DIGITS):
+    """Refuse integers of more than 64 bits, which the parser would silently turn into floats."""
+    if LONG_NUMBER not in raw.translate(DIGITS):
         return
     for found in INTEGER.findall(STRING.sub(b"", raw)):
         if not -(2**63) <= int(found) < 2**64:
             number = found[:40].decode()
-            raise InvalidRequest(f"{number} has more than 64 bits and cannot be kept; send it as text")
+            raise InvalidRequest(f"{number} has more than 64 bits and cannot be stored; send it as text")
 
 
 def _check_type(request: Request, raw: bytes) -> None:

@@ -1,4 +1,4 @@
-"""What the HTTP layer is told when it is built."""
+"""The settings of the HTTP layer."""
 
 import asyncio
 from dataclasses import dataclass

@@ -11,7 +11,7 @@ from starlette.types import Receive, Scope, Send
 from clawdforge.core.model import Principal, Stored
 from clawdforge.core.services.all import Services
 from clawdforge.http.settings import HttpSettings
-from clawdforge.http.waiting import closing, disconnected, first
+from clawdforge.http.waiting import closing, wait_disconnected, wait_first
 from clawdforge.wire.errors import SessionNotFound
 from clawdforge.wire.event import EventType
 from clawdforge.wire.event_forms import Form
@@ -43,16 +43,16 @@ class EventStream(Response):
         await send(headers)
         access = self._services.access
         with access.watch(self._principal) as revoked:
-            left = await access.remaining(self._principal)
-            await first(
+            left = await access.seconds_left(self._principal)
+            await wait_first(
                 self._pump(send),
                 self._beat(send),
-                disconnected(receive),
+                wait_disconnected(receive),
                 self._settings.stopping.wait(),
                 revoked.wait(),
                 *([] if left is None else [asyncio.sleep(max(0.0, left))]),
             )
-        await first(
+        await wait_first(
             send({"type": "http.response.body", "body": b"", "more_body": False}),
             asyncio.sleep(FAREWELL_SECS),
         )

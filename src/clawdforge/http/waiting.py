@@ -1,4 +1,4 @@
-"""Waiting for one thing while watching for others: hang-ups, ends, and letting go of generators."""
+"""Waits for one thing while watching for others, such as a client that hangs up; closes generators."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 @asynccontextmanager
 async def closing(items: AsyncIterator[T]) -> AsyncIterator[AsyncIterator[T]]:
-    """Let go of what a generator holds as soon as nobody wants its next item."""
+    """Close a generator at the end of the block, so that it releases what it holds."""
     try:
         yield items
     finally:
@@ -20,8 +20,8 @@ async def closing(items: AsyncIterator[T]) -> AsyncIterator[AsyncIterator[T]]:
             await items.aclose()
 
 
-async def first(*waits: Awaitable[Any]) -> None:
-    """Wait for whichever ends first, stop the others, and raise what it raised."""
+async def wait_first(*waits: Awaitable[Any]) -> None:
+    """Wait for whichever ends first, cancel the others, and raise what it raised."""
     tasks = [asyncio.ensure_future(wait) for wait in waits]
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -33,14 +33,14 @@ async def first(*waits: Awaitable[Any]) -> None:
         task.result()
 
 
-async def disconnected(receive: Receive) -> None:
-    """Returns when the client is gone."""
+async def wait_disconnected(receive: Receive) -> None:
+    """Return when the client has hung up."""
     while (await receive())["type"] != "http.disconnect":
         pass
 
 
-async def unless_gone(receive: Receive, work: Awaitable[T]) -> T | None:
-    """The result of some work, or None when the client hangs up before it is there."""
+async def unless_disconnected(receive: Receive, work: Awaitable[T]) -> T | None:
+    """The result of some work, or None when the client hangs up first."""
     task = asyncio.ensure_future(work)
-    await first(task, disconnected(receive))
+    await wait_first(task, wait_disconnected(receive))
     return None if task.cancelled() else task.result()

@@ -6,7 +6,7 @@ import pytest
 
 from clawdforge.core.model import AuditRow, draft
 from clawdforge.core.ports import Store, Tx, View
-from clawdforge.core.rules.audit_chain import START, verify
+from clawdforge.core.rules.audit_chain import START, verify_chain
 from clawdforge.wire.errors import SessionNotFound
 from clawdforge.wire.event import EventType
 from clawdforge.wire.turn import TurnState
@@ -256,14 +256,14 @@ async def test_the_ledger_is_one_chain_over_all_apps(store: Store, reopen: Reope
     again = await reopen()
     rows = await again.read_system(lambda v: v.audit())
     head = rows[-1].hash
-    assert verify(rows) == (True, 7, head, None, None)
-    assert verify(rows, rows[3].hash).valid
-    assert verify([], START).valid
+    assert verify_chain(rows) == (True, 7, head, None, None)
+    assert verify_chain(rows, rows[3].hash).valid
+    assert verify_chain([], START).valid
     assert await again.read_system(lambda v: [r.number for r in v.audit(app_name=OTHER, after=2)]) == [4, 6]
     assert await again.read_system(lambda v: [r.number for r in v.audit(after=1, limit=2)]) == [2, 3]
 
     def bad(entries: list[AuditRow], noted: str | None = None) -> int | None:
-        verdict = verify(entries, noted)
+        verdict = verify_chain(entries, noted)
         assert verdict.valid is False
         assert verdict.reason
         return verdict.first_bad

@@ -1,1 +1,1 @@
-"""Transcripts that other programs wrote, as messages of ours: pure readers."""
+"""Reads transcripts that other programs wrote, without any I/O."""

@@ -1,7 +1,7 @@
-"""Transcripts of others as messages of ours: pure readers, one for each format.
+"""Converts other programs' transcripts into our messages: one function for each format, without any I/O.
 
-`messages` is a list that a program made, so a row that is wrong is refused by its number. Files of other
-tools (`claude`, `codex`) are read as they are found: lines that say nothing to us are passed over.
+A list of `messages` comes from a program that can be corrected, so a bad row is refused by its number.
+Session files of other tools (`claude`, `codex`) are taken as they are: lines that we do not know are skipped.
 """
 
 from collections.abc import Callable, Mapping
@@ -12,7 +12,7 @@ import orjson
 from pydantic import ValidationError
 
 from clawdforge.core.imports import tool_calls
-from clawdforge.core.imports.transcripts import Line, Transcript, claude, codex
+from clawdforge.core.imports.transcripts import Line, Transcript, read_claude, read_codex
 from clawdforge.core.model import MessageRow, TurnRow
 from clawdforge.core.rules.memory import IMPORTED_TURN
 from clawdforge.wire.base import Json, Micros, from_iso
@@ -35,7 +35,7 @@ MAX_TURNS: Final = 1 << 31
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """What was found. `seq` 0 and `ts` 0 are for the session to fill in."""
+    """A transcript that was read. The session fills in where `seq` or `ts` is 0."""
 
     messages: tuple[MessageRow, ...]
     title: str = ""
@@ -44,19 +44,19 @@ class Imported:
     skipped: int = 0
 
 
-def read(request: ImportRequest) -> Imported:
-    """InvalidRequest says what is wrong with it."""
+def read_import(request: ImportRequest) -> Imported:
+    """Read a transcript. Raises InvalidRequest, which says what is wrong with it."""
     if request.format == "clawdforge":
-        return _export(request)
+        return _read_export(request)
     if request.format == "messages":
         if request.messages is None:
             raise InvalidRequest('give the transcript as a list in "messages"')
-        rows = [_row(number, row) for number, row in enumerate(request.messages)]
-        return Imported(tool_calls.joined(rows, map(_failed, request.messages)))
-    return _file(request, claude if request.format == "claude" else codex)
+        rows = [_message_of_row(number, row) for number, row in enumerate(request.messages)]
+        return Imported(tool_calls.join_results(rows, map(_has_failed, request.messages)))
+    return _read_file(request, read_claude if request.format == "claude" else read_codex)
 
 
-def _file(request: ImportRequest, reader: Callable[[list[Json]], Transcript]) -> Imported:
+def _read_file(request: ImportRequest, reader: Callable[[list[Json]], Transcript]) -> Imported:
     if request.text is None:
         raise InvalidRequest(f'give the {request.format} session file as "text"')
     lines, junk = [], 0
@@ -73,18 +73,20 @@ def _file(request: ImportRequest, reader: Callable[[list[Json]], Transcript]) ->
             junk += 1
     found = reader(lines)
     if not found.lines:
-        raise InvalidRequest(f"there is no message in this text; is it a {request.format} session file?")
+        raise InvalidRequest(f"this text contains no message; is it a {request.format} session file?")
     settings = {"model": found.model} if found.model else {}
-    return Imported(tuple(map(_said, found.lines)), found.title, (), settings, junk + found.skipped)
+    return Imported(
+        tuple(map(_message_of_line, found.lines)), found.title, (), settings, junk + found.skipped
+    )
 
 
-def _said(line: Line) -> MessageRow:
+def _message_of_line(line: Line) -> MessageRow:
     text = line.text
     return MessageRow(
         session_id="",
         role=line.role,
         content=text,
-        ts=moment(line.at),
+        ts=parse_time(line.at),
         turn=IMPORTED_TURN,
         thinking=line.thinking,
         tool_calls=tuple(line.tools.values()),
@@ -93,10 +95,10 @@ def _said(line: Line) -> MessageRow:
     )
 
 
-def _row(number: int, row: Json) -> MessageRow:
+def _message_of_row(number: int, row: Json) -> MessageRow:
     role = ROLES.get(str(row.get("role")).lower())
     if role is None:
-        raise InvalidRequest(f"message {number} has no role that is known: {', '.join(sorted(ROLES))}")
+        raise InvalidRequest(f"message {number} has an unknown role; use one of {', '.join(sorted(ROLES))}")
     text = content_text(row.get("content"))
     if text is None:
         raise InvalidRequest(f"the content of message {number} is neither text nor a list of text blocks")
@@ -106,22 +108,22 @@ def _row(number: int, row: Json) -> MessageRow:
         session_id="",
         role=role,
         content=text,
-        ts=moment(row.get("ts") or row.get("timestamp")),
+        ts=parse_time(row.get("ts") or row.get("timestamp")),
         turn=IMPORTED_TURN,
         thinking=thinking,
-        tool_calls=tool_calls.calls(row, role),
+        tool_calls=tool_calls.read_calls(row, role),
         token_count=estimate_tokens(text) + estimate_tokens(thinking),
         is_summary=row.get("is_summary") is True,
     )
 
 
-def _failed(row: Json) -> bool:
-    """Whether the row of a tool says that it went wrong."""
+def _has_failed(row: Json) -> bool:
+    """Whether a tool's row says that the call failed."""
     return row.get("is_error") is True or row.get("status") == "error"
 
 
 def content_text(content: Any) -> str | None:
-    """Text, or the text of a list of blocks; nothing at all is an empty text."""
+    """A text as it is, or the text of a list of blocks; '' for None, and None for anything else."""
     if content is None or isinstance(content, str):
         return content or ""
     if not isinstance(content, list):
@@ -130,8 +132,8 @@ def content_text(content: Any) -> str | None:
     return "\n".join(part for part in parts if isinstance(part, str))
 
 
-def moment(value: Any) -> Micros:
-    """A time in ISO text or in seconds; 0 where there is none."""
+def parse_time(value: Any) -> Micros:
+    """A time in ISO format or in seconds; 0 if it is neither."""
     try:
         if isinstance(value, str) and value:
             return max(0, from_iso(value))
@@ -142,13 +144,13 @@ def moment(value: Any) -> Micros:
     return 0
 
 
-def _export(request: ImportRequest) -> Imported:
-    """One of our own, given as an object, or as the text of its file."""
+def _read_export(request: ImportRequest) -> Imported:
+    """Read our own export, given as an object or as the text of its file."""
     try:
         whole = request.export if request.export is not None else orjson.loads(request.text or "")
         found = Export.model_validate(whole)
-        turns = tuple(_turn(turn) for turn in found.turns)
-        settings = _settings(found.session)
+        turns = tuple(_turn_of_export(turn) for turn in found.turns)
+        settings = _read_settings(found.session)
     except orjson.JSONDecodeError:
         raise InvalidRequest('give an export of this server in "export", or its JSON in "text"') from None
     except (ValidationError, ValueError, TypeError, KeyError, AttributeError) as error:
@@ -158,11 +160,11 @@ def _export(request: ImportRequest) -> Imported:
     known = {turn.turn_index for turn in turns}
     if len(known) < len(turns):
         raise InvalidRequest("this export names a turn twice")
-    messages = tuple(_message(message, known) for message in found.messages)
+    messages = tuple(_message_of_export(message, known) for message in found.messages)
     return Imported(messages, str(found.session.get("title") or ""), turns, settings)
 
 
-def _message(message: Message, turns: set[int]) -> MessageRow:
+def _message_of_export(message: Message, turns: set[int]) -> MessageRow:
     if message.role not in ROLES:
         raise InvalidRequest(f"the role {message.role!r} of message {message.seq} is not known")
     turn = message.turn if message.turn is None or message.turn in turns else IMPORTED_TURN
@@ -170,7 +172,7 @@ def _message(message: Message, turns: set[int]) -> MessageRow:
         session_id="",
         role=ROLES[message.role],
         content=message.content,
-        ts=moment(message.ts),
+        ts=parse_time(message.ts),
         turn=turn,
         thinking=message.thinking,
         tool_calls=tuple(message.tool_calls),
@@ -182,7 +184,7 @@ def _message(message: Message, turns: set[int]) -> MessageRow:
     )
 
 
-def _turn(turn: ExportedTurn) -> TurnRow:
+def _turn_of_export(turn: ExportedTurn) -> TurnRow:
     if not 0 < turn.turn_index < MAX_TURNS:
         raise ValueError(f"{turn.turn_index} is not the number of a turn")
     return TurnRow(
@@ -190,20 +192,20 @@ def _turn(turn: ExportedTurn) -> TurnRow:
         turn_index=turn.turn_index,
         state=TurnState.ENDED,
         prompt=turn.prompt,
-        queued_at=moment(turn.queued_at),
+        queued_at=parse_time(turn.queued_at),
         outcome=turn.outcome,
         stop_reason=turn.stop_reason,
         error=turn.error,
         code=turn.code,
         retry_of=turn.retry_of,
-        started_at=moment(turn.started_at) if turn.started_at else None,
-        ended_at=moment(turn.ended_at) if turn.ended_at else None,
+        started_at=parse_time(turn.started_at) if turn.started_at else None,
+        ended_at=parse_time(turn.ended_at) if turn.ended_at else None,
         usage=turn.usage.model_dump(exclude_unset=True) if turn.usage else None,
     )
 
 
-def _settings(session: Json) -> Json:
-    """What a session is set to, checked: an export may have been edited."""
+def _read_settings(session: Json) -> Json:
+    """The session's settings, checked because an export may have been edited."""
     return {
         "agent": session.get("agent"),
         "model": session.get("model"),

@@ -1,4 +1,4 @@
-"""What Claude Code and Codex write of their sessions, as a transcript. Unknown lines are passed over."""
+"""Reads the session files of Claude Code and Codex as transcripts. Unknown lines are skipped."""
 
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -16,12 +16,12 @@ NOISE: Final = (
         "# AGENTS.md instructions",
     ),
 )
-"""How texts begin that a tool put into the user's mouth."""
+"""How texts begin that a tool inserted in the user's name."""
 
 
 @dataclass
 class Line:
-    """One message while it is put together: an answer comes in many pieces."""
+    """One message while it is assembled: an answer comes in many pieces."""
 
     role: Role
     parts: list[str] = field(default_factory=list)
@@ -46,23 +46,23 @@ class Transcript:
     model: str = ""
     skipped: int = 0
 
-    def user(self, text: str, at: Any, *, is_summary: bool = False) -> None:
+    def add_user(self, text: str, at: Any, *, is_summary: bool = False) -> None:
         if not text.strip() or text.lstrip().startswith(NOISE):
             self.skipped += 1
             return
         self.lines.append(Line(Role.USER, [text], at=at, is_summary=is_summary))
 
-    def answer(self, at: Any) -> Line:
-        """The answer that is being given; everything until the user speaks again is one."""
+    def current_answer(self, at: Any) -> Line:
+        """The answer in progress: everything until the user's next message belongs to one answer."""
         if not self.lines or self.lines[-1].role is not Role.ASSISTANT:
             self.lines.append(Line(Role.ASSISTANT, at=at))
         return self.lines[-1]
 
-    def call(self, call_id: Any, name: Any, given: Any, at: Any) -> None:
-        tool = {CALL_ID: str(call_id), "title": str(name or "tool"), CALL_INPUT: short(given)}
-        self.answer(at).tools[str(call_id)] = tool
+    def add_call(self, call_id: Any, name: Any, arguments: Any, at: Any) -> None:
+        tool = {CALL_ID: str(call_id), "title": str(name or "tool"), CALL_INPUT: short(arguments)}
+        self.current_answer(at).tools[str(call_id)] = tool
 
-    def result(self, call_id: Any, output: Any) -> None:
+    def add_result(self, call_id: Any, output: Any) -> None:
         for line in reversed(self.lines):
             if str(call_id) in line.tools:
                 line.tools[str(call_id)] |= {CALL_OUTPUT: short(output), "status": "completed"}
@@ -70,90 +70,92 @@ class Transcript:
         self.skipped += 1
 
 
-def claude(lines: list[Json]) -> Transcript:
+def read_claude(lines: list[Json]) -> Transcript:
     """`~/.claude/projects/*/*.jsonl`."""
-    found = Transcript()
+    transcript = Transcript()
     for line in lines:
         kind, message = line.get("type"), line.get("message")
         if kind in ("summary", "ai-title", "custom-title"):
             title = line.get("summary") or line.get("customTitle") or line.get("aiTitle")
-            found.title = title[:500] if isinstance(title, str) else found.title
-        elif not isinstance(message, dict) or _aside(line):
-            found.skipped += 1
+            transcript.title = title[:500] if isinstance(title, str) else transcript.title
+        elif not isinstance(message, dict) or _is_aside(line):
+            transcript.skipped += 1
         elif kind == "user":
-            _claude_user(found, line, message.get("content"))
+            _claude_user(transcript, line, message.get("content"))
         else:
             model = message.get("model")
-            found.model = model if isinstance(model, str) and not model.startswith("<") else found.model
-            _claude_answer(found, message.get("content"), line.get("timestamp"))
-    return found
+            transcript.model = (
+                model if isinstance(model, str) and not model.startswith("<") else transcript.model
+            )
+            _claude_answer(transcript, message.get("content"), line.get("timestamp"))
+    return transcript
 
 
-def _aside(line: Json) -> bool:
-    """No part of the conversation: a tool's own remarks, a sub-agent's talk."""
+def _is_aside(line: Json) -> bool:
+    """Whether the line is not part of the conversation: a tool's own remark, or a sub-agent's talk."""
     said = line.get("type") in ("user", "assistant")
     return not said or line.get("isSidechain") is True or line.get("isMeta") is True
 
 
-def _claude_user(found: Transcript, line: Json, content: Any) -> None:
+def _claude_user(transcript: Transcript, line: Json, content: Any) -> None:
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
     texts = []
     for block in _dicts(blocks):
         if block.get("type") == "tool_result":
-            found.result(block.get("tool_use_id"), block.get("content"))
+            transcript.add_result(block.get("tool_use_id"), block.get("content"))
         elif isinstance(block.get("text"), str):
             texts.append(block["text"])
     if texts:
         summary = line.get("isCompactSummary") is True
-        found.user("\n".join(texts), line.get("timestamp"), is_summary=summary)
+        transcript.add_user("\n".join(texts), line.get("timestamp"), is_summary=summary)
 
 
-def _claude_answer(found: Transcript, content: Any, at: Any) -> None:
+def _claude_answer(transcript: Transcript, content: Any, at: Any) -> None:
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
     for block in _dicts(blocks):
         kind = block.get("type")
         if kind == "text" and isinstance(block.get("text"), str):
-            found.answer(at).parts.append(block["text"])
+            transcript.current_answer(at).parts.append(block["text"])
         elif kind == "thinking" and isinstance(block.get("thinking"), str):
-            found.answer(at).thoughts.append(block["thinking"])
+            transcript.current_answer(at).thoughts.append(block["thinking"])
         elif kind == "tool_use":
-            found.call(block.get("id"), block.get("name"), block.get("input"), at)
+            transcript.add_call(block.get("id"), block.get("name"), block.get("input"), at)
 
 
-def codex(lines: list[Json]) -> Transcript:
+def read_codex(lines: list[Json]) -> Transcript:
     """`~/.codex/sessions/**/rollout-*.jsonl`; older ones have the items without an envelope."""
-    found = Transcript()
+    transcript = Transcript()
     for line in lines:
         kind, payload = line.get("type"), line.get("payload")
         if kind == "turn_context" and isinstance(payload, dict) and isinstance(payload.get("model"), str):
-            found.model = payload["model"]
+            transcript.model = payload["model"]
         item = payload if kind == "response_item" else line if "payload" not in line else None
         if isinstance(item, dict):
-            _codex_item(found, item, line.get("timestamp"))
-    return found
+            _codex_item(transcript, item, line.get("timestamp"))
+    return transcript
 
 
-def _codex_item(found: Transcript, item: Json, at: Any) -> None:
+def _codex_item(transcript: Transcript, item: Json, at: Any) -> None:
     kind, role = item.get("type"), item.get("role")
     if kind == "message":
         text = "\n".join(str(part["text"]) for part in _dicts(item.get("content")) if part.get("text"))
         if role == "user":
-            found.user(text, at)
+            transcript.add_user(text, at)
         elif role == "assistant" and text:
-            found.answer(at).parts.append(text)
+            transcript.current_answer(at).parts.append(text)
         else:
-            found.skipped += 1
+            transcript.skipped += 1
     elif kind == "reasoning":
         thoughts = [str(part["text"]) for part in _dicts(item.get("summary")) if part.get("text")]
         if thoughts:
-            found.answer(at).thoughts += thoughts
+            transcript.current_answer(at).thoughts += thoughts
     elif kind in ("function_call", "custom_tool_call", "local_shell_call"):
-        given = item.get("arguments") or item.get("input") or item.get("action")
-        found.call(item.get("call_id") or item.get("id"), item.get("name") or kind, given, at)
+        arguments = item.get("arguments") or item.get("input") or item.get("action")
+        transcript.add_call(item.get("call_id") or item.get("id"), item.get("name") or kind, arguments, at)
     elif kind in ("function_call_output", "custom_tool_call_output"):
-        found.result(item.get("call_id"), item.get("output"))
+        transcript.add_result(item.get("call_id"), item.get("output"))
     else:
-        found.skipped += 1
+        transcript.skipped += 1
 
 
 def _dicts(value: Any) -> list[Json]:

@@ -40,6 +40,8 @@ class LiveAgent(Protocol):
     how: Literal["new", "loaded", "resumed"]
     remembered: list[str] | None
     """The user's texts that a load replayed: evidence of what it still knows. None when it did not say."""
+    note: str | None
+    """What is not as it was asked for, such as a plan mode that this agent lacks; the driver logs it."""
 
     @property
     def alive(self) -> bool: ...

@@ -1,1 +1,1 @@
-"""What may happen, as plain functions over a transaction: no waiting, no task, and no port but the store."""
+"""The rules of the product, as plain functions over a transaction: no waiting, no port but the store."""

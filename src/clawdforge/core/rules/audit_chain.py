@@ -1,4 +1,4 @@
-"""The audit ledger's chain: every entry's hash covers the entry and the hash before it."""
+"""The audit's chain: every entry's hash covers the entry and the hash before it."""
 
 import hashlib
 import json
@@ -9,7 +9,7 @@ from clawdforge.core.model import AuditRow
 from clawdforge.wire.base import Json, Micros
 
 START = "0" * 64
-"""What stands before the first entry."""
+"""The hash before the first entry."""
 
 
 class ChainVerdict(NamedTuple):
@@ -23,14 +23,17 @@ class ChainVerdict(NamedTuple):
 def entry_hash(
     prev: str, *, number: int, app_name: str, session_id: str | None, event: str, at: Micros, details: Json
 ) -> str:
-    """SHA-256 over the hash before and the entry as JSON with sorted keys."""
+    """SHA-256 over the previous hash and the entry as JSON with sorted keys."""
     entry = [number, app_name, session_id, event, at, details]
     text = json.dumps(entry, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(f"{prev}\n{text}".encode()).hexdigest()
 
 
-class Walk:
-    """Checks a ledger from its start, as entries come. With `head`, a hash noted earlier must be in it."""
+class ChainCheck:
+    """Checks the audit from its start, page by page.
+
+    With `head`, it must contain that hash, noted earlier.
+    """
 
     def __init__(self, head: str | None = None) -> None:
         self._prev = START
@@ -38,12 +41,12 @@ class Walk:
         self._head = head
         self._seen = head is None or head == START
 
-    def take(self, entries: Iterable[AuditRow]) -> ChainVerdict | None:
-        """The next entries; a verdict as soon as one does not fit."""
+    def check(self, entries: Iterable[AuditRow]) -> ChainVerdict | None:
+        """Check the next entries. Returns a verdict as soon as one is wrong."""
         for row in entries:
             number = self._count + 1
             if row.number != number:
-                return self.broken(f"is missing or out of order: found {row.number} in its place")
+                return self.fail(f"is missing or out of order: found {row.number} in its place")
             expected = entry_hash(
                 self._prev,
                 number=row.number,
@@ -54,24 +57,24 @@ class Walk:
                 details=row.details,
             )
             if row.hash != expected:
-                return self.broken("was changed, or one before it was: its hash does not fit")
+                return self.fail("was changed, or one before it was: its hash does not fit")
             self._prev, self._count = row.hash, number
             self._seen = self._seen or row.hash == self._head
         return None
 
-    def broken(self, why: str) -> ChainVerdict:
-        """The entry that would come next is bad."""
+    def fail(self, why: str) -> ChainVerdict:
+        """The verdict that the next entry is bad."""
         number = self._count + 1
         return ChainVerdict(False, self._count, self._prev, number, f"entry {number} {why}")
 
-    def end(self) -> ChainVerdict:
+    def finish(self) -> ChainVerdict:
         if self._seen:
             return ChainVerdict(True, self._count, self._prev)
-        reason = "the noted head is not in the ledger: its end was cut off, or all of it was rewritten"
+        reason = "the noted head is not in the audit: its end was cut off, or all of it was rewritten"
         return ChainVerdict(False, self._count, self._prev, self._count + 1, reason)
 
 
-def verify(entries: Iterable[AuditRow], head: str | None = None) -> ChainVerdict:
-    """The verdict on a whole ledger."""
-    walk = Walk(head)
-    return walk.take(entries) or walk.end()
+def verify_chain(entries: Iterable[AuditRow], head: str | None = None) -> ChainVerdict:
+    """The verdict on the whole audit."""
+    chain = ChainCheck(head)
+    return chain.check(entries) or chain.finish()

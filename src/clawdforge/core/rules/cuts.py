@@ -1,8 +1,8 @@
-"""Taking the end of a history back, and giving it again: what undo, retry, rollback and redo share.
+"""Cuts off the end of a history and restores it: what undo, retry, rollback and redo share.
 
-A cut marks messages and turns; it rewrites nothing. The event names what was cut, so that a redo can
-find it. Each cut or restore is a new context, in which the agent's memory is that of the turn before.
-What it costs depends on how much is cut, never on how much there is.
+A cut marks messages and turns and rewrites nothing. Its event names what was cut, so that a redo can find it.
+Each cut or restore starts a new context, in which the agent's memory is that of the last remaining turn.
+The cost depends on how much is cut, never on the length of the history.
 """
 
 from collections.abc import Sequence
@@ -22,8 +22,8 @@ MAX_REDO = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
-    """What a cut took or a restore gave back."""
+class HistoryChange:
+    """The messages and turns that were cut or restored."""
 
     messages: tuple[int, ...]
     turns: tuple[int, ...]
@@ -31,8 +31,8 @@ class Moved:
 
 
 @dataclass(frozen=True, slots=True)
-class Files:
-    """The workspace beside a cut: the tree that it had, and the tree that it is put back to."""
+class FileTrees:
+    """The workspace's tree before a cut or restore, and the tree that it gets."""
 
     before: str
     after: str
@@ -41,31 +41,33 @@ class Files:
         return {"before": self.before, "after": self.after}
 
 
-def cut_from(tx: Tx, session_id: str, seq: int, at: Micros, *, why: str, files: Files | None = None) -> Moved:
-    """Cut every visible message from this seq on, and the turns that they belong to."""
+def cut_from(
+    tx: Tx, session_id: str, seq: int, at: Micros, *, why: str, files: FileTrees | None = None
+) -> HistoryChange:
+    """Cut every visible message from this seq on, with their turns."""
     rows = tx.messages_from(session_id, seq)
     turns = sorted({row.turn for row in rows if row.turn})
     return _cut(tx, session_id, rows, turns, at, why=why, files=files)
 
 
-def cut_turn(tx: Tx, session_id: str, turn_index: int, at: Micros, *, why: str = "rollback") -> Moved:
-    """Cut one ended turn, said or unsaid. Its messages begin where its start says that they do."""
+def cut_turn(tx: Tx, session_id: str, turn_index: int, at: Micros, *, why: str = "rollback") -> HistoryChange:
+    """Cut one ended turn, with or without messages. Its first event names its first message."""
     turn = tx.turn(session_id, turn_index)
-    first = _event(tx, session_id, turn.first_seq).get("message") if turn and turn.first_seq else None
+    first = _read_event(tx, session_id, turn.first_seq).get("message") if turn and turn.first_seq else None
     rows = tx.messages_from(session_id, first) if isinstance(first, int) else []
     mine = [row for row in rows if row.turn == turn_index]
     return _cut(tx, session_id, mine, [turn_index], at, why=why, files=None)
 
 
 def last_cut(view: View, session: SessionRow) -> Json:
-    """The event of the newest cut that can be taken back."""
+    """The event of the newest cut that can be redone."""
     if not session.redo:
         raise NothingToRedo
-    return _event(view, session.session_id, session.redo[-1])
+    return _read_event(view, session.session_id, session.redo[-1])
 
 
-def restore_last(tx: Tx, session_id: str, at: Micros, *, files: Files | None = None) -> Moved:
-    """Give back what the newest cut took."""
+def restore_last(tx: Tx, session_id: str, at: Micros, *, files: FileTrees | None = None) -> HistoryChange:
+    """Restore what the newest cut took."""
     session = need_session(tx, session_id)
     cut = last_cut(tx, session)
     messages, turns = tuple(cut["messages"]), tuple(cut["turns"])
@@ -81,8 +83,8 @@ def restore_last(tx: Tx, session_id: str, at: Micros, *, files: Files | None = N
     if files is not None:
         fields["files"] = files.fields()
     tx.append(session_id, [draft(EventType.HISTORY_RESTORED, None, at, fields)])
-    _new_context(tx, session_id, redo=session.redo[:-1], files=files)
-    return Moved(messages, turns, need_session(tx, session_id))
+    _start_context(tx, session_id, redo=session.redo[:-1], files=files)
+    return HistoryChange(messages, turns, need_session(tx, session_id))
 
 
 def _cut(
@@ -93,8 +95,8 @@ def _cut(
     at: Micros,
     *,
     why: str,
-    files: Files | None,
-) -> Moved:
+    files: FileTrees | None,
+) -> HistoryChange:
     session = need_session(tx, session_id)
     seqs = [row.seq for row in rows]
     tx.change_messages(session_id, seqs, cut=True)
@@ -104,12 +106,12 @@ def _cut(
     if files is not None:
         fields["files"] = files.fields()
     head = tx.append(session_id, [draft(EventType.HISTORY_CUT, None, at, fields)])
-    _new_context(tx, session_id, redo=(*session.redo[-MAX_REDO:], head), files=files)
-    return Moved(tuple(seqs), tuple(turns), need_session(tx, session_id))
+    _start_context(tx, session_id, redo=(*session.redo[-MAX_REDO:], head), files=files)
+    return HistoryChange(tuple(seqs), tuple(turns), need_session(tx, session_id))
 
 
-def _new_context(tx: Tx, session_id: str, *, redo: tuple[int, ...], files: Files | None) -> None:
-    """The agent is to have the home of the last turn that still counts; before the first, an empty one."""
+def _start_context(tx: Tx, session_id: str, *, redo: tuple[int, ...], files: FileTrees | None) -> None:
+    """Plan for the agent to get its home as of the last remaining turn, or an empty one if there is none."""
     session = need_session(tx, session_id)
     tx.change_session(
         session_id,
@@ -120,7 +122,7 @@ def _new_context(tx: Tx, session_id: str, *, redo: tuple[int, ...], files: Files
     )
 
 
-def _event(view: View, session_id: str, seq: int) -> Json:
+def _read_event(view: View, session_id: str, seq: int) -> Json:
     found = view.events(session_id, after=seq - 1, limit=1, max_bytes=1)
     event: Json = orjson.loads(found[0].data)
     return event

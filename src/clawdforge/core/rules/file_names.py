@@ -1,4 +1,4 @@
-"""Names that strangers give to files, made safe to store, to show and to use as one."""
+"""Makes file names from strangers safe to store, show and use."""
 
 import unicodedata
 
@@ -9,8 +9,8 @@ HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 JOINERS = "\u200c\u200d"  # part of words in some scripts, and of emoji
 
 
-def file_name(given: str) -> str:
-    """The last part of a path, NFC, at most 255 bytes, with no character that hides or turns others."""
+def safe_file_name(given: str) -> str:
+    """The last part of a path in NFC, at most 255 bytes, without control or formatting characters."""
     last = given.replace("\\", "/").rsplit("/", 1)[-1]
     shown = "".join(char for char in last if char in JOINERS or unicodedata.category(char) not in HIDDEN)
     name = unicodedata.normalize("NFC", " ".join(shown.split()))
@@ -22,8 +22,8 @@ def file_name(given: str) -> str:
     ending = dot + suffix
     if not stem or len(ending.encode()) > MAX_SUFFIX_BYTES:
         stem, ending = name, ""
-    return _first(stem, MAX_BYTES - len(ending.encode())) + ending
+    return _truncate(stem, MAX_BYTES - len(ending.encode())) + ending
 
 
-def _first(text: str, size: int) -> str:
+def _truncate(text: str, size: int) -> str:
     return text.encode()[:size].decode(errors="ignore").rstrip()

@@ -1,4 +1,4 @@
-"""Which persona a name means: one of the app's own, or the built-in one."""
+"""Finds the persona for a name: one of the app's own, or the built-in one."""
 
 from clawdforge.core.model import PersonaRow
 from clawdforge.core.ports import View
@@ -8,7 +8,7 @@ BUILTIN = "default-interactive"
 
 
 def find_persona(view: View, name: str | None, default_agent: str) -> PersonaRow:
-    """The persona of that name, the built-in one for none."""
+    """The persona of that name; without a name, the built-in one."""
     if name is None or name == BUILTIN:
         return builtin_persona(view.app, default_agent)
     persona = view.persona(name)

@@ -1,6 +1,6 @@
-"""What may happen to a session, as plain functions over a transaction: made, changed, closed.
+"""The rules for creating, changing and closing sessions, as plain functions over a transaction.
 
-They are the only writers of sessions' own fields. Turns and history have rules of their own beside these.
+Only these change a session's own fields. Turns and history have their own rules.
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ MAX_DEPTH = 3
 
 @dataclass(frozen=True, slots=True)
 class SessionState:
-    """A session's row and what goes on in it."""
+    """A session's row, its running turn and its queue."""
 
     row: SessionRow
     running_turn: int | None
@@ -35,7 +35,7 @@ def state_of(view: View, row: SessionRow) -> SessionState:
 
 
 def close_session(tx: Tx, session_id: str, event: str, at: Micros) -> bool | None:
-    """Close an open session with no running turn; None when one runs, True when it was closed already."""
+    """Close a session unless a turn runs in it (None). True when it was closed before, else False."""
     session = need_session(tx, session_id)
     if session.closed_at is not None:
         return True
@@ -49,7 +49,7 @@ def close_session(tx: Tx, session_id: str, event: str, at: Micros) -> bool | Non
 
 
 def admit_session(tx: Tx, row: SessionRow, max_live: int) -> None:
-    """Refuse a session that would be one too many, for its app or for the server."""
+    """Raise if this would be one session too many for its app or for the server."""
     app = tx.app_row()
     limit = app.max_sessions if app else None
     if limit is not None and tx.count_app_sessions() >= limit:
@@ -65,7 +65,7 @@ def _check_pool(tx: Tx, retention: Retention, max_live: int) -> None:
 def create_session(
     tx: Tx, row: SessionRow, max_live: int, at: Micros, extra: Mapping[str, Any] | None = None
 ) -> SessionState:
-    """Store a session and the event of its making, which also has what is `extra`."""
+    """Store a session and its first event, which also contains `extra`."""
     admit_session(tx, row, max_live)
     depth = 0
     if row.parent_session_id is not None:
@@ -79,7 +79,7 @@ def create_session(
 
 
 def announce_session(tx: Tx, row: SessionRow, at: Micros, extra: Mapping[str, Any]) -> SessionState:
-    """The first event of a session."""
+    """Append the first event of a session."""
     fields = {"agent": row.agent, "model": row.model, "cwd": row.cwd, "title": row.title, "meta": row.meta}
     tx.append(row.session_id, [draft(EventType.SESSION_CREATED, None, at, {**fields, **extra})])
     tx.audit(row.session_id, "create", at, {"agent": row.agent, **extra})
@@ -96,8 +96,8 @@ def patch_session(
     if changed.keys() & {"agent", "model"}:
         if tx.active_turn(session_id) is not None:
             raise SessionBusy("the agent and the model cannot be changed while a turn runs")
-        told = memory.TRANSCRIPT if session.message_count else memory.NEW
-        fresh = {"context": session.context + 1, "context_plan": told, "agent_session_id": None}
+        plan = memory.TRANSCRIPT if session.message_count else memory.NEW
+        fresh = {"context": session.context + 1, "context_plan": plan, "agent_session_id": None}
         tx.change_session(session_id, **fresh)
     if changed:
         tx.change_session(session_id, **changed)

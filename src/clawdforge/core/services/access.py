@@ -1,4 +1,4 @@
-"""Who may call: tokens are made, looked up by their hash, revoked; apps with their limits."""
+"""Who may call: makes tokens, looks them up by their hash, revokes them."""
 
 import asyncio
 import hashlib
@@ -16,67 +16,67 @@ LOCAL_APP = "local"
 LOGIN_SECS = 30 * 86_400
 
 
-def digest(token: str) -> bytes:
-    """What is stored of a token. 256 random bits need no slow hash."""
+def hash_token(token: str) -> bytes:
+    """The hash that is stored instead of a token. 256 random bits need no slow hash."""
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
 
 
 class AccessService:
-    """Credentials to principals. Holds no copy of a token, so that a revoked one is dead at once."""
+    """Resolves credentials to principals. Nothing is cached, so a revoked token stops working at once."""
 
     def __init__(self, store: Store, clock: Clock, admin_token: str) -> None:
         self._store = store
         self._clock = clock
-        self._admin = digest(admin_token)
-        self._login_key = digest(f"login:{admin_token}")
+        self._admin = hash_token(admin_token)
+        self._login_key = hash_token(f"login:{admin_token}")
         self._watched: dict[str, set[asyncio.Event]] = {}
 
     async def authenticate(self, token: str) -> Principal:
-        presented = digest(token)
+        presented = hash_token(token)
         if hmac.compare_digest(presented, self._admin):
             return Principal(app="", admin=True)
         row = await self._store.read_system(lambda view: view.token_by_hash(presented))
-        if row is None or not self._valid(row):
+        if row is None or not self._is_valid(row):
             raise Unauthenticated
         return Principal(app=row.app_name, token_id=row.token_id)
 
     async def login(self, token: str) -> str:
-        """What a browser keeps instead of the token: it opens the same app until it expires.
+        """The value of a browser's cookie: it opens the same app as the token until it expires.
 
-        Browsers hand a cookie to every port of a host, so it must not be the token itself.
+        Browsers send a cookie to every port of a host, so it must not be the token itself.
         """
         principal = await self.authenticate(token)
         if principal.token_id is None:
             raise Unauthenticated
         head = f"{principal.token_id}.{self._clock.now() // SECOND + LOGIN_SECS}.{secrets.token_urlsafe(9)}"
-        return f"{head}.{self._signature(head, principal.app)}.{principal.app}"
+        return f"{head}.{self._sign(head, principal.app)}.{principal.app}"
 
     async def authenticate_login(self, login: str) -> Principal:
-        """The app of a browser that has logged in, while the token that it showed is good."""
+        """The app of a browser that has logged in, as long as its token is valid."""
         parts = login.split(".", 4)
         if len(parts) != 5 or not parts[1].isdecimal():
             raise Unauthenticated
         token_id, expires, _, signature, app = parts
-        genuine = hmac.compare_digest(signature.encode(), self._signature(".".join(parts[:3]), app).encode())
+        genuine = hmac.compare_digest(signature.encode(), self._sign(".".join(parts[:3]), app).encode())
         if not genuine or int(expires) * SECOND <= self._clock.now():
             raise Unauthenticated
         row = next((row for row in await self.tokens(app) if row.token_id == token_id), None)
-        if row is None or not self._valid(row):
+        if row is None or not self._is_valid(row):
             raise Unauthenticated
         return Principal(app=app, token_id=token_id)
 
-    def _signature(self, head: str, app: str) -> str:
+    def _sign(self, head: str, app: str) -> str:
         return hmac.new(self._login_key, f"{head}.{app}".encode(), hashlib.sha256).hexdigest()
 
     async def create_token(self, request: CreateToken) -> tuple[str, TokenRow]:
-        """Make a token, and its app when that is new. The token itself is never seen again."""
+        """Make a token, and its app if that is new. The token itself is returned only here."""
         check_app_name(request.app_name)
         token, now = new_token("cf_"), self._clock.now()
         expires = request.expires_in_secs
         row = TokenRow(
             token_id=new_id(),
             app_name=request.app_name,
-            hash=digest(token),
+            hash=hash_token(token),
             created_at=now,
             note=request.note,
             expires_at=now + expires * SECOND if expires else None,
@@ -91,24 +91,26 @@ class AccessService:
         return token, row
 
     async def adopt(self, app_name: str, token: str) -> None:
-        """Make sure that this token opens this app: how `local` gets the one kept in the data folder."""
+        """Make sure that this token opens this app. So `local` gets the token in the data folder."""
         now = self._clock.now()
 
         def work(tx: SystemTx) -> None:
-            if tx.token_by_hash(digest(token)) is not None:
+            if tx.token_by_hash(hash_token(token)) is not None:
                 return
             if tx.app_row(app_name) is None:
                 tx.put_app(AppRow(app_name=app_name, created_at=now))
-            tx.add_token(TokenRow(token_id=new_id(), app_name=app_name, hash=digest(token), created_at=now))
+            tx.add_token(
+                TokenRow(token_id=new_id(), app_name=app_name, hash=hash_token(token), created_at=now)
+            )
 
-        if await self._store.read_system(lambda view: view.token_by_hash(digest(token))) is None:
+        if await self._store.read_system(lambda view: view.token_by_hash(hash_token(token))) is None:
             await self._store.write_system(work)
 
     async def tokens(self, app_name: str | None = None) -> list[TokenRow]:
         return await self._store.read_system(lambda view: view.tokens(app_name))
 
     async def revoke(self, token_id: str) -> None:
-        """Dead for the next call, and for every stream that it opened."""
+        """Revoke a token for the next call and for every stream that it opened."""
         now = self._clock.now()
         if not await self._store.write_system(lambda tx: tx.change_token(token_id, revoked_at=now)):
             raise TokenNotFound
@@ -131,20 +133,20 @@ class AccessService:
             if not watchers:
                 self._watched.pop(token_id, None)
 
-    async def remaining(self, principal: Principal) -> float | None:
+    async def seconds_left(self, principal: Principal) -> float | None:
         """Seconds until the principal's token expires; None when it does not."""
         if principal.token_id is None:
             return None
         rows = await self.tokens(principal.app)
         row = next((row for row in rows if row.token_id == principal.token_id), None)
-        if row is None or not self._valid(row):
+        if row is None or not self._is_valid(row):
             return 0.0
         return None if row.expires_at is None else (row.expires_at - self._clock.now()) / SECOND
 
-    def _valid(self, row: TokenRow) -> bool:
+    def _is_valid(self, row: TokenRow) -> bool:
         return row.revoked_at is None and (row.expires_at is None or row.expires_at > self._clock.now())
 
 
 def check_app_name(name: str) -> None:
     if not all(char.isalnum() or char in "-_." for char in name) or name.startswith("."):
-        raise InvalidRequest("app_name may hold letters, digits, '-', '_' and '.' only")
+        raise InvalidRequest("app_name may contain only letters, digits, '-', '_' and '.'")

@@ -23,17 +23,17 @@ class AppService:
         self._store = store
         self._clock = clock
 
-    async def all(self) -> list[AppState]:
-        return await self._store.read_system(_states)
+    async def list_apps(self) -> list[AppState]:
+        return await self._store.read_system(_list_states)
 
     async def put(self, app_name: str, limits: Limits) -> AppState:
-        """Make the app, or give it other limits; they hold from the next request on."""
+        """Make the app, or change its limits; they apply from the next request on."""
         check_app_name(app_name)
         row = AppRow(app_name=app_name, created_at=self._clock.now(), **limits.model_dump())
 
         def work(tx: SystemTx) -> AppState:
             tx.put_app(row)
-            return next(state for state in _states(tx) if state.row.app_name == app_name)
+            return next(state for state in _list_states(tx) if state.row.app_name == app_name)
 
         return await self._store.write_system(work)
 
@@ -41,7 +41,7 @@ class AppService:
         return await self._store.read_system(lambda view: view.usage())
 
 
-def _states(view: SystemView) -> list[AppState]:
+def _list_states(view: SystemView) -> list[AppState]:
     sessions = view.session_counts()
     tokens: dict[str, int] = {}
     for token in view.tokens():

@@ -1,10 +1,10 @@
-"""The audit ledger as operators read it: a page of it, and whether it is whole."""
+"""The audit as operators read it: page by page, and whether it is intact."""
 
 import asyncio
 
 from clawdforge.core.model import AuditRow
 from clawdforge.core.ports import Store
-from clawdforge.core.rules.audit_chain import ChainVerdict, Walk
+from clawdforge.core.rules.audit_chain import ChainCheck, ChainVerdict
 
 PAGE = 200
 
@@ -19,19 +19,19 @@ class AuditService:
         )
 
     async def verify(self, head: str | None = None) -> ChainVerdict:
-        """Walk the whole chain a page at a time: a long one neither fills memory nor holds others up."""
-        walk, after, limit = Walk(head), 0, PAGE
+        """Check the whole chain page by page, so that a long one neither fills memory nor delays others."""
+        chain, after, limit = ChainCheck(head), 0, PAGE
         while True:
             try:
                 rows = await self.page(None, after, limit)
             except ValueError:  # an entry that is no longer JSON: find which
                 if limit == 1:
-                    return walk.broken("cannot be read")
+                    return chain.fail("cannot be read")
                 limit = 1
                 continue
             if not rows:
-                return walk.end()
-            verdict = walk.take(rows)
+                return chain.finish()
+            verdict = chain.check(rows)
             if verdict is not None:
                 return verdict
             after = rows[-1].number

@@ -1,7 +1,7 @@
-"""Compaction: the agent's own summary becomes all that the next context knows; the history stays readable.
+"""Compaction: the next context starts from the agent's own summary; the history stays readable.
 
-The summary is asked for in an ordinary turn. Where it does not come, that turn is cut again, so that the
-conversation is as it was. After a crash in between, it stays as an exchange like any other.
+An ordinary turn asks for the summary. If none comes, that turn is cut, and the conversation is as before.
+After a crash in between, the turn stays like any other.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ from clawdforge.core.rules import memory
 from clawdforge.core.rules.cuts import cut_turn
 from clawdforge.core.rules.turns import need_session
 from clawdforge.core.running.supervisor import Supervisor
-from clawdforge.core.services.history import Archived, at_rest, renew
+from clawdforge.core.services.history import Archived, need_idle, start_context
 from clawdforge.core.services.turns import TurnService, raise_for
 from clawdforge.wire.base import Micros
 from clawdforge.wire.errors import Conflict
@@ -37,16 +37,16 @@ class CompactionService:
         self._tasks: set[asyncio.Task[Archived]] = set()
 
     async def compact(self, app: str, session_id: str, request: CompactRequest) -> Archived:
-        """A caller that hangs up changes nothing."""
+        """Runs to its end even if the caller hangs up."""
         task = asyncio.create_task(self._compact(app, session_id, request))
         self._tasks.add(task)
-        task.add_done_callback(self._done)
+        task.add_done_callback(self._forget_task)
         return await asyncio.shield(task)
 
-    def _done(self, task: asyncio.Task[Archived]) -> None:
+    def _forget_task(self, task: asyncio.Task[Archived]) -> None:
         self._tasks.discard(task)
         if not task.cancelled():
-            task.exception()  # seen: whoever asked may have gone
+            task.exception()  # marks it as seen: the caller may have gone
 
     async def _compact(self, app: str, session_id: str, request: CompactRequest) -> Archived:
         asked = TurnRequest(
@@ -55,17 +55,17 @@ class CompactionService:
         submitted = await self._turns.submit(app, session_id, asked, None)
         turn = await self._turns.wait(app, session_id, submitted.turn.turn_index)
         now = self._clock.now()
-        archived = await self._store.write(app, lambda tx: _put_away(tx, session_id, turn, now))
+        archived = await self._store.write(app, lambda tx: _archive(tx, session_id, turn, now))
         self._supervisor.retire_agent(session_id)
         if archived is None:
             raise_for(turn)
-            raise Conflict("the agent gave no summary; the conversation is as it was")
+            raise Conflict("the agent gave no summary; the conversation is unchanged")
         return archived
 
 
-def _put_away(tx: Tx, session_id: str, turn: TurnRow, at: Micros) -> Archived | None:
-    """None when there is no summary: then its turn is cut."""
-    session = at_rest(tx, session_id, None)
+def _archive(tx: Tx, session_id: str, turn: TurnRow, at: Micros) -> Archived | None:
+    """Archive the history and store the summary. Without one, cut its turn and return None."""
+    session = need_idle(tx, session_id, None)
     current = tx.turn(session_id, turn.turn_index)
     if session.last_turn != turn.turn_index or current is None or current.cut:
         raise Conflict("the conversation went on while it was summarized; compact it again")
@@ -86,7 +86,7 @@ def _put_away(tx: Tx, session_id: str, turn: TurnRow, at: Micros) -> Archived | 
             is_summary=True,
         )
     )
-    context = renew(tx, session_id, memory.TRANSCRIPT).context
+    context = start_context(tx, session_id, memory.TRANSCRIPT).context
     fields = {"messages": count, "summary": said, "message": seq, "context": context}
     tx.append(session_id, [draft(EventType.HISTORY_COMPACTED, turn.turn_index, at, fields)])
     return Archived(count, need_session(tx, session_id), said)

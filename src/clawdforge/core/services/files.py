@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, Protocol
 
 from clawdforge.core.model import Clock, FileRow, new_token
 from clawdforge.core.ports import Store, Tx, View
-from clawdforge.core.rules.file_names import file_name
+from clawdforge.core.rules.file_names import safe_file_name
 from clawdforge.wire.base import Micros
 from clawdforge.wire.errors import FileNotFound, FileTooLarge, ForgeAPIError, LimitExceeded, Unavailable
 
@@ -70,7 +70,7 @@ class FileService:
         row = FileRow(
             file_token=token,
             app_name=app,
-            name=file_name(name),
+            name=safe_file_name(name),
             size=size,
             path=self._uploads.path(app, token),
             created_at=self._clock.now(),

@@ -1,6 +1,6 @@
-"""Forks: another session with the same past, the same agent's memory and the same workspace; both live on.
+"""Forks: a new session with the same history, agent memory and workspace as another; both continue.
 
-The home is copied before the new session exists, so that nobody can speak to it before it has its memory.
+The home is copied before the new session is stored, so that no prompt can reach it before it has its memory.
 """
 
 from dataclasses import replace
@@ -35,8 +35,8 @@ class ForkService:
         self._max_live = max_live_sessions
 
     async def fork(self, app: str, session_id: str, request: ForkRequest) -> SessionState:
-        """While a turn runs, what is forked is the last one that has ended."""
-        turn_index = await self._store.read(app, lambda view: _through(view, session_id, request))
+        """Fork a session. While a turn runs, the fork ends with the last turn that has ended."""
+        turn_index = await self._store.read(app, lambda view: _last_turn(view, session_id, request))
         await self._supervisor.wait_for_copy(session_id, turn_index)
         target, now = new_id(), self._clock.now()
         agent_session_id = await self._homes.branch(session_id, target, turn_index) if turn_index else None
@@ -53,7 +53,7 @@ class ForkService:
             raise
 
 
-def _through(view: View, session_id: str, request: ForkRequest) -> int:
+def _last_turn(view: View, session_id: str, request: ForkRequest) -> int:
     """The turn that the fork ends with; 0 when it ends before the first."""
     need_session(view, session_id, request.expected_head)
     wanted = request.after_turn
@@ -67,7 +67,7 @@ def _through(view: View, session_id: str, request: ForkRequest) -> int:
         return view.last_spoken_turn(session_id, before=first.seq if first else None)
     turn = view.turn(session_id, wanted)
     if turn is None or turn.cut or turn.state is not TurnState.ENDED or turn.started_at is None:
-        raise TurnNotFound("no such turn in the history as it is now")
+        raise TurnNotFound("the present history has no such ended turn; GET /sessions/{id}/turns lists them")
     return wanted
 
 
@@ -81,18 +81,18 @@ def _fork(
     max_live: int,
     at: Micros,
 ) -> SessionState:
-    _through(tx, source, request.model_copy(update={"after_turn": turn_index}))
-    row = _row(need_session(tx, source), target, request, at)
+    _last_turn(tx, source, request.model_copy(update={"after_turn": turn_index}))
+    row = _build_row(need_session(tx, source), target, request, at)
     admit_session(tx, row, max_live)
     tx.add_session(row)
     tx.copy_history(source, target, through_turn=turn_index, at=at)
-    told = memory.TRANSCRIPT if need_session(tx, target).message_count else memory.NEW
-    plan = memory.LOAD if agent_session_id else told
+    fresh = memory.TRANSCRIPT if need_session(tx, target).message_count else memory.NEW
+    plan = memory.LOAD if agent_session_id else fresh
     tx.change_session(target, context_plan=plan, agent_session_id=agent_session_id)
     return announce_session(tx, row, at, {"forked_from": source, "after_turn": turn_index})
 
 
-def _row(source: SessionRow, target: str, request: ForkRequest, at: Micros) -> SessionRow:
+def _build_row(source: SessionRow, target: str, request: ForkRequest, at: Micros) -> SessionRow:
     return replace(
         SessionRow(
             app_name=source.app_name,

@@ -1,4 +1,4 @@
-"""What the server says of itself: alive, ready, and how well its agents are contained."""
+"""What the server says about itself: whether it is alive and ready, and how its agents are contained."""
 
 from clawdforge.core.ports import Store
 from clawdforge.core.running.pool import AgentPool
@@ -13,7 +13,7 @@ class HealthService:
         self.stopping = False
 
     def learn(self, **facts: object) -> None:
-        """Something that was found out after the start."""
+        """Add facts that were found out after the start."""
         self._facts.update(facts)
 
     async def health(self) -> Health:

@@ -1,7 +1,7 @@
-"""History that can be taken back: undo, redo, retry, clear. Each is an event and rewrites nothing.
+"""Changes to a history: undo, redo, retry, clear. Each is an event and rewrites nothing.
 
-While a turn runs or waits in the queue these are refused: what a running turn will say is not known yet.
-With `files` the workspace goes along: turns wait meanwhile, and what it was is kept for a redo.
+They are refused while a turn runs or is queued, since its messages are not known yet. With `files` the
+workspace is changed too: turns wait meanwhile, and its present state is recorded for a redo.
 """
 
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from typing import TypeVar
 from clawdforge.core.model import Clock, Hit, MessageRow, SessionRow, TurnRow, draft
 from clawdforge.core.ports import Snapshots, Store, Tx, View
 from clawdforge.core.rules import memory
-from clawdforge.core.rules.cuts import Files, Moved, cut_from, last_cut, restore_last
+from clawdforge.core.rules.cuts import FileTrees, HistoryChange, cut_from, last_cut, restore_last
 from clawdforge.core.rules.turns import check_limit, need_open, need_session, queue_turn
 from clawdforge.core.running.supervisor import Supervisor
 from clawdforge.wire.base import Micros
@@ -27,11 +27,11 @@ PREVIEW_CHARS = 120
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """What undo and retry took back; `again` is the turn that a retry has queued."""
+    """What undo and retry cut; `queued_turn` is the turn that a retry has queued."""
 
-    moved: Moved
+    moved: HistoryChange
     last_user_text: str
-    again: TurnRow | None = None
+    queued_turn: TurnRow | None = None
 
     @property
     def preview(self) -> str:
@@ -40,7 +40,7 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class Archived:
-    """What clear and compact put away."""
+    """What clear and compact archived."""
 
     count: int
     session: SessionRow
@@ -55,63 +55,65 @@ class HistoryService:
         self._snapshots = snapshots
 
     async def undo(self, app: str, session_id: str, request: UndoRequest) -> Cut:
-        """Take the last exchanges back, in the transcript and in the agent's memory."""
+        """Cut the last exchanges, in the transcript and in the agent's memory."""
         now = self._clock.now()
 
-        def work(tx: Tx, head: int | None, files: Files | None) -> Cut:
-            at_rest(tx, session_id, head)
-            first, last = _prompts(tx, session_id, request.turns, NothingToUndo)
+        def work(tx: Tx, head: int | None, files: FileTrees | None) -> Cut:
+            need_idle(tx, session_id, head)
+            first, last = _last_prompts(tx, session_id, request.turns, NothingToUndo)
             return Cut(cut_from(tx, session_id, first.seq, now, why="undo", files=files), last.content)
 
-        def place(view: View) -> int:
-            first, _ = _prompts(view, session_id, request.turns, NothingToUndo)
+        def find_target(view: View) -> int:
+            first, _ = _last_prompts(view, session_id, request.turns, NothingToUndo)
             return view.last_spoken_turn(session_id, before=first.seq)
 
-        return await self._change(app, session_id, request, work, place if request.files else None)
+        return await self._change(app, session_id, request, work, find_target if request.files else None)
 
     async def retry(self, app: str, session_id: str, request: RetryRequest) -> Cut:
-        """Take the last exchange back and hand its text out; with `run` it is queued again at once."""
+        """Cut the last exchange and return its prompt; with `run`, queue the prompt again."""
         now = self._clock.now()
 
-        def work(tx: Tx, head: int | None, files: Files | None) -> Cut:
-            at_rest(tx, session_id, head)
-            last, _ = _prompts(tx, session_id, 1, NoPreviousMessage)
+        def work(tx: Tx, head: int | None, files: FileTrees | None) -> Cut:
+            need_idle(tx, session_id, head)
+            last, _ = _last_prompts(tx, session_id, 1, NoPreviousMessage)
             moved = cut_from(tx, session_id, last.seq, now, why="retry", files=files)
             text = request.prompt or last.content
-            again = _again(tx, session_id, last, text, now) if request.run or request.prompt else None
-            return Cut(moved, last.content, again)
+            queued_turn = (
+                _queue_again(tx, session_id, last, text, now) if request.run or request.prompt else None
+            )
+            return Cut(moved, last.content, queued_turn)
 
-        def place(view: View) -> int:
-            last, _ = _prompts(view, session_id, 1, NoPreviousMessage)
+        def find_target(view: View) -> int:
+            last, _ = _last_prompts(view, session_id, 1, NoPreviousMessage)
             return view.last_spoken_turn(session_id, before=last.seq)
 
-        cut = await self._change(app, session_id, request, work, place if request.files else None)
-        if cut.again is not None:
+        cut = await self._change(app, session_id, request, work, find_target if request.files else None)
+        if cut.queued_turn is not None:
             self._supervisor.wake(app, session_id)
         return cut
 
-    async def redo(self, app: str, session_id: str, request: RedoRequest) -> Moved:
-        """Give back what the last undo or retry took, as long as nothing has been said since."""
+    async def redo(self, app: str, session_id: str, request: RedoRequest) -> HistoryChange:
+        """Restore what the last undo or retry cut, as long as there has been no message since."""
         now = self._clock.now()
 
-        def work(tx: Tx, head: int | None, files: Files | None) -> Moved:
-            at_rest(tx, session_id, head)
+        def work(tx: Tx, head: int | None, files: FileTrees | None) -> HistoryChange:
+            need_idle(tx, session_id, head)
             return restore_last(tx, session_id, now, files=files)
 
-        def place(view: View) -> str | None:
+        def find_target(view: View) -> str | None:
             taken = last_cut(view, need_session(view, session_id)).get("files")
             return str(taken["before"]) if isinstance(taken, dict) else None
 
-        return await self._change(app, session_id, request, work, place if request.files else None)
+        return await self._change(app, session_id, request, work, find_target if request.files else None)
 
     async def clear(self, app: str, session_id: str, request: Guarded) -> Archived:
-        """Archive what was said and begin a new context in the same session."""
+        """Archive all messages and start a new context in the same session."""
         now = self._clock.now()
 
         def work(tx: Tx) -> Archived:
-            at_rest(tx, session_id, request.expected_head)
+            need_idle(tx, session_id, request.expected_head)
             count = tx.archive_messages(session_id)
-            session = renew(tx, session_id, memory.NEW)
+            session = start_context(tx, session_id, memory.NEW)
             fields = {"messages": count, "context": session.context}
             tx.append(session_id, [draft(EventType.HISTORY_CLEARED, None, now, fields)])
             return Archived(count, need_session(tx, session_id))
@@ -123,7 +125,7 @@ class HistoryService:
     async def search(
         self, app: str, q: str, limit: int, cursor: str | None, session_id: str | None
     ) -> tuple[list[Hit], str | None]:
-        """Full text over what the app can see, newest first."""
+        """Full-text search over the app's visible messages, newest first."""
 
         def work(view: View) -> tuple[list[Hit], str | None]:
             if session_id is not None:
@@ -137,23 +139,26 @@ class HistoryService:
         app: str,
         session_id: str,
         request: Guarded,
-        work: Callable[[Tx, int | None, Files | None], T],
-        place: Callable[[View], int | str | None] | None,
+        work: Callable[[Tx, int | None, FileTrees | None], T],
+        find_target: Callable[[View], int | str | None] | None,
     ) -> T:
-        """`place` finds the turn, or the tree, that the workspace is to go back to."""
-        if place is None:
+        """Change the history, and with `find_target` the workspace too.
+
+        `find_target` returns the turn, or the tree, to which the workspace goes back.
+        """
+        if find_target is None:
             result = await self._store.write(app, lambda tx: work(tx, request.expected_head, None))
             self._supervisor.retire_agent(session_id)
             return result
-        await self._store.read(app, lambda view: at_rest(view, session_id, request.expected_head))
+        await self._store.read(app, lambda view: need_idle(view, session_id, request.expected_head))
         async with self._supervisor.hold(app, session_id):
             session, target = await self._store.read(
-                app, lambda view: (at_rest(view, session_id, request.expected_head), place(view))
+                app, lambda view: (need_idle(view, session_id, request.expected_head), find_target(view))
             )
             if target is None:
                 return await self._store.write(app, lambda tx: work(tx, session.head, None))
             after = target if isinstance(target, str) else await self._snapshots.find(session, target)
-            files = Files(await self._snapshots.keep(session), after)
+            files = FileTrees(await self._snapshots.keep(session), after)
             result = await self._store.write(app, lambda tx: work(tx, session.head, files))
             try:
                 await self._snapshots.restore(session, after)
@@ -162,8 +167,8 @@ class HistoryService:
             return result
 
 
-def at_rest(view: View, session_id: str, expected_head: int | None) -> SessionRow:
-    """The session when it is open and nothing runs or waits in it."""
+def need_idle(view: View, session_id: str, expected_head: int | None) -> SessionRow:
+    """The session, if it is open and no turn runs or is queued; else raise."""
     session = need_open(view, session_id, expected_head)
     active = view.active_turn(session_id)
     if active is not None or view.queued_turns(session_id):
@@ -171,8 +176,8 @@ def at_rest(view: View, session_id: str, expected_head: int | None) -> SessionRo
     return session
 
 
-def renew(tx: Tx, session_id: str, plan: str) -> SessionRow:
-    """A new context; what was cut before it stays cut."""
+def start_context(tx: Tx, session_id: str, plan: str) -> SessionRow:
+    """Start a new context. Earlier cuts can no longer be redone."""
     session = need_session(tx, session_id)
     tx.change_session(
         session_id, context=session.context + 1, context_plan=plan, agent_session_id=None, redo=()
@@ -180,10 +185,10 @@ def renew(tx: Tx, session_id: str, plan: str) -> SessionRow:
     return need_session(tx, session_id)
 
 
-def _prompts(
+def _last_prompts(
     view: View, session_id: str, count: int, missing: type[ForgeAPIError]
 ) -> tuple[MessageRow, MessageRow]:
-    """The earliest and the latest of the last `count` things that the user said."""
+    """The earliest and the latest of the user's last `count` messages."""
     last = earliest = view.last_message(session_id, Role.USER)
     if last is None or earliest is None:
         raise missing
@@ -195,7 +200,7 @@ def _prompts(
     return earliest, last
 
 
-def _again(tx: Tx, session_id: str, last: MessageRow, text: str, at: Micros) -> TurnRow:
+def _queue_again(tx: Tx, session_id: str, last: MessageRow, text: str, at: Micros) -> TurnRow:
     check_limit(tx)
     before = tx.turn(session_id, last.turn) if last.turn else None
     row = TurnRow(

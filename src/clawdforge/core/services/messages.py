@@ -131,10 +131,10 @@ class MessageService:
                     after = rows[-1].seq
                     yield rows
                 else:
-                    await _news(tail, added, head)
+                    await _wait_for_news(tail, added, head)
 
 
-async def _news(tail: Tail, added: asyncio.Event, head: int) -> None:
+async def _wait_for_news(tail: Tail, added: asyncio.Event, head: int) -> None:
     """Wait until a message may have come: text that streams by wakes nobody else."""
     while True:
         await added.wait()
@@ -173,10 +173,10 @@ def _without_messages(view: View, row: SessionRow) -> Transcript:
         ]
         return Transcript(state_of(view, row), last, unsaid=len(unsaid))
     waits = next_up(view.queued_turns(session_id))
-    return Transcript(state_of(view, row), None if waits is None else _waiting(waits))
+    return Transcript(state_of(view, row), None if waits is None else _queued_message(waits))
 
 
-def _waiting(turn: TurnRow) -> MessageRow:
+def _queued_message(turn: TurnRow) -> MessageRow:
     """A prompt that will be a message when its turn begins."""
     return MessageRow(
         session_id=turn.session_id,

@@ -1,4 +1,4 @@
-"""What the server counts of itself, taken from the commits that everybody else sees."""
+"""The server's metrics, counted from its commits and read from its store."""
 
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -13,12 +13,12 @@ from clawdforge.core.running.pool import AgentPool
 from clawdforge.wire.event import EventType
 from clawdforge.wire.turn import Outcome, TurnState
 
-UNSETTLED: Final = (TurnState.QUEUED, TurnState.RUNNING, TurnState.WAITING)
+UNENDED: Final = (TurnState.QUEUED, TurnState.RUNNING, TurnState.WAITING)
 
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """One measure with its values at this moment."""
+    """One metric with its present values."""
 
     name: str
     kind: Literal["counter", "gauge", "histogram"]
@@ -34,32 +34,32 @@ class MetricsService:
         self._ended = {outcome.value: 0 for outcome in Outcome}
         self._started = 0
         self._events = 0
-        store.listen(self._committed)
+        store.listen(self._count)
 
     async def read(self) -> list[Metric]:
         turns, sessions = await self._store.read_system(
             lambda view: (view.turn_counts(), view.count_open_sessions())
         )
-        now = tuple(Sample(turns.get(state.value, 0), {"state": state.value}) for state in UNSETTLED)
+        now = tuple(Sample(turns.get(state.value, 0), {"state": state.value}) for state in UNENDED)
         ended = tuple(Sample(count, {"outcome": outcome}) for outcome, count in self._ended.items())
         healthy = self._store.health() is None
         return [
-            Metric("turns_started_total", "counter", "Turns that were started.", _one(self._started)),
+            Metric("turns_started_total", "counter", "Turns that were started.", _single(self._started)),
             Metric("turns_ended_total", "counter", "Turns that ended, by outcome.", ended),
             Metric("turns", "gauge", "Turns that have not ended, by state.", now),
-            Metric("agents_live", "gauge", "Agent processes that are alive.", _one(self._pool.live)),
-            Metric("agents_waiting", "gauge", "Turns that wait for room.", _one(self._pool.waiting)),
-            Metric("sessions_open", "gauge", "Open sessions that the sweeper looks after.", _one(sessions)),
-            Metric("events_appended_total", "counter", "Events written to the log.", _one(self._events)),
-            Metric("readers", "gauge", "Open readers of event streams.", _one(self._log.readers)),
+            Metric("agents_live", "gauge", "Agent processes that are alive.", _single(self._pool.live)),
+            Metric("agents_waiting", "gauge", "Turns that wait for room.", _single(self._pool.waiting)),
+            Metric("sessions_open", "gauge", "Open sessions with retention ttl.", _single(sessions)),
+            Metric("events_appended_total", "counter", "Events written to the log.", _single(self._events)),
+            Metric("readers", "gauge", "Open readers of event streams.", _single(self._log.readers)),
             Metric(
                 "commit_seconds", "histogram", "Time of a commit, its sync to disk included.",
                 self._store.commit_times.samples(),
             ),
-            Metric("store_writable", "gauge", "1 when the store can be written.", _one(healthy)),
+            Metric("store_writable", "gauge", "1 when the store can be written.", _single(healthy)),
         ]  # fmt: skip
 
-    def _committed(self, commit: Commit) -> None:
+    def _count(self, commit: Commit) -> None:
         self._events += len(commit.events)
         for event in commit.events:
             if event.type == EventType.TURN_ENDED:
@@ -68,5 +68,5 @@ class MetricsService:
                 self._started += 1
 
 
-def _one(value: float) -> tuple[Sample, ...]:
+def _single(value: float) -> tuple[Sample, ...]:
     return (Sample(value),)

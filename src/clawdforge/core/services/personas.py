@@ -14,7 +14,7 @@ class PersonaService:
         self._agents = agents
 
     async def list(self, app: str) -> list[PersonaRow]:
-        """The built-in one first."""
+        """All personas, the built-in one first."""
         own = await self._store.read(app, lambda view: view.personas())
         return [builtin_persona(app, self._agents.default), *own]
 
@@ -22,7 +22,7 @@ class PersonaService:
         return await self._store.read(app, lambda view: find_persona(view, name, self._agents.default))
 
     async def put(self, app: str, name: str, request: PutPersona) -> PersonaRow:
-        """Make it or replace it. Sessions that were made with it stay as they are."""
+        """Make or replace a persona. Sessions that were made with it stay unchanged."""
         _check_own(name)
         row = PersonaRow(
             app_name=app,
@@ -49,4 +49,4 @@ class PersonaService:
 
 def _check_own(name: str) -> None:
     if name == BUILTIN:
-        raise Conflict(f"{BUILTIN} is built in and cannot be changed; make a persona of another name")
+        raise Conflict(f"{BUILTIN} is built in and cannot be changed; make a persona with another name")

@@ -1,4 +1,4 @@
-"""One-shot runs: one prompt, one answer, no session; each leaves a row behind."""
+"""One-shot runs: one prompt, one answer, no session. Each is recorded as a row."""
 
 import asyncio
 import time
@@ -25,12 +25,12 @@ from clawdforge.wire.errors import (
 STDERR_CHARS = 8192
 FAILED = "error"
 TIMED_OUT = "timeout"
-GONE = "ended before it was done: the caller hung up, or the server stopped"
+GONE = "stopped before it was done: the caller hung up, or the server stopped"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOrder:
-    """What one run is given."""
+    """The input of one run."""
 
     run_id: str
     prompt: str
@@ -40,7 +40,7 @@ class RunOrder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOutcome:
-    """What a program said in one run. With `error` it failed; `words` are its own about that."""
+    """The output of one run. With `error` it failed; `words` is the program's own message about that."""
 
     result: Any = None
     stop_reason: str = "end_turn"
@@ -53,22 +53,22 @@ class OneShot(Protocol):
     """A program that answers one prompt and ends."""
 
     async def run(self, order: RunOrder) -> RunOutcome:
-        """Nothing of it is left when this returns, raises or is cancelled.
+        """No process is left when this returns, raises or is cancelled.
 
-        Raises AgentNotInstalled or AgentStartFailed when it could not be run at all.
+        Raises AgentNotInstalled or AgentStartFailed when the program could not be run at all.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class RunDone:
+class RunResult:
     result: Any
     duration_ms: int
     stop_reason: str
 
 
 class RunService:
-    """Runs take no place in the pool of agents; they have a bounded number of their own, shared fairly."""
+    """Runs do not use the pool of agents; they have their own limit, shared fairly between apps."""
 
     def __init__(
         self, store: Store, clock: Clock, program: OneShot, *, max_runs: int, timeout_secs: float
@@ -79,11 +79,11 @@ class RunService:
         self._timeout_secs = timeout_secs
         self._slots = FairSlots(max_runs)
         self._in_flight: Counter[str] = Counter()
-        self._tasks: set[asyncio.Task[RunDone]] = set()
+        self._tasks: set[asyncio.Task[RunResult]] = set()
         self._stopping = False
 
-    async def run(self, app: str, request: RunRequest) -> RunDone:
-        """A caller that hangs up ends its run: nobody could ever get the answer."""
+    async def run(self, app: str, request: RunRequest) -> RunResult:
+        """A caller that hangs up ends its run, since nobody could get the answer."""
         if self._stopping:
             raise Stopping
         task = asyncio.create_task(self._run(app, request))
@@ -99,11 +99,11 @@ class RunService:
             task.cancel()
             await asyncio.wait({task})
             if not task.cancelled():
-                task.exception()  # seen; nobody is there to be told
+                task.exception()  # marks it as seen: the caller has gone
             raise
 
     async def stop(self, grace: float) -> None:
-        """No new runs; those that go on have so many seconds."""
+        """Refuse new runs, and give the present ones `grace` seconds to finish."""
         self._stopping = True
         if self._tasks:
             _, late = await asyncio.wait(self._tasks, timeout=grace)
@@ -111,19 +111,19 @@ class RunService:
                 task.cancel()
             await asyncio.gather(*late, return_exceptions=True)
 
-    async def _run(self, app: str, request: RunRequest) -> RunDone:
-        limit, files = await self._store.read(app, lambda view: _needs(view, request))
+    async def _run(self, app: str, request: RunRequest) -> RunResult:
+        limit, files = await self._store.read(app, lambda view: _read_needs(view, request))
         if limit is not None and self._in_flight[app] >= limit:
             raise LimitExceeded(f"this app may have {limit} runs in flight; try again later", retry_after=1)
         self._in_flight[app] += 1
         try:
-            return await self._timed(app, request, files)
+            return await self._run_within_time(app, request, files)
         finally:
             self._in_flight[app] -= 1
             if not self._in_flight[app]:
                 del self._in_flight[app]
 
-    async def _timed(self, app: str, request: RunRequest, files: tuple[FileRow, ...]) -> RunDone:
+    async def _run_within_time(self, app: str, request: RunRequest, files: tuple[FileRow, ...]) -> RunResult:
         order = RunOrder(run_id=new_id(), prompt=request.prompt, model=request.model, files=files)
         seconds = request.timeout_secs or self._timeout_secs
         row = RunRow(
@@ -139,7 +139,7 @@ class RunService:
         began = time.monotonic()
         try:
             async with asyncio.timeout(seconds):
-                outcome = await self._in_turn(app, order)
+                outcome = await self._run_when_free(app, order)
         except TimeoutError:
             words = f"the run took longer than {seconds:g} s and was ended"
             failed: ForgeAPIError = TurnTimedOut(words)
@@ -148,12 +148,12 @@ class RunService:
             failed = error
             outcome = RunOutcome(error=error.message, stop_reason=FAILED)
         except asyncio.CancelledError:
-            await self._record(replace(row, error=GONE, duration_ms=_since(began)))
+            await self._record(replace(row, error=GONE, duration_ms=_elapsed_ms(began)))
             raise
         else:
             words = f"{outcome.error}: {outcome.words}" if outcome.words else outcome.error or ""
             failed = RunFailed(outcome.error, detail=words)
-        spent = _since(began)
+        spent = _elapsed_ms(began)
         ended = replace(
             row,
             ok=outcome.error is None,
@@ -170,9 +170,9 @@ class RunService:
                 "stop_reason": outcome.stop_reason,
             }
             raise failed
-        return RunDone(outcome.result, spent, outcome.stop_reason)
+        return RunResult(outcome.result, spent, outcome.stop_reason)
 
-    async def _in_turn(self, app: str, order: RunOrder) -> RunOutcome:
+    async def _run_when_free(self, app: str, order: RunOrder) -> RunOutcome:
         await self._slots.take(app)
         try:
             return await self._program.run(order)
@@ -183,8 +183,8 @@ class RunService:
         await self._store.write(row.app_name, lambda tx: tx.add_run(row))
 
 
-def value_of(text: str) -> Any:
-    """The JSON value that a text is; the text itself when it is none, or none that can be sent on."""
+def parse_value(text: str) -> Any:
+    """The text parsed as JSON; the text itself if it is not JSON that we can send on."""
     try:
         value = orjson.loads(text)
         orjson.dumps([[value]])
@@ -193,7 +193,7 @@ def value_of(text: str) -> Any:
     return value
 
 
-def _needs(view: View, request: RunRequest) -> tuple[int | None, tuple[FileRow, ...]]:
+def _read_needs(view: View, request: RunRequest) -> tuple[int | None, tuple[FileRow, ...]]:
     if request.model is not None and (request.model.startswith("-") or "\0" in request.model):
         raise InvalidRequest("model: this cannot be the name of a model")
     app = view.app_row()
@@ -204,5 +204,5 @@ def _needs(view: View, request: RunRequest) -> tuple[int | None, tuple[FileRow, 
     return app.max_turns_in_flight if app else None, found
 
 
-def _since(began: float) -> int:
+def _elapsed_ms(began: float) -> int:
     return round((time.monotonic() - began) * 1000)

@@ -1,4 +1,4 @@
-"""Sessions: created, listed, changed, closed, reopened, deleted. Always under the app that owns them."""
+"""Creates, lists, changes, closes, reopens and deletes the sessions of an app."""
 
 import asyncio
 from collections.abc import Sequence
@@ -49,7 +49,7 @@ class SessionService:
     async def create(
         self, app: str, request: CreateSession, *, plan_mode: bool | None = None, project: str | None = None
     ) -> SessionState:
-        """`plan_mode` and `project` are given by callers who know better than the persona and the folder."""
+        """`plan_mode` and `project` override what the persona and the folder say."""
         row = await self.prepare(app, request, plan_mode=plan_mode, project=project)
         return await self._store.write(
             app, lambda tx: create_session(tx, row, self._max_live, row.created_at)
@@ -58,7 +58,7 @@ class SessionService:
     async def prepare(
         self, app: str, request: CreateSession, *, plan_mode: bool | None = None, project: str | None = None
     ) -> SessionRow:
-        """A session that could be, with its workspace made; it is not stored."""
+        """Build a session's row and make its workspace, without storing the session."""
         persona = await self._store.read(
             app, lambda view: find_persona(view, request.persona, self._agents.default)
         )
@@ -98,7 +98,7 @@ class SessionService:
         return await self._store.read(app, work)
 
     async def patch(self, app: str, session_id: str, request: PatchSession) -> SessionState:
-        """Change what is given. Another agent or model begins a new context that is told the transcript."""
+        """Change the given fields. A new agent or model starts a new context with the transcript."""
         changes: Json = request.model_dump(exclude_unset=True, exclude={"expected_head"})
         changes = {name: value for name, value in changes.items() if value is not None or name == "model"}
         if "agent" in changes:
@@ -111,7 +111,7 @@ class SessionService:
         )
 
     async def label(self, app: str, session_id: str, label: str, *, on: bool) -> SessionState:
-        """Put a label on a session or take it off, and leave the others as they are."""
+        """Add or remove one label and leave the others unchanged."""
         now = self._clock.now()
 
         def work(tx: Tx) -> SessionState:
@@ -123,7 +123,10 @@ class SessionService:
         return await self._store.write(app, work)
 
     async def close(self, app: str, session_id: str) -> bool:
-        """Soft: the record stays. The running turn is cancelled, the agent ended. True when it was closed."""
+        """Cancel the running turn, end the agent and mark the session closed.
+
+        True if it was closed before.
+        """
         for wait in CLOSE_WAITS:
             now = self._clock.now()
             closed = await self._store.write(
@@ -154,7 +157,10 @@ class SessionService:
         return await self._store.write(app, work)
 
     async def delete(self, app: str, session_id: str) -> None:
-        """A tombstone: unknown everywhere at once. Rows, home and files go later, bit by bit."""
+        """Mark the session deleted, which hides it everywhere.
+
+        The sweeper removes rows, home and files later.
+        """
         await self.close(app, session_id)
         now = self._clock.now()
 

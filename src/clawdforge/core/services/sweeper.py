@@ -1,8 +1,7 @@
-"""The sweeper: closes sessions that lie idle, deletes those long closed, and removes what deleted ones left.
+"""The sweeper: closes idle sessions, deletes those closed long ago, and removes what deleted ones left.
 
-Only sessions with retention `ttl` are closed or deleted by it. What it finds is looked at again inside the
-transaction that changes it, so a prompt that comes in at the same moment either is there and wins, or finds
-the session closed.
+It closes and deletes only sessions with retention `ttl`. Each session is checked again inside the transaction
+that changes it, so a prompt that arrives at the same moment either keeps it open or finds it closed.
 """
 
 import asyncio
@@ -32,7 +31,7 @@ Found = list[tuple[str, str]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ages:
-    """Seconds: idle until closed, closed until deleted, and how long an upload is kept that nobody uses."""
+    """Seconds until an idle session is closed, a closed one is deleted, and an unused upload is removed."""
 
     idle: float
     closed: float
@@ -70,7 +69,7 @@ class Sweeper:
         self._one_pass = asyncio.Lock()
 
     async def run(self, every: float) -> None:
-        """Sweep for ever. A pass that fails is told in the log, and the next one tries again."""
+        """Sweep for ever. A pass that fails is logged, and the next one tries again."""
         while True:
             await asyncio.sleep(every)
             try:
@@ -79,31 +78,31 @@ class Sweeper:
                 log.exception("the sweep failed")
 
     async def sweep(self) -> Swept:
-        """One pass. Two never run at the same time, so that each counts its own."""
+        """Do one pass. Two passes never overlap, so that each counts only what it did."""
         async with self._one_pass:
             now = self._clock.now()
             idle_before = now - round(self._ages.idle * SECOND)
             closed_before = now - round(self._ages.closed * SECOND)
-            closed = await self._each(
+            closed = await self._for_each(
                 lambda view, limit: view.idle_sessions(idle_before, limit),
                 partial(self._close, before=idle_before),
             )
-            deleted = await self._each(
+            deleted = await self._for_each(
                 lambda view, limit: view.closed_sessions(closed_before, limit),
                 partial(self._delete, before=closed_before),
             )
-            await self._each(lambda view, limit: view.deleted_sessions(limit), self._purge)
+            await self._for_each(lambda view, limit: view.deleted_sessions(limit), self._purge)
             uploaded_before = now - round(self._ages.upload * SECOND)
             while await self._files.remove_old(uploaded_before, PAGE):
                 pass
         return Swept(closed, deleted)
 
-    async def _each(self, find: Callable[[SystemView, int], Found], do: "Step") -> int:
-        """Do something to everything found, a page at a time; how often it was done."""
+    async def _for_each(self, find: Callable[[SystemView, int], Found], do: "Step") -> int:
+        """Do something to everything found, a page at a time. Returns how often it was done."""
         seen: set[str] = set()
         count = 0
         while True:
-            limit = PAGE + len(seen)  # what could not be done now is found again, and left for the next pass
+            limit = PAGE + len(seen)  # sessions that could not be done are found again; the next pass retries
             found = await self._store.read_system(lambda view, limit=limit: find(view, limit))  # type: ignore[misc]
             fresh = [(app, session_id) for app, session_id in found if session_id not in seen]
             if not fresh:
@@ -128,7 +127,7 @@ class Sweeper:
         return True
 
     async def _purge(self, app: str, session_id: str) -> bool:
-        """Folders first: the row that names them goes last, so that a crash in between loses nothing."""
+        """Folders first: the row that names them is removed last, so that a crash leaves nothing unknown."""
         await self._supervisor.end_agent(session_id)
         try:
             await self._homes.remove(session_id)
@@ -136,7 +135,9 @@ class Sweeper:
             if cwd is not None:
                 await asyncio.to_thread(self._workspaces.remove, Path(cwd).name)
         except OSError:
-            log.exception("the folders of a deleted session stay", extra={"session_id": session_id})
+            log.exception(
+                "the folders of a deleted session could not be removed", extra={"session_id": session_id}
+            )
             return False
         while not await self._store.write(app, lambda tx: tx.purge(session_id, PURGE_ROWS)):
             pass
@@ -148,7 +149,7 @@ class Step(Protocol):
 
 
 def close_idle(tx: Tx, session_id: str, before: Micros, at: Micros) -> bool:
-    """Close the session if it is still idle; whether that was done."""
+    """Close the session if it is still idle. Returns whether it was closed."""
     session = tx.session(session_id)
     if session is None or session.closed_at is not None or session.retention is not Retention.TTL:
         return False
@@ -159,7 +160,7 @@ def close_idle(tx: Tx, session_id: str, before: Micros, at: Micros) -> bool:
 
 
 def delete_closed(tx: Tx, session_id: str, before: Micros, at: Micros) -> bool:
-    """Mark the session deleted if it is still closed for that long; whether that was done."""
+    """Mark the session deleted if it has been closed since before then. Returns whether it was."""
     session = tx.session(session_id)
     if session is None or session.closed_at is None or session.retention is not Retention.TTL:
         return False

@@ -1,4 +1,4 @@
-"""Sessions from elsewhere, and sessions to take along: import and export."""
+"""Import and export of sessions."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -33,7 +33,7 @@ TRIES = 5
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """A session as it can be seen: what was cut is not in it, but for the events, if they were asked for."""
+    """A session as callers see it, without what was cut. Only the events, if asked for, contain that too."""
 
     session: SessionRow
     messages: list[MessageRow]
@@ -48,8 +48,8 @@ class TransferService:
         self._max_live = max_live_sessions
 
     async def import_session(self, app: str, request: ImportRequest) -> SessionState:
-        """All of a transcript or nothing. Its agent is told what was said when it first speaks."""
-        found = await asyncio.to_thread(formats.read, request)  # a long one takes a second
+        """Import all of a transcript or nothing. The agent gets the transcript with its first prompt."""
+        found = await asyncio.to_thread(formats.read_import, request)  # a long one takes a second
         first = next((row.content for row in found.messages if row.role == Role.USER), "")
         made = CreateSession(
             agent=request.agent or found.settings.get("agent"),
@@ -62,15 +62,17 @@ class TransferService:
         )
         row = await self._sessions.prepare(app, made)
         row = replace(row, **{name: found.settings[name] for name in formats.KEPT if name in found.settings})
-        told = any(not message.archived for message in found.messages)
-        row = replace(row, context_plan=memory.TRANSCRIPT if told else memory.NEW)
+        has_visible = any(not message.archived for message in found.messages)
+        row = replace(row, context_plan=memory.TRANSCRIPT if has_visible else memory.NEW)
         if len(found.messages) <= AT_ONCE:
             return await self._store.write(app, lambda tx: _import(tx, row, found, self._max_live))
         return await self._import_in_parts(app, row, found)
 
     async def _import_in_parts(self, app: str, row: SessionRow, found: formats.Imported) -> SessionState:
-        """Other writers get their turn in between. Until it is whole, the session is a closed one that the
-        sweeper would remove: so after a crash."""
+        """Import in several transactions, so that others can write in between.
+
+        Until it is complete the session is a closed one, which the sweeper removes after a crash.
+        """
         session_id, at = row.session_id, row.created_at
         part = replace(row, closed_at=at, retention=Retention.TTL)
 
@@ -82,7 +84,7 @@ class TransferService:
             admit_session(tx, row, self._max_live)
             _add_turns(tx, session_id, found.turns)
             tx.change_session(session_id, closed_at=row.closed_at, retention=row.retention)
-            return announce_session(tx, row, at, _counts(found))
+            return announce_session(tx, row, at, _count_imported(found))
 
         await self._store.write(app, begin)
         for first in range(0, len(found.messages), AT_ONCE):
@@ -91,25 +93,27 @@ class TransferService:
         return await self._store.write(app, end)
 
     async def export(self, app: str, session_id: str, *, events: bool = False) -> Exported:
-        """Read bit by bit, so that nobody else waits; begun again when the history was changed meanwhile."""
+        """Read page by page, so that nobody else waits; start over if the history was changed meanwhile."""
         for _ in range(TRIES):
             session = await self._store.read(app, lambda view: need_session(view, session_id))
-            messages = await self._all(
+            messages = await self._read_all(
                 app, lambda view, at: view.messages(session_id, after=at, limit=PAGE, show="all"), _seq
             )
-            turns = await self._all(
+            turns = await self._read_all(
                 app,
                 lambda view, at: view.turns(session_id, after=at, limit=PAGE),
                 lambda turn: turn.turn_index,
             )
-            stored = await self._events(app, session) if events else None
+            stored = await self._read_events(app, session) if events else None
             after = await self._store.read(app, lambda view: need_session(view, session_id))
             if after.context == session.context and after.redo == session.redo:
                 said = [turn for turn in turns if not turn.cut and turn.state is TurnState.ENDED]
                 return Exported(after, messages, said, stored)
         raise SessionBusy("the history of this session keeps changing; try again later")
 
-    async def _all(self, app: str, page: Callable[[View, int], list[T]], key: Callable[[T], int]) -> list[T]:
+    async def _read_all(
+        self, app: str, page: Callable[[View, int], list[T]], key: Callable[[T], int]
+    ) -> list[T]:
         found: list[T] = []
         while True:
             at = key(found[-1]) if found else 0
@@ -118,7 +122,7 @@ class TransferService:
             if len(batch) < PAGE:
                 return found
 
-    async def _events(self, app: str, session: SessionRow) -> list[Stored]:
+    async def _read_events(self, app: str, session: SessionRow) -> list[Stored]:
         found: list[Stored] = []
         while not found or found[-1].seq < session.head:
             at = found[-1].seq if found else 0
@@ -136,13 +140,13 @@ def _seq(row: MessageRow) -> int:
 
 
 def _import(tx: Tx, row: SessionRow, found: formats.Imported, max_live: int) -> SessionState:
-    create_session(tx, row, max_live, row.created_at, _counts(found))
+    create_session(tx, row, max_live, row.created_at, _count_imported(found))
     _add_messages(tx, row, found.messages)
     _add_turns(tx, row.session_id, found.turns)
     return state_of(tx, need_session(tx, row.session_id))
 
 
-def _counts(found: formats.Imported) -> Json:
+def _count_imported(found: formats.Imported) -> Json:
     return {"imported": len(found.messages), "skipped": found.skipped}
 
 

@@ -6,7 +6,7 @@ import secrets
 from pathlib import Path
 
 from clawdforge.core.model import FileRow
-from clawdforge.core.rules.file_names import file_name
+from clawdforge.core.rules.file_names import safe_file_name
 from clawdforge.drivers.folders.file_copy import copy_bytes, open_folder_below
 from clawdforge.wire.errors import UnknownFile
 
@@ -27,7 +27,7 @@ def attach_file(home: Path, row: FileRow) -> Path:
 
     The agent owns the home, so no link is followed.
     """
-    name, token = file_name(row.name), file_name(row.file_token)
+    name, token = safe_file_name(row.name), safe_file_name(row.file_token)
     if not Path(row.path).is_file():
         raise UnknownFile(f"{name} is no longer stored; upload it again")
     temporary = f".{secrets.token_hex(8)}"

@@ -10,7 +10,7 @@ from clawdforge.core.model import PersonaRow
 from clawdforge.core.rules.personas import BUILTIN
 from clawdforge.http.errors import json_response
 from clawdforge.http.routing import App, AppRoute, Core
-from clawdforge.http.waiting import unless_gone
+from clawdforge.http.waiting import unless_disconnected
 from clawdforge.wire.admin import (
     AgentPage,
     Done,
@@ -50,7 +50,7 @@ def routes() -> APIRouter:
 
 async def run(request: Request, core: Core, app: App, body: RunRequest) -> Response:
     """One prompt, one answer, no session. Hanging up ends the run."""
-    done = await unless_gone(request.receive, core.runs.run(app, body))
+    done = await unless_disconnected(request.receive, core.runs.run(app, body))
     if done is None:
         return Response()  # nobody is there to read it
     reply = RunReply(ok=True, result=done.result, duration_ms=done.duration_ms, stop_reason=done.stop_reason)

@@ -13,7 +13,7 @@ from clawdforge.core.model import FileRow
 from clawdforge.http.errors import json_response
 from clawdforge.http.multipart import FileForm
 from clawdforge.http.routing import App, AppRoute, Core
-from clawdforge.http.waiting import disconnected, first
+from clawdforge.http.waiting import wait_disconnected, wait_first
 from clawdforge.wire.admin import Done, FileReply
 from clawdforge.wire.base import Json
 from clawdforge.wire.error_body import ErrorBody
@@ -95,7 +95,7 @@ class Download(Response):
             await send(
                 {"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers}
             )
-            await first(self._pump(send), disconnected(receive))
+            await wait_first(self._pump(send), wait_disconnected(receive))
 
     async def _pump(self, send: Send) -> None:
         while data := await asyncio.to_thread(self._file.read, PIECE):

@@ -147,7 +147,7 @@ def _cut(session_id: str, cut: Cut) -> CutReply:
         last_user_text=cut.last_user_text,
         head=cut.moved.session.head,
         context=cut.moved.session.context,
-        turn_index=cut.again.turn_index if cut.again else None,
+        turn_index=cut.queued_turn.turn_index if cut.queued_turn else None,
     )
 
 

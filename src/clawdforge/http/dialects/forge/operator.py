@@ -43,7 +43,7 @@ def routes() -> APIRouter:
 
 async def list_apps(core: Core) -> Response:
     """All apps with their limits, sessions and tokens."""
-    apps = [_app(state) for state in await core.apps.all()]
+    apps = [_app(state) for state in await core.apps.list_apps()]
     return json_response(AppPage(apps=apps, count=len(apps)))
 
 

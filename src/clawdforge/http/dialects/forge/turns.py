@@ -14,7 +14,7 @@ from clawdforge.http.dialects.forge import shapes
 from clawdforge.http.errors import json_response
 from clawdforge.http.routing import MAX_CURSOR, After, App, AppRoute, Core, Limit, UntilSent, wants_stream
 from clawdforge.http.sse import EventStream, turn_frames
-from clawdforge.http.waiting import closing, unless_gone
+from clawdforge.http.waiting import closing, unless_disconnected
 from clawdforge.wire.base import Json
 from clawdforge.wire.error_body import ErrorBody
 from clawdforge.wire.event_forms import Form
@@ -72,7 +72,7 @@ async def run_turn(
     if wants_stream(request):
         batches = core.log.follow(app, session_id, _start(submitted))
         return EventStream(request, turn_frames(batches, turn_index, form))
-    turn = await unless_gone(request.receive, core.turns.wait(app, session_id, turn_index))
+    turn = await unless_disconnected(request.receive, core.turns.wait(app, session_id, turn_index))
     if turn is None:
         return Response()  # nobody is there to read it
     raise_for(turn)
