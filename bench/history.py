@@ -41,19 +41,19 @@ def main() -> None:
     args = parser.parse_args()
     lengths = [int(part) for part in args.messages.split(",")]
     numbers = [int(part) for part in args.sessions.split(",")]
-    by_length = {length: of_length(length, args.count) for length in lengths}
-    show("ms of CPU per call, by messages in the session", by_length)
-    by_number = {number: of_number(number, args.count) for number in numbers}
-    show("ms of CPU per call, by sessions of the app", by_number)
-    verdict("undo, longest history to shortest", by_length, "undo")
-    verdict("a list page, most sessions to fewest", by_number, "list a page")
+    by_length = {length: measure_length(length, args.count) for length in lengths}
+    print_table("ms of CPU per call, by messages in the session", by_length)
+    by_number = {number: measure_number(number, args.count) for number in numbers}
+    print_table("ms of CPU per call, by sessions of the app", by_number)
+    print_verdict("undo, longest history to shortest", by_length, "undo")
+    print_verdict("a list page, most sessions to fewest", by_number, "list a page")
     number = 5000 if 5000 in by_number else numbers[-1]
     worst = max(cost for name, cost in by_number[number].items() if name.startswith("search"))
-    held = said(worst < SEARCH_AIM_MS)
+    held = verdict_word(worst < SEARCH_AIM_MS)
     print(f"search at {number:,} sessions: {worst:.1f} ms; aim < {SEARCH_AIM_MS:g} ms: {held}")
 
 
-def of_length(length: int, count: int) -> dict[str, float]:
+def measure_length(length: int, count: int) -> dict[str, float]:
     """Several sessions of one length, so that each undo finds it nearly whole."""
     few = max(2, min(count, 2 * count * 10 // length))
     with tempfile.TemporaryDirectory(prefix="clawdforge-bench-") as folder:
@@ -77,7 +77,7 @@ def of_length(length: int, count: int) -> dict[str, float]:
     return found
 
 
-def of_number(number: int, count: int) -> dict[str, float]:
+def measure_number(number: int, count: int) -> dict[str, float]:
     with tempfile.TemporaryDirectory(prefix="clawdforge-bench-") as folder:
         data = Path(folder) / "data"
         sessions = asyncio.run(seed_number(data, number))
@@ -119,15 +119,15 @@ class Meter:
 
 
 def get(http: httpx2.Client, path: str, **params: Any) -> httpx2.Response:
-    return checked(http.get(path, params=params))
+    return check(http.get(path, params=params))
 
 
 def post(http: httpx2.Client, session_id: str, what: str) -> httpx2.Response:
-    return checked(http.post(f"/sessions/{session_id}/{what}", json={}))
+    return check(http.post(f"/sessions/{session_id}/{what}", json={}))
 
 
 def rename(http: httpx2.Client, session_id: str, number: int) -> httpx2.Response:
-    return checked(http.patch(f"/sessions/{session_id}", json={"title": f"title {number}"}))
+    return check(http.patch(f"/sessions/{session_id}", json={"title": f"title {number}"}))
 
 
 def open_session(http: httpx2.Client, session_id: str) -> None:
@@ -135,7 +135,7 @@ def open_session(http: httpx2.Client, session_id: str) -> None:
     get(http, f"/sessions/{session_id}/messages", limit=50)
 
 
-def checked(reply: httpx2.Response) -> httpx2.Response:
+def check(reply: httpx2.Response) -> httpx2.Response:
     assert reply.status_code == 200, reply.text
     return reply
 
@@ -192,7 +192,7 @@ def fill(tx: Tx, session_id: str, length: int, *, imported: bool) -> None:
         role = "assistant" if number % 2 else "user"
         tx.add_message(MessageRow(session_id=session_id, role=role, content=text, ts=NOW, turn=turn))
         if turn and not number % 2:
-            tx.add_turn(a_turn(session_id, turn, text))
+            tx.add_turn(make_turn(session_id, turn, text))
     tx.change_session(session_id, last_turn=0 if imported else length // 2)
     tx.append(session_id, [draft(EventType.SESSION_CREATED, None, NOW, {"imported": length})])
 
@@ -204,7 +204,7 @@ def texts(seed: str, count: int) -> Iterator[str]:
         yield " ".join(["common", *rng.choices(WORDS, k=50)])
 
 
-def a_turn(session_id: str, index: int, prompt: str) -> TurnRow:
+def make_turn(session_id: str, index: int, prompt: str) -> TurnRow:
     return TurnRow(
         session_id=session_id,
         turn_index=index,
@@ -217,7 +217,7 @@ def a_turn(session_id: str, index: int, prompt: str) -> TurnRow:
     )
 
 
-def show(title: str, columns: dict[int, dict[str, float]]) -> None:
+def print_table(title: str, columns: dict[int, dict[str, float]]) -> None:
     sizes = list(columns)
     print(f"\n{title}\n{'':20}" + "".join(f"{size:>12,}" for size in sizes) + f"{'last/first':>12}")
     for name in columns[sizes[0]]:
@@ -225,13 +225,13 @@ def show(title: str, columns: dict[int, dict[str, float]]) -> None:
         print(f"{name:20}" + "".join(f"{cost:12.2f}" for cost in costs) + f"{costs[-1] / costs[0]:12.2f}")
 
 
-def verdict(title: str, columns: dict[int, dict[str, float]], name: str) -> None:
+def print_verdict(title: str, columns: dict[int, dict[str, float]], name: str) -> None:
     costs = [column[name] for column in columns.values()]
     ratio = costs[-1] / costs[0]
-    print(f"{title}: {ratio:.2f}; aim <= {AIM}: {said(ratio <= AIM)}")
+    print(f"{title}: {ratio:.2f}; aim <= {AIM}: {verdict_word(ratio <= AIM)}")
 
 
-def said(held: bool) -> str:
+def verdict_word(held: bool) -> str:
     return "held" if held else "MISSED"
 
 

@@ -40,10 +40,10 @@ def main() -> None:
             live = http.get("/healthz").json()["live_agents"]
             print(f"{f'and {live} live agents':40} {rss(process):8.1f} MB")
             first = sessions[0]
-            moved("a line of", args.line, process, lambda: turn(http, first, f"bytes {args.line}"))
+            print_peak("a line of", args.line, process, lambda: turn(http, first, f"bytes {args.line}"))
             chunk = 10_000
             flood = f"flood {args.answer // chunk} {chunk}"
-            moved("an answer of", args.answer, process, lambda: turn(http, first, flood))
+            print_peak("an answer of", args.answer, process, lambda: turn(http, first, flood))
 
 
 def rss(process: psutil.Process) -> float:
@@ -58,7 +58,7 @@ def turn(http: httpx2.Client, session: str, prompt: str) -> None:
         assert reply.status_code == 200, reply.status_code
 
 
-def moved(what: str, size: int, process: psutil.Process, call: Callable[[], None]) -> None:
+def print_peak(what: str, size: int, process: psutil.Process, call: Callable[[], None]) -> None:
     """The peak of the server's memory over its level before, while something large goes through it."""
     before, done, peak = rss(process), threading.Event(), [rss(process)]
 

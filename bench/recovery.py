@@ -45,11 +45,11 @@ def main() -> None:
         size = (base / "seed" / "forge.db").stat().st_size / 1e6
         print(f"seeded {args.events} events, {args.turns} turns that run, {size:.0f} MB,", end=" ")
         print(f"in {time.perf_counter() - began:.0f} s")
-        empty = [ready(base / f"empty{number}", 0) for number in range(args.rounds)]
+        empty = [time_start(base / f"empty{number}", 0) for number in range(args.rounds)]
         after = []
         for number in range(args.rounds):
             shutil.copytree(base / "seed", base / f"data{number}")
-            after.append(ready(base / f"data{number}", args.turns))
+            after.append(time_start(base / f"data{number}", args.turns))
             shutil.rmtree(base / f"data{number}")
     row("ready on an empty folder", empty)
     row("ready after the kill", after)
@@ -95,7 +95,7 @@ async def seed(folder: Path, events: int, turns: int, sessions: int) -> None:
     await store.close()
 
 
-def ready(folder: Path, turns: int) -> tuple[float, float]:
+def time_start(folder: Path, turns: int) -> tuple[float, float]:
     """Seconds from the start of the process until it answers, and those that it had a processor."""
     env = {name: value for name, value in os.environ.items() if not name.startswith("CLAWDFORGE_")}
     began = time.perf_counter()

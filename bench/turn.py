@@ -67,7 +67,7 @@ def row(name: str, times: list[float]) -> None:
     print(f"{name:46} {p50 * 1e3:9.2f} ms p50 {p99 * 1e3:9.2f} ms p99   n={len(ordered)}")
 
 
-def timed(call: Callable[[], Any], count: int, pause: float = 0.0) -> list[float]:
+def time_calls(call: Callable[[], Any], count: int, pause: float = 0.0) -> list[float]:
     times = []
     for _ in range(count):
         start = time.perf_counter()
@@ -85,7 +85,7 @@ def fsync_floor(base: Path, count: int) -> list[float]:
         os.fdatasync(handle)
 
     try:
-        return timed(once, count)
+        return time_calls(once, count)
     finally:
         os.close(handle)
 
@@ -116,7 +116,7 @@ def bare_pipe(base: Path, count: int) -> list[float]:
         call("initialize", {"protocolVersion": 1, "clientCapabilities": {}})
         session = call("session/new", {"cwd": str(base), "mcpServers": []})["sessionId"]
         prompt = {"sessionId": session, "prompt": [{"type": "text", "text": "echo hello"}]}
-        times = timed(lambda: call("session/prompt", prompt), count)
+        times = time_calls(lambda: call("session/prompt", prompt), count)
         agent.kill()
         return times
 
@@ -130,7 +130,7 @@ def http_turns(http: httpx2.Client, count: int, pause: float = 0.0) -> list[floa
         assert reply.status_code == 200, reply.text
 
     once()
-    return timed(once, count, pause)
+    return time_calls(once, count, pause)
 
 
 def sse_chunks(http: httpx2.Client, count: int, form: str) -> float:
@@ -181,7 +181,7 @@ def acpx_turns(base: Path, count: int) -> list[float] | str:
     try:
         call("sessions", "new", "--name", "bench")
         call("prompt", "-s", "bench", "echo hello")
-        times = timed(lambda: call("prompt", "-s", "bench", "echo hello"), count)
+        times = time_calls(lambda: call("prompt", "-s", "bench", "echo hello"), count)
         call("sessions", "close", "bench")
     except (subprocess.SubprocessError, OSError) as error:
         detail = getattr(error, "stderr", b"") or b""

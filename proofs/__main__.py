@@ -55,7 +55,7 @@ def run_one(
         traceback.print_exc()
         run.violate(f"broke off: {error!r}"[:2000])
     finally:
-        run.tell()
+        run.print_summary()
         if folder is None and not run.violations:
             shutil.rmtree(base, ignore_errors=True)
         elif run.violations:

@@ -65,11 +65,11 @@ class Scene:
         self.session = await client.session(retention="keep")
         for word in (FIRST, SECOND):
             await client.submit(self.session, PROMPTS[word], word)
-            await client.settled(self.session)
+            await client.wait_ended(self.session)
         if self.deed.name == "remove":
             self.file = str((await self._upload()).json()["file_token"])
         for method, path, body in self.deed.first:
-            await client.sure(method, path.format(self.session), body)
+            await client.repeat(method, path.format(self.session), body)
 
     async def act(self) -> None:
         """Once. What is cut off is not known to have happened; then somebody says something."""
@@ -83,7 +83,7 @@ class Scene:
             raise AssertionError(f"{self.deed.name}: {reply.status} {reply.body[:300]!r}")
         if self.deed.name not in ("close", "purge"):
             await self.client.submit(self.session, f"echo {LATER}", LATER)
-            await self.client.settled(self.session)
+            await self.client.wait_ended(self.session)
 
     async def faults(self) -> list[str]:
         """After a restart: what is not as it was before, nor as it should be now."""
@@ -92,9 +92,9 @@ class Scene:
             made = _ids(
                 self.server.data_dir, "SELECT session_id FROM sessions WHERE forked_from = ?", self.session
             )
-            told = {self.reply.json()["session_id"]} if self.reply else made
-            if made != told or len(made) > 1:
-                found.append(f"the fork is {told}, and there are {made}")
+            expected = {self.reply.json()["session_id"]} if self.reply else made
+            if made != expected or len(made) > 1:
+                found.append(f"the fork is {expected}, and there are {made}")
             for session in made:
                 found += await self._story(session)
         try:
@@ -130,8 +130,8 @@ class Scene:
             if self.reply and not closed:
                 found.append("it is open")
             if closed:
-                await client.sure("POST", f"/sessions/{session}/reopen", {})
-        await client.settled(session)
+                await client.repeat("POST", f"/sessions/{session}/reopen", {})
+        await client.wait_ended(session)
         shown = await self._words(session)
         wanted = (deed.after,) if self.reply else (deed.before, deed.after)
         if shown not in wanted:
@@ -156,7 +156,7 @@ class Scene:
     async def _recall(self, session: str, number: int) -> str:
         """What the agent knew before it was asked."""
         await self.client.submit(session, "recall all", f"recall-{self.server.pid}-{number}")
-        await self.client.settled(session)
+        await self.client.wait_ended(session)
         rows = await self.client.pages(f"/sessions/{session}/messages", "messages")
         return str(rows[-1]["content"]) if rows[-1]["role"] == "assistant" else ""
 

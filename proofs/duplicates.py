@@ -107,17 +107,19 @@ async def _post(run: Run, server: Server) -> None:
     turns = 0
     prompts: Counter[str] = Counter()
     for session in sessions:
-        found = await direct.settled(session, 600)
+        found = await direct.wait_ended(session, 600)
         turns += len(found)
         prompts.update(turn["prompt"] for turn in found)
         bad = [turn for turn in found if turn["outcome"] != "completed"]
         run.check(not bad, f"{session[:8]}: {len(bad)} turns did not complete")
     run.check(turns == run.size, f"{turns} turns for {run.size} keys")
     run.check(set(prompts.values()) == {1}, f"twice: {[p for p, n in prompts.items() if n > 1][:5]}")
-    told = heard(server.witness)
-    run.check(told == prompts, f"the agents heard {sum(told.values())} prompts")
+    received = heard(server.witness)
+    run.check(received == prompts, f"the agents heard {sum(received.values())} prompts")
     run.check(proxy.cuts > run.size // 10, f"the proxy cut only {proxy.cuts} connections")
-    run.figure(prompts=run.size, turns=turns, prompts_heard=sum(told.values()), connections_cut=proxy.cuts)
+    run.figure(
+        prompts=run.size, turns=turns, prompts_heard=sum(received.values()), connections_cut=proxy.cuts
+    )
 
 
 async def _another_body(run: Run, client: Client, session: str, key: str) -> None:

@@ -13,8 +13,8 @@ from proofs.kit.history import check, fetch, heard
 from proofs.kit.http import Cut
 from proofs.kit.report import Run
 from proofs.kit.server import Server, Stuck, Zygote, zygote
-from proofs.kit.source import Change, planted
-from proofs.kit.tracer import every_spelling, strikes
+from proofs.kit.source import Change, plant
+from proofs.kit.tracer import count_strikes, every_spelling
 
 SHORT, FULL = 4, 200
 
@@ -92,7 +92,7 @@ class Case:
         self.run.check(reply.status == 503, f"{self.name}: answered {reply.status} {reply.body[:200]!r}")
         return False
 
-    async def healed(self, session: str) -> float:
+    async def check_healed(self, session: str) -> float:
         """The fault is over: everything that was asked goes through, without a restart."""
         loop = asyncio.get_running_loop()
         began = loop.time()
@@ -105,10 +105,10 @@ class Case:
             await self.client.submit(where, prompt, key, timeout_secs=TURN_SECS)
         return spent
 
-    async def verdict(self, sessions: list[str], *, restart: bool = True) -> None:
+    async def check_end(self, sessions: list[str], *, restart: bool = True) -> None:
         """Everything has ended by itself; then the process dies, and what is on disk must be all of it."""
         for session in sessions:
-            await self.client.settled(session, 60)
+            await self.client.wait_ended(session, 60)
         if restart:
             await asyncio.to_thread(self.server.kill)
             await asyncio.to_thread(self.server.start)
@@ -128,13 +128,13 @@ def prove(run: Run) -> None:
     heals: list[float] = []
     with zygote(run.source) as made:
         full = _full_disk(run, made, heals)
-        told = _told_wrongly(run)
+        reported = _report_false_failures(run)
         with Server(run.folder / "faults", made, source=run.source) as server:
             server.start()
-            cases = asyncio.run(_injected(run, server, heals))
+            cases = asyncio.run(_inject_all(run, server, heals))
     run.figure(
         full_disk=full,
-        commits_that_landed_and_were_called_failed=told,
+        commits_that_landed_and_were_called_failed=reported,
         faults_injected=run.size,
         faults_that_came_too_late=len(cases) - run.size,
         answers_503=sum(case.refused for case in cases),
@@ -175,19 +175,19 @@ async def _fill(run: Run, server: Server, ballast: Path, heals: list[float]) -> 
         for session in sessions:
             await case.ask(session, f"before {number}")
         with ballast.open("wb") as file:
-            _take_all(file.fileno(), leave=run.random.randrange(0, 60_000))
+            _fill_up(file.fileno(), leave=run.random.randrange(0, 60_000))
         for count in range(8 if run.short else 25):
             await case.ask(sessions[count % 3], f"full {number}.{count}")
         run.check(server.alive, "full disk: the server died")
         ballast.unlink()
-        heals.append(await case.healed(sessions[0]))
+        heals.append(await case.check_healed(sessions[0]))
         run.progress(f"{number + 1} of {rounds} times full, {case.refused} refused")
-    await case.verdict(sessions)
+    await case.check_end(sessions)
     run.check(case.refused > 0, "full disk: it was never full")
     return f"{rounds} times, {case.refused} answers 503"
 
 
-def _take_all(fd: int, leave: int) -> None:
+def _fill_up(fd: int, leave: int) -> None:
     total = 0
     try:
         while True:
@@ -196,16 +196,16 @@ def _take_all(fd: int, leave: int) -> None:
         os.ftruncate(fd, max(0, total - leave))
 
 
-def _told_wrongly(run: Run) -> int:
+def _report_false_failures(run: Run) -> int:
     """Some commits are on disk and are reported as failed, those of prompts most often."""
-    source = planted(run.source, run.folder / "told", LANDED)
+    source = plant(run.source, run.folder / "told", LANDED)
     with zygote(source) as made, Server(run.folder / "landed", made, source=source) as server:
         server.start()
-        asyncio.run(_unsure(run, server))
+        asyncio.run(_ask_through_false_failures(run, server))
         return server.log.read_text().count(PLANTED)
 
 
-async def _unsure(run: Run, server: Server) -> None:
+async def _ask_through_false_failures(run: Run, server: Server) -> None:
     client = Client(server.port, server.token())
     case = Case(run, server, client, "commits that landed")
     sessions = [await client.session(retention="keep") for _ in range(4)]
@@ -217,12 +217,12 @@ async def _unsure(run: Run, server: Server) -> None:
             prompt = f"chunks 3 40 5\necho {session} {count}"
             await client.submit(session, prompt, f"k{count}", timeout_secs=TURN_SECS)
             if run.random.random() < 0.7:
-                await client.settled(session, 30)
+                await client.wait_ended(session, 30)
                 await asyncio.sleep(run.random.uniform(0, 0.5))  # a session at rest takes another path
 
     await asyncio.gather(*(work(session) for session in sessions))
     for reader in readers:
-        await client.settled(reader.session, 60)
+        await client.wait_ended(reader.session, 60)
         history = await fetch(client, reader.session)
         await reader.until(len(history.events), 5)
         history.copy, history.heard = reader.copy, heard(server.witness)
@@ -234,7 +234,7 @@ async def _unsure(run: Run, server: Server) -> None:
         task.cancel()
 
 
-async def _injected(run: Run, server: Server, heals: list[float]) -> list[Case]:
+async def _inject_all(run: Run, server: Server, heals: list[float]) -> list[Case]:
     """A fault counts when the tracer has really failed a call; if it came too late, it is tried earlier."""
     client = Client(server.port, server.token())
     cases: list[Case] = []
@@ -271,6 +271,6 @@ async def _inject(case: Case, fault: Fault, when: str, heals: list[float], *, re
     await asyncio.to_thread(server.untrace)
     if not case.run.check(server.alive, f"{case.name}: the server died"):
         server.start()
-    heals.append(await case.healed(sessions[0]))
-    await case.verdict(sessions, restart=restart)
-    return strikes(log, fault.call) > 0
+    heals.append(await case.check_healed(sessions[0]))
+    await case.check_end(sessions, restart=restart)
+    return count_strikes(log, fault.call) > 0

@@ -49,7 +49,7 @@ class Load:
             if how > 0.9:  # the same once more: a client that did not believe the answer
                 await self._client.submit(self.session, prompt, key)
             if count % 3 == 0:
-                await self._client.settled(self.session)
+                await self._client.wait_ended(self.session)
 
 
 class Victim:
@@ -66,7 +66,7 @@ class Victim:
         self._left = kills
         self._chance = random.Random(f"{run.seed} {number}")
 
-    async def live(self, told: Callable[[], None]) -> None:
+    async def live(self, report: Callable[[], None]) -> None:
         with self.server as server:
             await asyncio.to_thread(server.start)
             self.client.token = await asyncio.to_thread(server.token)
@@ -75,14 +75,14 @@ class Victim:
             readers = [asyncio.create_task(load.reader.follow()) for load in loads]
             for count in range(self._left):
                 await self._kill(cold=count % COLD_EVERY == COLD_EVERY - 1)
-                told()
+                report()
                 for task in (task for task in (*work, *readers) if task.done()):
                     await task
             for load in loads:
                 load.working = False
             await asyncio.gather(*work)
             for load in loads:
-                await self._verdict(load)
+                await self._check(load)
             for task in readers:
                 task.cancel()
 
@@ -106,7 +106,7 @@ class Victim:
             self.early += 1
         await asyncio.to_thread(server.start, cold=cold)
 
-    async def _verdict(self, load: Load) -> None:
+    async def _check(self, load: Load) -> None:
         client, run = self.client, self._run
         prompt = f"echo last of {load.session}"
         load.whole[prompt] = f"last of {load.session}"
@@ -126,20 +126,20 @@ class Victim:
 
 def prove(run: Run) -> None:
     with zygote(run.source) as made:
-        asyncio.run(_all(run, made))
+        asyncio.run(_run_all(run, made))
 
 
-async def _all(run: Run, made: Zygote) -> None:
+async def _run_all(run: Run, made: Zygote) -> None:
     number = 1 if run.short else VICTIMS
     shares = [run.size // number + (at < run.size % number) for at in range(number)]
     victims = [Victim(run, made, at, share) for at, share in enumerate(shares)]
 
-    def told() -> None:
+    def report() -> None:
         kills = sum(victim.kills for victim in victims)
         acks = sum(len(victim.client.acks) for victim in victims)
         run.progress(f"{kills} of {run.size} kills, {acks} acknowledged")
 
-    await asyncio.gather(*(victim.live(told) for victim in victims))
+    await asyncio.gather(*(victim.live(report) for victim in victims))
     starts = sorted(secs for victim in victims for secs in victim.server.starts)
     early = sum(victim.early for victim in victims)
     run.figure(

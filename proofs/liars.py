@@ -105,7 +105,7 @@ async def _case(run: Run, server: Server, client: Client, lie: Lie, way: str) ->
     if way != "let":
         await asyncio.sleep(run.random.uniform(0.0, 0.6))
     if way == "cancel":
-        await client.sure("POST", f"{path}/cancel", {})
+        await client.repeat("POST", f"{path}/cancel", {})
     elif way == "close":
         await client.call("DELETE", path)
     elif way == "kill":
@@ -117,9 +117,9 @@ async def _case(run: Run, server: Server, client: Client, lie: Lie, way: str) ->
         for pid in run.random.sample(found := server.agents(), min(1, len(found))):
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-    turns = await client.settled(session, 20)
+    turns = await client.wait_ended(session, 20)
     if _may_live(lie, way):
-        await client.sure("DELETE", path)
+        await client.repeat("DELETE", path)
     _no_survivor(run, server, name)
     events = await client.pages(f"{path}/events", "events")
     ends = [event for event in events if event["type"] == "turn.ended"]
@@ -139,9 +139,9 @@ async def _usable(run: Run, client: Client, session: str, lie: Lie, way: str) ->
     """The session goes on, whatever its agent did."""
     path = f"/sessions/{session}"
     if way == "close" or _may_live(lie, way):
-        await client.sure("POST", f"{path}/reopen")
+        await client.repeat("POST", f"{path}/reopen")
     await client.submit(session, "echo after all", "after", timeout_secs=20)
-    turns = await client.settled(session, 30)
+    turns = await client.wait_ended(session, 30)
     wanted = ("completed",) if lie.heals else ("failed",)
     run.check(turns[-1]["outcome"] in wanted, f"{lie.name}, {way}: afterwards {turns[-1]}")
     await client.call("DELETE", path)

@@ -59,7 +59,7 @@ class World:
 
 
 def machine(world: World) -> type[RuleBasedStateMachine]:
-    def noted(step: Callable[P, None]) -> Callable[P, None]:
+    def note_failure(step: Callable[P, None]) -> Callable[P, None]:
         """What went wrong first. Hypothesis does it again, and does not tell when it goes right then."""
 
         @functools.wraps(step)
@@ -81,19 +81,19 @@ def machine(world: World) -> type[RuleBasedStateMachine]:
             return self.talks[number % len(self.talks)]
 
         @initialize(keep=st.booleans())
-        @noted
+        @note_failure
         def begin(self, keep: bool) -> None:
             self.create(keep)
 
         @rule(keep=st.booleans())
-        @noted
+        @note_failure
         def create(self, keep: bool) -> None:
             if len(self.talks) < MOST_TALKS:
                 body = {"agent": "scripted", "retention": "keep" if keep else "ttl"}
                 self.talks.append(Talk(world.good("POST", "/sessions", body)["session_id"], keep))
 
         @rule(number=PICK)
-        @noted
+        @note_failure
         def prompt(self, number: int) -> None:
             talk, word = self.pick(number), world.word()
             status, reply = world.call("POST", f"/sessions/{talk.session}/turn", {"prompt": f"echo {word}"})
@@ -104,7 +104,7 @@ def machine(world: World) -> type[RuleBasedStateMachine]:
             _said(talk, [(f"echo {word}", word)])
 
         @rule(number=PICK, count=st.integers(min_value=2, max_value=4))
-        @noted
+        @note_failure
         def queue(self, number: int, count: int) -> None:
             talk = self.pick(number)
             if talk.closed:
@@ -113,11 +113,11 @@ def machine(world: World) -> type[RuleBasedStateMachine]:
             path = f"/sessions/{talk.session}/turns"
             indexes = [world.good("POST", path, {"prompt": f"echo {w}"})["turn_index"] for w in words]
             assert indexes == list(range(indexes[0], indexes[0] + count)), indexes
-            _settle(world, talk)
+            _wait_ended(world, talk)
             _said(talk, [(f"echo {w}", w) for w in words])
 
         @rule(number=PICK)
-        @noted
+        @note_failure
         def cancel(self, number: int) -> None:
             talk, word = self.pick(number), world.word()
             if talk.closed:
@@ -127,11 +127,11 @@ def machine(world: World) -> type[RuleBasedStateMachine]:
             _wait(lambda: any(e["type"] == "text" and e["content"] == word for e in _events(world, talk)))
             reply = world.good("POST", f"/sessions/{talk.session}/cancel", {})
             assert reply["cancelled"] == 1, reply
-            _settle(world, talk)
+            _wait_ended(world, talk)
             _said(talk, [(prompt, word)])
 
         @rule(number=PICK, count=st.integers(min_value=1, max_value=3), look=st.booleans())
-        @noted
+        @note_failure
         def undo(self, number: int, count: int, look: bool) -> None:
             talk = self.pick(number)
             status, reply = world.call("POST", f"/sessions/{talk.session}/undo", {"turns": count})
@@ -150,7 +150,7 @@ def machine(world: World) -> type[RuleBasedStateMachine]:
                 self.recall(number)
 
         @rule(number=PICK, look=st.booleans())
-        @noted
+        @note_failure
         def redo(self, number: int, look: bool) -> None:
             talk = self.pick(number)
             status, reply = world.call("POST", f"/sessions/{talk.session}/redo", {})
@@ -165,7 +165,7 @@ def machine(world: World) -> type[RuleBasedStateMachine]:
                 self.recall(number)
 
         @rule(number=PICK)
-        @noted
+        @note_failure
         def fork(self, number: int) -> None:
             talk = self.pick(number)
             if talk.closed or len(self.talks) >= MOST_TALKS:
@@ -176,7 +176,7 @@ def machine(world: World) -> type[RuleBasedStateMachine]:
             self.talks.append(twin)
 
         @rule(number=PICK)
-        @noted
+        @note_failure
         def recall(self, number: int) -> None:
             """The agent's own memory: all that was said, and nothing that was taken back."""
             talk = self.pick(number)
@@ -197,14 +197,14 @@ def machine(world: World) -> type[RuleBasedStateMachine]:
             return answer
 
         @rule(number=PICK)
-        @noted
+        @note_failure
         def close(self, number: int) -> None:
             talk = self.pick(number)
             world.good("DELETE", f"/sessions/{talk.session}")
             talk.closed = True
 
         @rule(number=PICK)
-        @noted
+        @note_failure
         def reopen(self, number: int) -> None:
             talk = self.pick(number)
             if talk.closed:
@@ -212,7 +212,7 @@ def machine(world: World) -> type[RuleBasedStateMachine]:
                 talk.closed = False
 
         @rule()
-        @noted
+        @note_failure
         def sweep(self) -> None:
             """Sessions that are not kept are closed; here they are idle as soon as nothing runs."""
             status, reply = world.server.call("POST", "/admin/sweep")
@@ -223,7 +223,7 @@ def machine(world: World) -> type[RuleBasedStateMachine]:
                     talk.closed = True
 
         @rule(dice=st.integers(min_value=0, max_value=3))
-        @noted
+        @note_failure
         def kill(self, dice: int) -> None:
             if dice:
                 return
@@ -232,7 +232,7 @@ def machine(world: World) -> type[RuleBasedStateMachine]:
             world.server.start()
 
         @rule(number=PICK, share=st.floats(min_value=0, max_value=1))
-        @noted
+        @note_failure
         def reconnect(self, number: int, share: float) -> None:
             talk = self.pick(number)
             whole = _events(world, talk)
@@ -241,7 +241,7 @@ def machine(world: World) -> type[RuleBasedStateMachine]:
             assert page == whole[after:], f"resuming after {after} shows another past"
 
         @invariant()
-        @noted
+        @note_failure
         def as_the_model_says(self) -> None:
             world.steps += 1
             world.run.progress(f"{world.steps} steps, {world.kills} kills")
@@ -305,7 +305,7 @@ def _events(world: World, talk: Talk) -> list[Any]:
     return found
 
 
-def _settle(world: World, talk: Talk) -> None:
+def _wait_ended(world: World, talk: Talk) -> None:
     def ended() -> bool:
         turns = world.good("GET", f"/sessions/{talk.session}/turns?limit=1000")["turns"]
         return all(turn["state"] == "ended" for turn in turns)

@@ -14,7 +14,7 @@ from proofs.kit.client import Client, Reader
 from proofs.kit.disk import STRACE, Disk, read_log
 from proofs.kit.report import Run
 from proofs.kit.server import Server, Zygote, zygote
-from proofs.kit.source import NORMAL, planted
+from proofs.kit.source import NORMAL, plant
 
 SHORT, FULL = 120, 5000
 KINDS = ("durable", "subset", "subset", "torn", "torn", "all")
@@ -49,7 +49,7 @@ def prove(run: Run) -> None:
         run.violate(f"after a failed sync: {loss}")
     for loss in counts.lost:
         run.violate(loss)
-    normal = planted(run.source, run.folder / "normal", NORMAL)
+    normal = plant(run.source, run.folder / "normal", NORMAL)
     shown = _simulate(run, normal, max(60, run.size // 20))
     run.check(bool(shown.lost), "with synchronous=NORMAL nothing was lost: this proof has no teeth")
     run.figure(
@@ -111,8 +111,8 @@ async def _load(run: Run, server: Server, turns: int) -> dict[tuple[str, int], s
             size = run.random.choice((10, 300, 3000, 20_000))
             await client.submit(session, f"chunks 4 {size} 2\necho {number}.{count}", f"k{count}")
             if run.random.random() < 0.6:
-                await client.settled(session)
-        await client.settled(session)
+                await client.wait_ended(session)
+        await client.wait_ended(session)
 
     await asyncio.gather(*(work(number, session) for number, session in enumerate(sessions)))
     for task in tasks:
@@ -125,14 +125,14 @@ def _replay(run: Run, log: Path, prompts: dict[tuple[str, int], str], data_dir: 
     counts = Counts()
     answered = Answered()
     steps = list(read_log(log))
-    told = [
+    answers = [
         at
         for at, step in enumerate(steps)
         if step.begin and step.call.data and not step.call.target.startswith("/")
         if answered.hear(step.call.data, prompts)
     ]
-    counts.answers = len(told)
-    share = {at: len(range(n, size, len(told))) for n, at in enumerate(told)}
+    counts.answers = len(answers)
+    share = {at: len(range(n, size, len(answers))) for n, at in enumerate(answers)}
     disk, answered = Disk(data_dir, FILES), Answered()
     for at, step in enumerate(steps):
         disk.step(step)
@@ -146,7 +146,7 @@ def _replay(run: Run, log: Path, prompts: dict[tuple[str, int], str], data_dir: 
             counts.states += 1
             losses = judge(disk.state(run.random, kind), answered)
             counts.bad += bool(losses)
-            counts.lost += [f"{kind} state at answer {told.index(at) + 1}: {loss}" for loss in losses[:2]]
+            counts.lost += [f"{kind} state at answer {answers.index(at) + 1}: {loss}" for loss in losses[:2]]
             run.progress(f"{counts.states} of {size} states, {counts.bad} with a loss")
     counts.syncs = disk.syncs
     counts.failures = disk.failures
@@ -162,12 +162,12 @@ def judge(files: dict[str, bytes], answered: Answered) -> list[str]:
         for file, content in files.items():
             (folder / file).write_bytes(content)
         try:
-            return _opened(folder / "forge.db", answered)
+            return _check_disk(folder / "forge.db", answered)
         except apsw.Error as error:
             return [f"cannot be opened: {error}"]
 
 
-def _opened(path: Path, answered: Answered) -> list[str]:
+def _check_disk(path: Path, answered: Answered) -> list[str]:
     connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
     try:
         verdict = connection.execute("PRAGMA integrity_check").fetchall()
@@ -208,7 +208,7 @@ async def _usable(run: Run, server: Server, answered: Answered) -> None:
     client = Client(server.port, server.token("another"))
     session = await client.session()
     await client.submit(session, "echo after", "k")
-    turns = await client.settled(session)
+    turns = await client.wait_ended(session)
     run.check(turns[0]["outcome"] == "completed", "a server on a recovered disk cannot run a turn")
     status, audit = server.get("/admin/audit/verify")
     run.check(status == 200 and bool(audit.get("ok")), f"the audit ledger does not verify: {audit}")

@@ -24,7 +24,7 @@ def prove(run: Run) -> None:
             asyncio.run(_resume(run, server))
         with Server(run.folder / "rude", made, source=run.source, env=env) as server:
             server.start()
-            asyncio.run(_rude(run, server))
+            asyncio.run(_run_rude_readers(run, server))
 
 
 async def _resume(run: Run, server: Server) -> None:
@@ -46,7 +46,7 @@ async def _resume(run: Run, server: Server) -> None:
         while working:
             turn += 1
             await client.submit(session, f"chunks 80 40 10\necho {number}.{turn}", f"k{turn}")
-            await client.settled(session)
+            await client.wait_ended(session)
             await asyncio.sleep(run.random.uniform(0, 0.5))
 
     loads = [asyncio.create_task(load(number, session)) for number, session in enumerate(sessions)]
@@ -87,28 +87,28 @@ async def _compare(run: Run, client: Client, readers: list[Reader]) -> None:
         for reader in mine:
             await reader.until(len(history.events))
         history.copy = next(reader.copy for reader in mine if reader.keep)
-        told = [digest(data) for data in history.copy]
+        stored = [digest(data) for data in history.copy]
         for fault in check(history):
             run.violate(fault)
         for reader in mine:
             for fault in reader.faults:
                 run.violate(fault)
             seen = [digest(data) for data in reader.copy] if reader.keep else list(reader.copy)
-            run.check(seen == told, f"a reader of {session[:8]} saw {len(seen)} of {len(told)} events")
+            run.check(seen == stored, f"a reader of {session[:8]} saw {len(seen)} of {len(stored)} events")
 
 
-async def _rude(run: Run, server: Server) -> None:
+async def _run_rude_readers(run: Run, server: Server) -> None:
     """Some never read, many hang up; an honest reader must not feel it, and all must be given back."""
     silent, rude = (20, 100) if run.short else (200, max(200, run.size * 2 // 3))
     client = Client(server.port, server.token())
     session = await client.session(retention="keep")
     await client.submit(session, "flood 1500 2000", "flood")
-    await client.settled(session)
+    await client.wait_ended(session)
     quiet = await client.session(retention="keep")
     honest = Reader(client, quiet)
     task = asyncio.create_task(honest.follow())
     await client.submit(quiet, "echo warm", "warm")
-    await client.settled(quiet)
+    await client.wait_ended(quiet)
     await _hang_up(server, client, session, 50)
     await asyncio.sleep(1)
     before = server.rss(), server.fds()
@@ -123,7 +123,7 @@ async def _rude(run: Run, server: Server) -> None:
     peak = server.rss()
     for sock in sockets:
         sock.close()
-    await _given_back(run, server, before[1])
+    await _check_given_back(run, server, before[1])
     task.cancel()
     run.check(server.rss() - before[0] < 80 << 20, f"memory grew by {server.rss() - before[0] >> 20} MiB")
     run.figure(
@@ -136,7 +136,7 @@ async def _rude(run: Run, server: Server) -> None:
     )
 
 
-async def _given_back(run: Run, server: Server, fds: int) -> None:
+async def _check_given_back(run: Run, server: Server, fds: int) -> None:
     for _ in range(200):
         if server.fds() <= fds + 2:
             return

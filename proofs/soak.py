@@ -42,7 +42,7 @@ async def _turns(run: Run, server: Server) -> list[Sample]:
 
     async def work(number: int) -> None:
         for turn in numbers:
-            reply = await client.sure(
+            reply = await client.repeat(
                 "POST",
                 f"/sessions/{sessions[number]}/turn",
                 {"prompt": f"chunks 5 20\necho {turn}"},

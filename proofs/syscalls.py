@@ -55,7 +55,7 @@ class Sweep:
             await asyncio.to_thread(self._server.trace, inject(self.call, number))
             died = await self._turn(session)
             if not died:
-                whole = self._server.traced
+                whole = self._server.is_traced
                 await asyncio.to_thread(self._server.untrace)
                 if whole:
                     return
@@ -73,7 +73,7 @@ class Sweep:
             await self._client.submit(session, f"echo queued {session}", "queued")
             await asyncio.to_thread(self._server.kill)
             died = await asyncio.to_thread(died_in_start, self._server, inject(self.call, number))
-            whole = died or self._server.traced
+            whole = died or self._server.is_traced
             await asyncio.to_thread(self._server.untrace)
             await self._recover(session)
             if not died:
@@ -92,7 +92,7 @@ class Sweep:
             await scene.prepare()
             await asyncio.to_thread(self._server.trace, inject(self.call, number))
             died = await self._died_of(scene.act())
-            whole = died or self._server.traced
+            whole = died or self._server.is_traced
             if died:
                 await self._restart()
             else:
@@ -111,7 +111,7 @@ class Sweep:
 
         async def work() -> None:
             await client.submit(session, f"chunks 3 50\necho {session}", "k", wait=True)
-            await self._client.settled(session)
+            await self._client.wait_ended(session)
 
         return await self._died_of(work())
 
@@ -128,8 +128,8 @@ class Sweep:
         return not self._server.alive
 
     async def _restart(self) -> None:
-        await asyncio.to_thread(self._server.gone)
-        good = await asyncio.to_thread(sound, self._server.data_dir)
+        await asyncio.to_thread(self._server.wait_gone)
+        good = await asyncio.to_thread(is_sound, self._server.data_dir)
         self._run.check(good, f"{self.call}: the store is not sound after the kill")
         await asyncio.to_thread(self._server.start)
 
@@ -141,7 +141,7 @@ class Sweep:
         queued = any(ack.session == session and ack.key == "queued" for ack in client.acks)
         if not queued:
             await client.submit(session, f"chunks 3 50\necho {session}", "k")
-        last = (await client.settled(session))[-1]
+        last = (await client.wait_ended(session))[-1]
         cut_off = killed and last["outcome"] == "interrupted"  # it ran by itself when the kill came
         if cut_off or not queued:
             await client.submit(session, f"echo next {session}", "next")
@@ -153,7 +153,7 @@ class Sweep:
         run.check(last["outcome"] == "completed", f"{self.call}: {session[:8]} is not usable: {last}")
 
 
-def sound(data_dir: Path) -> bool:
+def is_sound(data_dir: Path) -> bool:
     path = data_dir / "forge.db"
     if not path.exists() or not path.stat().st_size:
         return True
@@ -204,7 +204,7 @@ class Worker:
                 shutil.rmtree(server.data_dir, ignore_errors=True)
                 if not died_in_start(server, inject(call, number)):
                     return
-                server.gone()
+                server.wait_gone()
                 server.start()
                 run.check(bool(server.token()), f"{call} {number}: no token after a killed first start")
             plan.fresh += 1

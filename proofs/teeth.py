@@ -12,7 +12,7 @@ from pathlib import Path
 
 from proofs.kit.report import Run
 from proofs.kit.server import processes
-from proofs.kit.source import fits, planted
+from proofs.kit.source import check_fits, plant
 from proofs.planted import BUGS, Bug
 
 SHORT, FULL = 1, len(BUGS)
@@ -37,30 +37,30 @@ def prove(run: Run) -> None:
     """
     for bug in BUGS:
         for change in bug.changes:
-            fits(run.source, change)
-    bugs = chosen(run)
+            check_fits(run.source, change)
+    bugs = choose(run)
     commands = sorted({bug.caught for bug in bugs})
-    healthy = planted(run.source, run.folder / "healthy")
-    told: dict[str, str] = {}
+    healthy = plant(run.source, run.folder / "healthy")
+    results: dict[str, str] = {}
     with ThreadPoolExecutor(1 if run.short else SIDE_BY_SIDE) as pool:
         for command, verdict in zip(commands, pool.map(lambda c: _try(c, healthy), commands), strict=True):
             good = run.check(verdict.colour == "green", f"without a bug, {command} is {verdict}")
             run.progress(f"without a bug: {command}: {'green' if good else verdict}", 0)
-        verdicts = pool.map(lambda pair: _planted(run, *pair), enumerate(bugs))
+        verdicts = pool.map(lambda pair: _try_planted(run, *pair), enumerate(bugs))
         for number, (bug, verdict) in enumerate(zip(bugs, verdicts, strict=True)):
             red = run.check(verdict.colour == "red", f"nothing catches: {bug.name} ({bug.caught}: {verdict})")
-            told[bug.name] = bug.caught if red else "NOT CAUGHT"
+            results[bug.name] = bug.caught if red else "NOT CAUGHT"
             words = f"{verdict.colour}, {verdict.words[:150]}"
             run.progress(f"{number + 1} of {len(bugs)} bugs, {bug.name}: {words}", 0)
     run.figure(
         bugs_that_fit=len(BUGS),
         bugs_planted=len(bugs),
-        bugs_caught=sum(how != "NOT CAUGHT" for how in told.values()),
-        caught_by="; ".join(f"{name}: {how}" for name, how in told.items()),
+        bugs_caught=sum(how != "NOT CAUGHT" for how in results.values()),
+        caught_by="; ".join(f"{name}: {how}" for name, how in results.items()),
     )
 
 
-def chosen(run: Run) -> list[Bug]:
+def choose(run: Run) -> list[Bug]:
     """By name with `--only`; else all, or by chance some of the quick ones."""
     if run.only:
         bugs = [bug for bug in BUGS if any(word in bug.name for word in run.only)]
@@ -72,8 +72,8 @@ def chosen(run: Run) -> list[Bug]:
     return list(BUGS[: run.size])
 
 
-def _planted(run: Run, number: int, bug: Bug) -> Verdict:
-    copy = planted(run.source, run.folder / f"bug-{number}", *bug.changes)
+def _try_planted(run: Run, number: int, bug: Bug) -> Verdict:
+    copy = plant(run.source, run.folder / f"bug-{number}", *bug.changes)
     verdict = _try(bug.caught, copy)
     _end_survivors(copy)
     if verdict.colour == "red":

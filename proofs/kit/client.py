@@ -36,7 +36,7 @@ class Client:
         headers = {"Idempotency-Key": key} if key else {}
         return await request(self.port, method, path, self.token, body=body, headers=headers)
 
-    async def sure(
+    async def repeat(
         self, method: str, path: str, body: Any = None, key: str | None = None, seconds: float = 90
     ) -> Any:
         """Repeat until it is answered 2xx. Only for requests that may be repeated."""
@@ -60,7 +60,7 @@ class Client:
         raise Stuck(f"{method} {path} was never answered 2xx; at last {last}")
 
     async def session(self, **body: Any) -> str:
-        reply = await self.sure("POST", "/sessions", {"agent": "scripted", **body})
+        reply = await self.repeat("POST", "/sessions", {"agent": "scripted", **body})
         return str(reply["session_id"])
 
     async def submit(self, session: str, prompt: str, key: str, *, wait: bool = False, **body: Any) -> int:
@@ -70,13 +70,13 @@ class Client:
             try:
                 reply = await self.call("POST", f"/sessions/{session}/turn", {"prompt": prompt, **body}, key)
                 if reply.ok:
-                    return self._note(session, key, prompt, reply.json())
+                    return self._record_ack(session, key, prompt, reply.json())
             except Cut:
                 self.cuts += 1
-        reply = await self.sure("POST", f"/sessions/{session}/{where}", {"prompt": prompt, **body}, key)
-        return self._note(session, key, prompt, reply)
+        reply = await self.repeat("POST", f"/sessions/{session}/{where}", {"prompt": prompt, **body}, key)
+        return self._record_ack(session, key, prompt, reply)
 
-    def _note(self, session: str, key: str, prompt: str, reply: Any) -> int:
+    def _record_ack(self, session: str, key: str, prompt: str, reply: Any) -> int:
         turn = int(reply["turn_index"])
         self.acks.append(Ack(session, key, prompt, turn))
         return turn
@@ -87,14 +87,14 @@ class Client:
         after = 0
         mark = "&" if "?" in path else "?"
         while True:
-            page = await self.sure("GET", f"{path}{mark}after={after}&limit=1000")
+            page = await self.repeat("GET", f"{path}{mark}after={after}&limit=1000")
             found += page[name]
             following = page.get("next")
             if not page[name] or following is None:
                 return found
             after = following
 
-    async def settled(self, session: str, seconds: float = 120) -> list[Any]:
+    async def wait_ended(self, session: str, seconds: float = 120) -> list[Any]:
         """The session's turns once all of them have ended."""
         end = asyncio.get_running_loop().time() + seconds
         while True:

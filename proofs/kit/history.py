@@ -30,7 +30,7 @@ class History:
 
 
 async def fetch(client: Client, session: str) -> History:
-    turns = await client.settled(session)
+    turns = await client.wait_ended(session)
     events = await client.pages(f"/sessions/{session}/events", "events")
     messages = await client.pages(f"/sessions/{session}/messages?all=true", "messages")
     acks = [ack for ack in client.acks if ack.session == session]

@@ -76,7 +76,7 @@ class Run:
         parts = "".join(f' --only "{word}"' for word in self.only)
         return f"./scripts/prove {self.name} --seed {self.seed} --size {self.size}{parts}"
 
-    def tell(self) -> None:
+    def print_summary(self) -> None:
         for name, value in self.figures.items():
             print(f"  {name.replace('_', ' '):44} {value}")
         verdict = "holds" if not self.violations else f"BROKEN, {len(self.violations)} violations"

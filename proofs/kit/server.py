@@ -208,17 +208,17 @@ class Server:
     def kill(self) -> None:
         """As the kernel would: no warning, nothing flushed."""
         self._signal(signal.SIGKILL)
-        self.gone()
+        self.wait_gone()
 
     def stop(self, seconds: float = 30) -> None:
         self._signal(signal.SIGTERM)
         try:
-            self.gone(seconds)
+            self.wait_gone(seconds)
         except Stuck:
             self._signal(signal.SIGKILL)
             raise
 
-    def gone(self, seconds: float = 30) -> None:
+    def wait_gone(self, seconds: float = 30) -> None:
         until(lambda: not self.alive, "the server's end", seconds)
         if self._tracer is not None:
             self._tracer.end()
@@ -233,14 +233,14 @@ class Server:
         words = ""
         for _ in range(TRACERS):
             self._tracer = Tracer(self.pid, arguments, self.folder)
-            if self._tracer.joined() or not self.alive:
+            if self._tracer.wait_joined() or not self.alive:
                 return
             words = self._tracer.words()
             self.untrace()
         raise Stuck(f"strace does not join the server: {words}")
 
     @property
-    def traced(self) -> bool:
+    def is_traced(self) -> bool:
         return self._tracer is not None and self._tracer.alive
 
     def untrace(self) -> None:

@@ -21,7 +21,7 @@ class DoesNotFit(Exception):
     """The source has moved on: rewrite the change."""
 
 
-def fits(source: Path, change: Change) -> None:
+def check_fits(source: Path, change: Change) -> None:
     text = (source / change.path).read_text()
     count = text.count(change.old)
     if count != 1:
@@ -33,7 +33,7 @@ def fits(source: Path, change: Change) -> None:
             raise DoesNotFit(f"{change.path} with {change.new!r} is no Python: {error}") from error
 
 
-def planted(source: Path, folder: Path, *changes: Change) -> Path:
+def plant(source: Path, folder: Path, *changes: Change) -> Path:
     """A copy of the source in which the changes are made."""
     for part in PARTS:
         here = source / part
@@ -42,7 +42,7 @@ def planted(source: Path, folder: Path, *changes: Change) -> Path:
         elif here.exists():
             shutil.copy(here, folder / part)
     for change in changes:
-        fits(folder, change)
+        check_fits(folder, change)
         path = folder / change.path
         path.write_text(path.read_text().replace(change.old, change.new))
     return folder

@@ -31,7 +31,7 @@ class Tracer:
         with self._said.open("wb") as said:
             self._process = subprocess.Popen(command, stderr=said, start_new_session=True)
 
-    def joined(self) -> bool:
+    def wait_joined(self) -> bool:
         """Whether it has come to all threads, soon. A thread that begins while it joins may escape it."""
         end = time.monotonic() + JOINS_WITHIN
         while time.monotonic() < end and self.alive:
@@ -85,7 +85,7 @@ def tracers(pid: int) -> set[int]:
     return found
 
 
-def strikes(log: Path, call: str) -> int:
+def count_strikes(log: Path, call: str) -> int:
     """How many calls of this name a tracer that wrote this log has really failed."""
     lines = log.read_bytes().splitlines() if log.exists() else []
     return sum(STRUCK in line and call.encode() in line for line in lines)

@@ -41,7 +41,7 @@ ANY = 2**64 - 1
 LOADED = (_serve, Server)
 
 
-def traced() -> bool:
+def is_traced() -> bool:
     status = Path("/proc/self/status").read_text()
     return "TracerPid:\t0\n" not in status
 
@@ -60,7 +60,7 @@ def child(order: dict[str, Any]) -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (order["nofile"],) * 2)
     if order.get("hold"):
         ctypes.CDLL(None).prctl(PR_SET_PTRACER, ctypes.c_ulong(ANY), 0, 0, 0)
-        while not traced():
+        while not is_traced():
             time.sleep(0.002)
     sys.argv = ["clawdforge", *order["arguments"]]
     command_line()

@@ -12,7 +12,7 @@ import pytest
 from proofs.kit.client import Ack
 from proofs.kit.disk import STRACE, Call, Disk, Step, read_log
 from proofs.kit.history import History, check
-from proofs.kit.source import Change, DoesNotFit, fits
+from proofs.kit.source import Change, DoesNotFit, check_fits
 from proofs.kit.table import README, with_table
 from proofs.syscalls import inject
 from tests.needs import needs
@@ -210,10 +210,10 @@ def test_a_kill_hits_a_call_under_the_name_that_it_has_on_this_machine(tmp_path:
 
 def test_a_change_that_no_longer_fits_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "a.sql").write_text("one two two")
-    fits(tmp_path, Change("a.sql", "one", "1"))
+    check_fits(tmp_path, Change("a.sql", "one", "1"))
     for old in ("two", "three"):
         with pytest.raises(DoesNotFit):
-            fits(tmp_path, Change("a.sql", old, ""))
+            check_fits(tmp_path, Change("a.sql", old, ""))
 
 
 def test_the_page_shows_the_recorded_figures() -> None:

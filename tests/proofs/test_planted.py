@@ -6,7 +6,7 @@ import pytest
 
 from proofs.__main__ import PROOFS
 from proofs.faults import LANDED
-from proofs.kit.source import NORMAL, Change, DoesNotFit, fits, planted
+from proofs.kit.source import NORMAL, Change, DoesNotFit, check_fits, plant
 from proofs.planted import BUGS, Bug
 
 TOP = Path(__file__).parent.parent.parent
@@ -40,12 +40,12 @@ def test_every_bug_that_proofs_must_catch_is_planted() -> None:
 def test_a_planted_bug_fits_the_source(bug: Bug) -> None:
     assert bug.changes
     for change in bug.changes:
-        fits(TOP, change)
+        check_fits(TOP, change)
 
 
 @pytest.mark.parametrize("change", [LANDED, NORMAL])
 def test_a_change_of_a_proof_fits_the_source(change: Change) -> None:
-    fits(TOP, change)
+    check_fits(TOP, change)
 
 
 @pytest.mark.parametrize("bug", BUGS, ids=name_of)
@@ -60,7 +60,7 @@ def test_what_catches_a_bug_exists(bug: Bug) -> None:
 
 
 def test_a_copy_has_the_bug_and_the_source_does_not(tmp_path: Path) -> None:
-    copy = planted(TOP, tmp_path / "copy", NORMAL)
+    copy = plant(TOP, tmp_path / "copy", NORMAL)
     assert NORMAL.new in (copy / NORMAL.path).read_text()
     assert NORMAL.old in (TOP / NORMAL.path).read_text()
 
@@ -68,4 +68,4 @@ def test_a_copy_has_the_bug_and_the_source_does_not(tmp_path: Path) -> None:
 def test_a_change_that_is_no_python_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("one = 1\n")
     with pytest.raises(DoesNotFit, match="no Python"):
-        fits(tmp_path, Change("a.py", "one = 1", "one = ("))
+        check_fits(tmp_path, Change("a.py", "one = 1", "one = ("))

@@ -1,1 +1,1 @@
-"""A program that makes a LangGraph graph an agent: it speaks ACP on stdio, one thread for each session."""
+"""A program that turns a LangGraph graph into an agent: it speaks ACP on stdio, one thread per session."""

@@ -6,7 +6,7 @@ import sys
 
 from clawdforge.graphs.connection import Connection
 from clawdforge.graphs.host import Host
-from clawdforge.graphs.loading import NoGraph, load
+from clawdforge.graphs.loading import NoGraph, load_graph
 
 USAGE = "usage: python -P -m clawdforge.graphs MODULE:ATTRIBUTE | /PATH/TO/FILE.py:ATTRIBUTE"
 
@@ -15,12 +15,12 @@ def main() -> int:
     if len(sys.argv) != 2 or sys.argv[1].startswith("-"):
         sys.stderr.write(f"{USAGE}\n")
         return 2
-    # What the graph prints must not come between the lines of the protocol.
+    # What the graph prints must not mix with the lines of the protocol.
     protocol = os.dup(1)
     os.set_inheritable(protocol, False)
     os.dup2(2, 1)
     try:
-        source = load(sys.argv[1])
+        source = load_graph(sys.argv[1])
     except NoGraph as error:
         sys.stderr.write(f"{error}\n")
         return 1
@@ -31,7 +31,7 @@ def main() -> int:
 async def _serve(protocol: int, host: Host) -> None:
     connection = await Connection.open(0, protocol)
     await host.serve(connection)
-    # A tool that runs in a thread would keep the process: nobody is there for it any longer.
+    # A tool that still runs in a thread would keep the process alive, but nobody needs its result.
     sys.stderr.flush()
     os._exit(0)
 

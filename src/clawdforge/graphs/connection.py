@@ -18,7 +18,7 @@ Handler = Callable[[str, Json], Awaitable[Json]]
 
 
 class RpcError(Exception):
-    """What a request is answered with when it cannot be done."""
+    """The error with which a request is answered."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
@@ -26,13 +26,13 @@ class RpcError(Exception):
 
 
 class Connection:
-    """Each request runs as a task of its own; lines are written whole and in order."""
+    """Each request runs as its own task; lines are written whole and in order."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
         self._writer = writer
         self._tasks: set[asyncio.Task[None]] = set()
-        self._asked: dict[int, asyncio.Future[Json]] = {}
+        self._waiting: dict[int, asyncio.Future[Json]] = {}
         self._number = 0
 
     @classmethod
@@ -47,7 +47,7 @@ class Connection:
         return cls(reader, asyncio.StreamWriter(transport, flow, None, loop))
 
     async def serve(self, handler: Handler) -> None:
-        """Until the end of input. A notification is handled at once, before the next line is read."""
+        """Handle messages until the end of input. A notification is handled before the next line is read."""
         while line := await self._reader.readline():
             try:
                 message = orjson.loads(line)
@@ -57,7 +57,7 @@ class Connection:
                 continue
             method, number = message.get("method"), message.get("id")
             if not isinstance(method, str):
-                self._answered(message)
+                self._resolve(message)
             elif number is None:
                 await handler(method, _params(message))
             else:
@@ -71,12 +71,12 @@ class Connection:
     async def request(self, method: str, params: Json) -> Json:
         self._number += 1
         number, future = self._number, asyncio.get_running_loop().create_future()
-        self._asked[number] = future
+        self._waiting[number] = future
         try:
             await self._send({"id": number, "method": method, "params": params})
             answer: Json = await future
         finally:
-            del self._asked[number]
+            del self._waiting[number]
         if not isinstance(answer.get("result"), dict):
             raise RpcError(INTERNAL, f"{method} was refused: {answer.get('error')}")
         result: Json = answer["result"]
@@ -90,9 +90,9 @@ class Connection:
         else:
             await self._send({"id": number, "result": result})
 
-    def _answered(self, message: Json) -> None:
+    def _resolve(self, message: Json) -> None:
         number = message.get("id")
-        future = self._asked.get(number) if isinstance(number, int) else None
+        future = self._waiting.get(number) if isinstance(number, int) else None
         if future is not None and not future.done():
             future.set_result(message)
 

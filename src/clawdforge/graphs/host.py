@@ -1,4 +1,4 @@
-"""The ACP methods of the host: sessions are threads of the graph, with checkpoints in the agent's home."""
+"""The ACP methods of a graph's host: sessions are threads, with checkpoints in the agent's home."""
 
 import asyncio
 import os
@@ -20,11 +20,11 @@ from clawdforge.graphs.connection import (
     Json,
     RpcError,
 )
-from clawdforge.graphs.loading import prepare
-from clawdforge.graphs.turn import Turn, text_of
+from clawdforge.graphs.loading import compile_graph
+from clawdforge.graphs.turn import Turn, read_text
 
 DATABASE: Final = Path(".clawdforge") / "checkpoints.db"
-"""Under HOME. It goes with the home: when that is copied, put back or forked, so are the checkpoints."""
+"""Below HOME, so that checkpoints are copied, restored and forked together with the home."""
 
 
 class Host:
@@ -51,14 +51,14 @@ class Host:
         async with AsyncSqliteSaver.from_conn_string(str(database)) as saver:
             self._connection, self._saver = connection, saver
             await saver.setup()
-            self._graph = await prepare(self._source, saver)
+            self._graph = await compile_graph(self._source, saver)
             await connection.serve(self._handle)
 
     async def _handle(self, method: str, params: Json) -> Json:
-        known = self._methods.get(method)
-        if known is None:
+        handler = self._methods.get(method)
+        if handler is None:
             raise RpcError(METHOD_NOT_FOUND, f"a graph has no method {method}")
-        return await known(params)
+        return await handler(params)
 
     async def _initialize(self, _params: Json) -> Json:
         return {
@@ -69,7 +69,7 @@ class Host:
         }
 
     async def _new(self, _params: Json) -> Json:
-        """Threads are called `{session}:{context}`; the home has the session's name."""
+        """Threads are named `{session}:{context}`; the home's folder has the session's name."""
         session = Path(os.environ.get("HOME", "")).name or str(uuid.uuid4())
         number = 1
         while await self._saver.aget_tuple(_config(f"{session}:{number}")) is not None:
@@ -77,9 +77,9 @@ class Host:
         return {"sessionId": f"{session}:{number}"}
 
     async def _load(self, params: Json) -> Json:
-        thread = _thread(params)
-        for message in await self._messages(thread):
-            text = text_of(message.content, last=isinstance(message, HumanMessage))
+        thread = _read_thread(params)
+        for message in await self._read_messages(thread):
+            text = read_text(message.content, last=isinstance(message, HumanMessage))
             if text and isinstance(message, HumanMessage | AIMessage):
                 kind = "user_message_chunk" if isinstance(message, HumanMessage) else "agent_message_chunk"
                 update: Json = {"sessionUpdate": kind, "content": {"type": "text", "text": text}}
@@ -89,18 +89,18 @@ class Host:
         return {}
 
     async def _resume(self, params: Json) -> Json:
-        await self._messages(_thread(params))
+        await self._read_messages(_read_thread(params))
         return {}
 
-    async def _messages(self, thread: str) -> list[Any]:
+    async def _read_messages(self, thread: str) -> list[Any]:
         if await self._saver.aget_tuple(_config(thread)) is None:
-            raise RpcError(UNKNOWN_SESSION, f"no session {thread[:100]}")
+            raise RpcError(UNKNOWN_SESSION, f"there is no session {thread[:100]}")
         state = await self._graph.aget_state(_config(thread))
         found = state.values.get("messages") if isinstance(state.values, dict) else None
         return found if isinstance(found, list) else []
 
     async def _prompt(self, params: Json) -> Json:
-        thread, blocks = _thread(params), params.get("prompt")
+        thread, blocks = _read_thread(params), params.get("prompt")
         if thread in self._running:
             raise RpcError(INVALID_PARAMS, "this session is busy with another prompt")
         if not isinstance(blocks, list) or not blocks:
@@ -117,14 +117,14 @@ class Host:
             del self._running[thread]
 
     async def _cancel(self, params: Json) -> Json:
-        """The turn's task ends at its next await; a tool in a thread goes on unheard until it returns."""
-        task = self._running.get(_thread(params))
+        """The turn's task ends at its next await. A tool in a thread continues, but its result is ignored."""
+        task = self._running.get(_read_thread(params))
         if task is not None:
             task.cancel()
         return {}
 
 
-def _thread(params: Json) -> str:
+def _read_thread(params: Json) -> str:
     thread = params.get("sessionId")
     if not isinstance(thread, str) or not thread:
         raise RpcError(INVALID_PARAMS, "sessionId is missing")

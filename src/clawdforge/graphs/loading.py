@@ -1,4 +1,4 @@
-"""Finds the graph that a name means, and gives it a checkpointer."""
+"""Imports a graph by its name and gives it a checkpointer."""
 
 import importlib
 import importlib.util
@@ -13,42 +13,45 @@ from langgraph.pregel import Pregel
 
 
 class NoGraph(Exception):
-    """The name leads to no graph; the message says what was found instead."""
+    """The name does not lead to a graph; the message says what was found instead."""
 
 
-def load(name: str) -> Any:
-    """What stands at `module:attribute` or `/path/to/file.py:attribute`: a graph, or what makes one."""
-    place, _, attribute = name.rpartition(":")
-    if not place or not attribute:
+def load_graph(name: str) -> Any:
+    """The graph, or the function that makes one, at `module:attribute` or `/path/to/file.py:attribute`."""
+    module, _, attribute = name.rpartition(":")
+    if not module or not attribute:
         raise NoGraph(f"{name!r} does not name a graph; write module:attribute or /path/to/file.py:attribute")
     try:
-        found: Any = _file(Path(place)) if place.endswith(".py") else importlib.import_module(place)
+        found: Any = _import_file(Path(module)) if module.endswith(".py") else importlib.import_module(module)
     except (ImportError, OSError, SyntaxError) as error:
-        raise NoGraph(f"{place} cannot be imported: {type(error).__name__}: {error}") from error
+        raise NoGraph(f"{module} cannot be imported: {type(error).__name__}: {error}") from error
     for part in attribute.split("."):
         if not hasattr(found, part):
-            raise NoGraph(f"{place} has no {attribute}")
+            raise NoGraph(f"{module} has no {attribute}")
         found = getattr(found, part)
     return found
 
 
-async def prepare(source: Any, saver: BaseCheckpointSaver[Any]) -> Pregel[Any, Any, Any, Any]:
-    """The graph with our checkpoints: compiled here, a copy of a compiled one, or what a function makes."""
+async def compile_graph(source: Any, saver: BaseCheckpointSaver[Any]) -> Pregel[Any, Any, Any, Any]:
+    """The graph with our checkpointer.
+
+    `source` is a graph, a compiled graph, or a function that makes one.
+    """
     if isinstance(source, StateGraph):
         return source.compile(checkpointer=saver)
     if isinstance(source, Pregel):
         return source.copy({"checkpointer": saver})
     if not callable(source):
-        raise NoGraph(f"{source!r} is not a graph, and not a function that makes one")
-    takes = "checkpointer" in inspect.signature(source).parameters
-    made = source(checkpointer=saver) if takes else source()
+        raise NoGraph(f"{source!r} is neither a graph nor a function that makes one")
+    takes_checkpointer = "checkpointer" in inspect.signature(source).parameters
+    made = source(checkpointer=saver) if takes_checkpointer else source()
     made = await made if inspect.isawaitable(made) else made
     if not isinstance(made, StateGraph | Pregel):
-        raise NoGraph(f"{source!r} made {type(made).__name__}, not a graph")
-    return await prepare(made, saver)
+        raise NoGraph(f"{source!r} returned {type(made).__name__}, not a graph")
+    return await compile_graph(made, saver)
 
 
-def _file(path: Path) -> Any:
+def _import_file(path: Path) -> Any:
     spec = importlib.util.spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None:
         raise ImportError(f"{path} is not a Python file")

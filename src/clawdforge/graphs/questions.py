@@ -1,7 +1,7 @@
-"""How an interrupt of a graph is asked as a permission, and what the graph is resumed with.
+"""Asks a graph's interrupts as permissions, and turns the decisions into what the graph is resumed with.
 
-Two shapes are known: the review of tool calls that LangChain's agents and deepagents make (`interrupt_on`),
-and anything else, which is a question with yes and no, or with the options that it names.
+There are two kinds: the review of tool calls in LangChain's agents and deepagents (`interrupt_on`), and
+everything else, which becomes a question with yes and no, or with the options that it names.
 """
 
 import uuid
@@ -16,22 +16,22 @@ NO: Final = {"optionId": "reject", "name": "Reject", "kind": "reject_once"}
 Asking = Callable[[Json, list[Json]], Awaitable[str | None]]
 
 
-async def answers(ask: Asking, value: Any) -> Any:
-    """Put the question; the value for the graph."""
+async def ask_interrupt(ask: Asking, value: Any) -> Any:
+    """Ask the question. Returns the value with which the graph is resumed."""
     actions = value.get("action_requests") if isinstance(value, dict) else None
     if isinstance(actions, list):
         return {"decisions": [await _review(ask, action) for action in actions if isinstance(action, dict)]}
     given = value.get("options") if isinstance(value, dict) else None
     if isinstance(given, list) and given:
         options = [{"optionId": str(o), "name": str(o), "kind": "allow_once"} for o in given]
-        chosen = await ask(_call(_title(value), value), [*options, NO])
+        chosen = await ask(_tool_call(_title(value), value), [*options, NO])
         return chosen if chosen in [o["optionId"] for o in options] else False
-    return await ask(_call(_title(value), value), [YES, NO]) == YES["optionId"]
+    return await ask(_tool_call(_title(value), value), [YES, NO]) == YES["optionId"]
 
 
 async def _review(ask: Asking, action: Json) -> Json:
     name, arguments = str(action.get("name", "tool")), action.get("args", action.get("arguments", {}))
-    call = _call(name, arguments)
+    call = _tool_call(name, arguments)
     if action.get("description"):
         text = {"type": "text", "text": str(action["description"])}
         call["content"] = [{"type": "content", "content": text}]
@@ -40,7 +40,7 @@ async def _review(ask: Asking, action: Json) -> Json:
     return {"type": "reject", "message": f"{name} was not permitted"}
 
 
-def _call(title: str, arguments: Any) -> Json:
+def _tool_call(title: str, arguments: Any) -> Json:
     return {
         "toolCallId": f"ask_{uuid.uuid4().hex[:12]}",
         "title": title,

@@ -1,4 +1,4 @@
-"""One prompt through a graph: its stream becomes updates, its interrupts become questions."""
+"""Runs one prompt through a graph: its stream becomes updates, its interrupts become questions."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
@@ -11,7 +11,7 @@ from langgraph.pregel import Pregel
 from langgraph.types import Command
 
 from clawdforge.graphs.connection import INTERNAL, Connection, Json, RpcError
-from clawdforge.graphs.questions import answers
+from clawdforge.graphs.questions import ask_interrupt
 
 STOPS: Final = {
     "length": "max_tokens",
@@ -24,7 +24,7 @@ STOPS: Final = {
 
 
 class Turn:
-    """Runs a graph on one thread until it has nothing left to do, or asks and is refused."""
+    """Runs a graph on one thread until it has nothing left to do."""
 
     def __init__(
         self, graph: Pregel[Any, Any, Any, Any], connection: Connection, thread: str, config: RunnableConfig
@@ -34,15 +34,15 @@ class Turn:
         self._thread = thread
         self._meter = UsageMetadataCallbackHandler()
         self._config: RunnableConfig = {**config, "callbacks": [self._meter]}
-        self._told: set[str] = set()
+        self._sent: set[str] = set()
         self._stop = "end_turn"
 
     async def run(self, blocks: Sequence[Any]) -> Json:
         try:
-            prompt = HumanMessage(content=_content(blocks))
-            given: Any = {"messages": [*await self._loose_ends(), prompt]}
+            prompt = HumanMessage(content=_convert_prompt(blocks))
+            given: Any = {"messages": [*await self._close_open_calls(), prompt]}
             while given is not None:
-                given = await self._pass(given)
+                given = await self._run_once(given)
         except GraphRecursionError:
             self._stop = "max_turn_requests"
         except RpcError:
@@ -52,7 +52,7 @@ class Turn:
         return {"stopReason": self._stop, **self.usage()}
 
     def usage(self) -> Json:
-        """The sum over all calls of the turn, those of sub-agents too; nothing where no model told."""
+        """The sum over all model calls of the turn, also of sub-agents; empty if none was reported."""
         calls = list(self._meter.usage_metadata.values())
         if not calls:
             return {}
@@ -62,8 +62,8 @@ class Turn:
         counts = {"inputTokens": taken, "outputTokens": given, "cachedReadTokens": cached}
         return {"usage": {**counts, "totalTokens": taken + given + cached}}
 
-    async def _loose_ends(self) -> list[ToolMessage]:
-        """Results for calls that a cancel or a crash left without one: models refuse to go on otherwise."""
+    async def _close_open_calls(self) -> list[ToolMessage]:
+        """Results for tool calls that a cancel or a crash left without one, since models require a result."""
         state = await self._graph.aget_state(self._config)
         found = state.values.get("messages") if isinstance(state.values, dict) else None
         known = found if isinstance(found, list) else []
@@ -75,8 +75,8 @@ class Turn:
             if call["id"] not in answered
         ]
 
-    async def _pass(self, given: Any) -> Any:
-        """Run until the graph ends (None) or interrupts (what it is to be resumed with)."""
+    async def _run_once(self, given: Any) -> Any:
+        """Run until the graph ends (None) or interrupts. Then return what to resume it with."""
         interrupts: dict[str, Any] = {}
         stream = self._graph.astream(
             given, self._config, stream_mode=["messages", "updates"], subgraphs=True, durability="sync"
@@ -84,41 +84,43 @@ class Turn:
         async for _path, mode, data in stream:
             if mode == "messages":
                 message: Any = data[0]
-                await self._message(message)
+                await self._send_message(message)
             elif isinstance(data, dict):
                 for found in data.get("__interrupt__") or ():
                     interrupts[found.id] = found.value
-                for told in _messages(data):
-                    await self._tools(told)
+                for returned in _find_messages(data):
+                    await self._send_tools(returned)
         if not interrupts:
             return None
-        return Command(resume={key: await answers(self._ask, value) for key, value in interrupts.items()})
+        return Command(
+            resume={key: await ask_interrupt(self._ask, value) for key, value in interrupts.items()}
+        )
 
-    async def _message(self, message: BaseMessage) -> None:
-        """A token, or a whole message of a node that does not stream."""
+    async def _send_message(self, message: BaseMessage) -> None:
+        """Send a token, or a whole message of a node that does not stream."""
         if not isinstance(message, AIMessage):
             return
-        thought = thought_of(message.content)
+        thought = read_thought(message.content)
         if thought:
-            await self._update("agent_thought_chunk", content={"type": "text", "text": thought})
-        text = text_of(message.content)
+            await self._send_update("agent_thought_chunk", content={"type": "text", "text": thought})
+        text = read_text(message.content)
         if text:
-            await self._update("agent_message_chunk", content={"type": "text", "text": text})
-        said = message.response_metadata
-        reason = said.get("finish_reason") or said.get("stop_reason")
+            await self._send_update("agent_message_chunk", content={"type": "text", "text": text})
+        metadata = message.response_metadata
+        reason = metadata.get("finish_reason") or metadata.get("stop_reason")
         if reason:
             self._stop = STOPS.get(str(reason), "end_turn")
         if not isinstance(message, AIMessageChunk):
-            await self._tools(message)
+            await self._send_tools(message)
 
-    async def _tools(self, message: BaseMessage) -> None:
-        """Calls and their results, each told once."""
+    async def _send_tools(self, message: BaseMessage) -> None:
+        """Send tool calls and their results, each of them once."""
         if isinstance(message, AIMessage):
             for call in message.tool_calls:
                 number = str(call.get("id") or call["name"])
-                if number not in self._told:
-                    self._told.add(number)
-                    await self._update(
+                if number not in self._sent:
+                    self._sent.add(number)
+                    await self._send_update(
                         "tool_call",
                         toolCallId=number,
                         title=call["name"],
@@ -126,36 +128,36 @@ class Turn:
                         status="in_progress",
                         rawInput=call["args"],
                     )
-        elif isinstance(message, ToolMessage) and f"{message.tool_call_id} done" not in self._told:
-            self._told.add(f"{message.tool_call_id} done")
-            block = {"type": "content", "content": {"type": "text", "text": text_of(message.content)}}
+        elif isinstance(message, ToolMessage) and f"{message.tool_call_id} done" not in self._sent:
+            self._sent.add(f"{message.tool_call_id} done")
+            block = {"type": "content", "content": {"type": "text", "text": read_text(message.content)}}
             status = "failed" if message.status == "error" else "completed"
-            await self._update(
+            await self._send_update(
                 "tool_call_update", toolCallId=message.tool_call_id, status=status, content=[block]
             )
 
-    async def _update(self, update: str, **fields: Any) -> None:
+    async def _send_update(self, update: str, **fields: Any) -> None:
         params = {"sessionId": self._thread, "update": {"sessionUpdate": update, **fields}}
         await self._connection.notify("session/update", params)
 
     async def _ask(self, call: Json, options: list[Json]) -> str | None:
         """The chosen option's id; None when nobody decides."""
         params = {"sessionId": self._thread, "toolCall": call, "options": options}
-        said = await self._connection.request("session/request_permission", params)
-        outcome = said.get("outcome")
+        reply = await self._connection.request("session/request_permission", params)
+        outcome = reply.get("outcome")
         chosen = outcome.get("optionId") if isinstance(outcome, dict) else None
         return chosen if isinstance(chosen, str) else None
 
 
-def text_of(content: Any, *, last: bool = False) -> str:
-    """The text of a message; with `last` only of its last block: what stands before that was said by us."""
+def read_text(content: Any, *, last: bool = False) -> str:
+    """The text of a message; with `last` only of its last block, since we put the blocks before it."""
     if isinstance(content, str):
         return content
     found = [str(b.get("text", "")) for b in _blocks(content) if b.get("type", "text") == "text"]
     return "".join(found[-1:] if last else found)
 
 
-def thought_of(content: Any) -> str:
+def read_thought(content: Any) -> str:
     found = _blocks(content) if not isinstance(content, str) else []
     return "".join(str(b.get("thinking") or b.get("reasoning") or "") for b in found)
 
@@ -167,13 +169,13 @@ def _blocks(content: Any) -> list[Json]:
     ]
 
 
-def _content(blocks: Sequence[Any]) -> Any:
-    """A prompt of one text is a text: graphs of one's own often expect no more."""
-    texts = [_block(block) for block in blocks if isinstance(block, dict)]
+def _convert_prompt(blocks: Sequence[Any]) -> Any:
+    """A prompt with a single text becomes that text, which is all that simple graphs expect."""
+    texts = [_convert_block(block) for block in blocks if isinstance(block, dict)]
     return texts[0]["text"] if len(texts) == 1 else texts
 
 
-def _block(block: Json) -> Json:
+def _convert_block(block: Json) -> Json:
     if block.get("type") == "text":
         return {"type": "text", "text": str(block.get("text", ""))}
     resource = block.get("resource")
@@ -181,8 +183,8 @@ def _block(block: Json) -> Json:
     return {"type": "text", "text": str(inner.get("text") or inner.get("uri") or "")}
 
 
-def _messages(data: Json) -> Iterator[BaseMessage]:
-    """The messages in what nodes returned."""
+def _find_messages(data: Json) -> Iterator[BaseMessage]:
+    """The messages in the updates that nodes returned."""
     for update in data.values():
         found = update.get("messages") if isinstance(update, dict) else None
         found = getattr(found, "value", found)  # a whole channel that was overwritten
