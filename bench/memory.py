@@ -59,7 +59,7 @@ def turn(http: httpx2.Client, session: str, prompt: str) -> None:
 
 
 def print_peak(what: str, size: int, process: psutil.Process, call: Callable[[], None]) -> None:
-    """The peak of the server's memory over its level before, while something large goes through it."""
+    """Print how far the server's memory rises while something large passes through it."""
     before, done, peak = rss(process), threading.Event(), [rss(process)]
 
     def watch() -> None:

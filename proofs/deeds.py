@@ -1,4 +1,4 @@
-"""What is done to a session besides turns: each deed is whole or not at all, wherever a kill falls."""
+"""Changes to a session besides turns: each is done completely or not at all, wherever a kill falls."""
 
 import asyncio
 from collections.abc import Iterable

@@ -21,7 +21,7 @@ SHORT, FULL = 4, 200
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A call that fails, from one of its first `reach` on. `files` are of the data folder; all if none."""
+    """A call that fails from one of its first `reach` on, for some `files` of the data folder or for all."""
 
     call: str
     error: str
@@ -62,7 +62,7 @@ LANDED = Change(
 
 
 class Case:
-    """Prompts go in before, during and after a fault; what was answered is compared with what is there."""
+    """Sends prompts before, during and after a fault, and compares the replies with what was stored."""
 
     def __init__(self, run: Run, server: Server, client: Client, name: str) -> None:
         self.name = name
@@ -74,7 +74,7 @@ class Case:
         self._asked: list[tuple[str, str, str]] = []
 
     async def ask(self, session: str, text: str) -> bool:
-        """Once, without a retry: a 2xx is a promise, 503 is an honest answer, anything else is neither."""
+        """Send a prompt once. 2xx is a promise and 503 an honest refusal; any other reply is a violation."""
         key = f"k{len(self._asked)}"
         prompt = f"chunks 2 200\necho {session} {text}"
         self._asked.append((session, key, prompt))
@@ -93,7 +93,10 @@ class Case:
         return False
 
     async def check_healed(self, session: str) -> float:
-        """The fault is over: everything that was asked goes through, without a restart."""
+        """Check that after the fault everything succeeds again without a restart.
+
+        Returns how long it took.
+        """
         loop = asyncio.get_running_loop()
         began = loop.time()
         while not await self.ask(session, f"{self.name} healed {loop.time()}"):
@@ -106,7 +109,7 @@ class Case:
         return spent
 
     async def check_end(self, sessions: list[str], *, restart: bool = True) -> None:
-        """Everything has ended by itself; then the process dies, and what is on disk must be all of it."""
+        """Check that every turn has ended; then kill the server and check that all of it is on the disk."""
         for session in sessions:
             await self.client.wait_ended(session, 60)
         if restart:
@@ -145,7 +148,7 @@ def prove(run: Run) -> None:
 
 @contextmanager
 def small_disk(folder: Path, size: str) -> Iterator[bool]:
-    """A file system of its own; False where that is not allowed."""
+    """Mount a small file system; False where that is not allowed."""
     folder.mkdir(parents=True)
     mount = ["mount", "-t", "tmpfs", "-o", f"size={size},mode=700", "tmpfs", str(folder)]
     done = subprocess.run(mount, check=False, capture_output=True)
@@ -197,7 +200,7 @@ def _fill_up(fd: int, leave: int) -> None:
 
 
 def _report_false_failures(run: Run) -> int:
-    """Some commits are on disk and are reported as failed, those of prompts most often."""
+    """Plant a bug that reports some commits as failed although they are on the disk, mostly of prompts."""
     source = plant(run.source, run.folder / "told", LANDED)
     with zygote(source) as made, Server(run.folder / "landed", made, source=source) as server:
         server.start()
@@ -235,7 +238,7 @@ async def _ask_through_false_failures(run: Run, server: Server) -> None:
 
 
 async def _inject_all(run: Run, server: Server, heals: list[float]) -> list[Case]:
-    """A fault counts when the tracer has really failed a call; if it came too late, it is tried earlier."""
+    """Inject every fault. One that came too late to make a call fail is tried again, earlier."""
     client = Client(server.port, server.token())
     cases: list[Case] = []
     struck = idle = 0

@@ -19,7 +19,7 @@ VICTIMS = 2
 
 
 def prompt_of(key: str, chunks: int) -> tuple[str, str]:
-    """A script that is unique, and what it says when it is not cut off."""
+    """A unique script, and its answer if it is not cut off."""
     whole = "".join(f"{str(number).ljust(11, '.')} " for number in range(1, chunks + 1))
     return f"chunks {chunks} 12 8\necho {key}", whole + key
 
@@ -53,7 +53,7 @@ class Load:
 
 
 class Victim:
-    """One server that is killed over and over. Several stand side by side, since a kill is mostly waiting."""
+    """One server that is killed again and again. Several run side by side, since a kill is mostly waiting."""
 
     def __init__(self, run: Run, made: Zygote, number: int, kills: int) -> None:
         self.server = Server(run.folder / f"victim-{number}", made, source=run.source)

@@ -101,7 +101,7 @@ def machine(world: World) -> type[RuleBasedStateMachine]:
                 assert status == 410, (status, reply)
                 return
             assert (status, reply["outcome"]) == (200, "completed"), reply
-            _said(talk, [(f"echo {word}", word)])
+            _add_exchanges(talk, [(f"echo {word}", word)])
 
         @rule(number=PICK, count=st.integers(min_value=2, max_value=4))
         @note_failure
@@ -114,7 +114,7 @@ def machine(world: World) -> type[RuleBasedStateMachine]:
             indexes = [world.good("POST", path, {"prompt": f"echo {w}"})["turn_index"] for w in words]
             assert indexes == list(range(indexes[0], indexes[0] + count)), indexes
             _wait_ended(world, talk)
-            _said(talk, [(f"echo {w}", w) for w in words])
+            _add_exchanges(talk, [(f"echo {w}", w) for w in words])
 
         @rule(number=PICK)
         @note_failure
@@ -128,7 +128,7 @@ def machine(world: World) -> type[RuleBasedStateMachine]:
             reply = world.good("POST", f"/sessions/{talk.session}/cancel", {})
             assert reply["cancelled"] == 1, reply
             _wait_ended(world, talk)
-            _said(talk, [(prompt, word)])
+            _add_exchanges(talk, [(prompt, word)])
 
         @rule(number=PICK, count=st.integers(min_value=1, max_value=3), look=st.booleans())
         @note_failure
@@ -193,7 +193,7 @@ def machine(world: World) -> type[RuleBasedStateMachine]:
             answer = "".join(e["content"] for e in reply["events"] if e["type"] == "text")
             ghosts = [word for word in talk.forgotten if word in answer]
             assert not ghosts, f"the agent remembers {ghosts}: {answer[:500]}"
-            _said(talk, [("recall all", answer)])
+            _add_exchanges(talk, [("recall all", answer)])
             return answer
 
         @rule(number=PICK)
@@ -287,7 +287,7 @@ def prove(run: Run) -> None:
         run.figure(examples=run.size, steps=world.steps, kills=world.kills)
 
 
-def _said(talk: Talk, exchanges: Iterable[Exchange]) -> None:
+def _add_exchanges(talk: Talk, exchanges: Iterable[Exchange]) -> None:
     talk.said += exchanges
     talk.taken.clear()
 

@@ -98,7 +98,7 @@ async def _compare(run: Run, client: Client, readers: list[Reader]) -> None:
 
 
 async def _run_rude_readers(run: Run, server: Server) -> None:
-    """Some never read, many hang up; an honest reader must not feel it, and all must be given back."""
+    """Some readers never read and many hang up. Others must not notice, and all resources must be freed."""
     silent, rude = (20, 100) if run.short else (200, max(200, run.size * 2 // 3))
     client = Client(server.port, server.token())
     session = await client.session(retention="keep")

@@ -191,9 +191,11 @@ class Worker:
                 sweep = Sweep(self._run, server, self.client, call)
                 plan.sweeps.append(sweep)
                 if isinstance(kind, Deed):
-                    await sweep.deeds(plan.left, max(plan.stride, DEEDS_STRIDE), kind)
+                    await sweep.deeds(plan.has_points_left, max(plan.stride, DEEDS_STRIDE), kind)
                 else:
-                    await (sweep.turns if kind == "turns" else sweep.starts)(plan.left, plan.stride)
+                    await (sweep.turns if kind == "turns" else sweep.starts)(
+                        plan.has_points_left, plan.stride
+                    )
 
     def _first_starts(self, plan: "Plan", call: str) -> None:
         """The very first start, which makes the store: killed at its N-th call, the next one must succeed."""
@@ -209,7 +211,7 @@ class Worker:
                 run.check(bool(server.token()), f"{call} {number}: no token after a killed first start")
             plan.fresh += 1
             number += stride
-            if not plan.left() or not plan.fresh_left:
+            if not plan.has_points_left() or not plan.fresh_left:
                 return
 
 
@@ -218,7 +220,7 @@ def name_of(kind: str | Deed) -> str:
 
 
 class Plan:
-    """What is left to be done, for all workers together."""
+    """The work that is left for all workers together."""
 
     def __init__(self, run: Run) -> None:
         self.fresh = 0
@@ -236,7 +238,7 @@ class Plan:
     def fresh_left(self) -> bool:
         return self.fresh * 10 < self._run.size and not self._run.only
 
-    def left(self) -> bool:
+    def has_points_left(self) -> bool:
         self._run.progress(f"{self.points} of {self._run.size} points")
         return self.points < self._run.size
 
@@ -245,11 +247,11 @@ class Plan:
         kinds: list[str | Deed] = ["turns", "starts", *DEEDS]
         if self._run.only:
             kinds = [kind for kind in kinds if any(word in name_of(kind) for word in self._run.only)]
-        while self.left():
+        while self.has_points_left():
             before = self.points
             jobs = [(call, kind) for kind in kinds for call in CALLS]
             for job in self._run.random.sample(jobs, len(jobs)) if self._run.short else jobs:
-                if self.left():
+                if self.has_points_left():
                     yield job
             if self.points == before:
                 return

@@ -24,7 +24,7 @@ NO_START = ("do not load", 'Stuck("the server died', "Stuck('the server died", "
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a command said about a copy: red, green, or nothing that can be used."""
+    """The result of a command on a copy: red, green, or unusable."""
 
     colour: str
     words: str
@@ -61,7 +61,7 @@ def prove(run: Run) -> None:
 
 
 def choose(run: Run) -> list[Bug]:
-    """By name with `--only`; else all, or by chance some of the quick ones."""
+    """The bugs named with `--only`; else all, or a random choice of the quick ones in the short form."""
     if run.only:
         bugs = [bug for bug in BUGS if any(word in bug.name for word in run.only)]
         if not bugs:
@@ -82,7 +82,7 @@ def _try_planted(run: Run, number: int, bug: Bug) -> Verdict:
 
 
 def _end_survivors(copy: Path) -> None:
-    """Some bugs leave processes behind: that is what they are caught by."""
+    """Some bugs leave processes behind, which is how they are caught."""
     for pid, line in processes():
         if os.fsencode(copy) in line:
             with suppress(ProcessLookupError):

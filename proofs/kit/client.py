@@ -14,7 +14,7 @@ PAUSE, LONG_PAUSE = 0.03, 0.08  # before the next try; a server that is down is 
 
 @dataclass(frozen=True, slots=True)
 class Ack:
-    """What the server answered 2xx to: this key is this turn of this session."""
+    """An acknowledgement: the server answered 2xx that this key is this turn of this session."""
 
     session: str
     key: str
@@ -39,7 +39,7 @@ class Client:
     async def repeat(
         self, method: str, path: str, body: Any = None, key: str | None = None, seconds: float = 90
     ) -> Any:
-        """Repeat until it is answered 2xx. Only for requests that may be repeated."""
+        """Repeat a request until it is answered 2xx. Only for requests that may be repeated."""
         end = asyncio.get_running_loop().time() + seconds
         last, pause = "", PAUSE
         while asyncio.get_running_loop().time() < end:
@@ -64,7 +64,7 @@ class Client:
         return str(reply["session_id"])
 
     async def submit(self, session: str, prompt: str, key: str, *, wait: bool = False, **body: Any) -> int:
-        """One prompt, however often it has to be sent."""
+        """Submit one prompt, however often it has to be sent."""
         where = "turns"
         if wait:  # a turn that ends badly is an answer too: it is recorded, so ask which one it is
             try:
@@ -95,7 +95,7 @@ class Client:
             after = following
 
     async def wait_ended(self, session: str, seconds: float = 120) -> list[Any]:
-        """The session's turns once all of them have ended."""
+        """Wait until all turns of the session have ended, and return them."""
         end = asyncio.get_running_loop().time() + seconds
         while True:
             turns = await self.pages(f"/sessions/{session}/turns", "turns")

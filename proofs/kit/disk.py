@@ -128,7 +128,7 @@ class Disk:
     def step(self, step: Step) -> None:
         call = step.call
         if not step.ok:
-            self._failed(call)
+            self._forget_unsynced(call)
             return
         name = self._paths.get(call.target)
         if call.target == self._folder and call.name in ("fsync", "fdatasync", "syncfs"):
@@ -159,7 +159,7 @@ class Disk:
                 del file.pending[:count]
                 self.syncs += 1
 
-    def _failed(self, call: Call) -> None:
+    def _forget_unsynced(self, call: Call) -> None:
         """After a failed sync the kernel calls its pages clean: what they held is written by no later one."""
         if id(call) in self._covered:
             file, count = self._covered.pop(id(call))

@@ -14,7 +14,7 @@ ENDED = "turn.ended"
 
 @dataclass
 class History:
-    """All that can be known about one session afterwards."""
+    """Everything that is known about one session afterwards."""
 
     session: str
     events: list[Any]
@@ -44,7 +44,7 @@ def heard(witness: Path) -> Counter[str]:
 
 
 def check(history: History) -> list[str]:
-    """What does not hold, in words; nothing when all is well."""
+    """The violations, in words; empty when all is well."""
     rules = (_numbers, _lives, _acks, _messages, _copy, _heard, _policy)
     return [f"{history.session[:8]}: {text}" for rule in rules for text in rule(history)]
 

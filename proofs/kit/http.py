@@ -10,7 +10,7 @@ LIMIT = 1 << 26
 
 
 class Cut(Exception):
-    """The connection ended before the answer did. Nobody knows what became of the request."""
+    """The connection ended before the reply did, so the outcome of the request is unknown."""
 
 
 @dataclass(frozen=True, slots=True)

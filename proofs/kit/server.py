@@ -66,7 +66,7 @@ class Zygote:
     def fork(self, **order: Any) -> int:
         return int(self._ask(order))
 
-    def ended(self, pid: int) -> int | None:
+    def exit_code(self, pid: int) -> int | None:
         """How it ended; None while it lives."""
         code = self._ask({"ended": pid})
         return None if code is None else int(code)
@@ -159,7 +159,7 @@ class Server:
             self.starts.append(time.monotonic() - began)
 
     def _hold(self, fd: int) -> None:
-        """A pid may be somebody else's a moment later; a descriptor of the process never is."""
+        """Hold the process by a descriptor: its pid may be another process's a moment later."""
         if self._fd >= 0:
             os.close(self._fd)
         self._fd = fd
@@ -193,10 +193,10 @@ class Server:
         data = None if body is None else json.dumps(body).encode()
         try:
             with urls.urlopen(urls.Request(url, data, headers, method=method), timeout=30) as reply:
-                return int(reply.status), _parsed(reply.read())
+                return int(reply.status), _parse(reply.read())
         except urls.HTTPError as error:
             with error:
-                return int(error.code), _parsed(error.read())
+                return int(error.code), _parse(error.read())
         except OSError:
             return 0, None
 
@@ -206,7 +206,7 @@ class Server:
         return str(reply["token"])
 
     def kill(self) -> None:
-        """As the kernel would: no warning, nothing flushed."""
+        """Kill the server as the kernel would: without a warning, with nothing flushed."""
         self._signal(signal.SIGKILL)
         self.wait_gone()
 
@@ -225,11 +225,11 @@ class Server:
         self.untrace()
 
     def trace(self, arguments: Sequence[str]) -> None:
-        """Follow a server that is up, which needs root: it hides from its own user."""
+        """Trace a running server. This needs root, since a server is protected from its own user."""
         self._attach(arguments)
 
     def _attach(self, arguments: Sequence[str]) -> None:
-        """It may die of what is injected as soon as it is joined; that is for the caller to see."""
+        """The server may die of an injected fault as soon as it is traced; the caller notices that."""
         words = ""
         for _ in range(TRACERS):
             self._tracer = Tracer(self.pid, arguments, self.folder)
@@ -244,13 +244,13 @@ class Server:
         return self._tracer is not None and self._tracer.alive
 
     def untrace(self) -> None:
-        """Let go of a server that lives on; faults that were injected end with it."""
+        """Stop tracing a running server, which also ends injected faults."""
         if self._tracer is not None:
             self._tracer.leave()
             self._tracer = None
 
     def agents(self) -> list[int]:
-        """Living processes of this server's agents, by the witness in their command line or environment."""
+        """Running processes of this server's agents, found by the witness in command line or environment."""
         mark = os.fsencode(str(self.witness))
         return [pid for pid, line in processes() if mark in line]
 
@@ -274,7 +274,7 @@ class Server:
 
 @contextmanager
 def zygote(source: Path) -> Iterator[Zygote]:
-    """The one of this source; it stays for the next proof and ends with this process."""
+    """The zygote of this source. It is kept for the next proof and ends with this process."""
     made = _zygote(source)
     if made.process.poll() is not None:  # somebody ended it
         _zygote.cache_clear()
@@ -306,7 +306,7 @@ def processes() -> Iterator[tuple[int, bytes]]:
                     yield int(entry.name), line
 
 
-def _parsed(body: bytes) -> Any:
+def _parse(body: bytes) -> Any:
     try:
         return json.loads(body)
     except ValueError:

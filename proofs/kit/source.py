@@ -1,4 +1,4 @@
-"""Copies of the source with a planted change. A change that no longer fits is an error, not a pass."""
+"""Makes copies of the source with a planted change. A change that no longer fits is an error."""
 
 import ast
 import shutil
@@ -18,7 +18,7 @@ class Change:
 
 
 class DoesNotFit(Exception):
-    """The source has moved on: rewrite the change."""
+    """The source has changed: rewrite the planted change."""
 
 
 def check_fits(source: Path, change: Change) -> None:
@@ -34,7 +34,7 @@ def check_fits(source: Path, change: Change) -> None:
 
 
 def plant(source: Path, folder: Path, *changes: Change) -> Path:
-    """A copy of the source in which the changes are made."""
+    """Make a copy of the source with these changes."""
     for part in PARTS:
         here = source / part
         if here.is_dir():

@@ -1,4 +1,4 @@
-"""strace on a running server: it joins all threads, is asked how often it struck, and always lets go."""
+"""Runs strace on a server: attaches to all threads, counts the failed calls, and always detaches."""
 
 import subprocess
 import time
@@ -22,7 +22,7 @@ Without the old names, a proof on x86-64 does not see that SQLite deletes its jo
 
 
 class Tracer:
-    """Follows the threads of one process, but not the programs it starts. Root may join a hardened server."""
+    """Traces the threads of one process, but not the programs it starts. Root may trace a hardened server."""
 
     def __init__(self, pid: int, arguments: Sequence[str], folder: Path) -> None:
         self._pid = pid
@@ -32,7 +32,7 @@ class Tracer:
             self._process = subprocess.Popen(command, stderr=said, start_new_session=True)
 
     def wait_joined(self) -> bool:
-        """Whether it has come to all threads, soon. A thread that begins while it joins may escape it."""
+        """Wait until all threads are traced; False if that takes too long. A new thread may escape it."""
         end = time.monotonic() + JOINS_WITHIN
         while time.monotonic() < end and self.alive:
             found = tracers(self._pid)
@@ -48,7 +48,7 @@ class Tracer:
         return self._process.poll() is None
 
     def end(self) -> None:
-        """The process is gone, so the tracer ends by itself, with its log complete."""
+        """Wait for the tracer, which ends after its process, with a complete log."""
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(LEAVES_WITHIN)
 
@@ -75,7 +75,7 @@ def every_spelling(call: str) -> str:
 
 
 def tracers(pid: int) -> set[int]:
-    """Who traces the threads of a process, 0 for a free one; nothing when the process has ended."""
+    """The pids that trace a process's threads, 0 for an untraced one; empty when the process has ended."""
     found = set()
     for path in Path(f"/proc/{pid}/task").glob("*/status"):
         with suppress(OSError):  # a thread that has just ended
@@ -86,6 +86,6 @@ def tracers(pid: int) -> set[int]:
 
 
 def count_strikes(log: Path, call: str) -> int:
-    """How many calls of this name a tracer that wrote this log has really failed."""
+    """How many calls of this name were really made to fail, by the tracer's log."""
     lines = log.read_bytes().splitlines() if log.exists() else []
     return sum(STRUCK in line and call.encode() in line for line in lines)

@@ -25,7 +25,7 @@ class Forked:
 
     def poll(self) -> int | None:
         if self.returncode is None:
-            self.returncode = self._parent.ended(self.pid)
+            self.returncode = self._parent.exit_code(self.pid)
         return self.returncode
 
     def wait(self, timeout: float | None = None) -> int:

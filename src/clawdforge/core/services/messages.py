@@ -1,4 +1,4 @@
-"""Messages as rows: one posted without a turn, a session with its newest, and following them by seq."""
+"""Messages as rows: posts one without a turn, lists a session with its newest, follows them by seq."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -27,7 +27,7 @@ NEWS: Final = frozenset(
         EventType.HISTORY_RESTORED,
     }
 )
-"""Events that come with a message; all others leave the transcript as it is, or take from it."""
+"""Events that come with a new message; all others leave the transcript unchanged or shorten it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Detail:
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """A session, what goes on in it, and what was said; `pending` is a prompt whose answer is not whole.
+    """A session, its state and its messages; `pending` is a prompt whose answer is not complete.
 
     It is so while its turn waits, runs, or was cut off and no other has begun. Until then neither it nor the
     part of an answer that it got counts as said: `unsaid` is how many messages that are.
@@ -68,7 +68,7 @@ class MessageService:
         self._log = log
 
     async def post(self, app: str, session_id: str, content: str) -> MessageRow:
-        """Store what somebody said. It runs nothing, and no agent is ever told of it."""
+        """Store a message without a turn. Nothing runs, and no agent ever sees it."""
         now = self._clock.now()
         return await self._store.write(app, lambda tx: _post(tx, session_id, content, now))
 
@@ -88,7 +88,7 @@ class MessageService:
         return await self._store.read(app, work)
 
     async def transcript(self, app: str, session_id: str, limit: int | None = None) -> Transcript:
-        """With the newest `limit` messages, or with all of them."""
+        """The newest `limit` messages, or all of them."""
 
         def work(view: View) -> Transcript:
             found = _without_messages(view, need_session(view, session_id))
@@ -103,7 +103,7 @@ class MessageService:
         return await self._store.read(app, work)
 
     async def overview(self, app: str, query: SessionQuery) -> Sequence[Transcript]:
-        """A page of sessions without what was said in them."""
+        """A page of sessions without their messages."""
 
         def work(view: View) -> Sequence[Transcript]:
             rows, _ = view.sessions(query)
@@ -112,13 +112,13 @@ class MessageService:
         return await self._store.read(app, work)
 
     async def check_cursor(self, app: str, session_id: str, after: int) -> None:
-        """Raises when nobody can have seen that message yet."""
+        """Raise if no message with that seq exists yet."""
         row = await self._store.read(app, lambda view: need_session(view, session_id))
         if after > row.last_message:
             raise InvalidRequest(f"last_seq is beyond the last message, which is {row.last_message}")
 
     async def follow(self, app: str, session_id: str, after: int) -> AsyncIterator[Sequence[MessageRow]]:
-        """Batches of visible messages after a seq, for ever; ends when the session is deleted.
+        """Yield batches of visible messages after a seq, until the session is deleted.
 
         A message and the event that tells of it are one commit, so the log's signal is enough.
         """
@@ -135,7 +135,7 @@ class MessageService:
 
 
 async def _wait_for_news(tail: Tail, added: asyncio.Event, head: int) -> None:
-    """Wait until a message may have come: text that streams by wakes nobody else."""
+    """Wait until there may be a new message. Streamed text alone is none."""
     while True:
         await added.wait()
         added, fresh = tail.added, tail.since(head)
@@ -177,7 +177,7 @@ def _without_messages(view: View, row: SessionRow) -> Transcript:
 
 
 def _queued_message(turn: TurnRow) -> MessageRow:
-    """A prompt that will be a message when its turn begins."""
+    """The message that a queued prompt becomes when its turn starts."""
     return MessageRow(
         session_id=turn.session_id,
         role=Role.USER,

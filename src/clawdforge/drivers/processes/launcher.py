@@ -5,8 +5,9 @@ imports the standard library only. It is a program, not a `preexec_fn`, because 
 Python code between fork and exec may deadlock there. It adds about 12 ms to an agent's start of 15 to 4000
 ms.
 
-`exec` (inside bwrap) sets limits and becomes the agent. `keep` (without bwrap) stays as the agent's parent
-and the reaper of its orphans: when the agent ends or the server dies, it kills everything that is left.
+`exec` (inside bwrap) sets limits and becomes the agent. `keep` (without bwrap) stays as the agent's
+parent and the reaper of its orphans: when the agent ends or the server dies, it kills everything that is
+left.
 
 JOIN_FDS are open files, as `5,6` or `-`: a process that writes `0` to them joins the agent's group
 (`cgroups.py`). Only the agent joins, before its first line runs; its keeper must not share the agent's
@@ -118,7 +119,7 @@ def kill_children() -> None:
         time.sleep(0.001)
 
 
-def keep(command: list[str], status: int, limits: tuple[int, int, int], join_fds: list[int]) -> int:
+def run_keeper(command: list[str], status: int, limits: tuple[int, int, int], join_fds: list[int]) -> int:
     """Be the agent's parent until it ends. Returns its exit code, or 128 + n for signal n, as bwrap does."""
 
     def stop(_number: int, _frame: FrameType | None) -> None:
@@ -160,7 +161,7 @@ def main() -> None:
     join_fds = [] if groups == "-" else [int(fd) for fd in groups.split(",")]
     os.set_inheritable(fd, False)
     if mode == "keep":
-        os._exit(keep(command, fd, limits, join_fds))
+        os._exit(run_keeper(command, fd, limits, join_fds))
     join_groups(join_fds)
     set_limits(*limits)
     become(command, fd)
