@@ -22,7 +22,7 @@ from tests.support.model.endpoint import Endpoint, running
 
 PATIENCE = 90.0
 VERSION = re.compile(r"\d+\.\d+[\w.]*")
-OUTER = frozenset({"bwrap", "launch.py", "acpx_host.py", "acpx"})
+OUTER = frozenset({"bwrap", "launcher.py", "host.py", "acpx"})
 """What stands between the server and an agent; a name in the path of a program."""
 
 
