@@ -99,6 +99,20 @@ def test_a_turn_is_streamed_whole_over_a_bad_road() -> None:
         assert cursors == [2, 4, 4, 6, 6, 9]
 
 
+def test_what_the_agent_said_is_asked_for_in_the_compact_form() -> None:
+    def script(asked: Asked) -> Answer:
+        if asked.line == "GET /sessions/s/events" and asked.headers["accept"] != "text/event-stream":
+            return Answer({"ok": True, "events": [], "next": 13})
+        return Answer({"ok": True}) if asked.line == "POST /sessions/s/turn" else upto(13)(0)
+
+    with serving(script) as stub, Forge(stub.url, "t") as forge:
+        session = forge.attach("s")
+        session.turn("go")
+        assert list(session.events(after=13)) == []
+        assert next(iter(session.follow())).seq == 1
+        assert [asked.query.get("form") for asked in stub.asked] == [["compact"]] * 3
+
+
 async def test_the_awaiting_client_streams_over_the_same_road() -> None:
     with serving(flaky(*BAD_ROAD)) as stub:
         async with AsyncForge(stub.url, "t") as forge, forge.attach("s").stream("go") as stream:

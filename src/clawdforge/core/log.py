@@ -19,7 +19,7 @@ PAGE_EVENTS = 1000
 PAGE_BYTES = 1 << 20
 STREAM_BYTES = 1 << 16  # what one follower that stands still may hold; there may be hundreds
 TAIL_EVENTS = 4096
-TAIL_BYTES = 1 << 20
+TAIL_BYTES = 1 << 19  # as stored; what readers of the nested form share is up to three times as much
 
 
 class Tail:

@@ -11,6 +11,7 @@ from clawdforge.core.model import AppRow, Commit, PersonaRow, TokenRow, draft
 from clawdforge.core.ports import LeaseLost, Store, SystemTx, Tx, View
 from clawdforge.wire.errors import PermissionNotFound, SessionNotFound, TurnNotFound
 from clawdforge.wire.event import EventType
+from clawdforge.wire.event_forms import Form
 from clawdforge.wire.session import OnInterrupt, PermissionMode, Retention
 from clawdforge.wire.turn import IfBusy, Outcome, TurnState
 from tests.conformance.stores.samples import (
@@ -240,6 +241,20 @@ async def test_what_is_not_there_cannot_be_changed(store: Store) -> None:
         await store.write(APP, lambda tx: tx.change_turn(sid, 5, cut=True))
     with pytest.raises(PermissionNotFound):
         await store.write(APP, lambda tx: tx.change_permission(sid, "unknown", state="expired"))
+
+
+async def test_an_event_comes_back_with_its_turn_and_its_form(store: Store) -> None:
+    sid = await make(store)
+    told: list[Commit] = []
+    store.listen(told.append)
+    await store.write(APP, lambda tx: tx.append(sid, [said("a"), said("b", 1), said("c", 12)]))
+    events = await store.read(APP, lambda v: v.events(sid, after=0, limit=9, max_bytes=NO_LIMIT))
+    assert [(event.seq, event.turn, event.form) for event in events] == [
+        (1, None, Form.COMPACT),
+        (2, 1, Form.COMPACT),
+        (3, 12, Form.COMPACT),
+    ]
+    assert [event for commit in told for event in commit.events] == events
 
 
 async def test_pages_of_events_are_bounded(store: Store) -> None:
