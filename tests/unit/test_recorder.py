@@ -1,0 +1,113 @@
+"""What a turn's recorder writes is written once, whatever the store says of it."""
+
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from clawdforge.core.model import SystemClock
+from clawdforge.core.ports import Tx
+from clawdforge.core.rules.turns import Ending, Started, start_next, submit
+from clawdforge.core.running import recorder
+from clawdforge.core.running.permissions import PermissionService
+from clawdforge.core.running.recorder import TurnRecorder
+from clawdforge.stores.sqlite.store import SqliteStore
+from clawdforge.wire.errors import StoreUnavailable
+from clawdforge.wire.turn import Outcome, TurnRequest
+from tests.conformance.stores.samples import APP, a_session
+from tests.unit.rpc_peer import until
+
+Work = Callable[[Tx], Any]
+
+
+class DoubtfulStore(SqliteStore):
+    """A real one whose next writes fail, before or after the commit, or whose work is run once more."""
+
+    plan: list[str]
+
+    async def write(self, app: str, work: Work) -> Any:
+        fate = self.plan.pop(0) if self.plan else "written"
+        if fate == "not written":
+            raise StoreUnavailable
+        if fate == "run twice":
+            with pytest.raises(ZeroDivisionError):
+                await super().write(app, lambda tx: (work(tx), 1 / 0))
+        result = await super().write(app, work)
+        if fate == "written, but not told":
+            raise StoreUnavailable
+        return result
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[DoubtfulStore]:
+    opened = await DoubtfulStore.open(tmp_path / "data", SystemClock())
+    assert isinstance(opened, DoubtfulStore)
+    opened.plan = []
+    yield opened
+    await opened.close()
+
+
+async def start(store: DoubtfulStore) -> Started:
+    row = a_session()
+
+    def work(tx: Tx) -> Started | None:
+        tx.add_session(row)
+        submit(tx, row.session_id, TurnRequest(prompt="go"), None, 1)
+        return start_next(tx, row.session_id, "node", 2)
+
+    started: Started | None = await store.write(APP, work)
+    assert started is not None
+    return started
+
+
+async def marks(store: DoubtfulStore, session_id: str) -> list[str]:
+    events = await store.read(
+        APP, lambda view: view.events(session_id, after=0, limit=100, max_bytes=1 << 30)
+    )
+    bodies = [orjson.loads(event.data) for event in events]
+    assert [body["seq"] for body in bodies] == list(range(1, len(bodies) + 1))
+    return [body["reason"] for body in bodies if body["type"] == "output.truncated"]
+
+
+FATES = ["written", "not written", "written, but not told", "run twice"]
+
+
+@pytest.mark.parametrize("then", FATES)
+@pytest.mark.parametrize("first", FATES)
+async def test_every_event_is_there_once_and_in_order(
+    store: DoubtfulStore, monkeypatch: pytest.MonkeyPatch, first: str, then: str
+) -> None:
+    monkeypatch.setattr(recorder, "RETRY_SECS", 0.001)
+    clock = SystemClock()
+    started = await start(store)
+    writer = TurnRecorder(store, clock, PermissionService(store, clock, 1.0), APP, started)
+    store.plan = [first, then, first]
+    writing = writer.start_writing(patience=30.0)
+    await writer.truncated(1, "one")
+    await until(lambda: len(store.plan) < 3)
+    await writer.truncated(2, "two")
+    await writer.truncated(3, "three")
+    turn = await writer.end(Ending(outcome=Outcome.COMPLETED, stop_reason="end_turn"))
+    assert turn.outcome is Outcome.COMPLETED
+    assert writing.done()
+    assert await marks(store, started.session.session_id) == ["one", "two", "three"]
+
+
+async def test_what_was_in_doubt_when_the_patience_ended_comes_with_the_end(
+    store: DoubtfulStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recorder, "RETRY_SECS", 0.001)
+    clock = SystemClock()
+    for number, fate in enumerate(("not written", "written, but not told")):
+        started = await start(store)
+        writer = TurnRecorder(store, clock, PermissionService(store, clock, 1.0), APP, started)
+        store.plan = [fate]
+        writing = writer.start_writing(patience=-1.0)
+        await writer.truncated(1, f"doubtful {number}")
+        await until(writing.done)
+        assert isinstance(writing.exception(), StoreUnavailable)
+        await writer.truncated(1, "last")
+        await writer.end(Ending(outcome=Outcome.INTERRUPTED, error="the store failed"))
+        assert await marks(store, started.session.session_id) == [f"doubtful {number}", "last"]

@@ -1,0 +1,139 @@
+"""The supervisor of a whole server without its port: who waits for what between two turns."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from clawdforge import scripted
+from clawdforge.core.rules import memory
+from clawdforge.core.services.access import LOCAL_APP
+from clawdforge.server import Parts, open_parts
+from clawdforge.settings import Settings
+from clawdforge.wire.errors import SessionBusy
+from clawdforge.wire.session import CreateSession, ForkRequest
+from clawdforge.wire.turn import Outcome, TurnRequest, TurnState
+
+APP = LOCAL_APP
+SOON = 0.05
+LONG = 60.0
+
+
+@pytest.fixture
+async def parts(tmp_path: Path) -> AsyncIterator[Parts]:
+    agents = {"scripted": {"command": scripted.command()}}
+    settings = Settings.model_validate(
+        {"data_dir": tmp_path / "data", "agents": agents, "default_agent": "scripted", "sandbox": "off"}
+    )
+    async with asyncio.timeout(LONG), open_parts(settings) as opened:
+        yield opened
+        await opened.supervisor.stop(0)
+
+
+@pytest.fixture
+async def session_id(parts: Parts) -> str:
+    state = await parts.services.sessions.create(APP, CreateSession())
+    return state.row.session_id
+
+
+async def submit(parts: Parts, session_id: str, prompt: str) -> int:
+    submitted = await parts.services.turns.submit(APP, session_id, TurnRequest(prompt=prompt), None)
+    return submitted.turn.turn_index
+
+
+async def say(parts: Parts, session_id: str, prompt: str) -> int:
+    turn_index = await submit(parts, session_id, prompt)
+    turn = await parts.services.turns.wait(APP, session_id, turn_index)
+    assert turn.outcome is Outcome.COMPLETED, turn
+    return turn_index
+
+
+async def hold(parts: Parts, session_id: str, held: asyncio.Event, let_go: asyncio.Event) -> None:
+    async with parts.supervisor.hold(APP, session_id):
+        held.set()
+        await let_go.wait()
+
+
+async def test_a_fork_waits_for_the_copy_of_the_turn_that_has_just_ended(
+    parts: Parts, session_id: str
+) -> None:
+    for round_ in range(3):
+        await say(parts, session_id, f"echo {round_}")
+        fork = await parts.services.forks.fork(APP, session_id, ForkRequest())
+        row = (await parts.services.sessions.get(APP, fork.row.session_id)).row
+        assert row.context_plan == memory.LOAD, "it has the agent's memory and not only the transcript"
+
+
+async def test_after_the_wait_for_a_copy_the_session_is_free(parts: Parts, session_id: str) -> None:
+    turn_index = await say(parts, session_id, "echo hello")
+    await parts.supervisor.wait_for_copy(session_id, turn_index)
+    seat = parts.supervisor.reserve(APP, session_id)
+    assert seat is not None
+    parts.supervisor.release(seat)
+
+
+async def test_the_copy_after_a_turn_is_not_waited_for_while_the_next_one_runs(
+    parts: Parts, session_id: str
+) -> None:
+    first = await say(parts, session_id, "echo hello")
+    second = await submit(parts, session_id, "hang")
+    async with asyncio.timeout(10):
+        while (await parts.services.turns.get(APP, session_id, second)).state is TurnState.QUEUED:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        await parts.supervisor.wait_for_copy(session_id, first)
+        await parts.supervisor.wait_for_copy(session_id)
+    await parts.services.turns.cancel(APP, session_id)
+
+
+async def test_a_hold_waits_for_a_turn_that_is_being_written(parts: Parts, session_id: str) -> None:
+    seat = parts.supervisor.reserve(APP, session_id)
+    assert seat is not None
+    held, let_go = asyncio.Event(), asyncio.Event()
+    holding = asyncio.create_task(hold(parts, session_id, held, let_go))
+    await asyncio.sleep(0)
+    assert not held.is_set()
+    parts.supervisor.release(seat)
+    async with asyncio.timeout(10):
+        await held.wait()
+        let_go.set()
+        await holding
+
+
+async def test_one_holds_a_session_at_a_time_and_a_prompt_waits_for_it(parts: Parts, session_id: str) -> None:
+    held, let_go = asyncio.Event(), asyncio.Event()
+    holding = asyncio.create_task(hold(parts, session_id, held, let_go))
+    await held.wait()
+    with pytest.raises(SessionBusy):
+        async with parts.supervisor.hold(APP, session_id, SOON):
+            raise AssertionError
+    turn_index = await submit(parts, session_id, "echo hello")
+    assert (await parts.services.turns.get(APP, session_id, turn_index)).state is TurnState.QUEUED
+    let_go.set()
+    await holding
+    turn = await parts.services.turns.wait(APP, session_id, turn_index)
+    assert turn.outcome is Outcome.COMPLETED
+
+
+async def test_stopping_waits_for_a_turn_that_is_being_written_and_no_longer(
+    parts: Parts, session_id: str
+) -> None:
+    seat = parts.supervisor.reserve(APP, session_id)
+    assert seat is not None
+    stopping = asyncio.create_task(parts.supervisor.stop(LONG))
+    done, _ = await asyncio.wait({stopping}, timeout=SOON)
+    assert not done
+    parts.supervisor.release(seat)
+    async with asyncio.timeout(10):
+        await stopping
+
+
+async def test_a_turn_that_goes_on_is_interrupted_when_the_server_stops(
+    parts: Parts, session_id: str
+) -> None:
+    running = await submit(parts, session_id, "hang")
+    queued = await submit(parts, session_id, "echo later")
+    await parts.supervisor.stop(SOON)
+    ended = await parts.services.turns.get(APP, session_id, running)
+    assert (ended.outcome, ended.error) == (Outcome.INTERRUPTED, "the server was stopped")
+    assert (await parts.services.turns.get(APP, session_id, queued)).state is TurnState.QUEUED
