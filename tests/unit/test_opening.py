@@ -1,27 +1,55 @@
 """How an agent comes to life: the plan, and the judgement of what the agent says when it is there."""
 
+from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from clawdforge.core.model import MessageRow, TurnRow
+from clawdforge.core.model import MessageRow, SystemClock, TurnRow
+from clawdforge.core.ports import Store, Tx
 from clawdforge.core.rules import memory
-from clawdforge.core.rules.opening import How, Opening, Remembered, plan_opening
+from clawdforge.core.rules.opening import How, Opening, Remembered, describe_context, plan_opening
+from clawdforge.stores import open_store
 from clawdforge.wire.turn import Outcome, TurnState
-from tests.conformance.stores.samples import a_message, a_session, a_turn
+from tests.conformance.stores.samples import APP, a_message, a_session, a_turn
 
 SESSION = "s"
 RUNNING = 9
 
 
-def ran(index: int, prompt: str, outcome: Outcome = Outcome.COMPLETED, **fields: object) -> TurnRow:
-    given = {"state": TurnState.ENDED, "started_at": 100 + index, "first_seq": 10 * index, "context": 1}
-    return a_turn(SESSION, index, prompt=prompt, outcome=outcome, **{**given, **fields})
+def ran(index: int, prompt: str, outcome: Outcome = Outcome.COMPLETED, **fields: Any) -> TurnRow:
+    given: dict[str, Any] = {
+        "state": TurnState.ENDED,
+        "started_at": 100 + index,
+        "first_seq": 10 * index,
+        "context": 1,
+    }
+    given |= {"session_id": SESSION, "prompt": prompt, "outcome": outcome}
+    where = {**given, **fields}
+    return a_turn(where.pop("session_id"), index, **where)
 
 
-def opening(plan: str, *turns: TurnRow, **fields: object) -> Opening:
-    given = {"session_id": SESSION, "context_plan": plan, "agent_session_id": "mine"}
-    return plan_opening(a_session(**{**given, **fields}), RUNNING, turns)
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[Store]:
+    opened = await open_store(tmp_path / "data", SystemClock())
+    yield opened
+    await opened.close()
+
+
+async def opening(store: Store, plan: str, *turns: TurnRow, **fields: object) -> Opening:
+    given = {"session_id": SESSION, "context_plan": plan, "agent_session_id": "mine", "last_turn": RUNNING}
+    session = a_session(**{**given, **fields})
+
+    def work(tx: Tx) -> Opening:
+        if tx.session(SESSION) is None:
+            tx.add_session(session)
+        for turn in turns:
+            tx.add_turn(turn)
+        return plan_opening(tx, session, RUNNING)
+
+    return await store.write(APP, work)
 
 
 @pytest.mark.parametrize(
@@ -34,28 +62,30 @@ def opening(plan: str, *turns: TurnRow, **fields: object) -> Opening:
         (memory.restore_plan(0), None, 0),
     ],
 )
-def test_the_plan_says_what_is_loaded_or_put_back(plan: str, load: str | None, copy_of: int | None) -> None:
-    made = opening(plan)
+async def test_the_plan_says_what_is_loaded_or_put_back(
+    store: Store, plan: str, load: str | None, copy_of: int | None
+) -> None:
+    made = await opening(store, plan)
     assert (made.load, made.copy_of, made.files) == (load, copy_of, None)
 
 
-def test_a_load_without_a_session_of_the_agents_is_a_new_one() -> None:
-    assert opening(memory.LOAD, agent_session_id=None).load is None
+async def test_a_load_without_a_session_of_the_agents_is_a_new_one(store: Store) -> None:
+    assert (await opening(store, memory.LOAD, agent_session_id=None)).load is None
 
 
-def test_an_undo_of_files_that_was_cut_short_is_finished() -> None:
-    assert opening(memory.LOAD, files_plan="tree").files == "tree"
+async def test_an_undo_of_files_that_was_cut_short_is_finished(store: Store) -> None:
+    assert (await opening(store, memory.LOAD, files_plan="tree")).files == "tree"
 
 
-def test_the_counter_is_that_of_the_last_turn_that_still_counts() -> None:
+async def test_the_counter_is_that_of_the_last_turn_that_still_counts(store: Store) -> None:
     turns = [
         ran(1, "one", usage={"counter": {"n": 1}}),
         ran(2, "two", usage={"counter": {"n": 2}}),
         ran(3, "three", usage={"input_tokens": 5}),
         ran(4, "four", usage={"counter": {"n": 4}}, cut=True),
     ]
-    assert opening(memory.LOAD, *turns).counter == {"n": 2}
-    assert opening(memory.LOAD).counter is None
+    assert (await opening(store, memory.LOAD)).counter is None
+    assert (await opening(store, memory.LOAD, *turns)).counter == {"n": 2}
 
 
 ONE, TWO = ran(1, "one"), ran(2, "two")
@@ -82,10 +112,10 @@ CUT = ran(3, "three", cut=True)
         ("loaded", ["one", "three"], memory.restore_plan(1), (ONE, CUT), False),
     ],
 )
-def test_an_agent_is_trusted_with_the_memory_that_it_should_have(
-    how: How, remembered: Remembered, plan: str, turns: tuple[TurnRow, ...], trusted: bool
+async def test_an_agent_is_trusted_with_the_memory_that_it_should_have(
+    store: Store, how: How, remembered: Remembered, plan: str, turns: tuple[TurnRow, ...], trusted: bool
 ) -> None:
-    assert opening(plan, *turns).can_trust(how, remembered) is trusted
+    assert (await opening(store, plan, *turns)).can_trust(how, remembered) is trusted
 
 
 HALF = ran(3, "half", Outcome.INTERRUPTED)
@@ -108,10 +138,10 @@ HALF = ran(3, "half", Outcome.INTERRUPTED)
         ("loaded", ["one"], (ONE, a_turn(SESSION, 4)), set()),
     ],
 )
-def test_what_was_cut_off_and_not_heard_is_told(
-    how: How, remembered: Remembered, turns: tuple[TurnRow, ...], unheard: set[int] | None
+async def test_what_was_cut_off_and_not_heard_is_told(
+    store: Store, how: How, remembered: Remembered, turns: tuple[TurnRow, ...], unheard: set[int] | None
 ) -> None:
-    assert opening(memory.LOAD, *turns).find_unheard(how, remembered) == unheard
+    assert (await opening(store, memory.LOAD, *turns)).find_unheard(how, remembered) == unheard
 
 
 @pytest.mark.parametrize(
@@ -126,10 +156,10 @@ def test_what_was_cut_off_and_not_heard_is_told(
         (memory.restore_plan(2), "new", 3),
     ],
 )
-def test_only_a_load_that_failed_makes_a_context_that_nobody_planned(
-    plan: str, how: How, number: int
+async def test_only_a_load_that_failed_makes_a_context_that_nobody_planned(
+    store: Store, plan: str, how: How, number: int
 ) -> None:
-    assert opening(plan, context=3).number_context(how) == number
+    assert (await opening(store, plan, context=3)).number_context(how) == number
 
 
 @pytest.mark.parametrize(
@@ -146,12 +176,14 @@ def test_only_a_load_that_failed_makes_a_context_that_nobody_planned(
         (memory.restore_plan(2), "resumed", "", "restored"),
     ],
 )
-def test_the_event_calls_the_start_by_its_name(plan: str, how: How, told: str, name: str) -> None:
-    assert opening(plan).name_start(how, told) == name
+async def test_the_event_calls_the_start_by_its_name(
+    store: Store, plan: str, how: How, told: str, name: str
+) -> None:
+    assert (await opening(store, plan)).name_start(how, told) == name
 
 
-def test_only_an_agent_that_remembers_nothing_gets_its_instructions() -> None:
-    made = opening(memory.LOAD, instructions="Be kind.")
+async def test_only_an_agent_that_remembers_nothing_gets_its_instructions(store: Store) -> None:
+    made = await opening(store, memory.LOAD, instructions="Be kind.")
     assert made.write_preface("loaded", "") == ""
     assert made.write_preface("new", "") == "[Instructions]\nBe kind."
     conversation = "[Conversation so far]\nUser: hi\n[End of the conversation so far]"
@@ -186,3 +218,43 @@ def test_files_are_named_before_the_prompt() -> None:
     assert memory.name_files("go", []) == "go"
     named = memory.name_files("go", [Path("/h/a"), Path("/h/b")])
     assert named == "[Attached files]\n- /h/a\n- /h/b\n\ngo"
+
+
+async def test_what_has_begun_is_described_with_what_must_be_told(store: Store) -> None:
+    made = await opening(store, memory.LOAD, ONE, HALF, context=2, instructions="Be kind.")
+
+    def work(tx: Tx) -> None:
+        for message in (said("user", "one", 1), said("user", "half", 3), said("user", "now", RUNNING)):
+            tx.add_message(message)
+
+    await store.write(APP, work)
+    loaded = await store.read(APP, lambda view: describe_context(view, made, "loaded", ["one", "half"]))
+    assert (loaded.number, loaded.how, loaded.preface) == (2, "loaded", "")
+    behind = await store.read(APP, lambda view: describe_context(view, made, "loaded", ["one"]))
+    assert (behind.number, behind.how) == (2, "loaded")
+    assert "User: half" in behind.preface
+    assert "User: one" not in behind.preface
+    new = await store.read(APP, lambda view: describe_context(view, made, "new", []))
+    assert (new.number, new.how) == (3, "transcript")
+    assert new.preface.startswith("[Instructions]\nBe kind.")
+    assert "User: one\n\nUser: half\n[End" in new.preface
+
+
+async def test_a_fork_looks_for_a_copy_where_it_has_the_turn_from(store: Store) -> None:
+    grandparent, parent = a_session(), a_session()
+
+    def work(tx: Tx) -> None:
+        tx.add_session(grandparent)
+        tx.add_session(replace(parent, forked_from=grandparent.session_id))
+        tx.add_turn(ran(1, "one", session_id=parent.session_id, first_seq=None))
+        tx.add_turn(ran(2, "two", session_id=parent.session_id))
+
+    await store.write(APP, work)
+    copied, own = ran(1, "one", first_seq=None), ran(3, "three")
+    forked = {"forked_from": parent.session_id}
+    far = await opening(store, memory.restore_plan(1), copied, ran(2, "two", first_seq=None), own, **forked)
+    assert far.sources == [parent.session_id, grandparent.session_id]
+    assert (await opening(store, memory.restore_plan(2), **forked)).sources == [parent.session_id]
+    assert (await opening(store, memory.restore_plan(3), **forked)).sources == []
+    assert (await opening(store, memory.restore_plan(0), **forked)).sources == ()
+    assert (await opening(store, memory.LOAD, **forked)).sources == ()

@@ -106,7 +106,7 @@ class SessionRow:
     last_message: int = 0  # * highest message seq given out
     message_count: int = 0  # * messages that are neither cut nor archived
     context: int = 1
-    context_plan: str = "new"  # how the agent's memory is to be had: see core.contexts
+    context_plan: str = "new"  # how the agent's memory is to be had: see core/rules/memory.py
     agent_session_id: str | None = None
     files_plan: str | None = None  # a tree that the workspace is being put back to
     redo: tuple[int, ...] = ()  # the cuts that a redo can take back, newest last, by their event's seq

@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from clawdforge.core.model import SessionRow, TurnRow
+from clawdforge.core.ports import View
 from clawdforge.core.rules import memory
 from clawdforge.wire.base import Json
 
+TRANSCRIPT_MESSAGES = 5000
 How = Literal["new", "loaded", "resumed"]
 Remembered = Sequence[str] | None
 """The user's words that a load replayed; None where the agent does not say."""
@@ -28,6 +30,8 @@ class Opening:
     """The agent's own session, to be loaded from its home as it is."""
     copy_of: int | None
     """The turn whose copy of the home is put back first, and then loaded; 0 is an empty home."""
+    sources: Sequence[str]
+    """The sessions that may have that copy if this one does not, nearest first."""
     files: str | None
     """The tree that the workspace is to become: an undo of files that a crash cut short."""
 
@@ -63,13 +67,36 @@ class Opening:
         return memory.write_preface(self.session.instructions if how == "new" else None, told)
 
 
-def plan_opening(session: SessionRow, turn_index: int, recent: Sequence[TurnRow]) -> Opening:
+@dataclass(frozen=True, slots=True)
+class Context:
+    """A context that has begun: what is recorded of it, and what goes before its first prompt."""
+
+    number: int
+    how: str
+    preface: str
+
+
+def plan_opening(view: View, session: SessionRow, turn_index: int) -> Opening:
     plan = session.context_plan
+    copy_of = memory.restore_turn(plan)
     return Opening(
         session=session,
         turn_index=turn_index,
-        recent=recent,
+        recent=memory.read_recent_turns(view, session.session_id, session.last_turn),
         load=session.agent_session_id if plan == memory.LOAD else None,
-        copy_of=memory.restore_turn(plan),
+        copy_of=copy_of,
+        sources=memory.find_sources(view, session, copy_of) if copy_of else (),
         files=session.files_plan,
+    )
+
+
+def describe_context(view: View, opening: Opening, how: How, remembered: Remembered) -> Context:
+    """What has begun, now that a trusted agent is there."""
+    unheard = opening.find_unheard(how, remembered)
+    told = ""
+    if unheard is None or unheard:
+        messages = view.last_messages(opening.session.session_id, TRANSCRIPT_MESSAGES)
+        told = memory.write_transcript(messages, opening.turn_index, unheard)
+    return Context(
+        opening.number_context(how), opening.name_start(how, told), opening.write_preface(how, told)
     )

@@ -11,7 +11,7 @@ from pathlib import Path
 from clawdforge.core.model import Clock, FileRow, Launch, TurnRow, draft
 from clawdforge.core.ports import Agents, Homes, LeaseLost, LiveAgent, Snapshots, Store, Tx, View
 from clawdforge.core.rules import memory
-from clawdforge.core.rules.opening import Opening, plan_opening
+from clawdforge.core.rules.opening import Context, Opening, describe_context, plan_opening
 from clawdforge.core.rules.turns import need_session
 from clawdforge.core.running.pool import AgentPool
 from clawdforge.core.running.recorder import OutsideSink
@@ -20,7 +20,6 @@ from clawdforge.wire.errors import Conflict, UnknownFile, Unsupported
 from clawdforge.wire.event import EventType
 
 log = logging.getLogger(__name__)
-TRANSCRIPT_MESSAGES = 5000
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,17 +60,14 @@ class Opener:
         return memory.name_files(row.prompt, paths)
 
     async def _open(self, turn: RunningTurn) -> tuple[LiveAgent, str]:
-        session = turn.session
-        recent = await self._store.read(
-            turn.app, lambda view: memory.read_recent_turns(view, session.session_id, session.last_turn)
-        )
-        opening = plan_opening(session, turn.index, recent)
+        opening = await self._store.read(turn.app, lambda view: plan_opening(view, turn.session, turn.index))
         agent = await self._start_agent(turn, opening, await self._prepare(turn, opening))
-        told = await self._find_words(turn, opening, agent)
-        number = opening.number_context(agent.how)
-        await self._record_context(turn, agent, number, opening.name_start(agent.how, told))
-        turn.seat.context = number
-        return agent, opening.write_preface(agent.how, told)
+        context = await self._store.read(
+            turn.app, lambda view: describe_context(view, opening, agent.how, agent.remembered)
+        )
+        await self._record_context(turn, agent, context)
+        turn.seat.context = context.number
+        return agent, context.preface
 
     async def _prepare(self, turn: RunningTurn, opening: Opening) -> Launch:
         """Home and workspace as the plan wants them."""
@@ -80,7 +76,7 @@ class Opener:
         home = await self._homes.prepare(session.session_id, spec)
         load = opening.load
         if opening.copy_of is not None:
-            load = await self._put_home_back(turn, opening.copy_of)
+            load = await self._put_home_back(turn, opening, opening.copy_of)
         if opening.files is not None:
             await self._put_files_back(turn, opening.files)
         return Launch(
@@ -95,19 +91,16 @@ class Opener:
             counter=opening.counter,
         )
 
-    async def _put_home_back(self, turn: RunningTurn, boundary: int) -> str | None:
+    async def _put_home_back(self, turn: RunningTurn, opening: Opening, boundary: int) -> str | None:
         """Without a copy of that turn the home is emptied: what was taken back must not stay in it."""
-        session = turn.session
-        load = await self._homes.restore(session.session_id, boundary)
+        load = await self._homes.restore(turn.session_id, boundary)
         if load is not None or not boundary:
             return load
-        for source in await self._store.read(
-            turn.app, lambda view: memory.find_sources(view, session, boundary)
-        ):
-            load = await self._homes.branch(source, session.session_id, boundary)
+        for source in opening.sources:
+            load = await self._homes.branch(source, turn.session_id, boundary)
             if load is not None:
                 return load
-        await self._homes.restore(session.session_id, 0)
+        await self._homes.restore(turn.session_id, 0)
         return None
 
     async def _put_files_back(self, turn: RunningTurn, tree: str) -> None:
@@ -139,20 +132,11 @@ class Opener:
         turn.seat.agent = await self._agents.driver(launch.agent).open(launch, sink)
         return turn.seat.agent
 
-    async def _find_words(self, turn: RunningTurn, opening: Opening, agent: LiveAgent) -> str:
-        """What the agent has to be told because its own memory does not hold it."""
-        unheard = opening.find_unheard(agent.how, agent.remembered)
-        if unheard == set():
-            return ""
-        messages = await self._store.read(
-            turn.app, lambda view: view.last_messages(turn.session_id, TRANSCRIPT_MESSAGES)
-        )
-        return memory.write_transcript(messages, turn.index, unheard)
-
-    async def _record_context(self, turn: RunningTurn, agent: LiveAgent, number: int, how: str) -> None:
+    async def _record_context(self, turn: RunningTurn, agent: LiveAgent, context: Context) -> None:
         session_id, turn_index, fence = turn.session_id, turn.index, turn.started.fence
         expected, agent_session_id = turn.session.context, agent.agent_session_id
-        fields = {"number": number, "how": how, "agent": turn.session.agent}
+        number = context.number
+        fields = {"number": number, "how": context.how, "agent": turn.session.agent}
         event = draft(EventType.CONTEXT_STARTED, None, self._clock.now(), fields)
 
         def work(tx: Tx) -> None:
