@@ -31,6 +31,7 @@ from clawdforge.drivers.folders.snapshots import Snapshots
 from clawdforge.drivers.folders.workspaces import Workspaces
 from clawdforge.drivers.processes.cgroups import Ceilings, Groups, find_cgroups
 from clawdforge.drivers.processes.containment import Containment, harden_self, probe
+from clawdforge.drivers.processes.helpers import Helpers
 from clawdforge.drivers.processes.process import Spawner
 from clawdforge.drivers.registry.catalog import AgentCatalog
 from clawdforge.drivers.registry.registry import Registry, is_installed
@@ -80,7 +81,7 @@ async def open_parts(settings: Settings) -> AsyncIterator[Parts]:
             agents=registry,
             catalog=catalog,
             homes=homes,
-            snapshots=Snapshots(settings.data_dir),
+            snapshots=Snapshots(settings.data_dir, Helpers(spawner.containment.bwrap)),
             workspaces=workspaces,
             uploads=UploadFolder(settings.data_dir),
             program=program,

@@ -1,14 +1,22 @@
 """Trees of a workspace beside it: what is kept, what is put back, and what is left alone."""
 
+import contextlib
+import hashlib
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from clawdforge.drivers.folders import git_shadow as module
 from clawdforge.drivers.folders.git_shadow import EMPTY_TREE, NoSnapshot, Shadow
+from clawdforge.drivers.processes.helpers import Helpers
+from tests.needs import needs
 
 GIT = shutil.which("git")
+FILES = 300
 pytestmark = pytest.mark.skipif(GIT is None, reason="needs git")
 
 
@@ -19,20 +27,25 @@ def work(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.fixture(params=["alone", pytest.param("contained", marks=needs("bwrap"))])
+def helpers(request: pytest.FixtureRequest) -> Helpers:
+    return Helpers(shutil.which("bwrap") if request.param == "contained" else None)
+
+
 @pytest.fixture
-def shadow(tmp_path: Path, work: Path) -> Shadow:
-    return Shadow(tmp_path / "shadow", work, GIT or "git")
+def shadow(tmp_path: Path, work: Path, helpers: Helpers) -> Shadow:
+    return Shadow(tmp_path / "shadow", work, GIT or "git", helpers)
 
 
-def test_an_empty_workspace_costs_no_git(tmp_path: Path, work: Path) -> None:
-    shadow = Shadow(tmp_path / "shadow", work, "/nonexistent/git")
+def test_an_empty_workspace_costs_no_git(tmp_path: Path, work: Path, helpers: Helpers) -> None:
+    shadow = Shadow(tmp_path / "shadow", work, "/nonexistent/git", helpers)
     assert not shadow.has_turns()
     assert shadow.record_turn(0) == EMPTY_TREE
     assert shadow.has_turns()
     assert shadow.find_turn(0) == EMPTY_TREE
     shadow.restore(EMPTY_TREE)
     (work / "a").write_text("x")
-    with pytest.raises(NoSnapshot, match="git could not be run"):
+    with pytest.raises(NoSnapshot, match="git"):
         shadow.record_turn(1)
 
 
@@ -124,3 +137,66 @@ def test_a_torn_name_is_no_tree(shadow: Shadow, work: Path, tmp_path: Path) -> N
     assert shadow.find_turn(1) is None
     with pytest.raises(NoSnapshot, match="not the name"):
         shadow.restore("--help")
+
+
+def test_a_fifo_for_a_list_of_exclusions_is_not_waited_for(
+    shadow: Shadow, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (work / ".git" / "info").mkdir(parents=True)
+    os.mkfifo(work / ".git" / "info" / "exclude")
+    (work / "a").write_text("x")
+    monkeypatch.setattr(module, "GIT_SECS", 10.0)
+    assert shadow.record_turn(1) != EMPTY_TREE
+
+
+def test_exclusions_of_the_workspaces_own_repository_count(shadow: Shadow, work: Path) -> None:
+    (work / ".git" / "info").mkdir(parents=True)
+    (work / ".git" / "info" / "exclude").write_text("*.log\n")
+    (work / "a.log").write_text("x")
+    (work / "b").write_text("x")
+    tree = shadow.record_turn(1)
+    (work / "a.log").write_text("y")
+    (work / "b").write_text("y")
+    shadow.restore(tree)
+    assert ((work / "a.log").read_text(), (work / "b").read_text()) == ("y", "x")
+
+
+SWAPPER = """
+import ctypes, os, sys
+folder, link = (os.fsencode(word) for word in sys.argv[1:])
+while True:  # exchanged in one step: there is always something of that name
+    ctypes.CDLL(None).renameat2(-100, folder, -100, link, 2)
+"""
+
+
+@needs("bwrap")
+@pytest.mark.parametrize(("contained", "rounds"), [(True, 40), (False, 150)])
+def test_a_folder_that_is_swapped_for_a_link_leads_nowhere(
+    tmp_path: Path, work: Path, contained: bool, rounds: int
+) -> None:
+    """An agent swaps a folder of its workspace for a link to the data folder while git is at work.
+
+    Without the sandbox the same race reaches the canary in one round of six: so this test can fail.
+    """
+    data, inside = tmp_path / "data", work / "folder"
+    for folder, words in ((data, "CANARY"), (inside, "mine")):
+        folder.mkdir()
+        for number in range(FILES):
+            (folder / str(number)).write_text(words)
+    link = tmp_path / "link"
+    link.symlink_to(data)
+    helpers = Helpers(shutil.which("bwrap") if contained else None)
+    with subprocess.Popen([sys.executable, "-c", SWAPPER, str(inside), str(link)]) as swapper:
+        try:
+            shadows = (tmp_path / f"shadow{number}" for number in range(rounds))
+            reached = any(_reaches_canary(Shadow(folder, work, GIT or "git", helpers)) for folder in shadows)
+        finally:
+            swapper.kill()
+    assert reached is not contained
+
+
+def _reaches_canary(shadow: Shadow) -> bool:
+    with contextlib.suppress(NoSnapshot, OSError):
+        shadow.record_turn(1)
+    name = hashlib.sha1(b"blob 6\0CANARY").hexdigest()  # noqa: S324 - how git names what it stores
+    return (shadow._folder / "objects" / name[:2] / name[2:]).exists()

@@ -76,6 +76,15 @@ def open_folder_below(home: Path, parts: Sequence[str]) -> Iterator[int]:
         yield here
 
 
+def read_small_file(folder: int, name: str, limit: int) -> bytes:
+    """The start of a file that an agent may have swapped: no link is followed, and nothing is waited for."""
+    fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+    with os.fdopen(fd, "rb") as file:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise OSError(errno.EINVAL, "not a regular file", name)
+        return file.read(limit)
+
+
 def sync_file_system(path: Path) -> None:
     """Flush the whole file system of `path` to stable storage in one call: 1000 files take 40 ms, not 4 s."""
     with open_folder(path) as fd:

@@ -9,18 +9,19 @@ import os
 import re
 import shutil
 import stat
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from clawdforge.drivers.folders.file_copy import delete_tree
+from clawdforge.drivers.folders.file_copy import delete_tree, open_folder, read_small_file
+from clawdforge.drivers.processes.helpers import Folder, HelperFailed, Helpers, hold_folder
 
 EMPTY_TREE: Final = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 TREE: Final = re.compile(r"[0-9a-f]{40}")
 MAX_PATHS: Final = 50_000
 MAX_BYTES: Final = 1 << 30
 MAX_TURNS: Final = 200
+MAX_EXCLUDES: Final = 1 << 16
 GIT_SECS: Final = 60.0
 UMASK: Final = 0o022  # restored files are readable as before; the folders around them are private
 CONFIG: Final = """[core]
@@ -44,10 +45,11 @@ class NoSnapshot(Exception):
 class Shadow:
     """The repository of one session. Its methods block; one caller at a time."""
 
-    def __init__(self, folder: Path, workspace: Path, git: str) -> None:
+    def __init__(self, folder: Path, workspace: Path, git: str, helpers: Helpers) -> None:
         self._folder = folder
         self._workspace = workspace
         self._git_program = git
+        self._helpers = helpers
 
     def has_turns(self) -> bool:
         return (self._folder / "refs" / "turns").is_dir()
@@ -81,7 +83,7 @@ class Shadow:
                 return
             raise NoSnapshot("nothing was recorded of this workspace")
         (self._folder / "tree").unlink(missing_ok=True)
-        self._git("read-tree", "--reset", "-u", tree, umask=UMASK)
+        self._git("read-tree", "--reset", "-u", tree, restores=True)
 
     def write_tree(self, *, durable: bool = False) -> str:
         """Store the present state as a tree and return its name. Cheap when nothing has changed since."""
@@ -167,37 +169,47 @@ class Shadow:
         if self._exists():
             self._git("gc", "--quiet", "--prune=now")
 
-    def _git(self, *words: str, stdin: bytes = b"", umask: int = -1) -> bytes:
+    def _git(self, *words: str, stdin: bytes = b"", restores: bool = False) -> bytes:
+        """Run git where it sees the workspace and this repository, and nothing else."""
         (self._folder / "index.lock").unlink(missing_ok=True)  # left by a crash: there is only one caller
-        excludes = self._workspace / ".git" / "info" / "exclude"
-        command = [self._git_program, "-c", f"core.excludesFile={excludes}", *words]
+        self._copy_excludes()
         try:
-            result = subprocess.run(
-                command,
-                input=stdin,
-                capture_output=True,
-                cwd=self._workspace,
-                env=self._environment(),
-                timeout=GIT_SECS,
-                umask=umask,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            raise NoSnapshot(f"git took longer than {GIT_SECS:g} s") from None
-        except OSError as error:
-            raise NoSnapshot(f"git could not be run: {error.strerror}") from error
-        if result.returncode:
-            raise NoSnapshot(result.stderr.decode("utf-8", "replace").strip()[-500:] or "git failed")
-        return result.stdout
+            with (
+                hold_folder(self._workspace, "/workspace", writable=restores) as workspace,
+                hold_folder(self._folder, "/repository", writable=True) as repository,
+            ):
+                return self._helpers.run(
+                    [self._git_program, *words],
+                    [workspace, repository],
+                    cwd=workspace,
+                    env=self._environment(repository, workspace),
+                    timeout=GIT_SECS,
+                    given=stdin,
+                    umask=UMASK if restores else -1,
+                )
+        except HelperFailed as error:
+            raise NoSnapshot(str(error)) from error
 
-    def _environment(self) -> Mapping[str, str]:
+    def _copy_excludes(self) -> None:
+        """What the workspace's own repository ignores by itself, read without following or waiting."""
+        excludes = b""
+        with (
+            contextlib.suppress(OSError),
+            open_folder(self._workspace) as workspace,
+            open_folder(".git", workspace) as git,
+            open_folder("info", git) as info,
+        ):
+            excludes = read_small_file(info, "exclude", MAX_EXCLUDES)
+        (self._folder / "info" / "exclude").write_bytes(excludes)
+
+    def _environment(self, repository: Folder, workspace: Folder) -> Mapping[str, str]:
         """Keeps git away from the operator's settings and from the workspace's own repository."""
         return {
             "PATH": os.environ.get("PATH", os.defpath),
             "HOME": "/nonexistent",
             "LC_ALL": "C",
-            "GIT_DIR": str(self._folder),
-            "GIT_WORK_TREE": str(self._workspace),
+            "GIT_DIR": self._helpers.place_of(repository),
+            "GIT_WORK_TREE": self._helpers.place_of(workspace),
             "GIT_CONFIG_NOSYSTEM": "1",
             "GIT_CONFIG_GLOBAL": "/dev/null",
             "GIT_TERMINAL_PROMPT": "0",

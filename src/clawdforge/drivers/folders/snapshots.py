@@ -5,24 +5,30 @@ import logging
 import shutil
 import weakref
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
 from clawdforge.core.model import SessionRow
 from clawdforge.drivers.folders.git_shadow import NoSnapshot, Shadow
 from clawdforge.drivers.folders.homes import SHADOWS, check_id
+from clawdforge.drivers.processes.helpers import Helpers
 from clawdforge.wire.errors import Conflict, Unsupported
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
+THREADS = 4
 
 
 class Snapshots:
     """Covers workspaces that the server made, and those that are git repositories."""
 
-    def __init__(self, data_dir: Path, git: str | None = None) -> None:
+    def __init__(self, data_dir: Path, helpers: Helpers, git: str | None = None) -> None:
         self._folder = data_dir / SHADOWS
+        self._helpers = helpers
         self._git = git or shutil.which("git")
+        # Threads of its own: a workspace that makes git wait must not use up those that everybody shares.
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="snapshot")
         self._locks: weakref.WeakValueDictionary[str, asyncio.Lock] = weakref.WeakValueDictionary()
 
     async def begin(self, session: SessionRow) -> None:
@@ -67,7 +73,7 @@ class Snapshots:
     async def branch(self, source: str, target: str) -> None:
         if self._git is None:
             return
-        shadow = Shadow(self._folder / check_id(source), self._folder, self._git)
+        shadow = Shadow(self._folder / check_id(source), self._folder, self._git, self._helpers)
         if not shadow.has_turns():
             return
         try:
@@ -80,7 +86,7 @@ class Snapshots:
         workspace = Path(session.cwd)
         if self._git is None or not (session.own_cwd or (workspace / ".git").exists()):
             return None
-        return Shadow(self._folder / check_id(session.session_id), workspace, self._git)
+        return Shadow(self._folder / check_id(session.session_id), workspace, self._git, self._helpers)
 
     def _need_shadow(self, session: SessionRow) -> Shadow:
         shadow = self._find_shadow(session)
@@ -96,4 +102,4 @@ class Snapshots:
     async def _run(self, session_id: str, work: Callable[[], T]) -> T:
         lock = self._locks.setdefault(session_id, asyncio.Lock())
         async with lock:
-            return await asyncio.to_thread(work)
+            return await asyncio.get_running_loop().run_in_executor(self._threads, work)

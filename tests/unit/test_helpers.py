@@ -1,0 +1,86 @@
+"""What the server runs on agents' folders sees those folders and nothing else, and is bounded."""
+
+import shutil
+import socket
+from pathlib import Path
+
+import pytest
+
+from clawdforge.drivers.processes.helpers import HelperFailed, Helpers, hold_folder
+from tests.needs import needs
+
+SHELL = "/bin/sh"
+
+
+def run(helpers: Helpers, folder: Path, script: str, *, writable: bool = False, timeout: float = 20.0) -> str:
+    with hold_folder(folder, "/folder", writable=writable) as held:
+        env = {"PATH": "/usr/bin:/bin"}
+        words = [SHELL, "-c", script]
+        return helpers.run(words, [held], cwd=held, env=env, timeout=timeout).decode()
+
+
+@pytest.fixture
+def contained() -> Helpers:
+    return Helpers(shutil.which("bwrap"))
+
+
+@needs("bwrap")
+def test_it_sees_its_folder_and_the_system_only(contained: Helpers, tmp_path: Path) -> None:
+    inside, outside = tmp_path / "inside", tmp_path / "outside"
+    inside.mkdir()
+    outside.write_text("secret")
+    (inside / "mine").write_text("mine")
+    (inside / "link").symlink_to(outside)
+    assert run(contained, inside, "cat mine") == "mine"
+    with pytest.raises(HelperFailed, match="No such file"):
+        run(contained, inside, "cat link")
+    assert run(Helpers(None), inside, "cat link") == "secret"
+    system = {"usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32", "etc", "nix"}
+    assert set(run(contained, inside, "ls /").split()) <= {*system, "dev", "tmp", "folder"}
+    assert "passwd" not in run(contained, inside, "ls /etc")
+
+
+@needs("bwrap")
+def test_it_writes_only_where_it_may(contained: Helpers, tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    with pytest.raises(HelperFailed, match="Read-only"):
+        run(contained, folder, "touch a")
+    run(contained, folder, "touch a", writable=True)
+    assert (folder / "a").exists()
+    with pytest.raises(HelperFailed, match="Read-only"):
+        run(contained, folder, "touch /a", writable=True)
+
+
+@needs("bwrap")
+def test_it_has_no_network(contained: Helpers, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        code = f"import socket; socket.create_connection(('127.0.0.1', {server.getsockname()[1]}), 2)"
+        python = shutil.which("python3", path="/usr/bin:/bin")
+        if python is None:
+            pytest.skip("the system has no Python of its own")
+        with pytest.raises(HelperFailed, match=r"refused|unreachable"):
+            run(contained, tmp_path, f'{python} -c "{code}"')
+
+
+@needs("bwrap")
+def test_a_folder_is_the_one_that_was_opened(contained: Helpers, tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "mine").write_text("mine")
+    with hold_folder(folder, "/folder") as held:
+        folder.rename(tmp_path / "aside")
+        folder.symlink_to("/etc")
+        env = {"PATH": "/usr/bin:/bin"}
+        assert contained.run([SHELL, "-c", "ls"], [held], cwd=held, env=env, timeout=20) == b"mine\n"
+    with pytest.raises(OSError), hold_folder(folder, "/folder"):
+        pass
+
+
+@pytest.mark.parametrize("bwrap", [None, pytest.param("bwrap", marks=needs("bwrap"))])
+def test_it_is_bounded_in_memory_and_time(bwrap: str | None, tmp_path: Path) -> None:
+    helpers = Helpers(shutil.which(bwrap) if bwrap else None)
+    with pytest.raises(HelperFailed, match=r"(?i)memory|space|alloc"):
+        run(helpers, tmp_path, "awk 'BEGIN { s = \"x\"; while (length(s) < 5e9) s = s s }'")
+    with pytest.raises(HelperFailed, match=r"took longer than 0\.5 s"):
+        run(helpers, tmp_path, "sleep 30", timeout=0.5)
