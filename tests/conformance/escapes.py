@@ -45,6 +45,9 @@ GROUPS: Final[dict[str, tuple[Escape, ...]]] = {
         Escape("through_the_root_of_process_1", "go through `/proc/1/root`", "no", "no", "as root"),
         Escape("through_the_servers_root", "go through the server's `/proc/…/root`", "no", "no", "as root"),
         Escape("inherited_descriptors", "use a descriptor that the server left open", "no", "no", "no"),
+        Escape(
+            "descriptors_of_others", "walk up from a folder that another holds open", "no", "no", "as root"
+        ),
         Escape("client_reads_a_token", "have us read a token file (`fs/read_text_file`)", "no", "no", "no"),
         Escape("client_reads_a_link", "have us follow a link out of the workspace", "no", "no", "no"),
         Escape("client_writes_outside", "have us write outside the workspace", "no", "no", "no"),

@@ -100,6 +100,19 @@ class Probes(Bombs):
                     found.append(target)
         return " ".join(found)
 
+    def descriptors_of_others(self) -> str:
+        """From a folder that somebody holds open one could walk up, past all mounts."""
+        for path in Path("/proc").glob("[0-9]*/fd/*"):
+            with contextlib.suppress(OSError):
+                folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+                for above in ("", "../", "../../", "../../../"):
+                    with (
+                        contextlib.suppress(OSError),
+                        open(os.open(f"{above}local.token", os.O_RDONLY, dir_fd=folder)) as file,
+                    ):
+                        return file.read()
+        return ""
+
     def client_reads_a_token(self) -> str:
         return self.client.ask("fs/read_text_file", path=str(self.data / "local.token"))
 

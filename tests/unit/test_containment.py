@@ -14,7 +14,7 @@ from clawdforge.drivers.processes.containment import Containment, probe
 from clawdforge.drivers.processes.environment import agent_env
 from clawdforge.drivers.processes.process import Spawner
 from clawdforge.drivers.processes.survivors import TAG, folder_id, read_tag
-from clawdforge.wire.errors import AgentStartFailed
+from clawdforge.wire.errors import AgentStartFailed, WorkspaceChanged
 from tests.needs import needs
 from tests.unit.contained import SESSION, Bench, beats, bench_on, still, until
 
@@ -40,6 +40,39 @@ async def said(bench: Bench, script: str, **more: str) -> str:
     text = (await asyncio.wait_for(process.stdout.read(), 60)).decode()
     await process.close()
     return text
+
+
+async def test_a_workspace_that_became_a_link_is_refused(bench: Bench, tmp_path: Path) -> None:
+    """An agent that may write around its folder could have the next one mount the data folder there."""
+    (bench.data / "admin.token").write_text(CANARY)
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    bench.workspace = outside
+    assert await said(bench, "pwd") == f"{outside}\n"
+    outside.rmdir()
+    outside.symlink_to(bench.data)
+    with pytest.raises(WorkspaceChanged, match="replaced by a link"):
+        await bench.spawn("cat", "admin.token")
+    outside.unlink()
+    (tmp_path / "above").symlink_to(tmp_path)
+    bench.workspace = tmp_path / "above" / "data" / "workspaces"
+    with pytest.raises(WorkspaceChanged):
+        await bench.spawn("true")
+    bench.workspace = tmp_path / "gone"
+    with pytest.raises(AgentStartFailed, match="does not exist"):
+        await bench.spawn("true")
+
+
+async def test_a_data_folder_behind_a_link_of_the_operators_is_fine(tmp_path: Path) -> None:
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "disk")
+    async with bench_on(tmp_path / "link", "tree") as bench:
+        assert await said(bench, "pwd -P") == f"{tmp_path}/disk/data/workspaces/{SESSION}\n"
+
+
+async def test_no_descriptor_of_the_mounts_is_left_to_an_agent(bench: Bench) -> None:
+    listed = await said(bench, "ls /proc/self/fd")
+    assert set(listed.split()) <= {"0", "1", "2", "3"}  # the last is the list itself
 
 
 def test_the_environment_is_an_allow_list() -> None:

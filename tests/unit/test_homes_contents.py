@@ -10,6 +10,7 @@ import pytest
 
 from clawdforge.core import ports
 from clawdforge.core.model import FileRow
+from clawdforge.drivers.folders.credentials import shared_files
 from clawdforge.drivers.folders.homes import HomeFolders
 from clawdforge.drivers.folders.workspaces import Workspaces
 from clawdforge.wire.errors import UnknownFile, WorkspaceRefused
@@ -73,6 +74,32 @@ async def test_a_link_in_place_of_a_credential_folder_is_not_followed(
     await homes.prepare(SESSION, AGENT)
     assert list(victim.iterdir()) == []
     assert (home / ".agent" / "token.json").read_text() == "shared"
+
+
+@pytest.mark.parametrize("made", ["link", "folder", "hard link"])
+async def test_a_credential_file_that_leads_elsewhere_is_not_shared(
+    homes: HomeFolders, tmp_path: Path, data: Path, made: str
+) -> None:
+    """An agent may write the operator's file, so it may also replace it by a link to the admin token."""
+    shared, secret = tmp_path / "operator" / ".agent" / "token.json", data / "admin.token"
+    secret.write_text("cfa_secret")
+    shared.unlink()
+    if made == "link":
+        shared.symlink_to(secret)
+    elif made == "hard link":
+        shared.hardlink_to(secret)
+    else:
+        (data / "token.json").write_text("cfa_secret")
+        shared.parent.rmdir()
+        shared.parent.symlink_to(data)
+    assert shared_files(AGENT.credentials, tmp_path / "operator") == ()
+    home = await homes.prepare(SESSION, AGENT)
+    assert not (home / ".agent" / "token.json").exists()
+    (home / ".agent").mkdir(exist_ok=True)
+    (home / ".agent" / "token.json").write_text("forged")
+    os.utime(home / ".agent" / "token.json", (time.time() + 5, time.time() + 5))
+    await homes.prepare(SESSION, AGENT)
+    assert secret.read_text() == "cfa_secret"
 
 
 def upload(tmp_path: Path, name: str, content: str = "the upload") -> FileRow:

@@ -64,6 +64,7 @@ from clawdforge.wire.errors import (
     UnknownFile,
     Unsupported,
     UnsupportedMediaType,
+    WorkspaceChanged,
     WorkspaceRefused,
 )
 
@@ -123,6 +124,7 @@ __all__ = [
     "UnknownFile",
     "Unsupported",
     "UnsupportedMediaType",
+    "WorkspaceChanged",
     "WorkspaceRefused",
     "error_from",
 ]

@@ -30,6 +30,7 @@ class ErrorCode(StrEnum):
     UNKNOWN_AGENT = "unknown_agent"
     UNKNOWN_FILE = "unknown_file"
     WORKSPACE_REFUSED = "workspace_refused"
+    WORKSPACE_CHANGED = "workspace_changed"
 
     SESSION_CLOSED = "session_closed"
     SESSION_BUSY = "session_busy"

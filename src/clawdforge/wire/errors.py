@@ -8,8 +8,8 @@
        ├─ Forbidden         HostRefused, OriginRefused
        ├─ NotFound          RouteNotFound, SessionNotFound, TurnNotFound, PermissionNotFound, FileNotFound,
        │                    PersonaNotFound, AppNotFound, TokenNotFound
-       ├─ Conflict          SessionClosed, SessionBusy, KeyReused, HeadMoved, TurnNotQueued,
-       │                    AlreadyDecided, NoPreviousMessage, NothingToUndo, NothingToRedo
+       ├─ Conflict          SessionClosed, SessionBusy, KeyReused, HeadMoved, TurnNotQueued, AlreadyDecided,
+       │                    WorkspaceChanged, NoPreviousMessage, NothingToUndo, NothingToRedo
        ├─ Unavailable       PoolFull, LimitExceeded, StoreUnavailable, Stopping
        ├─ AgentError        AgentNotInstalled, AgentStartFailed, AgentAuthRequired, AgentFailed,
        │                    TurnTimedOut, TurnInterrupted, RunFailed
@@ -52,12 +52,16 @@ class ForgeAPIError(ForgeError):
         self.retry_after = retry_after
         self.extra = extra
         self.status_code = status_code or type(self).status
+        self._is_answer = status_code is not None
         self.code = code or type(self).code
         self.body = body
         self.request_id = request_id
         super().__init__(self.message)
 
     def __str__(self) -> str:
+        """The message alone where it is raised; with status, code and request where it was answered with."""
+        if not self._is_answer:
+            return self.message
         suffix = f" (request {self.request_id})" if self.request_id else ""
         return f"{self.status_code} {self.code}: {self.message}{suffix}"
 
@@ -260,6 +264,12 @@ class AlreadyDecided(Conflict):
     """this permission request has been decided already"""
 
     code = ErrorCode.ALREADY_DECIDED
+
+
+class WorkspaceChanged(Conflict):
+    """the session's folder is not the one it was made in; put it back, or start a new session"""
+
+    code = ErrorCode.WORKSPACE_CHANGED
 
 
 class NoPreviousMessage(Conflict):

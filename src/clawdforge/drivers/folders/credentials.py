@@ -5,6 +5,7 @@ An agent may refresh by replacing its link with a new file: then the newer conte
 home and the link is restored.
 """
 
+import logging
 import os
 import secrets
 import stat
@@ -13,13 +14,33 @@ from pathlib import Path
 from clawdforge.drivers.folders.file_copy import open_folder_below
 from clawdforge.drivers.folders.home_copies import is_below
 
+log = logging.getLogger(__name__)
 MAX_BYTES = 1 << 20
 
 
 def shared_files(names: tuple[str, ...], operator_home: Path) -> tuple[Path, ...]:
-    """The real paths of those that exist; agents must be able to write them."""
-    found = (operator_home / name for name in names if is_below(name))
-    return tuple(path.resolve() for path in found if path.is_file())
+    """Those that exist; agents must be able to write them.
+
+    A file that is a link, or lies below one, is not shared: an agent that may write it could have made it
+    lead to any secret of the server.
+    """
+    found = (_find_shared(operator_home, name) for name in names)
+    return tuple(path for path in found if path is not None)
+
+
+def _find_shared(operator_home: Path, name: str) -> Path | None:
+    path = operator_home.resolve() / name
+    if not is_below(name):
+        return None
+    try:
+        info = path.lstat()
+        is_real = path.resolve(strict=True) == path
+    except OSError:
+        return None
+    if stat.S_ISREG(info.st_mode) and is_real and info.st_nlink == 1:
+        return path
+    log.warning("%s is not a plain file of its own, so agents do not share it", path)
+    return None
 
 
 def link_files(home: Path, names: tuple[str, ...], operator_home: Path) -> None:
@@ -28,8 +49,8 @@ def link_files(home: Path, names: tuple[str, ...], operator_home: Path) -> None:
     A file that the operator does not have is left to the session.
     """
     for name in names:
-        shared = operator_home / name
-        if is_below(name) and shared.is_file():
+        shared = _find_shared(operator_home, name)
+        if shared is not None:
             *folders, last = name.split("/")
             with open_folder_below(home, folders) as folder:
                 _link_one(folder, last, shared)
@@ -46,7 +67,7 @@ def _link_one(folder: int, name: str, shared: Path) -> None:
     if stat.S_ISDIR(info.st_mode):
         return
     if stat.S_ISREG(info.st_mode) and 0 < info.st_size <= MAX_BYTES:
-        _adopt(folder, name, info, shared.resolve())
+        _adopt(folder, name, info, shared)
     os.unlink(name, dir_fd=folder)
     os.symlink(shared, name, dir_fd=folder)
 

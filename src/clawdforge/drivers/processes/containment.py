@@ -18,9 +18,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Literal
 
 from clawdforge.drivers.processes import launcher
@@ -91,12 +92,14 @@ class Containment:
         folders: AgentFolders,
         status_fd: int,
         limits: Limits,
+        sources: Mapping[Path, str] = MappingProxyType({}),
         join_fds: Sequence[int] = (),
         sandbox: str | None = None,
     ) -> list[str]:
         """The command line that runs a command contained. `command[0]` is an absolute path.
 
-        The agent joins its group by writing to `join_fds`.
+        `sources` says under which name a folder is mounted that is held open. The agent joins its group by
+        writing to `join_fds`.
         """
         active = self.choose(sandbox)
         numbers = [str(n) for n in (status_fd, limits.nofile, limits.nproc, limits.fsize)]
@@ -105,7 +108,7 @@ class Containment:
         launched = [sys.executable, "-I", "-S", launcher.__file__, mode, *numbers, "--", *command]
         if active == "tree" or self.bwrap is None:
             return launched
-        return [self.bwrap, *_arguments(active, folders), "--", *launched]
+        return [self.bwrap, *_arguments(active, folders, sources), "--", *launched]
 
 
 def probe(level: Level, *, bwrap: str = "bwrap") -> Containment:
@@ -117,8 +120,8 @@ def probe(level: Level, *, bwrap: str = "bwrap") -> Containment:
         return Containment(level, "tree", "bwrap is not installed")
     try:
         with tempfile.TemporaryDirectory(prefix="clawdforge-") as folder:
-            here = Path(folder)
-            arguments = _arguments("bwrap", AgentFolders(data_dir=here, home=here, workspace=Path("/")))
+            here = Path(folder).resolve()
+            arguments = _arguments("bwrap", AgentFolders(data_dir=here, home=here, workspace=Path("/")), {})
             done = subprocess.run(
                 [path, *arguments, "--", sys.executable, "-I", "-S", "-c", "import os; print(os.getppid())"],
                 stdin=subprocess.DEVNULL,
@@ -148,7 +151,7 @@ def harden_self() -> None:
     launcher.prctl(launcher.PR_SET_CHILD_SUBREAPER, 1)
 
 
-def _arguments(active: Active, folders: AgentFolders) -> list[str]:
+def _arguments(active: Active, folders: AgentFolders, sources: Mapping[Path, str]) -> list[str]:
     full = active == "bwrap-full"
     root = os.geteuid() == 0
     # Root could read the disk itself through the real /dev; others are kept out of it by its modes.
@@ -159,19 +162,18 @@ def _arguments(active: Active, folders: AgentFolders) -> list[str]:
         out += ["--cap-drop", "ALL"]
         for name in ROOT_CAPABILITIES:
             out += ["--cap-add", name]
-    for mount in _mounts(folders, full=full):
+    for mount in _mounts(folders, sources, full=full):
         out += mount
     return [*out, "--chdir", str(folders.workspace)]
 
 
-def _mounts(folders: AgentFolders, *, full: bool) -> list[tuple[str, ...]]:
+def _mounts(folders: AgentFolders, sources: Mapping[Path, str], *, full: bool) -> list[tuple[str, ...]]:
     """Parents first: a mask inside a mounted folder must hide, a folder mounted inside a mask must show."""
     masked = [folders.data_dir.resolve()]
     if full or folders.private_tmp:
         masked.append(Path("/tmp").resolve())  # noqa: S108 -- replaced by a private one
     masked = [path for path in masked if path.exists()]
-    own = {folders.home.resolve(): "--bind", folders.workspace.resolve(): "--bind"}
-    own |= {path.resolve(): "--bind" for path in folders.writable}
+    own = dict.fromkeys((folders.home, folders.workspace, *folders.writable), "--bind")
     needed = (Path(launcher.__file__), Path(sys.prefix), Path(sys.base_prefix))
     for path in (*folders.readable, *needed):
         own.setdefault(path.resolve(), "--ro-bind")
@@ -181,5 +183,5 @@ def _mounts(folders: AgentFolders, *, full: bool) -> list[tuple[str, ...]]:
     for path, how in own.items():
         inside = any(path.is_relative_to(mask) for mask in masked)
         if (inside or (full and how == "--bind")) and path.exists():
-            steps.append((len(path.parts), 1, (how, str(path), str(path))))
+            steps.append((len(path.parts), 1, (how, sources.get(path, str(path)), str(path))))
     return [mount for *_, mount in sorted(steps)]

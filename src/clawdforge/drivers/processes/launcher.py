@@ -83,6 +83,14 @@ def set_limits(nofile: int, nproc: int, fsize: int) -> None:
         file.write(OOM_SCORE)
 
 
+def close_others(kept: set[int]) -> None:
+    """Close what was open for the mounts: from a folder's descriptor an agent could walk to its parent."""
+    for name in os.listdir("/proc/self/fd"):  # noqa: PTH208 -- pathlib is slow to import
+        if int(name) not in kept:
+            with contextlib.suppress(OSError):  # the one that was used to list them
+                os.close(int(name))
+
+
 def join_groups(join_fds: list[int]) -> None:
     """Join the groups that limit the agent. This takes one grace period of the kernel, 0 to 20 ms."""
     for fd in join_fds:
@@ -160,6 +168,7 @@ def main() -> None:
     fd, limits = int(status), (int(nofile), int(nproc), int(fsize))
     join_fds = [] if groups == "-" else [int(fd) for fd in groups.split(",")]
     os.set_inheritable(fd, False)
+    close_others({0, 1, 2, fd, *join_fds})
     if mode == "keep":
         os._exit(run_keeper(command, fd, limits, join_fds))
     join_groups(join_fds)

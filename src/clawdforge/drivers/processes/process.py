@@ -14,11 +14,12 @@ from pathlib import Path
 
 from clawdforge.drivers.processes.cgroups import Group, Groups
 from clawdforge.drivers.processes.containment import Active, AgentFolders, Containment, Limits
+from clawdforge.drivers.processes.held_paths import HeldPaths, PathChanged
 from clawdforge.drivers.processes.launcher import children, parent_of
 from clawdforge.drivers.processes.pipes import Output, Tail, read_all, run_to_end, status_pipe, wait_readable
 from clawdforge.drivers.processes.survivors import TAG, Tag, end_survivors, folder_id, read_tag
 from clawdforge.drivers.processes.tree import descendants, kill_below, send_signal, stop_tree
-from clawdforge.wire.errors import AgentNotInstalled, AgentStartFailed
+from clawdforge.wire.errors import AgentNotInstalled, AgentStartFailed, WorkspaceChanged
 
 STDOUT_BUFFER = 256 * 1024  # at twice this we stop reading; then the pipe fills up and the agent waits
 START_SECONDS = 20.0
@@ -228,6 +229,7 @@ class Spawner:
         self.containment = containment
         self._groups = groups
         self._data_dir = data_dir
+        self._real_data_dir = data_dir.resolve()
         self._boot_id = boot_id
         self._folder = folder_id(data_dir)
         self._limits = limits or Limits()
@@ -254,8 +256,8 @@ class Spawner:
         """
         folders = AgentFolders(
             data_dir=self._data_dir,
-            home=home,
-            workspace=cwd,
+            home=self._find_real(home),
+            workspace=self._find_real(cwd),
             readable=tuple(readable),
             writable=tuple(writable),
             private_tmp=private_tmp,
@@ -287,18 +289,20 @@ class Spawner:
         """The process and its launcher's status pipe. Blocks for the 2 ms that a vfork and exec take."""
         if threading.current_thread() is not threading.main_thread():
             raise RuntimeError("agents are spawned from the main thread only")
-        cwd = folders.workspace
-        if not cwd.is_dir():
-            raise AgentStartFailed(f"the workspace {cwd} does not exist; make it, or start a new session")
         active = self.containment.choose(sandbox)
         command = [find_program(argv[0], env), *argv[1:]]
         tag = Tag(self._folder, self._boot_id, session, str(next(self._numbers)))
         group = self._make_group(tag) if beside is None else beside.group.share()
         try:
-            with group.open_join_fds() as join_fds, status_pipe() as (status, other_end):
+            with (
+                HeldPaths((folders.workspace, folders.home, *folders.writable)) as held,
+                group.open_join_fds() as join_fds,
+                status_pipe() as (status, other_end),
+            ):
                 wrapped = self.containment.wrap(
                     command,
                     folders=folders,
+                    sources=held.sources,
                     status_fd=other_end,
                     limits=self._limits,
                     join_fds=join_fds,
@@ -310,15 +314,32 @@ class Spawner:
                     stdout=subprocess.PIPE,
                     stderr=subprocess.PIPE,
                     bufsize=0,
-                    cwd=cwd,
+                    cwd=held.sources[folders.workspace],
                     env={**env, TAG: str(tag)},
-                    pass_fds=(other_end, *join_fds),
+                    pass_fds=(other_end, *join_fds, *held.fds),
                     start_new_session=True,
                 )
                 return _watch(child, active, tag, group, self._living), status
+        except PathChanged as error:
+            group.remove()
+            raise WorkspaceChanged(
+                f"{error} was replaced by a link since the session was made; put the folder back, or start a"
+                " new session there"
+            ) from error
+        except FileNotFoundError as error:
+            group.remove()
+            raise AgentStartFailed(
+                f"{error.filename} does not exist; make it again, or start a new session"
+            ) from error
         except (OSError, ValueError) as error:  # the second for a NUL in an argument or a variable
             group.remove()
             raise AgentStartFailed(f"the agent could not be started: {error}") from error
+
+    def _find_real(self, path: Path) -> Path:
+        """Links on the way to the data folder are the operator's own; nowhere else may there be any."""
+        if path.is_relative_to(self._data_dir):
+            return self._real_data_dir / path.relative_to(self._data_dir)
+        return path
 
     def _make_group(self, tag: Tag) -> Group:
         """Fails where no group can be made: limits that worked at the start are never left out silently."""
