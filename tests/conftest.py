@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, settings
 from tests.flaky import FLAKY
 from tests.support.processes import children, command, end_group, runs
 
+pytest.register_assert_rewrite("tests.conformance.stores", "tests.conformance.drivers")
 SEARCH_EXAMPLES = "CLAWDFORGE_TEST_SEARCH_EXAMPLES"
 LEFT = "left running"
 STAYS = "proofs.kit.zygote"

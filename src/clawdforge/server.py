@@ -32,7 +32,7 @@ from clawdforge.drivers.folders.workspaces import Workspaces
 from clawdforge.drivers.processes.cgroups import Ceilings, Groups, find_cgroups
 from clawdforge.drivers.processes.containment import Containment, harden_self, probe
 from clawdforge.drivers.processes.helpers import Helpers
-from clawdforge.drivers.processes.process import Spawner
+from clawdforge.drivers.processes.spawner import Spawner
 from clawdforge.drivers.registry.catalog import AgentCatalog
 from clawdforge.drivers.registry.registry import Registry, is_installed
 from clawdforge.http.app import build_asgi

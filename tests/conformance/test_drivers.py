@@ -6,18 +6,16 @@ from pathlib import Path
 
 import pytest
 
-pytest.register_assert_rewrite("tests.conformance.drivers")
-
-from clawdforge import scripted  # noqa: E402
-from clawdforge.core.model import AgentSpec  # noqa: E402 - the suite's asserts are rewritten first
-from clawdforge.core.ports import Capability  # noqa: E402
-from clawdforge.drivers.acp.driver import AcpDriver, AcpLimits  # noqa: E402
-from clawdforge.drivers.acpx.driver import AcpxDriver  # noqa: E402
-from clawdforge.drivers.processes.containment import probe  # noqa: E402
-from clawdforge.drivers.processes.process import Spawner  # noqa: E402
-from tests.conformance.drivers import *  # noqa: E402, F403
-from tests.conformance.drivers.bench import DriverBench  # noqa: E402
-from tests.needs import ACPX, needs  # noqa: E402
+from clawdforge import scripted
+from clawdforge.core.model import AgentSpec
+from clawdforge.core.ports import Capability
+from clawdforge.drivers.acp.driver import AcpDriver, AcpLimits
+from clawdforge.drivers.acpx.driver import AcpxDriver
+from clawdforge.drivers.processes.containment import probe
+from clawdforge.drivers.processes.spawner import Spawner
+from tests.conformance.drivers import *  # noqa: F403
+from tests.conformance.drivers.bench import DriverBench
+from tests.needs import ACPX, needs
 
 KINDS = [
     "acp",

@@ -5,13 +5,11 @@ from pathlib import Path
 
 import pytest
 
-pytest.register_assert_rewrite("tests.conformance.stores")
-
-from clawdforge.core.model import SystemClock  # noqa: E402 - the suite's asserts are rewritten first
-from clawdforge.core.ports import Store  # noqa: E402
-from clawdforge.stores import open_store  # noqa: E402
-from tests.conformance.stores import *  # noqa: E402, F403
-from tests.conformance.stores.samples import Reopen  # noqa: E402
+from clawdforge.core.model import SystemClock
+from clawdforge.core.ports import Store
+from clawdforge.stores import open_store
+from tests.conformance.stores import *  # noqa: F403
+from tests.conformance.stores.samples import Reopen
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from clawdforge import scripted
 from clawdforge.core.model import AgentEvent, AgentSpec, Ask, Launch, Verdict
 from clawdforge.drivers.acp.driver import AcpAgent, AcpDriver, AcpLimits
 from clawdforge.drivers.processes.containment import Containment
-from clawdforge.drivers.processes.process import Spawner
+from clawdforge.drivers.processes.spawner import Spawner
 from clawdforge.wire.base import Json
 from clawdforge.wire.event import EventType
 from clawdforge.wire.event_forms import nest

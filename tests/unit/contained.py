@@ -11,7 +11,8 @@ from pathlib import Path
 from clawdforge.core.model import AgentSpec
 from clawdforge.drivers.processes.containment import Containment, probe
 from clawdforge.drivers.processes.environment import agent_env
-from clawdforge.drivers.processes.process import AgentProcess, Spawner
+from clawdforge.drivers.processes.process import AgentProcess
+from clawdforge.drivers.processes.spawner import Spawner
 from clawdforge.drivers.processes.survivors import find_tagged, folder_id
 
 BOOT = "boot-1"

@@ -14,7 +14,7 @@ import pytest
 
 from clawdforge.drivers.processes import cgroups
 from clawdforge.drivers.processes.cgroups import Ceilings, find_cgroups
-from clawdforge.drivers.processes.process import Spawner
+from clawdforge.drivers.processes.spawner import Spawner
 from clawdforge.drivers.processes.survivors import folder_id
 from clawdforge.wire.errors import AgentStartFailed
 from tests.needs import needs

@@ -12,7 +12,7 @@ import pytest
 from clawdforge.core.model import AgentSpec
 from clawdforge.drivers.processes.containment import Containment, probe
 from clawdforge.drivers.processes.environment import agent_env
-from clawdforge.drivers.processes.process import Spawner
+from clawdforge.drivers.processes.spawner import Spawner
 from clawdforge.drivers.processes.survivors import TAG, folder_id, read_tag
 from clawdforge.wire.errors import AgentStartFailed, WorkspaceChanged
 from tests.needs import needs

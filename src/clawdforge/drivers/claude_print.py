@@ -14,7 +14,8 @@ from clawdforge.core.services.runs import RunOrder, RunOutcome, parse_value
 from clawdforge.drivers.folders import attachments, credentials, home_settings
 from clawdforge.drivers.folders.file_copy import delete_tree
 from clawdforge.drivers.processes.environment import TEMPORARY, agent_env
-from clawdforge.drivers.processes.process import AgentProcess, Spawner
+from clawdforge.drivers.processes.process import AgentProcess
+from clawdforge.drivers.processes.spawner import Spawner
 from clawdforge.wire.errors import AgentNotInstalled
 
 T = TypeVar("T")

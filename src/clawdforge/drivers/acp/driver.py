@@ -24,7 +24,8 @@ from clawdforge.drivers.acp.updates import read_message, update_in, word_of
 from clawdforge.drivers.acp.usage import UsageMeter
 from clawdforge.drivers.folders import attachments, credentials
 from clawdforge.drivers.processes.environment import agent_env
-from clawdforge.drivers.processes.process import AgentProcess, Spawner
+from clawdforge.drivers.processes.process import AgentProcess
+from clawdforge.drivers.processes.spawner import Spawner
 from clawdforge.wire.base import Json
 from clawdforge.wire.errors import AgentAuthRequired, AgentError, AgentFailed, AgentStartFailed
 from clawdforge.wire.quirks import Quirks

@@ -35,7 +35,8 @@ from clawdforge.drivers.acpx import host
 from clawdforge.drivers.acpx.stream import Part, PromptStream, words
 from clawdforge.drivers.folders import attachments, credentials
 from clawdforge.drivers.processes.environment import agent_env
-from clawdforge.drivers.processes.process import AgentProcess, Spawner, find_program
+from clawdforge.drivers.processes.process import AgentProcess
+from clawdforge.drivers.processes.spawner import Spawner, find_program
 from clawdforge.wire.base import Json
 from clawdforge.wire.errors import AgentError, AgentFailed, AgentStartFailed
 from clawdforge.wire.quirks import Quirks

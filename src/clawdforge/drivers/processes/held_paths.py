@@ -18,10 +18,16 @@ class PathChanged(Exception):
     """A path leads somewhere else now: it, or a folder above it, was replaced by a link."""
 
 
+class PathMissing(Exception):
+    """There is nothing of that name."""
+
+
 def open_real_path(path: Path) -> int:
-    """A descriptor of exactly this path: with a link in any part of it, PathChanged."""
+    """A descriptor of exactly this path. Raises PathMissing, or PathChanged for a link in any part of it."""
     try:
         fd = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except FileNotFoundError as error:
+        raise PathMissing(str(path)) from error
     except NotADirectoryError as error:
         raise PathChanged(str(path)) from error
     if stat.S_ISLNK(os.fstat(fd).st_mode) or Path(f"/proc/self/fd/{fd}").readlink() != path:

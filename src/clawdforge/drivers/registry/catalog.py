@@ -12,7 +12,7 @@ from typing import Final
 
 from clawdforge.core.model import AgentSpec
 from clawdforge.drivers.processes.environment import TEMPORARY, agent_env
-from clawdforge.drivers.processes.process import Spawner
+from clawdforge.drivers.processes.spawner import Spawner
 from clawdforge.drivers.registry.registry import Registry, is_installed
 from clawdforge.wire.admin import AgentInfo, AgentPage
 from clawdforge.wire.errors import AgentError
