@@ -140,7 +140,7 @@ async def _recover(settings: Settings, services: Services, recovery: RecoverySer
     settled = await recovery.settle_all()
     if settled:
         log.warning("%d turns were cut off when the last server stopped; they are settled", settled)
-    await recovery.look_around()
+    await recovery.note_folders()
 
 
 def _admin_token(settings: Settings) -> str:
@@ -268,7 +268,7 @@ async def _run(
             parts.supervisor.sleep_idle(IDLE_LOOK_SECS),
             parts.services.sweeper.run(settings.sweep_secs),
             _learn_versions(parts),
-            parts.recovery.clear_away(),
+            parts.recovery.remove_unknown_folders(),
         )
     ]
     if not lifetime.stopping.is_set():

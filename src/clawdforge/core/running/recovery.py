@@ -58,21 +58,21 @@ class RecoveryService:
             self._supervisor.wake(app, session_id)
         return len(waiting)
 
-    async def look_around(self) -> None:
+    async def note_folders(self) -> None:
         """Note which folders there are, while nobody can be making one for a session to come."""
         self._found = [(folders, await asyncio.to_thread(folders.names)) for folders in self._folders]
 
-    async def clear_away(self) -> int:
+    async def remove_unknown_folders(self) -> int:
         """Remove the noted folders that belong to no session; how many. Slow, and nobody waits for it."""
         removed = 0
         for folders, names in self._found:
             for first in range(0, len(names), BATCH):
-                removed += await self._clear(folders, names[first : first + BATCH])
+                removed += await self._remove_unknown(folders, names[first : first + BATCH])
         if removed:
             log.info("removed %d folders of sessions that never came to be", removed)
         return removed
 
-    async def _clear(self, folders: Folders, names: Sequence[str]) -> int:
+    async def _remove_unknown(self, folders: Folders, names: Sequence[str]) -> int:
         try:
             unknown = await self._store.read_system(lambda view: view.unknown_sessions(names))
         except ForgeError:
