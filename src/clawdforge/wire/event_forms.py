@@ -59,15 +59,14 @@ def compact_fields(kind: str, message: Json) -> Json:
     update = params.get("update") if isinstance(params, dict) else None
     if not isinstance(params, dict) or not isinstance(update, dict):
         return {"message": _without(message, RESERVED)}
+    fields = _compact_envelope(message, params)
     if kind in SPOKEN:
-        session_id, text = params.get("sessionId"), _words(update.get("content"))
-        if isinstance(session_id, str) and message == _plain_chunk(kind, session_id, text):
-            return {"agent_session_id": session_id, "content": text}
-        return {**_compact_envelope(message, params), **_compact_words(update)}
-    envelope = _compact_envelope(message, params)
-    if kind == EventType.TOOL_CALL:
-        return {**envelope, **_compact_tool_call(update)}
-    return {**envelope, "update": update}
+        _add_words(fields, update)
+    elif kind == EventType.TOOL_CALL:
+        _add_tool_call(fields, update)
+    else:
+        fields["update"] = update
+    return fields
 
 
 def update_of(kind: str, event: Json) -> Json:
@@ -86,7 +85,7 @@ def nest(event: Json) -> Json:
     if not is_from_agent(kind):
         return event
     if kind in SPOKEN and event.keys() == PLAIN_KEYS:
-        return _nested_chunk(kind, event)
+        return _nest_words(kind, event)
     head = _only(event, RESERVED)
     if kind == EventType.RESPONSE:
         return {**head, **event.get("message", ANSWER), **_only(event, ANSWER_KEYS)}
@@ -114,23 +113,18 @@ def unnest(event: Json) -> Json:
     return {**_only(event, RESERVED), **compact_fields(kind, message)}
 
 
-def _plain_chunk(kind: str, session_id: str, text: str) -> Json:
-    """The message that nearly every event comes from, as every agent sends it."""
+def _nest_words(kind: str, event: Json) -> Json:
+    """Written down as a whole, since nearly every event is such a one."""
+    session_id, text = event["agent_session_id"], event["content"]
     update = {WORD: SPOKEN[kind], "content": {"type": "text", "text": text}}
-    return {**ENVELOPE, "params": {"sessionId": session_id, "update": update}}
-
-
-def _nested_chunk(kind: str, event: Json) -> Json:
-    message = _plain_chunk(kind, event["agent_session_id"], event["content"])
-    params = message["params"]
     return {
         "seq": event["seq"],
         "ts": event["ts"],
         "turn": event["turn"],
         "type": kind,
-        **message,
-        "params": {**params["update"], **params},
-        "content": event["content"],
+        **ENVELOPE,
+        "params": {**update, "sessionId": session_id, "update": update},
+        "content": text,
     }
 
 
@@ -149,26 +143,29 @@ def _compact_envelope(message: Json, params: Json) -> Json:
     return {"message": {**_without(message, RESERVED), "params": _without(params, ("update",))}}
 
 
-def _compact_words(update: Json) -> Json:
+def _add_words(fields: Json, update: Json) -> None:
     """`content` comes last, so that the words of many events can be read without decoding the rest."""
-    if "content" not in update:
-        return {"update": update, "content": ""}
-    block = update["content"]
+    block: Any = update.get("content")
     if _is_plain(block):
-        more = _without(update, (WORD, "content")) if len(update) > 2 else {}
         text: str = block["text"]
-    else:
+        if len(update) > 2:
+            fields["update"] = _without(update, (WORD, "content"))
+    elif "content" in update:
         text = _words(block)
-        more = {**_without(update, (WORD,)), "content": _without(block, ("text",)) if text else block}
-    return {"update": more, "content": text} if more else {"content": text}
+        rest = _without(block, ("text",)) if text else block
+        fields["update"] = {**_without(update, (WORD,)), "content": rest}
+    else:
+        text = ""
+        fields["update"] = update
+    fields["content"] = text
 
 
-def _compact_tool_call(update: Json) -> Json:
+def _add_tool_call(fields: Json, update: Json) -> None:
     title, given = update.get("title"), update.get("rawInput")
     spare = _name_without_title(update)
     lifted = {"title"} if isinstance(title, str) and title and title != spare else set()
     lifted |= {"rawInput"} if given else set()
-    return {"name": str(title or spare), "args": given or {}, "update": _without(update, lifted)}
+    fields |= {"name": str(title or spare), "args": given or {}, "update": _without(update, lifted)}
 
 
 def _whole_update(kind: str, event: Json) -> Json:
