@@ -58,6 +58,13 @@ def test_what_an_older_server_does_not_send_is_a_default_and_no_key() -> None:
     assert "live" not in state
 
 
+def test_a_word_that_only_a_newer_server_knows_is_kept_as_text() -> None:
+    new = {"permission_mode": "ask_twice", "on_interrupt": "ponder", "retention": "ttl", "state": "paused"}
+    state = state_of({"session_id": "s1", **new})
+    assert {name: state[name] for name in new} == new
+    assert (type(state.permission_mode), type(state.retention)) == (str, models.Retention)
+
+
 def test_every_method_that_tells_of_a_session_tells_it_the_same_way() -> None:
     def script(asked: Asked) -> Answer:
         page = {"ok": True, "sessions": [ROW], "count": 1}

@@ -15,39 +15,11 @@ from clawdforge.client.results import RunResult, TurnResult
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-    from clawdforge.wire.admin import (
-        AdminUsage,
-        AgentInfo,
-        AppInfo,
-        AuditEntry,
-        AuditVerdict,
-        Done,
-        FileReply,
-        Health,
-        Persona,
-        Ready,
-        SweepReply,
-        TokenInfo,
-        TokenReply,
-    )
+    from clawdforge.wire.admin import AgentInfo, AppInfo, AuditEntry, Persona, TokenInfo
     from clawdforge.wire.event import Event
     from clawdforge.wire.message import Message, SearchHit
-    from clawdforge.wire.session import (
-        CutReply,
-        Export,
-        HistoryReply,
-        PurgeReply,
-        RestoreReply,
-        Session,
-        SessionReply,
-        UsageReply,
-    )
-    from clawdforge.wire.turn import (
-        CancelReply,
-        Permission,
-        Turn,
-        TurnAccepted,
-    )
+    from clawdforge.wire.session import Session
+    from clawdforge.wire.turn import Permission, Turn
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -187,43 +159,31 @@ def _part(kind: Callable[[], type[M]], take: Callable[[M], T]) -> Callable[[byte
 EACH_TEXT_ONCE: Final = {"form": "compact"}
 """Asked of every route that answers with events: what the agent said, in the compact form."""
 
-CREATE_SESSION: Final[Route[SessionReply]] = Route(
-    "POST", "/sessions", _as(lambda: lazy.session.SessionReply)
-)
+CREATE_SESSION: Final = Route("POST", "/sessions", _as(lambda: lazy.session.SessionReply))
 LIST_SESSIONS: Final[Route[Page[Session]]] = Route(
     "GET", "/sessions", _part(lambda: lazy.session.SessionPage, lambda page: Page(page.sessions, page.next))
 )
-GET_SESSION: Final[Route[SessionReply]] = Route(
-    "GET", "/sessions/{session_id}", _as(lambda: lazy.session.SessionReply)
-)
-PATCH_SESSION: Final[Route[SessionReply]] = Route(
-    "PATCH", "/sessions/{session_id}", _as(lambda: lazy.session.SessionReply)
-)
+GET_SESSION: Final = Route("GET", "/sessions/{session_id}", _as(lambda: lazy.session.SessionReply))
+PATCH_SESSION: Final = Route("PATCH", "/sessions/{session_id}", _as(lambda: lazy.session.SessionReply))
 CLOSE_SESSION: Final = Route("DELETE", "/sessions/{session_id}", _json)
-IMPORT_SESSION: Final[Route[SessionReply]] = Route(
-    "POST", "/sessions/import", _as(lambda: lazy.session.SessionReply)
-)
+IMPORT_SESSION: Final = Route("POST", "/sessions/import", _as(lambda: lazy.session.SessionReply))
 
-TURN: Final[Route[TurnResult]] = Route(
+TURN: Final = Route(
     "POST",
     "/sessions/{session_id}/turn",
     lambda raw: TurnResult.from_response(_json(raw)),
     query=EACH_TEXT_ONCE,
 )
-SUBMIT: Final[Route[TurnAccepted]] = Route(
-    "POST", "/sessions/{session_id}/turns", _as(lambda: lazy.turn.TurnAccepted)
-)
+SUBMIT: Final = Route("POST", "/sessions/{session_id}/turns", _as(lambda: lazy.turn.TurnAccepted))
 TURNS: Final[Route[Page[Turn]]] = Route(
     "GET",
     "/sessions/{session_id}/turns",
     _part(lambda: lazy.turn.TurnPage, lambda page: Page(page.turns, page.next)),
 )
-WITHDRAW: Final[Route[CancelReply]] = Route(
+WITHDRAW: Final = Route(
     "DELETE", "/sessions/{session_id}/turns/{turn_index}", _as(lambda: lazy.turn.CancelReply)
 )
-CANCEL: Final[Route[CancelReply]] = Route(
-    "POST", "/sessions/{session_id}/cancel", _as(lambda: lazy.turn.CancelReply)
-)
+CANCEL: Final = Route("POST", "/sessions/{session_id}/cancel", _as(lambda: lazy.turn.CancelReply))
 
 EVENTS: Final[Route[Page[Event]]] = Route(
     "GET",
@@ -237,34 +197,16 @@ MESSAGES: Final[Route[Page[Message]]] = Route(
     _part(lambda: lazy.message.MessagePage, lambda page: Page(page.messages, page.next)),
 )
 
-UNDO: Final[Route[CutReply]] = Route(
-    "POST", "/sessions/{session_id}/undo", _as(lambda: lazy.session.CutReply)
-)
-REDO: Final[Route[RestoreReply]] = Route(
-    "POST", "/sessions/{session_id}/redo", _as(lambda: lazy.session.RestoreReply)
-)
-RETRY: Final[Route[CutReply]] = Route(
-    "POST", "/sessions/{session_id}/retry", _as(lambda: lazy.session.CutReply)
-)
-FORK: Final[Route[SessionReply]] = Route(
-    "POST", "/sessions/{session_id}/fork", _as(lambda: lazy.session.SessionReply)
-)
-CLEAR: Final[Route[HistoryReply]] = Route(
-    "POST", "/sessions/{session_id}/clear", _as(lambda: lazy.session.HistoryReply)
-)
-COMPACT: Final[Route[HistoryReply]] = Route(
-    "POST", "/sessions/{session_id}/compact", _as(lambda: lazy.session.HistoryReply)
-)
-REOPEN: Final[Route[SessionReply]] = Route(
-    "POST", "/sessions/{session_id}/reopen", _as(lambda: lazy.session.SessionReply)
-)
-PURGE: Final[Route[PurgeReply]] = Route(
-    "POST", "/sessions/{session_id}/purge", _as(lambda: lazy.session.PurgeReply)
-)
-USAGE: Final[Route[UsageReply]] = Route(
-    "GET", "/sessions/{session_id}/usage", _as(lambda: lazy.session.UsageReply)
-)
-EXPORT: Final[Route[Export]] = Route("GET", "/sessions/{session_id}/export", _as(lambda: lazy.session.Export))
+UNDO: Final = Route("POST", "/sessions/{session_id}/undo", _as(lambda: lazy.session.CutReply))
+REDO: Final = Route("POST", "/sessions/{session_id}/redo", _as(lambda: lazy.session.RestoreReply))
+RETRY: Final = Route("POST", "/sessions/{session_id}/retry", _as(lambda: lazy.session.CutReply))
+FORK: Final = Route("POST", "/sessions/{session_id}/fork", _as(lambda: lazy.session.SessionReply))
+CLEAR: Final = Route("POST", "/sessions/{session_id}/clear", _as(lambda: lazy.session.HistoryReply))
+COMPACT: Final = Route("POST", "/sessions/{session_id}/compact", _as(lambda: lazy.session.HistoryReply))
+REOPEN: Final = Route("POST", "/sessions/{session_id}/reopen", _as(lambda: lazy.session.SessionReply))
+PURGE: Final = Route("POST", "/sessions/{session_id}/purge", _as(lambda: lazy.session.PurgeReply))
+USAGE: Final = Route("GET", "/sessions/{session_id}/usage", _as(lambda: lazy.session.UsageReply))
+EXPORT: Final = Route("GET", "/sessions/{session_id}/export", _as(lambda: lazy.session.Export))
 EXPORT_TEXT: Final = Route("GET", "/sessions/{session_id}/export", _text)
 
 PERMISSIONS: Final[Route[list[Permission]]] = Route(
@@ -281,10 +223,10 @@ DECIDE: Final[Route[Permission]] = Route(
 SEARCH: Final[Route[Page[SearchHit]]] = Route(
     "GET", "/search", _part(lambda: lazy.message.SearchPage, lambda page: Page(page.hits, page.next))
 )
-UPLOAD: Final[Route[FileReply]] = Route("POST", "/files", _as(lambda: lazy.admin.FileReply))
+UPLOAD: Final = Route("POST", "/files", _as(lambda: lazy.admin.FileReply))
 DOWNLOAD: Final = Route("GET", "/files/{file_token}", _bytes)
-DELETE_FILE: Final[Route[Done]] = Route("DELETE", "/files/{file_token}", _as(lambda: lazy.admin.Done))
-RUN: Final[Route[RunResult]] = Route("POST", "/run", lambda raw: RunResult.from_response(_json(raw)))
+DELETE_FILE: Final = Route("DELETE", "/files/{file_token}", _as(lambda: lazy.admin.Done))
+RUN: Final = Route("POST", "/run", lambda raw: RunResult.from_response(_json(raw)))
 
 AGENTS: Final[Route[list[AgentInfo]]] = Route(
     "GET", "/agents", _part(lambda: lazy.admin.AgentPage, lambda page: page.agents)
@@ -298,10 +240,10 @@ GET_PERSONA: Final[Route[Persona]] = Route(
 PUT_PERSONA: Final[Route[Persona]] = Route(
     "PUT", "/personas/{name}", _part(lambda: lazy.admin.PersonaReply, lambda reply: reply.persona)
 )
-DELETE_PERSONA: Final[Route[Done]] = Route("DELETE", "/personas/{name}", _as(lambda: lazy.admin.Done))
+DELETE_PERSONA: Final = Route("DELETE", "/personas/{name}", _as(lambda: lazy.admin.Done))
 
-HEALTHZ: Final[Route[Health]] = Route("GET", "/healthz", _as(lambda: lazy.admin.Health))
-READYZ: Final[Route[Ready]] = Route("GET", "/readyz", _as(lambda: lazy.admin.Ready), frozenset({503}))
+HEALTHZ: Final = Route("GET", "/healthz", _as(lambda: lazy.admin.Health))
+READYZ: Final = Route("GET", "/readyz", _as(lambda: lazy.admin.Ready), frozenset({503}))
 METRICS: Final = Route("GET", "/metrics", _text)
 
 APPS: Final[Route[list[AppInfo]]] = Route(
@@ -313,16 +255,14 @@ PUT_APP: Final[Route[AppInfo]] = Route(
 TOKENS: Final[Route[list[TokenInfo]]] = Route(
     "GET", "/admin/tokens", _part(lambda: lazy.admin.TokenPage, lambda page: page.tokens)
 )
-CREATE_TOKEN: Final[Route[TokenReply]] = Route("POST", "/admin/tokens", _as(lambda: lazy.admin.TokenReply))
-REVOKE_TOKEN: Final[Route[Done]] = Route("DELETE", "/admin/tokens/{token_id}", _as(lambda: lazy.admin.Done))
-SWEEP: Final[Route[SweepReply]] = Route("POST", "/admin/sweep", _as(lambda: lazy.admin.SweepReply))
+CREATE_TOKEN: Final = Route("POST", "/admin/tokens", _as(lambda: lazy.admin.TokenReply))
+REVOKE_TOKEN: Final = Route("DELETE", "/admin/tokens/{token_id}", _as(lambda: lazy.admin.Done))
+SWEEP: Final = Route("POST", "/admin/sweep", _as(lambda: lazy.admin.SweepReply))
 AUDIT: Final[Route[Page[AuditEntry]]] = Route(
     "GET", "/admin/audit", _part(lambda: lazy.admin.AuditPage, lambda page: Page(page.entries, page.next))
 )
-VERIFY_AUDIT: Final[Route[AuditVerdict]] = Route(
-    "GET", "/admin/audit/verify", _as(lambda: lazy.admin.AuditVerdict)
-)
-ADMIN_USAGE: Final[Route[AdminUsage]] = Route("GET", "/admin/usage", _as(lambda: lazy.admin.AdminUsage))
+VERIFY_AUDIT: Final = Route("GET", "/admin/audit/verify", _as(lambda: lazy.admin.AuditVerdict))
+ADMIN_USAGE: Final = Route("GET", "/admin/usage", _as(lambda: lazy.admin.AdminUsage))
 
 
 def routes(namespace: Mapping[str, object]) -> frozenset[tuple[str, str]]:

@@ -1,7 +1,7 @@
 """A session: a durable conversation with one agent in one workspace. Requests and replies about it."""
 
 from enum import StrEnum
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from pydantic import ConfigDict, Field, StringConstraints
 
@@ -82,6 +82,11 @@ class PatchSession(Request):
     expected_head: int | None = Field(default=None, ge=0)
 
 
+KNOWN_FIRST: Final = Field(union_mode="left_to_right")
+"""A word that is known here becomes a member of its enum; one of a newer server stays text. Otherwise one
+session with a new word would make a whole list unreadable."""
+
+
 class Session(Record):
     """A session's row and state. Times are whole seconds; `live` means open; `head` is the last event.
 
@@ -102,15 +107,15 @@ class Session(Record):
     meta: Json | None = None
     labels: list[str] = Field(default_factory=list)
     pinned: bool = False
-    permission_mode: PermissionMode = PermissionMode.APPROVE_ALL
-    on_interrupt: OnInterrupt = OnInterrupt.HOLD
-    retention: Retention = Retention.TTL
+    permission_mode: Annotated[PermissionMode | str, KNOWN_FIRST] = PermissionMode.APPROVE_ALL
+    on_interrupt: Annotated[OnInterrupt | str, KNOWN_FIRST] = OnInterrupt.HOLD
+    retention: Annotated[Retention | str, KNOWN_FIRST] = Retention.TTL
     plan_mode: bool = False
     project_key: str | None = None
     parent_session_id: str | None = None
     forked_from: str | None = None
     depth: int = 0
-    state: SessionStateWord = "active"
+    state: SessionStateWord | str = "active"
     live: bool = True
     created_at: int = 0
     updated_at: int = 0
