@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,9 @@ from tests.support.processes import runs
 TOP = Path(__file__).parent.parent
 MOST_FLAKY = 0
 """May only be lowered."""
+
+LEAST_COVERED = 80
+"""Per cent of the source's lines; may only be raised."""
 
 INTERRUPTED = """
 import signal, subprocess, sys
@@ -86,6 +90,11 @@ def test_no_failure_is_tried_again() -> None:
         text = (TOP / script).read_text()
         assert "last-failed" not in text, script
         assert "reruns" not in text, script
+
+
+def test_the_floor_of_coverage_only_rises() -> None:
+    project = tomllib.loads((TOP / "pyproject.toml").read_text())
+    assert project["tool"]["coverage"]["report"]["fail_under"] >= LEAST_COVERED
 
 
 def test_the_list_of_flaky_tests_only_shrinks() -> None:
