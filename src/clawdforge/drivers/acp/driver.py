@@ -149,7 +149,6 @@ class AcpAgent:
         self._default_model: str | None = None
         self._closing: asyncio.Task[None] | None = None
         self._login_methods: list[str] = []
-        self._controls: SessionControls | None = None
         pipe = StdioPipe(process.stdout, process.stdin)
         self._connection = Connection(pipe, self, max_line_bytes=limits.max_line_bytes)
 
@@ -172,13 +171,12 @@ class AcpAgent:
         if opened.how != "new":
             self._usage = UsageMeter(self._quirks, self._prices, self._launch.counter)
         notes = [opened.note] if opened.note else []
-        self._controls = SessionControls(opened.session_id, opened.settings, self._start_call)
-        self._default_model = self._controls.model()
+        controls = SessionControls(opened.session_id, opened.settings, self._start_call)
+        self._default_model = controls.model()
         if self._launch.model:
-            notes.append(await self._controls.set_model(self._launch.model) or "")
-        if self._launch.plan_mode and not await self._controls.set_plan_mode(on=True):
+            notes.append(await controls.set_model(self._launch.model) or "")
+        if self._launch.plan_mode and not await controls.set_plan_mode(on=True):
             notes.append("it has no plan mode")
-        self._controls = SessionControls(opened.session_id, opened.settings, self._call)
         self.note = "; ".join(filter(None, notes)) or None
 
     async def prompt(self, text: str, sink: Sink, *, preface: str = "") -> Answer:
@@ -316,13 +314,6 @@ class AcpAgent:
             raise AgentStartFailed(words, stderr=self.stderr_tail()) from error
         except Disconnected as error:
             raise AgentStartFailed(await self._obituary(error), stderr=self.stderr_tail()) from error
-
-    async def _call(self, method: str, params: Json) -> Json:
-        try:
-            async with asyncio.timeout(self._limits.reply_timeout):
-                return await self._connection.request(method, params)
-        except TimeoutError as error:
-            raise AgentFailed(f"{self._name} did not answer {method}", stderr=self.stderr_tail()) from error
 
     def _refused(self, error: RpcError, kind: type[AgentError]) -> AgentError:
         words = f"{self._name}: {error.words()}"
