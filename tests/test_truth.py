@@ -17,7 +17,7 @@ TOP = Path(__file__).parent.parent
 MOST_FLAKY = 0
 """May only be lowered."""
 
-LEAST_COVERED = 80
+LEAST_COVERED = 84
 """Per cent of the source's lines; may only be raised."""
 
 INTERRUPTED = """
