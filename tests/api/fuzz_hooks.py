@@ -14,7 +14,7 @@ LONGEST = 5000
 
 @schemathesis.hook
 def filter_case(_context: HookContext, case: Case[Any]) -> bool:
-    """Without addresses of 64 KiB: the HTTP parser refuses them, in its own words, before any route is asked."""
+    """Without addresses of 64 KiB: the HTTP parser refuses those in its own words, and asks no route."""
     return len(str(case.query)) + len(str(case.path_parameters)) < LONGEST
 
 
