@@ -1,11 +1,13 @@
 """Catching up: all that was said before a prompt is handled before the prompt is sent."""
 
 import asyncio
+import os
 from pathlib import Path
 
 import pytest
 
 from clawdforge.drivers.acp import rpc
+from clawdforge.drivers.processes.pipes import Output
 from clawdforge.wire.base import Json
 from tests.unit.rpc_peer import Heard, block_until, talk, until
 
@@ -73,3 +75,24 @@ async def test_catching_up_ends_with_the_connection(tmp_path: Path, monkeypatch:
         gate.set()
         await waiting
         assert not connection.open
+
+
+async def test_what_nobody_has_read_yet_is_counted_in_the_pipe_and_out_of_it() -> None:
+    reading, writing = os.pipe()
+    pipe = os.fdopen(reading, "rb", buffering=0)
+    output = Output(pipe, limit=1024)
+    os.write(writing, b"12345")
+    assert output.unread() == 5
+    transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(output), pipe
+    )
+    async with asyncio.timeout(10):
+        assert await output.read(2) == b"12"
+        assert output.unread() == 3
+        os.write(writing, b"678")
+        assert output.unread() == 6
+        os.close(writing)
+        assert await output.read() == b"345678"
+    await until(lambda: pipe.closed)
+    assert output.unread() == 0
+    transport.close()

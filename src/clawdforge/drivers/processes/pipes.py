@@ -27,7 +27,8 @@ class Output(asyncio.StreamReader):
 
     async def read(self, n: int = -1) -> bytes:
         data = await super().read(n)
-        self._waiting -= len(data)
+        if n >= 0:  # without a number it comes back here, piece by piece
+            self._waiting -= len(data)
         return data
 
     def unread(self) -> int:
