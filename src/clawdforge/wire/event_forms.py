@@ -84,7 +84,7 @@ def nest(event: Json) -> Json:
     kind = str(event.get("type"))
     if not is_from_agent(kind):
         return event
-    if kind in SPOKEN and event.keys() == PLAIN_KEYS:
+    if kind in SPOKEN and len(event) == len(PLAIN_KEYS) and "agent_session_id" in event:
         return _nest_words(kind, event)
     head = _only(event, RESERVED)
     if kind == EventType.RESPONSE:
