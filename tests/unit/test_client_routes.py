@@ -164,9 +164,3 @@ def test_the_client_imports_the_http_library_with_a_call_and_the_models_with_a_r
         "    except ForgeConnectionError: heavy()\n"
     )
     assert run(code).splitlines() == ["[]", "['httpx2']"]
-
-
-def test_importing_the_client_takes_less_than_150_ms() -> None:
-    """Of processor time: how long it takes by the clock is up to whatever else the machine does."""
-    code = "import time; t = time.process_time; a = t(); from clawdforge import Forge; print(t() - a)"
-    assert min(float(run(code)) for _ in range(3)) < 0.15
