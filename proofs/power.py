@@ -103,7 +103,8 @@ def _trace(
 async def _load(run: Run, server: Server, turns: int) -> dict[tuple[str, int], str]:
     client = Client(server.port, server.token())
     sessions = [await client.session() for _ in range(3)]
-    readers = [Reader(client, session) for session in sessions]
+    # Read as they are stored, so that the bytes on the socket can be looked for on the disk.
+    readers = [Reader(client, session, form="compact") for session in sessions]
     tasks = [asyncio.create_task(reader.follow()) for reader in readers]
 
     async def work(number: int, session: str) -> None:

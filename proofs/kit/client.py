@@ -114,13 +114,14 @@ def digest(data: bytes) -> bytes:
 class Reader:
     """Follows one session's log and resumes by its own last id, whatever happens to the connection."""
 
-    def __init__(self, client: Client, session: str, *, keep: bool = True) -> None:
+    def __init__(self, client: Client, session: str, *, keep: bool = True, form: str = "nested") -> None:
         self.session = session
         self.keep = keep  # the bytes themselves, or only a digest of them
         self.copy: list[bytes] = []
         self.faults: list[str] = []
         self.drops = 0
         self._client = client
+        self._path = f"/sessions/{session}/events?form={form}"
 
     @property
     def last(self) -> int:
@@ -145,7 +146,7 @@ class Reader:
 
     async def _once(self, leave: Callable[[int], bool]) -> None:
         seen = 0
-        frames = stream(self._client.port, f"/sessions/{self.session}/events", self._client.token, self.last)
+        frames = stream(self._client.port, self._path, self._client.token, self.last)
         try:
             async for frame in frames:
                 if frame is not None:
