@@ -34,21 +34,21 @@ class Heard:
     told_messages: list[Json] = field(default_factory=list)
     sizes: list[int] = field(default_factory=list)
     lost: list[int] = field(default_factory=list)
-    on_told: Callable[[Json], Awaitable[None]] | None = None
-    on_asked: Callable[[str, Json], Awaitable[Json]] | None = None
+    on_message: Callable[[Json], Awaitable[None]] | None = None
+    on_request: Callable[[str, Json], Awaitable[Json]] | None = None
 
-    async def told(self, message: Json, size: int) -> None:
-        if self.on_told is not None:
-            await self.on_told(message)
+    async def take_message(self, message: Json, size: int) -> None:
+        if self.on_message is not None:
+            await self.on_message(message)
         self.told_messages.append(message)
         self.sizes.append(size)
 
-    async def asked(self, method: str, params: Json) -> Json:
-        if self.on_asked is None:
+    async def answer_request(self, method: str, params: Json) -> Json:
+        if self.on_request is None:
             raise RpcError(METHOD_NOT_FOUND, f"no {method}")
-        return await self.on_asked(method, params)
+        return await self.on_request(method, params)
 
-    async def dropped(self, size: int) -> None:
+    async def report_lost_line(self, size: int) -> None:
         self.lost.append(size)
 
     def numbers(self) -> list[object]:

@@ -8,7 +8,7 @@ import pytest
 
 from clawdforge import scripted
 from clawdforge.core.model import Ask, Verdict
-from clawdforge.drivers.acp.turn import TOO_MUCH
+from clawdforge.drivers.acp.prompt import TOO_MUCH
 from clawdforge.drivers.processes.containment import Containment, probe
 from clawdforge.wire.errors import AgentAuthRequired, AgentFailed, AgentNotInstalled, AgentStartFailed
 from clawdforge.wire.event import EventType

@@ -85,7 +85,7 @@ def test_nothing_outside_can_be_read_or_written(root: Path, files: WorkspaceFile
         lambda: files.write(path, "evil"),
         lambda: files.check(path, write=True),
         lambda: files.check(path, write=False),
-        lambda: files.folder(path),
+        lambda: files.find_folder(path),
     ):
         with pytest.raises(RpcError):
             attempt()

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from clawdforge.drivers.acpx.stream import Part, PromptStream, words
+from clawdforge.drivers.acpx.stream import Part, PromptStream, describe_error
 
 COLD = """
 {"id":0,"method":"initialize","params":{"protocolVersion":1}}
@@ -83,4 +83,4 @@ def test_an_empty_session_in_place_of_the_old_one_is_seen() -> None:
     ],
 )
 def test_an_error_is_told_in_the_words_of_who_sent_it(error: object, said: str) -> None:
-    assert words(error) == said
+    assert describe_error(error) == said

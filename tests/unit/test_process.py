@@ -245,7 +245,7 @@ async def test_terminals_may_come_and_go_during_a_pause(
 
         terminals = Terminals(spawn, WorkspaceFiles(bench.workspace, ()), bench.workspace)
         for _ in range(3):
-            await terminals.create(terminals.order({"command": "exec sleep 60"}))
+            await terminals.create(terminals.check_order({"command": "exec sleep 60"}))
         first = terminals._find({"terminalId": "term_1"})[1].process
         real = first.paused
         entered, changed = threading.Event(), threading.Event()

@@ -36,7 +36,7 @@ async def test_notifications_are_handled_one_by_one_in_order_before_the_answer(s
         await asyncio.sleep(0)
         busy -= 1
 
-    heard = Heard(on_told=slow)
+    heard = Heard(on_message=slow)
     seen_at_answer: list[int] = []
 
     async def answered(message: Json, size: int) -> None:
@@ -45,7 +45,7 @@ async def test_notifications_are_handled_one_by_one_in_order_before_the_answer(s
         seen_at_answer.append(len(heard.told_messages))
 
     async with talk(script(body), heard) as (connection, _):
-        assert await connection.request("go", {}, answered=answered) == {"done": True}
+        assert await connection.request("go", {}, on_answer=answered) == {"done": True}
         assert seen_at_answer == [500]
         await until(lambda: len(heard.told_messages) == 501)
     assert heard.numbers() == list(range(501))
@@ -58,7 +58,7 @@ async def test_an_error_answer_raises_with_the_words_of_the_other_side(script: S
         with pytest.raises(RpcError) as caught:
             await connection.request("go", {})
     assert caught.value.code == -32603
-    assert caught.value.words() == "Internal error: no model"
+    assert caught.value.describe() == "Internal error: no model"
 
 
 @pytest.mark.parametrize("error", ["'text'", "{}", "[1]", "{'code': 'x', 'message': None}"])
@@ -92,7 +92,7 @@ elif method is None and number == "ask-1":
         await decided.wait()
         return {"method": method}
 
-    heard = Heard(on_told=told, on_asked=asked)
+    heard = Heard(on_message=told, on_request=asked)
     async with talk(script(body), heard) as (connection, _), asyncio.timeout(10):
         assert await connection.request("go", {}) == {"got": {"method": "permission"}}
     assert order == [0, "permission", "asked", 1, 2]
@@ -116,7 +116,7 @@ elif method is None:
             raise KeyError("x")
         raise RpcError(METHOD_NOT_FOUND, "no such method")
 
-    async with talk(script(body), Heard(on_asked=asked)) as (connection, _), asyncio.timeout(10):
+    async with talk(script(body), Heard(on_request=asked)) as (connection, _), asyncio.timeout(10):
         result = await connection.request("go", {})
     assert result == {"answers": [["broken", -32603], ["unknown", -32601]]}
 
@@ -137,7 +137,7 @@ elif method is None and "error" in message:
         await asyncio.Event().wait()
         return {}
 
-    async with talk(script(body), Heard(on_asked=asked)) as (connection, _), asyncio.timeout(10):
+    async with talk(script(body), Heard(on_request=asked)) as (connection, _), asyncio.timeout(10):
         assert await connection.request("go", {}) == {"refused": 36}
 
 
@@ -145,7 +145,7 @@ async def test_the_end_of_the_other_side_fails_what_waits(script: Script) -> Non
     async with talk(script("update(1)\nos._exit(3)"), Heard()) as (connection, process):
         with pytest.raises(Disconnected):
             await connection.request("go", {})
-        assert not connection.open
+        assert not connection.is_open
         assert await process.wait() == 3
         with pytest.raises(Disconnected):
             await connection.request("again", {})
@@ -155,10 +155,10 @@ async def test_a_handler_that_fails_ends_the_connection_with_its_own_error(scrip
     async def told(_message: Json) -> None:
         raise LookupError("the store is gone")
 
-    async with talk(script("update(1)"), Heard(on_told=told)) as (connection, _):
+    async with talk(script("update(1)"), Heard(on_message=told)) as (connection, _):
         with pytest.raises(LookupError, match="the store is gone"):
             await connection.request("go", {})
-        assert not connection.open
+        assert not connection.is_open
 
 
 async def test_a_slow_handler_slows_the_other_side_down(script: Script, tmp_path: Path) -> None:
@@ -175,7 +175,7 @@ send(id=number, result={{}})
     async def told(_message: Json) -> None:
         await gate.wait()
 
-    heard = Heard(on_told=told)
+    heard = Heard(on_message=told)
     async with talk(script(body), heard) as (connection, process), asyncio.timeout(60):
         asking = asyncio.create_task(connection.request("go", {}))
         before = -1

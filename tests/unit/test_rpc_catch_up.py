@@ -24,7 +24,7 @@ async def test_catching_up_waits_for_what_was_said_already(tmp_path: Path) -> No
     async def told(_message: Json) -> None:
         await asyncio.sleep(0.001)
 
-    heard = Heard(on_told=told)
+    heard = Heard(on_message=told)
     path = peer(tmp_path, body)
     async with talk(path, heard) as (connection, _), asyncio.timeout(10):
         await connection.request("go", {})
@@ -67,14 +67,17 @@ async def test_catching_up_ends_with_the_connection(tmp_path: Path, monkeypatch:
         await gate.wait()
         raise LookupError("the store is gone")
 
-    async with talk(peer(tmp_path, "update(1)"), Heard(on_told=told)) as (connection, _), asyncio.timeout(10):
+    async with (
+        talk(peer(tmp_path, "update(1)"), Heard(on_message=told)) as (connection, _),
+        asyncio.timeout(10),
+    ):
         await connection.notify("go", {})
         await reached.wait()
         waiting = asyncio.create_task(connection.catch_up())
         await asyncio.sleep(0)
         gate.set()
         await waiting
-        assert not connection.open
+        assert not connection.is_open
 
 
 async def test_what_nobody_has_read_yet_is_counted_in_the_pipe_and_out_of_it() -> None:

@@ -30,25 +30,25 @@ def tokens(taken: int, given: int, cached: int = 0, **more: int) -> Json:
 
 
 def measured(meter: UsageMeter, result: Json, model: str | None = None) -> Usage:
-    found = meter.of(result, model)
+    found = meter.usage_of(result, model)
     assert found is not None
     return Usage.model_validate(found)
 
 
 def test_a_running_cost_is_split_into_turns() -> None:
     meter = UsageMeter()
-    meter.begin()
-    meter.see(cost(0.5))
+    meter.start_prompt()
+    meter.observe(cost(0.5))
     first = measured(meter, {})
     assert (first.cost_usd, first.total_tokens, first.estimated) == (0.5, 0, False)
-    meter.begin()
-    meter.see(cost(0.5))
-    meter.see(cost(0.75))
+    meter.start_prompt()
+    meter.observe(cost(0.5))
+    meter.observe(cost(0.75))
     assert measured(meter, {}).cost_usd == 0.25
-    meter.begin()
-    assert meter.of({}) is None
-    meter.begin()
-    meter.see(cost(0.1))  # it was started again and counts from zero
+    meter.start_prompt()
+    assert meter.usage_of({}) is None
+    meter.start_prompt()
+    meter.observe(cost(0.1))  # it was started again and counts from zero
     assert measured(meter, {}).cost_usd == 0.1
 
 
@@ -57,9 +57,9 @@ def test_a_running_cost_is_split_into_turns() -> None:
 )
 def test_an_odd_cost_is_no_cost(update: Json) -> None:
     meter = UsageMeter()
-    meter.begin()
-    meter.see(update)
-    assert meter.of({}) is None
+    meter.start_prompt()
+    meter.observe(update)
+    assert meter.usage_of({}) is None
 
 
 def test_tokens_come_from_the_answer_in_either_spelling() -> None:
@@ -69,7 +69,7 @@ def test_tokens_come_from_the_answer_in_either_spelling() -> None:
     assert measured(UsageMeter(), gemini).input_tokens == 5
     odd = {"usage": {"inputTokens": "5", "outputTokens": -2, "cachedReadTokens": 1e9}}
     assert measured(UsageMeter(), odd).total_tokens == 0
-    assert UsageMeter().of({"_meta": {"quota": 1}}) is None
+    assert UsageMeter().usage_of({"_meta": {"quota": 1}}) is None
 
 
 def test_the_total_tells_whether_cached_tokens_are_part_of_the_input() -> None:
@@ -83,15 +83,15 @@ def test_the_total_tells_whether_cached_tokens_are_part_of_the_input() -> None:
 def test_a_running_total_is_split_into_turns_also_over_a_restart() -> None:
     quirks = Quirks(usage="cumulative", counter="session")
     meter = UsageMeter(quirks)
-    meter.begin()
+    meter.start_prompt()
     assert measured(meter, tokens(100, 10, 5)).input_tokens == 100
-    meter.begin()
-    meter.see(cost(0.5))
+    meter.start_prompt()
+    meter.observe(cost(0.5))
     second = measured(meter, tokens(150, 30, 6))
     assert (second.input_tokens, second.output_tokens, second.cached_tokens) == (50, 20, 1)
     again = UsageMeter(quirks, None, second.counter)
-    again.begin()
-    again.see(cost(0.75))
+    again.start_prompt()
+    again.observe(cost(0.75))
     third = measured(again, tokens(160, 31, 6))
     assert (third.input_tokens, third.output_tokens, third.cost_usd) == (10, 1, 0.25)
 
@@ -99,48 +99,48 @@ def test_a_running_total_is_split_into_turns_also_over_a_restart() -> None:
 def test_a_total_that_begins_with_each_process_is_not_taken_for_one_that_goes_on() -> None:
     before = {"input_tokens": 100, "output_tokens": 10, "cached_tokens": 0, "cost_usd": 1.0}
     meter = UsageMeter(Quirks(usage="cumulative"), None, before)
-    meter.begin()
-    meter.see(cost(1.5))
+    meter.start_prompt()
+    meter.observe(cost(1.5))
     found = measured(meter, tokens(120, 12))
     assert (found.input_tokens, found.cost_usd, found.counter) == (120, 1.5, None)
 
 
 def test_numbers_of_the_last_call_are_marked_when_there_were_more() -> None:
     meter = UsageMeter(Quirks(usage="last_call"))
-    meter.begin()
+    meter.start_prompt()
     assert not measured(meter, tokens(5, 2)).estimated
-    meter.begin()
-    meter.see({"sessionUpdate": "tool_call", "toolCallId": "1"})
+    meter.start_prompt()
+    meter.observe({"sessionUpdate": "tool_call", "toolCallId": "1"})
     assert measured(meter, tokens(5, 2)).estimated
 
 
 def test_numbers_told_call_by_call_are_added_up_for_each_turn() -> None:
     meter = UsageMeter(Quirks(usage="per_call"))
     for _ in range(2):
-        meter.begin()
-        meter.see({"sessionUpdate": "agent_message_chunk", "_meta": tokens(5, 2, 1)})
-        meter.see({"sessionUpdate": "agent_message_chunk", "_meta": {"usage": 1}})
-        meter.see({"sessionUpdate": "tool_call", "_meta": "x"})
-        meter.see({"sessionUpdate": "agent_message_chunk", "_meta": tokens(6, 3)})
+        meter.start_prompt()
+        meter.observe({"sessionUpdate": "agent_message_chunk", "_meta": tokens(5, 2, 1)})
+        meter.observe({"sessionUpdate": "agent_message_chunk", "_meta": {"usage": 1}})
+        meter.observe({"sessionUpdate": "tool_call", "_meta": "x"})
+        meter.observe({"sessionUpdate": "agent_message_chunk", "_meta": tokens(6, 3)})
         found = measured(meter, {})
         assert (found.input_tokens, found.output_tokens, found.cached_tokens) == (11, 5, 1)
         assert not found.estimated
-    meter.begin()
-    assert meter.of(tokens(1, 1)) is None
+    meter.start_prompt()
+    assert meter.usage_of(tokens(1, 1)) is None
 
 
 def test_numbers_that_mean_nothing_are_left_out() -> None:
-    assert UsageMeter(Quirks(usage="none")).of(tokens(5, 2)) is None
+    assert UsageMeter(Quirks(usage="none")).usage_of(tokens(5, 2)) is None
 
 
 def test_a_cost_is_computed_only_where_the_agent_tells_none_and_is_marked() -> None:
     meter = UsageMeter(Quirks(), PRICES)
-    meter.begin()
+    meter.start_prompt()
     found = measured(meter, tokens(1_000_000, 10_000, 500_000), "provider/BIG-2026")
     assert found.cost_usd == pytest.approx(10.0 + 1.0 + 0.5)
     assert found.cost_estimated
     assert found.estimated
-    meter.see(cost(3))
+    meter.observe(cost(3))
     told = measured(meter, tokens(1, 1), "big")
     assert (told.cost_usd, told.cost_estimated) == (3.0, False)
     assert measured(UsageMeter(Quirks(), PRICES), tokens(1, 1), "unknown").cost_usd is None

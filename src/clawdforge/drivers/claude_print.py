@@ -26,8 +26,8 @@ INSTALL: Final = "npm install -g @anthropic-ai/claude-code"
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """All that a process said, and how it ended."""
+class ProcessOutput:
+    """Everything that a process printed, and its exit code."""
 
     stdout: bytes
     stderr: str
@@ -57,44 +57,44 @@ class ClaudePrint:
         self._operator_home = operator_home or Path.home()
 
     def clean_up_unfinished(self) -> None:
-        """At the start: what the runs of a dead server left. Blocking."""
+        """Delete what the runs of a dead server left behind. Called at the start; blocking."""
         delete_tree(self._folder)
 
     async def run(self, order: RunOrder) -> RunOutcome:
-        place = self._folder / order.run_id
+        run_folder = self._folder / order.run_id
         try:
-            paths = await _finish(lambda: self._prepare(place, order))
-            said = await self._speak(place, order, name_files(order.prompt, paths))
+            paths = await _run_to_its_end(lambda: self._prepare(run_folder, order))
+            said = await self._run_process(run_folder, order, name_files(order.prompt, paths))
         finally:
-            await _finish(lambda: delete_tree(place))
+            await _run_to_its_end(lambda: delete_tree(run_folder))
         if said is None:
-            return RunOutcome(error=f"claude said more than {self._max_bytes} bytes", stop_reason="error")
+            return RunOutcome(error=f"claude printed more than {self._max_bytes} bytes", stop_reason="error")
         return outcome_of(said)
 
-    def _prepare(self, place: Path, order: RunOrder) -> list[Path]:
-        home, work = place / "home", place / "work"
+    def _prepare(self, run_folder: Path, order: RunOrder) -> list[Path]:
+        home, work = run_folder / "home", run_folder / "work"
         for folder in (home / TEMPORARY, work):
             folder.mkdir(parents=True, mode=0o700)
         home_settings.write_settings(home, self._spec, self._operator_home)
         credentials.link_files(home, self._spec.credentials, self._operator_home)
         return [attachments.attach_file(work, row) for row in order.files]
 
-    async def _speak(self, place: Path, order: RunOrder, prompt: str) -> Said | None:
-        process = await self._start(place, order)
+    async def _run_process(self, run_folder: Path, order: RunOrder, prompt: str) -> ProcessOutput | None:
+        process = await self._spawn(run_folder, order)
         try:
-            telling = asyncio.create_task(_tell(process, prompt))
+            sending = asyncio.create_task(_send_prompt(process, prompt))
             try:
-                stdout = await self._read(process)
+                stdout = await self._read_stdout(process)
                 code = await process.wait() if stdout is not None else None
             finally:
-                telling.cancel()
-                await asyncio.wait({telling})
+                sending.cancel()
+                await asyncio.wait({sending})
         finally:
             await process.close(eof_grace=0.2, term_grace=0.5)
-        return None if stdout is None or code is None else Said(stdout, process.stderr_tail(), code)
+        return None if stdout is None or code is None else ProcessOutput(stdout, process.stderr_tail(), code)
 
-    async def _start(self, place: Path, order: RunOrder) -> AgentProcess:
-        home = place / "home"
+    async def _spawn(self, run_folder: Path, order: RunOrder) -> AgentProcess:
+        home = run_folder / "home"
         # The prompt goes in by stdin: an argument could hold 128 KiB at most, and all users could see it.
         argv = [self._program, "-p", "--output-format", "json"]
         if order.model is not None:
@@ -102,7 +102,7 @@ class ClaudePrint:
         try:
             return await self._spawner.spawn(
                 argv,
-                cwd=place / "work",
+                cwd=run_folder / "work",
                 home=home,
                 env=agent_env(self._spec, home, self._operator_env),
                 tag=order.run_id,
@@ -114,8 +114,8 @@ class ClaudePrint:
                 f"{self._program} is not installed; run {INSTALL}, or name it in CLAWDFORGE_CLAUDE_BIN"
             ) from error
 
-    async def _read(self, process: AgentProcess) -> bytes | None:
-        """All of stdout; None when it is more than anybody wants."""
+    async def _read_stdout(self, process: AgentProcess) -> bytes | None:
+        """All of stdout; None when it exceeds the limit."""
         said = bytearray()
         while data := await process.stdout.read(PIECE):
             said += data
@@ -124,7 +124,7 @@ class ClaudePrint:
         return bytes(said)
 
 
-def outcome_of(said: Said) -> RunOutcome:
+def outcome_of(said: ProcessOutput) -> RunOutcome:
     """What the envelope means. It says `subtype: success` beside an error, so only `is_error` counts."""
     envelope = envelope_in(said.stdout)
     text = "" if envelope is None else _text(envelope.get("result"))
@@ -165,7 +165,7 @@ def _text(result: Any) -> str:
     return text.encode(errors="replace").decode()  # half a surrogate pair cannot be sent on
 
 
-async def _tell(process: AgentProcess, prompt: str) -> None:
+async def _send_prompt(process: AgentProcess, prompt: str) -> None:
     """A program that ends before it has read all of its input is judged by how it ends."""
     with contextlib.suppress(ConnectionError):
         process.stdin.write(prompt.encode())
@@ -174,7 +174,7 @@ async def _tell(process: AgentProcess, prompt: str) -> None:
         await process.stdin.wait_closed()
 
 
-async def _finish(work: Callable[[], T]) -> T:
+async def _run_to_its_end(work: Callable[[], T]) -> T:
     """Run in a thread and never leave it running: whoever is cancelled waits for its end."""
     task = asyncio.ensure_future(asyncio.to_thread(work))
     try:

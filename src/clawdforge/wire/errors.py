@@ -341,7 +341,7 @@ class AgentStartFailed(AgentError):
 
 
 class AgentAuthRequired(AgentError):
-    """the agent wants a login; give it a token in the server's environment"""
+    """the agent is not signed in; log in with its own program, or set its key in the server's environment"""
 
     code = ErrorCode.AGENT_AUTH_REQUIRED
 

@@ -1,4 +1,4 @@
-"""What an agent may ask of its client: files of the workspace, terminals, and leave to do something.
+"""What an agent may ask of its client: files of the workspace, terminals, and permissions.
 
 Whatever is asked goes through the session's permission mode: an agent that asks politely and one that
 just reads, writes or runs something through us are held to the same rules.
@@ -37,9 +37,9 @@ class ClientSide:
         self._terminals = terminals
         self._ask = ask
         self._methods: dict[str, Answering] = {
-            "session/request_permission": self._permission,
-            "fs/read_text_file": self._read,
-            "fs/write_text_file": self._write,
+            "session/request_permission": self._ask_permission,
+            "fs/read_text_file": self._read_file,
+            "fs/write_text_file": self._write_file,
             "terminal/create": self._create_terminal,
             "terminal/output": terminals.output,
             "terminal/wait_for_exit": terminals.wait_for_exit,
@@ -48,13 +48,13 @@ class ClientSide:
         }
 
     async def answer(self, method: str, params: Json) -> Json:
-        """The result; RpcError with what the agent is to be told."""
+        """Answer a request of the agent; RpcError holds the refusal that it gets."""
         answering = self._methods.get(method)
         if answering is None:
             raise RpcError(METHOD_NOT_FOUND, f"this client has no method {method}")
         return await answering(params)
 
-    async def _permission(self, params: Json) -> Json:
+    async def _ask_permission(self, params: Json) -> Json:
         call = params.get("toolCall")
         call = call if isinstance(call, dict) else {}
         options = params.get("options")
@@ -72,29 +72,29 @@ class ClientSide:
             return {"outcome": {"outcome": "cancelled"}}
         return {"outcome": {"outcome": "selected", "optionId": verdict.option_id}}
 
-    async def _read(self, params: Json) -> Json:
-        path = _text(params, "path")
-        line, limit = _whole(params, "line"), _whole(params, "limit")
+    async def _read_file(self, params: Json) -> Json:
+        path = _read_text(params, "path")
+        line, limit = _read_number(params, "line"), _read_number(params, "limit")
         self._files.check(path, write=False)
-        await self._leave("fs/read_text_file", "read", f"Read {path}", {"path": path})
+        await self._need_permission("fs/read_text_file", "read", f"Read {path}", {"path": path})
         return {"content": await asyncio.to_thread(self._files.read, path, line, limit)}
 
-    async def _write(self, params: Json) -> Json:
-        path, content = _text(params, "path"), _text(params, "content")
+    async def _write_file(self, params: Json) -> Json:
+        path, content = _read_text(params, "path"), _read_text(params, "content")
         self._files.check(path, write=True)
         shown = {"path": path, "content": content[:MAX_SHOWN_CHARS], "length": len(content)}
-        await self._leave("fs/write_text_file", "edit", f"Write {path}", shown)
+        await self._need_permission("fs/write_text_file", "edit", f"Write {path}", shown)
         await asyncio.to_thread(self._files.write, path, content)
         return {}
 
     async def _create_terminal(self, params: Json) -> Json:
-        order = self._terminals.order(params)
+        order = self._terminals.check_order(params)
         shown = {"command": order.shown[:MAX_SHOWN_CHARS], "cwd": str(order.cwd)}
-        await self._leave("terminal/create", "execute", f"Run {order.shown}", shown)
+        await self._need_permission("terminal/create", "execute", f"Run {order.shown}", shown)
         return await self._terminals.create(order)
 
-    async def _leave(self, tool: str, kind: str, title: str, shown: Json) -> None:
-        """Ask as an agent would have asked, so that whoever decides sees one shape."""
+    async def _need_permission(self, tool: str, kind: str, title: str, shown: Json) -> None:
+        """Ask for permission in the same shape as an agent does, so that whoever decides sees only one."""
         call = {"toolCallId": tool, "title": title[:MAX_TOOL_CHARS], "kind": kind, "rawInput": shown}
         request = {"toolCall": call, "options": list(OPTIONS)}
         verdict = await self._ask(Ask(tool=tool, kind=kind, options=OPTIONS, request=request))
@@ -102,14 +102,14 @@ class ClientSide:
             raise RpcError(PERMISSION_DENIED, f"{title[:MAX_TOOL_CHARS]}: not permitted in this session")
 
 
-def _text(params: Json, name: str) -> str:
+def _read_text(params: Json, name: str) -> str:
     value = params.get(name)
     if not isinstance(value, str):
-        raise RpcError(INVALID_PARAMS, f"{name} must be a text")
+        raise RpcError(INVALID_PARAMS, f"{name} must be a string")
     return value
 
 
-def _whole(params: Json, name: str) -> int | None:
+def _read_number(params: Json, name: str) -> int | None:
     value: Any = params.get(name)
     if value is None:
         return None

@@ -42,7 +42,7 @@ class SessionControls:
                 params = {**self._session, "modelId": _match(known, "modelId", model)}
                 await self._call("session/set_model", params)
         except RpcError as error:
-            return f"it did not take the model {model}: {error.words()}"
+            return f"it did not take the model {model}: {error.describe()}"
         return None
 
     async def set_plan_mode(self, on: bool) -> bool:

@@ -14,12 +14,12 @@ from clawdforge.core.ports import Capability, Sink
 from clawdforge.drivers.acp.client import ClientSide
 from clawdforge.drivers.acp.controls import SessionControls
 from clawdforge.drivers.acp.files import WorkspaceFiles
-from clawdforge.drivers.acp.handshake import STATE_KINDS, Handshake, LoadLost, Opened, Replay
+from clawdforge.drivers.acp.handshake import STATE_KINDS, Handshake, LoadLost, OpenedSession, Replay
 from clawdforge.drivers.acp.ndjson import MAX_LINE_BYTES
 from clawdforge.drivers.acp.prices import Prices
+from clawdforge.drivers.acp.prompt import RunningPrompt
 from clawdforge.drivers.acp.rpc import Connection, Disconnected, RpcError, StdioPipe
 from clawdforge.drivers.acp.terminals import Terminals
-from clawdforge.drivers.acp.turn import RunningTurn
 from clawdforge.drivers.acp.updates import read_message, update_in, word_of
 from clawdforge.drivers.acp.usage import UsageMeter
 from clawdforge.drivers.folders import attachments, credentials
@@ -39,7 +39,7 @@ EXIT_SECONDS: Final = 2.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AcpLimits:
-    """What an agent gets of bytes and seconds."""
+    """How many bytes an agent may send, and how long it may take to answer."""
 
     max_line_bytes: int = MAX_LINE_BYTES
     max_turn_bytes: int = 256 * 1024 * 1024
@@ -48,7 +48,7 @@ class AcpLimits:
 
 
 class AcpDriver:
-    """Starts agents. `operator_env` is the server's environment, of which an agent sees what it may."""
+    """Starts agents. `operator_env` is the server's environment; an agent sees only a part of it."""
 
     capabilities: Final = frozenset(Capability)
 
@@ -68,7 +68,7 @@ class AcpDriver:
         self._operator_home = operator_home or Path.home()
 
     async def open(self, launch: Launch, sink: Sink) -> "AcpAgent":
-        """A session that cannot be loaded becomes a new one; `how` and `note` of the agent say so."""
+        """Start the agent. A session that cannot be loaded becomes a new one; `how` and `note` say so."""
         try:
             agent = await self._open(launch, sink)
         except LoadLost as lost:
@@ -96,7 +96,7 @@ class AcpDriver:
                 beside=beside,
             )
 
-        files = _files_of(launch, readable)
+        files = _open_files(launch, readable)
         process = await spawn(launch.agent.command)
         terminals = Terminals(partial(spawn, beside=process), files, launch.cwd)
         agent = AcpAgent(launch, sink, process, terminals, files, self._limits, self._prices)
@@ -129,7 +129,7 @@ class AcpAgent:
         self.how: Literal["new", "loaded", "resumed"] = "new"
         self.remembered: list[str] | None = []
         self.note: str | None = None
-        """Why it did not start as it was asked to, in the agent's words."""
+        """Why the start differs from what was requested, in the agent's words."""
 
         self._launch = launch
         self._name = launch.agent.name
@@ -142,8 +142,8 @@ class AcpAgent:
         self._prices = prices
         self._usage = UsageMeter(self._quirks, prices)
         self._replay: Replay | None = None
-        self._turn: RunningTurn | None = None
-        self._prompted: RunningTurn | None = None
+        self._turn: RunningPrompt | None = None
+        self._prompted: RunningPrompt | None = None
         self._spoiled = False
         self._answered_at: float | None = None
         self._default_model: str | None = None
@@ -154,24 +154,24 @@ class AcpAgent:
 
     @property
     def alive(self) -> bool:
-        """Whether it can take a prompt. One that was left in the middle of a prompt cannot."""
-        running = self._process.returncode is None and self._connection.open
+        """Whether it can take a prompt. An agent whose last prompt got no answer cannot."""
+        running = self._process.returncode is None and self._connection.is_open
         return running and self._closing is None and not self._spoiled
 
     async def start(self) -> None:
         """Shake hands and open the session."""
-        handshake = Handshake(self._launch, self._start_call)
+        handshake = Handshake(self._launch, self._call_during_start)
         try:
             await handshake.initialize()
             self._login_methods = handshake.login_methods
             opened = await self._open_session(handshake)
         except RpcError as error:
-            raise self._refused(error, AgentStartFailed) from error
+            raise self._explain_refusal(error, AgentStartFailed) from error
         self.agent_session_id, self.how = opened.session_id, opened.how
         if opened.how != "new":
             self._usage = UsageMeter(self._quirks, self._prices, self._launch.counter)
         notes = [opened.note] if opened.note else []
-        controls = SessionControls(opened.session_id, opened.settings, self._start_call)
+        controls = SessionControls(opened.session_id, opened.settings, self._call_during_start)
         self._default_model = controls.model()
         if self._launch.model:
             notes.append(await controls.set_model(self._launch.model) or "")
@@ -182,37 +182,37 @@ class AcpAgent:
     async def prompt(self, text: str, sink: Sink, *, preface: str = "") -> Answer:
         if self._prompted is not None:
             raise AgentFailed(f"{self._name} is busy with another prompt")
-        turn = self._prompted = RunningTurn(sink, self._limits.max_turn_bytes)
+        turn = self._prompted = RunningPrompt(sink, self._limits.max_turn_bytes)
         answers: list[tuple[Json, int]] = []
 
-        async def conclude() -> None:
+        async def emit_answer() -> None:
             message, size = answers[0]
             await turn.answer(read_message(message), size)
             self._turn = None  # what comes after the answer is not part of the turn
 
-        async def answered(message: Json, size: int) -> None:
+        async def keep_answer(message: Json, size: int) -> None:
             answers.append((message, size))
             self._answered_at = asyncio.get_running_loop().time()
             if not self._quirks.late_ms:
-                await conclude()
+                await emit_answer()
 
         try:
             await self._connection.catch_up()
             self._replay, self._turn = None, turn
-            self._usage.begin()
+            self._usage.start_prompt()
             turn.sent.set()
             prompt = [{"type": "text", "text": block} for block in (preface, text) if block]
             params = {"sessionId": self.agent_session_id, "prompt": prompt}
             try:
-                result = await self._connection.request("session/prompt", params, answered=answered)
+                result = await self._connection.request("session/prompt", params, on_answer=keep_answer)
             finally:
                 if answers and self._turn is turn:
                     await asyncio.sleep(self._quirks.late_ms / 1000)
-                    await conclude()
+                    await emit_answer()
         except RpcError as error:
-            raise self._refused(error, AgentFailed) from error
+            raise self._explain_refusal(error, AgentFailed) from error
         except Disconnected as error:
-            raise AgentFailed(await self._obituary(error), stderr=self.stderr_tail()) from error
+            raise AgentFailed(await self._describe_end(error), stderr=self.stderr_tail()) from error
         finally:
             self._spoiled = self._spoiled or not answers
             self._turn = self._prompted = None
@@ -223,7 +223,7 @@ class AcpAgent:
             stop_reason = "cancelled"
         return Answer(
             stop_reason=stop_reason if isinstance(stop_reason, str) else "end_turn",
-            usage=self._usage.of(result, self._launch.model or self._default_model),
+            usage=self._usage.usage_of(result, self._launch.model or self._default_model),
         )
 
     async def cancel(self) -> None:
@@ -252,13 +252,13 @@ class AcpAgent:
     def stderr_tail(self) -> str:
         return self._process.stderr_tail()
 
-    async def told(self, message: Json, size: int) -> None:
-        """Part of the connection's handler: where a message goes depends on when it came."""
+    async def take_message(self, message: Json, size: int) -> None:
+        """Pass a message on: to the running prompt, to the replay of a load, or to the session's own sink."""
         if message["method"] == "session/request_permission":
             return
         update = update_in(message)
         if update is not None:
-            self._usage.see(update)
+            self._usage.observe(update)
         if self._turn is not None:
             await self._turn.emit(read_message(message), size)
         elif self._replay is not None and update is not None and word_of(update) not in STATE_KINDS:
@@ -266,13 +266,13 @@ class AcpAgent:
         elif not self._spoiled:
             await self._sink.emit(read_message(message), size)
 
-    async def asked(self, method: str, params: Json) -> Json:
+    async def answer_request(self, method: str, params: Json) -> Json:
         return await self._client.answer(method, params)
 
-    async def dropped(self, size: int) -> None:
+    async def report_lost_line(self, size: int) -> None:
         reason = f"a line was longer than {self._limits.max_line_bytes} bytes (CLAWDFORGE_MAX_LINE_BYTES)"
         if self._turn is not None:
-            await self._turn.lose(size, reason)
+            await self._turn.report_loss(size, reason)
         else:
             await self._sink.truncated(size, reason)
 
@@ -281,7 +281,7 @@ class AcpAgent:
             return await self._turn.ask(request)
         return await self._sink.ask(request)
 
-    async def _open_session(self, handshake: Handshake) -> Opened:
+    async def _open_session(self, handshake: Handshake) -> OpenedSession:
         if self._launch.agent_session_id is None:
             return await handshake.open()
         self._replay = Replay()
@@ -290,7 +290,7 @@ class AcpAgent:
         except AgentAuthRequired:
             raise
         except AgentStartFailed as error:
-            raise LoadLost(f"it did not survive the attempt to load its session: {error.message}") from error
+            raise LoadLost(f"it ended while it was loading its session:  {error.message}") from error
         if opened.how == "new":
             self._replay = None
         elif opened.how == "resumed" and not self._quirks.replays_on_resume:
@@ -299,44 +299,44 @@ class AcpAgent:
             self.remembered = self._replay.texts()
         return opened
 
-    async def _start_call(self, method: str, params: Json) -> Json:
-        """A request of the start: RpcError is the agent's refusal, AgentStartFailed its end."""
+    async def _call_during_start(self, method: str, params: Json) -> Json:
+        """Send a request of the start. Raises RpcError when refused, AgentStartFailed when nothing comes."""
         try:
             async with asyncio.timeout(self._limits.start_timeout):
                 return await self._connection.request(method, params)
         except RpcError as error:
-            if _wants_login(error):
-                raise self._refused(error, AgentStartFailed) from error
+            if _is_login_missing(error):
+                raise self._explain_refusal(error, AgentStartFailed) from error
             raise
         except TimeoutError as error:
             seconds = f"{self._limits.start_timeout:g} s"
-            words = f"{self._name} did not answer {method} within {seconds}{self._last_words()}"
+            words = f"{self._name} did not answer {method} within {seconds}{self._quote_last_words()}"
             raise AgentStartFailed(words, stderr=self.stderr_tail()) from error
         except Disconnected as error:
-            raise AgentStartFailed(await self._obituary(error), stderr=self.stderr_tail()) from error
+            raise AgentStartFailed(await self._describe_end(error), stderr=self.stderr_tail()) from error
 
-    def _refused(self, error: RpcError, kind: type[AgentError]) -> AgentError:
-        words = f"{self._name}: {error.words()}"
-        if _wants_login(error):
+    def _explain_refusal(self, error: RpcError, kind: type[AgentError]) -> AgentError:
+        words = f"{self._name}: {error.describe()}"
+        if _is_login_missing(error):
             ways = f" ({', '.join(self._login_methods)})" if self._login_methods else ""
-            hint = f"it wants a login{ways}; give it a token in the server's environment"
-            return AgentAuthRequired(f"{words}; {hint}", stderr=self.stderr_tail())
+            hint = "log in with its own program, or set its key in the server's environment"
+            return AgentAuthRequired(f"{words}; it is not signed in{ways}: {hint}", stderr=self.stderr_tail())
         return kind(words, stderr=self.stderr_tail())
 
-    async def _obituary(self, error: Disconnected) -> str:
+    async def _describe_end(self, error: Disconnected) -> str:
         """How it ended, with its exit code if that comes in time, and its last words."""
         with suppress(TimeoutError):
             await asyncio.wait_for(self._process.wait(), EXIT_SECONDS)
         code = self._process.returncode
         how = f"{self._name}: {error}" if code is None else f"{self._name} exited with code {code}"
-        return f"{how}{self._last_words()}"
+        return f"{how}{self._quote_last_words()}"
 
-    def _last_words(self) -> str:
+    def _quote_last_words(self) -> str:
         words = (self.stderr_tail().strip() or self._connection.garbage())[-LAST_WORDS:]
         return f"; it said: {words}" if words else ""
 
-    def _settle_secs(self) -> float:
-        """How long its last answer is too young for it to have written its memory."""
+    def _secs_until_settled(self) -> float:
+        """How long to wait until the agent has surely written its memory of the last answer."""
         if self._answered_at is None:
             return 0.0
         return self._answered_at + self._quirks.settle_ms / 1000 - asyncio.get_running_loop().time()
@@ -344,8 +344,8 @@ class AcpAgent:
     async def _close(self) -> None:
         if self._prompted is not None:
             self._prompted.end()
-        elif self._settle_secs() > 0 and self._process.returncode is None:
-            await asyncio.sleep(self._settle_secs())
+        elif self._secs_until_settled() > 0 and self._process.returncode is None:
+            await asyncio.sleep(self._secs_until_settled())
         try:
             await self._terminals.close()
         finally:
@@ -353,12 +353,12 @@ class AcpAgent:
             await self._connection.close()
 
 
-def _files_of(launch: Launch, readable: tuple[Path, ...]) -> WorkspaceFiles:
+def _open_files(launch: Launch, readable: tuple[Path, ...]) -> WorkspaceFiles:
     try:
         return WorkspaceFiles(launch.cwd, readable)
     except OSError as error:
         raise AgentStartFailed(f"a folder of the session cannot be used: {error}") from error
 
 
-def _wants_login(error: RpcError) -> bool:
-    return error.code == AUTH_REQUIRED and "auth" in error.words().lower()
+def _is_login_missing(error: RpcError) -> bool:
+    return error.code == AUTH_REQUIRED and "auth" in error.describe().lower()

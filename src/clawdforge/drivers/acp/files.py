@@ -25,7 +25,7 @@ FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 @dataclass(frozen=True, slots=True)
 class _Root:
-    """A folder as it was found, and the one name in it that is meant, if it is not all of it."""
+    """A folder and its identity when it was found. With `name`, only that one file in it is meant."""
 
     path: Path
     identity: tuple[int, int]
@@ -38,8 +38,8 @@ class _Root:
         found = folder.stat()
         return cls(folder, (found.st_dev, found.st_ino), name)
 
-    def parts(self, real: Path) -> tuple[str, ...] | None:
-        """The way from here to there, if it is inside."""
+    def find_parts(self, real: Path) -> tuple[str, ...] | None:
+        """The names that lead from this folder to `real`; None when it lies outside."""
         if not real.is_relative_to(self.path):
             return None
         parts = real.relative_to(self.path).parts
@@ -50,7 +50,7 @@ class _Root:
         found = os.fstat(folder)
         if (found.st_dev, found.st_ino) != self.identity:
             os.close(folder)
-            raise OSError(errno.ELOOP, "it is not the folder that it was")
+            raise OSError(errno.ELOOP, "the folder was replaced after the agent started")
         return folder
 
 
@@ -64,21 +64,21 @@ class WorkspaceFiles:
         self._root = _Root.find(root)
         self._readable = (self._root, *(_Root.find(path) for path in readable))
 
-    def folder(self, path: str) -> Path:
+    def find_folder(self, path: str) -> Path:
         """An existing folder inside the workspace."""
-        root, parts = self._inside(path, (self._root,))
-        with _told(path):
+        root, parts = self._locate(path, (self._root,))
+        with _explain_errors(path):
             os.close(_open_folder(root, parts, create=False))
         return root.path.joinpath(*parts)
 
     def check(self, path: str, *, write: bool) -> None:
         """Refuses a path that lies outside, before anybody is asked about it."""
-        self._inside(path, (self._root,) if write else self._readable)
+        self._locate(path, (self._root,) if write else self._readable)
 
     def read(self, path: str, line: int | None, limit: int | None) -> str:
         """The whole text, or `limit` lines from line `line` (the first is 1)."""
-        root, parts = self._inside(path, self._readable)
-        with _told(path):
+        root, parts = self._locate(path, self._readable)
+        with _explain_errors(path):
             # Without O_NONBLOCK a named pipe would hold the thread for ever.
             flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
             folder = _open_folder(root, parts[:-1], create=False)
@@ -87,29 +87,29 @@ class WorkspaceFiles:
             finally:
                 os.close(folder)
             with os.fdopen(file, "rb") as stream:
-                _want_regular(os.fstat(stream.fileno()), path)
-                data = _lines(stream, max(line or 1, 1), limit)
+                _require_regular_file(os.fstat(stream.fileno()), path)
+                data = _read_lines(stream, max(line or 1, 1), limit)
         return data.decode("utf-8", "replace")
 
     def write(self, path: str, content: str) -> None:
         """All of it or nothing; missing folders are made."""
-        root, parts = self._inside(path, (self._root,))
+        root, parts = self._locate(path, (self._root,))
         data = content.encode()
         if len(data) > MAX_FILE_BYTES:
             raise RpcError(INVALID_PARAMS, f"{path}: a file may have {MAX_FILE_BYTES} bytes at most")
-        with _told(path):
+        with _explain_errors(path):
             folder = _open_folder(root, parts[:-1], create=True)
             try:
                 _replace(folder, parts[-1] if parts else ".", path, data)
             finally:
                 os.close(folder)
 
-    def _inside(self, path: str, roots: tuple[_Root, ...]) -> tuple[_Root, tuple[str, ...]]:
+    def _locate(self, path: str, roots: tuple[_Root, ...]) -> tuple[_Root, tuple[str, ...]]:
         if not path or "\0" in path:
-            raise RpcError(INVALID_PARAMS, "a path is wanted")
+            raise RpcError(INVALID_PARAMS, "the path is empty or holds a null byte")
         real = Path(os.path.realpath(self._root.path / path))
         for root in roots:
-            parts = root.parts(real)
+            parts = root.find_parts(real)
             if parts is not None:
                 return root, parts
         raise RpcError(INVALID_PARAMS, f"{path} is outside of the workspace {self._root.path}")
@@ -132,7 +132,7 @@ def _open_folder(root: _Root, parts: tuple[str, ...], *, create: bool) -> int:
     return folder
 
 
-def _lines(stream: BinaryIO, line: int, limit: int | None) -> bytes:
+def _read_lines(stream: BinaryIO, line: int, limit: int | None) -> bytes:
     taken = bytearray()
     scanned = 0
     number = 0
@@ -145,7 +145,7 @@ def _lines(stream: BinaryIO, line: int, limit: int | None) -> bytes:
         if number >= line:
             taken += text
         if len(taken) > MAX_FILE_BYTES or scanned > MAX_SCAN_BYTES or len(text) > MAX_FILE_BYTES:
-            raise RpcError(INVALID_PARAMS, "this is too much text; ask for a part with line and limit")
+            raise RpcError(INVALID_PARAMS, "the text is too long; ask for a part with line and limit")
     return bytes(taken)
 
 
@@ -155,7 +155,7 @@ def _replace(folder: int, name: str, path: str, data: bytes) -> None:
     except FileNotFoundError:
         old = None
     if old is not None:
-        _want_regular(old, path)
+        _require_regular_file(old, path)
     temporary = f".{secrets.token_hex(8)}.tmp"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     file = os.open(temporary, flags, 0o666, dir_fd=folder)
@@ -170,19 +170,21 @@ def _replace(folder: int, name: str, path: str, data: bytes) -> None:
         raise
 
 
-def _want_regular(found: os.stat_result, path: str) -> None:
+def _require_regular_file(found: os.stat_result, path: str) -> None:
     if not stat.S_ISREG(found.st_mode):
         raise RpcError(INVALID_PARAMS, f"{path} is not a regular file")
 
 
 @contextmanager
-def _told(path: str) -> Iterator[None]:
-    """What the system says, in words for the agent."""
+def _explain_errors(path: str) -> Iterator[None]:
+    """Turn errors of the operating system into messages for the agent."""
     try:
         yield
     except FileNotFoundError as error:
         raise RpcError(RESOURCE_NOT_FOUND, f"{path} does not exist") from error
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.ENOTDIR):
-            raise RpcError(INVALID_PARAMS, f"{path} leads through a link or a file") from error
+            raise RpcError(
+                INVALID_PARAMS, f"{path} goes through a link, or through something that is not a folder"
+            ) from error
         raise RpcError(INTERNAL_ERROR, f"{path}: {error.strerror}") from error

@@ -24,17 +24,17 @@ STATE_KINDS: Final = frozenset(
         "usage_update",
     }
 )
-"""Updates that say how a session is, not what was said in it."""
+"""Updates about the state of a session, not about the conversation in it."""
 
 Call = Callable[[str, Json], Awaitable[Json]]
 
 
 class LoadLost(Exception):
-    """The agent did not survive the attempt to load its session."""
+    """The agent ended while it was loading its session."""
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class OpenedSession:
     """The session that the agent opened, and what it said about it."""
 
     session_id: str
@@ -53,7 +53,7 @@ class Replay:
     _size: int = 0
 
     def texts(self) -> list[str] | None:
-        """One for each prompt; None when it was too much to be kept."""
+        """One text for each prompt; None when the replay was too long to be kept."""
         return None if self._size > MAX_REPLAY_BYTES else ["".join(parts) for parts in self._parts]
 
     def take(self, update: Mapping[str, Any]) -> None:
@@ -106,28 +106,28 @@ class Handshake:
             name = _dict(method).get("name") or _dict(method).get("id")
             self.login_methods += [str(name)] if name else []
 
-    async def open(self) -> Opened:
+    async def open(self) -> OpenedSession:
         """Load or resume where the launch wants it and the agent can; else a new session."""
         wanted = self._launch.agent_session_id
         note = None
         if wanted is not None:
-            method, how = self._way_back()
+            method, how = self._choose_return()
             if method is None or how is None:
                 note = "it can neither load nor resume a session"
             else:
                 try:
-                    settings = await self._call(method, {"sessionId": wanted, **self._place()})
-                    return Opened(wanted, how, settings)
+                    settings = await self._call(method, {"sessionId": wanted, **self._session_params()})
+                    return OpenedSession(wanted, how, settings)
                 except RpcError as error:
-                    note = f"{method} failed: {error.words()}"
-        settings = await self._call("session/new", self._place())
+                    note = f"{method} failed: {error.describe()}"
+        settings = await self._call("session/new", self._session_params())
         session_id = settings.get("sessionId")
         if not isinstance(session_id, str) or not session_id:
             raise AgentStartFailed(f"{self._launch.agent.name} answered session/new without a sessionId")
-        return Opened(session_id, "new", settings, note)
+        return OpenedSession(session_id, "new", settings, note)
 
-    def _way_back(self) -> tuple[str | None, Literal["loaded", "resumed"] | None]:
-        """A load shows what the agent remembers, so it goes first. A quirk may say that it does harm."""
+    def _choose_return(self) -> tuple[str | None, Literal["loaded", "resumed"] | None]:
+        """Prefer a load, which shows what the agent remembers. A quirk can rule either way out."""
         quirks = Quirks.model_validate(self._launch.agent.quirks)
         if self._abilities.get("loadSession") is True and quirks.load:
             return "session/load", "loaded"
@@ -136,7 +136,7 @@ class Handshake:
             return "session/resume", "resumed"
         return None, None
 
-    def _place(self) -> Json:
+    def _session_params(self) -> Json:
         return {"cwd": str(self._launch.cwd), "mcpServers": []}
 
 

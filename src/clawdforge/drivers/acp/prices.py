@@ -38,7 +38,7 @@ class Price:
     output: float
     cached: float
 
-    def of(self, tokens: Tokens) -> float:
+    def cost_of(self, tokens: Tokens) -> float:
         total = tokens.taken * self.input + tokens.given * self.output + tokens.cached * self.cached
         return total / MILLION
 
@@ -59,7 +59,7 @@ class Prices:
         found = self._models.get(name)
         if found is None:
             found = next((self._models[stem] for stem in _stems(name) if stem in self._models), None)
-        return None if found is None else found.of(tokens)
+        return None if found is None else found.cost_of(tokens)
 
 
 def _stems(name: str) -> Iterator[str]:

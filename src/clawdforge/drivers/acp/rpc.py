@@ -32,7 +32,7 @@ LOST_HEAD: Final = re.compile(
     rb'"id"\s*:\s*(\d{1,18})\s*,\s*"(\w+)"'
 )
 
-Answered = Callable[[Json, int], Awaitable[None]]
+AnswerHandler = Callable[[Json, int], Awaitable[None]]
 
 
 class Pipe(Protocol):
@@ -72,23 +72,23 @@ class StdioPipe:
 
 
 class Handler(Protocol):
-    """What the connection's owner does with what the other side says by itself."""
+    """Receives what the other side sends by itself."""
 
-    async def told(self, message: Json, size: int) -> None:
-        """Every notification, and every request before it is worked on, in order."""
+    async def take_message(self, message: Json, size: int) -> None:
+        """Called in order for every notification, and for every request before it is answered."""
         ...
 
-    async def asked(self, method: str, params: Json) -> Json:
+    async def answer_request(self, method: str, params: Json) -> Json:
         """Answer a request, or raise RpcError. Several may run at once."""
         ...
 
-    async def dropped(self, size: int) -> None:
-        """A line was longer than the limit and is lost."""
+    async def report_lost_line(self, size: int) -> None:
+        """Called for a line that was longer than the limit and is lost."""
         ...
 
 
 class RpcError(Exception):
-    """An error as JSON-RPC puts it: what the other side answered, or what it is to be answered."""
+    """An error as JSON-RPC puts it: what the other side on_answer, or what it is to be on_answer."""
 
     def __init__(self, code: int, message: str, data: Any = None) -> None:
         super().__init__(message)
@@ -108,7 +108,7 @@ class RpcError(Exception):
             error.get("data"),
         )
 
-    def words(self) -> str:
+    def describe(self) -> str:
         """The message, and what `data` adds to it."""
         data = self.data
         if isinstance(data, dict):
@@ -129,7 +129,7 @@ class Connection:
         self._handler = handler
         self._framer = Framer(max_line_bytes)
         self._ids = itertools.count(1)
-        self._waiting: dict[int, tuple[asyncio.Future[Json], Answered | None]] = {}
+        self._waiting: dict[int, tuple[asyncio.Future[Json], AnswerHandler | None]] = {}
         self._answering: set[asyncio.Task[None]] = set()
         self._failure: Exception | None = None
         self._bytes_read = 0
@@ -138,24 +138,24 @@ class Connection:
         self._reader = asyncio.create_task(self._read(), name="rpc reader")
 
     @property
-    def open(self) -> bool:
+    def is_open(self) -> bool:
         return self._failure is None
 
     def garbage(self) -> str:
-        """The end of what was said that is not JSON; often the reason why a program failed."""
+        """The last lines that were not JSON; they often tell why a program failed."""
         return self._framer.garbage_tail()
 
-    async def request(self, method: str, params: Json, *, answered: Answered | None = None) -> Json:
+    async def request(self, method: str, params: Json, *, on_answer: AnswerHandler | None = None) -> Json:
         """The result. Raises RpcError with the other side's words, or what ended the connection.
 
-        `answered` gets the whole answer in its place between the other messages: after all that came
+        `on_answer` gets the whole answer in its place between the other messages: after all that came
         before it, and before any that came after it.
         """
         if self._failure is not None:
             raise self._failure
         number = next(self._ids)
         future: asyncio.Future[Json] = asyncio.get_running_loop().create_future()
-        self._waiting[number] = (future, answered)
+        self._waiting[number] = (future, on_answer)
         try:
             await self._write({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
             message = await future
@@ -175,7 +175,7 @@ class Connection:
         said = self._bytes_read + self._pipe.unread()
         with suppress(TimeoutError):
             async with asyncio.timeout(CATCH_UP_SECONDS):
-                while self._bytes_handled < said and self.open:
+                while self._bytes_handled < said and self.is_open:
                     self._progress.clear()
                     await self._progress.wait()
 
@@ -220,31 +220,31 @@ class Connection:
 
     async def _dispatch(self, frame: Line | Oversize) -> None:
         if isinstance(frame, Oversize):
-            await self._handler.dropped(frame.dropped_bytes)
+            await self._handler.report_lost_line(frame.dropped_bytes)
             await self._answer_for_lost(frame)
             return
         message = frame.message
         method = message.get("method")
         if not isinstance(method, str):
-            await self._deliver(message, frame.size)
+            await self._deliver_answer(message, frame.size)
         elif message.get("id") is None:
-            await self._handler.told(message, frame.size)
+            await self._handler.take_message(message, frame.size)
         else:
-            await self._handler.told(message, frame.size)
-            await self._take(message["id"], method, message.get("params"))
+            await self._handler.take_message(message, frame.size)
+            await self._accept_request(message["id"], method, message.get("params"))
 
-    async def _deliver(self, message: Json, size: int) -> None:
+    async def _deliver_answer(self, message: Json, size: int) -> None:
         number = message.get("id")
         waiting = self._waiting.get(number) if isinstance(number, int) else None
         if waiting is None or waiting[0].done():
             return
-        future, answered = waiting
-        if answered is not None:
-            await answered(message, size)
+        future, on_answer = waiting
+        if on_answer is not None:
+            await on_answer(message, size)
         if not future.done():
             future.set_result(message)
 
-    async def _take(self, number: Any, method: str, params: Any) -> None:
+    async def _accept_request(self, number: Any, method: str, params: Any) -> None:
         if len(self._answering) >= MAX_OPEN_REQUESTS:
             error = RpcError(INTERNAL_ERROR, f"more than {MAX_OPEN_REQUESTS} open requests; try again later")
             await self._reply_error(number, error)
@@ -256,7 +256,7 @@ class Connection:
 
     async def _answer(self, number: Any, method: str, params: Any) -> None:
         try:
-            result = await self._handler.asked(method, params if isinstance(params, dict) else {})
+            result = await self._handler.answer_request(method, params if isinstance(params, dict) else {})
         except RpcError as error:
             await self._reply_error(number, error)
         except Exception as error:  # noqa: BLE001 - top of the task; the other side must not wait for ever
@@ -273,7 +273,7 @@ class Connection:
             await self._write({"jsonrpc": "2.0", "id": number, "error": body})
 
     async def _answer_for_lost(self, lost: Oversize) -> None:
-        """Nobody may wait for ever for a line that was thrown away, as far as its beginning tells."""
+        """Answer for a line that was dropped, if its start shows what it was: nobody may wait for ever."""
         found = LOST_HEAD.match(lost.head)
         if found is None:
             return
@@ -282,4 +282,4 @@ class Connection:
         if found[1] or found[3] == b"method":
             await self._reply_error(number, RpcError.of(error))
         elif found[3] in (b"result", b"error"):
-            await self._deliver({"jsonrpc": "2.0", "id": number, "error": error}, 0)
+            await self._deliver_answer({"jsonrpc": "2.0", "id": number, "error": error}, 0)

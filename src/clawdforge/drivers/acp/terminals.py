@@ -27,7 +27,7 @@ Spawn = Callable[[tuple[str, ...]], Awaitable[AgentProcess]]
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """A command that was checked and may be asked about."""
+    """A command that was checked and is ready to be run, once it is permitted."""
 
     argv: tuple[str, ...]
     cwd: Path
@@ -48,15 +48,15 @@ class _Terminal:
             self._tail += chunk
             # Cut rarely: moving the tail for each chunk would cost more than reading it.
             if len(self._tail) > 2 * self._limit + 65_536:
-                self._cut()
+                self._trim()
 
-    def _cut(self) -> None:
+    def _trim(self) -> None:
         if len(self._tail) > self._limit:
             self._lost = True
             del self._tail[: len(self._tail) - self._limit]
 
     def output(self) -> Json:
-        self._cut()
+        self._trim()
         start = 0
         while self._lost and start < min(3, len(self._tail)) and self._tail[start] & 0xC0 == 0x80:
             start += 1
@@ -100,24 +100,24 @@ class Terminals:
         self._closed = False
         self._open: dict[str, _Terminal] = {}
 
-    def order(self, params: Json) -> Order:
+    def check_order(self, params: Json) -> Order:
         """What `terminal/create` wants. Without arguments the command is a line for the shell."""
         command, arguments = params.get("command"), params.get("args") or []
         if not isinstance(command, str) or not command or "\0" in command:
-            raise RpcError(INVALID_PARAMS, "command must be a text")
+            raise RpcError(INVALID_PARAMS, "command must be a string")
         if not isinstance(arguments, list) or not all(
             isinstance(a, str) and "\0" not in a for a in arguments
         ):
-            raise RpcError(INVALID_PARAMS, "args must be a list of texts")
+            raise RpcError(INVALID_PARAMS, "args must be a list of strings")
         cwd, limit = params.get("cwd"), params.get("outputByteLimit")
         if not isinstance(limit, int) or limit < 0:
             limit = OUTPUT_BYTES
-        folder = self._files.folder(cwd) if isinstance(cwd, str) else self._cwd
+        folder = self._files.find_folder(cwd) if isinstance(cwd, str) else self._cwd
         line = 'cd -- "$1" && shift && exec 2>&1 || exit 126\n' + ('exec "$@"' if arguments else command)
         run = ("/bin/sh", "-c", line, "sh", str(folder), *([command, *arguments] if arguments else ()))
         return Order(
             # Its variables are set inside of what contains it: LD_PRELOAD must not reach the wrapper.
-            ("/usr/bin/env", *_variables(params.get("env")), *run),
+            ("/usr/bin/env", *_read_variables(params.get("env")), *run),
             folder,
             shlex.join((command, *arguments)) if arguments else command,
             min(limit, MAX_OUTPUT_BYTES),
@@ -185,13 +185,13 @@ class Terminals:
         return name, terminal
 
 
-def _variables(env: Any) -> list[str]:
+def _read_variables(env: Any) -> list[str]:
     found: list[str] = []
     for item in env if isinstance(env, list) else []:
         name, value = (item.get("name"), item.get("value")) if isinstance(item, dict) else (None, None)
         if not isinstance(name, str) or not isinstance(value, str) or "\0" in value:
             raise RpcError(INVALID_PARAMS, "env must be a list of {name, value}")
         if not VARIABLE.fullmatch(name):
-            raise RpcError(INVALID_PARAMS, f"{name} cannot name a variable")
+            raise RpcError(INVALID_PARAMS, f"{name} is not a valid name for a variable")
         found.append(f"{name}={value}")
     return found

@@ -25,19 +25,19 @@ class UsageMeter:
         self._goes_on = quirks.counter == "session"
         self._prices = prices
         known = counter if self._goes_on and counter is not None else {}
-        self._total = _stored(known)
+        self._total = _tokens_of_counter(known)
         self._cost = _amount(known.get("cost_usd"))
         self._before = self._cost
         self._calls = 0
         self._seen: Tokens | None = None
 
-    def begin(self) -> None:
+    def start_prompt(self) -> None:
         """A prompt starts."""
         self._before = self._cost
         self._calls = 1
         self._seen = None
 
-    def see(self, update: Json) -> None:
+    def observe(self, update: Json) -> None:
         """An update of the agent, of any kind."""
         kind = word_of(update)
         if kind == "tool_call":
@@ -50,7 +50,7 @@ class UsageMeter:
         if amount is not None and isinstance(cost, dict) and cost.get("currency", "USD") == "USD":
             self._cost = amount
 
-    def of(self, result: Json, model: str | None = None) -> Json | None:
+    def usage_of(self, result: Json, model: str | None = None) -> Json | None:
         """The usage of the prompt that ended with this result; None if the agent says nothing."""
         tokens = self._turn_tokens(result)
         cost = self._turn_cost()
@@ -117,7 +117,7 @@ def _tokens(result: Any) -> Tokens | None:
     return Tokens(taken + written, given, cached)
 
 
-def _stored(counter: Json) -> Tokens:
+def _tokens_of_counter(counter: Json) -> Tokens:
     return Tokens(
         _count(counter, "input_tokens"), _count(counter, "output_tokens"), _count(counter, "cached_tokens")
     )

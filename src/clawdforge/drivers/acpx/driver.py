@@ -2,8 +2,8 @@
 
 acpx leaves a queue owner and the agent running between two prompts, and keeps its records in the agent's
 home. All of that lives in one contained process tree for each session, so nothing survives it. The record is
-closed softly when the agent goes to sleep; it comes back by `sessions new --resume-session`, which acpx
-refuses aloud where the agent has lost it.
+closed softly when the agent goes to sleep; it comes back by `sessions new --resume-session`, which fails
+with an error where the agent has lost it.
 
 acpx ends the agent between opening a session and its first prompt. An agent that keeps no empty sessions, as
 Claude Code does, has lost it by then, and acpx begins another one under the same record. So the id that we
@@ -28,11 +28,11 @@ from clawdforge.core.ports import Capability, Sink
 from clawdforge.drivers.acp.driver import AcpLimits
 from clawdforge.drivers.acp.ndjson import Framer, Line, Oversize
 from clawdforge.drivers.acp.prices import Prices
-from clawdforge.drivers.acp.turn import RunningTurn
+from clawdforge.drivers.acp.prompt import RunningPrompt
 from clawdforge.drivers.acp.updates import read_message, update_in
 from clawdforge.drivers.acp.usage import UsageMeter
 from clawdforge.drivers.acpx import host
-from clawdforge.drivers.acpx.stream import Part, PromptStream, words
+from clawdforge.drivers.acpx.stream import Part, PromptStream, describe_error
 from clawdforge.drivers.folders import attachments, credentials
 from clawdforge.drivers.processes.environment import agent_env
 from clawdforge.drivers.processes.process import AgentProcess
@@ -50,7 +50,7 @@ READ_BYTES: Final = 64 * 1024
 CLOSE_SECONDS: Final = 8.0
 LAST_WORDS: Final = 500
 PLAIN: Final = re.compile(r"\w[\w.:-]{0,199}")
-"""An id that nobody takes for an option."""
+"""An id that cannot be mistaken for an option."""
 
 ALLOW: Final = "allow"
 OPTIONS: Final[tuple[Json, ...]] = (
@@ -123,7 +123,7 @@ class AcpxAgent:
         self._framer = Framer(limits.max_line_bytes)
         self._lines: deque[Line | Oversize] = deque()
         self._usage = UsageMeter(Quirks.model_validate(launch.agent.quirks), prices, launch.counter)
-        self._turn: RunningTurn | None = None
+        self._turn: RunningPrompt | None = None
         self._prompts = 0
         self._spoiled = False
         self._closing: asyncio.Task[None] | None = None
@@ -137,10 +137,10 @@ class AcpxAgent:
         notes = ["it has no plan mode"] if self._launch.plan_mode else []
         if wanted is not None:
             try:
-                own = await self._recorded(wanted)
+                own = await self._find_own_id(wanted)
                 self.agent_session_id = await self._new_session("--resume-session", own)
             except AgentError as error:
-                notes.append(f"its session was not found again: {error.message}")
+                notes.append(f"its session could not be resumed:  {error.message}")
             else:
                 self.how, self.remembered = "resumed", None
         if self.how == "new":
@@ -150,30 +150,32 @@ class AcpxAgent:
     async def prompt(self, text: str, sink: Sink, *, preface: str = "") -> Answer:
         if self._turn is not None:
             raise AgentFailed(f"{self._name} is busy with another prompt")
-        turn = self._turn = RunningTurn(sink, self._limits.max_turn_bytes)
+        turn = self._turn = RunningPrompt(sink, self._limits.max_turn_bytes)
         answer: Json | None = None
         try:
-            mode = await self._leave(turn)
+            mode = await self._decide_for_turn(turn)
             # Blocks, not bare text: acpx takes text that looks like blocks apart, and trims it.
             blocks = [{"type": "text", "text": block} for block in (preface, text) if block]
-            argv = self._argv("--ttl", "0", mode, "prompt", "-s", self._launch.session_id, "-f", "-")
-            self._usage.begin()
+            argv = self._make_argv("--ttl", "0", mode, "prompt", "-s", self._launch.session_id, "-f", "-")
+            self._usage.start_prompt()
             stream = PromptStream()
             async with contextlib.aclosing(self._run({"argv": argv, "input": json.dumps(blocks)})) as lines:
                 async for line in lines:
-                    answer = await self._took(stream, line, turn) or answer
+                    answer = await self._handle_line(stream, line, turn) or answer
             self._prompts += 1
         finally:
             self._spoiled = self._spoiled or answer is None
             self._turn = None
             turn.end()
-        return self._answer(answer, stream)
+        return self._read_answer(answer, stream)
 
     async def cancel(self) -> None:
         turn = self._turn
         if turn is not None:
             turn.end()
-            await self._order({"argv": self._argv("cancel", "-s", self._launch.session_id), "quiet": True})
+            await self._send_order(
+                {"argv": self._make_argv("cancel", "-s", self._launch.session_id), "quiet": True}
+            )
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
@@ -198,9 +200,9 @@ class AcpxAgent:
         finally:
             await self._process.close(eof_grace=0.5, term_grace=0.0)
 
-    async def _recorded(self, wanted: str) -> str:
+    async def _find_own_id(self, wanted: str) -> str:
         """The agent's id of the session in a record of acpx; the same where it has no such record."""
-        said = await self._last({"record": wanted}, "read its record")
+        said = await self._run_briefly({"record": wanted}, "read its record")
         own = said.get("acpSessionId")
         return own if isinstance(own, str) and PLAIN.fullmatch(own) else wanted
 
@@ -209,20 +211,20 @@ class AcpxAgent:
         said = await self._call("sessions", "new", "--name", self._launch.session_id, *more)
         session_id = said.get("acpxSessionId")
         if not isinstance(session_id, str) or not session_id:
-            raise AgentStartFailed(f"acpx opened no session for {self._name}{self._last_words()}")
+            raise AgentStartFailed(f"acpx opened no session for {self._name}{self._quote_last_words()}")
         return session_id
 
     async def _call(self, *verb: str) -> Json:
-        """A small command: the last object that it printed; its failure in its own words."""
-        said = await self._last({"argv": self._argv("--approve-all", *verb)}, " ".join(verb[:2]))
+        """Run a short acpx command and return the last object that it printed; its error is raised."""
+        said = await self._run_briefly({"argv": self._make_argv("--approve-all", *verb)}, " ".join(verb[:2]))
         if "error" in said:
             raise AgentStartFailed(
-                f"acpx: {words(said['error'])}{self._last_words()}", stderr=self.stderr_tail()
+                f"acpx: {describe_error(said['error'])}{self._quote_last_words()}", stderr=self.stderr_tail()
             )
         return said
 
-    async def _last(self, order: Json, what: str) -> Json:
-        """The last object that is printed for an order that takes little time."""
+    async def _run_briefly(self, order: Json, what: str) -> Json:
+        """Carry out an order within the start timeout and return the last object that it printed."""
         said: Json = {}
         try:
             async with asyncio.timeout(self._limits.start_timeout):
@@ -232,33 +234,37 @@ class AcpxAgent:
         except TimeoutError as error:
             self._spoiled = True
             failed = f"acpx {what} took longer than {self._limits.start_timeout:g} s"
-            raise AgentStartFailed(f"{failed}{self._last_words()}", stderr=self.stderr_tail()) from error
+            raise AgentStartFailed(
+                f"{failed}{self._quote_last_words()}", stderr=self.stderr_tail()
+            ) from error
         return said
 
-    def _argv(self, *words_: str) -> list[str]:
+    def _make_argv(self, *words: str) -> list[str]:
         model = ("--model", self._launch.model) if self._launch.model else ()
         agent = shlex.join(self._launch.agent.command)
         where = ("--agent", agent, "--cwd", str(self._launch.cwd))
-        return [PROGRAM, *where, *model, "--format", "json", *words_]
+        return [PROGRAM, *where, *model, "--format", "json", *words]
 
-    async def _leave(self, turn: RunningTurn) -> str:
-        """acpx cannot ask while a turn runs. So the session decides once, for all that the turn asks for."""
+    async def _decide_for_turn(self, turn: RunningPrompt) -> str:
+        """Ask once for everything in this turn, because acpx cannot ask while a turn runs."""
         call = {"toolCallId": "acpx", "title": f"Everything that {self._name} asks for in this turn"}
         request = {"toolCall": call, "options": list(OPTIONS)}
         verdict = await turn.ask(Ask(tool="acpx prompt", kind=None, options=OPTIONS, request=request))
         return "--approve-all" if verdict.option_id == ALLOW else "--deny-all"
 
-    async def _took(self, stream: PromptStream, line: Line | Oversize, turn: RunningTurn) -> Json | None:
-        """Hand a line on; the message if it was the answer."""
+    async def _handle_line(
+        self, stream: PromptStream, line: Line | Oversize, turn: RunningPrompt
+    ) -> Json | None:
+        """Pass a line on. Returns the message if it was the answer."""
         if isinstance(line, Oversize):
             limit = f"{self._limits.max_line_bytes} bytes (CLAWDFORGE_MAX_LINE_BYTES)"
-            await turn.lose(line.dropped_bytes, f"a line was longer than {limit}")
+            await turn.report_loss(line.dropped_bytes, f"a line was longer than {limit}")
             return None
         message, part = line.message, stream.take(line.message)
         if stream.forgot and (self._prompts or self.how == "resumed"):
             raise AgentFailed(
-                f"{self._name} did not find its session again and acpx began an empty one; "
-                "ask again: the transcript is handed over then",
+                f"{self._name} lost its session, and acpx started an empty one. "
+                "Send the prompt again: the agent is then given the transcript.",
                 stderr=self.stderr_tail(),
             )
         if part is Part.ANSWER:
@@ -267,35 +273,35 @@ class AcpxAgent:
         if part is Part.EVENT:
             update = update_in(message)
             if update is not None:
-                self._usage.see(update)
+                self._usage.observe(update)
             await turn.emit(read_message(message), line.size)
         elif part is Part.LATE:
             await self._sink.emit(read_message(message), line.size)
         return None
 
-    def _answer(self, answer: Json | None, stream: PromptStream) -> Answer:
+    def _read_answer(self, answer: Json | None, stream: PromptStream) -> Answer:
         result = answer.get("result") if answer is not None else None
         if answer is None or not isinstance(result, dict):
             error = answer.get("error") if answer is not None else None
-            said = words(error) or stream.trouble or "acpx ended without an answer"
-            raise AgentFailed(f"{self._name}: {said}{self._last_words()}", stderr=self.stderr_tail())
+            said = describe_error(error) or stream.trouble or "acpx ended without an answer"
+            raise AgentFailed(f"{self._name}: {said}{self._quote_last_words()}", stderr=self.stderr_tail())
         stop_reason = result.get("stopReason")
         return Answer(
             stop_reason=stop_reason if isinstance(stop_reason, str) else "end_turn",
-            usage=self._usage.of(result, self._launch.model),
+            usage=self._usage.usage_of(result, self._launch.model),
         )
 
-    async def _order(self, order: Json) -> None:
+    async def _send_order(self, order: Json) -> None:
         try:
             self._process.stdin.write(json.dumps(order).encode() + b"\n")
             await self._process.stdin.drain()
         except (ConnectionError, RuntimeError) as error:
-            raise AgentFailed(f"{self._name}: its processes have ended{self._last_words()}") from error
+            raise AgentFailed(f"{self._name}: its processes have ended{self._quote_last_words()}") from error
 
     async def _run(self, order: Json) -> AsyncGenerator[Line | Oversize, None]:
         """The lines that are printed for an order, until it is done."""
         run = secrets.token_hex(8)
-        await self._order({**order, "run": run})
+        await self._send_order({**order, "run": run})
         while True:
             while self._lines:
                 line = self._lines.popleft()
@@ -307,11 +313,12 @@ class AcpxAgent:
             chunk = await self._process.stdout.read(READ_BYTES)
             if not chunk:
                 raise AgentFailed(
-                    f"{self._name}: its processes have ended{self._last_words()}", stderr=self.stderr_tail()
+                    f"{self._name}: its processes have ended{self._quote_last_words()}",
+                    stderr=self.stderr_tail(),
                 )
             self._lines += self._framer.feed(chunk)
 
-    def _last_words(self) -> str:
+    def _quote_last_words(self) -> str:
         said = [line for line in self.stderr_tail().splitlines() if not line.startswith("[acpx]")]
         tail = "\n".join(said).strip()[-LAST_WORDS:]
         return f"; it said: {tail}" if tail else ""

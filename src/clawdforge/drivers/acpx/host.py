@@ -21,7 +21,7 @@ import urllib.parse
 from typing import Any
 
 
-def run(order: dict[str, Any]) -> None:
+def run_command(order: dict[str, Any]) -> None:
     quiet = bool(order.get("quiet"))
     try:
         child = subprocess.Popen(
@@ -32,17 +32,17 @@ def run(order: dict[str, Any]) -> None:
         )
     except OSError as error:
         if not quiet:
-            end(order, 127, str(error))
+            report_end(order, 127, str(error))
         return
     if child.stdin is not None:
         with contextlib.suppress(BrokenPipeError), child.stdin as pipe:
             pipe.write(str(order.get("input", "")).encode("utf-8", "surrogatepass"))
     code = child.wait()
     if not quiet:
-        end(order, code, "")
+        report_end(order, code, "")
 
 
-def look(order: dict[str, Any]) -> None:
+def print_record(order: dict[str, Any]) -> None:
     name = urllib.parse.quote(str(order["record"]), safe="")
     path = os.path.join(os.environ["HOME"], ".acpx", "sessions", f"{name}.json")  # noqa: PTH118 -- starts quickly
     try:
@@ -52,18 +52,18 @@ def look(order: dict[str, Any]) -> None:
         found = None
     own = found if isinstance(found, str) else None
     os.write(1, json.dumps({"acpSessionId": own}).encode() + b"\n")
-    end(order, 0, "")
+    report_end(order, 0, "")
 
 
-def end(order: dict[str, Any], code: int, words: str) -> None:
+def report_end(order: dict[str, Any], code: int, words: str) -> None:
     line = json.dumps({"run": order.get("run"), "exit": code, "words": words})
     # A command that was killed may have left half a line.
     os.write(1, f"\n{line}\n".encode())
 
 
-def unlock() -> None:
-    """Take away leases and locks of what was killed with an earlier namespace. acpx does not dare to, and
-    waits for them without an end; nothing else works in this home."""
+def remove_stale_locks() -> None:
+    """Remove the locks that a killed acpx left in this home. acpx would wait for them for ever; no other
+    program uses this home, so they cannot be in use."""
     records = os.path.expanduser("~/.acpx")  # noqa: PTH111 -- a quick start
     shutil.rmtree(os.path.join(records, "queues"), ignore_errors=True)  # noqa: PTH118 -- as above
     sessions = os.path.join(records, "sessions")  # noqa: PTH118 -- as above
@@ -72,15 +72,15 @@ def unlock() -> None:
         names = os.listdir(sessions)  # noqa: PTH208 -- as above
     for name in names:
         if name.endswith((".lock", ".lock.guard")):
-            with contextlib.suppress(OSError):  # one that cannot be taken away does not keep the others
+            with contextlib.suppress(OSError):  # go on with the others
                 os.unlink(os.path.join(sessions, name))  # noqa: PTH108, PTH118 -- as above
 
 
 def main() -> None:
-    unlock()
+    remove_stale_locks()
     for line in sys.stdin.buffer:
         order = json.loads(line)
-        work = look if "record" in order else run
+        work = print_record if "record" in order else run_command
         threading.Thread(target=work, args=(order,), daemon=True).start()
     os._exit(0)
 

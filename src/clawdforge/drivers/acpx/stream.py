@@ -73,7 +73,7 @@ class PromptStream:
         """Ids of both directions overlap: an answer to the agent's own question is not the agent's."""
         number, result = message.get("id"), message.get("result")
         if number is None:
-            self.trouble = words(message.get("error")) or self.trouble
+            self.trouble = describe_error(message.get("error")) or self.trouble
             return Part.ASIDE
         ends = isinstance(result, dict) and "stopReason" in result
         if number in self._asked and not ends:
@@ -85,7 +85,7 @@ class PromptStream:
         return Part.ANSWER
 
 
-def words(error: object) -> str:
+def describe_error(error: object) -> str:
     """A JSON-RPC error in the words of whoever sent it."""
     if not isinstance(error, dict):
         return ""

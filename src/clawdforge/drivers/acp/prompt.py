@@ -9,7 +9,7 @@ from clawdforge.core.ports import Sink
 TOO_MUCH: Final = "the turn said more than CLAWDFORGE_MAX_TURN_BYTES allows"
 
 
-class RunningTurn:
+class RunningPrompt:
     """Between a prompt and its answer. Output beyond the limit is dropped; the answer itself never is."""
 
     def __init__(self, sink: Sink, max_bytes: int) -> None:
@@ -26,15 +26,15 @@ class RunningTurn:
         if self._full:
             self._dropped += size
         elif size > self._left:
-            # Said at once, where the gap begins: an agent may never come to its answer.
+            # Recorded at once, where the gap begins: the agent may never answer.
             self._full = True
             await self.sink.truncated(size, TOO_MUCH)
         else:
             self._left -= size
             await self.sink.emit(event, size)
 
-    async def lose(self, size: int, reason: str) -> None:
-        """A line that was never read."""
+    async def report_loss(self, size: int, reason: str) -> None:
+        """Record that a line was too long to be read."""
         if self._full:
             self._dropped += size
         else:
@@ -46,7 +46,7 @@ class RunningTurn:
         await self.sink.emit(event, size)
 
     async def ask(self, request: Ask) -> Verdict:
-        """What the session decides; cancelled when the turn is over first."""
+        """Ask the session to decide. The answer is "cancelled" when the turn ends first."""
         task = asyncio.current_task()
         if self._over or task is None:
             return Verdict(option_id=None)
@@ -54,7 +54,7 @@ class RunningTurn:
         try:
             return await self.sink.ask(request)
         except asyncio.CancelledError:
-            # By `end` below, or because the connection is being closed: then it has to go on.
+            # Cancelled by `end` below; or because the connection closes, and then the cancel must go on.
             if self._over and task.uncancel() == 0:
                 return Verdict(option_id=None)
             raise
@@ -62,7 +62,7 @@ class RunningTurn:
             self._asking.discard(task)
 
     def end(self) -> None:
-        """Nobody has to decide anything any longer."""
+        """Withdraw all open permission requests: the turn is over."""
         if not self._over:
             self._over = True
             for task in self._asking:
