@@ -83,7 +83,7 @@ def test_s4_75_an_ambiguous_prefix_is_refused_and_the_candidates_are_listed(cli:
     first = new(cli)
     ids = [first, _twin(cli, first)]
     done = cli("sessions", "show", ids[0][:6], code=4)
-    assert "may mean any of these" in done.stderr
+    assert "matches several sessions" in done.stderr
     assert all(one in done.stderr for one in ids)
     assert done.stdout == ""
     cli("-s", ids[0][:6], "-p", "x", code=4)

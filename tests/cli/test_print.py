@@ -97,7 +97,7 @@ def test_approve_and_deny_from_another_terminal(cli: Cli, local: App) -> None:
         cli(command, session)
         out, _ = asking.communicate(timeout=30)
         assert f"permission: {answer}" in out
-    assert "nothing waits" in cli("approve", session, code=4).stderr
+    assert "nothing is waiting" in cli("approve", session, code=4).stderr
 
 
 def _asking(local: App, title: str) -> str | None:

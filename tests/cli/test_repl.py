@@ -36,7 +36,7 @@ def test_stream_tools_permission_and_costs(cli: Cli) -> None:
     terminal.expect("refused.*permission: reject_once")
     terminal.type(CTRL_D)
     assert terminal.wait() == 0
-    assert "the session stays" in terminal.text
+    assert "session kept" in terminal.text
     assert {"green", "red"} <= terminal.colours
 
 
@@ -97,7 +97,7 @@ def test_ctrl_c_as_a_signal_between_two_lines_means_the_same(alone: Cli) -> None
     os.kill(terminal.process.pid, signal.SIGINT)
     terminal.expect("cancelled;")
     os.kill(terminal.process.pid, signal.SIGINT)
-    terminal.expect("nothing runs")
+    terminal.expect("nothing is running")
     server = psutil.Process(json.loads((alone.data_dir / LOCK_FILE).read_text())["pid"])
     server.suspend()
     try:
@@ -149,7 +149,7 @@ def test_multi_line_history_completion_and_commands(cli: Cli) -> None:
     terminal.send("/rename our talk")
     terminal.expect("changed: title our talk")
     terminal.send("/fork the other way")
-    terminal.expect("goes on from here")
+    terminal.expect("continuing in")
     terminal.send("recall")
     terminal.expect(r'\["echo one.*" *\].*out')
     terminal.send("/undo")
@@ -175,7 +175,7 @@ def test_the_server_is_killed_in_mid_answer_and_comes_back(alone: Cli) -> None:
     terminal.send("chunks 40 8 50")
     terminal.expect(r"5\.+ ")
     psutil.Process(json.loads((alone.data_dir / LOCK_FILE).read_text())["pid"]).kill()
-    terminal.expect("the server is gone.*the server is back", seconds=60)
+    terminal.expect("lost the server.*the server is back", seconds=60)
     terminal.expect("interrupted: the server stopped")
     assert "1...... 2...... 3...... " in terminal.text
     terminal.send("/retry echo and here we are")

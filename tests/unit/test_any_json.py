@@ -73,7 +73,7 @@ def test_the_view_shows_anything(form: str, events: list[tuple[str, dict[str, An
         steps.take(taken)
         shown = Painter().paint(view.take(taken), 80)
         assert clean(shown) == shown
-        live = "".join(words for line in view.live(80) for _, words in line)
+        live = "".join(words for line in view.live_lines(80) for _, words in line)
         assert clean(live) == live
 
 
@@ -81,8 +81,12 @@ def test_the_view_shows_anything(form: str, events: list[tuple[str, dict[str, An
 @example({"status": {"a": 1}}, {})
 def test_every_part_of_a_transcript_is_shown(tool: dict[str, Any], row: dict[str, Any]) -> None:
     items = [*render.message({**row, "tool_calls": [tool], "role": tool.get("kind"), "content": tool})]
-    items += [*render.plan([tool]), *render.ended(row), *render.asked({**row, "request": {"toolCall": tool}})]
-    shown = Painter().paint([*items, *render.decided(row)], 80)
+    items += [
+        *render.plan([tool]),
+        *render.turn_end(row),
+        *render.permission_request({**row, "request": {"toolCall": tool}}),
+    ]
+    shown = Painter().paint([*items, *render.permission_decision(row)], 80)
     assert clean(shown) == shown
 
 

@@ -19,7 +19,7 @@ import clawdforge
 from clawdforge.cli import main
 from clawdforge.cli.failures import Exit, Failure
 from clawdforge.cli.lazy import LazyGroup
-from clawdforge.cli.target.defaults import defaults
+from clawdforge.cli.target.defaults import read_defaults
 from clawdforge.cli.target.options import Target
 
 SECRET = "cfa_made_up_for_this_test"
@@ -231,7 +231,7 @@ def test_defaults_of_new_sessions(tmp_path: Path) -> None:
     )
     (project / "clawdforge.toml").write_text('[cli]\nmodel = "m2"\npermission_mode = "approve_all"\n')
     env = {"XDG_CONFIG_HOME": str(home), "CLAWDFORGE_CLI_AGENT": "other"}
-    found = defaults(env, project)
+    found = read_defaults(env, project)
     assert found == {"agent": "other", "model": "m2", "permission_mode": "approve_reads"}
 
 
@@ -239,7 +239,7 @@ def test_defaults_of_new_sessions(tmp_path: Path) -> None:
 def test_a_bad_table_of_the_command_line_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "clawdforge.toml").write_text(text)
     with pytest.raises(Failure) as caught:
-        defaults({"HOME": str(tmp_path / "nobody")}, tmp_path)
+        read_defaults({"HOME": str(tmp_path / "nobody")}, tmp_path)
     assert caught.value.exit_code == Exit.USAGE
 
 

@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clawdforge.cli.output import render
-from clawdforge.cli.output.lines import Block, Item, clean, wrapped
+from clawdforge.cli.output.lines import Block, Item, clean, wrap
 from clawdforge.cli.output.live_view import TAIL_LINES, View
 from clawdforge.cli.output.markdown import MarkdownStream
-from clawdforge.cli.output.painter import Painter, painter
-from clawdforge.cli.tables import age, aligned, money, one_line, session_fields, session_lines, tokens
+from clawdforge.cli.output.painter import Painter, make_painter
+from clawdforge.cli.tables import age, align, money, one_line, session_fields, session_lines, tokens
 from clawdforge.wire.event import Event
 from clawdforge.wire.event_forms import compact_fields
 
@@ -45,7 +45,7 @@ def test_code_is_given_out_line_by_line_and_diffs_have_colours() -> None:
     assert items[0] == Block("before")
     assert items[-1] == Block("after")
     styles = [item[1][0] for item in items if isinstance(item, list)]
-    assert styles == ["place", "added", "removed", "dim", "dim"]
+    assert styles == ["hunk", "added", "removed", "dim", "dim"]
 
 
 def test_a_long_list_does_not_wait_for_its_end() -> None:
@@ -77,7 +77,7 @@ def test_what_steers_a_terminal_is_taken_out() -> None:
 
 @given(st.text(), st.integers(2, 40))
 def test_wrapping_loses_nothing(words: str, width: int) -> None:
-    rows = wrapped(words, width)
+    rows = wrap(words, width)
     assert "".join(rows) == words
     assert all(len(row) <= width for row in rows)
 
@@ -85,11 +85,11 @@ def test_wrapping_loses_nothing(words: str, width: int) -> None:
 def test_a_tool_call_is_folded_to_a_line_with_its_status() -> None:
     view = View()
     assert view.take(update("tool_call", toolCallId="1", title="Read file", status="pending")) == []
-    assert ("tool", "Read file") in view.live(80)[0]
+    assert ("tool", "Read file") in view.live_lines(80)[0]
     content = [{"type": "content", "content": {"type": "text", "text": "first\nsecond\nthird"}}]
     lines = view.take(update("tool_update", toolCallId="1", status="completed", content=content))
     assert text(lines) == "✓ Read file\n  └ first  (+2 lines)\n"
-    assert view.live(80) == []
+    assert view.live_lines(80) == []
     view.take(update("tool_call", toolCallId="2", title="Run it"))
     failed = view.take(update("tool_update", toolCallId="2", status="failed"))
     assert failed[0] == [("bad", "✗ "), ("tool", "Run it"), ("dim", "  failed")]
@@ -113,9 +113,9 @@ def test_a_turn_from_queue_to_end() -> None:
     )
     view.take(event("turn.started"))
     assert view.running == 1
-    assert "1 queued" in str(view.live(80))
+    assert "1 queued" in str(view.live_lines(80))
     view.take(event("thinking", content="hm, let me see"))
-    assert "hm" in str(view.live(80))
+    assert "hm" in str(view.live_lines(80))
     assert text(view.take(event("text", content="The answer"))) == "∴ hm, let me see\n"
     ended = view.take(
         event("turn.ended", outcome="completed", stop_reason="end_turn", duration_ms=1500,
@@ -135,12 +135,12 @@ def test_a_turn_from_queue_to_end() -> None:
     ],
 )
 def test_every_other_end_is_told(outcome: str, words: str) -> None:
-    assert words in text(render.ended({"outcome": outcome, "error": "no luck"}))
+    assert words in text(render.turn_end({"outcome": outcome, "error": "no luck"}))
 
 
 def test_an_odd_stop_is_told() -> None:
-    assert "max_tokens" in text(render.ended({"outcome": "completed", "stop_reason": "max_tokens"}))
-    assert render.ended({"outcome": "completed", "stop_reason": "end_turn"}) == []
+    assert "max_tokens" in text(render.turn_end({"outcome": "completed", "stop_reason": "max_tokens"}))
+    assert render.turn_end({"outcome": "completed", "stop_reason": "end_turn"}) == []
 
 
 def test_a_question_waits_until_it_is_decided() -> None:
@@ -151,7 +151,7 @@ def test_a_question_waits_until_it_is_decided() -> None:
     )
     assert "? Delete  execute" in text(asked)
     assert "rm -r x" in text(asked)
-    assert "y once" in str(view.live(80))
+    assert "y once" in str(view.live_lines(80))
     assert "refused" in text(view.take(event("permission.decided", permission_id="p", decision="reject")))
     assert view.pending == {}
     assert view.take(event("permission.decided", permission_id="q", decision="allow_once")) == []
@@ -166,7 +166,7 @@ def test_a_question_waits_until_it_is_decided() -> None:
         ("history.compacted", {}, "compacted"),
         ("session.changed", {"changes": {"model": "m2"}}, "changed: model m2"),
         ("session.closed", {}, "ended"),
-        ("context.started", {"how": "transcript"}, "starts anew"),
+        ("context.started", {"how": "transcript"}, "conversation restored"),
         ("output.truncated", {}, "dropped"),
         ("notice", {"update": {"message": "mind\x1b[31m this"}}, "! mind this"),
     ],
@@ -193,7 +193,7 @@ def test_the_live_part_is_bounded() -> None:
     for number in range(50):
         view.take(update("tool_call", toolCallId=str(number), title="t" * 1000))
     view.take(event("text", content="y" * 100_000))
-    lines = view.live(80)
+    lines = view.live_lines(80)
     assert len(lines) <= 3 * TAIL_LINES
     assert all(len("".join(words for _, words in line)) <= 110 for line in lines)
 
@@ -214,8 +214,8 @@ def test_a_transcript() -> None:
 
 def test_colours_are_left_out_when_nobody_wants_them() -> None:
     items: list[Item] = [[("bad", "no"), ("", " way")], Block("**bold**")]
-    assert "\x1b" not in painter(colour=False).paint(items, 80)
-    assert "\x1b[31mno" in painter(colour=True).paint(items, 80)
+    assert "\x1b" not in make_painter(colour=False).paint(items, 80)
+    assert "\x1b[31mno" in make_painter(colour=True).paint(items, 80)
 
 
 def test_rows_for_people_and_for_pipes() -> None:
@@ -227,7 +227,7 @@ def test_rows_for_people_and_for_pipes() -> None:
         "01234567  open  2h  demo  1 turn  a title in lines"
     ]
     assert session_fields(row) == ["0123456789ab", "open", "1000", "demo", "1", "a title in lines"]
-    assert aligned([], colour=True) == []
+    assert align([], colour=True) == []
     assert [age(secs) for secs in (5, 61, 3600, 200_000)] == ["now", "1m", "1h", "2d"]
     assert [tokens(count) for count in (0, 999, 1234, 5_000_000)] == ["0", "999", "1.2k", "5.0M"]
     assert [money(cost) for cost in (None, 0.01234, 12.5)] == ["", "$0.0123", "$12.50"]

@@ -5,49 +5,55 @@ from typing import Any, Final
 import click
 
 from clawdforge import __version__
-from clawdforge.cli.lazy import Later, Program
+from clawdforge.cli.lazy import LazyCommand, Program
 from clawdforge.cli.target.options import target_options
 
 CONTEXT: Final[dict[str, Any]] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 COMMANDS: Final = {
-    "agents": Later(
-        "catalog:agents", "List the agents that can be run, and how to install those that are not there."
+    "agents": LazyCommand(
+        "catalog:agents", "List the agents that can be run, and how to install those that are missing."
     ),
-    "app": Later("operator:app", "List apps and set what they may use."),
-    "approve": Later(
-        "permissions:approve", "Allow what the agent asks: REQUEST, or the only one that waits."
+    "app": LazyCommand("operator:app", "List apps and set their limits."),
+    "approve": LazyCommand(
+        "permissions:approve", "Allow what the agent asks for: REQUEST, or the only one that is waiting."
     ),
-    "audit": Later("operator:audit", "Check the ledger of what happened."),
-    "backup": Later(
+    "audit": LazyCommand("operator:audit", "Check the audit log."),
+    "backup": LazyCommand(
         "upkeep:backup", "Write a consistent copy of the data folder to FILE, also while a server runs."
     ),
-    "chat": Later("chat:chat", "Talk to an agent in the terminal, or print one answer with -p."),
-    "completion": Later("completion:completion", "Print the completion script of a shell."),
-    "config": Later("config:config", "Show the settings."),
-    "deny": Later("permissions:deny", "Refuse what the agent asks: REQUEST, or the only one that waits."),
-    "doctor": Later("upkeep:doctor", "Look at the data folder and at this machine."),
-    "open": Later("catalog:open_", "Print the server's address, and how to log in there."),
-    "personas": Later(
+    "chat": LazyCommand("chat:chat", "Talk to an agent in the terminal, or print one answer with -p."),
+    "completion": LazyCommand("completion:completion", "Print the completion script of a shell."),
+    "config": LazyCommand("config:config", "Show the settings."),
+    "deny": LazyCommand(
+        "permissions:deny", "Refuse what the agent asks for: REQUEST, or the only one that is waiting."
+    ),
+    "doctor": LazyCommand("upkeep:doctor", "Check the data folder and this machine for problems."),
+    "open": LazyCommand("catalog:open_", "Print the server's address, and how to log in there."),
+    "personas": LazyCommand(
         "catalog:personas",
         "List the personas: named agents with a model, a permission mode and instructions.",
     ),
-    "redo": Later("history:redo", "Bring back what the last undo took."),
-    "restore": Later(
-        "upkeep:restore", "Put a backup into the data folder, which must be empty or not there."
+    "redo": LazyCommand("history:redo", "Bring back what the last undo removed."),
+    "restore": LazyCommand(
+        "upkeep:restore", "Restore a backup into the data folder, which must be empty or missing."
     ),
-    "retry": Later("history:retry", "Take back the last turn and send its prompt again; print the answer."),
-    "run": Later("turns:run", "One prompt, one answer of `claude -p`, no session."),
-    "send": Later("turns:send", "Send a prompt to a session and print the answer."),
-    "serve": Later("serve:serve", "Run the server."),
-    "sessions": Later("sessions:sessions", "List, read and manage sessions."),
-    "stop": Later("turns:stop", "Stop the running turn."),
-    "tail": Later(
+    "retry": LazyCommand(
+        "history:retry", "Take back the last turn and send its prompt again; print the answer."
+    ),
+    "run": LazyCommand("turns:run", "Run one prompt with `claude -p`, without a session."),
+    "send": LazyCommand("turns:send", "Send a prompt to a session and print the answer."),
+    "serve": LazyCommand("serve:serve", "Run the server."),
+    "sessions": LazyCommand("sessions:sessions", "List, read and manage sessions."),
+    "stop": LazyCommand("turns:stop", "Stop the running turn."),
+    "tail": LazyCommand(
         "tail:tail", "Show what happened in a session: its last turn, or everything after an event."
     ),
-    "token": Later("tokens:token", "Make, list and revoke credentials for apps."),
-    "undo": Later("history:undo", "Take back the last turn, in the transcript and in the agent's memory."),
-    "usage": Later(
+    "token": LazyCommand("tokens:token", "Make, list and revoke credentials for apps."),
+    "undo": LazyCommand(
+        "history:undo", "Take back the last turn, in the transcript and in the agent's memory."
+    ),
+    "usage": LazyCommand(
         "catalog:usage", "Show tokens and cost of a session; without ID, of every app (for operators)."
     ),
 }

@@ -24,10 +24,10 @@ MEANINGS: Final = {
     Exit.OK: "it worked",
     Exit.ERROR: "an error, of the agent or of the server",
     Exit.USAGE: "the command was not written correctly",
-    Exit.TIMEOUT: "it took longer than it may",
+    Exit.TIMEOUT: "it took too long",
     Exit.NOT_FOUND: "there is no such session, or more than one",
     Exit.DENIED: "the agent was refused a permission",
-    Exit.AUTH: "the token is missing or not good for this",
+    Exit.AUTH: "the token is missing, wrong, or not allowed to do this",
     Exit.UNREACHABLE: "no server answers",
     Exit.INTERRUPTED: "stopped with Ctrl-C",
 }
@@ -40,15 +40,14 @@ BY_CODE: Final = {
 }
 
 NEXT: Final = {
-    "unauthenticated": "give a good token in CLAWDFORGE_TOKEN, or leave it out to use the data folder's",
-    "forbidden": "this needs another token; operators use CLAWDFORGE_ADMIN_TOKEN",
-    "session_not_found": "`clawdforge sessions list --all` shows yours",
-    "session_closed": "`clawdforge sessions resume --reopen ID` opens it again",
-    "unknown_agent": "`clawdforge agents` shows what can be run here",
-    "agent_not_installed": "`clawdforge agents` shows how to install it",
-    "agent_auth_required": "log in with the agent's own program first",
-    "turn_timed_out": "give it more time with --timeout",
-    "turn_interrupted": "`clawdforge retry ID` sends the prompt again",
+    "unauthenticated": "set a valid token in CLAWDFORGE_TOKEN, or unset it to use the data folder's",
+    "forbidden": "this token may not do that; operators set CLAWDFORGE_ADMIN_TOKEN",
+    "session_not_found": "list yours with `clawdforge sessions list --all`",
+    "session_closed": "open it again with `clawdforge sessions resume --reopen ID`",
+    "unknown_agent": "list the agents with `clawdforge agents`",
+    "agent_not_installed": "see how to install it with `clawdforge agents`",
+    "turn_timed_out": "allow more time with --timeout SECS",
+    "turn_interrupted": "send the prompt again with `clawdforge retry ID`",
     "workspace_refused": "run it in another folder, or name one with -C",
     "route_not_found": "the server is older than this command line; update it",
     "stopping": "the server is about to stop; try again in a moment",
@@ -56,7 +55,7 @@ NEXT: Final = {
 
 
 class Failure(click.ClickException):
-    """The end of a command that did not work out."""
+    """Ends a command with a message and an exit code."""
 
     def __init__(self, message: str, code: int = Exit.ERROR) -> None:
         super().__init__(message)

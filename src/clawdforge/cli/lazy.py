@@ -24,7 +24,7 @@ def load(where: str) -> Any:
     return getattr(import_module(module), attribute)
 
 
-class Later(NamedTuple):
+class LazyCommand(NamedTuple):
     """A command that is imported when called: `module:attribute` in this package, and its short help."""
 
     where: str
@@ -38,7 +38,7 @@ class Later(NamedTuple):
 class LazyGroup(click.Group):
     """A list of commands, as for help or the shell's completion, imports none of them."""
 
-    def __init__(self, *args: Any, lazy: Mapping[str, Later], **options: Any) -> None:
+    def __init__(self, *args: Any, lazy: Mapping[str, LazyCommand], **options: Any) -> None:
         super().__init__(*args, **options)
         self.lazy = lazy
 
@@ -54,14 +54,18 @@ class LazyGroup(click.Group):
         names = self.list_commands(ctx)
         room = formatter.width - 6 - max(map(len, names))
         with formatter.section("Commands"):
-            formatter.write_dl([(name, self._short(name).get_short_help_str(room)) for name in names])
+            formatter.write_dl(
+                [(name, self._command_or_stand_in(name).get_short_help_str(room)) for name in names]
+            )
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         names = [name for name in self.list_commands(ctx) if name.startswith(incomplete)]
-        found = [CompletionItem(name, help=self._short(name).get_short_help_str()) for name in names]
+        found = [
+            CompletionItem(name, help=self._command_or_stand_in(name).get_short_help_str()) for name in names
+        ]
         return [*found, *click.Command.shell_complete(self, ctx, incomplete)]
 
-    def _short(self, name: str) -> click.Command:
+    def _command_or_stand_in(self, name: str) -> click.Command:
         """The command, or what stands for it until it is called."""
         return self.commands.get(name) or click.Command(name, help=self.lazy[name].about)
 
@@ -70,36 +74,36 @@ class Program(LazyGroup):
     """The whole command line: without a command's name it is a conversation."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        place = self._first_word(ctx, args)
-        if place is not None:
-            args = [*args[:place], DEFAULT, *args[place:]]
+        position = self._find_default_position(ctx, args)
+        if position is not None:
+            args = [*args[:position], DEFAULT, *args[position:]]
         return super().parse_args(ctx, args)
 
-    def _first_word(self, ctx: click.Context, args: list[str]) -> int | None:
+    def _find_default_position(self, ctx: click.Context, args: list[str]) -> int | None:
         """Where `chat` is to be put in; None where a command is named, or only help is asked for."""
         own = {name: option for option in self.get_params(ctx) for name in option.opts}
-        place = 0
-        while place < len(args):
-            word, _, value = args[place].partition("=")
+        position = 0
+        while position < len(args):
+            word, _, value = args[position].partition("=")
             option = own.get(word)
             if option is None:
                 break
             if word in ("-h", "--help", "-V", "--version"):
                 return None
-            place += 1 if value or (isinstance(option, click.Option) and option.is_flag) else 2
-        if place >= len(args):
+            position += 1 if value or (isinstance(option, click.Option) and option.is_flag) else 2
+        if position >= len(args):
             return len(args)
         known = self.list_commands(ctx)
-        if args[place] in known:
+        if args[position] in known:
             return None
-        flag = args[place].startswith("-")
-        near = [] if flag else difflib.get_close_matches(args[place], known, n=1, cutoff=0.8)
+        flag = args[position].startswith("-")
+        near = [] if flag else difflib.get_close_matches(args[position], known, n=1, cutoff=0.8)
         if near:
             ctx.fail(
-                f"no such command: {args[place]}. Did you mean {near[0]}? "
-                f"To send the words as a prompt: clawdforge -- {' '.join(args[place:])}"
+                f"no such command: {args[position]}. Did you mean {near[0]}? "
+                f"To send the words as a prompt: clawdforge -- {' '.join(args[position:])}"
             )
-        return place
+        return position
 
     def invoke(self, ctx: click.Context) -> Any:
         """The one place where whatever is left over becomes a message and an exit code."""
@@ -117,6 +121,6 @@ class Program(LazyGroup):
             if getattr(ctx.obj, "verbose", False) or ctx.invoked_subcommand == "serve":
                 traceback.print_exc()  # a server's log has no use for a hint
             raise Failure(
-                f"something went wrong here ({type(error).__name__}: {error}); "
-                "--verbose shows where, and the server goes on"
+                f"the command line failed ({type(error).__name__}: {error}); "
+                "run it again with --verbose to see where. The server is not affected"
             ) from None

@@ -25,7 +25,7 @@ def session_lines(
         )
         for row in rows
     ]
-    return aligned(cells, colour=colour)
+    return align(cells, colour=colour)
 
 
 def session_fields(row: Mapping[str, Any]) -> list[str]:
@@ -46,7 +46,7 @@ def state_word(row: Mapping[str, Any]) -> str:
     return "running" if row.get("running_turn") is not None else "open"
 
 
-def aligned(cells: Sequence[Sequence[str]], *, colour: bool, head: Sequence[str] = ()) -> list[str]:
+def align(cells: Sequence[Sequence[str]], *, colour: bool, head: Sequence[str] = ()) -> list[str]:
     """Columns under each other. The first one is what a person copies, so it stands out."""
     rows = [*([head] if head else []), *cells]
     widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))] if rows else []

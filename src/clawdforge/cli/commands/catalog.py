@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
-from clawdforge.cli.output.render import usage as used
-from clawdforge.cli.tables import aligned, money, tokens
-from clawdforge.cli.target.connect import connected, operator
+from clawdforge.cli.output.render import usage as render_usage
+from clawdforge.cli.tables import align, money, tokens
+from clawdforge.cli.target.connect import connect, connect_as_operator
 from clawdforge.cli.target.find_session import complete_id, find
 from clawdforge.cli.target.options import Target, target_options
 from clawdforge.wire.local import TOKEN_FILE
@@ -22,8 +22,8 @@ JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @target_options
 @click.pass_obj
 def agents(target: Target, /, *, as_json: bool) -> None:
-    """List the agents that can be run, and how to install those that are not there."""
-    with connected(target) as forge:
+    """List the agents that can be run, and how to install those that are missing."""
+    with connect(target) as forge:
         found = forge.agents()
     if as_json:
         click.echo(json.dumps([agent.model_dump() for agent in found], indent=2))
@@ -33,14 +33,14 @@ def agents(target: Target, /, *, as_json: bool) -> None:
             one.name,
             (one.version or "installed") if one.installed else "not installed",
             one.title,
-            _install(one),
+            _install_hint(one),
         )
         for one in found
     ]
-    _table(target, ("agent", "version", "", ""), rows)
+    _print_table(target, ("agent", "version", "", ""), rows)
 
 
-def _install(agent: Any) -> str:
+def _install_hint(agent: Any) -> str:
     return "" if agent.installed else agent.install or ""
 
 
@@ -50,13 +50,13 @@ def _install(agent: Any) -> str:
 @click.pass_obj
 def personas(target: Target, /, *, as_json: bool) -> None:
     """List the personas: named agents with a model, a permission mode and instructions."""
-    with connected(target) as forge:
+    with connect(target) as forge:
         found = forge.personas()
     if as_json:
         click.echo(json.dumps([one.model_dump() for one in found], indent=2))
         return
     rows = [(one.name, one.agent, one.model or "-", one.permission_mode or "-") for one in found]
-    _table(target, ("persona", "agent", "model", "permissions"), rows)
+    _print_table(target, ("persona", "agent", "model", "permissions"), rows)
 
 
 @click.command()
@@ -70,18 +70,18 @@ def usage(target: Target, /, session: str | None, *, as_json: bool) -> None:
         _usage_of_apps(target, as_json=as_json)
         return
     row = find(target.reach(), session)
-    with connected(target) as forge:
+    with connect(target) as forge:
         found = forge.handle(row).usage()
     if as_json:
         click.echo(found.model_dump_json(indent=2))
         return
-    click.echo(f"reported by the agent  {used(found.reported.model_dump())}")
-    click.echo(f"counted by us          {used(found.estimated.model_dump())}")
+    click.echo(f"reported by the agent  {render_usage(found.reported.model_dump())}")
+    click.echo(f"counted by us          {render_usage(found.estimated.model_dump())}")
     click.echo(f"turns                  {found.turns}")
 
 
 def _usage_of_apps(target: Target, *, as_json: bool) -> None:
-    with operator(target) as forge:
+    with connect_as_operator(target) as forge:
         found = forge.admin.usage()
     if as_json:
         click.echo(found.model_dump_json(indent=2))
@@ -97,7 +97,7 @@ def _usage_of_apps(target: Target, *, as_json: bool) -> None:
         )
         for one in found.apps
     ]
-    _table(target, ("app", "sessions", "turns", "in", "out", "cost"), rows)
+    _print_table(target, ("app", "sessions", "turns", "in", "out", "cost"), rows)
 
 
 @click.command(name="open")
@@ -106,19 +106,19 @@ def _usage_of_apps(target: Target, *, as_json: bool) -> None:
 @click.pass_obj
 def open_(target: Target, /, *, browser: bool) -> None:
     """Print the server's address, and how to log in there."""
-    place = target.reach()
-    click.echo(place.url)
+    endpoint = target.reach()
+    click.echo(endpoint.url)
     if target.address is None:
         target.note(f"the token to log in with is in {target.folder / TOKEN_FILE}")
     else:
         target.note("log in with your token of that server")
     if browser:
-        webbrowser.open(place.url)
+        webbrowser.open(endpoint.url)
 
 
-def _table(target: Target, head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    if target.terminal:
-        lines = aligned(rows, colour=target.colour, head=head)
+def _print_table(target: Target, head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    if target.is_terminal:
+        lines = align(rows, colour=target.colour, head=head)
     else:
         lines = ["\t".join(row) for row in rows]
     click.echo("\n".join(lines))

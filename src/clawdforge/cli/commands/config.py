@@ -1,4 +1,4 @@
-"""`clawdforge config show`: the settings that hold, and where the command line has its own from."""
+"""`clawdforge config show`: the settings in effect, and where those of the command line come from."""
 
 import json
 import os
@@ -8,8 +8,8 @@ from typing import Any, Final
 import click
 
 from clawdforge.cli.failures import Exit, Failure
-from clawdforge.cli.tables import aligned
-from clawdforge.cli.target.defaults import origins
+from clawdforge.cli.tables import align
+from clawdforge.cli.target.defaults import read_origins
 from clawdforge.cli.target.options import Target, target_options
 from clawdforge.cli.target.project import project_folder
 from clawdforge.settings import CONFIG_FILE, BadSettings, Settings, list_settings, load_settings
@@ -36,8 +36,8 @@ def show(target: Target, /, *, as_json: bool) -> None:
         settings = load_settings(os.environ, flags={"data_dir": target.data_dir})
     except BadSettings as error:
         raise Failure(str(error), Exit.USAGE) from None
-    values = {row.key: _value(settings, row.key) for row in list_settings()}
-    own = origins(os.environ, project_folder())
+    values = {row.key: _read_value(settings, row.key) for row in list_settings()}
+    own = read_origins(os.environ, project_folder())
     files = {
         str(path): path.is_file() for path in (config_file_default(os.environ), Path(CONFIG_FILE).absolute())
     }
@@ -45,9 +45,9 @@ def show(target: Target, /, *, as_json: bool) -> None:
         cli = {key: value for key, (value, _) in own.items()}
         click.echo(json.dumps({"settings": values, "cli": cli, "files": files}, indent=2))
         return
-    changed = {row.key for row in list_settings() if values[row.key] != _default(row.key)}
-    rows = [("* " if key in changed else "  ", key, _shown(value)) for key, value in values.items()]
-    lines = ["settings of the server", *aligned(rows, colour=False), "", "agents"]
+    changed = {row.key for row in list_settings() if values[row.key] != _read_default(row.key)}
+    rows = [("* " if key in changed else "  ", key, _format_value(value)) for key, value in values.items()]
+    lines = ["settings of the server", *align(rows, colour=False), "", "agents"]
     lines += [f"  {name}  {' '.join(agent.command or ())}" for name, agent in settings.agents.items()]
     lines += ["  (built-in ones only)"] * (not settings.agents)
     lines += ["", "new sessions of the command line ([cli])"]
@@ -56,14 +56,14 @@ def show(target: Target, /, *, as_json: bool) -> None:
     click.echo("\n".join(lines))
 
 
-def _value(settings: Settings, key: str) -> Any:
+def _read_value(settings: Settings, key: str) -> Any:
     value = settings.model_dump(mode="json", include={key})[key]
     return SECRET if key == "admin_token" and value else value
 
 
-def _default(key: str) -> Any:
+def _read_default(key: str) -> Any:
     return Settings().model_dump(mode="json", include={key})[key]
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: Any) -> str:
     return "-" if value is None else ", ".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -6,11 +6,11 @@ import click
 
 from clawdforge.cli.output.answer import Printer, outcome_code
 from clawdforge.cli.tables import one_line
-from clawdforge.cli.target.connect import connected
+from clawdforge.cli.target.connect import connect
 from clawdforge.cli.target.find_session import find, find_open, id_argument
 from clawdforge.cli.target.options import Target, target_options
 
-FILES = "Take the files of the workspace back as well, where that is possible."
+FILES = "Restore the files of the workspace as well, where that is possible."
 
 
 @click.command()
@@ -22,11 +22,13 @@ FILES = "Take the files of the workspace back as well, where that is possible."
 @target_options
 @click.pass_obj
 def undo(target: Target, /, session: str, *, turns: int, files: bool) -> None:
-    """Take back the last turn, in the transcript and in the agent's memory. Prints what you had said."""
+    """Take back the last turn, in the transcript and in the agent's memory. Prints its prompt."""
     row = find(target.reach(), session)
-    with connected(target) as forge:
+    with connect(target) as forge:
         cut = forge.handle(row).undo(turns, files=files or None)
-    target.note(f"took back {cut.removed_count} messages; `clawdforge redo` brings them back")
+    target.note(
+        f"took back {cut.removed_count} messages; undo that with `clawdforge redo {row['session_id'][:8]}`"
+    )
     click.echo(cut.last_user_text)
 
 
@@ -36,16 +38,16 @@ def undo(target: Target, /, session: str, *, turns: int, files: bool) -> None:
 @target_options
 @click.pass_obj
 def redo(target: Target, /, session: str, *, files: bool) -> None:
-    """Bring back what the last undo took."""
+    """Bring back what the last undo removed."""
     row = find(target.reach(), session)
-    with connected(target) as forge:
+    with connect(target) as forge:
         back = forge.handle(row).redo(files=files or None)
     target.note(f"brought back {back.restored_count} messages")
 
 
 @click.command()
 @id_argument
-@click.option("--prompt", help="Ask in other words.")
+@click.option("--prompt", help="Send this prompt instead.")
 @click.option("--files", is_flag=True, help=FILES)
 @click.option("--detach", is_flag=True, help="Do not wait for the answer.")
 @target_options
@@ -53,11 +55,11 @@ def redo(target: Target, /, session: str, *, files: bool) -> None:
 def retry(target: Target, /, session: str, *, prompt: str | None, files: bool, detach: bool) -> None:
     """Take back the last turn and send its prompt again; print the answer."""
     row = find_open(target.reach(), session)
-    with connected(target) as forge:
+    with connect(target) as forge:
         handle = forge.handle(row)
         options: dict[str, Any] = {"prompt": prompt, "files": files or None}
         cut = handle.retry(run=True, **options)
-        target.note(f"again: {one_line(prompt or cut.last_user_text, 80)}")
+        target.note(f"retrying:  {one_line(prompt or cut.last_user_text, 80)}")
         if detach or cut.turn_index is None:
             click.echo(cut.turn_index)
             return

@@ -4,7 +4,7 @@ import click
 
 from clawdforge.cli.failures import Exit, Failure
 from clawdforge.cli.output.lines import clean
-from clawdforge.cli.target.connect import connected
+from clawdforge.cli.target.connect import connect
 from clawdforge.cli.target.find_session import find, id_argument
 from clawdforge.cli.target.options import Target, target_options
 from clawdforge.wire.turn import Decision
@@ -17,7 +17,7 @@ from clawdforge.wire.turn import Decision
 @target_options
 @click.pass_obj
 def approve(target: Target, /, session: str, request: str | None, *, always: bool) -> None:
-    """Allow what the agent asks: REQUEST, or the only one that waits."""
+    """Allow what the agent asks for: REQUEST, or the only one that is waiting."""
     _decide(target, session, request, Decision.ALLOW_ALWAYS if always else Decision.ALLOW_ONCE)
 
 
@@ -27,21 +27,21 @@ def approve(target: Target, /, session: str, request: str | None, *, always: boo
 @target_options
 @click.pass_obj
 def deny(target: Target, /, session: str, request: str | None) -> None:
-    """Refuse what the agent asks: REQUEST, or the only one that waits."""
+    """Refuse what the agent asks for: REQUEST, or the only one that is waiting."""
     _decide(target, session, request, Decision.REJECT)
 
 
 def _decide(target: Target, session: str, request: str | None, decision: Decision) -> None:
     row = find(target.reach(), session)
-    with connected(target) as forge:
+    with connect(target) as forge:
         handle = forge.handle(row)
         waiting = handle.permissions()
         found = [one for one in waiting if request is None or one.permission_id.startswith(request)]
         if not found:
-            what = f"no request {request!r} waits" if request else "nothing waits for an answer"
+            what = f"no request {request!r} is waiting" if request else "nothing is waiting for an answer"
             raise Failure(f"{what} in session {row['session_id']}", Exit.NOT_FOUND)
         if len(found) > 1:
             listed = "\n".join(f"  {one.permission_id[:8]}  {clean(one.tool)}" for one in found)
-            raise Failure(f"several requests wait; name one:\n{listed}", Exit.NOT_FOUND)
+            raise Failure(f"several requests are waiting; name one of them:\n{listed}", Exit.NOT_FOUND)
         decided = handle.decide(found[0].permission_id, decision)
     target.note(f"{clean(decided.tool)}: {decided.decision}")

@@ -24,7 +24,9 @@ from clawdforge.settings import BadSettings, Sandbox, load_settings, unknown_var
     "then do so, agents too.",
 )
 @click.option("--sandbox", type=click.Choice(typing.get_args(Sandbox)), help="How agents are contained.")
-@click.option("--idle-exit", type=float, metavar="SECS", help="End after so long without requests and turns.")
+@click.option(
+    "--idle-exit", type=float, metavar="SECS", help="Exit after this long without requests and turns."
+)
 @click.option(
     "--config",
     type=click.Path(dir_okay=False, path_type=Path),

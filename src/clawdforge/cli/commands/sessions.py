@@ -5,23 +5,25 @@ from typing import Any, Final
 
 import click
 
-from clawdforge.cli.lazy import Later, LazyGroup
+from clawdforge.cli.lazy import LazyCommand, LazyGroup
 from clawdforge.cli.tables import session_fields, session_lines
-from clawdforge.cli.target.find_session import page, recent
+from clawdforge.cli.target.find_session import list_newest, list_recent
 from clawdforge.cli.target.options import Target, target_options
 
 COMMANDS: Final = {
-    "delete": Later("sessions_change:delete", "Delete a session with its files, for good."),
-    "end": Later("sessions_change:end", "End a session."),
-    "export": Later(
-        "sessions_change:export", "Write a session so that it can be read, or imported, elsewhere."
+    "delete": LazyCommand("sessions_change:delete", "Delete a session with its files, for good."),
+    "end": LazyCommand("sessions_change:end", "End a session."),
+    "export": LazyCommand(
+        "sessions_change:export", "Write a session to a file, to read or import it elsewhere."
     ),
-    "fork": Later("sessions_change:fork", "Make a copy that goes on by itself, and print its id."),
-    "import": Later("sessions_change:import_", "Make a session from FILE (- for stdin) and print its id."),
-    "rename": Later("sessions_change:rename", "Give a session another title."),
-    "resume": Later("chat:resume", "Go on with a session in the terminal."),
-    "search": Later("sessions_change:search", "Find messages that hold these words, in all sessions."),
-    "show": Later("sessions_show:show", "Show a session and what was said in it."),
+    "fork": LazyCommand("sessions_change:fork", "Make an independent copy and print its id."),
+    "import": LazyCommand(
+        "sessions_change:import_", "Make a session from FILE (- for stdin) and print its id."
+    ),
+    "rename": LazyCommand("sessions_change:rename", "Give a session another title."),
+    "resume": LazyCommand("chat:resume", "Continue a session in the terminal."),
+    "search": LazyCommand("sessions_change:search", "Find messages with these words, in all sessions."),
+    "show": LazyCommand("sessions_show:show", "Show a session and what was said in it."),
 }
 
 
@@ -51,18 +53,22 @@ def list_(
     directory itself. Into a pipe it prints whole values with tabs between them: id, state, time of the
     last activity, agent, turns, title.
     """
-    place = target.reach()
+    endpoint = target.reach()
     wanted: dict[str, Any] = {"state": state, "agent": agent}
-    rows = page(place, limit=limit, **wanted) if everywhere else recent(place, limit=limit, **wanted)
+    rows = (
+        list_newest(endpoint, limit=limit, **wanted)
+        if everywhere
+        else list_recent(endpoint, limit=limit, **wanted)
+    )
     if as_json:
         click.echo(json.dumps(rows, ensure_ascii=False, indent=2))
-    elif target.terminal:
+    elif target.is_terminal:
         click.echo("\n".join(session_lines(rows, colour=target.colour)) if rows else "", nl=bool(rows))
     else:
         click.echo("".join("\t".join(session_fields(row)) + "\n" for row in rows), nl=False)
     if not rows:
         target.note(
-            "there are no sessions yet; `clawdforge` begins one"
+            "there are no sessions yet; start one with `clawdforge`"
             if everywhere
-            else "there are no sessions in this project; --all shows those of others"
+            else "there are no sessions in this project; list those of all projects with --all"
         )

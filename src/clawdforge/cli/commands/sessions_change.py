@@ -9,9 +9,9 @@ import click
 
 from clawdforge.cli.failures import Failure
 from clawdforge.cli.output.lines import clean
-from clawdforge.cli.output.progress import progress
+from clawdforge.cli.output.progress import show_progress
 from clawdforge.cli.tables import one_line
-from clawdforge.cli.target.connect import connected
+from clawdforge.cli.target.connect import connect
 from clawdforge.cli.target.find_session import find, id_argument
 from clawdforge.cli.target.options import Target, target_options
 from clawdforge.cli.target.project import project_folder
@@ -25,7 +25,7 @@ from clawdforge.cli.target.project import project_folder
 def rename(target: Target, /, session: str, title: str) -> None:
     """Give a session another title."""
     row = find(target.reach(), session)
-    with connected(target) as forge:
+    with connect(target) as forge:
         forge.handle(row).rename(title)
 
 
@@ -39,7 +39,7 @@ def end(target: Target, /, session: str) -> None:
     if row["state"] == "ended":
         target.note(f"session {row['session_id']} had ended already")
         return
-    with connected(target) as forge:
+    with connect(target) as forge:
         forge.handle(row).close()
     target.note(f"session {row['session_id']} has ended")
 
@@ -55,9 +55,9 @@ def delete(target: Target, /, session: str, *, yes: bool) -> None:
     words = f"{row['session_id']} ({one_line(row['title'], 40) or 'no title'}, {row['turn_count']} turns)"
     if not yes:
         if not sys.stdin.isatty():
-            raise click.UsageError("deleting asks first; give --yes where nobody can answer")
+            raise click.UsageError("deleting asks for confirmation; without a terminal, give --yes")
         click.confirm(f"Delete session {words} for good?", abort=True, err=True)
-    with connected(target) as forge:
+    with connect(target) as forge:
         forge.handle(row).purge()
     target.note(f"session {row['session_id']} is deleted")
 
@@ -66,14 +66,14 @@ def delete(target: Target, /, session: str, *, yes: bool) -> None:
 @id_argument
 @click.option("--title", help="Title of the new session.")
 @click.option(
-    "--after-turn", type=click.IntRange(min=0), metavar="N", help="Share the past up to this turn only."
+    "--after-turn", type=click.IntRange(min=0), metavar="N", help="Copy the history up to this turn only."
 )
 @target_options
 @click.pass_obj
 def fork(target: Target, /, session: str, *, title: str | None, after_turn: int | None) -> None:
-    """Make a copy that goes on by itself, and print its id."""
+    """Make an independent copy and print its id."""
     row = find(target.reach(), session)
-    with connected(target) as forge:
+    with connect(target) as forge:
         made = forge.handle(row).fork(title=title, after_turn=after_turn)
     click.echo(made.session_id)
 
@@ -93,9 +93,9 @@ def fork(target: Target, /, session: str, *, title: str | None, after_turn: int 
 @target_options
 @click.pass_obj
 def export(target: Target, /, session: str, *, form: str, output: Path | None, events: bool) -> None:
-    """Write a session so that it can be read, or imported, elsewhere."""
+    """Write a session to a file, to read or import it elsewhere."""
     row = find(target.reach(), session)
-    with connected(target) as forge, progress(target, "exporting"):
+    with connect(target) as forge, show_progress(target, "exporting"):
         handle = forge.handle(row)
         if form == "md":
             text = handle.export_markdown()
@@ -130,8 +130,8 @@ def import_(target: Target, /, file: Any, *, form: str | None, title: str | None
     """
     text = file.read()
     body: dict[str, Any] = {"title": title, "agent": agent, "retention": "keep"}
-    place = target.reach()
-    if place.here:
+    endpoint = target.reach()
+    if endpoint.is_local:
         body["cwd"] = project_folder()
     if form in ("claude", "codex"):
         body.update(text=text, format=form)
@@ -144,8 +144,8 @@ def import_(target: Target, /, file: Any, *, form: str | None, title: str | None
             ) from None
         listed = isinstance(found, list)
         body["messages" if form == "messages" or listed else "export"] = found
-    with connected(target) as forge:
-        with progress(target, "importing"):
+    with connect(target) as forge:
+        with show_progress(target, "importing"):
             made = forge.import_session(**body)
         click.echo(made.session_id)
 
@@ -157,8 +157,8 @@ def import_(target: Target, /, file: Any, *, form: str | None, title: str | None
 @target_options
 @click.pass_obj
 def search(target: Target, /, words: tuple[str, ...], *, limit: int, as_json: bool) -> None:
-    """Find messages that hold these words, in all sessions."""
-    with connected(target) as forge:
+    """Find messages with these words, in all sessions."""
+    with connect(target) as forge:
         hits = [hit for hit, _ in zip(forge.search(" ".join(words)), range(limit), strict=False)]
     if as_json:
         click.echo(json.dumps([hit.model_dump() for hit in hits], ensure_ascii=False, indent=2))
@@ -167,4 +167,4 @@ def search(target: Target, /, words: tuple[str, ...], *, limit: int, as_json: bo
         said = one_line(clean(hit.snippet), 100)
         click.echo(f"{hit.session_id[:8]}  {one_line(hit.title, 30)}  {hit.role}: {said}")
     if not hits:
-        target.note("nothing was found")
+        target.note("no messages found")

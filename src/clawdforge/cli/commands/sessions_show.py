@@ -7,10 +7,10 @@ from typing import Any
 import click
 
 from clawdforge.cli.output import render
-from clawdforge.cli.output.painter import painter
+from clawdforge.cli.output.painter import make_painter
 from clawdforge.cli.tables import state_word
 from clawdforge.cli.target.find_session import find, id_argument
-from clawdforge.cli.target.options import Place, Target, target_options
+from clawdforge.cli.target.options import Endpoint, Target, target_options
 from clawdforge.cli.target.quick_get import get
 
 FACTS = ("session_id", "title", "agent", "model", "cwd", "permission_mode", "turn_count", "parent_session_id")
@@ -24,9 +24,9 @@ FACTS = ("session_id", "title", "agent", "model", "cwd", "permission_mode", "tur
 @click.pass_obj
 def show(target: Target, /, session: str, *, archived: bool, as_json: bool) -> None:
     """Show a session and what was said in it."""
-    place = target.reach()
-    row = find(place, session)
-    messages = _messages(place, row["session_id"], archived=archived)
+    endpoint = target.reach()
+    row = find(endpoint, session)
+    messages = _read_messages(endpoint, row["session_id"], archived=archived)
     if as_json:
         click.echo(json.dumps({**row, "messages": messages}, ensure_ascii=False, indent=2))
         return
@@ -34,15 +34,15 @@ def show(target: Target, /, session: str, *, archived: bool, as_json: bool) -> N
     lines = render.note("\n".join([*facts, f"{'state'.ljust(18)}{state_word(row)}", ""]))
     for message in messages:
         lines += render.message(message)
-    click.echo(painter(colour=target.colour).paint(lines, shutil.get_terminal_size().columns), nl=False)
+    click.echo(make_painter(colour=target.colour).paint(lines, shutil.get_terminal_size().columns), nl=False)
 
 
-def _messages(place: Place, session_id: str, *, archived: bool) -> list[dict[str, Any]]:
+def _read_messages(endpoint: Endpoint, session_id: str, *, archived: bool) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     after: int | None = 0
     while after is not None:
         path = f"/sessions/{session_id}/messages"
-        page = get(place.url, place.token, path, after=after, limit=500, all=archived)
+        page = get(endpoint.url, endpoint.token, path, after=after, limit=500, all=archived)
         found += page["messages"]
         after = page.get("next")
     return found

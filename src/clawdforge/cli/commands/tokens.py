@@ -4,8 +4,8 @@ import json
 
 import click
 
-from clawdforge.cli.tables import aligned
-from clawdforge.cli.target.connect import operator
+from clawdforge.cli.tables import align
+from clawdforge.cli.target.connect import connect_as_operator
 from clawdforge.cli.target.options import Target, target_options
 from clawdforge.wire.base import to_iso
 
@@ -23,8 +23,8 @@ def token() -> None:
 @target_options
 @click.pass_obj
 def create(target: Target, /, app: str, *, expires_in: int | None, note: str | None) -> None:
-    """Make a token for APP and print it. It is shown this once."""
-    with operator(target) as forge:
+    """Make a token for APP and print it. It is shown only this once."""
+    with connect_as_operator(target) as forge:
         click.echo(forge.admin.create_token(app, expires_in_secs=expires_in, note=note).token)
 
 
@@ -34,25 +34,26 @@ def create(target: Target, /, app: str, *, expires_in: int | None, note: str | N
 @target_options
 @click.pass_obj
 def list_(target: Target, /, app: str | None, *, as_json: bool) -> None:
-    """List the tokens of APP, or all. Never their text."""
-    with operator(target) as forge:
+    """List the tokens of APP, or all of them, without their secrets."""
+    with connect_as_operator(target) as forge:
         found = forge.admin.tokens(app)
     if as_json:
         click.echo(json.dumps([one.model_dump() for one in found], indent=2))
         return
     rows = [
-        (one.token_id, one.app_name, _state(one.revoked_at, one.expires_at), one.note or "") for one in found
+        (one.token_id, one.app_name, _describe_state(one.revoked_at, one.expires_at), one.note or "")
+        for one in found
     ]
-    click.echo("\n".join(aligned(rows, colour=target.colour)))
+    click.echo("\n".join(align(rows, colour=target.colour)))
 
 
-def _state(revoked_at: int | None, expires_at: int | None) -> str:
+def _describe_state(revoked_at: int | None, expires_at: int | None) -> str:
     if revoked_at is not None:
-        return f"revoked {_day(revoked_at)}"
-    return f"expires {_day(expires_at)}" if expires_at is not None else "good"
+        return f"revoked {_format_day(revoked_at)}"
+    return f"expires {_format_day(expires_at)}" if expires_at is not None else "good"
 
 
-def _day(seconds: int) -> str:
+def _format_day(seconds: int) -> str:
     return to_iso(seconds * 1_000_000)[:10]
 
 
@@ -61,7 +62,7 @@ def _day(seconds: int) -> str:
 @target_options
 @click.pass_obj
 def revoke(target: Target, /, token_id: str) -> None:
-    """End a token at once; its open streams end with it. `token list` shows the ids."""
-    with operator(target) as forge:
+    """Revoke a token at once, and end its open streams. `token list` shows the ids."""
+    with connect_as_operator(target) as forge:
         forge.admin.revoke_token(token_id)
     target.note(f"token {token_id} is revoked")

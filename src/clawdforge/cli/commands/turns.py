@@ -8,7 +8,7 @@ import click
 
 from clawdforge.cli.failures import Exit, Failure
 from clawdforge.cli.output.answer import FORMATS, Printer, outcome_code
-from clawdforge.cli.target.connect import connected
+from clawdforge.cli.target.connect import connect
 from clawdforge.cli.target.find_session import find, find_open, id_argument
 from clawdforge.cli.target.options import Target, target_options
 
@@ -18,7 +18,7 @@ POLICIES = ("queue", "reject", "interrupt", "steer", "rollback")
 @click.command()
 @id_argument
 @click.argument("words", metavar="[PROMPT]", nargs=-1)
-@click.option("--detach", is_flag=True, help="Hand it over, print the turn's number, do not wait.")
+@click.option("--detach", is_flag=True, help="Queue it, print the turn's number, and do not wait.")
 @click.option(
     "--if-busy",
     type=click.Choice(POLICIES),
@@ -28,7 +28,7 @@ POLICIES = ("queue", "reject", "interrupt", "steer", "rollback")
 @click.option(
     "--output-format", type=click.Choice(FORMATS), default="text", show_default=True, help="What to print."
 )
-@click.option("--wait-permission", is_flag=True, help="Leave what the agent asks to `approve` and `deny`.")
+@click.option("--wait-permission", is_flag=True, help="Wait for `approve` or `deny` when the agent asks.")
 @target_options
 @click.pass_obj
 def send(
@@ -46,18 +46,18 @@ def send(
     """Send a prompt to a session and print the answer. Without PROMPT it is read from stdin."""
     prompt = " ".join(words) or sys.stdin.read().strip()
     if not prompt:
-        raise click.UsageError("no prompt; write it behind ID or pipe it in")
+        raise click.UsageError("no prompt; write it after ID or pipe it in")
     row = find_open(target.reach(), session)
     options: dict[str, Any] = {"timeout_secs": timeout, "if_busy": if_busy}
-    with connected(target) as forge:
+    with connect(target) as forge:
         handle = forge.handle(row)
         if detach:
             accepted = handle.submit(prompt, **options)
             click.echo(accepted.turn_index)
-            target.note(f"`clawdforge tail -f {row['session_id'][:8]}` shows how it goes")
+            target.note(f"follow it with `clawdforge tail -f {row['session_id'][:8]}`")
             return
         printer = Printer(target, handle, output_format, waits=wait_permission)
-        result = printer.turn(prompt, **options)
+        result = printer.run_turn(prompt, **options)
     raise SystemExit(outcome_code(target, printer, result))
 
 
@@ -67,9 +67,9 @@ def send(
 @target_options
 @click.pass_obj
 def stop(target: Target, /, session: str, *, queued: bool) -> None:
-    """Stop the running turn. What was said is kept."""
+    """Stop the running turn. The answer so far is kept."""
     row = find(target.reach(), session)
-    with connected(target) as forge:
+    with connect(target) as forge:
         cancelled = forge.handle(row).cancel(queued=queued).cancelled
     target.note(
         f"stopped {cancelled} turn{'' if cancelled == 1 else 's'}" if cancelled else "nothing was running"
@@ -86,11 +86,11 @@ def stop(target: Target, /, session: str, *, queued: bool) -> None:
 def run(
     target: Target, /, words: tuple[str, ...], *, model: str | None, timeout: float | None, as_json: bool
 ) -> None:
-    """One prompt, one answer of `claude -p`, no session. Without PROMPT it is read from stdin."""
+    """Run one prompt with `claude -p`, without a session. Without PROMPT it is read from stdin."""
     prompt = " ".join(words) or sys.stdin.read().strip()
     if not prompt:
-        raise click.UsageError("no prompt; write it behind run or pipe it in")
-    with connected(target) as forge:
+        raise click.UsageError("no prompt; write it after run or pipe it in")
+    with connect(target) as forge:
         reply = forge.run(prompt, model=model, timeout_secs=timeout)
     if as_json:
         click.echo(json.dumps(dict(reply.body), ensure_ascii=False))

@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from clawdforge.cli.failures import Failure
-from clawdforge.cli.output.progress import progress
+from clawdforge.cli.output.progress import show_progress
 from clawdforge.cli.target.options import Target, data_dir_option
 from clawdforge.core.model import SystemClock
 from clawdforge.settings import BadSettings, load_settings
@@ -27,8 +27,8 @@ def backup(target: Target, /, file: Path) -> None:
     tokens in the folder: keep it as secret as the folder. A name that ends in .gz is compressed.
     """
     try:
-        with progress(target, "backing up") as told:
-            made = make(target.folder, file, SystemClock(), told)
+        with show_progress(target, "backing up") as report:
+            made = make(target.folder, file, SystemClock(), report)
     except UpkeepError as error:
         raise Failure(str(error)) from None
     click.echo(f"{file}: {made.sessions} sessions, {made.files} uploads, {made.bytes} bytes")
@@ -39,13 +39,13 @@ def backup(target: Target, /, file: Path) -> None:
 @data_dir_option
 @click.pass_obj
 def restore(target: Target, /, file: Path) -> None:
-    """Put a backup into the data folder, which must be empty or not there.
+    """Restore a backup into the data folder, which must be empty or missing.
 
-    Turns that ran when it was made are settled at the next start, and queued ones run then.
+    At the next start, turns that were running when it was made are marked interrupted, and queued turns run.
     """
     try:
-        with progress(target, "restoring") as told:
-            put_back(file, target.folder, told)
+        with show_progress(target, "restoring") as report:
+            put_back(file, target.folder, report)
     except UpkeepError as error:
         raise Failure(str(error)) from None
     click.echo(f"restored to {target.folder}; start it with: clawdforge serve --data-dir {target.folder}")
@@ -55,7 +55,7 @@ def restore(target: Target, /, file: Path) -> None:
 @data_dir_option
 @click.pass_obj
 def doctor(target: Target, /) -> None:
-    """Look at the data folder and at this machine. Ends with code 1 when something has to be done."""
+    """Check the data folder and this machine for problems. Exits with 1 when something has to be done."""
     try:
         settings = load_settings(os.environ, config=None, flags={"data_dir": target.data_dir})
     except BadSettings as error:

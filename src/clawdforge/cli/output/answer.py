@@ -18,7 +18,7 @@ OVER: Final = frozenset({"completed", "failed", "cancelled"})
 
 @dataclass(slots=True)
 class Steps:
-    """How often the agent's model spoke, as events show it: once, and again after each round of tools."""
+    """How often the events show that the model was called: once, and again after each round of tools."""
 
     count: int = 1
     _open: set[str] = field(default_factory=set)
@@ -40,7 +40,7 @@ class Steps:
 
 @dataclass(slots=True)
 class Printer:
-    """Prints a turn while it runs. `waits` leaves questions of the agent to somebody else."""
+    """Prints a turn while it runs. With `waits`, somebody else decides what the agent asks for."""
 
     target: Target
     session: Session
@@ -51,7 +51,7 @@ class Printer:
     steps: Steps = field(default_factory=Steps)
     _open_line: bool = False
 
-    def turn(self, prompt: str, **options: Any) -> TurnResult:
+    def run_turn(self, prompt: str, **options: Any) -> TurnResult:
         """Run one prompt; Ctrl-C stops the turn and keeps what was said."""
         with self.session.stream(prompt, **options) as stream:
             return self.follow(stream)
@@ -59,7 +59,7 @@ class Printer:
     def follow(self, stream: TurnStream) -> TurnResult:
         try:
             for event in stream:
-                self._event(event)
+                self._print_event(event)
         except KeyboardInterrupt:
             self._end_line()
             self.session.cancel()
@@ -94,7 +94,7 @@ class Printer:
             "last_seq": self.last_seq,
         }
 
-    def _event(self, event: Event) -> None:
+    def _print_event(self, event: Event) -> None:
         self.last_seq = event.seq
         self.steps.take(event)
         if self.form == "stream-json":
@@ -103,14 +103,14 @@ class Printer:
             print(clean(event.text), end="", flush=True)
             self._open_line = not event.text.endswith("\n")
         if event.type == "permission.requested":
-            self._asked(event.model_dump())
+            self._answer_request(event.model_dump())
 
-    def _asked(self, fields: dict[str, Any]) -> None:
+    def _answer_request(self, fields: dict[str, Any]) -> None:
         tool, permission_id = str(fields.get("tool")), str(fields.get("permission_id"))
         if self.waits:
             short = self.session.session_id[:8]
             self.target.note(
-                f"the agent asks: {clean(tool)}. Answer with `clawdforge approve {short}` "
+                f"the agent asks for permission: {clean(tool)}. Answer with `clawdforge approve {short}` "
                 f"or `clawdforge deny {short}`"
             )
             return
@@ -124,9 +124,11 @@ class Printer:
 
 
 def outcome_code(target: Target, printer: Printer, result: TurnResult) -> Exit:
-    """What the turn came to, as an exit code; what went wrong is said on stderr."""
+    """The exit code for the turn's outcome; what went wrong is printed on stderr."""
     if result.outcome == "timed_out":
-        target.note("clawdforge: the turn took too long; give it more with --timeout. The session goes on.")
+        target.note(
+            "clawdforge: the turn timed out; allow more time with --timeout SECS. The session stays usable."
+        )
         return Exit.TIMEOUT
     if result.outcome == "cancelled":
         target.note("clawdforge: the turn was cancelled; the answer so far is kept")
@@ -137,8 +139,8 @@ def outcome_code(target: Target, printer: Printer, result: TurnResult) -> Exit:
         return Exit.ERROR
     if printer.denied:
         target.note(
-            f"clawdforge: refused to the agent: {', '.join(map(clean, printer.denied))}; "
-            "allow it with --permission-mode approve_all, or decide each with --permission-mode ask"
+            f"clawdforge: the agent was denied: {', '.join(map(clean, printer.denied))}; "
+            "allow everything with --permission-mode approve_all, or decide each with --permission-mode ask"
         )
         return Exit.DENIED
     return Exit.OK

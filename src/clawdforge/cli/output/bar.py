@@ -1,4 +1,4 @@
-"""What a person sees of something long: a bar, the bytes and the time."""
+"""A progress bar with the bytes and the time."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -9,8 +9,8 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 
 @contextmanager
-def bar(what: str) -> Iterator[Callable[[int, int | None], None]]:
-    """Moves to and fro until the whole is known; leaves nothing behind."""
+def show_bar(what: str) -> Iterator[Callable[[int, int | None], None]]:
+    """Moves back and forth until the total is known, and disappears at the end."""
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[amount]}"))
     with Progress(
         *columns,
@@ -22,8 +22,8 @@ def bar(what: str) -> Iterator[Callable[[int, int | None], None]]:
     ) as shown:
         task = shown.add_task(what, total=None, amount="")
 
-        def told(done: int, whole: int | None) -> None:
+        def update(done: int, whole: int | None) -> None:
             amount = decimal(done) if whole is None else f"{decimal(done)} of {decimal(whole)}"
             shown.update(task, completed=done, total=whole, amount=amount)
 
-        yield told
+        yield update

@@ -17,7 +17,7 @@ CODES: Final = {
     "warn": "33",
     "added": "32",
     "removed": "31",
-    "place": "36",
+    "hunk": "36",
     "code": "36",
     "tool": "1",
     "you": "34",
@@ -26,12 +26,12 @@ NARROW: Final = 20
 
 
 class ColourPainter(Painter):
-    def item(self, item: Item, width: int) -> str:
+    def paint_item(self, item: Item, width: int) -> str:
         if isinstance(item, Block):
-            return self._block(item.text, width)
+            return self._paint_block(item.text, width)
         return "".join(f"\x1b[{CODES[style]}m{text}\x1b[0m" if style else text for style, text in item) + "\n"
 
-    def _block(self, text: str, width: int) -> str:
+    def _paint_block(self, text: str, width: int) -> str:
         out = io.StringIO()
         console = Console(
             file=out, width=max(width, NARROW), force_terminal=True, color_system="standard", highlight=False

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 from unicodedata import east_asian_width
 
-Style = Literal["", "dim", "bold", "good", "bad", "warn", "added", "removed", "place", "code", "tool", "you"]
+Style = Literal["", "dim", "bold", "good", "bad", "warn", "added", "removed", "hunk", "code", "tool", "you"]
 Line: TypeAlias = list[tuple[Style, str]]
 
 ESCAPES: Final = re.compile(
@@ -29,11 +29,11 @@ Item: TypeAlias = Line | Block
 
 
 def clean(text: str) -> str:
-    """An agent's words without what would steer the terminal."""
+    """An agent's text without the control codes that would steer the terminal."""
     return CONTROLS.sub("", ESCAPES.sub("", text.replace("\r\n", "\n")))
 
 
-def wrapped(text: str, width: int) -> list[str]:
+def wrap(text: str, width: int) -> list[str]:
     """Pieces that fit into `width` cells each; a wide character takes two."""
     rows, row, used = [], "", 0
     for char in text:
@@ -52,7 +52,7 @@ def code_line(line: str, language: str = "") -> Line:
 
 def diff_line(line: str) -> Line:
     if HUNK.match(line):
-        return [("place", line)]
+        return [("hunk", line)]
     if line.startswith("+"):
         return [("added", line)]
     return [("removed", line)] if line.startswith("-") else [("dim", line)]

@@ -1,11 +1,11 @@
-"""A session as it unfolds: takes events one by one, gives finished lines, and knows what is going on now."""
+"""The live view of a session: takes events, returns finished lines, and knows the current state."""
 
 from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from clawdforge.cli.output import render
-from clawdforge.cli.output.lines import Item, Line, clean, wrapped
+from clawdforge.cli.output.lines import Item, Line, clean, wrap
 from clawdforge.cli.output.markdown import MarkdownStream
 from clawdforge.cli.tables import one_line
 from clawdforge.wire.event import Event
@@ -17,15 +17,15 @@ OVER: Final = frozenset({"completed", "failed", "cancelled"})
 REMARKS: Final = {
     "session.closed": "this session has been ended",
     "session.reopened": "this session is open again",
-    "history.cleared": "cleared: the agent starts with an empty memory; the old messages are kept",
-    "history.compacted": "compacted: the past was replaced by a summary",
-    "output.truncated": "the agent said more than is kept; the rest was dropped",
+    "history.cleared": "cleared: the agent's memory is empty; the old messages are kept",
+    "history.compacted": "compacted: a summary replaced the conversation so far",
+    "output.truncated": "the agent's output exceeded the limit; the rest was dropped",
 }
 
 
 @dataclass(slots=True)
 class View:
-    """`sent` holds the prompts that were typed here: they stand on the screen already."""
+    """`sent` holds the prompts that were typed here and are on the screen already."""
 
     running: int | None = None
     queued: set[int | None] = field(default_factory=set)
@@ -43,7 +43,7 @@ class View:
         """The lines that this event finishes."""
         fields = event.model_dump()
         if event.type == "text":
-            return [*self._think(), *self._text.feed(clean(event.text))]
+            return [*self._end_thought(), *self._text.feed(clean(event.text))]
         if event.type == "thinking":
             self._thought += event.text
             return self._text.end()
@@ -52,9 +52,9 @@ class View:
             found: list[Item] = handler(event, fields)
             return found
         remark = REMARKS.get(event.type)
-        return [*self._pause(), *render.note(remark)] if remark else []
+        return [*self._end_words(), *render.note(remark)] if remark else []
 
-    def live(self, width: int) -> list[Line]:
+    def live_lines(self, width: int) -> list[Line]:
         """What is not finished: the end of the answer, the tools at work, the question that waits."""
         lines: list[Line] = []
         if self._thought:
@@ -63,7 +63,7 @@ class View:
             name = one_line(clean(str(update.get("title") or "tool")), render.WIDE)
             lines.append([("warn", "… "), ("tool", name)])
         tail = self._text.tail(TAIL_LINES)
-        rows = [piece for row in tail.split("\n") for piece in wrapped(row[-TAIL_LINES * width :], width)]
+        rows = [piece for row in tail.split("\n") for piece in wrap(row[-TAIL_LINES * width :], width)]
         lines += [[("", row)] for row in rows[-TAIL_LINES:]] if tail else []
         waiting = len(self.queued - {self.running})
         if waiting and self.running is not None:
@@ -78,7 +78,7 @@ class View:
         if text in self.sent:
             self.sent.remove(text)
             return []
-        return [*self._pause(), *render.prompt(text)]
+        return [*self._end_words(), *render.prompt(text)]
 
     def _on_turn_started(self, event: Event, _fields: dict[str, Any]) -> list[Item]:
         self.running = event.turn
@@ -86,7 +86,7 @@ class View:
         return []
 
     def _on_turn_ended(self, event: Event, fields: dict[str, Any]) -> list[Item]:
-        lines = [*self._pause(), *self._drop_tools(), *render.plan(self._plan), *render.ended(fields)]
+        lines = [*self._end_words(), *self._drop_tools(), *render.plan(self._plan), *render.turn_end(fields)]
         self.queued.discard(event.turn)
         if event.turn == self.running:
             self.running = None
@@ -95,10 +95,10 @@ class View:
         return lines
 
     def _on_tool_call(self, event: Event, fields: dict[str, Any]) -> list[Item]:
-        return self._tool(update_of(event.type, fields))
+        return self._update_tool(update_of(event.type, fields))
 
     def _on_tool_update(self, event: Event, fields: dict[str, Any]) -> list[Item]:
-        return self._tool(update_of(event.type, fields))
+        return self._update_tool(update_of(event.type, fields))
 
     def _on_plan(self, event: Event, fields: dict[str, Any]) -> list[Item]:
         entries = update_of(event.type, fields).get("entries")
@@ -124,45 +124,45 @@ class View:
         update = update_of(event.type, fields)
         words = update.get("message") or update.get("text") or update.get("content") or ""
         words = words.get("text", "") if isinstance(words, dict) else words
-        return [*self._pause(), *render.note(f"! {one_line(clean(str(words)), 4 * render.WIDE)}", "warn")]
+        return [*self._end_words(), *render.note(f"! {one_line(clean(str(words)), 4 * render.WIDE)}", "warn")]
 
     def _on_permission_requested(self, _event: Event, fields: dict[str, Any]) -> list[Item]:
         self.pending[str(fields.get("permission_id"))] = fields
-        return [*self._pause(), *render.asked(fields)]
+        return [*self._end_words(), *render.permission_request(fields)]
 
     def _on_permission_decided(self, _event: Event, fields: dict[str, Any]) -> list[Item]:
         waited = self.pending.pop(str(fields.get("permission_id")), None)
-        return render.decided(fields) if waited else []
+        return render.permission_decision(fields) if waited else []
 
     def _on_session_changed(self, _event: Event, fields: dict[str, Any]) -> list[Item]:
         changes = fields.get("changes")
         if not isinstance(changes, dict):
             return []
         words = ", ".join(f"{name} {value}" for name, value in changes.items())
-        return [*self._pause(), *render.note(f"changed: {one_line(clean(words), 4 * render.WIDE)}")]
+        return [*self._end_words(), *render.note(f"changed: {one_line(clean(words), 4 * render.WIDE)}")]
 
     def _on_history_cut(self, _event: Event, fields: dict[str, Any]) -> list[Item]:
         turns = fields.get("turns")
         many = f"{len(turns)} turns" if isinstance(turns, list) and len(turns) != 1 else "one turn"
-        return [*self._pause(), *render.note(f"undone: {many}")]
+        return [*self._end_words(), *render.note(f"undone: {many}")]
 
     def _on_history_restored(self, _event: Event, _fields: dict[str, Any]) -> list[Item]:
-        return [*self._pause(), *render.note("brought back what was undone")]
+        return [*self._end_words(), *render.note("brought back what was undone")]
 
     def _on_session_closed(self, _event: Event, _fields: dict[str, Any]) -> list[Item]:
         self.closed = True
-        return [*self._pause(), *render.note(REMARKS["session.closed"])]
+        return [*self._end_words(), *render.note(REMARKS["session.closed"])]
 
     def _on_context_started(self, _event: Event, fields: dict[str, Any]) -> list[Item]:
         if fields.get("how") != "transcript":
             return []
-        return render.note("the agent starts anew and was given what has been said so far")
+        return render.note("agent restarted; conversation restored")
 
-    def _tool(self, update: dict[str, Any]) -> list[Item]:
+    def _update_tool(self, update: dict[str, Any]) -> list[Item]:
         key = str(update.get(CALL_ID) or "")
         known = self._tools.setdefault(key, {})
         known.update({name: value for name, value in update.items() if value is not None})
-        lines = self._pause()
+        lines = self._end_words()
         if str(known.get("status")) in OVER:
             return [*lines, *render.tool(self._tools.pop(key))]
         return lines
@@ -174,10 +174,10 @@ class View:
         self._tools.clear()
         return lines
 
-    def _think(self) -> list[Item]:
+    def _end_thought(self) -> list[Item]:
         text, self._thought = self._thought, ""
         return render.thought(text)
 
-    def _pause(self) -> list[Item]:
-        """Something else comes: what was being said is finished."""
-        return [*self._think(), *self._text.end()]
+    def _end_words(self) -> list[Item]:
+        """Finish the open thought and text, because something else follows."""
+        return [*self._end_thought(), *self._text.end()]

@@ -13,14 +13,14 @@ class Painter:
 
     def paint(self, items: list[Item], width: int) -> str:
         """Text that ends with a line break, or nothing."""
-        return "".join(self.item(item, width) for item in items)
+        return "".join(self.paint_item(item, width) for item in items)
 
-    def item(self, item: Item, width: int) -> str:  # noqa: ARG002 - others wrap
+    def paint_item(self, item: Item, width: int) -> str:  # noqa: ARG002 - others wrap
         if isinstance(item, Block):
             return item.text + "\n\n"
         return "".join(text for _, text in item).rstrip() + "\n"
 
 
-def painter(*, colour: bool) -> Painter:
+def make_painter(*, colour: bool) -> Painter:
     found: Painter = load(COLOURS)() if colour else Painter()
     return found

@@ -9,20 +9,20 @@ from typing import Final, TypeAlias
 from clawdforge.cli.lazy import load
 from clawdforge.cli.target.options import Target
 
-Told: TypeAlias = Callable[[int, int | None], None]
-BAR: Final = "clawdforge.cli.output.bar:bar"
+Report: TypeAlias = Callable[[int, int | None], None]
+BAR: Final = "clawdforge.cli.output.bar:show_bar"
 """Brings the libraries of a terminal, which a pipe does without."""
 
 
 @contextmanager
-def progress(target: Target, what: str) -> Iterator[Told]:
-    """Gives what is to be called with the bytes done so far and, where it is known, their whole number."""
+def show_progress(target: Target, what: str) -> Iterator[Report]:
+    """Yields a function to call with the bytes done so far and, if known, the total."""
     if target.quiet or not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
-        yield _nobody
+        yield _ignore
         return
-    with load(BAR)(what) as told:
-        yield told
+    with load(BAR)(what) as report:
+        yield report
 
 
-def _nobody(_done: int, _whole: int | None) -> None:
+def _ignore(_done: int, _whole: int | None) -> None:
     """There is no terminal to show it on."""

@@ -91,7 +91,7 @@ def plan(entries: object) -> list[Item]:
     return lines
 
 
-def asked(event: Mapping[str, Any]) -> list[Item]:
+def permission_request(event: Mapping[str, Any]) -> list[Item]:
     """What the agent asks to be allowed."""
     request = event.get("request")
     call = request.get("toolCall") if isinstance(request, dict) else None
@@ -108,14 +108,14 @@ def asked(event: Mapping[str, Any]) -> list[Item]:
     return lines
 
 
-def decided(event: Mapping[str, Any]) -> list[Item]:
+def permission_decision(event: Mapping[str, Any]) -> list[Item]:
     word = str(event.get("decision") or "not decided")
     reason = f" ({one_line(clean(str(event['reason'])), 4 * WIDE)})" if event.get("reason") else ""
     style: Any = "bad" if word == "reject" else "good"
     return [[("", "  "), (style, DECISIONS.get(word, one_line(clean(word), WIDE))), ("dim", reason)]]
 
 
-def ended(event: Mapping[str, Any]) -> list[Item]:
+def turn_end(event: Mapping[str, Any]) -> list[Item]:
     """The last line of a turn: how it ended, what it used."""
     outcome = str(event.get("outcome") or "")
     detail = one_line(clean(str(event.get("error") or "")), 4 * WIDE)
@@ -127,14 +127,8 @@ def ended(event: Mapping[str, Any]) -> list[Item]:
     if outcome == "cancelled":
         return [[("warn", "cancelled; the answer so far is kept  "), ("dim", used)]]
     if outcome == "interrupted":
-        return [
-            [
-                (
-                    "warn",
-                    "interrupted: the server stopped. What was said is kept; /retry sends the prompt again",
-                )
-            ]
-        ]
+        text = "interrupted: the server stopped. The answer so far is kept; /retry sends the prompt again"
+        return [[("warn", text)]]
     word = "it took too long" if outcome == "timed_out" else "failed"
     return [[("bad", f"{word}: {detail}" if detail else word)]]
 

@@ -9,36 +9,36 @@ from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
 from clawdforge.cli.repl.commands import Commands
-from clawdforge.cli.repl.conversation import Talk
+from clawdforge.cli.repl.conversation import Conversation
 
 MOST_FILES: Final = 50
 
 
 class WordCompleter(Completer):
-    def __init__(self, talk: Talk, commands: Commands) -> None:
-        self._talk = talk
+    def __init__(self, conversation: Conversation, commands: Commands) -> None:
+        self._conversation = conversation
         self._commands = commands
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:  # noqa: ARG002 - the library's signature
         text = document.text_before_cursor
         if text.startswith("/") and " " not in text and "\n" not in text:
-            yield from self._slash(text)
+            yield from self._complete_command(text)
         else:
             word = text.rsplit(maxsplit=1)[-1] if text and not text[-1].isspace() else ""
             if word.startswith("@"):
-                yield from files(Path(str(self._talk.row["cwd"])), word[1:])
+                yield from complete_files(Path(str(self._conversation.row["cwd"])), word[1:])
 
-    def _slash(self, text: str) -> Iterable[Completion]:
+    def _complete_command(self, text: str) -> Iterable[Completion]:
         ours = self._commands.help()
         for name, about in ours.items():
             if name.startswith(text):
                 yield Completion(name, start_position=-len(text), display_meta=about)
-        for name in self._talk.view.commands:
+        for name in self._conversation.view.commands:
             if f"/{name}".startswith(text) and f"/{name}" not in ours:
                 yield Completion(f"/{name}", start_position=-len(text), display_meta="of the agent")
 
 
-def files(folder: Path, typed: str) -> Iterable[Completion]:
+def complete_files(folder: Path, typed: str) -> Iterable[Completion]:
     """Names in the folder that the typed path leads to; hidden ones only when asked for."""
     head, _, start = typed.rpartition("/")
     try:

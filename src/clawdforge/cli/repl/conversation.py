@@ -1,4 +1,4 @@
-"""One open session, seen and spoken to for as long as somebody likes: over lost connections and restarts."""
+"""One open session in the terminal: what it shows and is sent, across lost connections and restarts."""
 
 import asyncio
 import contextlib
@@ -10,9 +10,9 @@ from clawdforge.cli.failures import Failure
 from clawdforge.cli.output import render
 from clawdforge.cli.output.lines import Item
 from clawdforge.cli.output.live_view import View
-from clawdforge.cli.target.connect import failure
+from clawdforge.cli.target.connect import failure_of
 from clawdforge.cli.target.find_session import Row
-from clawdforge.cli.target.options import Place, Target
+from clawdforge.cli.target.options import Endpoint, Target
 from clawdforge.client import AsyncForge, AsyncSession
 from clawdforge.client.errors import ForgeAPIError, ForgeConnectionError, ForgeError, StreamBroken
 from clawdforge.wire.event import Event
@@ -22,36 +22,36 @@ T = TypeVar("T")
 PATIENCE_SECS: Final = 2.0
 """How long a lost server may stay away before we look whether it has come back elsewhere."""
 
-AGAIN_SECS: Final = 1.0
+RETRY_SECS: Final = 1.0
 SHOWN_MESSAGES: Final = 12
 
 
 class Face(Protocol):
-    """Where a talk is shown."""
+    """Where a conversation is shown."""
 
     def show(self, items: list[Item]) -> None:
-        """Something happened."""
+        """Show something that happened in the session."""
 
-    def tell(self, items: list[Item]) -> None:
-        """The answer to a command."""
+    def show_reply(self, items: list[Item]) -> None:
+        """Show the reply to a command."""
 
-    def event(self, event: Event) -> None:
-        """The event itself, after what it finished was shown."""
+    def take_event(self, event: Event) -> None:
+        """Called with each event, after the lines that it completes were shown."""
 
 
-class Talk:
-    """`view` is what goes on; `face` is told of everything that is finished."""
+class Conversation:
+    """`view` holds the current state; `face` shows everything that is finished."""
 
-    def __init__(self, target: Target, place: Place, row: Row, face: Face) -> None:
+    def __init__(self, target: Target, endpoint: Endpoint, row: Row, face: Face) -> None:
         self.target = target
-        self.place = place
+        self.endpoint = endpoint
         self.face = face
-        self._forge = _client(place)
-        self._turned = asyncio.Condition()
+        self._forge = _make_client(endpoint)
+        self._turn_ended = asyncio.Condition()
         self._watching: asyncio.Task[None] | None = None
-        self._begin(row)
+        self._enter(row)
 
-    def _begin(self, row: Row) -> None:
+    def _enter(self, row: Row) -> None:
         self.row = row
         self.view = View()
         self.session: AsyncSession = self._forge.attach(str(row["session_id"]))
@@ -67,7 +67,7 @@ class Talk:
         return self.session.session_id
 
     async def open(self, *, past: bool) -> None:
-        """Take up a turn that is running, and watch from now on; with `past`, show what was said before."""
+        """Join a turn that is running and watch from now on; with `past`, show earlier messages first."""
         if past:
             await self._show_past()
         running = self.row.get("running_turn")
@@ -86,12 +86,12 @@ class Talk:
             self.face.show(render.message(message.model_dump()))
 
     async def switch(self, row: Row) -> None:
-        """Go on in another session."""
-        await self._unwatch()
-        self._begin(row)
+        """Continue in another session."""
+        await self._stop_watching()
+        self._enter(row)
         await self.open(past=True)
 
-    async def _unwatch(self) -> None:
+    async def _stop_watching(self) -> None:
         if self._watching is not None:
             self._watching.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -106,48 +106,50 @@ class Talk:
             except (StreamBroken, ForgeConnectionError):
                 await self._reconnect()
             except ForgeAPIError as error:
-                self.face.show(render.note(failure(error).message, "bad"))
+                self.face.show(render.note(failure_of(error).message, "bad"))
                 self.view.closed = True
 
     async def _take(self, event: Event) -> None:
         self.cursor = event.seq
         self.face.show(self.view.take(event))
-        self.face.event(event)
+        self.face.take_event(event)
         if event.type == "turn.ended" and event.turn is not None:
-            async with self._turned:
+            async with self._turn_ended:
                 self._ended.add(event.turn)
-                self._turned.notify_all()
+                self._turn_ended.notify_all()
 
     async def _reconnect(self) -> None:
         """Find the server again, wherever it listens now; on a data folder of ours, start it if need be."""
-        self.face.show(render.note("the server is gone; waiting for it to come back", "warn"))
+        self.face.show(render.note("lost the server; waiting for it to come back", "warn"))
         while True:
             try:
-                place = await asyncio.to_thread(self.target.reach)
-                forge = _client(place)
+                endpoint = await asyncio.to_thread(self.target.reach)
+                forge = _make_client(endpoint)
                 await forge.readyz()
             except (Failure, ForgeError):
-                await asyncio.sleep(AGAIN_SECS)
+                await asyncio.sleep(RETRY_SECS)
                 continue
-            old, self._forge, self.place = self._forge, forge, place
+            old, self._forge, self.endpoint = self._forge, forge, endpoint
             self.session = forge.attach(self.session_id)
             await old.close()
             self.face.show(render.note("the server is back"))
             return
 
     async def say(self, prompt: str) -> int:
-        """Hand over a prompt, once, whatever happens to the connection; the turn's number."""
+        """Send a prompt exactly once, whatever happens to the connection; returns the turn's number."""
         self.view.sent.append(prompt)
         key = str(uuid4())
         try:
-            accepted = await self._surely(lambda: self.session.submit(prompt, idempotency_key=key))
+            accepted = await self._repeat_until_answered(
+                lambda: self.session.submit(prompt, idempotency_key=key)
+            )
         except (ForgeError, asyncio.CancelledError):
-            if prompt in self.view.sent:  # else the log has it: it was heard
+            if prompt in self.view.sent:  # otherwise the server has received it
                 self.view.sent.remove(prompt)
             raise
         return accepted.turn_index
 
-    async def _surely(self, call: Callable[[], Awaitable[T]]) -> T:
+    async def _repeat_until_answered(self, call: Callable[[], Awaitable[T]]) -> T:
         """Repeat a call that may be repeated until a server has answered it."""
         while True:
             forge = self._forge
@@ -155,12 +157,12 @@ class Talk:
                 return await call()
             except ForgeConnectionError:
                 if forge is self._forge:
-                    await asyncio.sleep(AGAIN_SECS)  # whoever watches finds the new one
+                    await asyncio.sleep(RETRY_SECS)  # `_watch` reconnects
 
-    async def ended(self, turn_index: int) -> None:
+    async def wait_for_end(self, turn_index: int) -> None:
         """Wait until this turn is over."""
-        async with self._turned:
-            await self._turned.wait_for(lambda: turn_index in self._ended or self.view.closed)
+        async with self._turn_ended:
+            await self._turn_ended.wait_for(lambda: turn_index in self._ended or self.view.closed)
 
     async def decide(self, decision: Decision) -> None:
         """Answer the oldest question of the agent."""
@@ -169,9 +171,9 @@ class Talk:
             await self.session.decide(permission_id, decision)
 
     async def close(self) -> None:
-        await self._unwatch()
+        await self._stop_watching()
         await self._forge.close()
 
 
-def _client(place: Place) -> AsyncForge:
-    return AsyncForge(place.url, place.token, reconnect_secs=PATIENCE_SECS)
+def _make_client(endpoint: Endpoint) -> AsyncForge:
+    return AsyncForge(endpoint.url, endpoint.token, reconnect_secs=PATIENCE_SECS)

@@ -10,8 +10,8 @@ from prompt_toolkit.filters import Condition
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
 from clawdforge.cli.output import render
-from clawdforge.cli.repl.conversation import Face, Talk
-from clawdforge.cli.target.connect import failure
+from clawdforge.cli.repl.conversation import Conversation, Face
+from clawdforge.cli.target.connect import failure_of
 from clawdforge.client.errors import ForgeError
 from clawdforge.wire.turn import Decision
 
@@ -21,10 +21,10 @@ HAND_OVER_SECS: Final = 1.0
 
 
 class Keys:
-    """What each key does in a talk. What a key has begun outlives the line, which ends with every Enter."""
+    """What each key does. Work that a key starts goes on after the line is sent with Enter."""
 
-    def __init__(self, talk: Talk, face: Face) -> None:
-        self._talk = talk
+    def __init__(self, conversation: Conversation, face: Face) -> None:
+        self._conversation = conversation
         self._face = face
         self._begun: set[asyncio.Task[None]] = set()
         self._busy: asyncio.Task[None] | None = None
@@ -33,7 +33,7 @@ class Keys:
     def bindings(self) -> KeyBindings:
         keys = KeyBindings()
         empty = Condition(lambda: not get_app().current_buffer.text)
-        asked = Condition(lambda: bool(self._talk.view.pending))
+        asked = Condition(lambda: bool(self._conversation.view.pending))
         keys.add("enter")(self._send)
         keys.add("escape", "enter")(self._new_line)
         keys.add("c-c")(self._stop)
@@ -56,18 +56,18 @@ class Keys:
         event.current_buffer.insert_text("\n")
 
     def _stop(self, event: KeyPressEvent) -> None:
-        if event.current_buffer.text and not self._at_work:
+        if event.current_buffer.text and not self._is_working:
             event.current_buffer.reset()
         else:
             self.interrupt()
 
     @property
-    def _at_work(self) -> bool:
-        view = self._talk.view
+    def _is_working(self) -> bool:
+        view = self._conversation.view
         return view.running is not None or bool(view.queued or view.sent)
 
-    def take(self, busy: "asyncio.Task[None]") -> None:
-        """The line that was sent is being handled from now on."""
+    def watch(self, busy: "asyncio.Task[None]") -> None:
+        """Remember the task that handles the sent line, so that Ctrl-C can stop it."""
         self._busy, self._sent = busy, False
         if self._late:
             self._late = False
@@ -78,55 +78,55 @@ class Keys:
         if self._sent:
             self._late = True
         elif self._busy is not None and not self._busy.done():
-            self._begin(self._stop_soon(self._busy))
-        elif self._at_work:
-            self._begin(self._cancel())
+            self._run_in_background(self._stop_soon(self._busy))
+        elif self._is_working:
+            self._run_in_background(self._cancel())
         else:
-            self._face.show(render.note("nothing runs. Ctrl-D leaves; the session stays"))
+            self._face.show(render.note("nothing is running; Ctrl-D leaves and keeps the session"))
 
     async def _stop_soon(self, busy: "asyncio.Task[None]") -> None:
         await asyncio.wait({busy}, timeout=HAND_OVER_SECS)
         if busy.cancel():
             self._face.show(
-                render.note("no longer waiting for the server; it may have heard it all the same")
+                render.note("no longer waiting for the server; it may still have received your line")
             )
         else:
             await self._cancel()
 
     async def _cancel(self) -> None:
-        if not (await self._talk.session.cancel()).cancelled:
-            self._face.show(render.note("nothing was stopped: no turn runs at this moment"))
+        if not (await self._conversation.session.cancel()).cancelled:
+            self._face.show(render.note("nothing to stop: no turn is running"))
 
     def _leave(self, event: KeyPressEvent) -> None:
         event.app.exit(exception=EOFError())
 
     def _rewind(self, event: KeyPressEvent) -> None:
-        if self._talk.view.running is not None:
+        if self._conversation.view.running is not None:
             self._face.show(render.note("a turn is running; stop it with Ctrl-C first"))
         else:
-            self._begin(self._undo(event))
+            self._run_in_background(self._undo(event))
 
     async def _undo(self, event: KeyPressEvent) -> None:
-        """Take the last turn back, its words into the line."""
-        cut = await self._talk.session.undo()
+        """Undo the last turn and put its prompt into the line."""
+        cut = await self._conversation.session.undo()
         event.current_buffer.text = cut.last_user_text
         event.current_buffer.cursor_position = len(cut.last_user_text)
 
     def _decide(self, decision: Decision, _event: KeyPressEvent) -> None:
-        self._begin(self._talk.decide(decision))
+        self._run_in_background(self._conversation.decide(decision))
 
     async def finish(self) -> None:
-        """Give what is under way some time: who stops a turn and leaves wants it stopped."""
+        """Wait a little for work in progress: whoever stops a turn and leaves wants it stopped."""
         if self._begun:
             await asyncio.wait(self._begun, timeout=FINISH_SECS)
 
-    def _begin(self, work: Coroutine[Any, Any, object]) -> None:
-        task = asyncio.create_task(self._safely(work))
+    def _run_in_background(self, work: Coroutine[Any, Any, object]) -> None:
+        task = asyncio.create_task(self._run_showing_errors(work))
         self._begun.add(task)
         task.add_done_callback(self._begun.discard)
 
-    async def _safely(self, work: Coroutine[Any, Any, object]) -> None:
+    async def _run_showing_errors(self, work: Coroutine[Any, Any, object]) -> None:
         try:
             await work
         except ForgeError as error:
-            self._face.show(render.note(failure(error).message, "bad"))
+            self._face.show(render.note(failure_of(error).message, "bad"))

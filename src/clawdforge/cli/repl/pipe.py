@@ -8,14 +8,14 @@ from clawdforge.cli.output import render
 from clawdforge.cli.output.lines import Item, clean
 from clawdforge.cli.output.painter import Painter
 from clawdforge.cli.repl.commands import Commands, Leave
-from clawdforge.cli.repl.conversation import Talk
-from clawdforge.cli.target.connect import failure
+from clawdforge.cli.repl.conversation import Conversation
+from clawdforge.cli.target.connect import failure_of
 from clawdforge.client.errors import ForgeError
 from clawdforge.wire.event import Event
 from clawdforge.wire.turn import Decision
 
 ANSWERS: Final = {"y": Decision.ALLOW_ONCE, "yes": Decision.ALLOW_ONCE, "a": Decision.ALLOW_ALWAYS}
-"""Whatever else is said is a no."""
+"""Any other answer means no."""
 
 WIDTH: Final = 100
 
@@ -36,11 +36,11 @@ class PlainFace:
             sys.stderr.write(self._painter.paint(list(lines), WIDTH))
             sys.stderr.flush()
 
-    def tell(self, items: list[Item]) -> None:
+    def show_reply(self, items: list[Item]) -> None:
         sys.stdout.write(self._painter.paint(items, WIDTH))
         sys.stdout.flush()
 
-    def event(self, event: Event) -> None:
+    def take_event(self, event: Event) -> None:
         if event.type == "text":
             sys.stdout.write(clean(event.text))
             self._open_line = not event.text.endswith("\n")
@@ -51,11 +51,11 @@ class PlainFace:
         if event.type == "permission.requested":
             self._asks.put_nowait(None)
 
-    async def run(self, talk: Talk, commands: Commands) -> None:
-        await talk.open(past=False)
+    async def run(self, conversation: Conversation, commands: Commands) -> None:
+        await conversation.open(past=False)
         lines = [self._first] if self._first else []
         while True:
-            line = lines.pop(0) if lines else await self._read()
+            line = lines.pop(0) if lines else await self._read_line()
             if line is None:
                 return
             if not line.strip():
@@ -63,13 +63,13 @@ class PlainFace:
             try:
                 if await commands.run(line):
                     continue
-                await self._answer(talk, await talk.say(line))
+                await self._wait_for_answer(conversation, await conversation.say(line))
             except Leave:
                 return
             except ForgeError as error:
-                self.show(render.note(failure(error).message))
+                self.show(render.note(failure_of(error).message))
 
-    async def _read(self) -> str | None:
+    async def _read_line(self) -> str | None:
         """The next line; one that ends with a backslash goes on."""
         parts: list[str] = []
         while True:
@@ -81,16 +81,16 @@ class PlainFace:
                 return "\n".join([*parts, line])
             parts.append(line[:-1])
 
-    async def _answer(self, talk: Talk, turn_index: int) -> None:
-        """Wait for the end of the turn. The next line answers what the agent asks; no line is a no."""
-        ended = asyncio.create_task(talk.ended(turn_index))
+    async def _wait_for_answer(self, conversation: Conversation, turn_index: int) -> None:
+        """Wait until the turn ends. When the agent asks, the next line is the answer; no line means no."""
+        ended = asyncio.create_task(conversation.wait_for_end(turn_index))
         try:
             while not ended.done():
                 asked = asyncio.create_task(self._asks.get())
                 await asyncio.wait({ended, asked}, return_when=asyncio.FIRST_COMPLETED)
-                if asked.done() and talk.view.pending:
-                    word = (await self._read() or "n").strip().lower()
-                    await talk.decide(ANSWERS.get(word, Decision.REJECT))
+                if asked.done() and conversation.view.pending:
+                    word = (await self._read_line() or "n").strip().lower()
+                    await conversation.decide(ANSWERS.get(word, Decision.REJECT))
                 asked.cancel()
         finally:
             ended.cancel()

@@ -16,7 +16,7 @@ SHEET: Final = Sheet.from_dict(
         "warn": "fg:ansiyellow",
         "added": "fg:ansigreen",
         "removed": "fg:ansired",
-        "place": "fg:ansicyan",
+        "hunk": "fg:ansicyan",
         "code": "fg:ansicyan",
         "tool": "bold",
         "you": "fg:ansiblue",

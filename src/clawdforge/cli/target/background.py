@@ -25,14 +25,14 @@ LOG_BYTES: Final = 8 * 1024 * 1024
 ENV_PORT: Final = "CLAWDFORGE_PORT"
 
 
-def server_on(folder: Path, say: Callable[[str], None]) -> str:
+def ensure_server(folder: Path, say: Callable[[str], None]) -> str:
     """The address of the folder's server. One is started when there is none; `say` is told so."""
     holder = read_holder(folder)
     if holder is not None:
         url = _wait_for_holder(folder)
         if url:
             return url
-    return _start(folder, say)
+    return _start_server(folder, say)
 
 
 def read_holder(folder: Path) -> dict[str, object] | None:
@@ -62,16 +62,16 @@ def _wait_for_holder(folder: Path) -> str | None:
         if holder is None:
             return None
         url = holder.get("url")
-        if isinstance(url, str) and url and _listens(url):
+        if isinstance(url, str) and url and _is_listening(url):
             return url
         time.sleep(LOOK_SECS)
     raise Failure(
-        f"a server holds {folder} but does not answer; look at its log, or stop it and try again",
+        f"a server holds {folder} but does not answer; read its log, or stop it and try again",
         Exit.UNREACHABLE,
     )
 
 
-def _listens(url: str) -> bool:
+def _is_listening(url: str) -> bool:
     parts = urlsplit(url)
     try:
         socket.create_connection((parts.hostname or "", parts.port or 80), timeout=2).close()
@@ -80,7 +80,7 @@ def _listens(url: str) -> bool:
     return True
 
 
-def _start(folder: Path, say: Callable[[str], None]) -> str:
+def _start_server(folder: Path, say: Callable[[str], None]) -> str:
     """Start one, and wait for whoever wins: two commands at once end with one server."""
     command = [sys.executable, "-P", "-m", "clawdforge", "serve", "--idle-exit", str(IDLE_EXIT_SECS)]
     command += ["--data-dir", str(folder)]
@@ -105,13 +105,13 @@ def _start(folder: Path, say: Callable[[str], None]) -> str:
     while time.monotonic() < end:
         holder = read_holder(folder) or {}
         url = holder.get("url")
-        if isinstance(url, str) and url and _ready(url):
+        if isinstance(url, str) and url and _is_ready(url):
             if holder.get("pid") == process.pid:
-                say(f"started a server on {folder} in the background ({url}); it ends when idle")
+                say(f"started a server on {folder} in the background ({url}); it stops by itself when idle")
             return url
         if process.poll() is not None and not holder:
             raise Failure(
-                f"the server did not start: {_tail(folder / LOG_FILE, began)}\n"
+                f"the server did not start: {_read_tail(folder / LOG_FILE, began)}\n"
                 f"The whole log is in {folder / LOG_FILE}.",
                 Exit.UNREACHABLE,
             )
@@ -137,14 +137,14 @@ def _open_log(folder: Path) -> int:
     return handle
 
 
-def _ready(url: str) -> bool:
+def _is_ready(url: str) -> bool:
     try:
         return fetch(url, "", "/readyz", timeout=2)[0] == 200
     except (OSError, HTTPException):
         return False
 
 
-def _tail(path: Path, began: int) -> str:
+def _read_tail(path: Path, began: int) -> str:
     with path.open("rb") as file:
         file.seek(began)
         lines = file.read().decode("utf-8", "replace").strip().splitlines()

@@ -21,37 +21,37 @@ ADMIN_TOKEN_FILE: Final = "admin.token"  # noqa: S105 - a file's name, not a sec
 
 
 @contextmanager
-def connected(target: Target) -> Iterator[Forge]:
+def connect(target: Target) -> Iterator[Forge]:
     """A client of the server that is meant."""
-    place = target.reach()
-    target.detail(f"server {place.url}")
-    with translated(), Forge(place.url, place.token) as forge:
+    endpoint = target.reach()
+    target.detail(f"server {endpoint.url}")
+    with translate_errors(), Forge(endpoint.url, endpoint.token) as forge:
         yield forge
 
 
 @contextmanager
-def operator(target: Target) -> Iterator[Forge]:
+def connect_as_operator(target: Target) -> Iterator[Forge]:
     """A client with the operator's token."""
-    place = target.reach_for(_admin_token(target))
-    target.detail(f"server {place.url}, as its operator")
-    with translated(), Forge(place.url, place.token) as forge:
+    endpoint = target.reach_with(_admin_token(target))
+    target.detail(f"server {endpoint.url}, as its operator")
+    with translate_errors(), Forge(endpoint.url, endpoint.token) as forge:
         yield forge
 
 
 @contextmanager
-def translated() -> Iterator[None]:
+def translate_errors() -> Iterator[None]:
     """Errors of the SDK become failures of the command."""
     try:
         yield
     except ForgeError as error:
-        raise failure(error) from None
+        raise failure_of(error) from None
 
 
-def failure(error: ForgeError) -> Failure:
+def failure_of(error: ForgeError) -> Failure:
     if isinstance(error, ForgeAPIError):
         return refusal(error.status_code, error.code, error.message)
     if isinstance(error, ForgeTimeout):
-        return Failure(f"{error}; the server may still be at work", Exit.TIMEOUT)
+        return Failure(f"{error}; the server may still be working on it", Exit.TIMEOUT)
     if isinstance(error, ForgeConnectionError | StreamBroken):
         hint = "" if "is the server running?" in str(error) else "; is the server running?"
         return Failure(f"{error}{hint} Start it with `clawdforge serve`", Exit.UNREACHABLE)
@@ -63,10 +63,10 @@ def _admin_token(target: Target) -> str:
     if named and (target.data_dir is None or target.server):
         return named
     if target.address:
-        raise Failure(f"give the token of that server's operator in {ENV_ADMIN_TOKEN}", Exit.AUTH)
+        raise Failure(f"set the token of that server's operator in {ENV_ADMIN_TOKEN}", Exit.AUTH)
     path = target.folder / ADMIN_TOKEN_FILE
     if not path.exists():
-        target.reach_for("")  # a server makes it at its first start
+        target.reach_with("")  # a server makes it at its first start
     try:
         return path.read_text().strip()
     except OSError as error:

@@ -16,16 +16,16 @@ NOT_FOR_PROJECTS: Final = frozenset({"permission_mode"})
 """A folder that somebody cloned must not decide what its agent may do."""
 
 
-def defaults(env: Mapping[str, str], folder: Path) -> dict[str, str]:
+def read_defaults(env: Mapping[str, str], folder: Path) -> dict[str, str]:
     """Key → value of what holds. Rising priority: the user's file, the project's file, variables."""
-    return {key: value for key, (value, _) in origins(env, folder).items()}
+    return {key: value for key, (value, _) in read_origins(env, folder).items()}
 
 
-def origins(env: Mapping[str, str], folder: Path) -> dict[str, tuple[str, str]]:
+def read_origins(env: Mapping[str, str], folder: Path) -> dict[str, tuple[str, str]]:
     """The same with where each value was said."""
     found: dict[str, tuple[str, str]] = {}
     for path, refused in ((config_file_default(env), frozenset()), (folder / PROJECT_FILE, NOT_FOR_PROJECTS)):
-        for key, value in _table(path).items():
+        for key, value in _read_table(path).items():
             if key not in refused:
                 found[key] = (value, str(path))
     for key in KEYS:
@@ -35,7 +35,7 @@ def origins(env: Mapping[str, str], folder: Path) -> dict[str, tuple[str, str]]:
     return found
 
 
-def _table(path: Path) -> dict[str, str]:
+def _read_table(path: Path) -> dict[str, str]:
     try:
         text = path.read_bytes().decode()
     except (FileNotFoundError, NotADirectoryError):
@@ -54,9 +54,9 @@ def _table(path: Path) -> dict[str, str]:
     return table
 
 
-def new_session(folder: Path, flags: Mapping[str, str | None]) -> dict[str, str]:
+def options_for_new_session(folder: Path, flags: Mapping[str, str | None]) -> dict[str, str]:
     """What a new session is made with: flags first. A named agent leaves a persona from elsewhere out."""
-    found = defaults(os.environ, folder)
+    found = read_defaults(os.environ, folder)
     if flags.get("agent"):
         found.pop("persona", None)
     if flags.get("persona"):

@@ -9,7 +9,7 @@ import click
 
 from clawdforge.cli.failures import Exit, Failure
 from clawdforge.cli.tables import session_lines
-from clawdforge.cli.target.options import Place, Target
+from clawdforge.cli.target.options import Endpoint, Target
 from clawdforge.cli.target.project import key_of, project_folder
 from clawdforge.cli.target.quick_get import get
 
@@ -21,38 +21,40 @@ WHOLE: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 MOST: Final = 10
 
 
-def find(place: Place, given: str) -> Row:
+def find(endpoint: Endpoint, given: str) -> Row:
     """The one session that is meant. An id wins over a title; none or several are refused."""
     if WHOLE.fullmatch(given):
-        return get(place.url, place.token, f"/sessions/{given}")
-    found = _ask(place, prefix=given.lower()) if len(given) >= SHORTEST else []
-    found = found or [row for row in _ask(place, q=given) if row["title"].lower() == given.lower()]
+        return get(endpoint.url, endpoint.token, f"/sessions/{given}")
+    found = _list_matches(endpoint, prefix=given.lower()) if len(given) >= SHORTEST else []
+    found = found or [
+        row for row in _list_matches(endpoint, q=given) if row["title"].lower() == given.lower()
+    ]
     if len(found) == 1:
         return found[0]
     if found:
-        raise ambiguous(given, found)
+        raise describe_ambiguity(given, found)
     if len(given) < SHORTEST:
         raise Failure(
-            f"{given!r} is no session's title, and an id needs {SHORTEST} characters or more; "
-            "`clawdforge sessions list --all` shows your sessions",
+            f"{given!r} is not the title of a session, and an id needs {SHORTEST} characters or more; "
+            "list yours with `clawdforge sessions list --all`",
             Exit.NOT_FOUND,
         )
     raise Failure(
-        f"there is no session {given!r}; `clawdforge sessions list --all` shows yours", Exit.NOT_FOUND
+        f"there is no session {given!r}; list yours with `clawdforge sessions list --all`", Exit.NOT_FOUND
     )
 
 
-def ambiguous(given: str, found: Iterable[Row]) -> Failure:
+def describe_ambiguity(given: str, found: Iterable[Row]) -> Failure:
     rows = list(found)
     lines = session_lines(rows[:MOST], colour=False, short=False)
     more = ["  …"] if len(rows) > MOST else []
     listed = "\n".join([f"  {line}" for line in lines] + more)
-    return Failure(f"{given!r} may mean any of these; give more of the id:\n{listed}", Exit.NOT_FOUND)
+    return Failure(f"{given!r} matches several sessions; give more of the id:\n{listed}", Exit.NOT_FOUND)
 
 
-def find_open(place: Place, given: str) -> Row:
+def find_open(endpoint: Endpoint, given: str) -> Row:
     """The same for a session that is to be talked to: one that has ended is refused."""
-    row = find(place, given)
+    row = find(endpoint, given)
     if row["state"] == "ended":
         raise Failure(
             f"session {row['session_id']} has ended; read it with `clawdforge sessions show "
@@ -62,20 +64,22 @@ def find_open(place: Place, given: str) -> Row:
     return row
 
 
-def recent(place: Place, folder: Path | None = None, *, limit: int = 20, **wanted: Any) -> list[Row]:
+def list_recent(
+    endpoint: Endpoint, folder: Path | None = None, *, limit: int = 20, **wanted: Any
+) -> list[Row]:
     """Sessions of this project on this machine, or of everywhere on another; last activity first."""
-    if place.here:
+    if endpoint.is_local:
         wanted["project"] = key_of(folder or project_folder())
-    return page(place, limit=limit, **wanted)
+    return list_newest(endpoint, limit=limit, **wanted)
 
 
-def page(place: Place, *, limit: int, **wanted: Any) -> list[Row]:
+def list_newest(endpoint: Endpoint, *, limit: int, **wanted: Any) -> list[Row]:
     """The newest `limit` sessions that fit."""
     rows: list[Row] = []
     cursor = None
     while len(rows) < limit:
         size = min(limit - len(rows), 500)
-        found = get(place.url, place.token, "/sessions", limit=size, cursor=cursor, **wanted)
+        found = get(endpoint.url, endpoint.token, "/sessions", limit=size, cursor=cursor, **wanted)
         rows += found["sessions"]
         cursor = found.get("next")
         if not cursor:
@@ -83,19 +87,19 @@ def page(place: Place, *, limit: int, **wanted: Any) -> list[Row]:
     return rows
 
 
-def last(place: Place, folder: Path | None = None) -> Row:
+def find_last(endpoint: Endpoint, folder: Path | None = None) -> Row:
     """The open session of this project that was active last."""
-    rows = recent(place, folder, limit=1, state="active")
+    rows = list_recent(endpoint, folder, limit=1, state="active")
     if not rows:
         raise Failure(
-            "there is no open session in this project to continue; `clawdforge` alone begins one",
+            "there is no open session in this project to continue; start one with `clawdforge`",
             Exit.NOT_FOUND,
         )
     return rows[0]
 
 
-def _ask(place: Place, **wanted: Any) -> list[Row]:
-    return page(place, limit=200, **wanted)
+def _list_matches(endpoint: Endpoint, **wanted: Any) -> list[Row]:
+    return list_newest(endpoint, limit=200, **wanted)
 
 
 def complete_id(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
@@ -104,11 +108,11 @@ def complete_id(ctx: click.Context, _param: click.Parameter, incomplete: str) ->
 
 
 def _complete(target: Target, incomplete: str) -> list[str]:
-    running = target.running()
+    running = target.find_running()
     if running is None:
         return []
     try:
-        rows = page(running, limit=50, prefix=incomplete or None)
+        rows = list_newest(running, limit=50, prefix=incomplete or None)
     except Failure:
         return []
     return [str(row["session_id"]) for row in rows]

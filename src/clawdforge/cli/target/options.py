@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import click
 
 from clawdforge.cli.failures import Exit, Failure
-from clawdforge.cli.target.background import read_holder, server_on
+from clawdforge.cli.target.background import ensure_server, read_holder
 from clawdforge.client._folder import is_loopback, local_token, lock_url
 from clawdforge.wire.local import ENV_TOKEN, ENV_URL, data_dir_default
 
@@ -18,20 +18,20 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """A server and the token for it. On this machine it can be given our folders."""
+class Endpoint:
+    """A server and the token for it. A local one can use folders of this machine."""
 
     url: str
     token: str
 
     @property
-    def here(self) -> bool:
+    def is_local(self) -> bool:
         return is_loopback(self.url)
 
 
 @dataclass(slots=True)
 class Target:
-    """What has been said so far; the option nearest to the command's end wins."""
+    """The options given so far; where one is given twice, the last one wins."""
 
     data_dir: Path | None = None
     server: str | None = None
@@ -48,30 +48,30 @@ class Target:
         named = self.server or (os.environ.get(ENV_URL) if self.data_dir is None else None)
         if named and not named.startswith(("http://", "https://")):
             raise Failure(
-                f"{named!r} is not the address of a server: it begins with http:// or https://", Exit.USAGE
+                f"{named!r} is not a server's address, which begins with http:// or https://", Exit.USAGE
             )
         return named.rstrip("/") if named else None
 
-    def reach(self) -> Place:
+    def reach(self) -> Endpoint:
         """The server that is meant, and our token for it. Starts one on the data folder if need be."""
         given = os.environ.get(ENV_TOKEN) if self.data_dir is None or self.server else None
-        url = self.address or server_on(self.folder, self.note)
+        url = self.address or ensure_server(self.folder, self.note)
         # The folder's token is for the folder's server only.
         token = given or (local_token(self.folder) if url == lock_url(self.folder) else None)
         if not token:
-            raise Failure(f"no token for {url}; give it in {ENV_TOKEN}", Exit.AUTH)
-        return Place(url, token)
+            raise Failure(f"no token for {url}; set it in {ENV_TOKEN}", Exit.AUTH)
+        return Endpoint(url, token)
 
-    def running(self) -> Place | None:
+    def find_running(self) -> Endpoint | None:
         """The server that is meant if it runs; none is started and nothing is said."""
         holder = read_holder(self.folder)
         url = self.address or (holder or {}).get("url")
         token = os.environ.get(ENV_TOKEN) or local_token(self.folder)
-        return Place(str(url), token) if url and token else None
+        return Endpoint(str(url), token) if url and token else None
 
-    def reach_for(self, token: str) -> Place:
+    def reach_with(self, token: str) -> Endpoint:
         """The same for a caller that has its token."""
-        return Place(self.address or server_on(self.folder, self.note), token)
+        return Endpoint(self.address or ensure_server(self.folder, self.note), token)
 
     def note(self, text: str) -> None:
         """Something that a person may want to know. It is never part of the answer."""
@@ -79,20 +79,20 @@ class Target:
             click.echo(text, err=True)
 
     def detail(self, text: str) -> None:
-        """Something for who asked to know more."""
+        """Something to print with --verbose only."""
         if self.verbose:
             click.echo(text, err=True)
 
     @property
-    def terminal(self) -> bool:
+    def is_terminal(self) -> bool:
         return sys.stdout.isatty()
 
     @property
     def colour(self) -> bool:
-        return self.terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+        return self.is_terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
-def _keep(context: click.Context, option: click.Parameter, value: Any) -> Any:
+def _store_in_target(context: click.Context, option: click.Parameter, value: Any) -> Any:
     target = context.ensure_object(Target)
     if value is not None and value is not False:
         setattr(target, option.name or "", value)
@@ -104,7 +104,7 @@ def data_dir_option(command: F) -> F:
     return click.option(
         "--data-dir",
         type=click.Path(file_okay=False, path_type=Path),
-        callback=_keep,
+        callback=_store_in_target,
         expose_value=False,
         help="Folder of the database and the tokens.",
     )(command)
@@ -112,14 +112,17 @@ def data_dir_option(command: F) -> F:
 
 def target_options(command: F) -> F:
     """`--data-dir DIR`, `--server URL`, `--quiet`, `--verbose`."""
-    for name, text in (("verbose", "Say more, on stderr."), ("quiet", "Say nothing but the answer.")):
-        command = click.option(f"--{name}", is_flag=True, callback=_keep, expose_value=False, help=text)(
-            command
-        )
+    for name, text in (
+        ("verbose", "Print more details, on stderr."),
+        ("quiet", "Print nothing but the answer."),
+    ):
+        command = click.option(
+            f"--{name}", is_flag=True, callback=_store_in_target, expose_value=False, help=text
+        )(command)
     command = click.option(
         "--server",
         metavar="URL",
-        callback=_keep,
+        callback=_store_in_target,
         expose_value=False,
         help="A server's address, such as http://127.0.0.1:8800.",
     )(command)
