@@ -4,8 +4,10 @@ import shutil
 import socket
 from pathlib import Path
 
+import psutil
 import pytest
 
+from clawdforge.drivers.processes import helpers, launcher
 from clawdforge.drivers.processes.helpers import HelperFailed, Helpers, hold_folder
 from tests.needs import needs
 
@@ -73,7 +75,10 @@ def test_a_folder_is_the_one_that_was_opened(contained: Helpers, tmp_path: Path)
         folder.symlink_to("/etc")
         env = {"PATH": "/usr/bin:/bin"}
         assert contained.run([SHELL, "-c", "ls"], [held], cwd=held, env=env, timeout=20) == b"mine\n"
-    with pytest.raises(OSError), hold_folder(folder, "/folder"):
+    with pytest.raises(HelperFailed, match="replaced by a link"), hold_folder(folder, "/folder"):
+        pass
+    (tmp_path / "above").symlink_to(tmp_path)
+    with pytest.raises(HelperFailed, match="replaced"), hold_folder(tmp_path / "above" / "aside", "/folder"):
         pass
 
 
@@ -84,3 +89,35 @@ def test_it_is_bounded_in_memory_and_time(bwrap: str | None, tmp_path: Path) -> 
         run(helpers, tmp_path, "awk 'BEGIN { s = \"x\"; while (length(s) < 5e9) s = s s }'")
     with pytest.raises(HelperFailed, match=r"took longer than 0\.5 s"):
         run(helpers, tmp_path, "sleep 30", timeout=0.5)
+
+
+@needs("bwrap")
+def test_nothing_of_it_is_left_for_a_server_that_adopts_orphans(contained: Helpers, tmp_path: Path) -> None:
+    """bwrap ends before the first process of its sandbox, which is then the server's to reap."""
+    launcher.prctl(launcher.PR_SET_CHILD_SUBREAPER, 1)
+    try:
+        before = zombies()
+        for _ in range(20):
+            run(contained, tmp_path, "true")
+        with pytest.raises(HelperFailed, match="took longer"):
+            run(contained, tmp_path, "sleep 30", timeout=0.3)
+        assert zombies() <= before
+    finally:
+        launcher.prctl(launcher.PR_SET_CHILD_SUBREAPER, 0)
+
+
+def zombies() -> set[int]:
+    return {child.pid for child in psutil.Process().children() if child.status() == psutil.STATUS_ZOMBIE}
+
+
+@needs("bwrap")
+def test_it_has_no_descriptor_of_its_folders(contained: Helpers, tmp_path: Path) -> None:
+    """From one it could walk up, past all mounts."""
+    script = "for fd in 3 4 5 6 7 8 9; do (: <&$fd) 2>/dev/null && echo $fd; done; echo end"
+    assert run(contained, tmp_path, script) == "end\n"
+
+
+def test_what_it_prints_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(helpers, "MAX_OUTPUT", 1000)
+    with pytest.raises(HelperFailed, match="printed more than 1000 bytes"):
+        run(Helpers(None), tmp_path, "cat /dev/zero")

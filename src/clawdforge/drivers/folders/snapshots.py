@@ -24,7 +24,7 @@ class Snapshots:
     """Covers workspaces that the server made, and those that are git repositories."""
 
     def __init__(self, data_dir: Path, helpers: Helpers, git: str | None = None) -> None:
-        self._folder = data_dir / SHADOWS
+        self._folder = data_dir.resolve() / SHADOWS
         self._helpers = helpers
         self._git = git or shutil.which("git")
         # Threads of its own: a workspace that makes git wait must not use up those that everybody shares.
@@ -32,17 +32,17 @@ class Snapshots:
         self._locks: weakref.WeakValueDictionary[str, asyncio.Lock] = weakref.WeakValueDictionary()
 
     async def begin(self, session: SessionRow) -> None:
-        shadow = self._find_shadow(session)
-        if shadow is not None and not shadow.has_turns():
-            await self.take(session, 0)
+        await self._record(session, 0, only_first=True)
 
     async def take(self, session: SessionRow, turn_index: int) -> None:
         """A workspace that cannot be recorded never fails the turn; its files just cannot be undone."""
-        shadow = self._find_shadow(session)
-        if shadow is None:
-            return
+        await self._record(session, turn_index)
+
+    async def _record(self, session: SessionRow, turn_index: int, *, only_first: bool = False) -> None:
         try:
-            await self._run(session.session_id, lambda: shadow.record_turn(turn_index))
+            shadow = self._find_shadow(session)
+            if shadow is not None and not (only_first and shadow.has_turns()):
+                await self._run(session.session_id, lambda: shadow.record_turn(turn_index))
         except (NoSnapshot, OSError) as error:
             log.warning("the workspace was not recorded: %s", error, extra={"session_id": session.session_id})
 

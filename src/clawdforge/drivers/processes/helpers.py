@@ -9,12 +9,17 @@ Where bubblewrap does not work, it runs as it is: an agent there can read what t
 """
 
 import contextlib
+import json
 import os
 import subprocess
+import tempfile
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
+
+from clawdforge.drivers.processes.held_paths import PathChanged, PathMissing, open_real_path
 
 SYSTEM: Final = (
     *("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"),
@@ -24,6 +29,9 @@ SYSTEM: Final = (
 
 LIMITED: Final = ("/bin/sh", "-c", 'ulimit -c 0; ulimit -v 2097152; ulimit -f 8388608; exec "$@"', "sh")
 """2 GiB of memory, files of 4 GiB at most. By a shell, since forking a process with threads is not safe."""
+
+MAX_OUTPUT: Final = 64 << 20
+MAX_WORDS: Final = 500
 ROOT_KEEPS: Final = ("CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_FSETID")
 """What root needs for files of other users inside the folders; nothing else is in sight."""
 
@@ -45,7 +53,10 @@ class Folder:
 @contextlib.contextmanager
 def hold_folder(path: Path, name: str, *, writable: bool = False) -> Iterator[Folder]:
     """Open a folder once; what takes its name afterwards is not what the helper gets."""
-    fd = os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        fd = open_real_path(path)
+    except (PathChanged, PathMissing) as error:
+        raise HelperFailed(f"{path} is gone, or was replaced by a link") from error
     try:
         yield Folder(fd, path, name, writable)
     finally:
@@ -53,10 +64,11 @@ def hold_folder(path: Path, name: str, *, writable: bool = False) -> Iterator[Fo
 
 
 class Helpers:
-    """Runs helpers one at a time for each caller. Blocking: call it from a thread."""
+    """Runs helpers. Blocking: call it from a thread."""
 
     def __init__(self, bwrap: str | None) -> None:
         self._bwrap = bwrap
+        self._mounts_fds = bwrap is not None and b"--bind-fd" in _read_help(bwrap)
 
     @property
     def is_contained(self) -> bool:
@@ -78,33 +90,63 @@ class Helpers:
         umask: int = -1,
     ) -> bytes:
         """What it prints. `command[0]` is an absolute path."""
-        wrapped = [*self._sandbox(command[0], folders, cwd), *LIMITED, *command]
-        try:
-            ran = subprocess.run(
-                wrapped,
-                input=given,
-                capture_output=True,
-                cwd=None if self.is_contained else cwd.path,
-                env=dict(env),
-                pass_fds=[folder.fd for folder in folders],
-                timeout=timeout,
-                umask=umask,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            raise HelperFailed(f"{Path(command[0]).name} took longer than {timeout:g} s") from None
-        except OSError as error:
-            raise HelperFailed(f"{Path(command[0]).name} could not be run: {error.strerror}") from error
-        if ran.returncode:
-            words = ran.stderr.decode("utf-8", "replace").strip()[-500:]
-            raise HelperFailed(words or f"{Path(command[0]).name} ended with code {ran.returncode}")
-        return ran.stdout
+        program = Path(command[0]).name
+        with tempfile.TemporaryFile() as stdin, tempfile.TemporaryFile() as words:
+            stdin.write(given)
+            stdin.seek(0)
+            info, info_end = os.pipe()
+            try:
+                child = subprocess.Popen(
+                    [*self._sandbox(command[0], folders, cwd, info_end), *LIMITED, *command],
+                    stdin=stdin,
+                    stdout=subprocess.PIPE,
+                    stderr=words,
+                    cwd=None if self.is_contained else cwd.path,
+                    env=dict(env),
+                    pass_fds=[info_end, *(folder.fd for folder in folders)],
+                    umask=umask,
+                )
+            except OSError as error:
+                os.close(info)
+                raise HelperFailed(f"{program} could not be run: {error.strerror}") from error
+            finally:
+                os.close(info_end)
+            out, is_late = self._wait(child, info, timeout)
+            if is_late:
+                raise HelperFailed(f"{program} took longer than {timeout:g} s")
+            if len(out) > MAX_OUTPUT:
+                raise HelperFailed(f"{program} printed more than {MAX_OUTPUT} bytes")
+            if child.returncode:
+                raise HelperFailed(_last_words(words) or f"{program} ended with code {child.returncode}")
+        return out
 
-    def _sandbox(self, program: str, folders: Sequence[Folder], cwd: Folder) -> list[str]:
+    def _wait(self, child: subprocess.Popen[bytes], info: int, timeout: float) -> tuple[bytes, bool]:
+        """Everything it prints, within bounds of time and memory, and whether it took too long."""
+        late = threading.Event()
+
+        def end() -> None:
+            late.set()
+            child.kill()
+
+        timer = threading.Timer(timeout, end)
+        timer.start()
+        first = _open_first(info) if self.is_contained else None
+        try:
+            with child:
+                out = child.stdout.read(MAX_OUTPUT + 1) if child.stdout is not None else b""
+                if len(out) > MAX_OUTPUT:
+                    child.kill()
+        finally:
+            timer.cancel()
+            os.close(info)
+            _reap(first)
+        return out, late.is_set()
+
+    def _sandbox(self, program: str, folders: Sequence[Folder], cwd: Folder, info: int) -> list[str]:
         if self._bwrap is None:
             return []
         out = [self._bwrap, "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts"]
-        out += ["--die-with-parent", "--new-session", "--cap-drop", "ALL"]
+        out += ["--die-with-parent", "--new-session", "--info-fd", str(info), "--cap-drop", "ALL"]
         if os.geteuid() == 0:
             for name in ROOT_KEEPS:
                 out += ["--cap-add", name]
@@ -113,8 +155,15 @@ class Helpers:
         out += ["--dev", "/dev", "--tmpfs", "/tmp"]  # noqa: S108 - the sandbox has its own
         for folder in folders:
             how = "--bind" if folder.writable else "--ro-bind"
-            out += [how, f"/proc/self/fd/{folder.fd}", folder.name]
+            if self._mounts_fds:  # it closes the descriptor, from which one could walk to the folder's parent
+                out += [f"{how}-fd", str(folder.fd), folder.name]
+            else:
+                out += [how, f"/proc/self/fd/{folder.fd}", folder.name]
         return [*out, "--remount-ro", "/", "--chdir", cwd.name, "--"]
+
+
+def _read_help(bwrap: str) -> bytes:
+    return subprocess.run([bwrap, "--help"], capture_output=True, check=False).stdout
 
 
 def _parts_of(program: str) -> list[str]:
@@ -124,3 +173,27 @@ def _parts_of(program: str) -> list[str]:
         return []
     beside = (real.parent.parent / name for name in ("lib", "libexec", "share"))
     return [program, str(real), *map(str, beside)]
+
+
+def _open_first(info: int) -> int | None:
+    """Hold the first process of the sandbox: bwrap ends before it, and it is left to us, a subreaper."""
+    said = b""
+    while piece := os.read(info, 4096):
+        said += piece
+    with contextlib.suppress(ValueError, KeyError, ProcessLookupError):
+        return os.pidfd_open(json.loads(said)["child-pid"])
+    return None
+
+
+def _reap(first: int | None) -> None:
+    if first is None:
+        return
+    with contextlib.suppress(ChildProcessError):  # where we are no subreaper, somebody else reaps it
+        os.waitid(os.P_PIDFD, first, os.WEXITED)
+    os.close(first)
+
+
+def _last_words(stderr: IO[bytes]) -> str:
+    size = stderr.seek(0, os.SEEK_END)
+    stderr.seek(max(0, size - 4 * MAX_WORDS))
+    return stderr.read().decode("utf-8", "replace").strip()[-MAX_WORDS:]
