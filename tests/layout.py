@@ -105,6 +105,7 @@ user names."""
 TASK_TOPS: Final = frozenset(
     {
         f"{ROOT}.cli.lazy",
+        f"{ROOT}.core.running.attendant",
         f"{ROOT}.core.running.supervisor",
         f"{ROOT}.drivers.acp.rpc",
         f"{ROOT}.graphs.turn",

@@ -9,9 +9,13 @@ import pytest
 from clawdforge import scripted
 from clawdforge.core.rules import memory
 from clawdforge.core.services.access import LOCAL_APP
+from clawdforge.drivers.acp.driver import AcpAgent
+from clawdforge.drivers.folders.homes import HomeFolders
+from clawdforge.drivers.folders.snapshots import Snapshots
 from clawdforge.server import Parts, open_parts
 from clawdforge.settings import Settings
-from clawdforge.wire.errors import SessionBusy
+from clawdforge.wire.errors import SessionBusy, SessionNotFound
+from clawdforge.wire.event import EventType
 from clawdforge.wire.session import CreateSession, ForkRequest
 from clawdforge.wire.turn import Outcome, TurnRequest, TurnState
 
@@ -137,3 +141,58 @@ async def test_a_turn_that_goes_on_is_interrupted_when_the_server_stops(
     ended = await parts.services.turns.get(APP, session_id, running)
     assert (ended.outcome, ended.error) == (Outcome.INTERRUPTED, "the server was stopped")
     assert (await parts.services.turns.get(APP, session_id, queued)).state is TurnState.QUEUED
+
+
+async def test_a_prompt_for_a_session_of_another_app_touches_nothing(parts: Parts, session_id: str) -> None:
+    """It reserved the session for a moment, and whoever woke it meanwhile was forgotten."""
+    asked = parts.services.turns.submit("other", session_id, TurnRequest(prompt="x"), None)
+    stranger = asyncio.create_task(asked)
+    while not stranger.done():
+        await asyncio.sleep(0)
+        assert session_id not in parts.supervisor._reserved
+    with pytest.raises(SessionNotFound):
+        await stranger
+
+
+async def test_a_copy_that_fails_does_not_keep_the_queue_waiting(
+    parts: Parts, session_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(*_: object) -> None:
+        raise RuntimeError("a fault in the copy")
+
+    monkeypatch.setattr(HomeFolders, "keep", fail)
+    monkeypatch.setattr(Snapshots, "take", fail)
+    first = await submit(parts, session_id, "sleep 0.2\necho one")
+    second = await submit(parts, session_id, "echo two")
+    async with asyncio.timeout(30):
+        for turn_index in (first, second):
+            turn = await parts.services.turns.wait(APP, session_id, turn_index)
+            assert turn.outcome is Outcome.COMPLETED
+
+
+async def test_a_turn_whose_agent_cannot_be_ended_has_an_end(
+    parts: Parts, session_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = AcpAgent.close
+    failures = iter([OSError(16, "busy"), RuntimeError("a fault of ours")])
+
+    async def close(agent: AcpAgent) -> None:
+        failure = next(failures, None)
+        if failure is not None:
+            raise failure
+        await real(agent)
+
+    turn_index = await submit(parts, session_id, "hang-hard")
+    await until_said(parts, session_id)
+    monkeypatch.setattr(AcpAgent, "close", close)
+    async with asyncio.timeout(30):
+        await parts.services.turns.cancel(APP, session_id)
+        turn = await parts.services.turns.wait(APP, session_id, turn_index)
+    assert turn.state is TurnState.ENDED
+
+
+async def until_said(parts: Parts, session_id: str) -> None:
+    """Until the agent has said something."""
+    async for batch in parts.services.log.follow(APP, session_id, 0):
+        if any(event.type == EventType.TEXT for event in batch):
+            return

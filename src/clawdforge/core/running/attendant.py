@@ -9,7 +9,7 @@ from clawdforge.core.ports import LeaseLost, Store
 from clawdforge.core.rules.turns import Ending, Started
 from clawdforge.core.running.opening import Opener
 from clawdforge.core.running.permissions import PermissionService
-from clawdforge.core.running.pool import AgentPool, Seat
+from clawdforge.core.running.pool import CLOSE_SECS, AgentPool, Seat
 from clawdforge.core.running.recorder import TurnRecorder
 from clawdforge.core.running.running_turn import RunningTurn, Stop
 from clawdforge.wire.error_codes import ErrorCode
@@ -56,6 +56,9 @@ class Attendant:
         except LeaseLost:
             writing.cancel()
             raise
+        except Exception:  # whatever failed, a turn that was started has an end
+            log.exception("a turn could not be seen through", extra={"session_id": turn.session_id})
+            ending = _failed(AgentFailed("the server failed to run this turn"))
         return await recorder.end(ending, rollback=stop.rollback)
 
     async def _see_through(self, turn: RunningTurn, writing: asyncio.Task[None]) -> Ending:
@@ -111,7 +114,11 @@ async def break_off(pool: AgentPool, seat: Seat, work: asyncio.Task[Answer]) -> 
     """
     while not work.done():
         work.cancel()
-        await pool.drop_agent(seat)
+        try:
+            async with asyncio.timeout(CLOSE_SECS):
+                await pool.drop_agent(seat)
+        except OSError:  # a TimeoutError is one: the agent does not end
+            log.exception("the agent of a turn could not be ended", extra={"session_id": seat.session_id})
         await asyncio.wait({work}, timeout=BREAK_OFF_SECS)
 
 

@@ -92,8 +92,12 @@ class AgentPool:
         """Returns when no agent is left, whoever is ending it: a home serves one at a time."""
         async with seat.ending:
             agent, seat.agent = seat.agent, None
-            if agent is not None:
-                await agent.close()
+            try:
+                if agent is not None:
+                    await agent.close()
+            except BaseException:
+                seat.agent = agent  # it may live on: whoever comes next tries again
+                raise
 
     def sleep_idle(self, now: float) -> None:
         for seat in list(self._seats.values()):

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 
 from clawdforge.core.model import Clock
-from clawdforge.core.ports import Homes, LeaseLost, LiveAgent, Snapshots, Store, Tx
+from clawdforge.core.ports import Homes, LeaseLost, Snapshots, Store, Tx
 from clawdforge.core.rules.turns import Started, find_started, start_next
 from clawdforge.core.running.answers import Answers
 from clawdforge.core.running.attendant import Attendant
@@ -22,6 +22,7 @@ from clawdforge.wire.turn import Outcome
 
 log = logging.getLogger(__name__)
 STORE_RETRY_SECS = 0.5
+WORKER_RETRY_SECS = 5.0
 HOLD_SECS = 10.0
 ANSWER_SECS = 0.05
 """A copy waits no longer than this for the callers that are being given the turn's answer."""
@@ -232,6 +233,8 @@ class Supervisor:
                 await self._pool.drop_agent(seat)
         except Exception:  # the top of a task: nothing above could report it
             log.exception("a worker failed", extra={"session_id": worker.session_id})
+            loop = asyncio.get_running_loop()
+            loop.call_later(WORKER_RETRY_SECS, self.wake, worker.app, worker.session_id)
         finally:
             self._dismiss(worker)
             if seat is not None:
@@ -273,18 +276,12 @@ class Supervisor:
         agent = seat.agent  # also when it is ended meanwhile, what it remembers is worth a copy
         session_id, turn_index = worker.session_id, started.turn.turn_index
         await self._answers.wait_until_given(session_id, turn_index, ANSWER_SECS)
-        await asyncio.gather(
-            self._keep_home(session_id, turn_index, agent),
-            self._snapshots.take(started.session, turn_index),
-        )
-
-    async def _keep_home(self, session_id: str, turn_index: int, agent: LiveAgent | None) -> None:
-        if agent is None:
-            return
-        try:
-            await self._homes.keep(session_id, turn_index, agent.agent_session_id, agent)
-        except OSError:  # without this copy, an undo to here gives the agent the transcript instead
-            log.exception("could not copy the home", extra={"session_id": session_id})
+        copies = [self._snapshots.take(started.session, turn_index)]
+        if agent is not None:
+            copies.append(self._homes.keep(session_id, turn_index, agent.agent_session_id, agent))
+        for failure in await asyncio.gather(*copies, return_exceptions=True):
+            if failure is not None:  # it costs an undo to here its files or its memory, never the next turn
+                log.error("no copy after a turn", exc_info=failure, extra={"session_id": session_id})
 
     def _now(self) -> float:
         return asyncio.get_running_loop().time()

@@ -43,7 +43,11 @@ class TurnService:
         return await asyncio.shield(task)
 
     async def _submit(self, app: str, session_id: str, request: TurnRequest, key: str | None) -> Submitted:
-        """An idle session starts its turn in the commit that records the prompt."""
+        """An idle session starts its turn in the commit that records the prompt.
+
+        Whose session it is comes first: nobody waits for, or reserves, what belongs to another app.
+        """
+        await self._store.read(app, lambda view: need_session(view, session_id))
         await self._supervisor.wait_for_copy(session_id, within=COPY_SECS)
         seat = self._supervisor.reserve(app, session_id)
         node, now, started = self._supervisor.node, self._clock.now(), None
