@@ -51,7 +51,7 @@ BUGS = (
             Change(
                 f"{SRC}/core/log.py",
                 "        with self.tail(session_id) as tail:\n            while not tail.gone:\n"
-                "                added = tail.added\n                batch = tail.since(after)\n"
+                "                added = tail.added\n                batch = tail.events_after(after)\n"
                 "                if batch is None:\n"
                 "                    batch = await self._read(app, session_id, after)\n",
                 "        while batch := await self._read(app, session_id, after):\n"
@@ -207,7 +207,7 @@ BUGS = (
     Bug(
         "turns that were cut off stay as they are",
         "prove kills --short",
-        (Change(f"{SRC}/server.py", "await recovery.settle_all()", "0"),),
+        (Change(f"{SRC}/server.py", "await recovery.end_interrupted_turns()", "0"),),
     ),
     Bug(
         "an upload that was cut off stays half",
@@ -220,7 +220,7 @@ BUGS = (
         (
             Change(
                 f"{SRC}/core/rules/cuts.py",
-                "context_plan=memory.restore_plan(tx.last_spoken_turn(session_id)),",
+                "context_plan=memory.plan_restore(tx.last_spoken_turn(session_id)),",
                 "context_plan=memory.LOAD,",
             ),
             Change(

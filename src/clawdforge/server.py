@@ -137,9 +137,11 @@ async def _recover(settings: Settings, services: Services, recovery: RecoverySer
     """What a dead server left behind is put in order before anybody can ask for it."""
     await services.files.finish_pending()
     await services.access.adopt(LOCAL_APP, keep_secret(settings.data_dir / TOKEN_FILE, new_token("cf_")))
-    settled = await recovery.settle_all()
-    if settled:
-        log.warning("%d turns were cut off when the last server stopped; they are settled", settled)
+    interrupted = await recovery.end_interrupted_turns()
+    if interrupted:
+        log.warning(
+            "%d turns were cut off when the last server stopped; they are marked interrupted", interrupted
+        )
     await recovery.note_folders()
 
 

@@ -15,11 +15,11 @@ from tests.crash.kit import Event, Forge
 DUMP = Path(__file__).parent.parent / "data" / "forge-0.3.0.sql"
 RICH = "a0b87368-8159-40ce-8cc7-ad1657791458"
 CUT = "6ccc65fc-b1f1-4ea6-84c8-11620c9bcf6b"
-Stored = dict[str, list[Event]]
+StoredEvent = dict[str, list[Event]]
 
 
 @pytest.fixture
-def stored(tmp_path: Path) -> Stored:
+def stored(tmp_path: Path) -> StoredEvent:
     """Lays the database into the data folder; the events of each session as they were written."""
     data = tmp_path / "data"
     data.mkdir(mode=0o700)
@@ -27,7 +27,7 @@ def stored(tmp_path: Path) -> Stored:
         (data / "workspaces" / session_id).mkdir(parents=True)
     with closing(sqlite3.connect(data / "forge.db")) as database:
         database.executescript(DUMP.read_text("utf-8").replace("@DATA@", str(data)))
-        found: Stored = {RICH: [], CUT: []}
+        found: StoredEvent = {RICH: [], CUT: []}
         for session_id, line in database.execute("SELECT session_id, data FROM events ORDER BY seq"):
             found[session_id].append(orjson.loads(line))
     return found
@@ -46,7 +46,7 @@ def streamed(forge: Forge, session_id: str, count: int, **params: Any) -> list[E
         return [orjson.loads(next(frames).data) for _ in range(count)]
 
 
-def test_every_event_is_read_in_both_forms(forge: Callable[..., Forge], stored: Stored) -> None:
+def test_every_event_is_read_in_both_forms(forge: Callable[..., Forge], stored: StoredEvent) -> None:
     server = forge()
     for session_id, written in stored.items():
         nested, compact = page(server, session_id), page(server, session_id, form="compact")
@@ -66,7 +66,7 @@ def test_every_event_is_read_in_both_forms(forge: Callable[..., Forge], stored: 
 
 
 def test_the_turn_that_was_cut_off_ends_with_what_it_said_and_the_queue_goes_on(
-    forge: Callable[..., Forge], stored: Stored
+    forge: Callable[..., Forge], stored: StoredEvent
 ) -> None:
     server = forge()
     assert server.ended(CUT, 2)["outcome"] == "interrupted"
@@ -82,7 +82,9 @@ def test_the_turn_that_was_cut_off_ends_with_what_it_said_and_the_queue_goes_on(
     server.check(CUT)
 
 
-def test_an_old_session_goes_on_and_is_read_the_same_way(forge: Callable[..., Forge], stored: Stored) -> None:
+def test_an_old_session_goes_on_and_is_read_the_same_way(
+    forge: Callable[..., Forge], stored: StoredEvent
+) -> None:
     server = forge()
     before = server.messages(RICH)
     new = server.turn(RICH, "think hm\ntool look 5\necho new words")
@@ -102,7 +104,7 @@ def test_an_old_session_goes_on_and_is_read_the_same_way(forge: Callable[..., Fo
 
 
 def test_a_hermes_stream_of_an_old_turn_tells_of_its_tools(
-    forge: Callable[..., Forge], stored: Stored
+    forge: Callable[..., Forge], stored: StoredEvent
 ) -> None:
     assert stored
     server = forge()

@@ -110,7 +110,7 @@ def test_it_is_kept_as_a_message(updates: list[Any]) -> None:
     projection = Projection()
     for update in updates:
         projection.feed(read_message({"method": "session/update", "params": {"update": update}}))
-    projection.message("s", 1, 0)
+    projection.make_message("s", 1, 0)
 
 
 @pytest.mark.parametrize("word", ["\ud800", "\x9b", "\x1b[2J"])

@@ -24,7 +24,7 @@ def test_text_and_thinking_are_joined_apart_and_the_users_echo_is_left_out() -> 
         ("agent_thought_chunk", "yes"),
     ):
         feed(projection, **text(kind, words))
-    message = projection.message("s", 3, 7)
+    message = projection.make_message("s", 3, 7)
     assert message is not None
     assert (message.content, message.thinking, message.turn, message.ts) == ("hello", "hm yes", 3, 7)
     assert not message.truncated
@@ -35,7 +35,7 @@ def test_a_tool_call_and_its_updates_are_one_entry() -> None:
     feed(projection, sessionUpdate="tool_call", toolCallId="1", title="run", status="pending", kind="execute")
     feed(projection, sessionUpdate="tool_call_update", toolCallId="1", status="completed", rawOutput={"a": 1})
     feed(projection, sessionUpdate="tool_call", toolCallId="2", title="read", rawOutput="x" * 100_000)
-    message = projection.message("s", 1, 1)
+    message = projection.make_message("s", 1, 1)
     assert message is not None
     first, second = message.tool_calls
     assert first["status"] == "completed"
@@ -46,14 +46,14 @@ def test_a_tool_call_and_its_updates_are_one_entry() -> None:
 def test_silence_is_no_message() -> None:
     projection = Projection()
     projection.feed(read_message({"jsonrpc": "2.0", "id": 1, "result": {"stopReason": "end_turn"}}))
-    assert projection.message("s", 1, 1) is None
+    assert projection.make_message("s", 1, 1) is None
 
 
 def test_what_is_beyond_the_bounds_is_marked() -> None:
     projection = Projection()
     feed(projection, **text("agent_message_chunk", "a" * (MAX_CHARS - 1)))
     feed(projection, **text("agent_message_chunk", "bcd"))
-    message = projection.message("s", 1, 1)
+    message = projection.make_message("s", 1, 1)
     assert message is not None
     assert message.truncated
     assert message.content.endswith("ab")
@@ -64,7 +64,7 @@ def test_endless_tool_calls_do_not_grow_without_end() -> None:
     projection = Projection()
     for number in range(MAX_TOOL_CALLS + 10):
         feed(projection, sessionUpdate="tool_call", toolCallId=str(number), title="t")
-    message = projection.message("s", 1, 1)
+    message = projection.make_message("s", 1, 1)
     assert message is not None
     assert len(message.tool_calls) == MAX_TOOL_CALLS
     assert message.truncated

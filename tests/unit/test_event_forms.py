@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clawdforge.core.model import Stored, draft_of
+from clawdforge.core.model import StoredEvent, draft_of
 from clawdforge.drivers.acp.updates import UPDATE_TYPES, read_message
 from clawdforge.wire.base import Json
 from clawdforge.wire.event import RESERVED, EventType, encode_body, number
@@ -127,9 +127,9 @@ def test_events_of_the_server_have_one_form(kind: EventType) -> None:
 
 def test_the_other_form_is_made_once_for_all_readers_and_not_at_all_for_those_who_want_this_one() -> None:
     body = draft_of(read_message(update("plan", {"entries": []})), 1, AT).body
-    event = Stored(5, "plan", 1, number(5, body))
+    event = StoredEvent(5, "plan", 1, number(5, body))
     assert event.in_form(Form.COMPACT) is event.data
     assert event.in_form(Form.NESTED) is event.in_form(Form.NESTED)
-    old = Stored(5, "plan", 1, event.in_form(Form.NESTED), Form.NESTED)
+    old = StoredEvent(5, "plan", 1, event.in_form(Form.NESTED), Form.NESTED)
     assert old.in_form(Form.NESTED) is old.data
     assert old.in_form(Form.COMPACT) == event.data

@@ -5,7 +5,7 @@ from typing import Any
 import orjson
 import pytest
 
-from clawdforge.core.model import MessageRow, PermissionRow, SessionRow, Stored, TokenRow, TurnRow
+from clawdforge.core.model import MessageRow, PermissionRow, SessionRow, StoredEvent, TokenRow, TurnRow
 from clawdforge.core.rules.sessions import SessionState
 from clawdforge.http.dialects.forge import shapes
 from clawdforge.http.errors import encode
@@ -91,7 +91,8 @@ def test_a_whole_turn_is_valid_json_around_ready_bytes() -> None:
 
 def test_an_events_page_is_made_of_ready_bytes() -> None:
     stored = [
-        Stored(seq, "text", 1, number(seq, encode_body("text", 1, AT, {"content": "x"}))) for seq in (4, 5)
+        StoredEvent(seq, "text", 1, number(seq, encode_body("text", 1, AT, {"content": "x"})))
+        for seq in (4, 5)
     ]
     page = EventPage.model_validate_json(shapes.events_page(stored, 3, Form.COMPACT))
     assert [event.seq for event in page.events] == [4, 5]

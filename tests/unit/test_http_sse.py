@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from clawdforge.core.model import Stored, draft
+from clawdforge.core.model import StoredEvent, draft
 from clawdforge.http.sse import session_frames, turn_frames
 from clawdforge.http.waiting import unless_disconnected, wait_first
 from clawdforge.wire.event import EventType, number
@@ -15,11 +15,11 @@ from clawdforge.wire.sse import Decoder
 AT = 1_700_000_000_000_000
 
 
-def event(seq: int, kind: EventType, turn: int | None, **fields: object) -> Stored:
-    return Stored(seq, kind.value, turn, number(seq, draft(kind, turn, AT, fields).body))
+def event(seq: int, kind: EventType, turn: int | None, **fields: object) -> StoredEvent:
+    return StoredEvent(seq, kind.value, turn, number(seq, draft(kind, turn, AT, fields).body))
 
 
-async def batches(*found: list[Stored]) -> AsyncIterator[list[Stored]]:
+async def batches(*found: list[StoredEvent]) -> AsyncIterator[list[StoredEvent]]:
     for batch in found:
         yield batch
 

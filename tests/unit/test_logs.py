@@ -79,7 +79,7 @@ def test_a_line_has_its_ids_and_its_error(written: io.StringIO) -> None:
 
 
 def test_the_lines_of_uvicorn_come_the_same_way(written: io.StringIO) -> None:
-    logging.getLogger("uvicorn.error").info("Started, token %s", APP)
+    logging.getLogger("uvicorn.error").info("StartedTurn, token %s", APP)
     logging.getLogger("uvicorn.access").info('"GET /sessions?x=%s"', APP)
     assert [line["logger"] for line in lines(written)] == ["uvicorn.error", "uvicorn.access"]
     assert APP not in written.getvalue()

@@ -58,8 +58,8 @@ async def opening(store: Store, plan: str, *turns: TurnRow, **fields: object) ->
         (memory.NEW, None, None),
         (memory.TRANSCRIPT, None, None),
         (memory.LOAD, "mine", None),
-        (memory.restore_plan(4), None, 4),
-        (memory.restore_plan(0), None, 0),
+        (memory.plan_restore(4), None, 4),
+        (memory.plan_restore(0), None, 0),
     ],
 )
 async def test_the_plan_says_what_is_loaded_or_put_back(
@@ -107,9 +107,9 @@ CUT = ran(3, "three", cut=True)
         ("loaded", ["two", "one"], memory.LOAD, (TWO, ran(1, "one", first_seq=99)), True),
         ("loaded", ["one", "three"], memory.LOAD, (ONE, CUT), False),
         ("loaded", ["one", "three"], memory.LOAD, (ONE, CUT, ran(4, "three")), True),
-        ("loaded", ["one", "two"], memory.restore_plan(1), (ONE, TWO), True),
-        ("loaded", ["two"], memory.restore_plan(1), (ONE, TWO), False),
-        ("loaded", ["one", "three"], memory.restore_plan(1), (ONE, CUT), False),
+        ("loaded", ["one", "two"], memory.plan_restore(1), (ONE, TWO), True),
+        ("loaded", ["two"], memory.plan_restore(1), (ONE, TWO), False),
+        ("loaded", ["one", "three"], memory.plan_restore(1), (ONE, CUT), False),
     ],
 )
 async def test_an_agent_is_trusted_with_the_memory_that_it_should_have(
@@ -152,8 +152,8 @@ async def test_what_was_cut_off_and_not_heard_is_told(
         (memory.LOAD, "new", 4),
         (memory.NEW, "new", 3),
         (memory.TRANSCRIPT, "new", 3),
-        (memory.restore_plan(2), "loaded", 3),
-        (memory.restore_plan(2), "new", 3),
+        (memory.plan_restore(2), "loaded", 3),
+        (memory.plan_restore(2), "new", 3),
     ],
 )
 async def test_only_a_load_that_failed_makes_a_context_that_nobody_planned(
@@ -167,13 +167,13 @@ async def test_only_a_load_that_failed_makes_a_context_that_nobody_planned(
     [
         (memory.NEW, "new", "", "new"),
         (memory.LOAD, "new", "words", "transcript"),
-        (memory.restore_plan(2), "new", "words", "transcript"),
-        (memory.restore_plan(0), "new", "", "new"),
+        (memory.plan_restore(2), "new", "words", "transcript"),
+        (memory.plan_restore(0), "new", "", "new"),
         (memory.LOAD, "loaded", "", "loaded"),
         (memory.LOAD, "loaded", "what was cut off", "loaded"),
         (memory.LOAD, "resumed", "", "resumed"),
-        (memory.restore_plan(2), "loaded", "", "restored"),
-        (memory.restore_plan(2), "resumed", "", "restored"),
+        (memory.plan_restore(2), "loaded", "", "restored"),
+        (memory.plan_restore(2), "resumed", "", "restored"),
     ],
 )
 async def test_the_event_calls_the_start_by_its_name(
@@ -252,9 +252,9 @@ async def test_a_fork_looks_for_a_copy_where_it_has_the_turn_from(store: Store) 
     await store.write(APP, work)
     copied, own = ran(1, "one", first_seq=None), ran(3, "three")
     forked = {"forked_from": parent.session_id}
-    far = await opening(store, memory.restore_plan(1), copied, ran(2, "two", first_seq=None), own, **forked)
+    far = await opening(store, memory.plan_restore(1), copied, ran(2, "two", first_seq=None), own, **forked)
     assert far.sources == [parent.session_id, grandparent.session_id]
-    assert (await opening(store, memory.restore_plan(2), **forked)).sources == [parent.session_id]
-    assert (await opening(store, memory.restore_plan(3), **forked)).sources == []
-    assert (await opening(store, memory.restore_plan(0), **forked)).sources == ()
+    assert (await opening(store, memory.plan_restore(2), **forked)).sources == [parent.session_id]
+    assert (await opening(store, memory.plan_restore(3), **forked)).sources == []
+    assert (await opening(store, memory.plan_restore(0), **forked)).sources == ()
     assert (await opening(store, memory.LOAD, **forked)).sources == ()

@@ -9,7 +9,7 @@ import pytest
 
 from clawdforge.core.model import SystemClock
 from clawdforge.core.ports import Tx
-from clawdforge.core.rules.turns import Ending, Started, start_next, submit
+from clawdforge.core.rules.turns import Ending, StartedTurn, start_next, submit
 from clawdforge.core.running import recorder
 from clawdforge.core.running.permissions import PermissionService
 from clawdforge.core.running.recorder import TurnRecorder
@@ -49,15 +49,15 @@ async def store(tmp_path: Path) -> AsyncIterator[DoubtfulStore]:
     await opened.close()
 
 
-async def start(store: DoubtfulStore) -> Started:
+async def start(store: DoubtfulStore) -> StartedTurn:
     row = a_session()
 
-    def work(tx: Tx) -> Started | None:
+    def work(tx: Tx) -> StartedTurn | None:
         tx.add_session(row)
         submit(tx, row.session_id, TurnRequest(prompt="go"), None, 1)
         return start_next(tx, row.session_id, "node", 2)
 
-    started: Started | None = await store.write(APP, work)
+    started: StartedTurn | None = await store.write(APP, work)
     assert started is not None
     return started
 

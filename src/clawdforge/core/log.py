@@ -10,16 +10,16 @@ from collections import deque
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 
-from clawdforge.core.model import Commit, MessageRow, Stored
+from clawdforge.core.model import Commit, MessageRow, StoredEvent
 from clawdforge.core.ports import Store, View
 from clawdforge.wire.errors import InvalidRequest, SessionNotFound
 from clawdforge.wire.event import EventType
 
 PAGE_EVENTS = 1000
 PAGE_BYTES = 1 << 20
-STREAM_BYTES = 1 << 16  # what one follower that stands still may hold; there may be hundreds
+STREAM_BYTES = 1 << 16  # how much one stalled follower may hold; there may be hundreds
 TAIL_EVENTS = 4096
-TAIL_BYTES = 1 << 19  # as stored; what readers of the nested form share is up to three times as much
+TAIL_BYTES = 1 << 19  # as stored; the nested form of the same events takes up to three times as much
 
 
 class Tail:
@@ -30,10 +30,10 @@ class Tail:
         self.gone = False
         self.added = asyncio.Event()
         self.turn_ended = asyncio.Event()
-        self._events: deque[Stored] = deque()
+        self._events: deque[StoredEvent] = deque()
         self._bytes = 0
 
-    def extend(self, events: tuple[Stored, ...]) -> None:
+    def extend(self, events: tuple[StoredEvent, ...]) -> None:
         if self._events and self._events[-1].seq + 1 != events[0].seq:
             self._events.clear()
             self._bytes = 0
@@ -43,8 +43,8 @@ class Tail:
             self._bytes -= len(self._events.popleft().data)
         self.wake(ended=any(event.type == EventType.TURN_ENDED for event in events))
 
-    def look_again(self) -> None:
-        """There may be events in the store that were never told: what is here does not count any more."""
+    def reset(self) -> None:
+        """Drop everything: the store may hold events that were never announced, so readers look there."""
         self._events.clear()
         self._bytes = 0
         self.wake(ended=True)
@@ -56,7 +56,7 @@ class Tail:
             self.turn_ended.set()
             self.turn_ended = asyncio.Event()
 
-    def since(self, after: int) -> list[Stored] | None:
+    def events_after(self, after: int) -> list[StoredEvent] | None:
         """What came after a cursor; None when the tail does not reach back that far."""
         if not self._events or self._events[0].seq > after + 1:
             return None
@@ -69,26 +69,26 @@ class LogService:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._tails: dict[str, Tail] = {}
-        store.listen(self._committed)
+        store.listen(self._on_commit)
 
     @property
     def readers(self) -> int:
         return sum(tail.readers for tail in self._tails.values())
 
-    async def page(self, app: str, session_id: str, after: int, limit: int) -> list[Stored]:
-        def work(view: View) -> list[Stored]:
+    async def page(self, app: str, session_id: str, after: int, limit: int) -> list[StoredEvent]:
+        def work(view: View) -> list[StoredEvent]:
             _check_cursor(view, session_id, after)
             return view.events(session_id, after=after, limit=limit, max_bytes=8 * PAGE_BYTES)
 
         return await self._store.read(app, work)
 
-    async def follow(self, app: str, session_id: str, after: int) -> AsyncIterator[list[Stored]]:
+    async def follow(self, app: str, session_id: str, after: int) -> AsyncIterator[list[StoredEvent]]:
         """Batches of events after a cursor, for ever; ends when the session is deleted."""
         await self._store.read(app, lambda view: _check_cursor(view, session_id, after))
         with self.tail(session_id) as tail:
             while not tail.gone:
                 added = tail.added
-                batch = tail.since(after)
+                batch = tail.events_after(after)
                 if batch is None:
                     batch = await self._read(app, session_id, after)
                 if batch:
@@ -97,7 +97,9 @@ class LogService:
                 else:
                     await added.wait()
 
-    async def turn_pages(self, app: str, session_id: str, turn_index: int) -> AsyncIterator[list[Stored]]:
+    async def turn_pages(
+        self, app: str, session_id: str, turn_index: int
+    ) -> AsyncIterator[list[StoredEvent]]:
         """What the agent sent in one turn, a bounded page at a time."""
         after = 0
         while True:
@@ -134,23 +136,23 @@ class LogService:
             if not tail.readers and self._tails.get(session_id) is tail:
                 del self._tails[session_id]
 
-    def forget(self, session_id: str) -> None:
-        """The session was deleted: its readers end."""
+    def end_readers(self, session_id: str) -> None:
+        """End the readers of a session that was deleted."""
         tail = self._tails.get(session_id)
         if tail is not None:
             tail.gone = True
             tail.wake(ended=True)
 
-    def _committed(self, commit: Commit) -> None:
+    def _on_commit(self, commit: Commit) -> None:
         if not commit.events:
             for each in self._tails.values():
-                each.look_again()
+                each.reset()
             return
         tail = self._tails.get(commit.session_id)
         if tail is not None:
             tail.extend(commit.events)
 
-    async def _read(self, app: str, session_id: str, after: int) -> list[Stored]:
+    async def _read(self, app: str, session_id: str, after: int) -> list[StoredEvent]:
         return await self._store.read(
             app, lambda view: view.events(session_id, after=after, limit=PAGE_EVENTS, max_bytes=STREAM_BYTES)
         )

@@ -266,7 +266,7 @@ def draft_of(event: AgentEvent, turn: int | None, at: Micros) -> Draft:
 
 
 @dataclass(slots=True)
-class Stored:
+class StoredEvent:
     """An event as it lies in the log: its number, and the bytes that all its readers share.
 
     `form` is the one that it was written in: version 0.3 wrote nested events. It never changes; what is made
@@ -288,7 +288,7 @@ class Stored:
             self._other = orjson.dumps(change(orjson.loads(self.data)))
         return self._other
 
-    def decoded(self) -> Json:
+    def decode(self) -> Json:
         """Its keys in the compact form."""
         found: Json = orjson.loads(self.in_form(Form.COMPACT))
         return found
@@ -298,12 +298,12 @@ class Stored:
 class Commit:
     """What one commit added to one session's log; told to followers once it is durable.
 
-    One without events says that the store was away: commits may be there that nobody was told of.
+    A commit without events means that the store was away: there may be commits that were never announced.
     """
 
     app: str
     session_id: str
-    events: tuple[Stored, ...]
+    events: tuple[StoredEvent, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from clawdforge.core.model import Principal, Stored
+from clawdforge.core.model import Principal, StoredEvent
 from clawdforge.core.services.all import Services
 from clawdforge.http.settings import HttpSettings
 from clawdforge.http.waiting import closing, wait_disconnected, wait_first
@@ -78,11 +78,11 @@ class EventStream(Response):
                 self._sent = clock()
 
 
-def frame(event: Stored, form: Form) -> bytes:
+def frame(event: StoredEvent, form: Form) -> bytes:
     return encode(event.in_form(form), event=event.type, id=str(event.seq))
 
 
-def pieces(batch: list[Stored], form: Form) -> Iterator[bytes]:
+def pieces(batch: list[StoredEvent], form: Form) -> Iterator[bytes]:
     """One send for many events, but not for all: a client that does not read holds one in memory."""
     waiting: list[bytes] = []
     size = 0
@@ -96,7 +96,7 @@ def pieces(batch: list[Stored], form: Form) -> Iterator[bytes]:
         yield b"".join(waiting)
 
 
-async def session_frames(batches: AsyncIterator[list[Stored]], form: Form) -> AsyncIterator[bytes]:
+async def session_frames(batches: AsyncIterator[list[StoredEvent]], form: Form) -> AsyncIterator[bytes]:
     async with closing(batches):
         async for batch in batches:
             for piece in pieces(batch, form):
@@ -104,7 +104,7 @@ async def session_frames(batches: AsyncIterator[list[Stored]], form: Form) -> As
 
 
 async def turn_frames(
-    batches: AsyncIterator[list[Stored]], turn_index: int, form: Form
+    batches: AsyncIterator[list[StoredEvent]], turn_index: int, form: Form
 ) -> AsyncIterator[bytes]:
     """The events of one turn, up to the one that ends it."""
     async with closing(batches):

@@ -108,7 +108,7 @@ def _plan(session: snapshot.SessionEntry, copies: dict[int, str]) -> str | None:
         return None
     fitting = [turn for turn, agent in copies.items() if agent == session.agent_session_id]
     last = max(fitting, default=0)
-    return memory.restore_plan(last) if last and last >= session.last_answered else memory.TRANSCRIPT
+    return memory.plan_restore(last) if last and last >= session.last_answered else memory.TRANSCRIPT
 
 
 def restore(source: Path, data_dir: Path, report: Progress = ignore_progress) -> Json:

@@ -59,7 +59,7 @@ def retry(target: Target, /, session: str, *, prompt: str | None, files: bool, d
         handle = forge.handle(row)
         options: dict[str, Any] = {"prompt": prompt, "files": files or None}
         cut = handle.retry(run=True, **options)
-        target.note(f"retrying:  {one_line(prompt or cut.last_user_text, 80)}")
+        target.note(f"retrying: {one_line(prompt or cut.last_user_text, 80)}")
         if detach or cut.turn_index is None:
             click.echo(cut.turn_index)
             return

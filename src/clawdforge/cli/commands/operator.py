@@ -78,6 +78,6 @@ def verify(target: Target, /, *, head: str | None) -> None:
         verdict = forge.admin.verify(head)
     if not verdict.valid:
         where = f" at entry {verdict.first_bad}" if verdict.first_bad is not None else ""
-        raise Failure(f"the audit log is damaged{where}:  {verdict.reason or 'its hashes do not match'}")
+        raise Failure(f"the audit log is damaged{where}: {verdict.reason or 'its hashes do not match'}")
     target.note(f"{verdict.entries} entries, all intact")
     click.echo(verdict.head)

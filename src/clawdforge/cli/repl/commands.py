@@ -109,7 +109,7 @@ class Commands:
     async def do_undo(self, rest: str) -> None:
         """Take back the last turn, or the last N: /undo N."""
         cut = await self._conversation.session.undo(int(rest) if rest.isdigit() else None)
-        self._say(f"your prompt was:  {cut.last_user_text}")
+        self._say(f"your prompt was: {cut.last_user_text}")
         await self._refresh()
 
     async def do_redo(self, _rest: str) -> None:
@@ -127,7 +127,7 @@ class Commands:
         await self._refresh()
 
     async def do_fork(self, rest: str) -> None:
-        """Continue in a copy of this session:  /fork TITLE."""
+        """Continue in a copy of this session: /fork TITLE."""
         fork = await self._conversation.session.fork(title=rest or None)
         self._say(
             f"continuing in {fork.session_id[:8]}; session {self._conversation.session_id[:8]} is unchanged"

@@ -11,7 +11,7 @@ from typing import Any, Final
 import orjson
 
 from clawdforge.core.model import MessageRow
-from clawdforge.core.rules.projection import short
+from clawdforge.core.rules.projection import shorten
 from clawdforge.wire.base import Json
 from clawdforge.wire.message import CALL_ID, CALL_INPUT, CALL_OUTPUT, Role
 
@@ -40,7 +40,7 @@ def join_results(rows: Sequence[MessageRow], failed: Iterable[bool]) -> tuple[Me
             if position is None:
                 continue
             call = known[position[0]][position[1]]
-            result = {CALL_OUTPUT: short(row.content), "status": "failed" if bad else "completed"}
+            result = {CALL_OUTPUT: shorten(row.content), "status": "failed" if bad else "completed"}
             known[position[0]][position[1]] = {**result, **call}
             known[at][number] = {"title": call.get("title"), **answer}
     return tuple(replace(row, tool_calls=tuple(own)) for row, own in zip(rows, known, strict=True))

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from clawdforge.core.rules.projection import short
+from clawdforge.core.rules.projection import shorten
 from clawdforge.wire.base import Json
 from clawdforge.wire.message import CALL_ID, CALL_INPUT, CALL_OUTPUT, Role
 
@@ -59,13 +59,13 @@ class Transcript:
         return self.lines[-1]
 
     def add_call(self, call_id: Any, name: Any, arguments: Any, at: Any) -> None:
-        tool = {CALL_ID: str(call_id), "title": str(name or "tool"), CALL_INPUT: short(arguments)}
+        tool = {CALL_ID: str(call_id), "title": str(name or "tool"), CALL_INPUT: shorten(arguments)}
         self.current_answer(at).tools[str(call_id)] = tool
 
     def add_result(self, call_id: Any, output: Any) -> None:
         for line in reversed(self.lines):
             if str(call_id) in line.tools:
-                line.tools[str(call_id)] |= {CALL_OUTPUT: short(output), "status": "completed"}
+                line.tools[str(call_id)] |= {CALL_OUTPUT: shorten(output), "status": "completed"}
                 return
         self.skipped += 1
 

@@ -24,7 +24,7 @@ from clawdforge.core.model import (
     RunRow,
     SessionQuery,
     SessionRow,
-    Stored,
+    StoredEvent,
     TokenRow,
     TurnRow,
 )
@@ -74,13 +74,13 @@ class View(Protocol):
         """Queued, running and waiting turns of the app."""
         ...
 
-    def events(self, session_id: str, *, after: int, limit: int, max_bytes: int) -> list[Stored]:
+    def events(self, session_id: str, *, after: int, limit: int, max_bytes: int) -> list[StoredEvent]:
         """Rising by seq; at least one event if there is one, then as many as fit into `max_bytes`."""
         ...
 
     def turn_events(
         self, session_id: str, turn_index: int, *, after: int, limit: int, max_bytes: int
-    ) -> list[Stored]:
+    ) -> list[StoredEvent]:
         """Only what the agent sent in that turn."""
         ...
 

@@ -116,7 +116,7 @@ def _start_context(tx: Tx, session_id: str, *, redo: tuple[int, ...], files: Fil
     tx.change_session(
         session_id,
         context=session.context + 1,
-        context_plan=memory.restore_plan(tx.last_spoken_turn(session_id)),
+        context_plan=memory.plan_restore(tx.last_spoken_turn(session_id)),
         files_plan=files.after if files else session.files_plan,
         redo=redo,
     )

@@ -1,4 +1,4 @@
-"""A turn that was cut off: settled with what it said, and then what its session's policy wants."""
+"""A turn that was cut off: ended with what it said so far, then handled by its session's policy."""
 
 from collections.abc import Iterator
 from itertools import groupby
@@ -6,7 +6,7 @@ from operator import attrgetter
 
 import orjson
 
-from clawdforge.core.model import AgentEvent, Stored, TurnRow
+from clawdforge.core.model import AgentEvent, StoredEvent, TurnRow
 from clawdforge.core.ports import Tx, View
 from clawdforge.core.rules.cuts import cut_turn
 from clawdforge.core.rules.projection import Projection
@@ -20,7 +20,7 @@ from clawdforge.wire.turn import IfBusy, Outcome, TurnState
 GO_ON = "You were cut off. Go on where you stopped; do not repeat what you have already said or done."
 PAGE_EVENTS = 2000
 PAGE_BYTES = 4 << 20
-TOLD = {
+MESSAGE_KINDS = {
     kind.value: kind
     for kind in (
         EventType.TEXT,
@@ -34,16 +34,16 @@ TOLD = {
 WORDS = (EventType.TEXT, EventType.THINKING)
 
 
-def settle(tx: Tx, session_id: str, reason: str, at: Micros) -> None:
+def end_interrupted_turn(tx: Tx, session_id: str, reason: str, at: Micros) -> None:
     """End the turn that was cut off, and queue what the session's policy wants instead of it."""
     turn = tx.active_turn(session_id)
     if turn is None:
         return
     projection = Projection()
-    for event in _said(tx, turn):
+    for event in _read_agent_events(tx, turn):
         projection.feed(event)
     ending = Ending(outcome=Outcome.INTERRUPTED, error=reason, code=ErrorCode.TURN_INTERRUPTED)
-    message = projection.message(session_id, turn.turn_index, at)
+    message = projection.make_message(session_id, turn.turn_index, at)
     ended = finish(tx, session_id, turn.turn_index, ending, at, message=message)
     if any(queued.if_busy is IfBusy.ROLLBACK for queued in tx.queued_turns(session_id)):
         cut_turn(tx, session_id, turn.turn_index, at)
@@ -82,34 +82,37 @@ def apply_policy(tx: Tx, turn: TurnRow, at: Micros) -> TurnRow | None:
     )
 
 
-def _said(view: View, turn: TurnRow) -> Iterator[AgentEvent]:
+def _read_agent_events(view: View, turn: TurnRow) -> Iterator[AgentEvent]:
     after = (turn.first_seq or 1) - 1
     while batch := view.turn_events(
         turn.session_id, turn.turn_index, after=after, limit=PAGE_EVENTS, max_bytes=PAGE_BYTES
     ):
         after = batch[-1].seq
         for name, run in groupby(batch, key=attrgetter("type")):
-            if name in TOLD:
-                yield from (AgentEvent(TOLD[name], fields) for fields in _fields(TOLD[name], list(run)))
+            if name in MESSAGE_KINDS:
+                yield from (
+                    AgentEvent(MESSAGE_KINDS[name], fields)
+                    for fields in _read_fields(MESSAGE_KINDS[name], list(run))
+                )
 
 
-def _fields(kind: EventType, events: list[Stored]) -> list[Json]:
-    """What a run of events of one kind says. Words that follow each other are one: there may be a million."""
+def _read_fields(kind: EventType, events: list[StoredEvent]) -> list[Json]:
+    """The fields of consecutive events of one kind. Chunks of text are joined: there may be a million."""
     words = join_words([event.data for event in events]) if kind in WORDS else None
-    return _decoded(events) if words is None else [{"content": words}]
+    return _decode_page(events) if words is None else [{"content": words}]
 
 
-def _decoded(events: list[Stored]) -> list[Json]:
-    """A page is decoded at once. An event that somebody damaged must not keep the server from starting."""
+def _decode_page(events: list[StoredEvent]) -> list[Json]:
+    """Decode a page at once. A damaged event must not keep the server from starting."""
     try:
         page: list[Json] = orjson.loads(b"[" + b",".join(event.data for event in events) + b"]")
     except orjson.JSONDecodeError:
-        return [_whole(event) for event in events]
+        return [_decode_event(event) for event in events]
     sound = len(page) == len(events) and all(isinstance(fields, dict) for fields in page)
-    return page if sound else [_whole(event) for event in events]
+    return page if sound else [_decode_event(event) for event in events]
 
 
-def _whole(event: Stored) -> Json:
+def _decode_event(event: StoredEvent) -> Json:
     try:
         fields = orjson.loads(event.data)
     except orjson.JSONDecodeError:

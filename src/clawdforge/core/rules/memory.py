@@ -1,4 +1,4 @@
-"""The agent's own memory of a session: how it is had again, and what is done when it is gone.
+"""The agent's own memory of a session: how to get it back, and what to do when it is gone.
 
 `context_plan` on the session says how the next start of the agent gets its memory:
 
@@ -7,7 +7,7 @@
     restore:N     the copy of its home as it was after turn N, then load; 0 is an empty home
     transcript    a fresh one that is told what was said so far
 
-The agent's memory is a cache of our log. It is checked after a return, and told again when it is lost.
+The agent's memory is a cache of our log. It is checked after each load, and rebuilt from the log when lost.
 """
 
 from collections.abc import Sequence
@@ -27,11 +27,11 @@ RECENT_TURNS = 50
 MAX_SOURCES = 8
 
 
-def restore_plan(turn_index: int) -> str:
+def plan_restore(turn_index: int) -> str:
     return f"{RESTORE}{turn_index}"
 
 
-def restore_turn(plan: str) -> int | None:
+def find_restore_turn(plan: str) -> int | None:
     """The turn whose copy a plan wants, None when it wants none."""
     return int(plan.removeprefix(RESTORE)) if plan.startswith(RESTORE) else None
 
@@ -83,8 +83,8 @@ def sort_started(turns: Sequence[TurnRow]) -> list[TurnRow]:
 
 def find_counter(turns: Sequence[TurnRow]) -> Json | None:
     """The agent's running totals as the last turn that still counts left them."""
-    told = [turn.usage.get("counter") for turn in turns if turn.usage and not turn.cut]
-    return next((found for found in reversed(told) if isinstance(found, dict)), None)
+    counters = [turn.usage.get("counter") for turn in turns if turn.usage and not turn.cut]
+    return next((found for found in reversed(counters) if isinstance(found, dict)), None)
 
 
 def read_recent_turns(view: View, session_id: str, last_turn: int) -> list[TurnRow]:
@@ -107,7 +107,7 @@ def find_sources(view: View, session: SessionRow, turn_index: int) -> list[str]:
 def write_transcript(
     messages: Sequence[MessageRow], running: int, only: AbstractSet[int] | None = None
 ) -> str:
-    """What was said so far, for an agent that does not know; the newest part of it when it is long.
+    """The conversation so far, for an agent that does not know it; only the newest part when it is long.
 
     A message that was only posted, with no turn of its own, is not for the agent.
     """
@@ -127,11 +127,11 @@ def write_transcript(
     return "\n\n".join(reversed(lines))
 
 
-def write_preface(instructions: str | None, told: str) -> str:
-    """What goes before the prompt in a context that must be told: a persona's words, and what was said."""
+def write_preface(instructions: str | None, transcript: str) -> str:
+    """What goes before the first prompt of a context: the persona's instructions and the transcript."""
     parts = [f"[Instructions]\n{instructions}"] if instructions else []
-    if told:
-        parts.append(f"[Conversation so far]\n{told}\n[End of the conversation so far]")
+    if transcript:
+        parts.append(f"[Conversation so far]\n{transcript}\n[End of the conversation so far]")
     return "\n\n".join(parts)
 
 

@@ -1,7 +1,7 @@
-"""How a session's agent comes to life: which memory it gets back, and what it has to be told.
+"""How a session's agent is started: which memory it gets back, and what it has to be told.
 
-The plan is made from the session's row and its recent turns before the agent starts. Once the agent is there
-and says how it came and what it remembers, the same plan judges that. Nothing here does anything.
+The plan is made from the session's row and its recent turns before the agent starts. Once the agent has
+started and says what it remembers, the same plan judges that. These are pure functions.
 """
 
 from collections.abc import Sequence
@@ -52,19 +52,19 @@ class Opening:
         return memory.unheard_turns(remembered, self.recent, self.turn_index)
 
     def number_context(self, how: How) -> int:
-        """Whoever plans another memory gives it its number; a load that failed is one that nobody planned."""
+        """The context's number. Plans for a new context raise it beforehand; a failed load raises it here."""
         unplanned = how == "new" and self.session.context_plan == memory.LOAD
         return self.session.context + unplanned
 
-    def name_start(self, how: How, told: str) -> str:
+    def name_start(self, how: How, transcript: str) -> str:
         """What the event `context.started` calls it."""
         if how == "new":
-            return "transcript" if told else "new"
+            return "transcript" if transcript else "new"
         return how if self.copy_of is None else "restored"
 
-    def write_preface(self, how: How, told: str) -> str:
+    def write_preface(self, how: How, transcript: str) -> str:
         """What goes before the prompt. An agent that remembers anything has had its instructions."""
-        return memory.write_preface(self.session.instructions if how == "new" else None, told)
+        return memory.write_preface(self.session.instructions if how == "new" else None, transcript)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class Context:
 
 def plan_opening(view: View, session: SessionRow, turn_index: int) -> Opening:
     plan = session.context_plan
-    copy_of = memory.restore_turn(plan)
+    copy_of = memory.find_restore_turn(plan)
     return Opening(
         session=session,
         turn_index=turn_index,
@@ -93,10 +93,12 @@ def plan_opening(view: View, session: SessionRow, turn_index: int) -> Opening:
 def describe_context(view: View, opening: Opening, how: How, remembered: Remembered) -> Context:
     """What has begun, now that a trusted agent is there."""
     unheard = opening.find_unheard(how, remembered)
-    told = ""
+    transcript = ""
     if unheard is None or unheard:
         messages = view.last_messages(opening.session.session_id, TRANSCRIPT_MESSAGES)
-        told = memory.write_transcript(messages, opening.turn_index, unheard)
+        transcript = memory.write_transcript(messages, opening.turn_index, unheard)
     return Context(
-        opening.number_context(how), opening.name_start(how, told), opening.write_preface(how, told)
+        opening.number_context(how),
+        opening.name_start(how, transcript),
+        opening.write_preface(how, transcript),
     )

@@ -1,4 +1,4 @@
-"""What an agent's events say, as one message: text, thinking, tool calls and plan. Bounded in size."""
+"""Makes one message from an agent's events: text, thinking, tool calls and plan. Limited in size."""
 
 from typing import Any
 
@@ -26,16 +26,16 @@ class Projection:
 
     def feed(self, event: AgentEvent) -> None:
         if event.kind is EventType.TEXT:
-            self._add(self._text, event.fields)
+            self._add_text(self._text, event.fields)
         elif event.kind is EventType.THINKING:
-            self._add(self._thinking, event.fields)
+            self._add_text(self._thinking, event.fields)
         elif event.kind in (EventType.TOOL_CALL, EventType.TOOL_UPDATE):
-            self._tool(update_of(event.kind, event.fields))
+            self._merge_tool_call(update_of(event.kind, event.fields))
         elif event.kind is EventType.PLAN:
             entries = update_of(event.kind, event.fields).get("entries")
             self._plan = tuple(entries) if isinstance(entries, list) else self._plan
 
-    def _add(self, target: list[str], fields: Json) -> None:
+    def _add_text(self, target: list[str], fields: Json) -> None:
         text = fields.get("content")
         if not isinstance(text, str) or not text:
             return
@@ -47,15 +47,15 @@ class Projection:
             target.append(text)
             self._chars += len(text)
 
-    def _tool(self, update: Json) -> None:
+    def _merge_tool_call(self, update: Json) -> None:
         call_id = str(update.get(CALL_ID))
         if call_id not in self._tools and len(self._tools) >= MAX_TOOL_CALLS:
             self.truncated = True
             return
-        kept = {key: short(update[key]) for key in CALL_KEYS if update.get(key) is not None}
+        kept = {key: shorten(update[key]) for key in CALL_KEYS if update.get(key) is not None}
         self._tools[call_id] = {**self._tools.get(call_id, {}), **kept}
 
-    def message(self, session_id: str, turn_index: int, at: Micros) -> MessageRow | None:
+    def make_message(self, session_id: str, turn_index: int, at: Micros) -> MessageRow | None:
         """The assistant's message, or None when the agent said and did nothing."""
         text, thinking = "".join(self._text), "".join(self._thinking)
         if not (text or thinking or self._tools or self._plan):
@@ -74,7 +74,7 @@ class Projection:
         )
 
 
-def short(value: Any) -> Any:
+def shorten(value: Any) -> Any:
     """A tool's input or output as the transcript keeps it; the log has the whole."""
     if isinstance(value, str):
         return value[:MAX_TOOL_CHARS]

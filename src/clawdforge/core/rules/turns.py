@@ -33,7 +33,7 @@ FIRST_IN_QUEUE = frozenset({IfBusy.INTERRUPT, IfBusy.ROLLBACK})
 
 
 @dataclass(frozen=True, slots=True)
-class Submitted:
+class SubmittedTurn:
     """A prompt that is on stable storage. `active` is the turn that ran when it came."""
 
     turn: TurnRow
@@ -43,7 +43,7 @@ class Submitted:
 
 
 @dataclass(frozen=True, slots=True)
-class Started:
+class StartedTurn:
     """A turn that is ours to run, under this fence."""
 
     session: SessionRow
@@ -53,7 +53,7 @@ class Started:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ending:
-    """How a turn ended, in its own words."""
+    """How a turn ended."""
 
     outcome: Outcome
     stop_reason: str | None = None
@@ -85,7 +85,7 @@ def fingerprint(request: TurnRequest) -> str:
     return hashlib.sha256(orjson.dumps(body, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
 
-def submit(tx: Tx, session_id: str, request: TurnRequest, key: str | None, at: Micros) -> Submitted:
+def submit(tx: Tx, session_id: str, request: TurnRequest, key: str | None, at: Micros) -> SubmittedTurn:
     """Record a prompt. The same key with the same body finds the turn that it made before."""
     session = need_session(tx, session_id)
     digest = fingerprint(request)
@@ -93,7 +93,7 @@ def submit(tx: Tx, session_id: str, request: TurnRequest, key: str | None, at: M
     if prior is not None:
         if prior.fingerprint != digest:
             raise KeyReused
-        return Submitted(prior, session.head, replayed=True)
+        return SubmittedTurn(prior, session.head, replayed=True)
     need_open(tx, session_id, request.expected_head)
     if any(tx.file(token) is None for token in request.files or ()):
         raise UnknownFile
@@ -115,11 +115,13 @@ def submit(tx: Tx, session_id: str, request: TurnRequest, key: str | None, at: M
             key=key,
             fingerprint=digest,
             timeout_secs=request.timeout_secs,
-            if_busy=_applied(request.if_busy, busy=busy),
+            if_busy=_choose_policy(request.if_busy, busy=busy),
         ),
         at,
     )
-    return Submitted(turn, need_session(tx, session_id).head, active=active.turn_index if active else None)
+    return SubmittedTurn(
+        turn, need_session(tx, session_id).head, active=active.turn_index if active else None
+    )
 
 
 def queue_turn(tx: Tx, session: SessionRow, row: TurnRow, at: Micros) -> TurnRow:
@@ -134,12 +136,12 @@ def queue_turn(tx: Tx, session: SessionRow, row: TurnRow, at: Micros) -> TurnRow
     return turn
 
 
-def start_next(tx: Tx, session_id: str, node: str, at: Micros) -> Started | None:
+def start_next(tx: Tx, session_id: str, node: str, at: Micros) -> StartedTurn | None:
     """Begin the next queued turn, if none is active: its prompt becomes a message, marked pending."""
     session = tx.session(session_id)
     if session is None or session.closed_at is not None or tx.active_turn(session_id) is not None:
         return None
-    turn = next_up(tx.queued_turns(session_id))
+    turn = choose_next(tx.queued_turns(session_id))
     if turn is None:
         return None
     fence = tx.claim(session_id, node)
@@ -163,25 +165,25 @@ def start_next(tx: Tx, session_id: str, node: str, at: Micros) -> Started | None
         session_id,
         turn_count=session.turn_count + 1,
         last_turn_at=at,
-        title=session.title or title_from(turn.prompt),
+        title=session.title or make_title(turn.prompt),
         redo=(),
         total_input_tokens=session.total_input_tokens + tokens,
     )
     tx.audit(session_id, "turn", at, {"turn": turn.turn_index})
     started = tx.turn(session_id, turn.turn_index)
-    return Started(need_session(tx, session_id), started or turn, fence)
+    return StartedTurn(need_session(tx, session_id), started or turn, fence)
 
 
-def find_started(tx: Tx, session_id: str, node: str) -> Started | None:
-    """A turn that this node started in a commit whose outcome it was not told: no agent has heard of it."""
+def find_started(tx: Tx, session_id: str, node: str) -> StartedTurn | None:
+    """A turn that this node started in a commit whose outcome is unknown; no agent has seen it yet."""
     session, turn = tx.session(session_id), tx.active_turn(session_id)
     if session is None or turn is None or session.holder != node:
         return None
-    return Started(session, turn, tx.claim(session_id, node))
+    return StartedTurn(session, turn, tx.claim(session_id, node))
 
 
-def next_up(queued: Sequence[TurnRow]) -> TurnRow | None:
-    """First come, first served. What interrupted, and what stands in for a turn cut off, waits for none."""
+def choose_next(queued: Sequence[TurnRow]) -> TurnRow | None:
+    """First come, first served; but turns that interrupt, and automatic retries, go first."""
 
     def rank(turn: TurnRow) -> tuple[bool, int]:
         return not (turn.automatic or turn.if_busy in FIRST_IN_QUEUE), turn.turn_index
@@ -217,7 +219,7 @@ def finish(
         confirm_prompt(tx, session_id)
     seq = tx.add_message(message) if message is not None else None
     started = turn.started_at
-    usage = ending.usage or _estimate(turn, message)
+    usage = ending.usage or _estimate_usage(turn, message)
     fields: Json = {
         "outcome": ending.outcome.value,
         "stop_reason": ending.stop_reason,
@@ -242,7 +244,7 @@ def finish(
         last_seq=last,
     )
     if started is not None:
-        _count(tx, session_id, ending.usage, message, at)
+        _add_usage(tx, session_id, ending.usage, message, at)
     return tx.turn(session_id, turn_index) or turn
 
 
@@ -264,7 +266,7 @@ def withdraw_all(tx: Tx, session_id: str, at: Micros) -> int:
     return len(queued)
 
 
-def last_prompt(view: View, session_id: str) -> MessageRow | None:
+def find_last_prompt(view: View, session_id: str) -> MessageRow | None:
     """The newest visible message that a turn began with; what was only posted is none."""
     last = view.last_message(session_id, Role.USER)
     while last is not None and last.turn is None:
@@ -274,13 +276,13 @@ def last_prompt(view: View, session_id: str) -> MessageRow | None:
 
 def confirm_prompt(tx: Tx, session_id: str) -> None:
     """A prompt that was marked pending becomes an ordinary message, whatever was posted after it."""
-    last = last_prompt(tx, session_id)
+    last = find_last_prompt(tx, session_id)
     if last is not None and last.pending:
         tx.change_messages(session_id, [last.seq], pending=False)
 
 
 def expire_permissions(tx: Tx, session_id: str, turn_index: int, reason: str, at: Micros) -> None:
-    """Nobody can answer any more what a turn asked before it ended."""
+    """Expire the turn's open permission requests, because the turn has ended."""
     for row in tx.permissions(session_id, state="pending"):
         if row.turn_index == turn_index:
             pid = row.permission_id
@@ -289,12 +291,12 @@ def expire_permissions(tx: Tx, session_id: str, turn_index: int, reason: str, at
             tx.append(session_id, [draft(EventType.PERMISSION_DECIDED, turn_index, at, fields)])
 
 
-def title_from(prompt: str) -> str:
+def make_title(prompt: str) -> str:
     return " ".join(prompt.split())[:TITLE_CHARS]
 
 
-def _applied(wanted: IfBusy, *, busy: bool) -> IfBusy:
-    """No driver can hand a prompt to an agent that is answering, so steering means queueing."""
+def _choose_policy(wanted: IfBusy, *, busy: bool) -> IfBusy:
+    """The policy that is applied. No driver can give a prompt to a busy agent, so `steer` becomes `queue`."""
     return IfBusy.QUEUE if not busy or wanted is IfBusy.STEER else wanted
 
 
@@ -305,8 +307,8 @@ def check_limit(tx: Tx) -> None:
         raise LimitExceeded(f"this app may have {limit} turns in flight; try again later", retry_after=1)
 
 
-def _estimate(turn: TurnRow, message: MessageRow | None) -> Json | None:
-    """For an agent that says nothing of tokens: the text of the turn, counted."""
+def _estimate_usage(turn: TurnRow, message: MessageRow | None) -> Json | None:
+    """Estimate the tokens from the text, for an agent that does not report them."""
     if message is None:
         return None
     taken, given = estimate_tokens(turn.prompt), message.token_count
@@ -321,7 +323,7 @@ def _estimate(turn: TurnRow, message: MessageRow | None) -> Json | None:
     }
 
 
-def _count(tx: Tx, session_id: str, usage: Json | None, message: MessageRow | None, at: Micros) -> None:
+def _add_usage(tx: Tx, session_id: str, usage: Json | None, message: MessageRow | None, at: Micros) -> None:
     session, usage = need_session(tx, session_id), usage or {}
     cost = usage.get("cost_usd")
     costs = {"cost_usd": session.cost_usd, "estimated_cost_usd": session.estimated_cost_usd}

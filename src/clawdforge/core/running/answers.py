@@ -1,6 +1,6 @@
-"""Who waits for the answer of a turn: the copy that is made after the turn lets them have it first.
+"""Lets the callers who wait for a turn's answer have it before the home is copied.
 
-Copying takes the processor for some milliseconds, and nobody waits for it but the next prompt.
+Copying is CPU-heavy for some milliseconds, and only the next prompt waits for it.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ class Answers:
 
     @contextmanager
     def expect(self, session_id: str, turn_index: int) -> Iterator[None]:
-        """Somebody waits for the answer inside of this, and has it after."""
+        """Mark that somebody waits for the answer; they have it when the block ends."""
         due = self._due.setdefault((session_id, turn_index), set())
         given = asyncio.Event()
         due.add(given)
@@ -29,7 +29,7 @@ class Answers:
                 self._due.pop((session_id, turn_index), None)
 
     async def wait_until_given(self, session_id: str, turn_index: int, within: float) -> None:
-        """Wait for those who expect one now, but no longer than so many seconds: some read slowly."""
+        """Wait until all who expect the answer have it, but at most `within` seconds: some read slowly."""
         with suppress(TimeoutError):
             async with asyncio.timeout(within):
                 for given in list(self._due.get((session_id, turn_index), ())):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from clawdforge.core.model import Answer, Clock, TurnRow
 from clawdforge.core.ports import LeaseLost, Store
-from clawdforge.core.rules.turns import Ending, Started
+from clawdforge.core.rules.turns import Ending, StartedTurn
 from clawdforge.core.running.opening import Opener
 from clawdforge.core.running.permissions import PermissionService
 from clawdforge.core.running.pool import CLOSE_SECS, AgentPool, Seat
@@ -46,13 +46,13 @@ class Attendant:
         self._permissions = permissions
         self._times = times
 
-    async def attend(self, seat: Seat, started: Started, stop: Stop) -> TurnRow:
+    async def attend(self, seat: Seat, started: StartedTurn, stop: Stop) -> TurnRow:
         """Returns when the turn has ended and that is on stable storage."""
         recorder = TurnRecorder(self._store, self._clock, self._permissions, seat.app, started)
         turn = RunningTurn(started, seat, stop, recorder)
         writing = recorder.start_writing(self._times.store_patience)
         try:
-            ending = await self._see_through(turn, writing)
+            ending = await self._run_until_end(turn, writing)
         except LeaseLost:
             writing.cancel()
             raise
@@ -61,15 +61,17 @@ class Attendant:
             ending = _failed(AgentFailed("the server failed to run this turn"))
         return await recorder.end(ending, rollback=stop.rollback)
 
-    async def _see_through(self, turn: RunningTurn, writing: asyncio.Task[None]) -> Ending:
-        """Let the agent answer until it has, until somebody or the time wants an end, or the store fails."""
-        work = asyncio.create_task(self._converse(turn))
-        asked = asyncio.create_task(turn.stop.asked.wait())
+    async def _run_until_end(self, turn: RunningTurn, writing: asyncio.Task[None]) -> Ending:
+        """Let the agent answer until it is done, a stop is requested, the time is up, or the store fails."""
+        work = asyncio.create_task(self._prompt_agent(turn))
+        stop_requested = asyncio.create_task(turn.stop.requested.wait())
         seconds = turn.started.turn.timeout_secs or self._times.turn
         try:
-            await asyncio.wait({work, asked, writing}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(
+                {work, stop_requested, writing}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED
+            )
         finally:
-            asked.cancel()
+            stop_requested.cancel()
         if work.done():
             return _judge(work, turn)
         if writing.done():
@@ -81,8 +83,8 @@ class Attendant:
                 error="the store could not be written for too long; what was said until then is kept",
                 code=ErrorCode.TURN_INTERRUPTED,
             )
-        timed_out = not turn.stop.asked.is_set()
-        await self._make_stop(turn.seat, work)
+        timed_out = not turn.stop.requested.is_set()
+        await self._stop_agent(turn.seat, work)
         if timed_out:
             return Ending(
                 outcome=Outcome.TIMED_OUT,
@@ -91,7 +93,7 @@ class Attendant:
             )
         return _judge(work, turn)
 
-    async def _converse(self, turn: RunningTurn) -> Answer:
+    async def _prompt_agent(self, turn: RunningTurn) -> Answer:
         ready = await self._opener.make_ready(turn)
         try:
             return await ready.agent.prompt(ready.prompt, turn.recorder, preface=ready.preface)
@@ -99,7 +101,7 @@ class Attendant:
             if not ready.agent.alive:
                 await self._pool.drop_agent(turn.seat)
 
-    async def _make_stop(self, seat: Seat, work: asyncio.Task[Answer]) -> None:
+    async def _stop_agent(self, seat: Seat, work: asyncio.Task[Answer]) -> None:
         """Ask the agent, wait a little, then end it."""
         if seat.agent is not None and seat.agent.alive:
             await seat.agent.cancel()
@@ -110,7 +112,7 @@ class Attendant:
 async def break_off(pool: AgentPool, seat: Seat, work: asyncio.Task[Answer]) -> None:
     """End the agent and whatever waits for it.
 
-    A cancel may be lost where an agent is just coming up: then there is one to end after all.
+    A cancel may get lost while an agent is starting, so it is repeated until the work has ended.
     """
     while not work.done():
         work.cancel()
@@ -123,27 +125,27 @@ async def break_off(pool: AgentPool, seat: Seat, work: asyncio.Task[Answer]) -> 
 
 
 def _judge(work: asyncio.Task[Answer], turn: RunningTurn) -> Ending:
-    """What the turn's end is called. A stop that was asked for wins over what the agent says of it."""
+    """How the turn ended. A requested stop wins over what the agent says about it."""
     failure = None if work.cancelled() else work.exception()
     answer = None if work.cancelled() or failure is not None else work.result()
-    if turn.stop.asked.is_set():
-        return _stopped(turn.stop, answer)
+    if turn.stop.requested.is_set():
+        return _ending_of_stop(turn.stop, answer)
     if answer is not None:
         outcome = Outcome.CANCELLED if answer.stop_reason == "cancelled" else Outcome.COMPLETED
         return Ending(outcome=outcome, stop_reason=answer.stop_reason, usage=answer.usage)
     if isinstance(failure, LeaseLost):
         raise failure
     if isinstance(failure, ForgeAPIError):
-        return _failed(failure)
+        return _ending_of_failure(failure)
     log.error(
-        "a turn failed in a way that is not the agent's",
+        "a turn failed because of the server, not the agent",
         exc_info=failure,
         extra={"session_id": turn.session_id},
     )
-    return _failed(AgentFailed("the server failed to run this turn"))
+    return _ending_of_failure(AgentFailed("the server failed to run this turn"))
 
 
-def _stopped(stop: Stop, answer: Answer | None) -> Ending:
+def _ending_of_stop(stop: Stop, answer: Answer | None) -> Ending:
     usage = None if answer is None else answer.usage
     if stop.outcome is Outcome.CANCELLED:
         return Ending(outcome=stop.outcome, stop_reason="cancelled", usage=usage)
@@ -151,7 +153,7 @@ def _stopped(stop: Stop, answer: Answer | None) -> Ending:
     return Ending(outcome=stop.outcome, error=stop.reason, code=code, usage=usage)
 
 
-def _failed(error: ForgeAPIError) -> Ending:
+def _ending_of_failure(error: ForgeAPIError) -> Ending:
     return Ending(
         outcome=Outcome.FAILED,
         stop_reason="error",

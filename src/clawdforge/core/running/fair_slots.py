@@ -1,4 +1,4 @@
-"""Room for live agents: a bounded number of slots, given out in turn to the apps that wait."""
+"""Slots for live agents: a limited number, handed out in turn to the apps that wait."""
 
 import asyncio
 from collections import OrderedDict, deque
@@ -17,7 +17,7 @@ class FairSlots:
         return sum(len(queue) for queue in self._waiting.values())
 
     def try_take(self) -> bool:
-        """A slot at once, if there is one and nobody waits for it."""
+        """Take a slot at once, if one is free and nobody waits for it."""
         if self.taken >= self.size or self._waiting:
             return False
         self.taken += 1

@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Ready:
+class ReadyAgent:
     """An agent whose memory is in order, and what is handed to it."""
 
     agent: LiveAgent
@@ -42,15 +42,15 @@ class Opener:
         self._snapshots = snapshots
         self._pool = pool
 
-    async def make_ready(self, turn: RunningTurn) -> Ready:
-        """An agent that lives and is in the right context is ready at once."""
+    async def make_ready(self, turn: RunningTurn) -> ReadyAgent:
+        """Use the live agent if it is in the right context; otherwise start one."""
         prompt = await self._attach_files(turn)
         agent = turn.seat.agent
         if agent is not None and agent.alive and turn.seat.context == turn.session.context:
-            return Ready(agent, prompt)
+            return ReadyAgent(agent, prompt)
         await self._pool.drop_agent(turn.seat)
         agent, preface = await self._open(turn)
-        return Ready(agent, prompt, preface)
+        return ReadyAgent(agent, prompt, preface)
 
     async def _attach_files(self, turn: RunningTurn) -> str:
         """The prompt, with the files that came with it put where the agent can read them."""
@@ -76,9 +76,9 @@ class Opener:
         home = await self._homes.prepare(session.session_id, spec)
         load = opening.load
         if opening.copy_of is not None:
-            load = await self._put_home_back(turn, opening, opening.copy_of)
+            load = await self._restore_home(turn, opening, opening.copy_of)
         if opening.files is not None:
-            await self._put_files_back(turn, opening.files)
+            await self._restore_files(turn, opening.files)
         return Launch(
             app=turn.app,
             session_id=session.session_id,
@@ -91,8 +91,8 @@ class Opener:
             counter=opening.counter,
         )
 
-    async def _put_home_back(self, turn: RunningTurn, opening: Opening, boundary: int) -> str | None:
-        """Without a copy of that turn the home is emptied: what was taken back must not stay in it."""
+    async def _restore_home(self, turn: RunningTurn, opening: Opening, boundary: int) -> str | None:
+        """Without a copy of that turn the home is emptied, so that undone turns do not stay in it."""
         load = await self._homes.restore(turn.session_id, boundary)
         if load is not None or not boundary:
             return load
@@ -103,7 +103,7 @@ class Opener:
         await self._homes.restore(turn.session_id, 0)
         return None
 
-    async def _put_files_back(self, turn: RunningTurn, tree: str) -> None:
+    async def _restore_files(self, turn: RunningTurn, tree: str) -> None:
         """Finish what an undo of files began before a crash."""
         session_id = turn.session_id
         try:
@@ -113,7 +113,7 @@ class Opener:
         await self._store.write(turn.app, lambda tx: tx.change_session(session_id, files_plan=None))
 
     async def _start_agent(self, turn: RunningTurn, opening: Opening, launch: Launch) -> LiveAgent:
-        """Start it, and start it once more with no memory if it comes up with a wrong one."""
+        """Start the agent; if it comes up with the wrong memory, start it again with none."""
         snapshot = asyncio.create_task(self._snapshots.begin(turn.session))  # before the agent works there
         try:
             agent = await self._spawn_agent(turn, launch)
@@ -122,7 +122,7 @@ class Opener:
         if opening.can_trust(agent.how, agent.remembered):
             return agent
         log.warning(
-            "the agent lost its memory; it gets the transcript", extra={"session_id": turn.session_id}
+            "the agent lost its memory; it is given the transcript", extra={"session_id": turn.session_id}
         )
         await self._pool.drop_agent(turn.seat)
         return await self._spawn_agent(turn, replace(launch, agent_session_id=None))

@@ -1,4 +1,4 @@
-"""Permission requests of agents: decided by the session's mode, by what was granted, or by somebody.
+"""Permission requests of agents: decided by the session's mode, by an earlier grant, or by a person.
 
 A request that waits is a row and an event. It can be decided from anywhere, once; it expires with a
 reason when its turn ends or its time is up.
@@ -24,7 +24,7 @@ class PermissionService:
         self._clock = clock
         self._timeout = timeout_secs
         self._waiting: dict[str, set[asyncio.Event]] = {}
-        store.listen(self._committed)
+        store.listen(self._on_commit)
 
     async def list(self, app: str, session_id: str, state: str | None = None) -> list[PermissionRow]:
         def work(view: View) -> list[PermissionRow]:
@@ -46,8 +46,8 @@ class PermissionService:
                 raise PermissionNotFound
             if row.state != "pending":
                 raise AlreadyDecided
-            option = request.option_id or choose(row.options, request.decision)
-            _decide(tx, row, request.decision.value, option, "caller", None, now)
+            option = request.option_id or choose_option(row.options, request.decision)
+            _record_decision(tx, row, request.decision.value, option, "caller", None, now)
             return tx.permission(session_id, permission_id) or row
 
         return await self._store.write(app, work)
@@ -55,14 +55,14 @@ class PermissionService:
     async def ask(
         self, app: str, session_id: str, turn_index: int, mode: PermissionMode, request: Ask
     ) -> Verdict:
-        """What the agent is told. Waits for somebody only where the mode leaves it to them."""
-        policy = await self._by_policy(app, session_id, mode, request)
+        """Decide a request of the agent. Waits for a person only where the mode leaves it to one."""
+        policy = await self._decide_by_policy(app, session_id, mode, request)
         if policy is not None:
             now = self._clock.now()
             await self._store.write(
                 app, lambda tx: _record_policy(tx, session_id, turn_index, request, policy, now)
             )
-            return Verdict(option_id=choose(request.options, policy))
+            return Verdict(option_id=choose_option(request.options, policy))
         row = PermissionRow(
             permission_id=new_id(),
             session_id=session_id,
@@ -76,14 +76,14 @@ class PermissionService:
         signal = asyncio.Event()
         self._waiting.setdefault(session_id, set()).add(signal)
         try:
-            await self._store.write(app, lambda tx: _request(tx, row))
-            return await self._answer(app, row, signal)
+            await self._store.write(app, lambda tx: _record_request(tx, row))
+            return await self._wait_for_decision(app, row, signal)
         finally:
             self._waiting[session_id].discard(signal)
             if not self._waiting[session_id]:
                 del self._waiting[session_id]
 
-    async def _by_policy(
+    async def _decide_by_policy(
         self, app: str, session_id: str, mode: PermissionMode, request: Ask
     ) -> Decision | None:
         if mode is PermissionMode.APPROVE_ALL:
@@ -97,7 +97,7 @@ class PermissionService:
         )
         return Decision.ALLOW_ALWAYS if granted else None
 
-    async def _answer(self, app: str, row: PermissionRow, signal: asyncio.Event) -> Verdict:
+    async def _wait_for_decision(self, app: str, row: PermissionRow, signal: asyncio.Event) -> Verdict:
         sid, pid = row.session_id, row.permission_id
         try:
             async with asyncio.timeout(self._timeout):
@@ -112,20 +112,20 @@ class PermissionService:
         except TimeoutError:
             at, reason = self._clock.now(), f"nobody answered within {self._timeout:g} s"
             await self._store.write(app, lambda tx: _expire(tx, row, reason, at))
-            return Verdict(option_id=choose(row.options, Decision.REJECT))
+            return Verdict(option_id=choose_option(row.options, Decision.REJECT))
 
-    def _committed(self, commit: Commit) -> None:
+    def _on_commit(self, commit: Commit) -> None:
         if not commit.events:
-            told = [signal for waiting in self._waiting.values() for signal in waiting]
+            signals = [signal for waiting in self._waiting.values() for signal in waiting]
         elif any(event.type == EventType.PERMISSION_DECIDED for event in commit.events):
-            told = list(self._waiting.get(commit.session_id, ()))
+            signals = list(self._waiting.get(commit.session_id, ()))
         else:
             return
-        for signal in told:
+        for signal in signals:
             signal.set()
 
 
-def choose(options: tuple[Json, ...], decision: Decision) -> str | None:
+def choose_option(options: tuple[Json, ...], decision: Decision) -> str | None:
     """The agent's own option for a decision; the milder one where there is a choice."""
     order = {
         Decision.ALLOW_ONCE: ("allow_once", "allow_always"),
@@ -139,7 +139,7 @@ def choose(options: tuple[Json, ...], decision: Decision) -> str | None:
     return None
 
 
-def _request(tx: Tx, row: PermissionRow) -> None:
+def _record_request(tx: Tx, row: PermissionRow) -> None:
     tx.add_permission(row)
     fields = {
         "permission_id": row.permission_id,
@@ -163,7 +163,7 @@ def _record_policy(
     tx.append(session_id, [draft(EventType.PERMISSION_DECIDED, turn_index, at, fields)])
 
 
-def _decide(
+def _record_decision(
     tx: Tx, row: PermissionRow, decision: str, option: str | None, by: str, reason: str | None, at: Micros
 ) -> None:
     sid, pid = row.session_id, row.permission_id
@@ -180,4 +180,4 @@ def _decide(
 def _expire(tx: Tx, row: PermissionRow, reason: str, at: Micros) -> None:
     current = tx.permission(row.session_id, row.permission_id)
     if current is not None and current.state == "pending":
-        _decide(tx, row, "expired", None, "server", reason, at)
+        _record_decision(tx, row, "expired", None, "server", reason, at)

@@ -1,4 +1,4 @@
-"""Live agents as a cache: at most so many processes, the least recently used idle one sleeps first."""
+"""Live agents as a cache of limited size: the least recently used idle agent is put to sleep first."""
 
 import asyncio
 import logging
@@ -9,7 +9,7 @@ from clawdforge.core.running.fair_slots import FairSlots
 
 log = logging.getLogger(__name__)
 CLOSE_SECS = 15.0
-"""An agent that has not ended by then, kill and hunt included, must not keep its seat from others."""
+"""After this long an agent gives up its seat, even if its processes have not ended."""
 
 
 @dataclass(eq=False)
@@ -103,7 +103,7 @@ class AgentPool:
         for seat in list(self._seats.values()):
             if not seat.busy and now - seat.used_at >= self._idle_secs:
                 self._release(seat)
-        if self._slots.waiting:  # the agent that was to make room takes its time: let another one
+        if self._slots.waiting:  # the agent that was to make room is slow to end: choose another
             self._make_room()
 
     async def close(self) -> None:
@@ -139,7 +139,7 @@ class AgentPool:
             async with asyncio.timeout(CLOSE_SECS):
                 await self.drop_agent(seat)
         except TimeoutError:
-            log.exception("an agent does not end", extra={"session_id": seat.session_id})
+            log.exception("an agent did not end in time", extra={"session_id": seat.session_id})
         except OSError:
             log.exception("could not end the agent", extra={"session_id": seat.session_id})
         finally:

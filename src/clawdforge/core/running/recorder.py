@@ -13,7 +13,7 @@ from clawdforge.core.ports import Store, Tx
 from clawdforge.core.rules.cuts import cut_turn
 from clawdforge.core.rules.interrupted import apply_policy
 from clawdforge.core.rules.projection import Projection
-from clawdforge.core.rules.turns import Ending, Started, finish
+from clawdforge.core.rules.turns import Ending, StartedTurn, finish
 from clawdforge.core.running.permissions import PermissionService
 from clawdforge.wire.errors import StoreUnavailable
 from clawdforge.wire.event import EventType
@@ -28,7 +28,7 @@ class TurnRecorder:
     """The sink of a running turn."""
 
     def __init__(
-        self, store: Store, clock: Clock, permissions: PermissionService, app: str, started: Started
+        self, store: Store, clock: Clock, permissions: PermissionService, app: str, started: StartedTurn
     ) -> None:
         self.app = app
         self.session_id = started.session.session_id
@@ -79,11 +79,11 @@ class TurnRecorder:
         if self._writing is not None:
             await asyncio.wait({self._writing})
         session_id, turn_index, fence, written = self.session_id, self.turn_index, self._fence, self._written
-        drafts, in_doubt, now = self._take(), self._in_doubt, self._clock.now()
-        message = self._projection.message(session_id, turn_index, now)
+        drafts, in_doubt, now = self._take_drafts(), self._in_doubt, self._clock.now()
+        message = self._projection.make_message(session_id, turn_index, now)
 
         def work(tx: Tx) -> TurnRow:
-            missing = bool(in_doubt) and not _landed(tx, session_id, written, in_doubt[0])
+            missing = bool(in_doubt) and not _was_written(tx, session_id, written, in_doubt[0])
             turn = finish(
                 tx,
                 session_id,
@@ -107,7 +107,7 @@ class TurnRecorder:
             await self._work.wait()
             self._work.clear()
             if self._drafts and not (self._answered or self._ending):
-                self._in_doubt = self._take()
+                self._in_doubt = self._take_drafts()
                 await self._append(self._in_doubt, patience)
                 self._in_doubt = []
 
@@ -116,7 +116,7 @@ class TurnRecorder:
         self._bytes += len(event.body)
         self._work.set()
 
-    def _take(self) -> list[Draft]:
+    def _take_drafts(self) -> list[Draft]:
         drafts, self._drafts, self._bytes = self._drafts, [], 0
         self._room.set()
         return drafts
@@ -127,18 +127,18 @@ class TurnRecorder:
         def append(tx: Tx) -> int:
             return tx.append(session_id, drafts, fence=fence)
 
-        def append_unless_landed(tx: Tx) -> int:
-            if not _landed(tx, session_id, written, drafts[0]):
+        def append_unless_written(tx: Tx) -> int:
+            if not _was_written(tx, session_id, written, drafts[0]):
                 return append(tx)
             session = tx.session(session_id)
             return session.head if session else written
 
-        self._written = await self._persist(append, append_unless_landed, patience)
+        self._written = await self._persist(append, append_unless_written, patience)
 
     async def _persist(
         self, work: Callable[[Tx], T], work_again: Callable[[Tx], T], patience: float | None
     ) -> T:
-        """Write, and go on trying for a while. `work_again` may find that an earlier try came through."""
+        """Write, and keep trying for a while. `work_again` checks first whether an earlier try succeeded."""
         loop = asyncio.get_running_loop()
         deadline = None if patience is None else loop.time() + patience
         while True:
@@ -151,14 +151,14 @@ class TurnRecorder:
                 work = work_again
 
 
-def _landed(tx: Tx, session_id: str, after: int, first: Draft) -> bool:
+def _was_written(tx: Tx, session_id: str, after: int, first: Draft) -> bool:
     """Whether a write whose outcome was unknown is in the log after all."""
     events = tx.events(session_id, after=after, limit=1_000_000, max_bytes=1 << 40)
     return any(event.data.endswith(first.body) for event in events)
 
 
 class OutsideSink:
-    """What an agent says when no prompt runs. Kept, but not without bound: nobody asked."""
+    """Records what an agent sends while no prompt runs, up to a limit."""
 
     MAX_MESSAGES = 1000
     MAX_BYTES = 16 << 20
@@ -178,7 +178,7 @@ class OutsideSink:
         self._room -= size
         await self._append(draft_of(event, None, self._clock.now()))
         if self._left <= 0 or self._room <= 0:
-            await self.truncated(0, "too much was said outside of a turn; the rest is left out")
+            await self.truncated(0, "the agent sent too much outside of a turn; the rest is dropped")
 
     async def truncated(self, dropped: int, reason: str) -> None:
         fields = {"dropped_bytes": dropped, "reason": reason}

@@ -1,8 +1,8 @@
-"""After a crash: every turn that was cut off is settled, queued turns run by themselves, halves go.
+"""After a crash: ends interrupted turns, runs queued ones, and removes folders that no session knows.
 
-Settling runs before the port opens. It is one transaction for each session and one commit for many of
-them, so that a crash in the middle of recovery is recovered likewise. What may take longer, such as
-removing folders that no session knows, is found before the port opens and done after.
+Interrupted turns are ended before the port opens: one transaction for each session and one commit for many
+of them, so that a crash during recovery does no harm. Work that may take longer, such as removing folders, is
+found before the port opens and done after.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ from typing import Protocol
 
 from clawdforge.core.model import Clock
 from clawdforge.core.ports import Store
-from clawdforge.core.rules.interrupted import settle
+from clawdforge.core.rules.interrupted import end_interrupted_turn
 from clawdforge.core.running.supervisor import Supervisor
 from clawdforge.wire.errors import ForgeError
 
@@ -25,11 +25,11 @@ class Folders(Protocol):
     """Folders that are named after sessions."""
 
     def names(self) -> list[str]:
-        """Of which sessions there are any. Blocking."""
+        """The ids of the sessions that have such folders. Blocking."""
         ...
 
     async def discard(self, session_id: str) -> bool:
-        """Remove those of a session that never came to be; whether there was something to remove."""
+        """Remove the folders of a session that was never created; whether there were any."""
         ...
 
 
@@ -43,16 +43,16 @@ class RecoveryService:
         self._folders = folders
         self._found: list[tuple[Folders, list[str]]] = []
 
-    async def settle_all(self) -> int:
-        """End what a dead server left running."""
+    async def end_interrupted_turns(self) -> int:
+        """End the turns that a dead server left running; returns how many sessions had one."""
         unsettled = await self._store.read_system(lambda view: view.active_sessions())
         for first in range(0, len(unsettled), BATCH):
             some = unsettled[first : first + BATCH]
-            await asyncio.gather(*(self._settle(app, session_id) for app, session_id in some))
+            await asyncio.gather(*(self._end_interrupted_turn(app, session_id) for app, session_id in some))
         return len(unsettled)
 
     async def wake_all(self) -> int:
-        """Queued turns run by themselves."""
+        """Start the queued turns; returns how many sessions have some."""
         waiting = await self._store.read_system(lambda view: view.waiting_sessions())
         for app, session_id in waiting:
             self._supervisor.wake(app, session_id)
@@ -69,7 +69,7 @@ class RecoveryService:
             for first in range(0, len(names), BATCH):
                 removed += await self._remove_unknown(folders, names[first : first + BATCH])
         if removed:
-            log.info("removed %d folders of sessions that never came to be", removed)
+            log.info("removed %d folders of sessions that were never created", removed)
         return removed
 
     async def _remove_unknown(self, folders: Folders, names: Sequence[str]) -> int:
@@ -85,6 +85,6 @@ class RecoveryService:
                 log.exception("a folder that belongs to no session stays", extra={"session_id": name})
         return removed
 
-    async def _settle(self, app: str, session_id: str) -> None:
+    async def _end_interrupted_turn(self, app: str, session_id: str) -> None:
         now = self._clock.now()
-        await self._store.write(app, lambda tx: settle(tx, session_id, CUT_OFF, now))
+        await self._store.write(app, lambda tx: end_interrupted_turn(tx, session_id, CUT_OFF, now))

@@ -1,10 +1,10 @@
-"""A turn under way, and all that it carries from its start to its end."""
+"""A running turn and everything that belongs to it from start to end."""
 
 import asyncio
 from dataclasses import dataclass, field
 
 from clawdforge.core.model import SessionRow
-from clawdforge.core.rules.turns import Started
+from clawdforge.core.rules.turns import StartedTurn
 from clawdforge.core.running.pool import Seat
 from clawdforge.core.running.recorder import TurnRecorder
 from clawdforge.wire.turn import Outcome
@@ -12,25 +12,25 @@ from clawdforge.wire.turn import Outcome
 
 @dataclass(eq=False, slots=True)
 class Stop:
-    """Somebody's wish that a turn ends, and the moment it has. The first who asks is heard."""
+    """A request to stop a turn, and the signal that it has ended. Only the first request counts."""
 
-    asked: asyncio.Event = field(default_factory=asyncio.Event)
+    requested: asyncio.Event = field(default_factory=asyncio.Event)
     ended: asyncio.Event = field(default_factory=asyncio.Event)
     outcome: Outcome = Outcome.CANCELLED
     reason: str = "cancelled"
     rollback: bool = False
 
-    def ask_for(self, outcome: Outcome, reason: str, *, rollback: bool = False) -> None:
-        if not self.asked.is_set():
+    def request(self, outcome: Outcome, reason: str, *, rollback: bool = False) -> None:
+        if not self.requested.is_set():
             self.outcome, self.reason, self.rollback = outcome, reason, rollback
-            self.asked.set()
+            self.requested.set()
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class RunningTurn:
-    """What was started, the seat of the agent that answers it, who may stop it, and who writes it down."""
+    """The turn that was started, its agent's seat in the pool, the request to stop it, and its recorder."""
 
-    started: Started
+    started: StartedTurn
     seat: Seat
     stop: Stop
     recorder: TurnRecorder

@@ -1,4 +1,4 @@
-"""Runs turns: a worker for each session that has work, an agent for each worker, and their ends.
+"""Runs turns: one worker for each session that has work, and one agent for each worker.
 
 A worker exists only while its session has a turn to run. It takes a seat in the pool, starts the next
 queued turn, has it attended, and copies the agent's home and the workspace at the boundary.
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from clawdforge.core.model import Clock
 from clawdforge.core.ports import Homes, LeaseLost, Snapshots, Store, Tx
-from clawdforge.core.rules.turns import Started, find_started, start_next
+from clawdforge.core.rules.turns import StartedTurn, find_started, start_next
 from clawdforge.core.running.answers import Answers
 from clawdforge.core.running.attendant import Attendant
 from clawdforge.core.running.pool import AgentPool, Seat
@@ -46,11 +46,11 @@ class Worker:
 
     @property
     def is_copying(self) -> bool:
-        """Its turn has ended, and what that left is being kept."""
+        """Whether its turn has ended and home and workspace are being copied."""
         return self.running is None and self.last_turn is not None
 
     def begin(self, turn_index: int) -> None:
-        """From here on the turn can be stopped, and whoever waited for the copy before it need not."""
+        """From here on the turn can be stopped, and nobody needs to wait for the copy before it."""
         self.boundary.set()
         self.boundary = asyncio.Event()
         self.running = self.last_turn = turn_index
@@ -107,25 +107,25 @@ class Supervisor:
         return seat
 
     def release(self, seat: Seat) -> None:
-        """Nothing was started after all. Who wanted the session woken meanwhile gets it now."""
+        """Give the seat back: nothing was started. A wake-up that came meanwhile is carried out now."""
         waiting = self._reserved.pop(seat.session_id)
         waiting.boundary.set()
         self._pool.give_back(seat, self._now())
         if waiting.look_again:
             self.wake(seat.app, seat.session_id, start_in_doubt=waiting.start_in_doubt)
 
-    def begin(self, seat: Seat, started: Started) -> None:
+    def begin(self, seat: Seat, started: StartedTurn) -> None:
         """Run a turn that was started in the transaction that submitted it."""
         worker = self._reserved.pop(seat.session_id)
         worker.begin(started.turn.turn_index)
-        self._employ(worker, seat, started)
+        self._start_worker(worker, seat, started)
 
     def wake(self, app: str, session_id: str, *, start_in_doubt: bool = False) -> None:
         """There may be a turn to run in this session, perhaps one that was started without our knowing."""
         worker = self._workers.get(session_id) or self._reserved.get(session_id)
         if worker is None and not self._stopping:
             worker = Worker(app, session_id)
-            self._employ(worker, None, None)
+            self._start_worker(worker, None, None)
         if worker is not None:
             worker.look_again = True
             worker.start_in_doubt = worker.start_in_doubt or start_in_doubt
@@ -136,7 +136,7 @@ class Supervisor:
         if worker is None or worker.stop is None or turn_index not in (None, worker.running):
             return False
         stop = worker.stop
-        stop.ask_for(Outcome.CANCELLED, "cancelled", rollback=rollback)
+        stop.request(Outcome.CANCELLED, "cancelled", rollback=rollback)
         await stop.ended.wait()
         return True
 
@@ -145,7 +145,7 @@ class Supervisor:
         await self._pool.end_agent(session_id)
 
     def retire_agent(self, session_id: str) -> None:
-        """An idle agent that remembers what was taken back is of no more use."""
+        """Let go of an idle agent whose memory holds turns that were undone."""
         self._pool.retire_agent(session_id)
 
     async def wait_for_copy(
@@ -177,7 +177,7 @@ class Supervisor:
             await self._pool.end_agent(session_id)
             yield
         finally:
-            self._dismiss(holder)
+            self._remove_worker(holder)
             if holder.look_again:
                 self.wake(app, session_id)
 
@@ -189,7 +189,7 @@ class Supervisor:
                 await self._wait_for_workers()
         for worker in list(self._workers.values()):
             if worker.stop is not None:
-                worker.stop.ask_for(Outcome.INTERRUPTED, "the server was stopped")
+                worker.stop.request(Outcome.INTERRUPTED, "the server was stopped")
             elif worker.task is not None:
                 worker.task.cancel()
         left = {worker.task for worker in self._workers.values() if worker.task}
@@ -210,17 +210,17 @@ class Supervisor:
             await asyncio.sleep(every)
             self._pool.sleep_idle(self._now())
 
-    def _employ(self, worker: Worker, seat: Seat | None, started: Started | None) -> None:
+    def _start_worker(self, worker: Worker, seat: Seat | None, started: StartedTurn | None) -> None:
         self._workers[worker.session_id] = worker
         worker.task = asyncio.create_task(
             self._work(worker, seat, started), name=f"worker {worker.session_id}"
         )
 
-    def _dismiss(self, worker: Worker) -> None:
+    def _remove_worker(self, worker: Worker) -> None:
         del self._workers[worker.session_id]
         worker.boundary.set()
 
-    async def _work(self, worker: Worker, seat: Seat | None, started: Started | None) -> None:
+    async def _work(self, worker: Worker, seat: Seat | None, started: StartedTurn | None) -> None:
         try:
             seat = seat or await self._pool.take(worker.app, worker.session_id)
             started = started or await self._start_next(worker)
@@ -236,11 +236,11 @@ class Supervisor:
             loop = asyncio.get_running_loop()
             loop.call_later(WORKER_RETRY_SECS, self.wake, worker.app, worker.session_id)
         finally:
-            self._dismiss(worker)
+            self._remove_worker(worker)
             if seat is not None:
                 self._pool.give_back(seat, self._now())
 
-    async def _start_next(self, worker: Worker) -> Started | None:
+    async def _start_next(self, worker: Worker) -> StartedTurn | None:
         """Start the next queued turn, if there is one. A prompt that comes in meanwhile is seen as well."""
         while not self._stopping:
             in_doubt, worker.start_in_doubt, worker.look_again = worker.start_in_doubt, False, False
@@ -256,24 +256,24 @@ class Supervisor:
                 return started
         return None
 
-    async def _try_start(self, app: str, session_id: str, *, in_doubt: bool) -> Started | None:
-        """Mostly there is nothing, and a look costs no commit."""
+    async def _try_start(self, app: str, session_id: str, *, in_doubt: bool) -> StartedTurn | None:
+        """Start a turn if one is queued. Usually none is, so read first: that costs no commit."""
         if not in_doubt and not await self._store.read(app, lambda view: view.queued_turns(session_id)):
             return None
         node, now = self._node, self._clock.now()
 
-        def work(tx: Tx) -> Started | None:
+        def work(tx: Tx) -> StartedTurn | None:
             found = find_started(tx, session_id, node) if in_doubt else None
             return found or start_next(tx, session_id, node, now)
 
         return None if self._stopping else await self._store.write(app, work)
 
-    async def _run_turn(self, worker: Worker, seat: Seat, started: Started) -> None:
+    async def _run_turn(self, worker: Worker, seat: Seat, started: StartedTurn) -> None:
         try:
             await self._attendant.attend(seat, started, worker.stop or Stop())
         finally:
             worker.end()
-        agent = seat.agent  # also when it is ended meanwhile, what it remembers is worth a copy
+        agent = seat.agent  # its home is worth a copy even if the agent is ended meanwhile
         session_id, turn_index = worker.session_id, started.turn.turn_index
         await self._answers.wait_until_given(session_id, turn_index, ANSWER_SECS)
         copies = [self._snapshots.take(started.session, turn_index)]

@@ -10,7 +10,7 @@ from clawdforge.core.log import LogService, Tail
 from clawdforge.core.model import Clock, MessageRow, SessionQuery, SessionRow, TurnRow, draft
 from clawdforge.core.ports import Store, Tx, View
 from clawdforge.core.rules.sessions import SessionState, state_of
-from clawdforge.core.rules.turns import last_prompt, need_open, need_session, next_up, title_from
+from clawdforge.core.rules.turns import choose_next, find_last_prompt, make_title, need_open, need_session
 from clawdforge.wire.base import Micros
 from clawdforge.wire.errors import InvalidRequest
 from clawdforge.wire.event import EventType
@@ -138,7 +138,7 @@ async def _wait_for_news(tail: Tail, added: asyncio.Event, head: int) -> None:
     """Wait until there may be a new message. Streamed text alone is none."""
     while True:
         await added.wait()
-        added, fresh = tail.added, tail.since(head)
+        added, fresh = tail.added, tail.events_after(head)
         if tail.gone or fresh is None or any(event.type in NEWS for event in fresh):
             return
         head = fresh[-1].seq if fresh else head
@@ -158,7 +158,7 @@ def _post(tx: Tx, session_id: str, content: str, at: Micros) -> MessageRow:
     tx.append(session_id, [draft(EventType.MESSAGE_POSTED, None, at, fields)])
     tx.change_session(
         session_id,
-        title=session.title or title_from(content),
+        title=session.title or make_title(content),
         redo=(),
         total_input_tokens=session.total_input_tokens + tokens,
     )
@@ -166,13 +166,13 @@ def _post(tx: Tx, session_id: str, content: str, at: Micros) -> MessageRow:
 
 
 def _without_messages(view: View, row: SessionRow) -> Transcript:
-    session_id, last = row.session_id, last_prompt(view, row.session_id)
+    session_id, last = row.session_id, find_last_prompt(view, row.session_id)
     if last is not None and last.pending:
         unsaid = [
             message for message in view.messages_from(session_id, last.seq) if message.turn == last.turn
         ]
         return Transcript(state_of(view, row), last, unsaid=len(unsaid))
-    waits = next_up(view.queued_turns(session_id))
+    waits = choose_next(view.queued_turns(session_id))
     return Transcript(state_of(view, row), None if waits is None else _queued_message(waits))
 
 

@@ -170,7 +170,7 @@ class SessionService:
             tx.audit(session_id, "hard_delete", now, {"by": "caller"})
 
         await self._store.write(app, work)
-        self._log.forget(session_id)
+        self._log.end_readers(session_id)
 
     async def _children(self, app: str, session_id: str) -> Sequence[str]:
         query = SessionQuery(include_closed=False, parent=session_id, limit=1000)

@@ -123,7 +123,7 @@ class Sweeper:
         now = self._clock.now()
         if not await self._store.write(app, lambda tx: delete_closed(tx, session_id, before, now)):
             return False
-        self._log.forget(session_id)
+        self._log.end_readers(session_id)
         return True
 
     async def _purge(self, app: str, session_id: str) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from clawdforge.core.imports import formats
-from clawdforge.core.model import MessageRow, SessionRow, Stored, TurnRow
+from clawdforge.core.model import MessageRow, SessionRow, StoredEvent, TurnRow
 from clawdforge.core.ports import Store, Tx, View
 from clawdforge.core.rules import memory
 from clawdforge.core.rules.sessions import (
@@ -16,7 +16,7 @@ from clawdforge.core.rules.sessions import (
     create_session,
     state_of,
 )
-from clawdforge.core.rules.turns import need_session, title_from
+from clawdforge.core.rules.turns import make_title, need_session
 from clawdforge.core.services.sessions import SessionService
 from clawdforge.wire.base import Json
 from clawdforge.wire.errors import SessionBusy
@@ -38,7 +38,7 @@ class Exported:
     session: SessionRow
     messages: list[MessageRow]
     turns: list[TurnRow]
-    events: list[Stored] | None = None
+    events: list[StoredEvent] | None = None
 
 
 class TransferService:
@@ -55,7 +55,7 @@ class TransferService:
             agent=request.agent or found.settings.get("agent"),
             model=request.model or found.settings.get("model"),
             cwd=request.cwd,
-            title=request.title or found.title or title_from(first),
+            title=request.title or found.title or make_title(first),
             meta=found.settings.get("meta") if request.meta is None else request.meta,
             labels=found.settings.get("labels") or [],
             retention=request.retention,
@@ -122,8 +122,8 @@ class TransferService:
             if len(batch) < PAGE:
                 return found
 
-    async def _read_events(self, app: str, session: SessionRow) -> list[Stored]:
-        found: list[Stored] = []
+    async def _read_events(self, app: str, session: SessionRow) -> list[StoredEvent]:
+        found: list[StoredEvent] = []
         while not found or found[-1].seq < session.head:
             at = found[-1].seq if found else 0
             found += await self._store.read(

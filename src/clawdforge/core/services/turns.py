@@ -7,8 +7,8 @@ from clawdforge.core.log import LogService
 from clawdforge.core.model import Clock, TurnRow
 from clawdforge.core.ports import Store, Tx, View
 from clawdforge.core.rules.turns import (
-    Started,
-    Submitted,
+    StartedTurn,
+    SubmittedTurn,
     need_session,
     start_next,
     submit,
@@ -33,16 +33,18 @@ class TurnService:
         self._log = log
         self._supervisor = supervisor
         self._answers = answers
-        self._tasks: set[asyncio.Task[Submitted]] = set()
+        self._tasks: set[asyncio.Task[SubmittedTurn]] = set()
 
-    async def submit(self, app: str, session_id: str, request: TurnRequest, key: str | None) -> Submitted:
+    async def submit(self, app: str, session_id: str, request: TurnRequest, key: str | None) -> SubmittedTurn:
         """The prompt is on stable storage when this returns. A caller that hangs up changes nothing."""
         task = asyncio.create_task(self._submit(app, session_id, request, key))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return await asyncio.shield(task)
 
-    async def _submit(self, app: str, session_id: str, request: TurnRequest, key: str | None) -> Submitted:
+    async def _submit(
+        self, app: str, session_id: str, request: TurnRequest, key: str | None
+    ) -> SubmittedTurn:
         """An idle session starts its turn in the commit that records the prompt.
 
         Whose session it is comes first: nobody waits for, or reserves, what belongs to another app.
@@ -52,7 +54,7 @@ class TurnService:
         seat = self._supervisor.reserve(app, session_id)
         node, now, started = self._supervisor.node, self._clock.now(), None
 
-        def work(tx: Tx) -> tuple[Submitted, Started | None]:
+        def work(tx: Tx) -> tuple[SubmittedTurn, StartedTurn | None]:
             submitted = submit(tx, session_id, request, key, now)
             if seat is None or submitted.replayed:
                 return submitted, None
@@ -76,7 +78,7 @@ class TurnService:
         await self._make_way(session_id, submitted)
         return submitted
 
-    async def _make_way(self, session_id: str, submitted: Submitted) -> None:
+    async def _make_way(self, session_id: str, submitted: SubmittedTurn) -> None:
         policy = submitted.turn.if_busy
         if submitted.active is not None and policy in (IfBusy.INTERRUPT, IfBusy.ROLLBACK):
             rollback = policy is IfBusy.ROLLBACK

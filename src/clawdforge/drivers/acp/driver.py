@@ -290,7 +290,7 @@ class AcpAgent:
         except AgentAuthRequired:
             raise
         except AgentStartFailed as error:
-            raise LoadLost(f"it ended while it was loading its session:  {error.message}") from error
+            raise LoadLost(f"it ended while it was loading its session: {error.message}") from error
         if opened.how == "new":
             self._replay = None
         elif opened.how == "resumed" and not self._quirks.replays_on_resume:

@@ -140,7 +140,7 @@ class AcpxAgent:
                 own = await self._find_own_id(wanted)
                 self.agent_session_id = await self._new_session("--resume-session", own)
             except AgentError as error:
-                notes.append(f"its session could not be resumed:  {error.message}")
+                notes.append(f"its session could not be resumed: {error.message}")
             else:
                 self.how, self.remembered = "resumed", None
         if self.how == "new":

@@ -12,7 +12,7 @@ from clawdforge.core.model import (
     PersonaRow,
     RunRow,
     SessionRow,
-    Stored,
+    StoredEvent,
     TurnRow,
 )
 from clawdforge.core.ports import LeaseLost
@@ -34,7 +34,7 @@ class SqliteTx(SqliteView):
     def __init__(self, db: Db, app: str, clock: Clock) -> None:
         super().__init__(db, app)
         self._clock = clock
-        self.appended: dict[str, list[Stored]] = {}
+        self.appended: dict[str, list[StoredEvent]] = {}
 
     def add_session(self, row: SessionRow) -> None:
         self._check_own(row.app_name)
@@ -54,7 +54,9 @@ class SqliteTx(SqliteView):
             raise LeaseLost
         if not drafts:
             return head
-        stored = [Stored(n, d.type.value, d.turn, number(n, d.body)) for n, d in enumerate(drafts, head + 1)]
+        stored = [
+            StoredEvent(n, d.type.value, d.turn, number(n, d.body)) for n, d in enumerate(drafts, head + 1)
+        ]
         self._db.connection.executemany(
             ADD_EVENT,
             [

@@ -12,7 +12,7 @@ from clawdforge.core.model import (
     PersonaRow,
     SessionQuery,
     SessionRow,
-    Stored,
+    StoredEvent,
     TurnRow,
 )
 from clawdforge.core.ports import Shown
@@ -105,12 +105,12 @@ class SqliteView:
     def turns_in_flight(self) -> int:
         return self._number("turns_in_flight")
 
-    def events(self, session_id: str, *, after: int, limit: int, max_bytes: int) -> list[Stored]:
+    def events(self, session_id: str, *, after: int, limit: int, max_bytes: int) -> list[StoredEvent]:
         return _fitting(self._rows("events", session=session_id, after=after, limit=limit), max_bytes)
 
     def turn_events(
         self, session_id: str, turn_index: int, *, after: int, limit: int, max_bytes: int
-    ) -> list[Stored]:
+    ) -> list[StoredEvent]:
         turn = self.turn(session_id, turn_index)
         if turn is None or (turn.first_seq is None and turn.state in (TurnState.QUEUED, TurnState.ENDED)):
             return []  # it never began, or began in the session that this one was forked from
@@ -203,15 +203,15 @@ class SqliteView:
         return int(row[0]) if row else 0
 
 
-def _fitting(rows: Iterator[tuple[Any, ...]], max_bytes: int) -> list[Stored]:
+def _fitting(rows: Iterator[tuple[Any, ...]], max_bytes: int) -> list[StoredEvent]:
     """As many as fit, but at least one: no page may be empty while there is more."""
-    found: list[Stored] = []
+    found: list[StoredEvent] = []
     room = max_bytes
     for seq, kind, turn, data, compact in rows:
         room -= len(data)
         if found and room < 0:
             break
-        found.append(Stored(seq, kind, turn, data, Form.COMPACT if compact else Form.NESTED))
+        found.append(StoredEvent(seq, kind, turn, data, Form.COMPACT if compact else Form.NESTED))
     return found
 
 

@@ -20,7 +20,7 @@ from typing import Any, Final
 import apsw
 
 from clawdforge.core.histogram import Histogram
-from clawdforge.core.model import Clock, Commit, Stored
+from clawdforge.core.model import Clock, Commit, StoredEvent
 from clawdforge.stores.sqlite.connection import DISK_ERRORS, Db, open_writer
 from clawdforge.stores.sqlite.queries import Queries
 from clawdforge.stores.sqlite.system import SqliteSystemTx
@@ -59,7 +59,7 @@ class Job:
 @dataclass(slots=True)
 class Batch:
     jobs: list[Job]
-    appended: dict[tuple[str, str], list[Stored]] = field(default_factory=dict)
+    appended: dict[tuple[str, str], list[StoredEvent]] = field(default_factory=dict)
 
     def commits(self) -> list[Commit]:
         return [Commit(app, session, tuple(events)) for (app, session), events in self.appended.items()]

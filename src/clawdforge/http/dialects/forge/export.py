@@ -2,7 +2,7 @@
 
 import orjson
 
-from clawdforge.core.model import MessageRow, SessionRow, Stored, TurnRow
+from clawdforge.core.model import MessageRow, SessionRow, StoredEvent, TurnRow
 from clawdforge.core.services.transfer import Exported
 from clawdforge.http.dialects.forge import shapes
 from clawdforge.wire.base import Json, Micros, to_iso, to_iso_seconds
@@ -24,7 +24,7 @@ def document(found: Exported) -> Export:
     )
 
 
-def _nested(events: list[Stored]) -> list[orjson.Fragment]:
+def _nested(events: list[StoredEvent]) -> list[orjson.Fragment]:
     return [orjson.Fragment(event.in_form(Form.NESTED)) for event in events]
 
 

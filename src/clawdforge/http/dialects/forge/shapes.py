@@ -7,7 +7,7 @@ would take for the same fields.
 from collections.abc import Sequence
 from typing import TypeVar
 
-from clawdforge.core.model import MessageRow, PermissionRow, Stored, TokenRow, TurnRow
+from clawdforge.core.model import MessageRow, PermissionRow, StoredEvent, TokenRow, TurnRow
 from clawdforge.core.rules.sessions import SessionState
 from clawdforge.http.errors import encode
 from clawdforge.wire.admin import TokenInfo
@@ -106,13 +106,13 @@ def turn_opening(row: TurnRow) -> bytes:
     return encode(summary)[:-1] + b',"events":['
 
 
-def events_page(events: Sequence[Stored], after: int, form: Form) -> bytes:
+def events_page(events: Sequence[StoredEvent], after: int, form: Form) -> bytes:
     """wire.event.EventPage, joined from the bytes of its events."""
     following = events[-1].seq if events else after
     return b'{"ok":true,"events":[%b],"next":%d}' % (joined_events(events, form), following)
 
 
-def joined_events(events: Sequence[Stored], form: Form) -> bytes:
+def joined_events(events: Sequence[StoredEvent], form: Form) -> bytes:
     """The events of a JSON list."""
     return b",".join([event.in_form(form) for event in events])
 

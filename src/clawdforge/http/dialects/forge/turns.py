@@ -7,8 +7,8 @@ from fastapi import APIRouter, Header, Path
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from clawdforge.core.model import Stored
-from clawdforge.core.rules.turns import Submitted
+from clawdforge.core.model import StoredEvent
+from clawdforge.core.rules.turns import SubmittedTurn
 from clawdforge.core.services.turns import raise_for
 from clawdforge.http.dialects.forge import shapes
 from clawdforge.http.errors import json_response
@@ -129,7 +129,7 @@ async def decide(core: Core, app: App, session_id: str, permission_id: str, body
     return json_response(PermissionReply(permission=shapes.permission(row)))
 
 
-def _start(submitted: Submitted) -> int:
+def _start(submitted: SubmittedTurn) -> int:
     """The cursor just before the first event of a turn that is to be streamed."""
     if not submitted.replayed:
         return submitted.head - 1
@@ -137,7 +137,7 @@ def _start(submitted: Submitted) -> int:
     return submitted.head if known is None else known - 1
 
 
-async def _pages(batches: AsyncIterator[list[Stored]], form: Form) -> AsyncIterator[bytes]:
+async def _pages(batches: AsyncIterator[list[StoredEvent]], form: Form) -> AsyncIterator[bytes]:
     async with closing(batches):
         async for batch in batches:
             yield shapes.joined_events(batch, form)

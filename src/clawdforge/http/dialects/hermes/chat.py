@@ -154,7 +154,7 @@ async def _frames(
             piece: list[bytes] = []
             ended = False
             for stored in (one for one in batch if one.turn == turn.turn_index):
-                event = stored.decoded()
+                event = stored.decode()
                 ended = stored.type == EventType.TURN_ENDED
                 if ended:
                     whole = await core.messages.transcript(app, session_id, DONE_MESSAGES)
@@ -182,7 +182,7 @@ async def _tool_names(core: Services, app: str, turn: TurnRow, through: int) -> 
                 if stored.seq > through:
                     return names
                 if stored.type == EventType.TOOL_CALL:
-                    event = stored.decoded()
+                    event = stored.decode()
                     names[frames.tool_id(event)] = event["name"]
     return names
 
