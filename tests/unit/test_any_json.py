@@ -13,7 +13,7 @@ from clawdforge.cli.output.live_view import View
 from clawdforge.cli.output.painter import Painter
 from clawdforge.core.rules.projection import Projection
 from clawdforge.drivers.acp.updates import read_message
-from clawdforge.http.dialects.hermes.frames import encoded, parts_of, tool_id
+from clawdforge.http.dialects.hermes.frames import encode_parts, parts_of, tool_id
 from clawdforge.wire.event import Event, EventType
 
 FIELDS = st.sampled_from(
@@ -101,7 +101,7 @@ def test_what_the_server_makes_of_it_can_be_sent(form: str, events: list[tuple[s
     names: dict[str, str] = {}
     for kind, said in events:
         fields = {"type": kind, "turn": 1, "content": "", form: said}
-        assert isinstance(encoded("s", 1, parts_of(fields, "s", names), None), bytes)
+        assert isinstance(encode_parts("s", 1, parts_of(fields, "s", names), None), bytes)
         names[tool_id(fields)] = "named"
 
 

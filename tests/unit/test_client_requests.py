@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from clawdforge import Forge, ForgeError
-from clawdforge.client._calls import fill, given
+from clawdforge.client._calls import drop_nulls, fill
 from tests.unit.client_stub import Answer, answers, serving
 
 S = "/sessions/s"
@@ -98,6 +98,6 @@ def test_a_method_sends_its_request(
 
 def test_paths_and_bodies() -> None:
     assert fill("/a/{x}/b/{y}", ["1/2", 3]) == "/a/1%2F2/b/3"
-    assert given({"a": None, "b": False, "c": 0, "d": ""}) == {"b": False, "c": 0, "d": ""}
+    assert drop_nulls({"a": None, "b": False, "c": 0, "d": ""}) == {"b": False, "c": 0, "d": ""}
     with pytest.raises(ValueError, match="session_id is empty"):
         fill("/sessions/{session_id}", [""])

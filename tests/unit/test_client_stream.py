@@ -208,7 +208,7 @@ def test_the_cursor_gives_up_only_after_silence() -> None:
         now += 1
     assert pauses[0] < 0.11
     assert max(pauses) <= 2.0
-    cursor.heard()
+    cursor.note_life()
     now += 100
     assert cursor.pause("lost") > 0
     now += 10

@@ -83,7 +83,7 @@ def event(kind: EventType, /, **fields: Any) -> Json:
 
 
 def ended(outcome: str, **fields: Any) -> list[Any]:
-    found = hermes_frames.ending(
+    found = hermes_frames.parts_of_end(
         event(EventType.TURN_ENDED, outcome=outcome, **fields), hermes_shapes.session(RUNNING)
     )
     return [[name, {**data, "session": "…"} if "session" in data else data] for name, data in found]
@@ -125,7 +125,7 @@ SHAPES: dict[str, Any] = {
     "hermes/frames.login": ended("failed", error="log in", code="agent_auth_required"),
     "hermes/frames.timed_out": ended("timed_out", error="too long", code="turn_timed_out"),
     "hermes/frames.interrupted": ended("interrupted", error="cut off", code="turn_interrupted"),
-    "hermes/frames.encoded": hermes_frames.encoded(
+    "hermes/frames.encoded": hermes_frames.encode_parts(
         STREAM, 9, [("done", {}), ("stream_end", {"session_id": "0f0c"})], None
     ).decode(),
 }
@@ -174,25 +174,27 @@ def test_a_frame_that_was_seen_is_not_sent_again() -> None:
     parts: list[hermes_frames.Part] = [("done", {}), ("stream_end", {})]
 
     def sent(since: str) -> int:
-        return hermes_frames.encoded(STREAM, 9, parts, hermes_frames.cursor(since, STREAM)).count(b"data:")
+        return hermes_frames.encode_parts(STREAM, 9, parts, hermes_frames.parse_cursor(since, STREAM)).count(
+            b"data:"
+        )
 
     assert [sent(f"{STREAM}:8"), sent(f"{STREAM}:9.1"), sent(f"{STREAM}:9")] == [2, 1, 0]
 
 
 @pytest.mark.parametrize("text", [None, "", "x", "-1", "1.", ".1", "1.x", "0f0c:8:3", "٣", "9" * 16, "1.1.1"])
 def test_a_cursor_that_names_no_place_is_none(text: str | None) -> None:
-    assert hermes_frames.cursor(text, STREAM) is None
+    assert hermes_frames.parse_cursor(text, STREAM) is None
 
 
 def test_the_later_place_counts() -> None:
     def place(text: str) -> hermes_frames.Cursor | None:
-        return hermes_frames.cursor(text, STREAM)
+        return hermes_frames.parse_cursor(text, STREAM)
 
     for lower, higher in (("3", "4"), ("3", "4.1"), ("4.1", "4.2"), ("4.1", "4")):
-        assert hermes_frames.later(place(lower), place(higher)) == place(higher)
-        assert hermes_frames.later(place(higher), place(lower)) == place(higher)
-    assert hermes_frames.later(None, place("2")) == place("2")
-    assert hermes_frames.later(None, None) is None
+        assert hermes_frames.choose_later(place(lower), place(higher)) == place(higher)
+        assert hermes_frames.choose_later(place(higher), place(lower)) == place(higher)
+    assert hermes_frames.choose_later(None, place("2")) == place("2")
+    assert hermes_frames.choose_later(None, None) is None
 
 
 @pytest.mark.parametrize("text", ["", "x", ":1", "x:", "x:y", "x:-1", "x:٣", "x:" + "9" * 16])

@@ -26,7 +26,7 @@ T_co = TypeVar("T_co", covariant=True)
 M = TypeVar("M", bound="BaseModel")
 
 SAFE_METHODS: Final = frozenset({"GET", "PUT", "DELETE"})
-"""Sent twice, these do what they do once. A POST is safe only with an idempotency key."""
+"""Sending these twice has the same effect as once. A POST is safe only with an idempotency key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class Route(Generic[T]):
             path=fill(self.path, ids),
             parse=self.parse,
             params={name: _param(value) for name, value in asked.items() if value is not None},
-            json=given(body or {}) if takes_json else None,
+            json=drop_nulls(body or {}) if takes_json else None,
             headers=headers,
             files=files,
             wait_secs=wait_secs,
@@ -109,8 +109,8 @@ def fill(path: str, ids: Sequence[str | int]) -> str:
     )
 
 
-def given(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Only what the caller has said: no nulls on the wire."""
+def drop_nulls(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Only the fields that the caller has set: no nulls on the wire."""
     return {name: value for name, value in fields.items() if value is not None}
 
 
@@ -147,26 +147,30 @@ def _bytes(raw: bytes) -> bytes:
     return raw
 
 
-def _as(kind: Callable[[], type[M]]) -> Callable[[bytes], M]:
+def _read_model(kind: Callable[[], type[M]]) -> Callable[[bytes], M]:
     """Reads a model, which is looked up when there is something to read."""
     return lambda raw: kind().model_validate_json(raw)
 
 
-def _part(kind: Callable[[], type[M]], take: Callable[[M], T]) -> Callable[[bytes], T]:
+def _read_part(kind: Callable[[], type[M]], take: Callable[[M], T]) -> Callable[[bytes], T]:
     return lambda raw: take(kind().model_validate_json(raw))
 
 
 EACH_TEXT_ONCE: Final = {"form": "compact"}
 """Asked of every route that answers with events: what the agent said, in the compact form."""
 
-CREATE_SESSION: Final = Route("POST", "/sessions", _as(lambda: lazy.session.SessionReply))
+CREATE_SESSION: Final = Route("POST", "/sessions", _read_model(lambda: lazy.session.SessionReply))
 LIST_SESSIONS: Final[Route[Page[Session]]] = Route(
-    "GET", "/sessions", _part(lambda: lazy.session.SessionPage, lambda page: Page(page.sessions, page.next))
+    "GET",
+    "/sessions",
+    _read_part(lambda: lazy.session.SessionPage, lambda page: Page(page.sessions, page.next)),
 )
-GET_SESSION: Final = Route("GET", "/sessions/{session_id}", _as(lambda: lazy.session.SessionReply))
-PATCH_SESSION: Final = Route("PATCH", "/sessions/{session_id}", _as(lambda: lazy.session.SessionReply))
+GET_SESSION: Final = Route("GET", "/sessions/{session_id}", _read_model(lambda: lazy.session.SessionReply))
+PATCH_SESSION: Final = Route(
+    "PATCH", "/sessions/{session_id}", _read_model(lambda: lazy.session.SessionReply)
+)
 CLOSE_SESSION: Final = Route("DELETE", "/sessions/{session_id}", _json)
-IMPORT_SESSION: Final = Route("POST", "/sessions/import", _as(lambda: lazy.session.SessionReply))
+IMPORT_SESSION: Final = Route("POST", "/sessions/import", _read_model(lambda: lazy.session.SessionReply))
 
 TURN: Final = Route(
     "POST",
@@ -174,95 +178,99 @@ TURN: Final = Route(
     lambda raw: TurnResult.from_response(_json(raw)),
     query=EACH_TEXT_ONCE,
 )
-SUBMIT: Final = Route("POST", "/sessions/{session_id}/turns", _as(lambda: lazy.turn.TurnAccepted))
+SUBMIT: Final = Route("POST", "/sessions/{session_id}/turns", _read_model(lambda: lazy.turn.TurnAccepted))
 TURNS: Final[Route[Page[Turn]]] = Route(
     "GET",
     "/sessions/{session_id}/turns",
-    _part(lambda: lazy.turn.TurnPage, lambda page: Page(page.turns, page.next)),
+    _read_part(lambda: lazy.turn.TurnPage, lambda page: Page(page.turns, page.next)),
 )
 WITHDRAW: Final = Route(
-    "DELETE", "/sessions/{session_id}/turns/{turn_index}", _as(lambda: lazy.turn.CancelReply)
+    "DELETE", "/sessions/{session_id}/turns/{turn_index}", _read_model(lambda: lazy.turn.CancelReply)
 )
-CANCEL: Final = Route("POST", "/sessions/{session_id}/cancel", _as(lambda: lazy.turn.CancelReply))
+CANCEL: Final = Route("POST", "/sessions/{session_id}/cancel", _read_model(lambda: lazy.turn.CancelReply))
 
 EVENTS: Final[Route[Page[Event]]] = Route(
     "GET",
     "/sessions/{session_id}/events",
-    _part(lambda: lazy.event.EventPage, lambda page: Page(page.events, page.next)),
+    _read_part(lambda: lazy.event.EventPage, lambda page: Page(page.events, page.next)),
     query=EACH_TEXT_ONCE,
 )
 MESSAGES: Final[Route[Page[Message]]] = Route(
     "GET",
     "/sessions/{session_id}/messages",
-    _part(lambda: lazy.message.MessagePage, lambda page: Page(page.messages, page.next)),
+    _read_part(lambda: lazy.message.MessagePage, lambda page: Page(page.messages, page.next)),
 )
 
-UNDO: Final = Route("POST", "/sessions/{session_id}/undo", _as(lambda: lazy.session.CutReply))
-REDO: Final = Route("POST", "/sessions/{session_id}/redo", _as(lambda: lazy.session.RestoreReply))
-RETRY: Final = Route("POST", "/sessions/{session_id}/retry", _as(lambda: lazy.session.CutReply))
-FORK: Final = Route("POST", "/sessions/{session_id}/fork", _as(lambda: lazy.session.SessionReply))
-CLEAR: Final = Route("POST", "/sessions/{session_id}/clear", _as(lambda: lazy.session.HistoryReply))
-COMPACT: Final = Route("POST", "/sessions/{session_id}/compact", _as(lambda: lazy.session.HistoryReply))
-REOPEN: Final = Route("POST", "/sessions/{session_id}/reopen", _as(lambda: lazy.session.SessionReply))
-PURGE: Final = Route("POST", "/sessions/{session_id}/purge", _as(lambda: lazy.session.PurgeReply))
-USAGE: Final = Route("GET", "/sessions/{session_id}/usage", _as(lambda: lazy.session.UsageReply))
-EXPORT: Final = Route("GET", "/sessions/{session_id}/export", _as(lambda: lazy.session.Export))
+UNDO: Final = Route("POST", "/sessions/{session_id}/undo", _read_model(lambda: lazy.session.CutReply))
+REDO: Final = Route("POST", "/sessions/{session_id}/redo", _read_model(lambda: lazy.session.RestoreReply))
+RETRY: Final = Route("POST", "/sessions/{session_id}/retry", _read_model(lambda: lazy.session.CutReply))
+FORK: Final = Route("POST", "/sessions/{session_id}/fork", _read_model(lambda: lazy.session.SessionReply))
+CLEAR: Final = Route("POST", "/sessions/{session_id}/clear", _read_model(lambda: lazy.session.HistoryReply))
+COMPACT: Final = Route(
+    "POST", "/sessions/{session_id}/compact", _read_model(lambda: lazy.session.HistoryReply)
+)
+REOPEN: Final = Route("POST", "/sessions/{session_id}/reopen", _read_model(lambda: lazy.session.SessionReply))
+PURGE: Final = Route("POST", "/sessions/{session_id}/purge", _read_model(lambda: lazy.session.PurgeReply))
+USAGE: Final = Route("GET", "/sessions/{session_id}/usage", _read_model(lambda: lazy.session.UsageReply))
+EXPORT: Final = Route("GET", "/sessions/{session_id}/export", _read_model(lambda: lazy.session.Export))
 EXPORT_TEXT: Final = Route("GET", "/sessions/{session_id}/export", _text)
 
 PERMISSIONS: Final[Route[list[Permission]]] = Route(
     "GET",
     "/sessions/{session_id}/permissions",
-    _part(lambda: lazy.turn.PermissionPage, lambda page: page.permissions),
+    _read_part(lambda: lazy.turn.PermissionPage, lambda page: page.permissions),
 )
 DECIDE: Final[Route[Permission]] = Route(
     "POST",
     "/sessions/{session_id}/permissions/{permission_id}",
-    _part(lambda: lazy.turn.PermissionReply, lambda reply: reply.permission),
+    _read_part(lambda: lazy.turn.PermissionReply, lambda reply: reply.permission),
 )
 
 SEARCH: Final[Route[Page[SearchHit]]] = Route(
-    "GET", "/search", _part(lambda: lazy.message.SearchPage, lambda page: Page(page.hits, page.next))
+    "GET", "/search", _read_part(lambda: lazy.message.SearchPage, lambda page: Page(page.hits, page.next))
 )
-UPLOAD: Final = Route("POST", "/files", _as(lambda: lazy.admin.FileReply))
+UPLOAD: Final = Route("POST", "/files", _read_model(lambda: lazy.admin.FileReply))
 DOWNLOAD: Final = Route("GET", "/files/{file_token}", _bytes)
-DELETE_FILE: Final = Route("DELETE", "/files/{file_token}", _as(lambda: lazy.admin.Done))
+DELETE_FILE: Final = Route("DELETE", "/files/{file_token}", _read_model(lambda: lazy.admin.Done))
 RUN: Final = Route("POST", "/run", lambda raw: RunResult.from_response(_json(raw)))
 
 AGENTS: Final[Route[list[AgentInfo]]] = Route(
-    "GET", "/agents", _part(lambda: lazy.admin.AgentPage, lambda page: page.agents)
+    "GET", "/agents", _read_part(lambda: lazy.admin.AgentPage, lambda page: page.agents)
 )
 PERSONAS: Final[Route[list[Persona]]] = Route(
-    "GET", "/personas", _part(lambda: lazy.admin.PersonaPage, lambda page: page.personas)
+    "GET", "/personas", _read_part(lambda: lazy.admin.PersonaPage, lambda page: page.personas)
 )
 GET_PERSONA: Final[Route[Persona]] = Route(
-    "GET", "/personas/{name}", _part(lambda: lazy.admin.PersonaReply, lambda reply: reply.persona)
+    "GET", "/personas/{name}", _read_part(lambda: lazy.admin.PersonaReply, lambda reply: reply.persona)
 )
 PUT_PERSONA: Final[Route[Persona]] = Route(
-    "PUT", "/personas/{name}", _part(lambda: lazy.admin.PersonaReply, lambda reply: reply.persona)
+    "PUT", "/personas/{name}", _read_part(lambda: lazy.admin.PersonaReply, lambda reply: reply.persona)
 )
-DELETE_PERSONA: Final = Route("DELETE", "/personas/{name}", _as(lambda: lazy.admin.Done))
+DELETE_PERSONA: Final = Route("DELETE", "/personas/{name}", _read_model(lambda: lazy.admin.Done))
 
-HEALTHZ: Final = Route("GET", "/healthz", _as(lambda: lazy.admin.Health))
-READYZ: Final = Route("GET", "/readyz", _as(lambda: lazy.admin.Ready), frozenset({503}))
+HEALTHZ: Final = Route("GET", "/healthz", _read_model(lambda: lazy.admin.Health))
+READYZ: Final = Route("GET", "/readyz", _read_model(lambda: lazy.admin.Ready), frozenset({503}))
 METRICS: Final = Route("GET", "/metrics", _text)
 
 APPS: Final[Route[list[AppInfo]]] = Route(
-    "GET", "/admin/apps", _part(lambda: lazy.admin.AppPage, lambda page: page.apps)
+    "GET", "/admin/apps", _read_part(lambda: lazy.admin.AppPage, lambda page: page.apps)
 )
 PUT_APP: Final[Route[AppInfo]] = Route(
-    "POST", "/admin/apps", _part(lambda: lazy.admin.AppReply, lambda reply: reply.app)
+    "POST", "/admin/apps", _read_part(lambda: lazy.admin.AppReply, lambda reply: reply.app)
 )
 TOKENS: Final[Route[list[TokenInfo]]] = Route(
-    "GET", "/admin/tokens", _part(lambda: lazy.admin.TokenPage, lambda page: page.tokens)
+    "GET", "/admin/tokens", _read_part(lambda: lazy.admin.TokenPage, lambda page: page.tokens)
 )
-CREATE_TOKEN: Final = Route("POST", "/admin/tokens", _as(lambda: lazy.admin.TokenReply))
-REVOKE_TOKEN: Final = Route("DELETE", "/admin/tokens/{token_id}", _as(lambda: lazy.admin.Done))
-SWEEP: Final = Route("POST", "/admin/sweep", _as(lambda: lazy.admin.SweepReply))
+CREATE_TOKEN: Final = Route("POST", "/admin/tokens", _read_model(lambda: lazy.admin.TokenReply))
+REVOKE_TOKEN: Final = Route("DELETE", "/admin/tokens/{token_id}", _read_model(lambda: lazy.admin.Done))
+SWEEP: Final = Route("POST", "/admin/sweep", _read_model(lambda: lazy.admin.SweepReply))
 AUDIT: Final[Route[Page[AuditEntry]]] = Route(
-    "GET", "/admin/audit", _part(lambda: lazy.admin.AuditPage, lambda page: Page(page.entries, page.next))
+    "GET",
+    "/admin/audit",
+    _read_part(lambda: lazy.admin.AuditPage, lambda page: Page(page.entries, page.next)),
 )
-VERIFY_AUDIT: Final = Route("GET", "/admin/audit/verify", _as(lambda: lazy.admin.AuditVerdict))
-ADMIN_USAGE: Final = Route("GET", "/admin/usage", _as(lambda: lazy.admin.AdminUsage))
+VERIFY_AUDIT: Final = Route("GET", "/admin/audit/verify", _read_model(lambda: lazy.admin.AuditVerdict))
+ADMIN_USAGE: Final = Route("GET", "/admin/usage", _read_model(lambda: lazy.admin.AdminUsage))
 
 
 def routes(namespace: Mapping[str, object]) -> frozenset[tuple[str, str]]:

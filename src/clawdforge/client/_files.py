@@ -1,4 +1,4 @@
-"""A file on its way to the server, and how far it has come."""
+"""A file that is being uploaded, and its progress."""
 
 import io
 from collections.abc import Callable

@@ -33,7 +33,7 @@ class Options:
     reconnect_secs: float = 60.0
     headers: Mapping[str, str] = field(default_factory=dict)
 
-    def changed(
+    def with_changes(
         self,
         timeout: float | EllipsisType | None,
         retries: int | None,

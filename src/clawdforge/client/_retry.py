@@ -8,7 +8,7 @@ from typing import Final
 from clawdforge.wire.errors import BY_CODE
 
 PASSING_STATUSES: Final = frozenset({408, 429, 503})
-"""Answers that may be another one later, where no code says more."""
+"""Answers that may change when the call is repeated, where no error code says more."""
 
 LONGEST_WAIT_SECS: Final = 60.0
 """A server that asks for a longer pause gets none: its refusal is handed to the caller."""
@@ -26,7 +26,7 @@ class Retry:
     def after_answer(
         self, attempt: int, status: int, *, safe: bool, code: str = "", retry_after: str | None = None
     ) -> float | None:
-        """Seconds to wait before the next attempt, or None when this answer stands. `attempt` is from 0."""
+        """Seconds to wait before the next attempt, or None not to repeat it. `attempt` is from 0."""
         known = BY_CODE.get(code)
         passing = known.is_passing if known is not None else status in PASSING_STATUSES
         if not (safe and passing and attempt < self.retries):
@@ -43,13 +43,13 @@ class Retry:
         return self.pause(attempt)
 
     def pause(self, attempt: int) -> float:
-        """Grows with each attempt; a quarter of it is left to chance so that callers drift apart."""
+        """Grows with each attempt; a quarter of it is random, so that callers do not retry in step."""
         whole = min(self.most_secs, self.first_secs * 2.0 ** min(attempt, 30))
         return whole * (1 - 0.25 * self.jitter())
 
 
 def seconds(retry_after: str | None) -> float | None:
-    """`Retry-After` in seconds; its other form, a date, is not worth a clock that may differ."""
+    """`Retry-After` in seconds; its other form, a date, is ignored because clocks differ."""
     try:
         asked = float(retry_after or "")
     except ValueError:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Gap(Exception):
-    """An event is missing before this one; the stream must be taken up again from the last one seen."""
+    """An event is missing before this one; the stream must be read again from the last one seen."""
 
 
 class Cursor:
@@ -42,8 +42,8 @@ class Cursor:
         self._lost_at: float | None = None
         self._gap_after: int | None = None
 
-    def heard(self) -> None:
-        """Bytes came, if only a heartbeat: the server is there."""
+    def note_life(self) -> None:
+        """Note that the server is alive, because bytes came, if only a heartbeat."""
         self._lost_at = None
 
     def accept(self, frame: Frame) -> Event | None:
@@ -55,13 +55,13 @@ class Cursor:
         if event.seq <= self.last_seq:
             return None
         if event.seq != self.last_seq + 1:
-            self._missing(event.seq)
+            self._report_gap(event.seq)
         self.last_seq = event.seq
         self._attempt = 0
         return event
 
     def pause(self, why: str) -> float:
-        """How long to wait before connecting again; raises when there is no point in it any more."""
+        """How long to wait before connecting again; raises when the server has been silent for too long."""
         now = self._clock()
         if self._lost_at is None:
             self._lost_at = now
@@ -71,7 +71,7 @@ class Cursor:
         self._attempt += 1
         return pause
 
-    def _missing(self, seq: int) -> NoReturn:
+    def _report_gap(self, seq: int) -> NoReturn:
         why = f"event {seq} came after {self.last_seq}"
         if self._gap_after == self.last_seq:
             raise StreamBroken(f"events are missing: {why}", self.last_seq)

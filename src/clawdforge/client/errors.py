@@ -135,11 +135,11 @@ class ForgeConnectionError(ForgeError):
 
 
 class ForgeTimeout(ForgeConnectionError):
-    """No answer in time. The server may still be at work: repeat with the same idempotency key."""
+    """No answer in time. The server may still be working on it: repeat with the same idempotency key."""
 
 
 class StreamBroken(ForgeError):
-    """A live stream could not be taken up again; continue later with `after=error.last_seq`."""
+    """A live stream could not be resumed; continue later with `after=error.last_seq`."""
 
     def __init__(self, message: str, last_seq: int) -> None:
         super().__init__(message, last_seq)

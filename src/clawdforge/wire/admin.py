@@ -156,7 +156,7 @@ class SweepReply(Reply):
 
 
 class AuditEntry(Reply):
-    """One line of the ledger; `hash` covers the line and the hash before it."""
+    """One entry of the audit log; `hash` covers the entry and the hash before it."""
 
     number: int
     app_name: str

@@ -323,7 +323,7 @@ class Stopping(Unavailable):
 
 
 class AgentError(ForgeAPIError):
-    """the agent, not the server, is what failed"""
+    """the agent failed, not the server"""
 
     status = 502
 
@@ -360,7 +360,7 @@ class TurnTimedOut(AgentError):
 
 
 class TurnInterrupted(AgentError):
-    """the turn was cut off; what was said so far is kept"""
+    """the turn was cut off; the answer so far is kept"""
 
     code = ErrorCode.TURN_INTERRUPTED
     status = 503

@@ -75,7 +75,7 @@ def update_of(kind: str, event: Json) -> Json:
     if update is None:
         update = event.get("params")
     elif kind == EventType.TOOL_CALL and isinstance(update, dict):
-        return _whole_tool_call(event, update)
+        return _rebuild_tool_call(event, update)
     return update if isinstance(update, dict) else {}
 
 
@@ -91,7 +91,7 @@ def nest(event: Json) -> Json:
         return {**head, **event.get("message", ANSWER), **_only(event, ANSWER_KEYS)}
     if kind not in SPOKEN and "update" not in event:
         return {**head, **event.get("message", {})}
-    update = _whole_update(kind, event)
+    update = _rebuild_update(kind, event)
     message = event.get("message")
     if message is None:
         message = {**ENVELOPE, "params": {"sessionId": event.get("agent_session_id")}}
@@ -114,7 +114,7 @@ def unnest(event: Json) -> Json:
 
 
 def _nest_words(kind: str, event: Json) -> Json:
-    """Written down as a whole, since nearly every event is such a one."""
+    """Written out in full for speed, since nearly every event is of this kind."""
     session_id, text = event["agent_session_id"], event["content"]
     update = {WORD: SPOKEN[kind], "content": {"type": "text", "text": text}}
     return {
@@ -151,7 +151,7 @@ def _add_words(fields: Json, update: Json) -> None:
         if len(update) > 2:
             fields["update"] = _without(update, (WORD, "content"))
     elif "content" in update:
-        text = _words(block)
+        text = _text_of(block)
         rest = _without(block, ("text",)) if text else block
         fields["update"] = {**_without(update, (WORD,)), "content": rest}
     else:
@@ -168,10 +168,10 @@ def _add_tool_call(fields: Json, update: Json) -> None:
     fields |= {"name": str(title or spare), "args": given or {}, "update": _without(update, lifted)}
 
 
-def _whole_update(kind: str, event: Json) -> Json:
+def _rebuild_update(kind: str, event: Json) -> Json:
     update: Json = event.get("update", {})
     if kind == EventType.TOOL_CALL:
-        return _whole_tool_call(event, update)
+        return _rebuild_tool_call(event, update)
     if kind not in SPOKEN or WORD in update:
         return update
     block, text = update.get("content", {"type": "text"}), event.get("content")
@@ -180,7 +180,7 @@ def _whole_update(kind: str, event: Json) -> Json:
     return {WORD: SPOKEN[kind], "content": block, **_without(update, ("content",))}
 
 
-def _whole_tool_call(event: Json, update: Json) -> Json:
+def _rebuild_tool_call(event: Json, update: Json) -> Json:
     """With its title and its input in the places where the agent had put them."""
     name, args = event.get("name"), event.get("args")
     whole = _only(update, (WORD, "toolCallId"))
@@ -196,7 +196,7 @@ def _name_without_title(update: Json) -> str:
     return str(update.get("kind") or update.get("toolCallId") or "tool")
 
 
-def _words(block: Any) -> str:
+def _text_of(block: Any) -> str:
     text = block.get("text") if isinstance(block, dict) else None
     return text if isinstance(text, str) else ""
 

@@ -62,7 +62,7 @@ class Archive(SessionRef):
 
 
 class Truncate(SessionRef):
-    """Keep so many messages; the first one to go has to be one of the user's."""
+    """Keep this many messages; the first one to be removed must be one of the user's."""
 
     keep_count: Count
 

@@ -28,7 +28,7 @@ PermissionModeWord: TypeAlias = PermissionMode | Literal["approve_all", "approve
 
 
 class OnInterrupt(StrEnum):
-    """What happens to a turn that a crash cut off, after it has been settled."""
+    """What happens after a crash has cut off a turn, which ends as interrupted."""
 
     HOLD = "hold"
     CONTINUE = "continue"
@@ -168,7 +168,7 @@ class RedoRequest(Guarded):
 
 
 class RetryRequest(Guarded):
-    """Cut the last exchange; with `run` it runs again at once, with `prompt` in other words."""
+    """Cut the last exchange; with `run` it runs again at once, with `prompt` another prompt runs instead."""
 
     run: bool = False
     prompt: str | None = Field(default=None, min_length=1, max_length=16 * 1024 * 1024)
@@ -183,7 +183,7 @@ class ForkRequest(Guarded):
 
 
 class CompactRequest(Guarded):
-    """`prompt` asks for the summary in other words than ours."""
+    """`prompt` replaces our own request for the summary."""
 
     prompt: str | None = Field(default=None, min_length=1, max_length=262_144)
 

@@ -46,14 +46,14 @@ class Decoder:
         self.last_id = ""
 
     def feed(self, chunk: bytes) -> Iterator[Frame]:
-        for line in self._lines(chunk):
-            frame = self._line(line)
+        for line in self._split_lines(chunk):
+            frame = self._take_line(line)
             if frame is not None:
                 yield frame
 
-    def _lines(self, chunk: bytes) -> list[str]:
+    def _split_lines(self, chunk: bytes) -> list[str]:
         if not self._started:
-            chunk = self._without_bom(chunk)
+            chunk = self._strip_bom(chunk)
         if self._after_cr and chunk:
             self._after_cr = False
             chunk = chunk.removeprefix(b"\n")
@@ -69,7 +69,7 @@ class Decoder:
         self._parts = [last]
         return [line.decode("utf-8", "replace") for line in lines]
 
-    def _without_bom(self, chunk: bytes) -> bytes:
+    def _strip_bom(self, chunk: bytes) -> bytes:
         start = b"".join(self._parts) + chunk
         if len(start) < len(_BOM) and _BOM.startswith(start):
             self._parts = [start]
@@ -78,7 +78,7 @@ class Decoder:
         self._started = True
         return start.removeprefix(_BOM)
 
-    def _line(self, line: str) -> Frame | None:
+    def _take_line(self, line: str) -> Frame | None:
         if not line:
             return self._dispatch()
         if line.startswith(":"):

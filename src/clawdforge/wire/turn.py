@@ -26,7 +26,7 @@ class Outcome(StrEnum):
 
 
 class IfBusy(StrEnum):
-    """What becomes of a prompt while another turn runs."""
+    """What happens to a prompt while another turn runs."""
 
     QUEUE = "queue"
     REJECT = "reject"

@@ -1,4 +1,4 @@
-"""What the operator's token may do: apps, tokens, sweeping, the audit ledger, usage."""
+"""What the operator's token may do: apps, tokens, sweeping, the audit log, usage."""
 
 from __future__ import annotations
 
@@ -34,22 +34,22 @@ class AsyncAdmin:
         return await self._http.call(calls.PUT_APP(body={"app_name": app_name, "limits": limits}))
 
     async def tokens(self, app_name: str | None = None) -> list[TokenInfo]:
-        """The tokens of one app or of all. Never their text."""
+        """The tokens of one app or of all, without their secrets."""
         return await self._http.call(calls.TOKENS(params={"app_name": app_name}))
 
     async def create_token(
         self, app_name: str, *, expires_in_secs: int | None = None, note: str | None = None
     ) -> TokenReply:
-        """A new token. Its text is shown this once."""
+        """Create a token. Its text is shown only this once."""
         body = {"app_name": app_name, "expires_in_secs": expires_in_secs, "note": note}
         return await self._http.call(calls.CREATE_TOKEN(body=body))
 
     async def revoke_token(self, token_id: str) -> None:
-        """End a token; its open streams end with it."""
+        """Revoke a token and end its open streams."""
         await self._http.call(calls.REVOKE_TOKEN(token_id))
 
     async def sweep(self) -> SweepReply:
-        """Close and delete now what is due, instead of at the next round."""
+        """Close and delete now what is due, instead of at the next sweep."""
         return await self._http.call(calls.SWEEP())
 
     def audit(self, *, app_name: str | None = None, after: int | None = None) -> AsyncIterator[AuditEntry]:
@@ -57,7 +57,7 @@ class AsyncAdmin:
         return self._http.pages(lambda at: calls.AUDIT(params={"app_name": app_name, "after": at}), after)
 
     async def verify(self, head: str | None = None) -> AuditVerdict:
-        """Whether the ledger is whole; with a `head` noted before, also whether its end was cut off since."""
+        """Whether the audit log is intact; with a `head` noted before, whether its end is still there too."""
         return await self._http.call(calls.VERIFY_AUDIT(params={"head": head}))
 
     async def usage(self) -> AdminUsage:

@@ -74,8 +74,8 @@ class AsyncConnection(AsyncCatalog):
         copy = object.__new__(type(self))
         copy.base_url = self.base_url
         copy._owns_client = False
-        options = self.transport.options.changed(timeout, retries, headers, reconnect_secs)
-        copy._use(self.transport.changed(options))
+        options = self.transport.options.with_changes(timeout, retries, headers, reconnect_secs)
+        copy._use(self.transport.with_changes(options))
         return copy
 
     async def get_session(self, session_id: str) -> SessionState:

@@ -35,7 +35,7 @@ async def follow(http: AsyncTransport, session_id: str, after: int) -> AsyncGene
             async with http.open(call) as chunks:
                 decoder = Decoder()
                 async for chunk in chunks:
-                    cursor.heard()
+                    cursor.note_life()
                     for frame in decoder.feed(chunk):
                         event = cursor.accept(frame)
                         if event is not None:

@@ -63,7 +63,7 @@ class AsyncTransport:
         self.pool = pool
         self._headers = common_headers(token)
 
-    def changed(self, options: Options) -> AsyncTransport:
+    def with_changes(self, options: Options) -> AsyncTransport:
         copy = object.__new__(AsyncTransport)
         copy.__dict__.update(self.__dict__, options=options)
         return copy
@@ -79,7 +79,7 @@ class AsyncTransport:
             raise UnexpectedReply(f"cannot read the answer to {call.method} {call.path}: {error}") from error
 
     async def send(self, call: Call[Any]) -> httpx2.Response:
-        """Send, again if need be, and hand back whatever the server says in the end."""
+        """Send, with retries if need be, and return the server's last answer."""
         client = self.pool.open()
         retry = Retry(self.options.retries)
         attempt = 0
@@ -92,7 +92,7 @@ class AsyncTransport:
                 late = isinstance(error, lazy.httpx2.ReadTimeout | lazy.httpx2.WriteTimeout)
                 wait = None if late else retry.after_failure(attempt, sent=sent, safe=call.safe)
                 if wait is None:
-                    raise self._lost(call, error) from error
+                    raise self._connection_error(call, error) from error
             else:
                 status, headers = response.status_code, response.headers
                 code = _code(response) if status in PASSING_STATUSES else ""
@@ -119,7 +119,7 @@ class AsyncTransport:
             finally:
                 await response.aclose()
         except lazy.httpx2.RequestError as error:
-            raise self._lost(call, error) from error
+            raise self._connection_error(call, error) from error
 
     async def pages(
         self, make: Callable[[str | int | None], Call[Page[T]]], after: str | int | None = None
@@ -149,7 +149,7 @@ class AsyncTransport:
             timeout=timeout,
         )
 
-    def _lost(self, call: Call[Any], error: httpx2.RequestError) -> ForgeError:
+    def _connection_error(self, call: Call[Any], error: httpx2.RequestError) -> ForgeError:
         what = f"{call.method} {self.base_url}{call.path}"
         why = str(error) or type(error).__name__
         if isinstance(error, lazy.httpx2.TimeoutException):

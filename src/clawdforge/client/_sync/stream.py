@@ -35,7 +35,7 @@ def follow(http: Transport, session_id: str, after: int) -> Generator[Event, Non
             with http.open(call) as chunks:
                 decoder = Decoder()
                 for chunk in chunks:
-                    cursor.heard()
+                    cursor.note_life()
                     for frame in decoder.feed(chunk):
                         event = cursor.accept(frame)
                         if event is not None:

@@ -29,7 +29,7 @@ def admin_routes() -> APIRouter:
 
 
 async def healthz(core: Core) -> Response:
-    """Whether the server lives, and how it is set up. Needs no token."""
+    """Whether the server is running, and how it is set up. Needs no token."""
     health = await core.health.health()
     return json_response(health)
 
@@ -41,7 +41,7 @@ async def readyz(core: Core) -> Response:
 
 
 async def create_token(core: Core, body: CreateToken) -> Response:
-    """Make a token for an app, and the app when it is new. The token is shown this once."""
+    """Create a token for an app, and the app if it is new. The token is shown only this once."""
     token, row = await core.access.create_token(body)
     return json_response(
         TokenReply(
@@ -60,6 +60,6 @@ async def list_tokens(core: Core, app_name: Annotated[str | None, Query(max_leng
 
 
 async def revoke_token(core: Core, token_id: str) -> Response:
-    """End a token at once, its open streams too."""
+    """Revoke a token at once, and end its open streams."""
     await core.access.revoke(token_id)
     return json_response(Done())

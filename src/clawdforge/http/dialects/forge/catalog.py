@@ -49,7 +49,7 @@ def routes() -> APIRouter:
 
 
 async def run(request: Request, core: Core, app: App, body: RunRequest) -> Response:
-    """One prompt, one answer, no session. Hanging up ends the run."""
+    """Run one prompt without a session. Hanging up ends the run."""
     done = await unless_disconnected(request.receive, core.runs.run(app, body))
     if done is None:
         return Response()  # nobody is there to read it

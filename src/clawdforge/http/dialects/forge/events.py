@@ -1,4 +1,4 @@
-"""Forge route of the event log: a page as JSON, or the log as a stream that goes on."""
+"""Forge route of the event log: a page as JSON, or the log as a live stream."""
 
 from typing import Annotated
 
@@ -35,7 +35,7 @@ async def events(
     form: Form = Form.NESTED,
     last_event_id: LastEventId = None,
 ) -> Response:
-    """The session's events after a cursor; with `Accept: text/event-stream` they go on as they happen.
+    """The session's events after a cursor; with `Accept: text/event-stream`, new ones follow as they happen.
 
     `Last-Event-ID` wins over `after`: a reader that reconnects repeats its old address. `form` is that of the
     agent's events.

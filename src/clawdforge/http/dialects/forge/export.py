@@ -1,4 +1,4 @@
-"""A session to take along: the JSON that import reads back, and Markdown for people. Pure functions."""
+"""The exported session: JSON that import reads back, and Markdown for people. Pure functions."""
 
 import orjson
 

@@ -56,12 +56,12 @@ async def undo(core: Core, app: App, session_id: str, body: UndoRequest) -> Resp
 
 
 async def retry(core: Core, app: App, session_id: str, body: RetryRequest) -> Response:
-    """Cut the last exchange and hand its text back; `run` sends it again, `prompt` sends other words."""
+    """Take back the last turn and return its prompt; `run` sends it again, `prompt` sends another one."""
     return json_response(_cut(session_id, await core.history.retry(app, session_id, body)))
 
 
 async def redo(core: Core, app: App, session_id: str, body: RedoRequest) -> Response:
-    """Bring back what the last undo or retry took, as long as nothing was said since."""
+    """Bring back what the last undo or retry took, as long as nothing was added since."""
     moved = await core.history.redo(app, session_id, body)
     return json_response(
         RestoreReply(
@@ -75,18 +75,18 @@ async def redo(core: Core, app: App, session_id: str, body: RedoRequest) -> Resp
 
 
 async def fork(core: Core, app: App, session_id: str, body: ForkRequest) -> Response:
-    """A new session with the same past, the same agent's memory and the same workspace; both live on."""
+    """Make a new session with the same history, agent memory and workspace. Both can go on independently."""
     state = await core.forks.fork(app, session_id, body)
     return json_response(shapes.session(state, SessionReply))
 
 
 async def clear(core: Core, app: App, session_id: str, body: Guarded) -> Response:
-    """Archive the transcript and begin a new context."""
+    """Archive the transcript and start a new context."""
     return json_response(_archived(session_id, await core.history.clear(app, session_id, body)))
 
 
 async def compact(core: Core, app: App, session_id: str, body: CompactRequest) -> Response:
-    """Ask the agent for a summary, which becomes all that its new context knows; the past is archived."""
+    """Ask the agent for a summary and start a new context with it; earlier messages are archived."""
     return json_response(_archived(session_id, await core.compaction.compact(app, session_id, body)))
 
 

@@ -1,4 +1,4 @@
-"""Forge routes for operators: apps and their limits, the sweep, the audit ledger, usage, metrics."""
+"""Forge routes for operators: apps and their limits, the sweep, the audit log, usage, metrics."""
 
 from typing import Annotated
 
@@ -48,18 +48,18 @@ async def list_apps(core: Core) -> Response:
 
 
 async def put_app(core: Core, body: PutApp) -> Response:
-    """Make an app, or give it other limits. They hold from the next request on."""
+    """Create an app, or replace its limits. They apply from the next request on."""
     return json_response(AppReply(app=_app(await core.apps.put(body.app_name, body.limits))))
 
 
 async def sweep(core: Core) -> Response:
-    """Sweep now: close what lies idle, delete what has been closed for long."""
+    """Sweep now: close idle sessions, and delete those that were closed long ago."""
     swept = await core.sweeper.sweep()
     return json_response(SweepReply(soft_closed=swept.soft_closed, hard_deleted=swept.hard_deleted))
 
 
 async def audit(core: Core, app_name: AppName = None, after: After = 0, limit: Limit = 100) -> Response:
-    """The ledger, oldest first; `app_name` shows one app's entries."""
+    """The audit log, oldest first; `app_name` shows one app's entries."""
     rows = await core.audit.page(app_name, after, limit + 1)
     page = [_entry(row) for row in rows[:limit]]
     following = page[-1].number if len(rows) > limit else None
@@ -67,7 +67,7 @@ async def audit(core: Core, app_name: AppName = None, after: After = 0, limit: L
 
 
 async def verify(core: Core, head: Head = None) -> Response:
-    """Whether the ledger is whole. With a `head` noted earlier, also whether its end was cut off since."""
+    """Whether the audit log is intact. With a `head` noted earlier, also whether its end is still there."""
     verdict = await core.audit.verify(head)
     return json_response(AuditVerdict(**verdict._asdict()))
 

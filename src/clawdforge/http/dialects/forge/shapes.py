@@ -109,10 +109,10 @@ def turn_opening(row: TurnRow) -> bytes:
 def events_page(events: Sequence[StoredEvent], after: int, form: Form) -> bytes:
     """wire.event.EventPage, joined from the bytes of its events."""
     following = events[-1].seq if events else after
-    return b'{"ok":true,"events":[%b],"next":%d}' % (joined_events(events, form), following)
+    return b'{"ok":true,"events":[%b],"next":%d}' % (join_events(events, form), following)
 
 
-def joined_events(events: Sequence[StoredEvent], form: Form) -> bytes:
+def join_events(events: Sequence[StoredEvent], form: Form) -> bytes:
     """The events of a JSON list."""
     return b",".join([event.in_form(form) for event in events])
 

@@ -70,14 +70,14 @@ async def run_turn(
     turn_index = submitted.turn.turn_index
     until_sent.enter_context(core.turns.expect_answer(session_id, turn_index))
     if wants_stream(request):
-        batches = core.log.follow(app, session_id, _start(submitted))
+        batches = core.log.follow(app, session_id, _find_start(submitted))
         return EventStream(request, turn_frames(batches, turn_index, form))
     turn = await unless_disconnected(request.receive, core.turns.wait(app, session_id, turn_index))
     if turn is None:
         return Response()  # nobody is there to read it
     raise_for(turn)
-    pages = _pages(core.log.turn_pages(app, session_id, turn_index), form)
-    return await _reply(shapes.turn_opening(turn), pages)
+    pages = _encode_pages(core.log.turn_pages(app, session_id, turn_index), form)
+    return await _make_reply(shapes.turn_opening(turn), pages)
 
 
 async def queue_turn(core: Core, app: App, session_id: str, body: TurnRequest, key: Key = None) -> Response:
@@ -110,7 +110,7 @@ async def withdraw(core: Core, app: App, session_id: str, turn_index: Index) -> 
 
 
 async def cancel(core: Core, app: App, session_id: str, body: CancelRequest) -> Response:
-    """End the running turn and keep what was said."""
+    """End the running turn and keep the answer so far."""
     count = await core.turns.cancel(app, session_id, queued=body.queued)
     return json_response(CancelReply(session_id=session_id, cancelled=count))
 
@@ -129,7 +129,7 @@ async def decide(core: Core, app: App, session_id: str, permission_id: str, body
     return json_response(PermissionReply(permission=shapes.permission(row)))
 
 
-def _start(submitted: SubmittedTurn) -> int:
+def _find_start(submitted: SubmittedTurn) -> int:
     """The cursor just before the first event of a turn that is to be streamed."""
     if not submitted.replayed:
         return submitted.head - 1
@@ -137,22 +137,22 @@ def _start(submitted: SubmittedTurn) -> int:
     return submitted.head if known is None else known - 1
 
 
-async def _pages(batches: AsyncIterator[list[StoredEvent]], form: Form) -> AsyncIterator[bytes]:
+async def _encode_pages(batches: AsyncIterator[list[StoredEvent]], form: Form) -> AsyncIterator[bytes]:
     async with closing(batches):
         async for batch in batches:
-            yield shapes.joined_events(batch, form)
+            yield shapes.join_events(batch, form)
 
 
-async def _reply(opening: bytes, pages: AsyncIterator[bytes]) -> Response:
-    """A short turn at once; a long one page by page, so that it never lies in memory as a whole."""
+async def _make_reply(opening: bytes, pages: AsyncIterator[bytes]) -> Response:
+    """A short turn is sent at once; a long one page by page, so that it is never in memory as a whole."""
     first = opening + await anext(pages, b"")
     second = await anext(pages, None)
     if second is None:
         return Response(first + ENDING, media_type=JSON)
-    return StreamingResponse(_paged(first, second, pages), media_type=JSON)
+    return StreamingResponse(_join_pages(first, second, pages), media_type=JSON)
 
 
-async def _paged(first: bytes, second: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+async def _join_pages(first: bytes, second: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     async with closing(rest):
         yield first
         yield b"," + second

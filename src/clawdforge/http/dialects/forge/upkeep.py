@@ -25,7 +25,7 @@ async def usage(core: Core, app: App, session_id: str) -> Response:
 
 
 async def purge(core: Core, app: App, session_id: str) -> Response:
-    """Delete a session with its history, home and workspace. It is unknown from now on."""
+    """Delete a session with its history, home and workspace. Its id is unknown from then on."""
     await core.sessions.delete(app, session_id)
     return json_response(PurgeReply(session_id=session_id))
 

@@ -1,4 +1,4 @@
-"""hermes routes about approvals: what an agent asks leave for, and somebody's answer."""
+"""hermes routes about approvals: what an agent asks permission for, and the answer."""
 
 from typing import Final
 

@@ -26,7 +26,7 @@ from clawdforge.wire.turn import IfBusy, TurnRequest, TurnState
 DONE_MESSAGES: Final = 500
 STREAM: Final[Json] = {"content": {"text/event-stream": {}}}
 Key = Annotated[str | None, Header(alias="Idempotency-Key", max_length=255, pattern=r"^[\x21-\x7e]+$")]
-Place = Annotated[str | None, Query(max_length=8192)]
+CursorText = Annotated[str | None, Query(max_length=8192)]
 LastEventId = Annotated[str | None, Header(alias="Last-Event-ID", max_length=8192)]
 
 
@@ -49,7 +49,7 @@ async def start(core: Core, app: App, body: ChatStart, key: Key = None) -> Respo
             row = (await core.sessions.patch(app, body.session_id, PatchSession(model=body.model))).row
         submitted = await core.turns.submit(app, body.session_id, request, key)
     except SessionBusy as busy:
-        raise await _busy(core, app, row, busy) from busy
+        raise await _name_active_stream(core, app, row, busy) from busy
     turn = submitted.turn
     return json_response(
         {
@@ -70,17 +70,18 @@ async def stream(
     app: App,
     stream_id: StreamId,
     *,
-    after_event_id: Place = None,
-    after_seq: Place = None,
+    after_event_id: CursorText = None,
+    after_seq: CursorText = None,
     last_event_id: LastEventId = None,
 ) -> Response:
     """What happens in a turn as server-sent events, from its start or after a frame that was seen.
 
     A reader that has seen the end is told so by an empty answer, so that it does not come again.
     """
-    head, turn = await _find(core, app, stream_id)
-    since = frames.later(
-        frames.cursor(after_event_id or after_seq, stream_id), frames.cursor(last_event_id, stream_id)
+    head, turn = await _find_turn(core, app, stream_id)
+    since = frames.choose_later(
+        frames.parse_cursor(after_event_id or after_seq, stream_id),
+        frames.parse_cursor(last_event_id, stream_id),
     )
     begin = turn.first_seq or turn.last_seq
     after = head if begin is None else begin - 1
@@ -92,9 +93,9 @@ async def stream(
 
 
 async def stream_status(core: Core, app: App, stream_id: StreamId) -> Response:
-    """Whether a turn still runs, and where its stream ends. A stream that is not there is not active."""
+    """Whether a turn is still running, and where its stream ends. An unknown stream is not active."""
     try:
-        head, turn = await _find(core, app, stream_id)
+        head, turn = await _find_turn(core, app, stream_id)
     except TurnNotFound:
         return json_response({"ok": True, "active": False, "stream_id": stream_id, "replay_available": False})
     over = turn.state is TurnState.ENDED
@@ -119,16 +120,16 @@ async def stream_status(core: Core, app: App, stream_id: StreamId) -> Response:
 
 
 async def cancel(core: Core, app: App, stream_id: StreamId) -> Response:
-    """End a turn and keep what was said. One that is over, or not there, is not cancelled."""
+    """End a turn and keep the answer so far. A turn that is over, or unknown, is not cancelled."""
     try:
-        _, turn = await _find(core, app, stream_id)
+        _, turn = await _find_turn(core, app, stream_id)
         cancelled = await core.turns.stop(app, turn.session_id, turn.turn_index)
     except TurnNotFound:
         cancelled = False
     return json_response({"ok": True, "cancelled": cancelled, "stream_id": stream_id})
 
 
-async def _find(core: Services, app: str, stream_id: str) -> tuple[int, TurnRow]:
+async def _find_turn(core: Services, app: str, stream_id: str) -> tuple[int, TurnRow]:
     """The session's head and the turn, read in this order: a turn that is still queued has said nothing."""
     named = shapes.split_stream_id(stream_id)
     if named is None:
@@ -158,12 +159,12 @@ async def _frames(
                 ended = stored.type == EventType.TURN_ENDED
                 if ended:
                     whole = await core.messages.transcript(app, session_id, DONE_MESSAGES)
-                    parts = frames.ending(event, shapes.session(whole))
+                    parts = frames.parts_of_end(event, shapes.session(whole))
                 else:
                     if stored.type == EventType.TOOL_CALL:
                         names[frames.tool_id(event)] = event["name"]
                     parts = frames.parts_of(event, session_id, names)
-                piece.append(frames.encoded(stream_id, stored.seq, parts, since))
+                piece.append(frames.encode_parts(stream_id, stored.seq, parts, since))
             if any(piece):
                 yield b"".join(piece)
             if ended:
@@ -171,7 +172,7 @@ async def _frames(
 
 
 async def _tool_names(core: Services, app: str, turn: TurnRow, through: int) -> dict[str, str]:
-    """What the tool calls are called that a reader has been told of before it was cut off."""
+    """The names of the tool calls that a reader has seen before it was disconnected."""
     names: dict[str, str] = {}
     if turn.first_seq is None or through < turn.first_seq:
         return names
@@ -187,7 +188,7 @@ async def _tool_names(core: Services, app: str, turn: TurnRow, through: int) -> 
     return names
 
 
-async def _busy(core: Services, app: str, row: SessionRow, busy: SessionBusy) -> SessionBusy:
+async def _name_active_stream(core: Services, app: str, row: SessionRow, busy: SessionBusy) -> SessionBusy:
     state = await core.sessions.get(app, row.session_id)
     active = busy.extra.get("active_turn") or state.running_turn or state.row.last_turn
     return SessionBusy(

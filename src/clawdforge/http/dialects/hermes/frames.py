@@ -27,7 +27,7 @@ OVER: Final = frozenset({"completed", "failed"})
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """A place in a stream: after `parts` frames of the event `seq`, or after all of them."""
+    """A position in a stream: after `parts` frames of the event `seq`, or after all of them."""
 
     seq: int
     parts: int | None = None
@@ -38,24 +38,24 @@ class Cursor:
         return self.seq if self.parts is None else self.seq - 1
 
 
-def cursor(text: str | None, stream: str) -> Cursor | None:
-    """The place that an id or a number names; None when it is not of this stream."""
-    place = (text or "").removeprefix(f"{stream}:")
-    seq, dot, part = place.partition(".")
+def parse_cursor(text: str | None, stream: str) -> Cursor | None:
+    """The position that an id or a number names; None when it does not belong to this stream."""
+    position = (text or "").removeprefix(f"{stream}:")
+    seq, dot, part = position.partition(".")
     numbers = [seq, part] if dot else [seq]
     if not all(one.isascii() and one.isdecimal() and len(one) < 16 for one in numbers):
         return None
     return Cursor(int(seq), int(part) if dot else None)
 
 
-def later(one: Cursor | None, other: Cursor | None) -> Cursor | None:
-    """An EventSource that reconnects repeats its old address and adds where it is: the later place counts."""
-    both = [place for place in (one, other) if place is not None]
-    return max(both, key=lambda place: (place.after, place.parts or 0), default=None)
+def choose_later(one: Cursor | None, other: Cursor | None) -> Cursor | None:
+    """An EventSource that reconnects repeats its old address and adds its position: the later one counts."""
+    both = [position for position in (one, other) if position is not None]
+    return max(both, key=lambda position: (position.after, position.parts or 0), default=None)
 
 
-def encoded(stream: str, seq: int, parts: list[Part], since: Cursor | None) -> bytes:
-    """The frames of one event that come after a place."""
+def encode_parts(stream: str, seq: int, parts: list[Part], since: Cursor | None) -> bytes:
+    """The frames of one event, from a position on."""
     first = 0
     if since is not None and since.seq == seq:
         first = len(parts) if since.parts is None else since.parts
@@ -70,21 +70,21 @@ def encoded(stream: str, seq: int, parts: list[Part], since: Cursor | None) -> b
 
 
 def parts_of(event: Json, session_id: str, names: Mapping[str, str]) -> list[Part]:
-    """What an event of a turn is to this dialect: nothing, or a frame. How a turn ends is not among it.
+    """The frames that an event of a turn becomes, if any. The end of a turn is not among them.
 
-    `names` are those of tool calls by their id: an agent that tells how one ended need not repeat its name.
+    `names` are those of tool calls by their id: the update that ends a call may leave its name out.
     """
     kind = event["type"]
     if kind in (EventType.TEXT, EventType.THINKING):
         name = "token" if kind == EventType.TEXT else "reasoning"
         return [(name, {"text": event["content"]})] if event.get("content") else []
     if kind == EventType.TOOL_CALL:
-        update = _named(event, names)
+        update = _update_with_name(event, names)
         begun = _tool("tool.started", update)
-        return [("tool", begun), *([("tool_complete", _ended(update))] if _is_over(update) else [])]
+        return [("tool", begun), *([("tool_complete", _tool_end(update))] if _is_over(update) else [])]
     if kind == EventType.TOOL_UPDATE:
-        update = _named(event, names)
-        return [("tool_complete", _ended(update))] if _is_over(update) else []
+        update = _update_with_name(event, names)
+        return [("tool_complete", _tool_end(update))] if _is_over(update) else []
     if kind == EventType.PERMISSION_REQUESTED:
         asked = {name: event.get(name) for name in ("permission_id", "tool", "kind", "options")}
         return [("approval", approval(session_id, event.get("turn"), **asked))]
@@ -93,7 +93,7 @@ def parts_of(event: Json, session_id: str, names: Mapping[str, str]) -> list[Par
     return []
 
 
-def ending(event: Json, session: Json) -> list[Part]:
+def parts_of_end(event: Json, session: Json) -> list[Part]:
     """The frames that close a stream. What was said until then has been sent already."""
     session_id, outcome, code = session["session_id"], event.get("outcome"), event.get("code")
     if outcome == Outcome.COMPLETED:
@@ -119,7 +119,7 @@ def approval(session_id: str, turn: Any, *, permission_id: Any, tool: Any, kind:
         "session_id": session_id,
         "stream_id": stream_id(session_id, turn),
         "command": tool,
-        "description": f"the agent asks for leave: {kind or 'tool'}",
+        "description": f"the agent asks for permission: {kind or 'tool'}",
         "pattern_key": kind or "tool",
         "pattern_keys": [kind or "tool"],
         "options": options,
@@ -131,7 +131,7 @@ def tool_id(event: Json) -> str:
     return str(update_of(event["type"], event).get(CALL_ID))
 
 
-def _named(event: Json, names: Mapping[str, str]) -> Json:
+def _update_with_name(event: Json, names: Mapping[str, str]) -> Json:
     """The agent's update, with the name of its tool call where that was told before."""
     return {"title": names.get(tool_id(event)), **update_of(event["type"], event)}
 
@@ -151,7 +151,7 @@ def _tool(event_type: str, update: Json) -> Json:
     }
 
 
-def _ended(update: Json) -> Json:
+def _tool_end(update: Json) -> Json:
     return {
         **_tool("tool.completed", update),
         "duration": None,

@@ -59,7 +59,9 @@ async def truncate(core: Core, app: App, body: Truncate) -> Response:
     before = await core.messages.transcript(app, body.session_id)
     gone = before.messages[body.keep_count :]
     if gone and gone[0].role != Role.USER:
-        raise InvalidRequest("keep_count has to leave off right before a message of the user")
+        raise InvalidRequest(
+            "the first message to be removed must be one of the user's; choose another keep_count"
+        )
     count = sum(row.role == Role.USER for row in gone)
     if count > MOST_TURNS:
         raise Unsupported(f"not more than {MOST_TURNS} turns can be taken back at once")
@@ -81,8 +83,8 @@ async def clear(core: Core, app: App, body: SessionRef) -> Response:
 async def branch(core: Core, app: App, body: Branch) -> Response:
     """Make another session with the same past, complete or up to a message. Both can go on."""
     before = await core.messages.transcript(app, body.session_id, None if body.keep_count is not None else 0)
-    title = shapes.title_of(body.title or "") or f"{shapes.title(before.state.row)[:MOST_TITLE]} (fork)"
-    request = ForkRequest(title=title, after_turn=_turn_at(before, body.keep_count))
+    title = shapes.clean_title(body.title or "") or f"{shapes.title(before.state.row)[:MOST_TITLE]} (fork)"
+    request = ForkRequest(title=title, after_turn=_find_last_kept_turn(before, body.keep_count))
     made = (await core.forks.fork(app, body.session_id, request)).row
     reply = {"session_id": made.session_id, "title": made.title, "parent_session_id": body.session_id}
     return json_response({"ok": True, **reply})
@@ -97,7 +99,7 @@ async def duplicate(core: Core, app: App, body: SessionRef) -> Response:
     return json_response({"ok": True, "session": shapes.session(found)})
 
 
-def _turn_at(found: Transcript, keep_count: int | None) -> int | None:
+def _find_last_kept_turn(found: Transcript, keep_count: int | None) -> int | None:
     """The turn that ends with the last message that is kept; None is the present."""
     rows: Sequence[MessageRow] = found.messages
     if keep_count is None or keep_count >= len(rows):
@@ -106,5 +108,5 @@ def _turn_at(found: Transcript, keep_count: int | None) -> int | None:
         return 0
     kept, following = rows[keep_count - 1], rows[keep_count]
     if not kept.turn or kept.turn == following.turn:
-        raise Unsupported("a branch can begin after a whole turn only, not inside one or inside an import")
+        raise Unsupported("a branch can only start after a complete turn; choose another keep_count")
     return kept.turn

@@ -12,15 +12,15 @@ from clawdforge.wire.hermes import HermesHealth
 
 def routers(prefix: str = "") -> list[APIRouter]:
     """`/api/sessions` without a prefix belongs to another dialect, so the list is under the prefix only."""
-    found = _all("")
-    return [*found, *_all(prefix), sessions.list_routes(prefix)] if prefix else found
+    found = _make_routers("")
+    return [*found, *_make_routers(prefix), sessions.list_routes(prefix)] if prefix else found
 
 
-def _all(prefix: str) -> list[APIRouter]:
-    health = APIRouter(prefix=prefix, route_class=OpenRoute, tags=["hermes dialect"], responses=ERRORS)
-    health.get("/health", response_model=HermesHealth)(alive)
+def _make_routers(prefix: str) -> list[APIRouter]:
+    open_router = APIRouter(prefix=prefix, route_class=OpenRoute, tags=["hermes dialect"], responses=ERRORS)
+    open_router.get("/health", response_model=HermesHealth)(alive)
     return [
-        health,
+        open_router,
         sessions.routes(prefix),
         history.routes(prefix),
         chat.routes(prefix),

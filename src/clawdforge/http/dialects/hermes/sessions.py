@@ -76,8 +76,8 @@ async def import_session(core: Core, app: App, body: ImportSession) -> Response:
     A workspace that is not there, as on another machine, is replaced by a folder of the session's own.
     """
     request = ImportRequest(
-        messages=shapes.with_tools(body.messages, body.tool_calls or []),
-        title=shapes.title_of(body.title or "") or None,
+        messages=shapes.put_calls_inside(body.messages, body.tool_calls or []),
+        title=shapes.clean_title(body.title or "") or None,
         model=body.model or None,
         cwd=body.workspace or None,
         retention=Retention.KEEP,
@@ -123,7 +123,7 @@ async def export(core: Core, app: App, session_id: SessionId) -> Response:
 
 async def rename(core: Core, app: App, body: Rename) -> Response:
     """Change a session's title."""
-    change = PatchSession(title=shapes.title_of(body.title))
+    change = PatchSession(title=shapes.clean_title(body.title))
     await core.sessions.patch(app, body.session_id, change)
     return await _compact(core, app, body.session_id)
 

@@ -34,7 +34,7 @@ def title(row: SessionRow) -> str:
     return row.title or UNTITLED
 
 
-def title_of(given: str) -> str:
+def clean_title(given: str) -> str:
     """What is stored for a title that somebody gave."""
     return given.strip()[:TITLE_CHARS]
 
@@ -81,7 +81,7 @@ def session(found: Transcript) -> Json:
 def status(found: Transcript) -> Json:
     """wire.hermes.HermesStatus"""
     row, whole = found.state.row, compact(found)
-    more = {"ok": True, "agent_running": whole["is_streaming"], "total_tokens": _total(row)}
+    more = {"ok": True, "agent_running": whole["is_streaming"], "total_tokens": _total_tokens(row)}
     return {key: {**whole, **more}[key] for key in HermesStatus.model_fields}
 
 
@@ -91,7 +91,7 @@ def usage(row: SessionRow) -> Json:
         "ok": True,
         "input_tokens": row.input_tokens,
         "output_tokens": row.output_tokens,
-        "total_tokens": _total(row),
+        "total_tokens": _total_tokens(row),
         "estimated_cost": row.cost_usd,
         "model": row.model or "",
     }
@@ -128,7 +128,7 @@ def tools(rows: Sequence[MessageRow]) -> list[Json]:
     ]
 
 
-def with_tools(messages: Sequence[Json], listed: Sequence[Any]) -> list[Json]:
+def put_calls_inside(messages: Sequence[Json], listed: Sequence[Any]) -> list[Json]:
     """A transcript whose calls are listed beside it, by the place of their message, with the calls inside."""
     found: dict[int, list[Json]] = {}
     for call in listed:
@@ -173,7 +173,7 @@ def snapshot(args: Any) -> Json:
     """The beginning of a tool's arguments, short enough for one line each."""
     if not isinstance(args, dict):
         return {}
-    return {str(name)[:120]: _short(value) for name, value in list(args.items())[:4]}
+    return {str(name)[:120]: _shorten(value) for name, value in list(args.items())[:4]}
 
 
 def preview(text: str) -> str:
@@ -181,10 +181,10 @@ def preview(text: str) -> str:
     return text if len(text) <= PREVIEW_CHARS else text[:PREVIEW_CHARS] + "..."
 
 
-def _short(value: Any) -> str:
+def _shorten(value: Any) -> str:
     text = str(value)
     return text if len(text) <= 120 else text[:120] + "..."
 
 
-def _total(row: SessionRow) -> int:
+def _total_tokens(row: SessionRow) -> int:
     return row.input_tokens + row.output_tokens

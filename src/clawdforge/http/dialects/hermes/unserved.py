@@ -8,8 +8,8 @@ from fastapi import APIRouter
 from clawdforge.http.dialects.hermes.route import router
 from clawdforge.wire.errors import Unsupported
 
-CLARIFY: Final = "agents ask for leave only; see /api/approval/pending"
-CRONS: Final = "the server runs turns, not schedules; let a timer of yours call /api/chat/start"
+CLARIFY: Final = "agents ask for permissions only; see /api/approval/pending"
+CRONS: Final = "the server has no scheduler; call /api/chat/start from a timer of your own"
 FILES: Final = "the agent works in the workspace; uploads go to /files, and there is no file browser"
 MEMORY: Final = "an agent keeps its own memory in its home; the server does not read it"
 MODELS: Final = "model names are handed to the agent as given; GET /agents lists the agents"
@@ -17,9 +17,9 @@ PROFILES: Final = "an app is the tenant here, and a persona names an agent; see 
 PROJECTS: Final = "sessions have labels and a project key of their folder, not projects"
 SETTINGS: Final = "settings are the operator's: a file, variables or flags of the server"
 SKILLS: Final = "skills belong to the agent and its workspace"
-UPDATES: Final = "the server is updated as it was installed"
+UPDATES: Final = "update the server in the way it was installed"
 WORKSPACES: Final = "name the workspace when a session is made; the server keeps no list of folders"
-CLEAN_UP: Final = "nobody deletes sessions that are not named; see /api/session/delete"
+CLEAN_UP: Final = "sessions are deleted one by one; see /api/session/delete"
 LIVE: Final = "follow a session by GET /sessions/{id}/events or /api/sessions/{id}/stream"
 COMPRESS: Final = "the agent compacts by itself, or by POST /sessions/{id}/compact"
 
@@ -52,7 +52,7 @@ UNSERVED: Final[Mapping[str, str]] = {
     "POST /api/file/rename": FILES,
     "POST /api/file/save": FILES,
     "POST /api/upload": "upload to POST /files and name the token in attachments",
-    "POST /api/transcribe": "there is no speech here",
+    "POST /api/transcribe": "the server does not transcribe speech",
     "GET /api/memory": MEMORY,
     "POST /api/memory/write": MEMORY,
     "GET /api/models": MODELS,
@@ -75,12 +75,12 @@ UNSERVED: Final[Mapping[str, str]] = {
     "POST /api/session/compress": COMPRESS,
     "POST /api/session/compress/start": COMPRESS,
     "GET /api/session/compress/status": COMPRESS,
-    "POST /api/session/draft": "drafts are the page's own",
-    "POST /api/session/import_cli": "POST /sessions/import reads the files of command lines",
+    "POST /api/session/draft": "the web page keeps its own drafts",
+    "POST /api/session/import_cli": "import transcript files with POST /sessions/import",
     "GET /api/session/stream": LIVE,
     "GET /api/sessions/events": LIVE,
     "GET /api/sessions/{session_id}/events": LIVE,
-    "POST /api/session/title/regenerate": "a title is the first message's beginning, or what a person gave",
+    "POST /api/session/title/regenerate": "a title is the start of the first message, or what a person chose",
     "POST /api/session/toolsets": "an agent's tools are its own",
     "POST /api/session/yolo": "set permission_mode by PATCH /sessions/{id}",
     "GET /api/session/lineage/report": "parent_session_id names where a branch came from",
@@ -111,11 +111,11 @@ def routes(prefix: str) -> APIRouter:
     found = router(prefix)
     for route, reason in UNSERVED.items():
         method, _, path = route.partition(" ")
-        found.add_api_route(path, _refusal(reason), methods=[method], include_in_schema=False)
+        found.add_api_route(path, _make_refusal(reason), methods=[method], include_in_schema=False)
     return found
 
 
-def _refusal(reason: str) -> Callable[[], Coroutine[Any, Any, None]]:
+def _make_refusal(reason: str) -> Callable[[], Coroutine[Any, Any, None]]:
     async def refuse() -> None:
         raise Unsupported(f"not served here: {reason}")
 
