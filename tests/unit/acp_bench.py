@@ -49,7 +49,7 @@ class Notebook:
         self.events.append(event)
         self.sizes.append(size)
 
-    async def truncated(self, dropped: int, reason: str) -> None:
+    async def report_truncation(self, dropped: int, reason: str) -> None:
         self.cuts.append((dropped, reason))
 
     async def ask(self, request: Ask) -> Verdict:

@@ -25,7 +25,7 @@ async def homes_on(tmp_path: Path) -> AsyncIterator[HomeFolders]:
 
 
 async def kept(homes: HomeFolders, turn: int, session: str = SESSION) -> None:
-    await homes.keep(session, turn, f"agent-{turn}", None)
+    await homes.copy_home(session, turn, f"agent-{turn}", None)
     await homes.close()
 
 

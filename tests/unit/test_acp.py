@@ -356,7 +356,7 @@ async def test_a_paused_agent_says_nothing(bench: Bench) -> None:
         sink = Notebook()
         prompting = asyncio.create_task(agent.prompt("chunks 300 10 5", sink))
         await until(lambda: len(sink.texts()) > 2)
-        with agent.paused():
+        with agent.pause():
             assert len(sink.texts()) < 300
             agents = [pid for pid in bench.processes() if "launcher" not in command(pid)]
             assert {state(pid) for pid in agents} == {"T"}

@@ -28,7 +28,7 @@ class Stubborn:
         raise NotImplementedError
 
     @contextmanager
-    def paused(self) -> Iterator[None]:
+    def pause(self) -> Iterator[None]:
         yield
 
     async def close(self) -> None:

@@ -271,12 +271,12 @@ class Paused:
         self._bench, self._process = bench, process
         self.seen: list[dict[str, int]] = []
 
-    def paused(self) -> AbstractContextManager[None]:
+    def pause(self) -> AbstractContextManager[None]:
         return self._pause()
 
     @contextlib.contextmanager
     def _pause(self) -> Iterator[None]:
-        with self._process.paused():
+        with self._process.pause():
             self.seen.append(beats(self._bench.home))
             yield
             self.seen.append(beats(self._bench.home))
@@ -287,7 +287,7 @@ async def test_the_agent_stands_still_while_its_home_is_copied(tmp_path: Path) -
         homes = HomeFolders(bench.data, operator_home=tmp_path)
         process = await bench.hostile_in(bench.home)
         live = Paused(bench, process)
-        await homes.keep(SESSION, 1, "agent-1", cast("ports.LiveAgent", live))
+        await homes.copy_home(SESSION, 1, "agent-1", cast("ports.LiveAgent", live))
         at_copy = live.seen[0]
         assert live.seen == [at_copy, at_copy]
         await process.close(eof_grace=0, term_grace=0)
@@ -300,7 +300,7 @@ async def test_a_cancelled_copy_lets_the_agent_run_again(homes: HomeFolders, tmp
     home = await homes.prepare(SESSION, AGENT)
     for number in range(200):
         (home / str(number)).write_text("x")
-    task = asyncio.create_task(homes.keep(SESSION, 1, "agent-1", None))
+    task = asyncio.create_task(homes.copy_home(SESSION, 1, "agent-1", None))
     await asyncio.sleep(0)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -316,5 +316,5 @@ async def test_a_copy_of_many_files_is_quick(homes: HomeFolders) -> None:
     for number in range(500):
         (home / str(number)).write_text("x" * 100)
     before = time.process_time()  # of this process: what others do beside it does not count
-    await homes.keep(SESSION, 1, "agent-1", None)
+    await homes.copy_home(SESSION, 1, "agent-1", None)
     assert time.process_time() - before < 2.0

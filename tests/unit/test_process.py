@@ -193,7 +193,7 @@ async def test_a_line_of_four_megabytes_arrives_whole(bench: Bench) -> None:
 
 async def test_paused_stops_every_write_of_the_tree(bench: Bench) -> None:
     process = await bench.hostile()
-    with process.paused():
+    with process.pause():
         held = beats(bench.workspace)
         assert still(bench.workspace)
     await until(lambda: all(now > held[name] for name, now in beats(bench.workspace).items()))
@@ -203,7 +203,7 @@ async def test_a_pause_in_a_thread_bears_the_end_of_the_agent(bench: Bench) -> N
     def pause(process: AgentProcess, closed: threading.Event) -> int:
         count = 0
         while not closed.is_set() or not count:
-            with process.paused():
+            with process.pause():
                 count += 1
         return count
 
@@ -247,7 +247,7 @@ async def test_terminals_may_come_and_go_during_a_pause(
         for _ in range(3):
             await terminals.create(terminals.check_order({"command": "exec sleep 60"}))
         first = terminals._find({"terminalId": "term_1"})[1].process
-        real = first.paused
+        real = first.pause
         entered, changed = threading.Event(), threading.Event()
 
         @contextlib.contextmanager
@@ -257,10 +257,10 @@ async def test_terminals_may_come_and_go_during_a_pause(
                 assert changed.wait(60)
                 yield
 
-        monkeypatch.setattr(first, "paused", slowly)
+        monkeypatch.setattr(first, "pause", slowly)
 
         def pause() -> None:
-            with terminals.paused():
+            with terminals.pause():
                 pass
 
         pausing = asyncio.create_task(asyncio.to_thread(pause))

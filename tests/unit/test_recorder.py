@@ -85,10 +85,10 @@ async def test_every_event_is_there_once_and_in_order(
     writer = TurnRecorder(store, clock, PermissionService(store, clock, 1.0), APP, started)
     store.plan = [first, then, first]
     writing = writer.start_writing(patience=30.0)
-    await writer.truncated(1, "one")
+    await writer.report_truncation(1, "one")
     await until(lambda: len(store.plan) < 3)
-    await writer.truncated(2, "two")
-    await writer.truncated(3, "three")
+    await writer.report_truncation(2, "two")
+    await writer.report_truncation(3, "three")
     turn = await writer.end(Ending(outcome=Outcome.COMPLETED, stop_reason="end_turn"))
     assert turn.outcome is Outcome.COMPLETED
     assert writing.done()
@@ -105,9 +105,9 @@ async def test_what_was_in_doubt_when_the_patience_ended_comes_with_the_end(
         writer = TurnRecorder(store, clock, PermissionService(store, clock, 1.0), APP, started)
         store.plan = [fate]
         writing = writer.start_writing(patience=-1.0)
-        await writer.truncated(1, f"doubtful {number}")
+        await writer.report_truncation(1, f"doubtful {number}")
         await until(writing.done)
         assert isinstance(writing.exception(), StoreUnavailable)
-        await writer.truncated(1, "last")
+        await writer.report_truncation(1, "last")
         await writer.end(Ending(outcome=Outcome.INTERRUPTED, error="the store failed"))
         assert await marks(store, started.session.session_id) == [f"doubtful {number}", "last"]

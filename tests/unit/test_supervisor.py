@@ -160,8 +160,8 @@ async def test_a_copy_that_fails_does_not_keep_the_queue_waiting(
     async def fail(*_: object) -> None:
         raise RuntimeError("a fault in the copy")
 
-    monkeypatch.setattr(HomeFolders, "keep", fail)
-    monkeypatch.setattr(Snapshots, "take", fail)
+    monkeypatch.setattr(HomeFolders, "copy_home", fail)
+    monkeypatch.setattr(Snapshots, "record_turn", fail)
     first = await submit(parts, session_id, "sleep 0.2\necho one")
     second = await submit(parts, session_id, "echo two")
     async with asyncio.timeout(30):

@@ -41,7 +41,7 @@ class Notebook:
         if event.kind is not EventType.COMMANDS:  # said of the session, whenever it comes
             self.events.append(event)
 
-    async def truncated(self, dropped: int, reason: str) -> None:
+    async def report_truncation(self, dropped: int, reason: str) -> None:
         self.cuts.append((dropped, reason))
 
     async def ask(self, request: Ask) -> Verdict:

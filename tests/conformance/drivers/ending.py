@@ -133,7 +133,7 @@ async def test_nothing_of_it_runs_while_it_is_paused(bench: DriverBench) -> None
     async with bench.opened() as live:
         await say(live, f"daemon {beat}")
         await until(lambda: _size(beat) > 0)
-        with live.paused():
+        with live.pause():
             before = _size(beat)
             time.sleep(0.3)  # noqa: ASYNC251 - six of its beats, and nobody of ours may run either
             assert _size(beat) == before

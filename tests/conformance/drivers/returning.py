@@ -63,7 +63,7 @@ async def test_a_home_that_was_put_back_has_forgotten_what_came_after(bench: Dri
     copy = bench.data / "copy"
     async with bench.opened() as live:
         await say(live, "echo stays")
-        with live.paused():
+        with live.pause():
             shutil.copytree(bench.place.home, copy, symlinks=True, ignore=_no_sockets)
         await say(live, "echo goes")
         wanted = live.agent_session_id
@@ -79,7 +79,7 @@ async def test_a_fork_goes_on_in_a_copy_of_the_home_beside_the_first(bench: Driv
     shutil.rmtree(fork.home)
     async with bench.opened() as one:
         await say(one, "echo root")
-        with one.paused():
+        with one.pause():
             shutil.copytree(bench.place.home, fork.home, symlinks=True, ignore=_no_sockets)
         launched = {"agent_session_id": one.agent_session_id, "cwd": bench.place.workspace}
         async with bench.opened(fork, **launched) as two:

@@ -26,8 +26,8 @@ class Sink(Protocol):
         """One message of the agent, in order; `size` is its line's. Returns when there is room for more."""
         ...
 
-    async def truncated(self, dropped: int, reason: str) -> None:
-        """The driver threw something away: a line that was too long, output beyond the limit."""
+    async def report_truncation(self, dropped: int, reason: str) -> None:
+        """Record that the driver dropped something: a line that was too long, or output beyond the limit."""
         ...
 
     async def ask(self, request: Ask) -> Verdict: ...
@@ -41,7 +41,7 @@ class LiveAgent(Protocol):
     remembered: list[str] | None
     """The user's texts that a load replayed: evidence of what it still knows. None when it did not say."""
     note: str | None
-    """What is not as it was asked for, such as a plan mode that this agent lacks; the driver logs it."""
+    """What differs from the request, such as a plan mode that this agent lacks; the driver logs it."""
 
     @property
     def alive(self) -> bool: ...
@@ -53,11 +53,11 @@ class LiveAgent(Protocol):
         ...
 
     async def cancel(self) -> None:
-        """Ask the running prompt to stop; it is the caller who ends an agent that does not listen."""
+        """Ask the running prompt to stop. The caller ends an agent that does not react."""
         ...
 
-    def paused(self) -> AbstractContextManager[None]:
-        """The whole process tree stopped, for the moment of a copy.
+    def pause(self) -> AbstractContextManager[None]:
+        """Stop the whole process tree for the moment of a copy.
 
         Called from a thread: the loop goes on meanwhile, and the agent may end or be closed there.
         """
@@ -85,7 +85,7 @@ class Driver(Protocol):
     @property
     def capabilities(self) -> frozenset[Capability]: ...
     async def open(self, launch: Launch, sink: Sink) -> LiveAgent:
-        """Start and shake hands. `sink` gets what is said outside of prompts, but not a load's replay."""
+        """Start the agent. `sink` gets what it sends outside of prompts, but not the replay of a load."""
         ...
 
 
@@ -97,10 +97,10 @@ class Homes(Protocol):
         """Put uploads where the session's agent can read them, under their own names."""
         ...
 
-    async def keep(
+    async def copy_home(
         self, session_id: str, turn_index: int, agent_session_id: str, live: LiveAgent | None
     ) -> None:
-        """Copy the home as it is after that turn. Bounded; the oldest copies go."""
+        """Copy the home as it is after that turn. The number of copies is limited; the oldest are deleted."""
         ...
 
     async def restore(self, session_id: str, turn_index: int) -> str | None:
@@ -117,20 +117,20 @@ class Homes(Protocol):
 class Snapshots(Protocol):
     """The files of workspaces as they were at turn boundaries. A tree is the name of one such state."""
 
-    async def begin(self, session: SessionRow) -> None:
-        """Remember the workspace as it is before the session's first turn, unless something is known."""
+    async def record_first(self, session: SessionRow) -> None:
+        """Record the workspace as it is before the session's first turn, unless that was done before."""
         ...
 
-    async def take(self, session: SessionRow, turn_index: int) -> None:
-        """Remember the workspace as it is after that turn, where that can be done."""
+    async def record_turn(self, session: SessionRow, turn_index: int) -> None:
+        """Record the workspace as it is after that turn, where that is possible."""
         ...
 
-    async def find(self, session: SessionRow, turn_index: int) -> str:
+    async def tree_of(self, session: SessionRow, turn_index: int) -> str:
         """The tree of a turn's end (0: before the first); Unsupported says why there is none."""
         ...
 
-    async def keep(self, session: SessionRow) -> str:
-        """The tree of the workspace as it is now, on stable storage."""
+    async def record_present(self, session: SessionRow) -> str:
+        """Record the workspace as it is now, on stable storage; returns its tree."""
         ...
 
     async def restore(self, session: SessionRow, tree: str) -> None:

@@ -114,7 +114,9 @@ class Opener:
 
     async def _start_agent(self, turn: RunningTurn, opening: Opening, launch: Launch) -> LiveAgent:
         """Start the agent; if it comes up with the wrong memory, start it again with none."""
-        snapshot = asyncio.create_task(self._snapshots.begin(turn.session))  # before the agent works there
+        snapshot = asyncio.create_task(
+            self._snapshots.record_first(turn.session)
+        )  # before the agent works there
         try:
             agent = await self._spawn_agent(turn, launch)
         finally:

@@ -58,7 +58,7 @@ class TurnRecorder:
             self._room.clear()
             await self._room.wait()
 
-    async def truncated(self, dropped: int, reason: str) -> None:
+    async def report_truncation(self, dropped: int, reason: str) -> None:
         fields = {"dropped_bytes": dropped, "reason": reason}
         self._projection.truncated = True
         self._add(draft(EventType.OUTPUT_TRUNCATED, self.turn_index, self._clock.now(), fields))
@@ -178,9 +178,9 @@ class OutsideSink:
         self._room -= size
         await self._append(draft_of(event, None, self._clock.now()))
         if self._left <= 0 or self._room <= 0:
-            await self.truncated(0, "the agent sent too much outside of a turn; the rest is dropped")
+            await self.report_truncation(0, "the agent sent too much outside of a turn; the rest is dropped")
 
-    async def truncated(self, dropped: int, reason: str) -> None:
+    async def report_truncation(self, dropped: int, reason: str) -> None:
         fields = {"dropped_bytes": dropped, "reason": reason}
         await self._append(draft(EventType.OUTPUT_TRUNCATED, None, self._clock.now(), fields))
 

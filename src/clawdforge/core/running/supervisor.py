@@ -276,9 +276,9 @@ class Supervisor:
         agent = seat.agent  # its home is worth a copy even if the agent is ended meanwhile
         session_id, turn_index = worker.session_id, started.turn.turn_index
         await self._answers.wait_until_given(session_id, turn_index, ANSWER_SECS)
-        copies = [self._snapshots.take(started.session, turn_index)]
+        copies = [self._snapshots.record_turn(started.session, turn_index)]
         if agent is not None:
-            copies.append(self._homes.keep(session_id, turn_index, agent.agent_session_id, agent))
+            copies.append(self._homes.copy_home(session_id, turn_index, agent.agent_session_id, agent))
         for failure in await asyncio.gather(*copies, return_exceptions=True):
             if failure is not None:  # it costs an undo to here its files or its memory, never the next turn
                 log.error("no copy after a turn", exc_info=failure, extra={"session_id": session_id})

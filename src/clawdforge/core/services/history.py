@@ -157,8 +157,8 @@ class HistoryService:
             )
             if target is None:
                 return await self._store.write(app, lambda tx: work(tx, session.head, None))
-            after = target if isinstance(target, str) else await self._snapshots.find(session, target)
-            files = FileTrees(await self._snapshots.keep(session), after)
+            after = target if isinstance(target, str) else await self._snapshots.tree_of(session, target)
+            files = FileTrees(await self._snapshots.record_present(session), after)
             result = await self._store.write(app, lambda tx: work(tx, session.head, files))
             try:
                 await self._snapshots.restore(session, after)

@@ -240,8 +240,8 @@ class AcpAgent:
         await self._terminals.end_all()
 
     @contextmanager
-    def paused(self) -> Iterator[None]:
-        with self._process.paused(), self._terminals.paused():
+    def pause(self) -> Iterator[None]:
+        with self._process.pause(), self._terminals.pause():
             yield
 
     async def close(self) -> None:
@@ -274,7 +274,7 @@ class AcpAgent:
         if self._turn is not None:
             await self._turn.report_loss(size, reason)
         else:
-            await self._sink.truncated(size, reason)
+            await self._sink.report_truncation(size, reason)
 
     async def _ask(self, request: Ask) -> Verdict:
         if self._turn is not None:

@@ -28,7 +28,7 @@ class RunningPrompt:
         elif size > self._left:
             # Recorded at once, where the gap begins: the agent may never answer.
             self._full = True
-            await self.sink.truncated(size, TOO_MUCH)
+            await self.sink.report_truncation(size, TOO_MUCH)
         else:
             self._left -= size
             await self.sink.emit(event, size)
@@ -38,11 +38,11 @@ class RunningPrompt:
         if self._full:
             self._dropped += size
         else:
-            await self.sink.truncated(size, reason)
+            await self.sink.report_truncation(size, reason)
 
     async def answer(self, event: AgentEvent, size: int) -> None:
         if self._dropped:
-            await self.sink.truncated(self._dropped, TOO_MUCH)
+            await self.sink.report_truncation(self._dropped, TOO_MUCH)
         await self.sink.emit(event, size)
 
     async def ask(self, request: Ask) -> Verdict:

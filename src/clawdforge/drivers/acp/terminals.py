@@ -170,11 +170,11 @@ class Terminals:
         self._open.clear()
 
     @contextmanager
-    def paused(self) -> Iterator[None]:
+    def pause(self) -> Iterator[None]:
         with ExitStack() as stack:
             for terminal in list(self._open.values()):  # from a thread: the loop may add and remove some
                 if terminal.process.returncode is None:
-                    stack.enter_context(terminal.process.paused())
+                    stack.enter_context(terminal.process.pause())
             yield
 
     def _find(self, params: Json) -> tuple[str, _Terminal]:

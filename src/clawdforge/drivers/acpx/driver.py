@@ -178,8 +178,8 @@ class AcpxAgent:
             )
 
     @contextlib.contextmanager
-    def paused(self) -> Iterator[None]:
-        with self._process.paused():
+    def pause(self) -> Iterator[None]:
+        with self._process.pause():
             yield
 
     async def close(self) -> None:

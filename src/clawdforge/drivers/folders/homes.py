@@ -82,7 +82,7 @@ class HomeFolders:
         async with self._lock(session_id):
             return await asyncio.to_thread(self._attach, home, files)
 
-    async def keep(
+    async def copy_home(
         self, session_id: str, turn_index: int, agent_session_id: str, live: LiveAgent | None
     ) -> None:
         """A home that cannot be copied never fails the turn: the copy is missing, and the log says why."""
@@ -94,7 +94,7 @@ class HomeFolders:
             stop = threading.Event()
 
             def take() -> Manifest:
-                with live.paused() if live is not None else contextlib.nullcontext():
+                with live.pause() if live is not None else contextlib.nullcontext():
                     self._link_credentials(home)
                     return copies.take(home, turn_index, agent_session_id, stop)
 
@@ -125,7 +125,7 @@ class HomeFolders:
         if manifest is None:
             return None
         if source != target:
-            await self.keep(target, turn_index, manifest.agent_session_id, None)
+            await self.copy_home(target, turn_index, manifest.agent_session_id, None)
         return manifest.agent_session_id
 
     async def remove(self, session_id: str) -> None:

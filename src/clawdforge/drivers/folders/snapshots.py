@@ -31,10 +31,10 @@ class Snapshots:
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="snapshot")
         self._locks: weakref.WeakValueDictionary[str, asyncio.Lock] = weakref.WeakValueDictionary()
 
-    async def begin(self, session: SessionRow) -> None:
+    async def record_first(self, session: SessionRow) -> None:
         await self._record(session, 0, only_first=True)
 
-    async def take(self, session: SessionRow, turn_index: int) -> None:
+    async def record_turn(self, session: SessionRow, turn_index: int) -> None:
         """A workspace that cannot be recorded never fails the turn; its files just cannot be undone."""
         await self._record(session, turn_index)
 
@@ -46,13 +46,13 @@ class Snapshots:
         except (NoSnapshot, OSError) as error:
             log.warning("the workspace was not recorded: %s", error, extra={"session_id": session.session_id})
 
-    async def find(self, session: SessionRow, turn_index: int) -> str:
+    async def tree_of(self, session: SessionRow, turn_index: int) -> str:
         tree = self._need_shadow(session).find_turn(turn_index)
         if tree is None:
             raise Unsupported("the workspace's files were not recorded at that point; undo without files")
         return tree
 
-    async def keep(self, session: SessionRow) -> str:
+    async def record_present(self, session: SessionRow) -> str:
         shadow = self._need_shadow(session)
         try:
             return await self._run(session.session_id, shadow.record_present)

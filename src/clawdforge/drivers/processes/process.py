@@ -66,7 +66,7 @@ class AgentProcess:
         return self._child.returncode
 
     @contextlib.contextmanager
-    def paused(self) -> Iterator[None]:
+    def pause(self) -> Iterator[None]:
         """Stop all the agent's processes for the time of the block.
 
         May be used in any thread: the event loop may reap the agent meanwhile, so the block has its own
