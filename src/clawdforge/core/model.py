@@ -224,7 +224,7 @@ class RunRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditRow:
-    """One entry of the ledger `session_events`; the store chains `hash` over what came before."""
+    """One entry of the audit log `session_events`; the store chains `hash` over what came before."""
 
     number: int
     app_name: str

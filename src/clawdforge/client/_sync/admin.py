@@ -53,7 +53,7 @@ class Admin:
         return self._http.call(calls.SWEEP())
 
     def audit(self, *, app_name: str | None = None, after: int | None = None) -> Iterator[AuditEntry]:
-        """The ledger in order, page by page."""
+        """The audit log in order, page by page."""
         return self._http.pages(lambda at: calls.AUDIT(params={"app_name": app_name, "after": at}), after)
 
     def verify(self, head: str | None = None) -> AuditVerdict:
