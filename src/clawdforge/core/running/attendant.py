@@ -58,7 +58,7 @@ class Attendant:
             raise
         except Exception:  # whatever failed, a turn that was started has an end
             log.exception("a turn could not be seen through", extra={"session_id": turn.session_id})
-            ending = _failed(AgentFailed("the server failed to run this turn"))
+            ending = _ending_of_failure(AgentFailed("the server failed to run this turn"))
         return await recorder.end(ending, rollback=stop.rollback)
 
     async def _run_until_end(self, turn: RunningTurn, writing: asyncio.Task[None]) -> Ending:
