@@ -55,6 +55,7 @@ def test_healthz_tells_the_version_of_acpx(forge: Server) -> None:
 def test_a_turn_has_the_agents_two_messages_and_the_record_stays_after_the_close(
     forge: Server, app: App
 ) -> None:
+    """S0-24, S0-32, S0-62: acpx knows the session by the id that we gave it."""
     sid = app.session()
     turn = app.turn(sid, "echo hello").json()
     assert [event["type"] for event in turn["events"]] == ["text", "response"]

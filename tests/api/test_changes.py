@@ -191,10 +191,35 @@ def test_a_permission_is_decided_from_another_client_once(
     ],
 )
 def test_a_mode_decides_by_itself(app: App, mode: str, tool: str, allowed: bool) -> None:
+    """X-24."""
     session_id = app.session(permission_mode=mode)
     assert app.turn(session_id, tool).status_code == 200
     assert ("permission: allow" in text(app, session_id, 1)) is allowed
     assert app.http.get(f"/sessions/{session_id}/permissions").json()["count"] == 0
+
+
+def test_a_session_without_a_policy_allows_everything(app: App) -> None:
+    """S0-40, X-02, X-24: and neither the question nor its answer is an event of the turn."""
+    body = app.turn(app.session(), "ask delete everything").json()
+    assert [event["type"] for event in body["events"]] == ["tool_call", "tool_update", "text", "response"]
+    assert body["events"][2]["content"] == "permission: allow_once"
+
+
+def test_a_session_at_work_is_on_top_of_the_list(app: App) -> None:
+    """S3-34: the question is a gate, so that its turn goes on after the other session was made."""
+
+    def newest() -> dict[str, Any]:
+        return dict(app.http.get("/api/sessions").json()[0])
+
+    working = app.session(permission_mode="ask")
+    queue(app, working, "ask go on\necho gone on\nhang")
+    gate = pending(app, working)["permission_id"]
+    other = app.session()
+    assert newest()["session_id"] == other
+    app.http.post(f"/sessions/{working}/permissions/{gate}", json={"decision": "allow_once"})
+    until(lambda: "gone on" in text(app, working, 1), "the words after the gate")
+    assert newest()["session_id"] == working
+    assert app.http.get(f"/sessions/{working}").json()["running_turn"] == 1
 
 
 def test_nobody_answers_and_the_request_expires_with_a_reason(start: Callable[..., Server]) -> None:

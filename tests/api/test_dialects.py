@@ -2,9 +2,10 @@
 
 import itertools
 import signal
+import sqlite3
 import threading
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from functools import partial
 from typing import get_args
 
@@ -158,6 +159,22 @@ def test_a_session_made_in_one_is_continued_in_the_others(order: tuple[Dialect, 
         assert [text for _, text in dialect.transcript(app, session_id)] == texts, dialect.name
     recalled = app.turn(session_id, "recall").text
     assert all(f"echo by {one.name}" in recalled for one in order)
+
+
+def test_one_database_has_the_sessions_of_all(app: App, server: Server) -> None:
+    """X-20."""
+    made = {dialect.create(app) for dialect in DIALECTS}
+    for session_id in made:
+        assert app.turn(session_id, "echo hello").status_code == 200
+    files = [path for path in server.data_dir.rglob("*") if path.is_file()]
+    magic = b"SQLite format 3\0"
+    assert [path.name for path in files if path.read_bytes()[: len(magic)] == magic] == ["forge.db"]
+    with closing(sqlite3.connect(server.data_dir / "forge.db")) as database:
+        assert database.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+        mine = database.execute("SELECT session_id FROM sessions WHERE app_name = ?", (app.name,))
+        assert {session_id for (session_id,) in mine} == made
+        said = database.execute("SELECT DISTINCT session_id FROM messages WHERE content = 'hello'")
+        assert made <= {session_id for (session_id,) in said}
 
 
 @EVERY

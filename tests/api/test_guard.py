@@ -61,3 +61,16 @@ def test_loopback_trust_reaches_the_api_only_and_never_replaces_a_bad_token(
         assert server.client().get(path).status_code != 401, path
         assert server.client("cf_wrong").get(path).status_code == 401, path
         assert server.client(Authorization="").get(path).status_code == 401, path
+
+
+def test_callers_on_a_trusted_machine_keep_their_history_without_a_credential(
+    start: Callable[..., Server],
+) -> None:
+    """S2-02."""
+    bare = start("--trust-loopback").client()
+    rows = [{"role": "user", "content": "first"}, {"role": "assistant", "content": "reply"}]
+    made = bare.post("/api/session/import", json={"messages": rows}).json()["session"]["session_id"]
+    found = bare.get("/api/session", params={"session_id": made}).json()["session"]
+    assert [message["content"] for message in found["messages"]] == ["first", "reply"]
+    retried = bare.post("/api/session/retry", json={"session_id": made}).json()
+    assert (retried["ok"], retried["last_user_text"]) == (True, "first")

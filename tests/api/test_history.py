@@ -190,7 +190,7 @@ def test_rename_pin_and_labels_are_events_and_keep_the_agents_memory(app: App) -
 
 
 def test_a_copy_that_is_gone_means_the_transcript(app: App, server: Server) -> None:
-    """X-22, for any agent."""
+    """X-21, X-22, for any agent."""
     sid = app.session()
     say(app, sid, "echo marimba")
     say(app, sid, "echo xylophone")

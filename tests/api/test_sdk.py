@@ -19,6 +19,7 @@ from clawdforge.client.errors import (
 from tests.api.harness import ADMIN_TOKEN, App, Server, until
 
 ASK = "ask write a file"
+FIELDS = {"session_id", "agent", "cwd", "created_at", "last_turn_at", "turn_count", "closed_at", "meta"}
 
 
 @pytest.fixture
@@ -28,7 +29,7 @@ def forge(server: Server, app: App) -> Iterator[Forge]:
 
 
 def test_a_session_from_first_to_last(forge: Forge, app: App) -> None:
-    """S1-20 to S1-63."""
+    """S1-16, S1-21, S1-41, S1-51, S1-52, S1-54, S1-60, S1-62, S1-63, X-01."""
     with forge.session(agent="claude", meta={"ticket": 7}) as session:
         assert (session.agent, session.closed) == ("claude", False)
         before = session.state()
@@ -38,14 +39,18 @@ def test_a_session_from_first_to_last(forge: Forge, app: App) -> None:
         assert (result.ok, result.turn_index, result.stop_reason) == (True, 1, "end_turn")
         assert (result.text(), result.thinking()) == ("hello", "hm")
         assert result.events[-1]["type"] == "response"
+        called = next(event for event in result.events if event["type"] == "tool_call")
+        assert (called["name"], called["args"]) == ("read", {"name": "read"})
         assert session.turn("chunks 3").turn_index == 2
         state = session.state()
         assert state == forge.get_session(session.session_id)
         assert (state["turn_count"], state["meta"], state["app_name"]) == (2, {"ticket": 7}, app.name)
+        assert FIELDS | {"ok", "live"} <= state.keys()
     assert session.closed
     rows = forge.list_sessions()
     assert [row["session_id"] for row in rows] == [session.session_id]
     assert rows[0]["closed_at"] is not None
+    assert FIELDS | {"app_name"} <= rows[0].keys()
     assert forge.list_sessions(include_closed=False) == []
     with pytest.raises(SessionClosed) as closed:
         session.turn("echo late")
@@ -55,7 +60,18 @@ def test_a_session_from_first_to_last(forge: Forge, app: App) -> None:
     session.close()
 
 
+def test_a_session_that_others_closed_or_deleted_can_still_be_closed(forge: Forge) -> None:
+    """S0-63, S1-72."""
+    with forge.session() as session:
+        forge.attach(session.session_id).close()
+    assert session.closed
+    with forge.session() as session:
+        forge.attach(session.session_id).purge()
+    assert session.closed
+
+
 def test_errors_of_the_server_have_their_class(forge: Forge, server: Server) -> None:
+    """S1-70."""
     with pytest.raises(SessionNotFound) as unknown:
         forge.get_session("nonexistent")
     assert unknown.value.status_code == 404
@@ -179,6 +195,7 @@ def test_one_client_under_sixteen_threads(forge: Forge) -> None:
 
 
 async def test_the_awaiting_client(server: Server, app: App) -> None:
+    """X-28."""
     async with AsyncForge(server.url, app.token) as forge:
         async with forge.session(agent="claude") as session:
             assert (await session.turn("echo hello")).text() == "hello"

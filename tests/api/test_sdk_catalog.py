@@ -45,6 +45,7 @@ def test_a_file_goes_there_and_back(forge: Forge, tmp_path: Path) -> None:
 
 
 def test_a_turn_is_given_its_files(forge: Forge, tmp_path: Path) -> None:
+    """S1-44."""
     (tmp_path / "notes.txt").write_text("remember the milk")
     token = forge.upload(tmp_path / "notes.txt").file_token
     with forge.session() as session:
@@ -55,6 +56,7 @@ def test_a_turn_is_given_its_files(forge: Forge, tmp_path: Path) -> None:
 
 
 def test_a_one_shot_run(start: Callable[..., Server], tmp_path: Path) -> None:
+    """S1-90."""
     program = tmp_path / "claude"
     program.write_text(CLAUDE)
     program.chmod(0o755)

@@ -1,12 +1,14 @@
 """Sessions over HTTP: create, state, isolation, close, list (S0.2, S0.3, S0.5 to S0.8)."""
 
 import sqlite3
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import clawdforge
 from clawdforge.wire.session import Session
 from tests.api.harness import App, Server
 
@@ -25,12 +27,13 @@ def test_every_route_of_an_app_needs_a_token(server: Server) -> None:
 
 
 def test_create_answers_an_id_and_the_agent(app: App, server: Server) -> None:
-    """S0-11, S0-20, S0-21, S0-23."""
+    """S0-11, S0-20, S0-21, S0-23, S0-24."""
     reply = app.http.post("/sessions", json={"agent": "claude"})
     body = reply.json()
     assert reply.status_code == 200
     assert body["ok"] is True
     assert len(body["session_id"]) >= 16
+    assert str(uuid.UUID(body["session_id"])) == body["session_id"]
     assert body["id"] == body["session_id"]
     assert body["agent"] == "claude"
     assert isinstance(body["created_at"], int)
@@ -42,6 +45,7 @@ def test_create_answers_an_id_and_the_agent(app: App, server: Server) -> None:
 
 
 def test_an_empty_body_makes_a_session_of_the_default_agent(app: App) -> None:
+    """S1-23."""
     assert app.http.post("/sessions").json()["ok"] is True
 
 
@@ -80,7 +84,7 @@ def test_each_session_has_its_own_folder(app: App) -> None:
 
 
 def test_a_full_pool_is_503_and_a_close_frees_a_place(start: Callable[..., Server]) -> None:
-    """S0-26, S0-27."""
+    """S0-26, S0-27, S0-28."""
     app = start(MAX_LIVE_SESSIONS="2").app()
     first = app.session()
     app.session()
@@ -115,7 +119,7 @@ def test_another_apps_session_is_404_never_403(app: App, other: App) -> None:
 
 
 def test_close_is_idempotent_and_soft(app: App) -> None:
-    """S0-60, S0-61, S0-62."""
+    """S0-60, S0-61, S0-62, S0-63."""
     session_id = app.session()
     first = app.http.delete(f"/sessions/{session_id}")
     assert (first.status_code, first.json()["ok"], first.json()["already_closed"]) == (200, True, False)
@@ -201,10 +205,10 @@ def test_patch_changes_what_is_given(app: App) -> None:
 
 
 def test_health_says_what_is_here_without_a_token(server: Server, app: App) -> None:
-    """S0-95, X-26."""
+    """S0-95, X-26, X-27."""
     app.session()
     health = server.client().get("/healthz").json()
-    assert health["ok"] is True
+    assert (health["ok"], health["version"]) == (True, clawdforge.__version__)
     assert isinstance(health["acpx_present"], bool)
     assert "acpx_version" in health
     assert health["open_sessions"] >= 1

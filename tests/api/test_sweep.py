@@ -41,7 +41,7 @@ def alone(start: Callable[..., Server]) -> Server:
 
 
 def test_an_idle_session_is_closed_and_a_long_closed_one_deleted(alone: Server) -> None:
-    """S0-81 to S0-85, S0-90; the times are edited in whole seconds or in microseconds."""
+    """S0-81, S0-83, S0-84, S0-85, S0-90; times are edited in whole seconds or in microseconds."""
     app = alone.app()
     now = int(time.time())
     for unit in (1, 1_000_000):

@@ -11,7 +11,7 @@ from tests.api.harness import App, Server, until
 
 
 def test_a_round_trip(app: App) -> None:
-    """S0-30 to S0-35."""
+    """S0-30, S0-31, S0-32, S0-33, S0-34, S0-35, S1-15, X-01, X-02."""
     session_id = app.session()
     reply = app.turn(session_id, "echo hello")
     body = reply.json()
@@ -24,13 +24,15 @@ def test_a_round_trip(app: App) -> None:
     assert text["method"] == "session/update"
     assert text["params"]["content"] == {"type": "text", "text": "hello"}
     assert text["params"]["sessionUpdate"] == "agent_message_chunk"
+    assert text["params"]["update"]["content"] == text["params"]["content"]
     assert (text["type"], text["content"]) == ("text", "hello")
     assert response["result"]["stopReason"] == body["stop_reason"]
     assert TurnReply.model_validate(body).outcome == "completed"
     state = app.http.get(f"/sessions/{session_id}").json()
     assert state["turn_count"] == 1
     assert state["last_turn_at"] is not None
-    assert app.turn(session_id, "echo again").json()["turn_index"] == 2
+    again = app.turn(session_id, "stop refusal").json()
+    assert (again["turn_index"], again["stop_reason"]) == (2, "refusal")
 
 
 def test_turns_of_a_session_run_one_after_another(app: App) -> None:

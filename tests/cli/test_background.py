@@ -68,6 +68,7 @@ def test_a_project_does_not_set_up_the_server(alone: Cli) -> None:
 
 
 def test_a_killed_server_is_replaced_and_nothing_is_lost(alone: Cli) -> None:
+    """S4-90."""
     alone("-p", "echo before")
     psutil.Process(holder(alone)).kill()
     done = alone("-p", "-c", "recall")

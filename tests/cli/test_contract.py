@@ -1,5 +1,6 @@
-"""The command line as it was promised, clause by clause (S4-70 to S4-76, X-30), with real processes."""
+"""The command line as it was promised, clause by clause (S4-70 to S4-83, X-30), with real processes."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -42,6 +43,7 @@ def test_s4_70_the_list_is_of_this_project_unless_all_are_asked_for(cli: Cli, tm
 
 
 def test_s4_71_show_and_s4_83_archived_messages_with_all(cli: Cli) -> None:
+    """S4-71, S4-83."""
     session = new(cli, "echo before the clear")
     cli("-s", session, stdin="/clear\necho after it\n")
     shown = cli("sessions", "show", session).stdout
@@ -56,6 +58,7 @@ def test_s4_71_show_and_s4_83_archived_messages_with_all(cli: Cli) -> None:
 
 
 def test_s4_72_resume(cli: Cli) -> None:
+    """S4-72."""
     session = new(cli)
     done = cli("sessions", "resume", session[:8], stdin="recall\n")
     assert '["echo one"]' in done.stdout
@@ -63,6 +66,7 @@ def test_s4_72_resume(cli: Cli) -> None:
 
 
 def test_s4_73_end_and_s4_76_an_ended_session_is_refused(cli: Cli) -> None:
+    """S4-73, S4-76."""
     session = new(cli)
     cli("sessions", "end", session)
     assert cli.json("sessions", "show", session, "--json")["state"] == "ended"
@@ -73,6 +77,7 @@ def test_s4_73_end_and_s4_76_an_ended_session_is_refused(cli: Cli) -> None:
 
 
 def test_s4_74_prefixes_of_six_or_more(cli: Cli) -> None:
+    """S4-74."""
     session = new(cli)
     for length in (6, 7, 13, 36):
         assert cli.json("sessions", "show", session[:length], "--json")["session_id"] == session
@@ -80,6 +85,7 @@ def test_s4_74_prefixes_of_six_or_more(cli: Cli) -> None:
 
 
 def test_s4_75_an_ambiguous_prefix_is_refused_and_the_candidates_are_listed(cli: Cli) -> None:
+    """S4-75."""
     first = new(cli)
     ids = [first, _twin(cli, first)]
     done = cli("sessions", "show", ids[0][:6], code=4)
@@ -136,7 +142,7 @@ def test_x_30_the_alias(cli: Cli) -> None:
 
 
 def test_s4_81_rows_title_and_totals(cli: Cli, local: App) -> None:
-    """The prompt is a row before the agent has answered, and the answer is one after it."""
+    """S4-81: the prompt is a row before the agent has answered, and the answer is one after it."""
     cli("-p", "echo the first words")
     session = cli.json("sessions", "list", "--json")[0]["session_id"]
     assert cli("send", session, "--detach", "hang").stdout == "2\n"
@@ -160,8 +166,19 @@ def _running(row: dict[str, Any]) -> dict[str, Any] | None:
     return row if row["running_turn"] == 2 and row["message_count"] == 3 else None
 
 
-@pytest.mark.parametrize("change", ["/model other-model", "/clear"])
+def test_s4_80_one_agent_with_its_memory_for_the_whole_conversation(cli: Cli) -> None:
+    """S4-80."""
+    said = cli(stdin="echo one\necho two\nrecall\n").stdout
+    assert '["echo one", "echo two"]' in said
+    (row,) = cli.json("sessions", "list", "--json")
+    log = cli("tail", row["session_id"], "--after", "0", "--json").stdout.splitlines()
+    started = [event["how"] for event in map(json.loads, log) if event["type"] == "context.started"]
+    assert started == ["new"]
+
+
+@pytest.mark.parametrize("change", ["/model other-model", "/agent demo", "/clear"])
 def test_s4_82_a_fresh_context_in_the_same_session(cli: Cli, change: str) -> None:
+    """S4-82."""
     cli(stdin=f"echo one\n{change}\necho two\n")
     (row,) = cli.json("sessions", "list", "--json")
     assert (row["context"], row["turn_count"]) == (2, 2)

@@ -188,6 +188,7 @@ def test_the_server_is_killed_in_mid_answer_and_comes_back(alone: Cli) -> None:
 
 
 def test_begun_here_continued_elsewhere_resumed_here_whole(cli: Cli, server: Server, local: App) -> None:
+    """S4-01."""
     terminal = cli.talk()
     terminal.send("echo begun in the terminal")
     terminal.expect("\nbegun in the terminal\n.*out")

@@ -94,7 +94,7 @@ def test_during_the_turn_the_prompt_is_pending(scene: Scene) -> None:
 
 
 def test_after_the_restart_it_still_is(scene: Scene) -> None:
-    """S3-31, S3-32: the pending text is not among the messages, and neither is the half answer."""
+    """S3-31, S3-32, S4-90: the pending text is not among the messages, nor is the half answer."""
     for name in ("silent", "tools"):
         now, then = scene.view(name), scene.before[name]
         for key in ("pending_user_message", "pending_started_at", "active_stream_id", "message_count"):
@@ -111,7 +111,7 @@ def test_nothing_claims_to_run(scene: Scene) -> None:
 
 
 def test_events_are_there_once(scene: Scene) -> None:
-    """S3-50, S3-51."""
+    """S3-21, S3-50, S3-51."""
     log = scene.crash.events(scene.sessions["tools"])
     assert log[: len(scene.before["events"])] == scene.before["events"]
     done = [e for e in log if e["type"] == "tool_update" and e["params"].get("status") == "completed"]

@@ -85,6 +85,7 @@ def test_the_turn_that_was_cut_off_ends_with_what_it_said_and_the_queue_goes_on(
 def test_an_old_session_goes_on_and_is_read_the_same_way(
     forge: Callable[..., Forge], stored: StoredEvent
 ) -> None:
+    """S4-15, S4-90."""
     server = forge()
     before = server.messages(RICH)
     new = server.turn(RICH, "think hm\ntool look 5\necho new words")

@@ -27,6 +27,7 @@ def bench(tmp_path: Path, containment: Containment) -> Bench:
 
 
 async def test_a_prompt_gives_its_chunks_and_its_answer_and_nothing_else(bench: Bench) -> None:
+    """S0-32, S0-34, X-02: what the agent said when it was opened is no part of it."""
     async with bench.scripted() as agent:
         sink = Notebook()
         answer = await agent.prompt("hello", sink)
@@ -78,6 +79,7 @@ async def test_kinds_that_nobody_knows_pass_as_they_came(bench: Bench) -> None:
 
 
 async def test_what_is_not_unicode_or_not_json_never_breaks_a_turn(bench: Bench) -> None:
+    """S0-110."""
     async with bench.scripted() as agent:
         sink = await say(
             agent, "garbage 100\nbad-utf8\nsurrogate\nunicode\nraw {\nraw []\nwrong-id\necho end"
@@ -95,9 +97,12 @@ async def test_a_second_answer_to_a_prompt_is_ignored(bench: Bench) -> None:
 
 
 async def test_updates_after_the_answer_are_never_part_of_a_turn(bench: Bench) -> None:
+    """S0-111, X-02."""
     async with bench.scripted("--late-updates") as agent:
         for n in range(20):
-            sink = await say(agent, f"turn {n}")
+            sink = Notebook()
+            answer = await agent.prompt(f"echo turn {n}\nstop max_tokens", sink)
+            assert answer.stop_reason == "max_tokens"
             assert sink.types() == [EventType.TEXT, EventType.RESPONSE]
             await until(lambda: bench.outside.texts().count("late") > n)  # noqa: B023 - awaited at once
 
@@ -179,6 +184,7 @@ async def test_a_prompt_that_is_given_up_leaves_an_agent_that_is_not_used_again(
 
 
 async def test_a_permission_is_decided_while_the_agent_waits(bench: Bench) -> None:
+    """X-02: the request itself is no event of the turn."""
     async with bench.scripted() as agent:
         sink = await say(agent, "ask Delete everything delete")
         assert sink.text() == "permission: allow_once"
@@ -252,6 +258,7 @@ async def test_a_line_beyond_the_limit_is_marked_and_the_turn_goes_on(bench: Ben
 
 
 async def test_a_loaded_session_remembers_and_its_replay_is_evidence_not_output(bench: Bench) -> None:
+    """X-02."""
     async with bench.scripted() as agent:
         await say(agent, "first")
         await say(agent, "second line\nand more")

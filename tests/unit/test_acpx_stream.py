@@ -26,6 +26,7 @@ def parts(*lines: str) -> tuple[list[Part], PromptStream]:
 
 
 def test_what_opening_the_session_says_is_no_part_of_the_turn() -> None:
+    """S0-111, X-02."""
     found, stream = parts(COLD, PROMPT, CHUNK, ANSWER)
     assert found == [Part.ASIDE] * 7 + [Part.EVENT, Part.ANSWER]
     assert not stream.forgot

@@ -64,6 +64,8 @@ def forge(url: str) -> Forge:
 
 
 def test_the_package_exports_its_names_and_its_version() -> None:
+    """S1-01."""
+    assert {"Forge", "ForgeAPIError", "Session", "TurnResult"} <= set(clawdforge.__all__)
     for name in clawdforge.__all__:
         assert getattr(clawdforge, name) is not None
     assert sorted(clawdforge.__all__) == clawdforge.__all__
@@ -72,6 +74,7 @@ def test_the_package_exports_its_names_and_its_version() -> None:
 
 
 def test_the_block_creates_and_closes_and_nothing_else() -> None:
+    """S1-20, S1-21."""
     with serving(usual) as stub, forge(stub.url) as client:
         with client.session(agent="claude") as session:
             assert isinstance(session, Session)
@@ -81,6 +84,7 @@ def test_the_block_creates_and_closes_and_nothing_else() -> None:
 
 
 def test_create_sends_agent_and_meta_and_the_token() -> None:
+    """S1-10, S1-22, S1-23."""
     with serving(usual) as stub, forge(stub.url) as client:
         with client.session(agent="codex", meta={"ticket": 7}):
             pass
@@ -93,6 +97,7 @@ def test_create_sends_agent_and_meta_and_the_token() -> None:
 
 
 def test_the_block_closes_on_an_exception_and_lets_it_out() -> None:
+    """S1-25."""
     with serving(usual) as stub, forge(stub.url) as client:
         with pytest.raises(RuntimeError, match="mine"), client.session() as session:
             raise RuntimeError("mine")
@@ -102,6 +107,8 @@ def test_the_block_closes_on_an_exception_and_lets_it_out() -> None:
 
 @pytest.mark.parametrize("refusal", [Answer({"detail": "no"}, 500), DROP])
 def test_a_close_that_fails_never_hides_the_blocks_own_exception(refusal: Answer) -> None:
+    """S1-25, S1-72."""
+
     def script(asked: Asked) -> Answer:
         return refusal if asked.method == "DELETE" else usual(asked)
 
@@ -115,6 +122,7 @@ def test_a_close_that_fails_never_hides_the_blocks_own_exception(refusal: Answer
 
 
 def test_close_is_idempotent_and_a_session_that_is_gone_counts_as_closed() -> None:
+    """S1-30, S1-31, S1-72."""
     with serving(usual) as stub, forge(stub.url) as client:
         session = client.create_session(agent="claude")
         assert not session.closed
@@ -128,6 +136,7 @@ def test_close_is_idempotent_and_a_session_that_is_gone_counts_as_closed() -> No
 
 
 def test_a_turn_goes_round() -> None:
+    """S1-40, S1-41, S1-44, S1-81."""
     with serving(usual) as stub, forge(stub.url) as client, client.session() as session:
         result = session.turn("hi", files=["ff_xyz"], timeout_secs=30)
         assert stub.asked[-1].json == {"prompt": "hi", "files": ["ff_xyz"], "timeout_secs": 30}
@@ -142,6 +151,7 @@ def test_a_turn_goes_round() -> None:
 
 
 def test_an_empty_prompt_or_id_is_refused_without_a_request() -> None:
+    """S1-43, S1-61; the block still closes."""
     with serving(usual) as stub, forge(stub.url) as client:
         with client.session() as session:
             for refused in (session.turn, session.submit):
@@ -156,6 +166,7 @@ def test_an_empty_prompt_or_id_is_refused_without_a_request() -> None:
 
 
 def test_list_get_and_state() -> None:
+    """S1-50, S1-51, S1-60, S1-62."""
     with serving(usual) as stub, forge(stub.url) as client:
         assert client.list_sessions() == [ROW, {**ROW, "session_id": "s2"}]
         assert stub.asked[-1].query == {}
@@ -167,6 +178,8 @@ def test_list_get_and_state() -> None:
 
 
 def test_errors_carry_status_code_and_body_and_the_block_still_closes() -> None:
+    """S1-70, S1-71."""
+
     def script(asked: Asked) -> Answer:
         if asked.line.endswith("/turn"):
             return Answer(
@@ -182,13 +195,15 @@ def test_errors_carry_status_code_and_body_and_the_block_still_closes() -> None:
         assert (plain.value.status_code, plain.value.message) == (404, "session not found")
         with pytest.raises(SessionNotFound) as coded, client.session() as session:
             session.turn("hi")
-        assert session.closed
+        assert (session.closed, coded.value.status_code) == (True, 404)
+        assert stub.lines[-1] == "DELETE /sessions/sess_abc"
         assert coded.value.request_id == "req-9"
         assert coded.value.code == "session_not_found"
         assert "req-9" in str(coded.value)
 
 
 def test_run_keeps_its_first_shape() -> None:
+    """S1-90."""
     with serving(usual) as stub, forge(stub.url) as client:
         answer = client.run(prompt="hi", model="sonnet")
         assert (answer.ok, answer.result, answer.duration_ms) == (True, {"hello": "world"}, 7)
@@ -196,6 +211,7 @@ def test_run_keeps_its_first_shape() -> None:
 
 
 def test_a_turn_result_is_a_dataclass_that_takes_junk() -> None:
+    """S1-80, S1-82, S1-83."""
     assert dataclasses.is_dataclass(TurnResult)
     odd = [{"type": "text"}, "junk", None, {"type": "text", "content": 5}, {"type": "text", "content": "ok"}]
     assert TurnResult.from_response({"events": odd}).text() == "ok"

@@ -107,6 +107,7 @@ def methods(kind: type) -> dict[str, str]:
 
 @pytest.mark.parametrize(("blocking", "awaiting"), PAIRS)
 def test_both_clients_have_the_same_signatures(blocking: type, awaiting: type) -> None:
+    """X-28."""
     assert methods(blocking) == methods(awaiting)
 
 
@@ -129,6 +130,7 @@ def test_the_reference_page_names_every_error_and_every_code() -> None:
 
 
 def test_the_version_is_the_distributions() -> None:
+    """S1-02, X-27."""
     assert clawdforge.__version__ == importlib.metadata.version("clawdforge")
 
 

@@ -73,17 +73,23 @@ def test_a_server_that_is_not_there_says_so() -> None:
 
 
 def test_an_answer_that_is_late_is_a_timeout_and_is_not_repeated() -> None:
+    """S1-05: the limit of one call, and the one for all of them."""
     release = threading.Event()
 
     def script(_: Asked) -> Answer:
         release.wait(10)
         return Answer({})
 
-    with serving(script) as stub, client(stub.url) as forge:
-        with pytest.raises(ForgeTimeout):
-            forge.with_options(timeout=0.2).get_session("x")
+    with (
+        serving(script) as stub,
+        client(stub.url) as forge,
+        Forge(base_url=stub.url, token="t", default_timeout_secs=0.2) as hasty,
+    ):
+        for impatient in (forge.with_options(timeout=0.2), hasty):
+            with pytest.raises(ForgeTimeout):
+                impatient.get_session("x")
         release.set()
-        assert len(stub.asked) == 1
+        assert len(stub.asked) == 2
 
 
 def test_an_answer_that_cannot_be_read_is_named() -> None:
@@ -142,6 +148,8 @@ def test_options_make_a_copy_that_shares_the_pool() -> None:
 
 
 def test_first_calls_at_once_make_one_pool() -> None:
+    """S1-03, S1-06: it belongs to the Forge, whose block closes it."""
+
     def script(_: Asked) -> Answer:
         return Answer({"session_id": "s"})
 
@@ -164,14 +172,16 @@ def test_first_calls_at_once_make_one_pool() -> None:
 
 @pytest.mark.parametrize("used", [False, True])
 def test_a_client_that_was_closed_sends_nothing_more(used: bool) -> None:
+    """S1-03: nor does a session, which has no connection of its own."""
     with serving(answers(Answer({"session_id": "s"}))) as stub:
         forge = client(stub.url)
         if used:
             forge.get_session("x")
         forge.close()
         forge.close()
-        with pytest.raises(RuntimeError, match="has been closed"):
-            forge.get_session("x")
+        for call in (forge.get_session, forge.attach("s").turn):
+            with pytest.raises(RuntimeError, match="has been closed"):
+                call("x")
         assert len(stub.asked) == used
 
 

@@ -56,6 +56,7 @@ def test_the_compact_form_of_an_old_event_is_that_of_a_new_one(message: Json) ->
 
 @given(kinds, objects, blocks)
 def test_an_update_can_be_read_at_every_depth(word: str, fields: Json, block: object) -> None:
+    """X-01."""
     sent = {**fields, "content": block, "sessionUpdate": word}
     event = nest(compact(update(word, sent)))
     assert event["params"]["update"] == sent

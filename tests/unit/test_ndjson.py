@@ -15,6 +15,7 @@ def messages(frames: list[Line | Oversize]) -> list[object]:
 
 
 def test_garbage_blank_lines_and_values_that_are_no_objects_are_skipped() -> None:
+    """S0-110."""
     text = b'{"a":1}\nnot json\n\n   \n[1,2]\n"text"\n42\n{"b":2}\r\n{"cut":'
     assert messages(list(Framer().feed(text))) == [{"a": 1}, {"b": 2}]
 

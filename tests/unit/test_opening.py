@@ -115,6 +115,7 @@ CUT = ran(3, "three", cut=True)
 async def test_an_agent_is_trusted_with_the_memory_that_it_should_have(
     store: Store, how: How, remembered: Remembered, plan: str, turns: tuple[TurnRow, ...], trusted: bool
 ) -> None:
+    """X-21: only what our own log tells as well is believed."""
     assert (await opening(store, plan, *turns)).can_trust(how, remembered) is trusted
 
 
@@ -215,6 +216,7 @@ def test_a_long_transcript_loses_its_beginning(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_files_are_named_before_the_prompt() -> None:
+    """S0-112."""
     assert memory.name_files("go", []) == "go"
     named = memory.name_files("go", [Path("/h/a"), Path("/h/b")])
     assert named == "[Attached files]\n- /h/a\n- /h/b\n\ngo"

@@ -79,6 +79,7 @@ FATES = ["written", "not written", "written, but not told", "run twice"]
 async def test_every_event_is_there_once_and_in_order(
     store: DoubtfulStore, monkeypatch: pytest.MonkeyPatch, first: str, then: str
 ) -> None:
+    """S3-25: also when the store fails and heals."""
     monkeypatch.setattr(recorder, "RETRY_SECS", 0.001)
     clock = SystemClock()
     started = await start(store)
@@ -98,6 +99,7 @@ async def test_every_event_is_there_once_and_in_order(
 async def test_what_was_in_doubt_when_the_patience_ended_comes_with_the_end(
     store: DoubtfulStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """S3-25."""
     monkeypatch.setattr(recorder, "RETRY_SECS", 0.001)
     clock = SystemClock()
     for number, fate in enumerate(("not written", "written, but not told")):

@@ -34,10 +34,12 @@ def write(folder: Path, text: str) -> Path:
 
 
 def test_defaults() -> None:
+    """S0-28, S0-81, S0-84."""
     settings = load_settings(HOME)
     assert (settings.host, settings.port) == ("127.0.0.1", 8800)
     assert settings.data_dir == Path("/home/nobody/.local/share/clawdforge")
     assert (settings.session_ttl_secs, settings.session_hard_ttl_secs) == (3600, 86_400)
+    assert settings.max_live_sessions == 1000
     assert settings.max_line_bytes == 32 * 1024 * 1024
     assert settings.admin_token is None
     assert not settings.trust_loopback

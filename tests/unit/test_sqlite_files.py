@@ -121,6 +121,24 @@ async def test_migrations_are_noted_and_run_once(tmp_path: Path) -> None:
     db.close()
 
 
+def test_no_migration_takes_a_table_or_a_column_away(tmp_path: Path) -> None:
+    """S0-04: whoever reads the database finds what was there before, by its published name."""
+    steps = tmp_path / "steps"
+    steps.mkdir()
+    db = apsw.Connection(str(tmp_path / "x.db"))
+    before: set[tuple[str, str]] = set()
+    for number, path in list_migrations():
+        (steps / path.name).write_text(path.read_text())
+        assert migrate(db, SystemClock(), steps) == number
+        now = set(db.execute("SELECT t.name, c.name FROM pragma_table_list t, pragma_table_info(t.name) c"))
+        assert before <= now, path.name
+        before = now
+    published = {("sessions", name) for name in ("session_id", "app_name", "created_at", "closed_at", "meta")}
+    assert published <= before
+    assert {"sessions", "session_events", "runs"} <= {table for table, _ in before}
+    db.close()
+
+
 def test_a_migration_that_fails_changes_nothing(tmp_path: Path) -> None:
     (tmp_path / "0001_good.sql").write_text("CREATE TABLE a (x); INSERT INTO a VALUES (1);")
     db = apsw.Connection(str(tmp_path / "x.db"))
@@ -138,6 +156,7 @@ def test_a_migration_that_fails_changes_nothing(tmp_path: Path) -> None:
 
 
 async def test_a_session_without_meta_was_stored_as_an_empty_object_once(tmp_path: Path) -> None:
+    """S4-15: its rows were made before any later migration."""
     db = apsw.Connection(str(tmp_path / "forge.db"))
     (number, first), *_ = list_migrations()
     old = tmp_path / "old"
@@ -179,6 +198,7 @@ async def test_every_field_of_a_record_is_a_column(tmp_path: Path) -> None:
 
 
 async def test_a_copy_made_while_writing_is_whole(tmp_path: Path) -> None:
+    """S3-17."""
     store = await open_store(tmp_path / "data", SystemClock())
     row = SessionRow(app_name="a", session_id="s", agent="demo", cwd="/w", created_at=1, updated_at=1)
     await store.write("a", lambda tx: tx.add_session(row))

@@ -64,6 +64,7 @@ def no_file_grows_beyond(size: int) -> Iterator[None]:
 
 
 async def test_many_jobs_are_one_commit(store: SqliteStore) -> None:
+    """S3-22."""
     sid = await make(store)
     before = store._writer.commits
     await asyncio.gather(*(store.write(APP, adds(sid)) for _ in range(500)))
@@ -262,6 +263,7 @@ asyncio.run(main())
 
 
 async def test_nothing_acknowledged_is_lost_to_kill_9(tmp_path: Path) -> None:
+    """S3-17."""
     acknowledged = 0
     for round_ in range(4):
         program = await asyncio.create_subprocess_exec(
