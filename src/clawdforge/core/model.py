@@ -12,7 +12,8 @@ import orjson
 
 from clawdforge.wire.base import Json, Micros
 from clawdforge.wire.event import EventType, encode_body
-from clawdforge.wire.event_forms import Form, is_from_agent, nest, unnest
+from clawdforge.wire.event_bytes import nest_bytes, unnest_bytes
+from clawdforge.wire.event_forms import Form, is_from_agent
 from clawdforge.wire.session import OnInterrupt, PermissionMode, Retention
 from clawdforge.wire.turn import IfBusy, Outcome, TurnState
 
@@ -284,8 +285,8 @@ class StoredEvent:
         if form is self.form or not is_from_agent(self.type):
             return self.data
         if self._other is None:
-            change = nest if form is Form.NESTED else unnest
-            self._other = orjson.dumps(change(orjson.loads(self.data)))
+            to_nested = form is Form.NESTED
+            self._other = nest_bytes(self.type, self.data) if to_nested else unnest_bytes(self.data)
         return self._other
 
     def decode(self) -> Json:

@@ -1,0 +1,89 @@
+"""The other form of an event as bytes: joined or made anew, it says the same, and a huge one is quick."""
+
+import gc
+import time
+
+import orjson
+import pytest
+from hypothesis import example, given
+
+from clawdforge.core.model import Stored, draft_of
+from clawdforge.drivers.acp.updates import read_message
+from clawdforge.wire.base import Json
+from clawdforge.wire.event import number
+from clawdforge.wire.event_bytes import LARGE, nest_bytes, unnest_bytes
+from clawdforge.wire.event_forms import Form, nest, unnest
+from tests.agent_messages import messages, updates
+from tests.wire_samples import AT, update
+
+CALL = "tool_call_update"
+TINY_LISTS = b"[%b]" % b",".join([b"[]"] * 10_000_000)
+
+
+def stored(message: Json) -> Stored:
+    event = read_message(message)
+    return Stored(7, event.kind.value, 1, number(7, draft_of(event, 1, AT).body))
+
+
+def check(event: Stored) -> None:
+    old = orjson.dumps(nest(orjson.loads(event.data)))
+    made = nest_bytes(event.type, event.data)
+    assert orjson.loads(made) == orjson.loads(old)
+    assert list(orjson.loads(made)) == list(orjson.loads(old))
+    assert orjson.loads(unnest_bytes(made)) == unnest(orjson.loads(made))
+
+
+@given(messages)
+@example(update(CALL, {"update": {"a": 1}, "x": 1}))
+@example(update(CALL, {"sessionId": "other", "x": 1}))
+@example(update(CALL, {"x": ',"update":{"sessionId":'}))
+@example(update("plan", {}))
+def test_joining_says_what_converting_says(message: Json) -> None:
+    check(stored(message))
+
+
+@given(updates)
+@example({})
+@example({"a": 1})
+def test_the_same_for_updates_in_the_usual_envelope(sent: Json) -> None:
+    for session_id in ("a", 'a","update":{"', "\\", "ü"):
+        params = {"sessionId": session_id, "update": sent}
+        check(stored({"jsonrpc": "2.0", "method": "session/update", "params": params}))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"seq":1,"ts":"t","turn":1,"type":"plan","agent_session_id":"a","update":{}}',
+        b'{"seq":1,"ts":"t","turn":1,"type":"plan","agent_session_id":"a","update":{"a":1} }',
+        b'{"seq":1, "ts":"t","turn":1,"type":"plan","agent_session_id":"a","update":{"a":1}}',
+        b'{"seq":1,"ts":"t","turn":1,"type":"plan","message":{"params":{"b":2}},"update":{"a":1}}',
+        b'{"seq":1,"ts":"t","turn":null,"type":"plan","agent_session_id":"a","update":{"a":{"update":1}}}',
+    ],
+)
+def test_what_is_written_otherwise_is_converted(line: bytes) -> None:
+    assert nest_bytes("plan", line) == orjson.dumps(nest(orjson.loads(line)))
+
+
+def test_a_huge_update_is_nested_without_being_decoded() -> None:
+    head = stored(update(CALL, {"toolCallId": "t", "rawOutput": None})).data
+    event = Stored(7, "tool_update", 1, head.replace(b"null", TINY_LISTS))
+    started = time.process_time()
+    made = event.in_form(Form.NESTED)
+    assert time.process_time() - started < 1.0
+    assert made.count(TINY_LISTS) == 2
+
+
+def test_the_collector_rests_while_a_large_event_is_converted_and_goes_on_after_it() -> None:
+    message = update(CALL, {"update": 1, "rawOutput": [[] for _ in range(LARGE)]})
+    event = stored(message)
+    collected: list[str] = []
+    gc.callbacks.append(lambda phase, _info: collected.append(phase))
+    try:
+        made = event.in_form(Form.NESTED)
+        during = list(collected)
+    finally:
+        gc.callbacks.pop()
+    assert during == []
+    assert gc.isenabled()
+    assert orjson.loads(made)["params"]["update"] == message["params"]["update"]
