@@ -107,7 +107,8 @@ def unnest(event: Json) -> Json:
     message = _without(event, RESERVED)
     params = message.get("params")
     update = params.get("update") if isinstance(params, dict) else None
-    if isinstance(params, dict) and isinstance(update, dict):
+    is_copied = kind != EventType.RESPONSE  # whatever stands in a response was put there by the agent
+    if is_copied and isinstance(params, dict) and isinstance(update, dict):
         copied = {key for key in update if key != "update" and _is_same(update[key], params.get(key))}
         message = {**_without(message, LIFTED.get(kind, ())), "params": _without(params, copied)}
     return {**_only(event, RESERVED), **compact_fields(kind, message)}
