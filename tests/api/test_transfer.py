@@ -16,6 +16,13 @@ TALK: list[dict[str, Any]] = [
     {"role": "assistant", "content": "let me look", "tool_calls": [{"id": "t1", "function": {"name": "ls"}}]},
     {"role": "tool", "content": "a.txt", "tool_call_id": "t1"},
 ]
+ASKED = json.dumps({"type": "user", "message": {"role": "user", "content": "why?"}})
+SAID = json.dumps(
+    {
+        "type": "response_item",
+        "payload": {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "why?"}]},
+    }
+)
 OWN = ("session_id", "created_at", "updated_at", "cwd", "retention", "forked_from")
 
 
@@ -127,6 +134,28 @@ def an_export(**fields: Any) -> dict[str, Any]:
     return {"format": "clawdforge", "export": {"session": {}, "messages": [], "turns": [turn]}}
 
 
+def an_edited_session(**fields: Any) -> dict[str, Any]:
+    return {"format": "clawdforge", "export": {"session": fields, "messages": [], "turns": []}}
+
+
+def an_edited_message(**fields: Any) -> dict[str, Any]:
+    message = {"seq": 1, "role": "user", "content": "hi", "ts": "2026-01-02T03:04:05Z", **fields}
+    return {"format": "clawdforge", "export": {"session": {}, "messages": [message], "turns": []}}
+
+
+def test_a_long_title_is_cut_to_what_a_session_may_have(app: App) -> None:
+    assert take_in(app, **an_edited_session(title="t" * 501))["title"] == "t" * 500
+    file = json.dumps({"type": "summary", "summary": "s" * 501}) + "\n" + ASKED
+    assert take_in(app, format="claude", text=file)["title"] == "s" * 500
+
+
+def test_numbers_that_no_column_holds_may_stand_where_no_column_is(app: App) -> None:
+    usage = {"input_tokens": 2**63, "counter": {"all": 2**63}}
+    sid = take_in(app, **an_export(usage=usage))["session_id"]
+    assert usage.items() <= exported(app, sid)["turns"][0]["usage"].items()
+    assert take_in(app, **an_edited_message(seq=2**63, turn=2**63))["message_count"] == 1
+
+
 @pytest.mark.parametrize(
     ("body", "words"),
     [
@@ -142,6 +171,24 @@ def an_export(**fields: Any) -> dict[str, Any]:
         (an_export(usage=[1]), "usage"),
         (an_export(usage={"input_tokens": "many"}), "input_tokens"),
         (an_export(retry_of={}), "retry_of"),
+        (an_export(retry_of=2**63), "turn 1"),
+        (an_export(turn_index=2**63), "number of a turn"),
+        (an_edited_session(model=5), "model"),
+        (an_edited_session(agent={}, model="m" * 129), "model"),
+        (an_edited_session(persona={}), "persona"),
+        (an_edited_session(meta=[1]), "meta"),
+        (an_edited_session(labels=["a" * 65]), "labels.0"),
+        (an_edited_session(labels=["a"] * 65), "labels"),
+        (an_edited_session(permission_mode="sometimes"), "sometimes"),
+        (an_edited_message(token_count=2**63), "message 1"),
+        (an_edited_message(token_count=-1), "message 1"),
+        (
+            {
+                "format": "codex",
+                "text": f'{{"type":"turn_context","payload":{{"model":"{"m" * 129}"}}}}\n' + SAID,
+            },
+            "model",
+        ),
         ({"format": "other"}, "format"),
     ],
 )

@@ -9,8 +9,9 @@ from clawdforge.wire.base import Json, Record, Reply, Request
 from clawdforge.wire.message import Message
 from clawdforge.wire.turn import Outcome, Usage
 
+MAX_TITLE: Final = 500
 Name = Annotated[str, StringConstraints(min_length=1, max_length=128)]
-Title = Annotated[str, StringConstraints(max_length=500)]
+Title = Annotated[str, StringConstraints(max_length=MAX_TITLE)]
 Label = Annotated[str, StringConstraints(min_length=1, max_length=64)]
 Path = Annotated[str, StringConstraints(min_length=1, max_length=4096)]
 

@@ -18,7 +18,14 @@ from clawdforge.core.rules.memory import IMPORTED_TURN
 from clawdforge.wire.base import Json, Micros, from_iso
 from clawdforge.wire.errors import InvalidRequest
 from clawdforge.wire.message import Message, Role, estimate_tokens
-from clawdforge.wire.session import Export, ExportedTurn, ImportRequest, OnInterrupt, PermissionMode
+from clawdforge.wire.session import (
+    CreateSession,
+    Export,
+    ExportedTurn,
+    ImportRequest,
+    OnInterrupt,
+    PermissionMode,
+)
 from clawdforge.wire.turn import TurnState
 
 ROLES: Final[Mapping[str, Role]] = {
@@ -31,6 +38,7 @@ ROLES: Final[Mapping[str, Role]] = {
 }
 KEPT: Final = ("persona", "pinned", "permission_mode", "on_interrupt", "plan_mode")
 MAX_TURNS: Final = 1 << 31
+MAX_TOKENS: Final = 1 << 40  # of one message; the sum of all of them fits into a column
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +161,9 @@ def _read_export(request: ImportRequest) -> Imported:
         settings = _read_settings(found.session)
     except orjson.JSONDecodeError:
         raise InvalidRequest('give an export of this server in "export", or its JSON in "text"') from None
-    except (ValidationError, ValueError, TypeError, KeyError, AttributeError) as error:
+    except ValidationError as error:
+        raise InvalidRequest(f"this is not an export of this server: {explain_invalid(error)}") from None
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise InvalidRequest(f"this is not an export of this server: {str(error)[:500]}") from None
     if found.version != 1:
         raise InvalidRequest(f"this export has version {found.version}; this server reads version 1")
@@ -167,6 +177,8 @@ def _read_export(request: ImportRequest) -> Imported:
 def _message_of_export(message: Message, turns: set[int]) -> MessageRow:
     if message.role not in ROLES:
         raise InvalidRequest(f"the role {message.role!r} of message {message.seq} is not known")
+    if not 0 <= message.token_count < MAX_TOKENS:
+        raise InvalidRequest(f"message {message.seq} cannot have {message.token_count} tokens")
     turn = message.turn if message.turn is None or message.turn in turns else IMPORTED_TURN
     return MessageRow(
         session_id="",
@@ -187,6 +199,8 @@ def _message_of_export(message: Message, turns: set[int]) -> MessageRow:
 def _turn_of_export(turn: ExportedTurn) -> TurnRow:
     if not 0 < turn.turn_index < MAX_TURNS:
         raise ValueError(f"{turn.turn_index} is not the number of a turn")
+    if turn.retry_of is not None and not 0 < turn.retry_of < MAX_TURNS:
+        raise ValueError(f"turn {turn.turn_index} cannot be a retry of turn {turn.retry_of}")
     return TurnRow(
         session_id="",
         turn_index=turn.turn_index,
@@ -206,14 +220,23 @@ def _turn_of_export(turn: ExportedTurn) -> TurnRow:
 
 def _read_settings(session: Json) -> Json:
     """The session's settings, checked because an export may have been edited."""
+    checked = CreateSession(
+        agent=session.get("agent") or None,
+        model=session.get("model") or None,
+        persona=session.get("persona"),
+        meta=session.get("meta"),
+        labels=[str(label) for label in session.get("labels") or []],
+    )
     return {
-        "agent": session.get("agent"),
-        "model": session.get("model"),
-        "persona": session.get("persona"),
-        "meta": None if session.get("meta") is None else dict(session["meta"]),
-        "labels": [str(label) for label in session.get("labels") or []],
+        **checked.model_dump(include={"agent", "model", "persona", "meta", "labels"}),
         "pinned": bool(session.get("pinned")),
         "permission_mode": PermissionMode(session.get("permission_mode", PermissionMode.APPROVE_ALL)),
         "on_interrupt": OnInterrupt(session.get("on_interrupt", OnInterrupt.HOLD)),
         "plan_mode": bool(session.get("plan_mode")),
     }
+
+
+def explain_invalid(error: ValidationError) -> str:
+    """The first things that pydantic found, in one line."""
+    problems = error.errors(include_url=False, include_context=False, include_input=False)
+    return "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in problems[:5])

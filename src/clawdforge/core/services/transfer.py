@@ -5,6 +5,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from pydantic import ValidationError
+
 from clawdforge.core.imports import formats
 from clawdforge.core.model import MessageRow, SessionRow, StoredEvent, TurnRow
 from clawdforge.core.ports import Store, Tx, View
@@ -19,9 +21,9 @@ from clawdforge.core.rules.sessions import (
 from clawdforge.core.rules.turns import make_title, need_session
 from clawdforge.core.services.sessions import SessionService
 from clawdforge.wire.base import Json
-from clawdforge.wire.errors import SessionBusy
+from clawdforge.wire.errors import InvalidRequest, SessionBusy
 from clawdforge.wire.message import Role
-from clawdforge.wire.session import CreateSession, ImportRequest, Retention
+from clawdforge.wire.session import MAX_TITLE, CreateSession, ImportRequest, Retention
 from clawdforge.wire.turn import TurnState
 
 T = TypeVar("T")
@@ -50,17 +52,7 @@ class TransferService:
     async def import_session(self, app: str, request: ImportRequest) -> SessionState:
         """Import all of a transcript or nothing. The agent gets the transcript with its first prompt."""
         found = await asyncio.to_thread(formats.read_import, request)  # a long one takes a second
-        first = next((row.content for row in found.messages if row.role == Role.USER), "")
-        made = CreateSession(
-            agent=request.agent or found.settings.get("agent"),
-            model=request.model or found.settings.get("model"),
-            cwd=request.cwd,
-            title=request.title or found.title or make_title(first),
-            meta=found.settings.get("meta") if request.meta is None else request.meta,
-            labels=found.settings.get("labels") or [],
-            retention=request.retention,
-        )
-        row = await self._sessions.prepare(app, made)
+        row = await self._sessions.prepare(app, _session_of(request, found))
         row = replace(row, **{name: found.settings[name] for name in formats.KEPT if name in found.settings})
         has_visible = any(not message.archived for message in found.messages)
         row = replace(row, context_plan=memory.TRANSCRIPT if has_visible else memory.NEW)
@@ -133,6 +125,24 @@ class TransferService:
                 ),
             )
         return found
+
+
+def _session_of(request: ImportRequest, found: formats.Imported) -> CreateSession:
+    """The session to make: what the caller says comes before what the transcript says."""
+    first = next((row.content for row in found.messages if row.role == Role.USER), "")
+    try:
+        return CreateSession(
+            agent=request.agent or found.settings.get("agent"),
+            model=request.model or found.settings.get("model"),
+            cwd=request.cwd,
+            title=(request.title or found.title or make_title(first))[:MAX_TITLE],
+            meta=found.settings.get("meta") if request.meta is None else request.meta,
+            labels=found.settings.get("labels") or [],
+            retention=request.retention,
+        )
+    except ValidationError as error:
+        problem = formats.explain_invalid(error)
+        raise InvalidRequest(f"no session can be made of this transcript: {problem}") from None
 
 
 def _seq(row: MessageRow) -> int:
