@@ -18,6 +18,7 @@ from clawdforge.wire.session import OnInterrupt
 from clawdforge.wire.turn import IfBusy, Outcome, TurnState
 
 GO_ON = "You were cut off. Go on where you stopped; do not repeat what you have already said or done."
+GOING_ON = (OnInterrupt.CONTINUE, OnInterrupt.RETRY)  # any other word, also one put there by hand, holds
 PAGE_EVENTS = 2000
 PAGE_BYTES = 4 << 20
 MESSAGE_KINDS = {
@@ -56,7 +57,7 @@ def apply_policy(tx: Tx, turn: TurnRow, at: Micros) -> TurnRow | None:
     A turn that somebody wanted to make way for another is not brought back.
     """
     session = need_session(tx, turn.session_id)
-    if turn.automatic or session.closed_at is not None or session.on_interrupt is OnInterrupt.HOLD:
+    if turn.automatic or session.closed_at is not None or session.on_interrupt not in GOING_ON:
         return None
     if any(queued.if_busy in FIRST_IN_QUEUE for queued in tx.queued_turns(turn.session_id)):
         return None

@@ -26,6 +26,7 @@ def to_json(value: Any) -> str:
 class Codec(Generic[R]):
     """Columns have the names of the record's fields; JSON is stored as TEXT, a flag as 0 or 1.
 
+    What somebody edited by hand is read as it is, so that one odd row does not make a whole list unreadable.
     `never_null` names columns that are NOT NULL though their field may be None: JSON's own null stands there.
     """
 
@@ -83,11 +84,25 @@ def _coders(hint: Any) -> tuple[Coder, Coder] | None:
     inner = choices[0] if NoneType in get_args(hint) and len(choices) == 1 else hint
     kind = get_origin(inner) or inner
     if kind is dict:
-        return to_json, lambda text: {} if text == "{}" else json.loads(text)
+        return to_json, lambda text: {} if text == "{}" else _read_json(text)
     if kind is tuple:
-        return to_json, lambda text: () if text == "[]" else tuple(json.loads(text))
+        return to_json, lambda text: () if text == "[]" else _read_list(text)
     if kind is bool:
         return int, bool
     if isinstance(kind, type) and issubclass(kind, Enum):
-        return lambda value: kind(value).value, {member.value: member for member in kind}.__getitem__
+        members = {member.value: member for member in kind}
+        return lambda value: kind(value).value, lambda word: members.get(word, word)
     return None
+
+
+def _read_json(text: str) -> Any:
+    """What was written as JSON; a text that somebody put there by hand stays text."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _read_list(text: str) -> tuple[Any, ...]:
+    found = _read_json(text)
+    return tuple(found) if isinstance(found, list) else (found,)

@@ -50,7 +50,8 @@ def _session(row: SessionRow) -> Json:
 
 
 def _turn(row: TurnRow) -> ExportedTurn:
-    return ExportedTurn(
+    return shapes.build_reply(
+        ExportedTurn,
         turn_index=row.turn_index,
         prompt=row.prompt,
         outcome=row.outcome,

@@ -1,11 +1,14 @@
 """Rows to the wire models that the forge dialect answers with: pure functions, times in whole seconds.
 
 Every reply is checked as it is built: that takes a few microseconds, less than pydantic's `model_construct`
-would take for the same fields.
+would take for the same fields. A row that somebody edited is shown as it is.
 """
 
+import logging
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
 
 from clawdforge.core.model import MessageRow, PermissionRow, StoredEvent, TokenRow, TurnRow
 from clawdforge.core.rules.sessions import SessionState
@@ -18,12 +21,27 @@ from clawdforge.wire.session import Session
 from clawdforge.wire.turn import Outcome, Permission, Turn, TurnSummary, Usage
 
 SessionT = TypeVar("SessionT", bound=Session)
+ReplyT = TypeVar("ReplyT", bound=BaseModel)
+
+log = logging.getLogger(__name__)
+
+
+def build_reply(kind: type[ReplyT], /, **fields: Any) -> ReplyT:
+    """A reply with these fields, even where one is odd: a single row must not make a list unreadable."""
+    try:
+        return kind(**fields)
+    except ValidationError as error:
+        names = ", ".join(sorted({str(problem["loc"][0]) for problem in error.errors()}))
+        key = fields.get("session_id") or fields.get("turn_index") or fields.get("seq")
+        log.warning("%s %s has odd values in the database: %s", kind.__name__, key, names)
+        return kind.model_construct(**fields)
 
 
 def session(state: SessionState, kind: type[SessionT]) -> SessionT:
     """A `Session` of a list, or the `SessionReply` that a caller gets for it alone."""
     row = state.row
-    return kind(
+    return build_reply(
+        kind,
         session_id=row.session_id,
         id=row.session_id,
         app_name=row.app_name,
@@ -60,7 +78,8 @@ def session(state: SessionState, kind: type[SessionT]) -> SessionT:
 
 
 def turn(row: TurnRow) -> Turn:
-    return Turn(
+    return build_reply(
+        Turn,
         turn_index=row.turn_index,
         state=row.state,
         outcome=row.outcome,
@@ -89,12 +108,13 @@ def duration_ms(row: TurnRow) -> int | None:
 
 
 def usage(stored: Json | None) -> Usage | None:
-    return None if stored is None else Usage.model_validate(stored)
+    return build_reply(Usage, **stored) if isinstance(stored, dict) else stored
 
 
 def turn_opening(row: TurnRow) -> bytes:
     """wire.turn.TurnReply up to its events, which follow as ready bytes."""
-    summary = TurnSummary(
+    summary = build_reply(
+        TurnSummary,
         session_id=row.session_id,
         turn_index=row.turn_index,
         stop_reason=row.stop_reason,
@@ -118,7 +138,8 @@ def join_events(events: Sequence[StoredEvent], form: Form) -> bytes:
 
 
 def message(row: MessageRow) -> Message:
-    return Message(
+    return build_reply(
+        Message,
         seq=row.seq,
         role=row.role,
         content=row.content,
@@ -136,7 +157,8 @@ def message(row: MessageRow) -> Message:
 
 
 def permission(row: PermissionRow) -> Permission:
-    return Permission(
+    return build_reply(
+        Permission,
         permission_id=row.permission_id,
         session_id=row.session_id,
         turn_index=row.turn_index,
@@ -153,7 +175,8 @@ def permission(row: PermissionRow) -> Permission:
 
 
 def token(row: TokenRow) -> TokenInfo:
-    return TokenInfo(
+    return build_reply(
+        TokenInfo,
         token_id=row.token_id,
         app_name=row.app_name,
         note=row.note,
