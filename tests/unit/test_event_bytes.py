@@ -7,7 +7,7 @@ import orjson
 import pytest
 from hypothesis import example, given
 
-from clawdforge.core.model import Stored, draft_of
+from clawdforge.core.model import StoredEvent, draft_of
 from clawdforge.drivers.acp.updates import read_message
 from clawdforge.wire.base import Json
 from clawdforge.wire.event import number
@@ -20,12 +20,12 @@ CALL = "tool_call_update"
 TINY_LISTS = b"[%b]" % b",".join([b"[]"] * 10_000_000)
 
 
-def stored(message: Json) -> Stored:
+def stored(message: Json) -> StoredEvent:
     event = read_message(message)
-    return Stored(7, event.kind.value, 1, number(7, draft_of(event, 1, AT).body))
+    return StoredEvent(7, event.kind.value, 1, number(7, draft_of(event, 1, AT).body))
 
 
-def check(event: Stored) -> None:
+def check(event: StoredEvent) -> None:
     old = orjson.dumps(nest(orjson.loads(event.data)))
     made = nest_bytes(event.type, event.data)
     assert orjson.loads(made) == orjson.loads(old)
@@ -67,7 +67,7 @@ def test_what_is_written_otherwise_is_converted(line: bytes) -> None:
 
 def test_a_huge_update_is_nested_without_being_decoded() -> None:
     head = stored(update(CALL, {"toolCallId": "t", "rawOutput": None})).data
-    event = Stored(7, "tool_update", 1, head.replace(b"null", TINY_LISTS))
+    event = StoredEvent(7, "tool_update", 1, head.replace(b"null", TINY_LISTS))
     started = time.process_time()
     made = event.in_form(Form.NESTED)
     assert time.process_time() - started < 1.0
