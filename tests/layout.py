@@ -61,7 +61,7 @@ PURE_PORTS: Final = frozenset({"Tx", "View"})
 """Rules are plain functions over a transaction: they wait for nothing and know no other port."""
 
 PROTOCOL: Final = re.compile(
-    r"\b(?:jsonrpc|sessionUpdate|toolCallId|rawInput|rawOutput|stopReason)\b|[\"']params[\"']"
+    r"\b(?:jsonrpc|sessionUpdate|toolCallId|optionId|rawInput|rawOutput|stopReason)\b|[\"']params[\"']"
 )
 """Words of the protocol that agents speak. Drivers read it, `wire` writes it out, core does not know it."""
 

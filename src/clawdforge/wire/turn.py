@@ -168,6 +168,10 @@ class DecideRequest(Request):
     option_id: str | None = Field(default=None, max_length=256)
 
 
+OPTION_ID: Final = "optionId"
+"""The name of an option in `options`, as its agent gave it; the dialects have published it so."""
+
+
 class Permission(Reply):
     """A request of the agent and, once there is one, somebody's decision. Times are whole seconds."""
 

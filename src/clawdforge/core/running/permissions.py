@@ -13,7 +13,7 @@ from clawdforge.wire.base import Json, Micros
 from clawdforge.wire.errors import AlreadyDecided, PermissionNotFound
 from clawdforge.wire.event import EventType
 from clawdforge.wire.session import PermissionMode
-from clawdforge.wire.turn import DecideRequest, Decision, TurnState
+from clawdforge.wire.turn import OPTION_ID, DecideRequest, Decision, TurnState
 
 READ_KINDS = frozenset({"read", "search", "think", "fetch"})
 
@@ -135,7 +135,7 @@ def choose_option(options: tuple[Json, ...], decision: Decision) -> str | None:
     for kind in order:
         for option in options:
             if option.get("kind") == kind:
-                return str(option.get("optionId"))
+                return str(option.get(OPTION_ID))
     return None
 
 
