@@ -1,7 +1,6 @@
 """The other form of an event as bytes: joined or made anew, it says the same, and a huge one is quick."""
 
 import gc
-import time
 
 import orjson
 import pytest
@@ -17,7 +16,6 @@ from tests.agent_messages import messages, updates
 from tests.wire_samples import AT, update
 
 CALL = "tool_call_update"
-TINY_LISTS = b"[%b]" % b",".join([b"[]"] * 10_000_000)
 
 
 def stored(message: Json) -> StoredEvent:
@@ -65,13 +63,11 @@ def test_what_is_written_otherwise_is_converted(line: bytes) -> None:
     assert nest_bytes("plan", line) == orjson.dumps(nest(orjson.loads(line)))
 
 
-def test_a_huge_update_is_nested_without_being_decoded() -> None:
+def test_an_update_is_nested_without_being_decoded() -> None:
+    """It may be huge: 30 MiB of tiny lists take eight seconds to decode. Here, what cannot be decoded."""
     head = stored(update(CALL, {"toolCallId": "t", "rawOutput": None})).data
-    event = StoredEvent(7, "tool_update", 1, head.replace(b"null", TINY_LISTS))
-    started = time.process_time()
-    made = event.in_form(Form.NESTED)
-    assert time.process_time() - started < 1.0
-    assert made.count(TINY_LISTS) == 2
+    event = StoredEvent(7, "tool_update", 1, head.replace(b"null", b"!not json!"))
+    assert event.in_form(Form.NESTED).count(b"!not json!") == 2
 
 
 def test_the_collector_rests_while_a_large_event_is_converted_and_goes_on_after_it() -> None:
