@@ -188,7 +188,7 @@ def test_files_come_as_in_turns(runs: Server, caller: App) -> None:
         ("api-error", "claude exit 1", "API Error: 400 no such model", ""),
         ("is-error", "claude reported an error", "no credit", ""),
         ("garbage", "claude did not answer with a result in JSON", "this is no JSON", ""),
-        ("huge", "claude said more than 33554432 bytes", "", ""),
+        ("huge", "claude printed more than 33554432 bytes", "", ""),
     ],
 )
 def test_a_run_that_fails_is_a_502_that_says_why(

@@ -17,7 +17,9 @@ from clawdforge.wire.event import EventType
 
 PAGE_EVENTS = 1000
 PAGE_BYTES = 1 << 20
-STREAM_BYTES = 1 << 16  # how much one stalled follower may hold; there may be hundreds
+STREAM_BYTES = (
+    1 << 14
+)  # what one stalled follower holds, as stored; with objects and nested forms, 6 times that
 TAIL_EVENTS = 4096
 TAIL_BYTES = 1 << 19  # as stored; the nested form of the same events takes up to three times as much
 
