@@ -17,11 +17,9 @@ from clawdforge.wire.event import EventType
 
 PAGE_EVENTS = 1000
 PAGE_BYTES = 1 << 20
-STREAM_BYTES = (
-    1 << 14
-)  # what one stalled follower holds, as stored; with objects and nested forms, 6 times that
+STREAM_BYTES = 1 << 14  # as stored; each follower that stands still holds one such page
 TAIL_EVENTS = 4096
-TAIL_BYTES = 1 << 19  # as stored; the nested form of the same events takes up to three times as much
+TAIL_BYTES = 1 << 17  # as stored; with objects and the nested form a tail takes six times as much
 
 
 class Tail:
