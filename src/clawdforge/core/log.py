@@ -17,7 +17,7 @@ from clawdforge.wire.event import EventType
 
 PAGE_EVENTS = 1000
 PAGE_BYTES = 1 << 20
-STREAM_BYTES = 1 << 14  # as stored; each follower that stands still holds one such page
+STREAM_BYTES = 1 << 12  # as stored; each follower that stands still holds one such page, in both forms
 TAIL_EVENTS = 4096
 TAIL_BYTES = 1 << 17  # as stored; with objects and the nested form a tail takes six times as much
 
