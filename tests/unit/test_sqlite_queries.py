@@ -10,7 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from clawdforge.core.model import MessageRow, SessionQuery, SessionRow, SystemClock, TurnRow, draft
+from clawdforge.core.event_model import draft
+from clawdforge.core.model import MessageRow, SessionQuery, SessionRow, SystemClock, TurnRow
 from clawdforge.core.ports import Tx
 from clawdforge.stores import open_store
 from clawdforge.stores.sqlite.queries import Queries
@@ -18,9 +19,10 @@ from clawdforge.stores.sqlite.search import build_match
 from clawdforge.stores.sqlite.store import SqliteStore
 from clawdforge.wire.event import EventType
 from clawdforge.wire.turn import TurnState
+from tests.conformance.stores.samples import a_session
 
 APP = "alpha"
-ADMIN_ONLY = {"usage", "session_counts", "apps", "tokens", "audit_entries", "put_app"}
+ADMIN_ONLY = {"usage", "session_counts", "apps", "tokens", "audit_entries", "put_app", "forget_identities"}
 BIG = {"sessions", "events", "messages", "turns", "permissions", "files", "session_events", "turn_files"}
 
 
@@ -44,7 +46,7 @@ def scans(db: apsw.Connection, sql: str) -> list[str]:
 
 async def test_every_statement_of_an_app_names_the_app(store: SqliteStore) -> None:
     queries = Queries()
-    for name, sql in {**queries.view, **queries.tx}.items():
+    for name, sql in {**queries.view, **queries.tx, **queries.sets}.items():
         assert re.search(r"\bapp_name = :app\b|\(app_name\) VALUES \(:app\)", sql), name
     assert store.health() is None
 
@@ -55,6 +57,7 @@ async def test_no_statement_walks_a_big_table(store: SqliteStore) -> None:
     statements = {
         **queries.view,
         **queries.tx,
+        **queries.sets,
         **{k: v for k, v in queries.system.items() if k not in ADMIN_ONLY},
     }
     bad = {name: found for name, sql in statements.items() if (found := scans(db, sql))}
@@ -62,6 +65,25 @@ async def test_no_statement_walks_a_big_table(store: SqliteStore) -> None:
     assert bad.pop("audit_head", []) in ([], ["SCAN session_events"])
     assert bad == {}
     db.close()
+
+
+async def test_the_numbers_of_many_messages_are_read_from_indexes_alone(store: SqliteStore) -> None:
+    """Else a long undo fetches every row that it cuts."""
+    queries, reader = Queries(), store._reader
+    assert reader is not None
+    for name in (
+        "seqs_from",
+        "turns_said_from",
+        "last_spoken_turn",
+        "first_message_after_turn",
+        "count_visible",
+    ):
+        sql = queries.view[name]
+        names = dict.fromkeys(re.findall(r":(\w+)", sql))
+        plan = [str(row[3]) for row in reader.connection.execute("EXPLAIN QUERY PLAN " + sql, names)]
+        steps = [step for step in plan if " messages " in step]
+        assert steps, name
+        assert all("COVERING INDEX" in step for step in steps), (name, plan)
 
 
 async def test_list_pages_come_ready_sorted_from_an_index(store: SqliteStore) -> None:
@@ -106,7 +128,7 @@ async def steps_of(store: SqliteStore, work: Any) -> int:
         count += 1
         return False
 
-    reader.connection.set_progress_handler(tick, 10)
+    reader.connection.set_progress_handler(tick, 1)
     await store.read(APP, work)
     reader.connection.set_progress_handler(None)
     return count
@@ -156,6 +178,9 @@ async def test_cost_is_flat_in_the_length_of_a_history(store: SqliteStore) -> No
     calls = {
         "page": lambda v: v.events(sid, after=v.session(sid).head - 10, limit=10, max_bytes=10**6),
         "last": lambda v: v.last_messages(sid, 5),
+        "a page": lambda v: v.messages(sid, after=v.session(sid).last_message - 10, limit=5),
+        "of a fork": lambda v: v.last_of_fork(sid, v.session(sid).last_turn + 1),
+        "numbers": lambda v: v.numbers_from(sid, v.session(sid).last_message - 3),
         "by role": lambda v: v.last_message(sid, "user"),
         "by key": lambda v: v.turn_by_key(sid, "k"),
         "queue": lambda v: (v.queued_turns(sid), v.active_turn(sid)),
@@ -166,7 +191,7 @@ async def test_cost_is_flat_in_the_length_of_a_history(store: SqliteStore) -> No
         assert row is not None
         for n in range(row.last_turn + 2, row.last_turn + 2 + turns):
             tx.add_turn(TurnRow(session_id=sid, turn_index=n, state=TurnState.ENDED, prompt="p", queued_at=1))
-            tx.add_message(MessageRow(session_id=sid, role="user", content="a", ts=1))
+            tx.add_message(MessageRow(session_id=sid, role="user", content="a", ts=1, turn=n))
         tx.change_session(sid, last_turn=row.last_turn + turns)
         tx.append(sid, [event] * events)
 
@@ -193,3 +218,24 @@ def test_no_text_breaks_the_search(q: str) -> None:
     if match is not None:
         db.execute("SELECT count(*) FROM t WHERE t MATCH ?", (match,)).fetchall()
     db.close()
+
+
+async def test_no_cursor_outlives_a_read(store: SqliteStore) -> None:
+    """Whoever kept one would keep every later reader in the state of that moment."""
+    sql, kept = "SELECT session_id FROM sessions", list[Any]()
+
+    def add(tx: Tx) -> None:
+        tx.add_session(a_session())
+
+    for _ in range(3):
+        await store.write(APP, add)
+    rows = store._snapshot(lambda db: db.rows(sql, {}))
+    assert isinstance(rows, list)
+    reader = store._reader
+    assert reader is not None
+    store._snapshot(lambda db: kept.append(iter(db.connection.execute(sql))) or next(kept[0]))  # type: ignore[func-returns-value]
+    await store.write(APP, add)
+    assert len(store._snapshot(lambda db: db.rows(sql, {}))) == len(rows) + 1
+    assert store._reader is not reader
+    assert store._snapshot(lambda db: db.row(sql, {})) is not None
+    assert store._snapshot(lambda db: db.row(sql, {}) and db.connection.txn_state()) == apsw.SQLITE_TXN_READ

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,10 +14,12 @@ from pathlib import Path
 import apsw
 import pytest
 
-from clawdforge.core.model import Commit, SessionRow, SystemClock, draft
+from clawdforge.core.event_model import draft
+from clawdforge.core.model import Commit, SessionRow, SystemClock
 from clawdforge.core.ports import Store, Tx
 from clawdforge.stores import open_store
 from clawdforge.stores.sqlite.store import SqliteStore
+from clawdforge.stores.sqlite.writer import MAX_BATCH
 from clawdforge.wire.errors import Stopping, StoreUnavailable
 from clawdforge.wire.event import EventType
 
@@ -243,7 +246,8 @@ async def test_the_log_stays_bounded(store: SqliteStore) -> None:
 CHILD = """
 import asyncio, sys
 from pathlib import Path
-from clawdforge.core.model import SessionRow, SystemClock, draft
+from clawdforge.core.event_model import draft
+from clawdforge.core.model import SessionRow, SystemClock
 from clawdforge.stores import open_store
 from clawdforge.wire.event import EventType
 
@@ -285,3 +289,28 @@ async def test_nothing_acknowledged_is_lost_to_kill_9(tmp_path: Path) -> None:
         assert row is not None
         assert [event.seq for event in events] == list(range(1, row.head + 1))
         assert row.head >= acknowledged
+
+
+async def test_a_bug_in_the_writing_thread_leaves_nobody_waiting_and_is_survived(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More jobs than fit into a batch waited when it died, and the rest of them were never answered."""
+    sid, go_on = await make(store), threading.Event()
+
+    def fail(_: apsw.Connection, **_more: bool) -> None:
+        if go_on.is_set():
+            monkeypatch.undo()
+            raise RuntimeError("a bug of ours")
+
+    monkeypatch.setattr(store._writer.checkpoints, "after_commit", fail)
+    first = asyncio.create_task(store.write(APP, lambda _: go_on.wait(10)))
+    await asyncio.sleep(0)
+    waiting = [asyncio.create_task(store.write(APP, adds(sid))) for _ in range(2 * MAX_BATCH + 10)]
+    await asyncio.sleep(0)
+    go_on.set()
+    async with asyncio.timeout(20):
+        assert await first
+        for done in await asyncio.gather(*waiting, return_exceptions=True):
+            assert isinstance(done, int | StoreUnavailable)
+    await until(lambda: store.health() is None)
+    await store.write(APP, adds(sid))

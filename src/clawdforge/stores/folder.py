@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+from clawdforge.disk import sync_folder
 from clawdforge.wire.errors import StoreUnavailable
 
 
@@ -33,11 +34,3 @@ def make_private_file(path: Path) -> None:
         sync_folder(path.parent)
     except OSError as error:
         raise StoreUnavailable(f"{path} cannot be opened: {error.strerror}") from error
-
-
-def sync_folder(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO, Final, TypeVar
 
-from clawdforge.stores.folder import sync_folder
+from clawdforge.disk import sync_folder
 from clawdforge.wire.errors import StoreUnavailable
 
 T = TypeVar("T")
@@ -106,6 +106,12 @@ class UploadFolder:
 
     def _pending_folder(self, app: str) -> Path:
         return self._data_dir / FOLDER / PENDING / _folder_name(app)
+
+
+def find_places(data_dir: Path, path: str) -> tuple[Path, Path]:
+    """Where a file that the database names by `path` may be, settled or pending, in the folder of now."""
+    inner = Path(*Path(path).parts[-2:])
+    return data_dir / FOLDER / inner, data_dir / FOLDER / PENDING / inner
 
 
 def _folder_name(app: str) -> str:

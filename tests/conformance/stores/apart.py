@@ -37,6 +37,8 @@ READS: dict[str, Callable[[View, str], Any]] = {
     "turns_from": lambda v, s: v.turns_from(s, 1),
     "active_turn": lambda v, s: v.active_turn(s),
     "queued_turns": lambda v, s: v.queued_turns(s),
+    "count_queued": lambda v, s: v.count_queued(s),
+    "next_queued": lambda v, s: v.next_queued(s, ["interrupt"]),
     "turn_by_key": lambda v, s: v.turn_by_key(s, "key"),
     "turns_in_flight": lambda v, _: v.turns_in_flight(),
     "events": lambda v, s: v.events(s, **PAGE),
@@ -46,6 +48,11 @@ READS: dict[str, Callable[[View, str], Any]] = {
     "last_message": lambda v, s: v.last_message(s, "user"),
     "last_spoken_turn": lambda v, s: v.last_spoken_turn(s),
     "messages_from": lambda v, s: v.messages_from(s, 1),
+    "last_prompts": lambda v, s: v.last_prompts(s, 1),
+    "numbers_from": lambda v, s: v.numbers_from(s, 1),
+    "last_of_fork": lambda v, s: v.last_of_fork(s, 1),
+    "fits_at_once": lambda v, s: v.fits_at_once(s, [1]),
+    "is_settled": lambda v, s: v.is_settled(s),
     "permission": lambda v, s: v.permission(s, f"p-{s}"),
     "permissions": lambda v, s: v.permissions(s),
     "is_granted": lambda v, s: v.is_granted(s, "bash", "execute"),
@@ -55,7 +62,7 @@ READS: dict[str, Callable[[View, str], Any]] = {
     "personas": lambda v, _: v.personas(),
     "search": lambda v, s: (v.search("needle", limit=9), v.search("needle", limit=9, session_id=s)),
 }
-OF_ALL_APPS = {"count_open_sessions"}
+OF_ALL_APPS = {"count_open_sessions", "is_taken"}
 
 WRITES: dict[str, Callable[[Tx, str], Any]] = {
     "change_session": lambda t, s: t.change_session(s, title="mine now"),
@@ -66,6 +73,12 @@ WRITES: dict[str, Callable[[Tx, str], Any]] = {
     "add_message": lambda t, s: t.add_message(a_message(s)),
     "change_messages": lambda t, s: t.change_messages(s, [1], cut=True),
     "archive_messages": lambda t, s: t.archive_messages(s),
+    "hide_messages": lambda t, s: t.hide_messages(s, [1], [1]),
+    "show_messages": lambda t, s: t.show_messages(s, [1], [1]),
+    "restore_slice": lambda t, s: t.restore_slice(s, [1], [1], 0),
+    "settle": lambda t, s: t.settle(s),
+    "reveal_session": lambda t, s: t.reveal_session(s),
+    "refresh_index": lambda t, _: t.refresh_index(),
     "add_permission": lambda t, s: t.add_permission(a_permission(s, f"new-{s}")),
     "change_permission": lambda t, s: t.change_permission(s, f"p-{s}", state="expired"),
     "remove_file": lambda t, s: t.remove_file(f"ff-{s}"),
@@ -167,7 +180,7 @@ async def test_history_is_copied_neither_from_nor_to_another_app(store: Store) -
         with pytest.raises(NotFound):
             await store.write(
                 OTHER,
-                lambda tx, s=source, t=target: tx.copy_history(s, t, through_turn=9, at=1),  # type: ignore[misc]
+                lambda tx, s=source, t=target: tx.copy_history(s, t, after=0, through=9, at=1),  # type: ignore[misc]
             )
     assert await store.read(APP, lambda v: picture(v, sid)) == before
     assert await store.read(OTHER, lambda v: (v.messages(own), v.turns(own))) == ([], [])

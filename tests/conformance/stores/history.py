@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from clawdforge.core.model import AuditRow, draft
+from clawdforge.core.event_model import draft
+from clawdforge.core.model import AuditRow
 from clawdforge.core.ports import Store, Tx, View
 from clawdforge.core.rules.audit_chain import START, verify_chain
 from clawdforge.wire.errors import SessionNotFound
@@ -143,8 +144,8 @@ async def test_a_fork_has_the_visible_past_up_to_a_turn(store: Store) -> None:
                 tx.add_message(a_message(source, f"answer {index}", turn=index, cut=index == 2, pending=True))
         tx.add_message(a_message(source, "posted"))
         tx.append(source, [said("x", 1)])
-        tx.copy_history(source, target, through_turn=1, at=5_000)
-        tx.copy_history(source, whole, through_turn=3, at=5_000)
+        tx.copy_history(source, target, after=0, through=tx.last_of_fork(source, 1), at=5_000)
+        tx.copy_history(source, whole, after=0, through=tx.last_of_fork(source, 3), at=5_000)
 
     await store.write(APP, fill)
 
@@ -180,7 +181,7 @@ async def test_a_fork_goes_by_what_was_said_first_not_by_number(store: Store) ->
         for index in (1, 3, 2):
             tx.add_turn(a_turn(source, index, state=TurnState.ENDED))
             tx.add_message(a_message(source, f"question {index}", turn=index))
-        tx.copy_history(source, target, through_turn=3, at=5_000)
+        tx.copy_history(source, target, after=0, through=tx.last_of_fork(source, 3), at=5_000)
 
     await store.write(APP, fill)
     assert [m.turn for m in await store.read(APP, lambda v: v.messages(target))] == [1, 3]
@@ -229,13 +230,13 @@ async def test_deleted_is_gone_at_once_and_purged_in_steps(store: Store) -> None
     assert await store.read(APP, lambda v: (v.session(sid), v.messages(sid), v.turns(sid))) == (None, [], [])
     with pytest.raises(SessionNotFound):
         await store.write(APP, lambda tx: tx.append(sid, [said("late")]))
-    assert await store.read_system(lambda v: v.deleted_sessions(9)) == [(APP, sid)]
+    assert await store.read_system(lambda v: v.deleted_sessions(NO_LIMIT, 9)) == [(APP, sid)]
     assert await store.write(OTHER, lambda tx: tx.purge(sid, 10_000))
     steps = 1
     while not await store.write(APP, lambda tx: tx.purge(sid, 10)):
         steps += 1
     assert steps == 4
-    assert await store.read_system(lambda v: v.deleted_sessions(9)) == []
+    assert await store.read_system(lambda v: v.deleted_sessions(NO_LIMIT, 9)) == []
     assert [row.session_id for row in await store.read_system(lambda v: v.audit())] == [sid]
     assert await store.write(APP, lambda tx: tx.purge(sid, 10))
 

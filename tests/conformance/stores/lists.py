@@ -132,7 +132,7 @@ async def test_the_sweeper_finds_what_is_idle_closed_and_deleted(store: Store) -
         assert view.idle_sessions(20, 9) == [(APP, never)]
         assert view.closed_sessions(100, 9) == [(APP, shut)]
         assert view.closed_sessions(30, 9) == []
-        assert view.deleted_sessions(9) == [(APP, dead)]
+        assert view.deleted_sessions(2**62, 9) == [(APP, dead)]
 
     await store.read_system(check)
 

@@ -7,7 +7,8 @@ from dataclasses import replace
 import orjson
 import pytest
 
-from clawdforge.core.model import AppRow, Commit, PersonaRow, TokenRow, draft
+from clawdforge.core.event_model import draft
+from clawdforge.core.model import AppRow, Commit, PersonaRow, TokenRow
 from clawdforge.core.ports import LeaseLost, Store, SystemTx, Tx, View
 from clawdforge.wire.errors import PermissionNotFound, SessionNotFound, TurnNotFound
 from clawdforge.wire.event import EventType

@@ -1,6 +1,8 @@
 """Connections to the SQLite file: opening them, running statements, and which errors come from the disk."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,6 +28,9 @@ DISK_ERRORS: Final = (
 )
 """Errors of the store itself. Any other SQLite error is the fault of the statement that caused it."""
 
+DAMAGE: Final = (*DISK_ERRORS, apsw.SQLError)
+"""What a statement that is right raises on a damaged file: a part of the schema may be missing as well."""
+
 WRITER_PATIENCE_MS: Final = 5000  # a person may hold the write lock with plain SQL for a while
 READER_PATIENCE_MS: Final = 250  # reads run in the event loop
 WAL_LIMIT_BYTES: Final = 64 * 1024 * 1024
@@ -38,29 +43,36 @@ class Db:
         self.connection = connection
         self.queries = queries
 
-    def rows(self, sql: str, params: dict[str, Value]) -> Iterator[tuple[Any, ...]]:
-        """The rows of a query.
+    def rows(
+        self, sql: str, params: dict[str, Value], fits: Callable[[tuple[Any, ...]], bool] | None = None
+    ) -> list[tuple[Any, ...]]:
+        """The rows of a query; with `fits`, those before the first that does not.
 
-        A value that SQLite cannot hold (a lone surrogate, a huge number) matches none.
+        No cursor outlives the call. One that is left to whoever holds it last, perhaps in another thread,
+        keeps the connection in its old snapshot.
         """
-        try:
-            cursor = self.connection.execute(sql, params)
-        except (UnicodeEncodeError, OverflowError):
-            return
-        try:
-            yield from cursor
-        finally:
-            cursor.close(True)
+        with self._ask(sql, params) as cursor:
+            return cursor.fetchall() if fits is None else list(takewhile(fits, cursor))
 
     def row(self, sql: str, params: dict[str, Value]) -> tuple[Any, ...] | None:
-        for row in self.rows(sql, params):
-            return row
-        return None
+        with self._ask(sql, params) as cursor:
+            return cursor.fetchone()
 
     def run(self, sql: str, params: dict[str, Value]) -> int:
         """Run a statement. Returns how many rows it changed, not counting those that triggers changed."""
         self.connection.execute(sql, params)
         return self.connection.changes()
+
+    @contextmanager
+    def _ask(self, sql: str, params: dict[str, Value]) -> Iterator[apsw.Cursor]:
+        """A value that SQLite cannot hold (a lone surrogate, a huge number) matches no row."""
+        cursor = self.connection.cursor()
+        try:
+            with suppress(UnicodeEncodeError, OverflowError):
+                cursor.execute(sql, params)
+            yield cursor
+        finally:
+            cursor.close(True)
 
 
 def open_writer(path: Path) -> apsw.Connection:
@@ -68,6 +80,7 @@ def open_writer(path: Path) -> apsw.Connection:
     connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE, statementcachesize=256)
     try:
         connection.set_busy_timeout(WRITER_PATIENCE_MS)
+        connection.pragma("auto_vacuum", "incremental")  # only says something to a new file
         _require_wal(connection)
         connection.pragma("synchronous", "full")
         connection.pragma("journal_size_limit", WAL_LIMIT_BYTES)

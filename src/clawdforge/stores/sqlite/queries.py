@@ -27,6 +27,25 @@ DEAD = (
 )
 
 
+def _own(column: str) -> str:
+    """A column of the session that a statement is about; looked up once, however many rows it walks."""
+    return f"(SELECT {column} FROM sessions WHERE session_id = :session)"  # noqa: S608 - our own names
+
+
+HIDDEN = f"messages.seq BETWEEN {_own('cut_from')} AND {_own('cut_to')}"
+PRESENT = f"messages.cut = 0 AND NOT {HIDDEN}"
+VISIBLE = f"{PRESENT} AND messages.archived = 0 AND +messages.seq > {_own('archived_to')}"
+AFTER = f"max(:after, {_own('archived_to')})"
+TURN_CUT = (
+    f"(turns.cut OR {_own('cut_from')} > 0 AND EXISTS (SELECT 1 FROM json_each({_own('cut_turns')})"  # noqa: S608 - our own names
+    " WHERE turns.turn_index BETWEEN value ->> 0 AND value ->> 1))"
+)
+"""What a reader sees while the rows of a long change are still being marked (migration `history_in_sets`).
+
+A unary plus keeps a condition away from the index: a page begins where `AFTER` says, and not at the start.
+"""
+
+
 class Queries:
     """Codecs by record, statements by file and name."""
 
@@ -43,7 +62,14 @@ class Queries:
         self.audit = Codec(AuditRow, "session_events", ["number", "hash"])
         codecs = {k: v for k, v in vars(self).items() if isinstance(v, Codec)}
         fragments = {name: codec.columns for name, codec in codecs.items()}
-        fragments |= {"mine": MINE, "dead": DEAD}
+        fragments |= {"mine": MINE, "dead": DEAD, "visible": VISIBLE, "present": PRESENT, "hidden": HIDDEN}
+        fragments |= {"turn_cut": TURN_CUT, "cut_turns": _own("cut_turns"), "after": AFTER}
+        fragments["turn"] = fragments["turn"].replace("turns.cut,", f"{TURN_CUT},")
+        fragments["message"] = (
+            fragments["message"]
+            .replace("messages.cut,", f"(messages.cut OR {HIDDEN}),")
+            .replace("messages.archived,", f"(messages.archived OR messages.seq <= {_own('archived_to')}),")
+        )
         fragments |= {f"{name}_plain": ", ".join(codec.names) for name, codec in codecs.items()}
         fragments["turn_copied"] = _copy_columns(
             self.turn,
@@ -53,11 +79,16 @@ class Queries:
             context="1",
             first_seq="NULL",
             last_seq="NULL",
+            cut="0",
         )
-        fragments["message_copied"] = _copy_columns(self.message, session_id=":target", pending="0")
+        fragments["message_copied"] = _copy_columns(
+            self.message, session_id=":target", pending="0", cut="0", archived="0"
+        )
         self.view = load_statements(SQL / "view.sql", fragments)
         self.tx = load_statements(SQL / "tx.sql", fragments)
+        self.sets = load_statements(SQL / "sets.sql", fragments)
         self.system = load_statements(SQL / "system.sql", fragments)
+        self.inspection = load_statements(SQL / "inspection.sql", fragments)
 
 
 def load_statements(path: Path, fragments: dict[str, str]) -> dict[str, str]:

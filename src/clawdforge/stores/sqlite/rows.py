@@ -7,6 +7,8 @@ from enum import Enum
 from types import NoneType
 from typing import Any, Generic, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
 
+from clawdforge.core.workspace import Area
+
 R = TypeVar("R")
 Value: TypeAlias = int | float | str | bytes | None
 Coder: TypeAlias = Callable[[Any], Any]
@@ -76,6 +78,13 @@ class Codec(Generic[R]):
             value = writer(value)
         written: Value = value
         return written
+
+
+def area_values(area: Area) -> dict[str, Value]:
+    """An area as the statements name its parts."""
+    first, last = area.inside
+    identities = to_json(list(area.identities))
+    return {"line": to_json(area.line), "first": first, "last": last, "identities": identities}
 
 
 def _coders(hint: Any) -> tuple[Coder, Coder] | None:

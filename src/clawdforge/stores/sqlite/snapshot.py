@@ -9,8 +9,10 @@ from typing import Any, Final
 
 import apsw
 
-from clawdforge.stores.folder import make_private_file, sync_folder
-from clawdforge.stores.sqlite.connection import DISK_ERRORS, open_reader
+from clawdforge.disk import sync_folder
+from clawdforge.stores.folder import make_private_file
+from clawdforge.stores.sqlite.connection import DAMAGE, DISK_ERRORS, open_reader
+from clawdforge.stores.sqlite.moved import fit_to_folder
 from clawdforge.wire.base import Micros
 from clawdforge.wire.errors import StoreUnavailable
 
@@ -98,6 +100,11 @@ def read_files(path: Path) -> list[FileEntry]:
     return [FileEntry(*row) for row in _rows(path, "SELECT file_token, path, size FROM files")]
 
 
+def read_own_folders(path: Path) -> list[str]:
+    """The workspaces that the server made."""
+    return [str(row[0]) for row in _rows(path, "SELECT DISTINCT cwd FROM sessions WHERE own_cwd = 1")]
+
+
 def last_write(path: Path) -> Micros:
     """When a session was last changed, by the server's clock at that time."""
     return int(_rows(path, "SELECT coalesce(max(updated_at), 0) FROM sessions")[0][0])
@@ -109,7 +116,7 @@ def read_schema_version(path: Path) -> int:
 
 def rewrite_paths(path: Path, old: Path, new: Path, plans: Mapping[str, str], lost: Sequence[str]) -> None:
     """Fit a copy that is not in use to another folder: new paths, new context plans, no lost files."""
-    with _open(path) as connection, connection:
+    with _change(path) as connection, connection:
         where = {"old": str(old), "new": str(new)}
         connection.execute(MOVE_FILES, where)
         connection.execute(MOVE_SESSIONS, where)
@@ -118,6 +125,15 @@ def rewrite_paths(path: Path, old: Path, new: Path, plans: Mapping[str, str], lo
             [(plan, session_id) for session_id, plan in plans.items()],
         )
         connection.executemany("DELETE FROM files WHERE file_token = ?", [(token,) for token in lost])
+
+
+def fit_copy(path: Path, data_dir: Path) -> None:
+    """Have a copy that is not in use name the places of the folder that it was made of, where that is now.
+
+    The server does so at its next start. Before that, the database still names where the folder was.
+    """
+    with _change(path) as connection:
+        fit_to_folder(connection, data_dir)
 
 
 def sqlite_version() -> tuple[str, bool]:
@@ -132,8 +148,17 @@ def _rows(path: Path, sql: str) -> list[tuple[Any, ...]]:
     try:
         with contextlib.closing(open_reader(path)) as reader:
             return list(reader.execute(sql))
-    except DISK_ERRORS as error:
+    except DAMAGE as error:
         raise StoreUnavailable(f"{path} cannot be read: {error}") from error
+
+
+@contextlib.contextmanager
+def _change(path: Path) -> Iterator[apsw.Connection]:
+    try:
+        with _open(path) as connection:
+            yield connection
+    except DAMAGE as error:
+        raise StoreUnavailable(f"{path} cannot be changed: {error}") from error
 
 
 @contextlib.contextmanager

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -15,14 +16,17 @@ from clawdforge.core.ports import SystemTx, SystemView, Tx, View
 from clawdforge.stores.folder import make_private_file, prepare_folder
 from clawdforge.stores.sqlite.connection import DISK_ERRORS, Db, open_reader, open_writer
 from clawdforge.stores.sqlite.migrations import migrate
+from clawdforge.stores.sqlite.moved import fit_to_folder
 from clawdforge.stores.sqlite.queries import Queries
-from clawdforge.stores.sqlite.snapshot import FILE, check_integrity, copy_database
+from clawdforge.stores.sqlite.snapshot import FILE, check_integrity, copy_database, read_schema_version
+from clawdforge.stores.sqlite.space import allow_shrinking
 from clawdforge.stores.sqlite.system import SqliteSystemView
 from clawdforge.stores.sqlite.view import SqliteView
 from clawdforge.stores.sqlite.writer import Job, Writer
-from clawdforge.wire.errors import Stopping, StoreUnavailable
+from clawdforge.wire.errors import SessionDamaged, Stopping, StoreUnavailable
 
 T = TypeVar("T")
+log = logging.getLogger(__name__)
 
 
 class SqliteStore:
@@ -37,8 +41,8 @@ class SqliteStore:
         self._writer = Writer(path, connection, queries, clock, self._deliver)
 
     @classmethod
-    async def open(cls, data_dir: Path, clock: Clock) -> "SqliteStore":
-        connection, queries, path = await asyncio.to_thread(_prepare, data_dir, clock)
+    async def open(cls, data_dir: Path, clock: Clock, remembered: int = 0) -> "SqliteStore":
+        connection, queries, path = await asyncio.to_thread(_prepare, data_dir, clock, remembered)
         store = cls(path, connection, queries, clock)
         # A reader that was opened at the start can still read when the disk is full.
         store._snapshot(lambda db: db.row("SELECT 1 FROM sqlite_schema", {}))
@@ -64,6 +68,14 @@ class SqliteStore:
     @property
     def commit_times(self) -> Histogram:
         return self._writer.times
+
+    @property
+    def job_times(self) -> Histogram:
+        return self._writer.job_times
+
+    @property
+    def checkpoint_times(self) -> Histogram:
+        return self._writer.checkpoints.times
 
     def health(self) -> str | None:
         return self._writer.reason
@@ -101,6 +113,11 @@ class SqliteStore:
             finally:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
+                if connection.txn_state() != apsw.SQLITE_TXN_NONE:
+                    self._forget_reader()  # somebody holds a cursor: it would stay in this state for ever
+        except apsw.CorruptError as error:
+            self._forget_reader()
+            raise SessionDamaged from error
         except DISK_ERRORS as error:
             self._forget_reader()
             raise StoreUnavailable(
@@ -123,16 +140,29 @@ class SqliteStore:
                 stack.callback(call)
 
 
-def _prepare(data_dir: Path, clock: Clock) -> tuple[apsw.Connection, Queries, Path]:
+def _prepare(data_dir: Path, clock: Clock, remembered: int) -> tuple[apsw.Connection, Queries, Path]:
     path = prepare_folder(data_dir) / FILE
+    if remembered and (not path.exists() or read_schema_version(path) == 0):
+        raise StoreUnavailable(
+            f"{path} is missing or empty, but the folder holds what agents remember of {remembered} sessions."
+            " Put the database back, or restore a backup into another folder with `clawdforge restore`. To"
+            " begin anew, move this folder away or choose another with --data-dir. Nothing was changed"
+        )
     make_private_file(path)
     try:
         connection = open_writer(path)
         try:
             migrate(connection, clock)
+            moved = fit_to_folder(connection, path.parent)
+            allow_shrinking(connection)
         except BaseException:
             connection.close(True)
             raise
     except DISK_ERRORS as error:
-        raise StoreUnavailable(f"{path} cannot be opened: {error}") from error
+        raise StoreUnavailable(
+            f"{path} cannot be opened: {error}; free some space, look after the disk, or choose another"
+            " folder with --data-dir"
+        ) from error
+    if moved:
+        log.warning("the data folder is at another place than before; %d paths were changed", moved)
     return connection, Queries(), path

@@ -4,9 +4,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from clawdforge.core.model import AppRow, AuditRow, FileRow, TokenRow
+from clawdforge.core.workspace import Area
 from clawdforge.stores.sqlite.audit import add_entry
 from clawdforge.stores.sqlite.connection import Db
-from clawdforge.stores.sqlite.rows import Value, to_json
+from clawdforge.stores.sqlite.rows import Value, area_values, to_json
+from clawdforge.stores.sqlite.space import give_back
 from clawdforge.wire.admin import AppUsage
 from clawdforge.wire.base import Json, Micros
 
@@ -47,8 +49,14 @@ class SqliteSystemView:
     def closed_sessions(self, before: Micros, limit: int) -> list[tuple[str, str]]:
         return self._pairs("closed_sessions", before=before, limit=limit)
 
-    def deleted_sessions(self, limit: int) -> list[tuple[str, str]]:
-        return self._pairs("deleted_sessions", limit=limit)
+    def deleted_sessions(self, now: Micros, limit: int) -> list[tuple[str, str]]:
+        return self._pairs("deleted_sessions", now=now, limit=limit)
+
+    def unsettled_sessions(self, limit: int) -> list[tuple[str, str]]:
+        return self._pairs("unsettled_sessions", limit=limit)
+
+    def unindexed_apps(self) -> list[str]:
+        return [str(app) for (app,) in self._rows("unindexed_apps")]
 
     def unknown_sessions(self, session_ids: Sequence[str]) -> list[str]:
         ids = to_json(list(session_ids))
@@ -56,6 +64,16 @@ class SqliteSystemView:
 
     def last_workspace(self, session_id: str) -> str | None:
         return next((str(cwd) for (cwd,) in self._rows("last_workspace", session=session_id)), None)
+
+    def sessions_in(self, area: Area) -> list[tuple[str, str]]:
+        return self._pairs("sessions_in", **area_values(area))
+
+    def named_folders(self, made: str) -> list[str]:
+        rows = self._rows("named_folders", first=f"{made}/", last=f"{made}0")  # "0" comes after "/"
+        return [str(cwd) for (cwd,) in rows]
+
+    def place(self) -> str | None:
+        return next((str(identity) for (identity,) in self._rows("place")), None)
 
     def turn_counts(self) -> dict[str, int]:
         return {str(state): int(count) for state, count in self._rows("turn_counts")}
@@ -75,7 +93,7 @@ class SqliteSystemView:
         return [dict(zip(names, row, strict=True)) for row in self._rows("usage")]
 
     def _rows(self, name: str, **params: Value) -> list[tuple[Any, ...]]:
-        return list(self._db.rows(self._q.system[name], params))
+        return self._db.rows(self._q.system[name], params)
 
     def _pairs(self, name: str, **params: Value) -> list[tuple[str, str]]:
         return [(str(app), str(session)) for app, session in self._rows(name, **params)]
@@ -84,6 +102,10 @@ class SqliteSystemView:
 class SqliteSystemTx(SqliteSystemView):
     def put_app(self, row: AppRow) -> None:
         self._db.run(self._q.system["put_app"], self._q.app.values(row))
+
+    def move_to(self, place: str) -> None:
+        self._db.run(self._q.system["forget_identities"], {})
+        self._db.run(self._q.system["move_to"], {"place": place})
 
     def add_token(self, row: TokenRow) -> None:
         self._db.run(self._q.token.insert, self._q.token.values(row))
@@ -94,6 +116,9 @@ class SqliteSystemTx(SqliteSystemView):
             return False
         sql = f"UPDATE tokens SET {assignments} WHERE token_id = :token"  # noqa: S608 - names checked by the codec
         return self._db.run(sql, {"token": token_id, **values}) > 0
+
+    def give_back_space(self) -> bool:
+        return give_back(self._db.connection)
 
     def audit_system(self, app_name: str, event: str, at: Micros, details: Json) -> None:
         add_entry(self._db, app_name, None, event, at, details)

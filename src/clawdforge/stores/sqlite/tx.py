@@ -3,16 +3,15 @@
 from collections.abc import Sequence
 from typing import Any
 
+from clawdforge.core.event_model import Draft, StoredEvent
 from clawdforge.core.model import (
     Clock,
-    Draft,
     FileRow,
     MessageRow,
     PermissionRow,
     PersonaRow,
     RunRow,
     SessionRow,
-    StoredEvent,
     TurnRow,
 )
 from clawdforge.core.ports import LeaseLost
@@ -20,7 +19,7 @@ from clawdforge.stores.sqlite.audit import add_entry
 from clawdforge.stores.sqlite.connection import Db
 from clawdforge.stores.sqlite.queries import MINE
 from clawdforge.stores.sqlite.rows import Codec, Value
-from clawdforge.stores.sqlite.view import END, SqliteView
+from clawdforge.stores.sqlite.sets import HistorySets
 from clawdforge.wire.base import Json, Micros
 from clawdforge.wire.errors import NotFound, PermissionNotFound, SessionNotFound, TurnNotFound
 from clawdforge.wire.event import number
@@ -28,9 +27,10 @@ from clawdforge.wire.event import number
 ADD_EVENT = (
     "INSERT INTO events (session_id, seq, turn, type, by_agent, data, compact) VALUES (?, ?, ?, ?, ?, ?, 1)"
 )
+PURGED_TEXTS = 100  # messages at once: each is taken out of the full-text index as well
 
 
-class SqliteTx(SqliteView):
+class SqliteTx(HistorySets):
     def __init__(self, db: Db, app: str, clock: Clock) -> None:
         super().__init__(db, app)
         self._clock = clock
@@ -104,10 +104,6 @@ class SqliteTx(SqliteView):
             key: dict[str, Value] = {"app": self.app, "session": session_id, **values}
             self._db.connection.executemany(sql, [{**key, "seq": seq} for seq in seqs])
 
-    def archive_messages(self, session_id: str) -> int:
-        self._need_session(session_id)
-        return self._run("archive_messages", session=session_id)
-
     def add_permission(self, row: PermissionRow) -> None:
         self._need_session(row.session_id)
         self._insert(self._q.permission, row)
@@ -140,19 +136,6 @@ class SqliteTx(SqliteView):
     def audit(self, session_id: str | None, event: str, at: Micros, details: Json) -> None:
         add_entry(self._db, self.app, session_id, event, at, details)
 
-    def copy_history(self, source: str, target: str, *, through_turn: int, at: Micros) -> None:
-        self._need_session(source)
-        self._need_session(target)
-        key: dict[str, Value] = {"app": self.app, "session": source, "through": through_turn}
-        later = self._db.row(self._q.tx["first_message_after_turn"], key)
-        before = later[0] if later and later[0] is not None else END
-        last_id = self._last_message_id()
-        self._db.run(self._q.tx["copy_turns"], {**key, "target": target, "before": before})
-        self._db.run(
-            self._q.tx["copy_messages"], {**key, "target": target, "before": before, "last_id": last_id}
-        )
-        self._run("after_copy", target=target, at=at)
-
     def purge(self, session_id: str, limit: int) -> bool:
         row = self._db.row(self._q.tx["purge_state"], {"app": self.app, "session": session_id})
         if row is None:
@@ -160,30 +143,17 @@ class SqliteTx(SqliteView):
         if row[0] is None:
             raise ValueError("only a deleted session can be purged")
         for name in ("purge_events", "purge_messages", "purge_turns", "purge_permissions"):
-            limit -= self._run(name, session=session_id, limit=limit)
-            if limit <= 0:
+            most = min(limit, PURGED_TEXTS) if name == "purge_messages" else limit
+            removed = self._run(name, session=session_id, limit=most)
+            limit -= removed
+            if limit <= 0 or removed == most:
                 return False
         self._run("purge_session", session=session_id)
         return True
 
-    def _need_session(self, session_id: str) -> None:
-        if self._db.row(self._q.tx["state"], {"app": self.app, "session": session_id}) is None:
-            raise SessionNotFound
-
     def _check_own(self, app_name: str) -> None:
         if app_name != self.app:
             raise ValueError(f"a row of app {app_name} in a transaction of app {self.app}")
-
-    def _last_message_id(self) -> int:
-        key: dict[str, Value] = {"app": self.app}
-        row = self._db.row(self._q.tx["last_message_id"], key)
-        if row is None:
-            self._run("add_message_range")
-            row = self._db.row(self._q.tx["last_message_id"], key)
-        return int(row[0]) if row else 0
-
-    def _run(self, name: str, /, **params: Value) -> int:
-        return self._db.run(self._q.tx[name], {"app": self.app, **params})
 
     def _insert(self, codec: Codec[Any], row: Any) -> None:
         self._db.run(codec.insert, codec.values(row))

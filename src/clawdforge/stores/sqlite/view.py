@@ -1,8 +1,11 @@
 """One app's rows, read from one snapshot."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, TypeVar
 
+import orjson
+
+from clawdforge.core.event_model import StoredEvent
 from clawdforge.core.model import (
     AppRow,
     FileRow,
@@ -12,18 +15,21 @@ from clawdforge.core.model import (
     PersonaRow,
     SessionQuery,
     SessionRow,
-    StoredEvent,
     TurnRow,
 )
 from clawdforge.core.ports import Shown
+from clawdforge.core.workspace import Area
 from clawdforge.stores.sqlite.connection import Db
-from clawdforge.stores.sqlite.rows import Codec, Value
+from clawdforge.stores.sqlite.rows import Codec, Value, area_values, to_json
 from clawdforge.stores.sqlite.search import build_match, from_cursor, to_cursor
 from clawdforge.wire.event_forms import Form
+from clawdforge.wire.message import Role
 from clawdforge.wire.turn import TurnState
 
 R = TypeVar("R")
 END = 2**63 - 1
+SLICE_ROWS = 200
+SLICE_BYTES = 1 << 20
 
 
 class SqliteView:
@@ -81,6 +87,10 @@ class SqliteView:
         row = self._db.row(self._q.system["count_open_sessions"], {})
         return int(row[0]) if row else 0
 
+    def is_taken(self, area: Area) -> bool:
+        row = self._db.row(self._q.system["is_taken"], {"app": self.app, **area_values(area)})
+        return row is None or bool(row[0])
+
     def count_app_sessions(self) -> int:
         return self._number("count_app_sessions")
 
@@ -96,8 +106,15 @@ class SqliteView:
     def active_turn(self, session_id: str) -> TurnRow | None:
         return self._get(self._q.turn, "active_turn", session=session_id)
 
-    def queued_turns(self, session_id: str) -> list[TurnRow]:
-        return self._list(self._q.turn, "queued_turns", session=session_id)
+    def queued_turns(self, session_id: str, limit: int = END) -> list[TurnRow]:
+        return self._list(self._q.turn, "queued_turns", session=session_id, limit=limit)
+
+    def next_queued(self, session_id: str, first: Collection[str]) -> TurnRow | None:
+        return self._get(self._q.turn, "next_queued", session=session_id, first=to_json(list(first)))
+
+    def count_queued(self, session_id: str, policies: Collection[str] | None = None) -> int:
+        wanted = None if policies is None else to_json(list(policies))
+        return self._number("count_queued", session=session_id, policies=wanted)
 
     def turn_by_key(self, session_id: str, key: str) -> TurnRow | None:
         return self._get(self._q.turn, "turn_by_key", session=session_id, key=key)
@@ -106,7 +123,7 @@ class SqliteView:
         return self._number("turns_in_flight")
 
     def events(self, session_id: str, *, after: int, limit: int, max_bytes: int) -> list[StoredEvent]:
-        return _fitting(self._rows("events", session=session_id, after=after, limit=limit), max_bytes)
+        return self._events("events", max_bytes, session=session_id, after=after, limit=limit)
 
     def turn_events(
         self, session_id: str, turn_index: int, *, after: int, limit: int, max_bytes: int
@@ -114,15 +131,15 @@ class SqliteView:
         turn = self.turn(session_id, turn_index)
         if turn is None or (turn.first_seq is None and turn.state in (TurnState.QUEUED, TurnState.ENDED)):
             return []  # it never began, or began in the session that this one was forked from
-        rows = self._rows(
+        return self._events(
             "turn_events",
+            max_bytes,
             session=session_id,
             turn=turn_index,
             after=max(after, (turn.first_seq or 0) - 1),
             last=turn.last_seq or END,
             limit=limit,
         )
-        return _fitting(rows, max_bytes)
 
     def messages(
         self, session_id: str, *, after: int = 0, limit: int = 1000, show: Shown = "visible"
@@ -139,6 +156,47 @@ class SqliteView:
 
     def messages_from(self, session_id: str, seq: int, *, show: Shown = "visible") -> list[MessageRow]:
         return self.messages(session_id, after=seq - 1, limit=END, show=show)
+
+    def last_prompts(self, session_id: str, count: int) -> tuple[MessageRow, MessageRow] | None:
+        first = self._number("first_of_last", session=session_id, role=Role.USER.value, count=count)
+        earliest = self._get(self._q.message, "message", session=session_id, seq=first)
+        last = self.last_message(session_id, Role.USER.value)
+        return (earliest, last) if earliest and last else None
+
+    def numbers_from(self, session_id: str, seq: int) -> tuple[list[int], list[int]]:
+        found = [
+            orjson.loads(row[0])
+            for name in ("seqs_from", "turns_said_from")
+            for row in self._rows(name, session=session_id, first=seq)
+        ]
+        return found[0], sorted(set(found[1]))
+
+    def is_settled(self, session_id: str) -> bool:
+        return self._number("is_settled", session=session_id) == 1
+
+    def fits_at_once(self, session_id: str, seqs: Sequence[int]) -> bool:
+        if not seqs:
+            return True
+        if self._number("is_hidden", session=session_id, seq=seqs[0]):
+            return False
+        if self._shows_from(session_id, seqs[0]):
+            return True  # one turn was cut; marks, which go to the end, would cut also what others said since
+        return len(seqs) <= SLICE_ROWS and self._named_end(session_id, seqs) == seqs[-1]
+
+    def _shows_from(self, session_id: str, seq: int) -> bool:
+        """Whether a message from this one on is visible."""
+        params: dict[str, Value] = {"app": self.app, "session": session_id, "after": seq - 1}
+        return bool(list(self._db.rows(self._q.sets["slice_visible"], {**params, "before": END, "limit": 1})))
+
+    def _named_end(self, session_id: str, seqs: Sequence[int]) -> int:
+        """The last of these messages that fits into one slice with those before it."""
+        params: dict[str, Value] = {"app": self.app, "session": session_id, "seqs": to_json(list(seqs))}
+        return last_fitting(self._db.rows(self._q.sets["slice_named"], params))
+
+    def last_of_fork(self, session_id: str, through_turn: int) -> int:
+        session = self.session(session_id)
+        before = self._number("first_message_after_turn", session=session_id, through=through_turn)
+        return 0 if session is None else before - 1 if before else session.last_message
 
     def last_spoken_turn(self, session_id: str, *, before: int | None = None) -> int:
         below = END if before is None else before
@@ -173,7 +231,7 @@ class SqliteView:
         self, q: str, *, limit: int, cursor: str | None = None, session_id: str | None = None
     ) -> tuple[list[Hit], str | None]:
         match = build_match(q)
-        spans = list(self._rows("ids_of_app"))
+        spans = self._rows("ids_of_app")
         if session_id is not None:
             spans += self._rows("ids_of_session", session=session_id)
         if match is None or len(spans) != 1 + (session_id is not None) or None in spans[-1]:
@@ -181,15 +239,29 @@ class SqliteView:
         first, last = max(span[0] for span in spans), min(span[1] for span in spans)
         if cursor is not None:
             last = min(last, from_cursor(cursor, int)[0] - 1)
-        rows = list(
-            self._rows("search", match=match, first=first, last=last, session=session_id, limit=limit + 1)
-        )
+        rows = self._rows("search", match=match, first=first, last=last, session=session_id, limit=limit + 1)
         page = rows[:limit]
         more = len(rows) > limit and page
         return [Hit(*row[:-1]) for row in page], to_cursor(page[-1][-1]) if more else None
 
-    def _rows(self, name: str, /, **params: Value) -> Iterator[tuple[Any, ...]]:
+    def _rows(self, name: str, /, **params: Value) -> list[tuple[Any, ...]]:
         return self._db.rows(self._q.view[name], {"app": self.app, **params})
+
+    def _events(self, name: str, max_bytes: int, /, **params: Value) -> list[StoredEvent]:
+        """As many as fit, but at least one: no page may be empty while there is more."""
+        room, taken = max_bytes, False
+
+        def fits(row: tuple[Any, ...]) -> bool:
+            nonlocal room, taken
+            first, taken = not taken, True
+            room -= len(row[3])
+            return first or room >= 0
+
+        rows = self._db.rows(self._q.view[name], {"app": self.app, **params}, fits)
+        return [
+            StoredEvent(seq, kind, turn, data, Form.COMPACT if compact else Form.NESTED)
+            for seq, kind, turn, data, compact in rows
+        ]
 
     def _get(self, codec: Codec[R], name: str, /, **params: Value) -> R | None:
         row = self._db.row(self._q.view[name], {"app": self.app, **params})
@@ -198,21 +270,20 @@ class SqliteView:
     def _list(self, codec: Codec[R], name: str, /, **params: Value) -> list[R]:
         return [codec.read(row) for row in self._rows(name, **params)]
 
-    def _number(self, name: str) -> int:
-        row = self._db.row(self._q.view[name], {"app": self.app})
-        return int(row[0]) if row else 0
+    def _number(self, name: str, **params: Value) -> int:
+        row = self._db.row(self._q.view[name], {"app": self.app, **params})
+        return int(row[0]) if row and row[0] is not None else 0
 
 
-def _fitting(rows: Iterator[tuple[Any, ...]], max_bytes: int) -> list[StoredEvent]:
-    """As many as fit, but at least one: no page may be empty while there is more."""
-    found: list[StoredEvent] = []
-    room = max_bytes
-    for seq, kind, turn, data, compact in rows:
-        room -= len(data)
-        if found and room < 0:
+def last_fitting(rows: Iterable[tuple[int, int]]) -> int:
+    """Of messages as (seq, bytes), the last that belongs to the first slice; 0 when there are none."""
+    last, room = 0, SLICE_BYTES
+    for seq, size in rows:
+        room -= size
+        if last and room < 0:
             break
-        found.append(StoredEvent(seq, kind, turn, data, Form.COMPACT if compact else Form.NESTED))
-    return found
+        last = seq
+    return last
 
 
 def _escape_like(text: str) -> str:

@@ -19,21 +19,22 @@ from typing import Any, Final
 
 import apsw
 
+from clawdforge.core.event_model import StoredEvent
 from clawdforge.core.histogram import Histogram
-from clawdforge.core.model import Clock, Commit, StoredEvent
+from clawdforge.core.model import Clock, Commit
+from clawdforge.stores.sqlite.checkpoints import Checkpoints
 from clawdforge.stores.sqlite.connection import DISK_ERRORS, Db, open_writer
 from clawdforge.stores.sqlite.queries import Queries
 from clawdforge.stores.sqlite.system import SqliteSystemTx
 from clawdforge.stores.sqlite.tx import SqliteTx
-from clawdforge.wire.errors import Stopping, StoreUnavailable
+from clawdforge.wire.errors import SessionDamaged, Stopping, StoreUnavailable
 
 log = logging.getLogger(__name__)
 
 MAX_BATCH: Final = 256
 FIRST_PROBE_SECS: Final = 0.05
 LAST_PROBE_SECS: Final = 1.0
-CHECKPOINT_PAGES: Final = 1000
-CROWDED_PAGES: Final = 65_536  # 256 MiB of log: then wait for readers, so that the log can start over
+SLOW_JOB_CPU_SECS: Final = 0.05
 COMMIT_CLASSES: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0)
 
 
@@ -111,6 +112,8 @@ class Writer:
         self.reason: str | None = None
         self.commits = 0
         self.times = Histogram(COMMIT_CLASSES)
+        self.job_times = Histogram(COMMIT_CLASSES)
+        self.checkpoints = Checkpoints(path)
         self._path = path
         self._queries = queries
         self._clock = clock
@@ -118,17 +121,18 @@ class Writer:
         self._loop = asyncio.get_running_loop()
         self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._stopping = False
-        self._pages = 0
+        self._door = threading.Lock()  # held while a job comes in, and while the last ones are turned away
         self._db: Db | None = None
         self._use_connection(connection)
         self._thread = threading.Thread(target=self._run, name="store-writer", daemon=True)
         self._thread.start()
 
     def submit(self, app: str | None, work: Callable[[Any], Any]) -> asyncio.Future[Any]:
-        if self._stopping:
-            raise Stopping
         future: asyncio.Future[Any] = self._loop.create_future()
-        self._jobs.put(Job(app, work, future))
+        with self._door:
+            if self._stopping:
+                raise Stopping
+            self._jobs.put(Job(app, work, future))
         return future
 
     async def close(self) -> None:
@@ -140,17 +144,29 @@ class Writer:
 
     def _run(self) -> None:
         try:
-            self._serve()
-        finally:  # even after a bug of ours nobody may wait for ever
-            self._stopping = True
+            while not self._serve():
+                pass
+        finally:  # whatever happened, nobody may wait for ever
+            with self._door:
+                self._stopping = True
             self.reason = self.reason or "the store is closed"
-            left, _ = self._next_jobs(0)
-            self._hand_over(Batch(left), StoreUnavailable(_not_written(self.reason)))
+            while left := self._next_jobs(0)[0]:
+                self._hand_over(Batch(left), StoreUnavailable(_not_written(self.reason)))
         if self._db:
             with contextlib.suppress(*DISK_ERRORS):
                 self._db.connection.close()
 
-    def _serve(self) -> None:
+    def _serve(self) -> bool:
+        """Write until the store is closed. False after a bug of ours: then go on with a new connection."""
+        try:
+            self._write_all()
+        except Exception as error:  # the top of a thread: without it nobody could write any more
+            log.exception("the writing thread failed; it goes on")
+            self._drop_connection(error)
+            return False
+        return True
+
+    def _write_all(self) -> None:
         wait = FIRST_PROBE_SECS
         probe_at = 0.0
         more = True
@@ -187,9 +203,8 @@ class Writer:
         failure: StoreUnavailable | None = StoreUnavailable(retry_after=1.0)
         began = time.perf_counter()
         try:
-            db.connection.execute("BEGIN IMMEDIATE")
-            for job in batch.jobs:
-                self._run_job(db, job, batch)
+            while damaged := self._run_jobs(db, batch):
+                damaged.error = SessionDamaged()
             db.connection.execute("COMMIT")
             self.commits += 1
             self.times.observe(time.perf_counter() - began)
@@ -199,7 +214,39 @@ class Writer:
         finally:
             self._hand_over(batch, failure)
         if failure is None:
-            self._checkpoint(db.connection)
+            self.checkpoints.after_commit(db.connection, jobs_wait=not self._jobs.empty())
+
+    def _time_job(self, db: Db, job: Job, batch: Batch) -> None:
+        """Warns by CPU and counts by the clock: that the machine is busy is not the fault of a job."""
+        begun, cpu = time.perf_counter(), time.thread_time()
+        try:
+            self._run_job(db, job, batch)
+        finally:
+            self.job_times.observe(time.perf_counter() - begun)
+            used = time.thread_time() - cpu
+            if used > SLOW_JOB_CPU_SECS:
+                log.warning(
+                    "%s kept the store's writer busy for %.0f ms of CPU", name_work(job.work), used * 1000
+                )
+
+    def _run_jobs(self, db: Db, batch: Batch) -> Job | None:
+        """Run the jobs that may still succeed, in a new transaction.
+
+        A job that meets a damaged page spoils the transaction: it is returned, and the others try again.
+        """
+        batch.appended.clear()
+        db.connection.execute("BEGIN IMMEDIATE")
+        for job in batch.jobs:
+            if isinstance(job.error, SessionDamaged):
+                continue
+            job.error = None
+            try:
+                self._time_job(db, job, batch)
+            except apsw.CorruptError:
+                log.exception("a part of %s is damaged", self._path)
+                db.connection.execute("ROLLBACK")
+                return job
+        return None
 
     def _run_job(self, db: Db, job: Job, batch: Batch) -> None:
         with Savepoint(db.connection, job):
@@ -219,25 +266,8 @@ class Writer:
                 self._loop.call_soon_threadsafe(self._deliver, batch.commits(), batch.jobs)
 
     def _use_connection(self, connection: apsw.Connection) -> None:
-        self._pages = 0
-        connection.set_wal_hook(self._count_pages)
+        self.checkpoints.follow(connection)
         self._db = Db(connection, self._queries)
-
-    def _count_pages(self, _connection: apsw.Connection, _name: str, pages: int) -> int:
-        self._pages = pages
-        return apsw.SQLITE_OK
-
-    def _checkpoint(self, connection: apsw.Connection) -> None:
-        """Runs after callers were answered. If it fails the log just grows: the writes are safe in it."""
-        if self._pages < CHECKPOINT_PAGES:
-            return
-        mode = apsw.SQLITE_CHECKPOINT_PASSIVE
-        if self._pages >= CROWDED_PAGES:
-            mode = apsw.SQLITE_CHECKPOINT_TRUNCATE
-        try:
-            connection.wal_checkpoint(mode=mode)
-        except DISK_ERRORS as error:
-            log.warning("the write-ahead log could not be moved into %s: %s", self._path, error)
 
     def _drop_connection(self, error: Exception) -> None:
         self.reason = f"{self._path}: {error}"
@@ -270,6 +300,11 @@ class Writer:
         log.warning("the store can be written again")
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._deliver, [Commit("", "", ())], [])
+
+
+def name_work(work: Callable[[Any], Any]) -> str:
+    """The function that a job runs, by the place where it was written."""
+    return f"{getattr(work, '__module__', '')}.{getattr(work, '__qualname__', repr(work))}"
 
 
 def _not_written(reason: str | None) -> str:

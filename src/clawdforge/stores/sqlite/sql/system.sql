@@ -49,7 +49,16 @@ ORDER BY closed_at LIMIT :limit
 
 -- name: deleted_sessions
 SELECT app_name, session_id FROM sessions INDEXED BY sessions_deleted
-WHERE deleted_at IS NOT NULL ORDER BY deleted_at LIMIT :limit
+WHERE deleted_at IS NOT NULL AND deleted_at <= :now ORDER BY deleted_at LIMIT :limit
+
+-- name: unsettled_sessions
+SELECT app_name, session_id FROM sessions INDEXED BY sessions_unsettled
+WHERE cut_from + archived_to > 0 AND deleted_at IS NULL LIMIT :limit
+
+-- name: unindexed_apps
+SELECT app_name FROM message_ranges WHERE EXISTS (
+    SELECT 1 FROM messages INDEXED BY messages_stale
+    WHERE stale = 1 AND id BETWEEN number << 40 AND (number + 1 << 40) - 1)
 
 -- name: unknown_sessions
 SELECT value FROM json_each(:ids)
@@ -59,6 +68,44 @@ WHERE NOT EXISTS (SELECT 1 FROM sessions WHERE sessions.session_id = json_each.v
 SELECT cwd FROM sessions AS mine WHERE session_id = :session AND own_cwd = 1 AND NOT EXISTS (
     SELECT 1 FROM sessions INDEXED BY sessions_of_workspace
     WHERE own_cwd = 1 AND sessions.cwd = mine.cwd AND sessions.session_id <> mine.session_id)
+
+-- name: sessions_in
+SELECT app_name, session_id FROM sessions INDEXED BY sessions_by_folder
+WHERE closed_at IS NULL AND deleted_at IS NULL AND cwd IN (SELECT value FROM json_each(:line))
+UNION SELECT app_name, session_id FROM sessions INDEXED BY sessions_by_folder
+WHERE closed_at IS NULL AND deleted_at IS NULL AND cwd > :first AND cwd < :last
+UNION SELECT app_name, session_id FROM sessions INDEXED BY sessions_by_identity
+WHERE closed_at IS NULL AND deleted_at IS NULL AND workspace_identity IN (SELECT value FROM json_each(:identities))
+
+-- name: is_taken
+SELECT EXISTS (
+    SELECT 1 FROM sessions INDEXED BY sessions_by_folder
+    WHERE closed_at IS NULL AND deleted_at IS NULL AND cwd IN (SELECT value FROM json_each(:line)) AND app_name < :app
+) OR EXISTS (
+    SELECT 1 FROM sessions INDEXED BY sessions_by_folder
+    WHERE closed_at IS NULL AND deleted_at IS NULL AND cwd IN (SELECT value FROM json_each(:line)) AND app_name > :app
+) OR EXISTS (
+    SELECT 1 FROM sessions INDEXED BY sessions_by_folder
+    WHERE closed_at IS NULL AND deleted_at IS NULL AND cwd > :first AND cwd < :last AND app_name <> :app
+) OR EXISTS (
+    SELECT 1 FROM sessions INDEXED BY sessions_by_identity
+    WHERE closed_at IS NULL AND deleted_at IS NULL AND app_name <> :app
+      AND workspace_identity IN (SELECT value FROM json_each(:identities)))
+
+-- name: named_folders
+SELECT cwd FROM sessions INDEXED BY sessions_by_folder
+WHERE closed_at IS NULL AND deleted_at IS NULL AND cwd < :first
+UNION SELECT cwd FROM sessions INDEXED BY sessions_by_folder
+WHERE closed_at IS NULL AND deleted_at IS NULL AND cwd >= :last
+
+-- name: place
+SELECT identity FROM place
+
+-- name: move_to
+INSERT INTO place (only, identity) VALUES (1, :place) ON CONFLICT (only) DO UPDATE SET identity = excluded.identity
+
+-- name: forget_identities
+UPDATE sessions SET workspace_identity = NULL WHERE workspace_identity IS NOT NULL
 
 -- name: turn_counts
 SELECT state, count(*) FROM turns INDEXED BY turns_unsettled WHERE state <> 'ended' GROUP BY state
@@ -81,17 +128,26 @@ SELECT {audit} FROM session_events WHERE app_name = :app AND number > :after ORD
 SELECT number, hash FROM session_events ORDER BY number DESC LIMIT 1
 
 -- name: usage
+-- total() cannot overflow, and is exact up to 2^53 - 1, where the sums of a session stop as well.
 SELECT names.app_name, count(session_id), coalesce(sum(turn_count), 0),
-       coalesce(sum(input_tokens), 0), coalesce(sum(output_tokens), 0),
-       coalesce(sum(total_input_tokens), 0), coalesce(sum(total_output_tokens), 0), sum(cost_usd)
+       CAST(min(total(input_tokens), 9007199254740991) AS INTEGER),
+       CAST(min(total(output_tokens), 9007199254740991) AS INTEGER),
+       CAST(min(total(total_input_tokens), 9007199254740991) AS INTEGER),
+       CAST(min(total(total_output_tokens), 9007199254740991) AS INTEGER), sum(cost_usd)
 FROM (SELECT app_name FROM apps UNION SELECT app_name FROM sessions) AS names
 LEFT JOIN sessions ON sessions.app_name = names.app_name AND sessions.deleted_at IS NULL
 GROUP BY names.app_name ORDER BY names.app_name
 
 -- name: put_app
-INSERT INTO apps (app_name, created_at, max_sessions, max_turns_in_flight, max_bytes)
-VALUES (:app_name, :created_at, :max_sessions, :max_turns_in_flight, :max_bytes)
+INSERT INTO apps (app_name, created_at, max_sessions, max_turns_in_flight, max_bytes, workspace_roots,
+                  max_requests_per_sec, max_open_requests, max_readers)
+VALUES (:app_name, :created_at, :max_sessions, :max_turns_in_flight, :max_bytes, :workspace_roots,
+        :max_requests_per_sec, :max_open_requests, :max_readers)
 ON CONFLICT (app_name) DO UPDATE SET
     max_sessions = excluded.max_sessions,
     max_turns_in_flight = excluded.max_turns_in_flight,
-    max_bytes = excluded.max_bytes
+    max_bytes = excluded.max_bytes,
+    workspace_roots = excluded.workspace_roots,
+    max_requests_per_sec = excluded.max_requests_per_sec,
+    max_open_requests = excluded.max_open_requests,
+    max_readers = excluded.max_readers

@@ -20,7 +20,17 @@ SELECT {turn} FROM turns WHERE session_id = {mine} AND state IN ('running', 'wai
 
 -- name: queued_turns
 SELECT {turn} FROM turns INDEXED BY turns_unsettled
-WHERE session_id = {mine} AND state <> 'ended' AND state = 'queued' ORDER BY turn_index
+WHERE session_id = {mine} AND state <> 'ended' AND state = 'queued' ORDER BY turn_index LIMIT :limit
+
+-- name: next_queued
+SELECT {turn} FROM turns INDEXED BY turns_unsettled
+WHERE session_id = {mine} AND state <> 'ended' AND state = 'queued'
+ORDER BY NOT (automatic OR if_busy IN (SELECT value FROM json_each(:first))), turn_index LIMIT 1
+
+-- name: count_queued
+SELECT count(*) FROM turns INDEXED BY turns_unsettled
+WHERE session_id = {mine} AND state <> 'ended' AND state = 'queued'
+  AND (:policies IS NULL OR if_busy IN (SELECT value FROM json_each(:policies)))
 
 -- name: turn_by_key
 SELECT {turn} FROM turns WHERE session_id = {mine} AND key = :key AND key IS NOT NULL
@@ -40,32 +50,68 @@ ORDER BY seq LIMIT :limit
 
 -- name: messages_visible
 SELECT {message} FROM messages
-WHERE session_id = {mine} AND cut = 0 AND archived = 0 AND seq > :after ORDER BY seq LIMIT :limit
+WHERE session_id = {mine} AND {visible} AND seq > {after} ORDER BY seq LIMIT :limit
 
 -- name: messages_all
-SELECT {message} FROM messages WHERE session_id = {mine} AND cut = 0 AND seq > :after ORDER BY seq LIMIT :limit
+SELECT {message} FROM messages WHERE session_id = {mine} AND {present} AND seq > :after ORDER BY seq LIMIT :limit
 
 -- name: messages_cut
-SELECT {message} FROM messages WHERE session_id = {mine} AND cut = 1 AND seq > :after ORDER BY seq LIMIT :limit
+SELECT {message} FROM messages
+WHERE session_id = {mine} AND (cut = 1 OR {hidden}) AND seq > :after ORDER BY seq LIMIT :limit
 
 -- name: last_messages_visible
 SELECT {message} FROM messages
-WHERE session_id = {mine} AND cut = 0 AND archived = 0 ORDER BY seq DESC LIMIT :limit
+WHERE session_id = {mine} AND {visible} ORDER BY seq DESC LIMIT :limit
 
 -- name: last_messages_all
-SELECT {message} FROM messages WHERE session_id = {mine} AND cut = 0 ORDER BY seq DESC LIMIT :limit
+SELECT {message} FROM messages WHERE session_id = {mine} AND {present} ORDER BY seq DESC LIMIT :limit
 
 -- name: last_messages_cut
-SELECT {message} FROM messages WHERE session_id = {mine} AND cut = 1 ORDER BY seq DESC LIMIT :limit
+SELECT {message} FROM messages
+WHERE session_id = {mine} AND (cut = 1 OR {hidden}) ORDER BY seq DESC LIMIT :limit
 
 -- name: last_message
 SELECT {message} FROM messages
-WHERE session_id = {mine} AND seq < :before AND role = :role AND cut = 0 AND archived = 0
+WHERE session_id = {mine} AND seq < :before AND role = :role AND {visible}
 ORDER BY seq DESC LIMIT 1
+
+-- name: is_settled
+SELECT cut_from + archived_to = 0 FROM sessions
+WHERE session_id = :session AND app_name = :app AND deleted_at IS NULL
+
+-- name: is_hidden
+SELECT :seq BETWEEN cut_from AND cut_to FROM sessions
+WHERE session_id = :session AND app_name = :app AND deleted_at IS NULL
+
+-- name: first_of_last
+SELECT min(seq) FROM (
+    SELECT seq FROM messages INDEXED BY messages_by_role
+    WHERE session_id = {mine} AND role = :role AND {visible} ORDER BY seq DESC LIMIT :count)
+
+-- name: message
+SELECT {message} FROM messages WHERE session_id = {mine} AND {visible} AND seq = :seq
+
+-- name: count_visible
+SELECT count(*) FROM messages INDEXED BY messages_visible WHERE session_id = {mine} AND {visible}
+
+-- name: seqs_from
+SELECT json_group_array(seq) FROM messages INDEXED BY messages_visible
+WHERE session_id = {mine} AND {visible} AND seq >= :first
+
+-- name: turns_said_from
+SELECT json_group_array(turn) FROM messages INDEXED BY messages_said
+WHERE session_id = {mine} AND {visible} AND turn > 0 AND seq >= :first
+
+-- name: first_message_after_turn
+SELECT seq FROM messages INDEXED BY messages_said
+WHERE session_id = {mine} AND {visible} AND turn > 0 AND turn <> :through AND seq > coalesce((
+    SELECT seq FROM messages INDEXED BY messages_said
+    WHERE session_id = {mine} AND {visible} AND turn > 0 AND turn = :through ORDER BY seq DESC LIMIT 1), 0)
+ORDER BY seq LIMIT 1
 
 -- name: last_spoken_turn
 SELECT turn FROM messages INDEXED BY messages_said
-WHERE session_id = {mine} AND seq < :before AND cut = 0 AND archived = 0 AND turn > 0
+WHERE session_id = {mine} AND seq < :before AND {visible} AND turn > 0
 ORDER BY seq DESC LIMIT 1
 
 -- name: permission
@@ -112,5 +158,6 @@ CROSS JOIN sessions ON sessions.session_id = messages.session_id
 WHERE messages_fts MATCH :match AND messages_fts.rowid BETWEEN :first AND :last
   AND (:session IS NULL OR messages.session_id = :session)
   AND messages.cut = 0 AND messages.archived = 0
+  AND messages.seq > sessions.archived_to AND messages.seq NOT BETWEEN sessions.cut_from AND sessions.cut_to
   AND sessions.app_name = :app AND sessions.deleted_at IS NULL
 ORDER BY messages_fts.rowid DESC LIMIT :limit

@@ -1,0 +1,173 @@
+"""The log moves into the database without anybody waiting, and the file becomes small again."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+from clawdforge.core.event_model import draft
+from clawdforge.core.model import SessionRow, SystemClock
+from clawdforge.core.ports import Tx
+from clawdforge.stores import open_store
+from clawdforge.stores.sqlite import checkpoints, connection, space, writer
+from clawdforge.stores.sqlite.store import SqliteStore
+from clawdforge.wire.event import EventType
+
+APP, SID = "alpha", "s-1"
+OLD = (Path(__file__).parents[1] / "data" / "forge-0.3.0.sql").read_text("utf-8")
+FOR_EVER_MS = 3_600_000
+
+
+@pytest.fixture
+async def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[SqliteStore]:
+    for name, pages in (("FEW_PAGES", 10), ("MANY_PAGES", 10), ("CROWDED_PAGES", 50)):
+        monkeypatch.setattr(checkpoints, name, pages)
+    for module in (connection, checkpoints):
+        monkeypatch.setattr(module, "WRITER_PATIENCE_MS", FOR_EVER_MS)
+    opened = await open_store(tmp_path / "data", SystemClock())
+    row = SessionRow(app_name=APP, session_id=SID, agent="demo", cwd="/w", created_at=1, updated_at=1)
+    await opened.write(APP, lambda tx: tx.add_session(row))
+    yield opened
+    await opened.close()
+
+
+async def add(store: SqliteStore, size: int) -> None:
+    event = draft(EventType.TEXT, None, 1, {"content": "x" * size})
+    await store.write(APP, lambda tx: tx.append(SID, [event]))
+
+
+def attempts(store: SqliteStore) -> int:
+    return int(store.checkpoint_times.samples()[-1].value)
+
+
+def log_bytes(store: SqliteStore) -> int:
+    return store.path.with_name(store.path.name + "-wal").stat().st_size
+
+
+async def test_no_commit_waits_for_a_long_reader(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A checkpoint that waited for the reader would hang here: the writer is patient for an hour."""
+    reader = apsw.Connection(str(store.path), flags=apsw.SQLITE_OPEN_READONLY)
+    reader.execute("BEGIN")
+    reader.execute("SELECT count(*) FROM events").fetchall()
+    monkeypatch.setattr(checkpoints, "REST_SECS", 0.0)
+    async with asyncio.timeout(60):
+        for _ in range(10):
+            await add(store, 100_000)
+        await add(store, 1)
+    assert attempts(store) >= 5
+    grown = log_bytes(store)
+    assert grown > 50 * 4096
+    reader.execute("ROLLBACK")
+    await add(store, 1)
+    await add(store, 1)  # its job begins when the checkpoint after the last one is over
+    assert log_bytes(store) < grown
+    reader.close()
+
+
+async def test_a_log_that_cannot_be_moved_is_left_alone_for_a_while(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await add(store, 1)  # when its job begins, the checkpoint after the last one is over
+    before = attempts(store)
+    monkeypatch.setattr(checkpoints, "REST_SECS", 3600.0)
+    reader = apsw.Connection(str(store.path), flags=apsw.SQLITE_OPEN_READONLY)
+    reader.execute("BEGIN")
+    reader.execute("SELECT count(*) FROM events").fetchall()
+    async with asyncio.timeout(60):
+        for _ in range(20):
+            await add(store, 100_000)
+    assert attempts(store) == before + 1
+    reader.close()
+
+
+def test_while_jobs_wait_a_short_log_stays(tmp_path: Path) -> None:
+    db = apsw.Connection(str(tmp_path / "some.db"))
+    db.pragma("journal_mode", "wal")
+    counted = checkpoints.Checkpoints(tmp_path / "some.db")
+    counted.follow(db)
+    db.execute("CREATE TABLE some (data)")
+    db.execute("INSERT INTO some VALUES (zeroblob(?))", (4096 * checkpoints.FEW_PAGES,))
+    found = []
+    for jobs_wait in (True, False):
+        counted.after_commit(db, jobs_wait=jobs_wait)
+        found.append(counted.times.samples()[-1].value)
+    assert found == [0, 1]
+    db.close()
+
+
+async def test_the_file_shrinks_in_small_steps_when_much_was_deleted(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(space, "SPARE_PAGES", 10)
+    for _ in range(20):
+        await add(store, 100_000)
+    await store.write(APP, lambda tx: tx.change_session(SID, deleted_at=1))
+    while not await store.write(APP, lambda tx: tx.purge(SID, 5)):
+        pass
+
+    def pages(tx: object) -> int:  # noqa: ARG001 - it looks at the file
+        db = store._writer._db
+        assert db is not None
+        return int(db.connection.pragma("page_count"))
+
+    sizes, done = [await store.write(APP, pages)], False
+    while not done:
+        done = await store.write_system(lambda tx: tx.give_back_space())
+        sizes.append(await store.write(APP, pages))
+    assert sizes[-1] < sizes[0] - 300
+    assert all(0 < before - after <= space.PAGES_AT_ONCE + 2 for before, after in pairwise(sizes))
+    assert await store.integrity() == []
+
+
+class FullDisk(apsw.Connection):
+    """A connection on a disk without room for a second copy of the file."""
+
+    def execute(self, statements: str, *more: Any, **named: Any) -> apsw.Cursor:
+        if statements == "VACUUM":
+            raise apsw.FullError("database or disk is full")
+        return super().execute(statements, *more, **named)
+
+
+def test_a_disk_that_is_full_costs_an_older_database_only_its_shrinking(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    old = FullDisk(str(tmp_path / "forge.db"))
+    old.execute("CREATE TABLE words (word TEXT)")
+    space.allow_shrinking(old)
+    assert "the next start tries again" in caplog.text
+    assert old.pragma("auto_vacuum") != space.INCREMENTAL
+    old.close()
+
+
+async def test_an_older_database_can_shrink_from_the_next_start_on(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    old = apsw.Connection(str(folder / "forge.db"))
+    old.pragma("journal_mode", "wal")
+    old.execute(OLD)
+    assert old.pragma("auto_vacuum") == 0
+    old.close()
+    store = await open_store(folder, SystemClock())
+    assert store._reader is not None
+    assert store._reader.connection.pragma("auto_vacuum") == space.INCREMENTAL
+    assert await store.integrity() == []
+    await store.close()
+
+
+async def test_a_job_that_takes_long_is_named_in_a_warning(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(writer, "SLOW_JOB_CPU_SECS", -1.0)
+
+    def count_to_ten(tx: Tx) -> int:  # noqa: ARG001 - what every job gets
+        return sum(range(10))
+
+    with caplog.at_level(logging.WARNING):
+        await store.write(APP, count_to_ten)
+    assert "count_to_ten kept the store's writer busy" in caplog.text
+    assert store.job_times.samples()[-1].value == 2

@@ -1,0 +1,145 @@
+"""What is long is read a page at a time, and others run in between; counts come without the texts."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+from clawdforge.core.log import LogService
+from clawdforge.core.model import MessageRow, SessionRow, SystemClock, TurnRow
+from clawdforge.core.ports import Tx
+from clawdforge.core.rules.sessions import state_of
+from clawdforge.core.rules.turns import WITHDRAWN_AT_ONCE, find_next, need_session, withdraw_some
+from clawdforge.core.services import messages, transfer
+from clawdforge.core.services.messages import MessageService
+from clawdforge.core.services.sessions import SessionService
+from clawdforge.core.services.transfer import TransferService
+from clawdforge.stores import open_store
+from clawdforge.stores.sqlite.store import SqliteStore
+from clawdforge.wire.turn import IfBusy, TurnState
+
+APP, SID = "alpha", "s-1"
+T = TypeVar("T")
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
+    opened = await open_store(tmp_path / "data", SystemClock())
+    row = SessionRow(app_name=APP, session_id=SID, agent="demo", cwd="/w", created_at=1, updated_at=1)
+    await opened.write(APP, lambda tx: tx.add_session(row))
+    yield opened
+    await opened.close()
+
+
+def queue(tx: Tx, index: int, if_busy: IfBusy = IfBusy.QUEUE) -> None:
+    row = TurnRow(
+        session_id=SID,
+        turn_index=index,
+        state=TurnState.QUEUED,
+        prompt=f"prompt {index}",
+        queued_at=1,
+        if_busy=if_busy,
+    )
+    tx.add_turn(row)
+
+
+async def passes_during(work: Awaitable[T]) -> tuple[int, T]:
+    """What came out, and how often somebody else could run until then."""
+    passes, is_done = 0, False
+
+    async def count() -> None:
+        nonlocal passes
+        while not is_done:
+            passes += 1
+            await asyncio.sleep(0)
+
+    counting = asyncio.create_task(count())
+    try:
+        result = await work
+    finally:
+        is_done = True
+        await counting
+    return passes, result
+
+
+async def test_others_run_between_the_pages_of_a_long_transcript(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(messages, "PAGE_MESSAGES", 5)
+    monkeypatch.setattr(transfer, "PAGE", 5)
+
+    def fill(tx: Tx) -> None:
+        for number in range(101):
+            tx.add_message(MessageRow(session_id=SID, role="user", content=f"text {number}", ts=1))
+
+    await store.write(APP, fill)
+    service = MessageService(store, SystemClock(), LogService(store))
+    passes, found = await passes_during(service.transcript(APP, SID))
+    assert [row.content for row in found.messages] == [f"text {number}" for number in range(101)]
+    assert passes >= 20
+    exporting = TransferService(store, None, 1)  # type: ignore[arg-type]  # an export makes no session
+    passes, exported = await passes_during(exporting.export(APP, SID))
+    assert len(exported.messages) == 101
+    assert passes >= 20
+
+
+async def test_the_state_of_a_session_reads_no_queued_prompt(store: SqliteStore) -> None:
+    def fill(tx: Tx) -> None:
+        for index in range(1, 10):
+            queue(tx, index, IfBusy.INTERRUPT if index == 7 else IfBusy.QUEUE)
+
+    await store.write(APP, fill)
+    seen: list[str] = []
+    reader = store._reader
+    assert reader is not None
+
+    def note(_cursor: object, sql: str, _bindings: object) -> bool:
+        seen.append(sql)
+        return True
+
+    reader.connection.exec_trace = note
+    state = await store.read(APP, lambda v: state_of(v, need_session(v, SID)))
+    reader.connection.exec_trace = None
+    assert state.queued_turns == 9
+    assert [sql for sql in seen if "prompt" in sql and "'queued'" in sql] == []
+    first = await store.read(APP, lambda v: find_next(v, SID))
+    assert first is not None
+    assert first.turn_index == 7
+    counts = await store.read(
+        APP, lambda v: (v.count_queued(SID, [IfBusy.INTERRUPT]), v.count_queued(SID, [IfBusy.ROLLBACK]))
+    )
+    assert counts == (1, 0)
+
+
+class NoAgents:
+    """A supervisor of nothing: no turn runs here."""
+
+    async def end_agent(self, session_id: str) -> bool:  # noqa: ARG002 - part of what it stands for
+        return True
+
+
+async def test_a_session_with_a_long_queue_is_closed_in_parts(store: SqliteStore) -> None:
+    def fill(tx: Tx) -> None:
+        for index in range(1, 3 * WITHDRAWN_AT_ONCE + 1):
+            queue(tx, index)
+
+    await store.write(APP, fill)
+    before = store.job_times.samples()[-1].value
+    service = SessionService(store, SystemClock(), None, None, None, NoAgents(), None, 9)  # type: ignore[arg-type]  # not asked
+    assert await service.close(APP, SID) is False
+    assert store.job_times.samples()[-1].value - before >= 5
+    row = await store.read(APP, lambda v: need_session(v, SID))
+    assert row.closed_at is not None
+    assert await store.read(APP, lambda v: v.count_queued(SID)) == 0
+
+
+async def test_a_long_queue_is_emptied_a_part_at_a_time(store: SqliteStore) -> None:
+    def fill(tx: Tx) -> None:
+        for index in range(1, WITHDRAWN_AT_ONCE + 3):
+            queue(tx, index)
+
+    await store.write(APP, fill)
+    taken = [await store.write(APP, lambda tx: withdraw_some(tx, SID, 2)) for _ in range(3)]
+    assert taken == [WITHDRAWN_AT_ONCE, 2, 0]
