@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import os
 import stat
+import threading
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AbstractContextManager
@@ -13,6 +14,7 @@ from typing import Any, cast
 import pytest
 
 from clawdforge.core import ports
+from clawdforge.drivers.folders.home_copies import Copies, NoCopy
 from clawdforge.drivers.folders.homes import HomeFolders
 from tests.unit.contained import SESSION, Bench, beats, bench_on, until
 from tests.unit.homes_bench import AGENT, OTHER, homes_on, kept, objects, tree
@@ -309,6 +311,28 @@ async def test_a_cancelled_copy_lets_the_agent_run_again(homes: HomeFolders, tmp
     await kept(homes, 2)
     assert await homes.restore(SESSION, 2) == "agent-2"
     assert len(objects(tmp_path / "data")) == 200
+
+
+def test_a_copy_that_is_stopped_half_way_leaves_no_objects(tmp_path: Path) -> None:
+    """The next copy clears the mark, so that nobody would ever look for them."""
+
+    class StopsAfterThree(threading.Event):
+        looks = 0
+
+        def is_set(self) -> bool:
+            self.looks += 1
+            return self.looks > 3
+
+    home = tmp_path / "home"
+    home.mkdir()
+    for number in range(10):
+        (home / str(number)).write_text("x")
+    copies = Copies(tmp_path / "copies", max_copies=5, max_bytes=1 << 20, excluded=())
+    with pytest.raises(NoCopy):
+        copies.take(home, 1, "agent-1", StopsAfterThree())
+    assert list((tmp_path / "copies" / "files").iterdir()) == []
+    taken = copies.take(home, 2, "agent-2", threading.Event())
+    assert len(taken.fresh) == 10
 
 
 async def test_a_copy_of_many_files_is_quick(homes: HomeFolders) -> None:

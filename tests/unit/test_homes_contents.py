@@ -170,7 +170,7 @@ async def test_an_upload_that_is_gone_says_what_to_do(homes: HomeFolders, tmp_pa
 def test_workspaces_are_made_under_the_data_folder_and_removed(data: Path) -> None:
     workspaces = Workspaces(data)
     port: ports.Workspaces = workspaces
-    path = port.make(SESSION)
+    path = port.make(SESSION).path
     assert path.parent == data / "workspaces"
     (path / "readonly").mkdir()
     (path / "readonly" / "file").write_text("x")
@@ -188,8 +188,8 @@ def test_a_named_workspace_must_be_inside_the_roots(data: Path, tmp_path: Path) 
     (root / "file").write_text("x")
     data.mkdir()
     workspaces = Workspaces(data, [root])
-    assert workspaces.check(root / "mine") == root / "mine"
-    assert workspaces.check(root) == root
+    assert workspaces.check(root / "mine").path == root / "mine"
+    assert workspaces.check(root).path == root
     for bad in (
         "mine",
         root / "out",
@@ -212,6 +212,7 @@ def test_the_data_folder_is_never_a_workspace_even_inside_a_root(data: Path, tmp
             workspaces.check(bad)
 
 
-def test_without_roots_the_refusal_names_the_setting(data: Path, tmp_path: Path) -> None:
-    with pytest.raises(WorkspaceRefused, match="CLAWDFORGE_WORKSPACE_ROOTS"):
+def test_without_roots_the_refusal_says_who_grants_them(data: Path, tmp_path: Path) -> None:
+    data.mkdir()
+    with pytest.raises(WorkspaceRefused, match="clawdforge app grant"):
         Workspaces(data).check(tmp_path)

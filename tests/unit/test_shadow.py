@@ -13,6 +13,7 @@ import pytest
 from clawdforge.drivers.folders import git_shadow as module
 from clawdforge.drivers.folders.git_shadow import EMPTY_TREE, NoSnapshot, Shadow
 from clawdforge.drivers.processes.helpers import Helpers
+from clawdforge.drivers.processes.walls import NO_WALLS, find_walls
 from tests.needs import needs
 
 GIT = shutil.which("git")
@@ -27,9 +28,21 @@ def work(tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.fixture(params=["alone", pytest.param("contained", marks=needs("bwrap"))])
+FORMS = [
+    "alone",
+    pytest.param("contained", marks=needs("bwrap")),
+    pytest.param("walled", marks=needs("landlock")),
+]
+
+
+def make_helpers(form: str) -> Helpers:
+    bwrap = shutil.which("bwrap") if form == "contained" else None
+    return Helpers(bwrap, find_walls() if form == "walled" else NO_WALLS)
+
+
+@pytest.fixture(params=FORMS)
 def helpers(request: pytest.FixtureRequest) -> Helpers:
-    return Helpers(shutil.which("bwrap") if request.param == "contained" else None)
+    return make_helpers(request.param)
 
 
 @pytest.fixture
@@ -169,11 +182,8 @@ while True:  # exchanged in one step: there is always something of that name
 """
 
 
-@needs("bwrap")
-@pytest.mark.parametrize(("contained", "rounds"), [(True, 40), (False, 150)])
-def test_a_folder_that_is_swapped_for_a_link_leads_nowhere(
-    tmp_path: Path, work: Path, contained: bool, rounds: int
-) -> None:
+@pytest.mark.parametrize("form", FORMS)
+def test_a_folder_that_is_swapped_for_a_link_leads_nowhere(tmp_path: Path, work: Path, form: str) -> None:
     """An agent swaps a folder of its workspace for a link to the data folder while git is at work.
 
     Without the sandbox the same race reaches the canary in one round of six: so this test can fail.
@@ -185,14 +195,14 @@ def test_a_folder_that_is_swapped_for_a_link_leads_nowhere(
             (folder / str(number)).write_text(words)
     link = tmp_path / "link"
     link.symlink_to(data)
-    helpers = Helpers(shutil.which("bwrap") if contained else None)
+    helpers, rounds = make_helpers(form), 150 if form == "alone" else 40
     with subprocess.Popen([sys.executable, "-c", SWAPPER, str(inside), str(link)]) as swapper:
         try:
             shadows = (tmp_path / f"shadow{number}" for number in range(rounds))
             reached = any(_reaches_canary(Shadow(folder, work, GIT or "git", helpers)) for folder in shadows)
         finally:
             swapper.kill()
-    assert reached is not contained
+    assert reached is (form == "alone")
 
 
 def _reaches_canary(shadow: Shadow) -> bool:

@@ -3,11 +3,13 @@
 import contextlib
 import os
 import secrets
+from collections.abc import Iterator
 from pathlib import Path
 
 from clawdforge.core.model import FileRow
 from clawdforge.core.rules.file_names import safe_file_name
-from clawdforge.drivers.folders.file_copy import copy_bytes, open_folder_below
+from clawdforge.drivers.folders.file_copy import copy_bytes
+from clawdforge.drivers.folders.tree_walk import CREATE, give_to_owner, open_file, open_folder_below
 from clawdforge.wire.errors import UnknownFile
 
 FOLDER = "uploads"  # not part of the copies: it stays as it is when a home is restored
@@ -28,14 +30,12 @@ def attach_file(home: Path, row: FileRow) -> Path:
     The agent owns the home, so no link is followed.
     """
     name, token = safe_file_name(row.name), safe_file_name(row.file_token)
-    if not Path(row.path).is_file():
-        raise UnknownFile(f"{name} is no longer stored; upload it again")
     temporary = f".{secrets.token_hex(8)}"
-    with Path(row.path).open("rb") as source, open_folder_below(home, (FOLDER, token)) as inside:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        target = os.open(temporary, flags, 0o600, dir_fd=inside)
+    with _open_upload(row.path, name) as source, open_folder_below(home, (FOLDER, token)) as inside:
+        target = os.open(temporary, CREATE, 0o600, dir_fd=inside)
         try:
-            copy_bytes(source.fileno(), target, os.fstat(source.fileno()).st_size)
+            copy_bytes(source, target, os.fstat(source).st_size)
+            give_to_owner(target, inside)
             _move_into_place(inside, temporary, name)
         except OSError:
             with contextlib.suppress(FileNotFoundError):
@@ -44,6 +44,16 @@ def attach_file(home: Path, row: FileRow) -> Path:
         finally:
             os.close(target)
     return home / FOLDER / token / name
+
+
+@contextlib.contextmanager
+def _open_upload(path: str, name: str) -> Iterator[int]:
+    with contextlib.ExitStack() as stack:
+        try:
+            source = stack.enter_context(open_file(path))
+        except OSError as error:
+            raise UnknownFile(f"{name} is no longer stored; upload it again") from error
+        yield source
 
 
 def _move_into_place(inside: int, temporary: str, name: str) -> None:

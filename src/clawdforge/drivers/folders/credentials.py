@@ -11,8 +11,8 @@ import secrets
 import stat
 from pathlib import Path
 
-from clawdforge.drivers.folders.file_copy import open_folder_below
-from clawdforge.drivers.folders.home_copies import is_below
+from clawdforge.drivers.folders.tree_walk import CREATE, open_folder_below, read_small_file
+from clawdforge.drivers.folders.tree_write import is_plain_path
 
 log = logging.getLogger(__name__)
 MAX_BYTES = 1 << 20
@@ -30,7 +30,8 @@ def shared_files(names: tuple[str, ...], operator_home: Path) -> tuple[Path, ...
 
 def _find_shared(operator_home: Path, name: str) -> Path | None:
     path = operator_home.resolve() / name
-    if not is_below(name):
+    if not is_plain_path(name):
+        log.warning("%r is no plain path below a home, so agents do not share it; correct the entry", name)
         return None
     try:
         info = path.lstat()
@@ -76,12 +77,16 @@ def _adopt(folder: int, name: str, info: os.stat_result, shared: Path) -> None:
     """Take over the agent's file if it is newer than the shared one."""
     if info.st_mtime_ns <= shared.stat().st_mtime_ns:
         return
-    fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
-    with os.fdopen(fd, "rb") as file:
-        content = file.read(MAX_BYTES)
+    content = read_small_file(folder, name, MAX_BYTES + 1)
+    if 0 < len(content) <= MAX_BYTES:
+        replace_shared(shared, content)
+
+
+def replace_shared(shared: Path, content: bytes) -> None:
+    """Give the operator's file another content, all of it or nothing."""
     temporary = shared.with_name(f".{shared.name}.{secrets.token_hex(4)}")
     try:
-        target = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        target = os.open(temporary, CREATE, 0o600)
         with os.fdopen(target, "wb") as file:
             file.write(content)
             file.flush()

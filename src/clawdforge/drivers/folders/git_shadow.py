@@ -10,10 +10,12 @@ import re
 import shutil
 import stat
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Final
 
-from clawdforge.drivers.folders.file_copy import delete_tree, open_folder, read_small_file
+from clawdforge.drivers.folders.tree_removal import delete_tree
+from clawdforge.drivers.folders.tree_walk import open_below, open_folder, read_small_file
 from clawdforge.drivers.processes.helpers import Folder, HelperFailed, Helpers, hold_folder
 
 EMPTY_TREE: Final = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
@@ -22,6 +24,7 @@ MAX_PATHS: Final = 50_000
 MAX_BYTES: Final = 1 << 30
 MAX_TURNS: Final = 200
 MAX_EXCLUDES: Final = 1 << 16
+MAX_REASON: Final = 300
 GIT_SECS: Final = 60.0
 UMASK: Final = 0o022  # restored files are readable as before; the folders around them are private
 CONFIG: Final = """[core]
@@ -30,7 +33,8 @@ CONFIG: Final = """[core]
 \tautocrlf = false
 \tfsmonitor = false
 \thooksPath = /dev/null
-\tlooseCompression = 1
+\tcompression = 1
+\tbigFileThreshold = 16m
 [gc]
 \tauto = 0
 \tpackRefs = false
@@ -45,9 +49,13 @@ class NoSnapshot(Exception):
 class Shadow:
     """The repository of one session. Its methods block; one caller at a time."""
 
-    def __init__(self, folder: Path, workspace: Path, git: str, helpers: Helpers) -> None:
+    def __init__(
+        self, folder: Path, workspace: Path, git: str, helpers: Helpers, identity: str | None = None
+    ) -> None:
+        """`identity` is what was recorded of the workspace: in any other folder nothing is done."""
         self._folder = folder
         self._workspace = workspace
+        self._identity = identity
         self._git_program = git
         self._helpers = helpers
 
@@ -62,11 +70,25 @@ class Shadow:
             return None
         return name if TREE.fullmatch(name) else None
 
-    def record_turn(self, turn_index: int) -> str:
-        tree = self.write_tree()
+    def record_turn(self, turn_index: int, paused: AbstractContextManager[None] | None = None) -> str:
+        """Record the workspace, inside the block in which its agent stands still."""
+        with paused or contextlib.nullcontext():
+            tree = self.write_tree()
         self._name_tree("turns", str(turn_index), tree)
         self._prune()
         return tree
+
+    def note_missing(self, turn_index: int, why: str) -> None:
+        """Keep why a turn was not recorded, for whoever wants to go back to it."""
+        folder = self._folder / "missing"
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        (folder / str(turn_index)).write_text(why[:MAX_REASON])
+        _remove_oldest(folder)
+
+    def find_missing(self, turn_index: int) -> str | None:
+        with contextlib.suppress(FileNotFoundError):
+            return (self._folder / "missing" / str(turn_index)).read_text()
+        return None
 
     def record_present(self) -> str:
         """Record the workspace as it is now, on stable storage, for a later redo."""
@@ -98,7 +120,7 @@ class Shadow:
             return last.read_text()
         last.unlink(missing_ok=True)
         wanted = self._select_paths(paths)
-        sync = ("-c", "core.fsync=loose-object,index") if durable else ()
+        sync = ("-c", "core.fsync=loose-object,pack,pack-metadata,index") if durable else ()
         self._git(*sync, "update-index", "--add", "--remove", "--replace", "-z", "--stdin", stdin=wanted)
         tree = self._git(*sync, "write-tree").decode().strip()
         last.write_text(tree)
@@ -115,6 +137,8 @@ class Shadow:
                 with contextlib.suppress(FileNotFoundError):
                     shutil.copy2(self._folder / name, temporary / name)
             shutil.copytree(self._folder / "info", temporary / "info")
+        with contextlib.suppress(FileNotFoundError):
+            shutil.copytree(self._folder / "missing", temporary / "missing")
         temporary.rename(other)
 
     def _exists(self) -> bool:
@@ -122,7 +146,7 @@ class Shadow:
 
     def _is_empty(self) -> bool:
         try:
-            with os.scandir(self._workspace) as entries:
+            with open_folder(self._workspace) as folder, os.scandir(folder) as entries:
                 return not any(entry.name != ".git" for entry in entries)
         except OSError as error:
             raise NoSnapshot(f"the workspace cannot be read: {error.strerror}") from error
@@ -139,17 +163,17 @@ class Shadow:
         if len(paths) > MAX_PATHS:
             raise NoSnapshot(f"more than {MAX_PATHS} files have changed")
         total, wanted = 0, []
-        root = os.fsencode(self._workspace)
-        for path in sorted(paths):
-            full = os.path.join(root, path)  # noqa: PTH118 - bytes, as git names them
-            with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-                info = os.lstat(full)
-                total += info.st_size
-                if stat.S_ISREG(info.st_mode) and not os.access(full, os.R_OK):
-                    continue
-            wanted.append(path)
-        if total > MAX_BYTES:
-            raise NoSnapshot(f"more than {MAX_BYTES} bytes have changed")
+        with open_folder(self._workspace) as root:
+            for path in sorted(paths):
+                *folders, name = path.split(b"/")
+                with contextlib.suppress(OSError), open_below(root, folders) as folder:  # else it is gone
+                    info = os.stat(name, dir_fd=folder, follow_symlinks=False)
+                    total += info.st_size
+                    if total > MAX_BYTES:
+                        raise NoSnapshot(f"more than {MAX_BYTES} bytes have changed")
+                    if stat.S_ISREG(info.st_mode) and not os.access(name, os.R_OK, dir_fd=folder):
+                        continue
+                wanted.append(path)
         return b"".join(path + b"\0" for path in wanted)
 
     def _name_tree(self, kind: str, name: str, tree: str) -> None:
@@ -161,12 +185,7 @@ class Shadow:
 
     def _prune(self) -> None:
         folder = self._folder / "refs" / "turns"
-        turns = sorted(int(path.name) for path in folder.iterdir() if path.name.isdigit())
-        if len(turns) <= 2 * MAX_TURNS:
-            return
-        for turn_index in turns[:-MAX_TURNS]:
-            (folder / str(turn_index)).unlink()
-        if self._exists():
+        if _remove_oldest(folder) and self._exists():
             self._git("gc", "--quiet", "--prune=now")
 
     def _git(self, *words: str, stdin: bytes = b"", restores: bool = False) -> bytes:
@@ -175,7 +194,9 @@ class Shadow:
         self._copy_excludes()
         try:
             with (
-                hold_folder(self._workspace, "/workspace", writable=restores) as workspace,
+                hold_folder(
+                    self._workspace, "/workspace", writable=restores, identity=self._identity
+                ) as workspace,
                 hold_folder(self._folder, "/repository", writable=True) as repository,
             ):
                 return self._helpers.run(
@@ -215,3 +236,13 @@ class Shadow:
             "GIT_TERMINAL_PROMPT": "0",
             "GIT_OPTIONAL_LOCKS": "1",
         }
+
+
+def _remove_oldest(folder: Path) -> bool:
+    """Keep the newest turns of a folder, when there are twice as many. Whether any were removed."""
+    turns = sorted(int(path.name) for path in folder.iterdir() if path.name.isdigit())
+    if len(turns) <= 2 * MAX_TURNS:
+        return False
+    for turn_index in turns[:-MAX_TURNS]:
+        (folder / str(turn_index)).unlink()
+    return True

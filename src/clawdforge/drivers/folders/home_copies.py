@@ -8,19 +8,30 @@ The manifest is written last, when all objects are on stable storage; without a 
 
 import json
 import os
+import re
 import secrets
-import stat
 import threading
 import zlib
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, NoReturn
 
-from clawdforge.drivers.folders.file_copy import copy_bytes, open_folder, sync_file_system, sync_folder
+from clawdforge.disk import sync_file_system, sync_folder
+from clawdforge.drivers.folders.file_copy import copy_bytes
+from clawdforge.drivers.folders.tree_walk import (
+    Found,
+    Limits,
+    TreeTooLarge,
+    open_file,
+    open_folder,
+    walk_tree,
+)
+from clawdforge.drivers.folders.tree_write import TreeWriter, finish, is_plain_path
 
-MAX_ENTRIES = 200_000
-MAX_DEPTH = 64
+LIMITS: Final = Limits(entries=200_000, depth=64, seconds=60.0)
+"""The agent stands still while its home is copied, so that may not take long."""
 # File times are coarse: a file that changed just before a copy may change again without showing it.
 RACY_NANOSECONDS = 50_000_000
 MARK = "unsettled"  # while this file exists, there may be objects without a manifest
@@ -45,14 +56,24 @@ class Entry:
     crc: int = 0
     target: str = ""  # of a link
 
-    def is_unchanged(self, other: "Entry", taken_at: int) -> bool:
-        same = (self.size, self.mtime, self.ctime, self.inode) == (
-            *(other.size, other.mtime, other.ctime, other.inode),
-        )
-        return same and self.kind == other.kind and other.ctime < taken_at - RACY_NANOSECONDS
+    def is_unchanged(self, info: os.stat_result, taken_at: int) -> bool:
+        """Whether this file's copy, taken at that time, is still what the file holds."""
+        then = (self.size, self.mtime, self.ctime, self.inode)
+        now = (info.st_size, info.st_mtime_ns, info.st_ctime_ns, info.st_ino)
+        return then == now and self.kind == "f" and self.ctime < taken_at - RACY_NANOSECONDS
+
+    def is_sound(self) -> bool:
+        """Whether it may be written: a manifest may come out of a backup that a stranger made."""
+        texts, numbers = (self.path, self.object, self.target), (self.mode, self.size, self.mtime, self.crc)
+        if not all(isinstance(text, str) for text in texts) or not all(type(n) is int for n in numbers):
+            return False
+        if not is_plain_path(self.path, LIMITS.depth + 1):
+            return False
+        return self.kind in ("d", "l") or (self.kind == "f" and OBJECT.fullmatch(self.object) is not None)
 
 
 FIELDS = tuple(each.name for each in fields(Entry))
+OBJECT: Final = re.compile(r"[0-9a-f]{12}-[0-9]{1,9}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +87,9 @@ class Manifest:
     @property
     def objects(self) -> dict[str, int]:
         return {entry.object: entry.size for entry in self.entries if entry.kind == "f"}
+
+    def is_sound(self) -> bool:
+        return all(entry.is_sound() for entry in self.entries)
 
     def encode(self) -> bytes:
         entries = [{n: value for n in FIELDS if (value := getattr(e, n))} for e in self.entries]
@@ -114,7 +138,10 @@ class Copies:
             return None
 
     def take(self, home: Path, turn: int, agent_session_id: str, stop: threading.Event) -> Manifest:
-        """Copy the home. The copy counts only after `make_durable`. Raises NoCopy or OSError."""
+        """Copy the home. The copy counts only after `make_durable`. Raises NoCopy or OSError.
+
+        What does not become a copy leaves no objects: nobody else knows that they are there.
+        """
         self._files.mkdir(parents=True, exist_ok=True, mode=0o700)
         mark = self._folder / MARK
         mark.touch()
@@ -126,24 +153,33 @@ class Copies:
         entries: list[Entry] = []
         fresh: set[str] = set()
         total = 0
-        with open_folder(home) as root:
-            for entry, fd in self._walk(root, ""):
-                if stop.is_set():
-                    raise NoCopy("the server is stopping")
-                total += entry.size
-                if len(entries) >= MAX_ENTRIES or total > self._max_bytes:
-                    raise NoCopy(f"the home has more than {MAX_ENTRIES} files or {self._max_bytes} bytes")
-                old = known.get(entry.path)
-                if fd is None:
-                    entries.append(entry)
-                elif last and old and entry.is_unchanged(old, last.taken_at):
-                    entries.append(replace(entry, object=old.object, crc=old.crc))
-                else:
-                    name = f"{prefix}-{len(fresh)}"
-                    fresh.add(name)
-                    size = self._keep_bytes(fd, name, entry.size)
-                    entries.append(replace(entry, object=name, size=size))
+        try:
+            with ExitStack() as unfinished, open_folder(home) as root:
+                unfinished.callback(self._drop_objects, fresh)
+                for found in walk_tree(root, LIMITS, _refuse, skipped=self._excluded):
+                    if stop.is_set():
+                        raise NoCopy("the server is stopping")
+                    total += found.info.st_size if found.is_file else 0
+                    if total > self._max_bytes:
+                        raise NoCopy(f"the home has more than {self._max_bytes} bytes")
+                    old = known.get(found.path)
+                    if not found.is_file:
+                        entries.append(_entry(found))
+                    elif last and old and old.is_unchanged(found.info, last.taken_at):
+                        mode = found.info.st_mode & 0o777
+                        entries.append(old if old.mode == mode else replace(old, mode=mode))
+                    else:
+                        name = f"{prefix}-{len(fresh)}"
+                        fresh.add(name)
+                        entries.append(self._keep_file(found, name))
+                unfinished.pop_all()
+        except TreeTooLarge as error:
+            raise NoCopy(f"the home is too large: {error}") from error
         return Manifest(turn, agent_session_id, now, tuple(entries), frozenset(fresh))
+
+    def _drop_objects(self, names: Collection[str]) -> None:
+        for name in names:
+            (self._files / name).unlink(missing_ok=True)
 
     def make_durable(self, taken: Sequence[Manifest]) -> None:
         """Write copies to stable storage, then give their manifests their final names."""
@@ -202,49 +238,32 @@ class Copies:
     def build(self, manifest: Manifest, target: Path) -> bool:
         """Make a home from a copy, on stable storage. False when the copy is incomplete."""
         target.mkdir(mode=0o700)
-        if any(not is_below(entry.path) for entry in manifest.entries):
+        if not manifest.is_sound():
             return False
         folders = [entry for entry in manifest.entries if entry.kind == "d"]
-        for entry in folders:
-            (target / entry.path).mkdir(mode=0o700)
-        for entry in manifest.entries:
-            if entry.kind == "f" and not self._put_back(entry, target / entry.path):
-                return False
-        for entry in manifest.entries:  # links last, so that nothing is written through one
-            if entry.kind == "l":
-                (target / entry.path).symlink_to(entry.target)
-        for entry in reversed(folders):
-            (target / entry.path).chmod(entry.mode)
-            os.utime(target / entry.path, ns=(entry.mtime, entry.mtime))
+        with open_folder(target) as root, TreeWriter(root, LIMITS.depth + 1) as writer:
+            for entry in folders:
+                writer.add_folder(entry.path)
+            for entry in manifest.entries:
+                if entry.kind == "f" and not self._put_back(entry, writer):
+                    return False
+            for entry in manifest.entries:
+                if entry.kind == "l":
+                    writer.add_link(entry.path, entry.target)
+            for entry in reversed(folders):
+                writer.finish_folder(entry.path, entry.mode, entry.mtime)
         sync_file_system(target)
         return True
 
-    def _walk(self, folder: int, prefix: str, depth: int = 0) -> Iterator[tuple[Entry, int | None]]:
-        """All entries below a folder, files with a descriptor. Never follows a link or leaves the home."""
-        if depth > MAX_DEPTH:
-            raise NoCopy(f"the home has folders more than {MAX_DEPTH} deep")
-        for name in sorted(os.listdir(folder)):
-            if depth == 0 and name in self._excluded:
-                continue
-            info = os.stat(name, dir_fd=folder, follow_symlinks=False)
-            path = prefix + name
-            if stat.S_ISLNK(info.st_mode):
-                yield Entry(path, "l", target=os.readlink(name, dir_fd=folder)), None
-            elif stat.S_ISDIR(info.st_mode):
-                yield Entry(path, "d", mode=info.st_mode & 0o777, mtime=info.st_mtime_ns), None
-                with open_folder(name, folder) as below:
-                    yield from self._walk(below, f"{path}/", depth + 1)
-            elif stat.S_ISREG(info.st_mode):
-                fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
-                try:
-                    yield _file_entry(path, os.fstat(fd)), fd
-                finally:
-                    os.close(fd)
-
-    def _keep_bytes(self, source: int, name: str, size: int) -> int:
+    def _keep_file(self, found: Found, name: str) -> Entry:
         target = os.open(self._files / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
-            return copy_bytes(source, target, size)
+            with open_file(found.name, found.parent) as source:
+                info = os.fstat(source)
+                if info.st_size > self._max_bytes:
+                    raise NoCopy(f"the home has more than {self._max_bytes} bytes")
+                entry = _entry(found._replace(info=info))
+                return replace(entry, object=name, size=copy_bytes(source, target, info.st_size))
         finally:
             os.close(target)
 
@@ -252,28 +271,33 @@ class Copies:
         with (self._files / entry.object).open("rb") as file:
             return replace(entry, crc=_crc(file.read))
 
-    def _put_back(self, entry: Entry, path: Path) -> bool:
+    def _put_back(self, entry: Entry, writer: TreeWriter) -> bool:
         try:
             source = (self._files / entry.object).open("rb")
         except FileNotFoundError:
             return False
-        with source, path.open("xb") as target:
+        with source:
             if os.fstat(source.fileno()).st_size != entry.size or _crc(source.read) != entry.crc:
                 return False
             source.seek(0)
-            copy_bytes(source.fileno(), target.fileno(), entry.size)
-            os.fchmod(target.fileno(), entry.mode)
-            os.utime(target.fileno(), ns=(entry.mtime, entry.mtime))
+            target = writer.create_file(entry.path)
+            try:
+                copy_bytes(source.fileno(), target, entry.size)
+                finish(target, entry.mode, entry.mtime)
+            finally:
+                os.close(target)
         return True
 
 
-def is_below(path: str) -> bool:
-    return bool(path) and not path.startswith("/") and ".." not in path.split("/")
-
-
-def _file_entry(path: str, info: os.stat_result) -> Entry:
+def _entry(found: Found) -> Entry:
+    """What a manifest says of something; the object of a file is added when it is there."""
+    info = found.info
+    if found.is_folder:
+        return Entry(found.path, "d", mode=info.st_mode & 0o777, mtime=info.st_mtime_ns)
+    if not found.is_file:
+        return Entry(found.path, "l", target=os.readlink(found.name, dir_fd=found.parent))
     return Entry(
-        path,
+        found.path,
         "f",
         mode=info.st_mode & 0o777,
         size=info.st_size,
@@ -281,6 +305,11 @@ def _file_entry(path: str, info: os.stat_result) -> Entry:
         ctime=info.st_ctime_ns,
         inode=info.st_ino,
     )
+
+
+def _refuse(path: str, why: str) -> NoReturn:
+    """A home without one of its files would be another memory than the agent has."""
+    raise NoCopy(f"{path!r} cannot be copied: {why}")
 
 
 def _crc(read: Callable[[int], bytes]) -> int:

@@ -3,27 +3,35 @@
 import asyncio
 import contextlib
 import logging
+import os
 import re
 import secrets
 import threading
 import weakref
 from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
 
-from clawdforge.core.model import AgentSpec, FileRow
+from clawdforge.core.agent_model import AgentSpec
+from clawdforge.core.model import FileRow
 from clawdforge.core.ports import LiveAgent
-from clawdforge.drivers.folders import attachments, credentials, home_settings
-from clawdforge.drivers.folders.file_copy import delete_tree, sync_folder
+from clawdforge.disk import sync_folder
+from clawdforge.drivers.folders import app_credentials, attachments, credentials, home_settings
 from clawdforge.drivers.folders.home_copies import MARK, Copies, Manifest, NoCopy
+from clawdforge.drivers.folders.home_lock import HomeLock, run_to_end
+from clawdforge.drivers.folders.tree_removal import delete_tree, delete_tree_in_slices
+from clawdforge.drivers.folders.tree_walk import open_folder, open_folder_below
 from clawdforge.drivers.processes.environment import TEMPORARY
 
-T = TypeVar("T")
 log = logging.getLogger(__name__)
 
+THREADS = 8
 SHADOWS = "shadows"
 """The folder of workspaces' recorded files; a session's part is removed together with its home."""
+
+LOST = "lost"
+"""What belonged to sessions that the database does not know. Nothing in it is ever removed by a server."""
 
 EXCLUDED = (
     TEMPORARY,
@@ -58,29 +66,33 @@ class HomeFolders:
         max_bytes: int = 512 * 1024 * 1024,
         excluded: Collection[str] = EXCLUDED,
     ) -> None:
+        self._data_dir = data_dir
         self._homes = data_dir / "homes"
         self._copies = data_dir / "copies"
         self._shadows = data_dir / SHADOWS
+        self._lost = data_dir / LOST
         self._operator_home = operator_home or Path.home()
         self._max_copies = max_copies
         self._max_bytes = max_bytes
         self._excluded = frozenset(excluded)
-        self._locks: weakref.WeakValueDictionary[str, asyncio.Lock] = weakref.WeakValueDictionary()
+        self._locks: weakref.WeakValueDictionary[str, HomeLock] = weakref.WeakValueDictionary()
         self._agents: dict[str, AgentSpec] = {}  # by session
         self._taken: dict[str, list[Manifest]] = {}  # copies that are not on the disk yet, by session
         self._saving: dict[str, asyncio.Task[None]] = {}
+        # Threads of its own: homes that take long to copy must not use up those that everybody shares.
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="home")
 
     async def prepare(self, session_id: str, agent: AgentSpec) -> Path:
         home = self._home(session_id)
         async with self._lock(session_id):
             self._agents[session_id] = agent
-            await asyncio.to_thread(self._make_home, home)
+            await run_to_end(partial(self._make_home, home))
         return home
 
     async def attach(self, session_id: str, files: Sequence[FileRow]) -> list[Path]:
         home = self._home(session_id)
         async with self._lock(session_id):
-            return await asyncio.to_thread(self._attach, home, files)
+            return await run_to_end(partial(self._attach, home, files))
 
     async def copy_home(
         self, session_id: str, turn_index: int, agent_session_id: str, live: LiveAgent | None
@@ -99,13 +111,14 @@ class HomeFolders:
                     return copies.take(home, turn_index, agent_session_id, stop)
 
             try:
-                taken = await _run_in_thread(take, stop)
+                taken = await run_to_end(take, stop, self._threads)
             except (NoCopy, OSError) as error:
                 log.warning("the home was not copied: %s", error, extra={"session_id": session_id})
             else:
                 self._taken.setdefault(session_id, []).append(taken)
             if session_id not in self._saving:
-                self._saving[session_id] = asyncio.create_task(self._make_durable(session_id))
+                task = self._saving[session_id] = asyncio.create_task(self._make_durable(session_id))
+                task.add_done_callback(partial(_log_failure, session_id))
 
     async def restore(self, session_id: str, turn_index: int) -> str | None:
         return await self.branch(session_id, session_id, turn_index)
@@ -118,7 +131,7 @@ class HomeFolders:
                 await locks.enter_async_context(self._lock(session_id))
                 await self._wait_durable(session_id)
             try:
-                manifest = await asyncio.to_thread(self._swap, self._copies_of(source), home, turn_index)
+                manifest = await run_to_end(partial(self._swap, self._copies_of(source), home, turn_index))
             except OSError as error:
                 log.warning("the home could not be restored: %s", error, extra={"session_id": target})
                 return None
@@ -133,16 +146,21 @@ class HomeFolders:
         async with self._lock(session_id):
             await self._wait_durable(session_id)
             self._agents.pop(session_id, None)
-            await asyncio.to_thread(self._remove, session_id)
+            for gone in await run_to_end(partial(self._take_away, session_id)):
+                await delete_tree_in_slices(gone)
 
     def names(self) -> list[str]:
         """The ids of sessions that have a home or copies."""
-        found = {path.name for folder in (self._homes, self._copies) for path in folder.iterdir()}
+        there = [folder for folder in (self._homes, self._copies) if folder.is_dir()]
+        found = {path.name for folder in there for path in folder.iterdir()}
         return sorted(name for name in found if not name.startswith("."))
 
-    async def discard(self, session_id: str) -> bool:
-        await self.remove(session_id)
-        return True
+    async def set_aside(self, session_id: str) -> bool:
+        """Move what there is of the session to `lost`: it may be all that its agent remembers."""
+        check_id(session_id)
+        async with self._lock(session_id):
+            await self._wait_durable(session_id)
+            return await run_to_end(partial(self._set_aside, session_id))
 
     async def close(self) -> None:
         """Wait for the copies that are still being written to the disk."""
@@ -170,8 +188,8 @@ class HomeFolders:
         folder = self._copies / check_id(session_id)
         return Copies(folder, max_copies=self._max_copies, max_bytes=self._max_bytes, excluded=self._excluded)
 
-    def _lock(self, session_id: str) -> asyncio.Lock:
-        return self._locks.setdefault(session_id, asyncio.Lock())
+    def _lock(self, session_id: str) -> HomeLock:
+        return self._locks.setdefault(session_id, HomeLock())
 
     async def _make_durable(self, session_id: str) -> None:
         """Write copies to the disk while the next turn runs; those that wait are written together."""
@@ -181,8 +199,9 @@ class HomeFolders:
                 await self._attempt(session_id, partial(copies.make_durable, taken))
                 prune_now = prune_now or copies.needs_pruning(taken)
             lock = self._lock(session_id)
-            # Whoever holds the lock may be taking a copy, whose objects have no manifest yet.
-            if not lock.locked():
+            # Whoever holds the lock may be taking a copy, whose objects have no manifest yet; and whoever
+            # waits for it may be about to wait for us. Then the next copy prunes: nothing here ever waits.
+            if lock.is_free:
                 async with lock:
                     await self._attempt(session_id, copies.prune if prune_now else copies.clear_mark)
         finally:
@@ -195,11 +214,11 @@ class HomeFolders:
 
     async def _wait_durable(self, session_id: str) -> None:
         while task := self._saving.get(session_id):
-            await asyncio.shield(task)
+            await asyncio.wait([task])
 
     async def _attempt(self, session_id: str, work: Callable[[], None]) -> None:
         try:
-            await asyncio.to_thread(work)
+            await asyncio.get_running_loop().run_in_executor(self._threads, work)
         except OSError as error:
             log.warning("a copy of the home was lost: %s", error, extra={"session_id": session_id})
 
@@ -208,9 +227,10 @@ class HomeFolders:
         return [attachments.attach_file(home, row) for row in files]
 
     def _make_home(self, home: Path) -> None:
-        for folder in (self._homes, home, home / TEMPORARY):
+        for folder in (self._homes, home):
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        home.chmod(0o700)
+        with open_folder(home) as opened, open_folder_below(home, (TEMPORARY,)):
+            os.fchmod(opened, 0o700)
         agent = self._agents.get(home.name)
         if agent is not None:
             home_settings.write_settings(home, agent, self._operator_home)
@@ -220,6 +240,8 @@ class HomeFolders:
         agent = self._agents.get(home.name)
         if agent is not None:
             credentials.link_files(home, agent.credentials, self._operator_home)
+            shared = credentials.shared_files(agent.credentials, self._operator_home)
+            app_credentials.exchange_known(self._data_dir, home, shared)
 
     def _swap(self, copies: Copies, home: Path, turn_index: int) -> Manifest | None:
         """Build the home beside the old one, then swap them by two renames.
@@ -249,22 +271,28 @@ class HomeFolders:
                 old.rename(home)
         return manifest if turn_index else None
 
-    def _remove(self, session_id: str) -> None:
+    def _set_aside(self, session_id: str) -> bool:
+        lost = self._lost / f"{session_id}.{secrets.token_hex(4)}"
+        found = [
+            folder for folder in (self._homes, self._copies, self._shadows) if (folder / session_id).exists()
+        ]
+        for folder in found:
+            lost.mkdir(parents=True, exist_ok=True, mode=0o700)
+            (folder / session_id).rename(lost / folder.name)
+        return bool(found)
+
+    def _take_away(self, session_id: str) -> list[Path]:
+        """Take the names away from all that a session has; the next start deletes what a crash leaves."""
+        taken: list[Path] = []
         for folder in (self._homes, self._copies, self._shadows):
             gone = folder / f".gone-{secrets.token_hex(8)}"
             with contextlib.suppress(FileNotFoundError):
                 (folder / session_id).rename(gone)
-                delete_tree(gone)
+                taken.append(gone)
+        return taken
 
 
-async def _run_in_thread(work: Callable[[], T], stop: threading.Event) -> T:
-    """Run work in a thread. When cancelled, tell it to stop and wait until it has ended."""
-    task = asyncio.ensure_future(asyncio.to_thread(work))
-    try:
-        return await asyncio.shield(task)
-    except asyncio.CancelledError:
-        stop.set()
-        await asyncio.wait([task])
-        if not task.cancelled():
-            task.exception()  # marks it as seen; the cancel is what counts
-        raise
+def _log_failure(session_id: str, task: asyncio.Task[None]) -> None:
+    failure = None if task.cancelled() else task.exception()
+    if failure is not None:
+        log.error("the copies of a home were not written", exc_info=failure, extra={"session_id": session_id})

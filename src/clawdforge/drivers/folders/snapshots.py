@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 import shutil
 import weakref
 from collections.abc import Callable
@@ -10,14 +11,22 @@ from pathlib import Path
 from typing import TypeVar
 
 from clawdforge.core.model import SessionRow
+from clawdforge.core.ports import LiveAgent
+from clawdforge.core.running.fair_slots import FairSlots
+from clawdforge.core.services.access import LOCAL_APP
 from clawdforge.drivers.folders.git_shadow import NoSnapshot, Shadow
+from clawdforge.drivers.folders.home_lock import run_to_end
 from clawdforge.drivers.folders.homes import SHADOWS, check_id
+from clawdforge.drivers.folders.ownership import keeping_owner
+from clawdforge.drivers.folders.tree_walk import TreeTooLarge
 from clawdforge.drivers.processes.helpers import Helpers
-from clawdforge.wire.errors import Conflict, Unsupported
+from clawdforge.wire.errors import AgentStartFailed, Conflict, Unsupported
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
-THREADS = 4
+THREADS = 8
+SHARE = 2
+"""How many of the threads one app can use: its workspaces may make git wait for a minute."""
 
 
 class Snapshots:
@@ -29,33 +38,53 @@ class Snapshots:
         self._git = git or shutil.which("git")
         # Threads of its own: a workspace that makes git wait must not use up those that everybody shares.
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="snapshot")
+        self._slots = FairSlots(THREADS)
+        self._shares: weakref.WeakValueDictionary[str, asyncio.Semaphore] = weakref.WeakValueDictionary()
         self._locks: weakref.WeakValueDictionary[str, asyncio.Lock] = weakref.WeakValueDictionary()
 
     async def record_first(self, session: SessionRow) -> None:
-        await self._record(session, 0, only_first=True)
+        shadow = self._find_shadow(session)
+        if shadow is not None and not shadow.has_turns():
+            await self._record(session, shadow, 0, None)
 
-    async def record_turn(self, session: SessionRow, turn_index: int) -> None:
-        """A workspace that cannot be recorded never fails the turn; its files just cannot be undone."""
-        await self._record(session, turn_index)
+    async def record_turn(self, session: SessionRow, turn_index: int, live: LiveAgent | None) -> None:
+        """A workspace that cannot be recorded never fails the turn; an undo of its files says why."""
+        shadow = self._find_shadow(session)
+        if shadow is not None:
+            await self._record(session, shadow, turn_index, live)
 
-    async def _record(self, session: SessionRow, turn_index: int, *, only_first: bool = False) -> None:
+    async def _record(
+        self, session: SessionRow, shadow: Shadow, turn_index: int, live: LiveAgent | None
+    ) -> None:
+        def work() -> None:
+            try:
+                shadow.record_turn(turn_index, live.pause() if live is not None else None)
+            except (NoSnapshot, OSError) as error:
+                log.warning(
+                    "the workspace was not recorded: %s", error, extra={"session_id": session.session_id}
+                )
+                shadow.note_missing(turn_index, str(error))
+
         try:
-            shadow = self._find_shadow(session)
-            if shadow is not None and not (only_first and shadow.has_turns()):
-                await self._run(session.session_id, lambda: shadow.record_turn(turn_index))
-        except (NoSnapshot, OSError) as error:
-            log.warning("the workspace was not recorded: %s", error, extra={"session_id": session.session_id})
+            await self._run(session.app_name, session.session_id, work)
+        except OSError as error:
+            log.warning("no snapshot, and no note of it: %s", error, extra={"session_id": session.session_id})
 
     async def tree_of(self, session: SessionRow, turn_index: int) -> str:
-        tree = self._need_shadow(session).find_turn(turn_index)
+        shadow = self._need_shadow(session)
+        tree = shadow.find_turn(turn_index)
         if tree is None:
-            raise Unsupported("the workspace's files were not recorded at that point; undo without files")
+            why = shadow.find_missing(turn_index)
+            because = f" ({why})" if why else ""
+            raise Unsupported(
+                f"the workspace's files were not recorded at that point{because}; undo without files"
+            )
         return tree
 
     async def record_present(self, session: SessionRow) -> str:
         shadow = self._need_shadow(session)
         try:
-            return await self._run(session.session_id, shadow.record_present)
+            return await self._run(session.app_name, session.session_id, shadow.record_present)
         except (NoSnapshot, OSError) as error:
             raise Conflict(
                 f"the workspace's present files cannot be recorded, so nothing was undone: {error}"
@@ -64,29 +93,31 @@ class Snapshots:
     async def restore(self, session: SessionRow, tree: str) -> None:
         shadow = self._need_shadow(session)
         try:
-            await self._run(session.session_id, lambda: shadow.restore(tree))
-        except (NoSnapshot, OSError) as error:
+            await self._run(session.app_name, session.session_id, lambda: _put_back(session, shadow, tree))
+        except (NoSnapshot, OSError, TreeTooLarge, AgentStartFailed) as error:
             raise Conflict(
                 f"the history was changed, but the workspace's files could not be restored: {error}"
             ) from error
 
-    async def branch(self, source: str, target: str) -> None:
+    async def branch(self, source: SessionRow, target: str) -> None:
         if self._git is None:
             return
-        shadow = Shadow(self._folder / check_id(source), self._folder, self._git, self._helpers)
+        shadow = Shadow(self._folder / check_id(source.session_id), self._folder, self._git, self._helpers)
         if not shadow.has_turns():
             return
+        copy = self._folder / check_id(target)
         try:
-            await self._run(source, lambda: shadow.copy_to(self._folder / check_id(target)))
+            await self._run(source.app_name, source.session_id, lambda: shadow.copy_to(copy))
         except OSError as error:
-            log.warning("the fork cannot undo files: %s", error, extra={"session_id": source})
+            log.warning("the fork cannot undo files: %s", error, extra={"session_id": source.session_id})
 
     def _find_shadow(self, session: SessionRow) -> Shadow | None:
         """None where the workspace cannot be recorded."""
         workspace = Path(session.cwd)
-        if self._git is None or not (session.own_cwd or (workspace / ".git").exists()):
+        if self._git is None or not (session.own_cwd or os.path.lexists(workspace / ".git")):
             return None
-        return Shadow(self._folder / check_id(session.session_id), workspace, self._git, self._helpers)
+        folder = self._folder / check_id(session.session_id)
+        return Shadow(folder, workspace, self._git, self._helpers, session.workspace_identity)
 
     def _need_shadow(self, session: SessionRow) -> Shadow:
         shadow = self._find_shadow(session)
@@ -99,7 +130,22 @@ class Snapshots:
             " undo without files, or run `git init` in the workspace"
         )
 
-    async def _run(self, session_id: str, work: Callable[[], T]) -> T:
+    async def _run(self, app: str, session_id: str, work: Callable[[], T]) -> T:
+        """In a thread. Work whose caller is cancelled keeps its place, and its caller, until it has ended."""
         lock = self._locks.setdefault(session_id, asyncio.Lock())
-        async with lock:
-            return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+        share = self._shares.setdefault(app, asyncio.Semaphore(SHARE))
+        async with lock, share:
+            await self._slots.take(app)
+            try:
+                return await run_to_end(work, threads=self._threads)
+            finally:
+                self._slots.give_back(app)
+
+
+def _put_back(session: SessionRow, shadow: Shadow, tree: str) -> None:
+    """The files of an app's workspace stay those of the user that its agents run as."""
+    if session.app_name == LOCAL_APP:
+        shadow.restore(tree)
+        return
+    with keeping_owner(Path(session.cwd), ours=session.own_cwd):
+        shadow.restore(tree)

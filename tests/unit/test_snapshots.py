@@ -1,0 +1,165 @@
+"""Snapshots beside each other: shares of apps, agents that stand still, and reasons that are kept."""
+
+import asyncio
+import contextlib
+import shutil
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from clawdforge.core.model import SessionRow
+from clawdforge.core.ports import LiveAgent
+from clawdforge.drivers.folders import git_shadow
+from clawdforge.drivers.folders.git_shadow import Shadow
+from clawdforge.drivers.folders.snapshots import SHARE, THREADS, Snapshots
+from clawdforge.drivers.processes.helpers import Helpers
+from clawdforge.wire.errors import Unsupported
+from tests.unit.rpc_peer import until
+
+pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
+
+
+@pytest.fixture
+def snapshots(tmp_path: Path) -> Snapshots:
+    return Snapshots(tmp_path / "data", Helpers(shutil.which("bwrap")))
+
+
+def session_of(app: str, number: int, tmp_path: Path) -> SessionRow:
+    work = tmp_path / f"{app}{number}"
+    work.mkdir()
+    (work / "file").write_text("x")
+    row = SessionRow(app_name=app, session_id=work.name, agent="a", cwd=str(work), created_at=1, updated_at=1)
+    return replace(row, own_cwd=True)
+
+
+async def test_workspaces_that_make_git_wait_leave_threads_to_other_apps(
+    snapshots: Snapshots, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    over, stuck = threading.Event(), []
+    real = Shadow.record_turn
+
+    def wait(shadow: Shadow, *given: object) -> str:
+        if shadow._workspace.name.startswith("slow"):
+            stuck.append(shadow)
+            assert over.wait(60)
+        return real(shadow, *given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Shadow, "record_turn", wait)
+    rows = [session_of("slow", number, tmp_path) for number in range(THREADS + 4)]
+    slow = [asyncio.create_task(snapshots.record_turn(row, 1, None)) for row in rows]
+    try:
+        await until(lambda: len(stuck) == SHARE)
+        quick = session_of("quick", 1, tmp_path)
+        async with asyncio.timeout(60):
+            await snapshots.record_turn(quick, 1, None)
+        assert await snapshots.tree_of(quick, 1)
+        assert len(stuck) == SHARE
+        slow[0].cancel()  # its work keeps the place, and its caller, until it has ended
+        await asyncio.wait({slow[0]}, timeout=0.1)
+        assert (slow[0].done(), len(stuck)) == (False, SHARE)
+    finally:
+        over.set()
+    await asyncio.gather(*slow[1:])
+    assert slow[0].cancelled()
+    assert await snapshots.tree_of(rows[-1], 1)
+
+
+async def test_forks_share_what_their_app_may_use(
+    snapshots: Snapshots, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    over, stuck = threading.Event(), []
+
+    def wait(shadow: Shadow, target: Path) -> None:
+        stuck.append((shadow, target))
+        assert over.wait(60)
+
+    rows = [session_of("many", number, tmp_path) for number in range(SHARE + 2)]
+    for row in rows:
+        await snapshots.record_turn(row, 1, None)
+    monkeypatch.setattr(Shadow, "copy_to", wait)
+    forks = [asyncio.create_task(snapshots.branch(row, f"fork{row.session_id}")) for row in rows]
+    try:
+        await until(lambda: len(stuck) >= SHARE)
+        quick = session_of("quick", 1, tmp_path)
+        async with asyncio.timeout(60):
+            await snapshots.record_turn(quick, 1, None)
+        assert len(stuck) == SHARE
+    finally:
+        over.set()
+    await asyncio.gather(*forks)
+    assert len(stuck) == len(rows)
+
+
+class Standing:
+    """A live agent, as far as snapshots need one."""
+
+    def __init__(self) -> None:
+        self.is_paused = False
+        self.pauses = 0
+
+    @contextlib.contextmanager
+    def pause(self) -> Iterator[None]:
+        self.is_paused = True
+        self.pauses += 1
+        yield
+        self.is_paused = False
+
+
+async def test_the_agent_stands_still_while_its_workspace_is_recorded(
+    snapshots: Snapshots, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent = Standing()
+    seen: list[bool] = []
+    real = Shadow._git
+
+    def look(shadow: Shadow, *words: str, **more: object) -> bytes:
+        seen.append(agent.is_paused)
+        return real(shadow, *words, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Shadow, "_git", look)
+    await snapshots.record_turn(session_of("a", 1, tmp_path), 1, cast("LiveAgent", agent))
+    assert seen
+    assert all(seen)
+    assert (agent.is_paused, agent.pauses) == (False, 1)
+
+
+async def test_an_undo_says_why_there_are_no_files_to_go_back_to(
+    snapshots: Snapshots, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = session_of("a", 1, tmp_path)
+    with (Path(row.cwd) / "sparse").open("wb") as file:
+        file.truncate(3 << 30)
+    await snapshots.record_turn(row, 1, None)
+    with pytest.raises(Unsupported, match=r"more than \d+ bytes have changed.*undo without files"):
+        await snapshots.tree_of(row, 1)
+    with pytest.raises(Unsupported, match="not recorded at that point; undo"):
+        await snapshots.tree_of(row, 7)
+    await snapshots.branch(row, "a2")  # nothing was recorded, so there is nothing to give away
+    (Path(row.cwd) / "sparse").unlink()
+    await snapshots.record_turn(row, 2, None)
+    assert await snapshots.tree_of(row, 2)
+    await snapshots.branch(row, "a2")
+    other = Shadow(tmp_path / "data" / "shadows" / "a2", Path(row.cwd), "git", Helpers(None))
+    assert "bytes have changed" in (other.find_missing(1) or "")
+    monkeypatch.setattr(git_shadow, "MAX_TURNS", 3)
+    for turn in range(8, 20):
+        other.note_missing(turn, "x" * 1000)
+    kept = [turn for turn in range(20) if other.find_missing(turn)]
+    assert (len(kept) <= 6, kept[-1], len(other.find_missing(19) or "")) == (True, 19, 300)
+
+
+async def test_a_large_file_is_recorded_in_little_memory(
+    snapshots: Snapshots, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Git would read a whole file into memory; it has less here than the file is long."""
+    row = session_of("a", 1, tmp_path)
+    with (Path(row.cwd) / "large").open("wb") as file:
+        file.truncate(200 << 20)
+    limited = ("/bin/sh", "-c", 'ulimit -v 150000; exec "$@"', "sh")
+    monkeypatch.setattr("clawdforge.drivers.processes.helpers.LIMITED", limited)
+    await snapshots.record_turn(row, 1, None)
+    assert await snapshots.tree_of(row, 1)
