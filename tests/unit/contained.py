@@ -8,14 +8,19 @@ import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
-from clawdforge.core.model import AgentSpec
-from clawdforge.drivers.processes.containment import Containment, probe
+import pytest
+
+from clawdforge.core.agent_model import AgentSpec
+from clawdforge.drivers.processes.containment import Containment, find_containment
 from clawdforge.drivers.processes.environment import agent_env
 from clawdforge.drivers.processes.process import AgentProcess
+from clawdforge.drivers.processes.runtimes import Needs
 from clawdforge.drivers.processes.spawner import Spawner
 from clawdforge.drivers.processes.survivors import find_tagged, folder_id
+from tests.needs import needs
 
 BOOT = "boot-1"
+LANDLOCK = pytest.param("landlock", marks=needs("landlock"))
 SESSION = "7d1a6f0e-9f0b-4a53-8b52-6d9d5a0f0001"
 
 # Ignores TERM and end of input; leaves a background child, one in another session, one forked twice, and one
@@ -75,8 +80,10 @@ def still(out: Path, seconds: float = 0.15) -> bool:
 
 def containment(kind: str) -> Containment:
     if kind == "tree":
-        return probe("auto", bwrap="no-such-bwrap")
-    return probe("full" if kind == "bwrap-full" else "auto")
+        return find_containment("off", bwrap="no-such-bwrap")
+    if kind == "landlock":
+        return find_containment("auto", bwrap="no-such-bwrap")
+    return find_containment("full" if kind == "bwrap-full" else "auto")
 
 
 def groups_of(data: Path) -> list[Path]:
@@ -108,7 +115,12 @@ class Bench:
 
     async def spawn(self, *argv: str, **more: str) -> AgentProcess:
         process = await self.spawner.spawn(
-            argv, cwd=self.workspace, home=self.home, env=self.env(**more), tag=SESSION
+            argv,
+            cwd=self.workspace,
+            home=self.home,
+            env=self.env(**more),
+            tag=SESSION,
+            needs=Needs(((sys.executable,),)),
         )
         self._started.append(process)
         return process

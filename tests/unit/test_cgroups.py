@@ -18,7 +18,7 @@ from clawdforge.drivers.processes.spawner import Spawner
 from clawdforge.drivers.processes.survivors import folder_id
 from clawdforge.wire.errors import AgentStartFailed
 from tests.needs import needs
-from tests.unit.contained import BOOT, SESSION, Bench, bench_on, groups_of, until
+from tests.unit.contained import BOOT, LANDLOCK, SESSION, Bench, bench_on, groups_of, until
 
 CEILINGS = Ceilings(processes=200, memory=200 << 20)
 NOBODY = 65534
@@ -43,7 +43,7 @@ DIE_AND_BREED = BREED.replace(
 
 
 @pytest.fixture(
-    params=["tree", *(pytest.param(kind, marks=needs("bwrap")) for kind in ("bwrap", "bwrap-full"))]
+    params=["tree", LANDLOCK, *(pytest.param(kind, marks=needs("bwrap")) for kind in ("bwrap", "bwrap-full"))]
 )
 async def bench(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Bench]:
     async with bench_on(tmp_path, str(request.param)) as bench:

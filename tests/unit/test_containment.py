@@ -9,21 +9,23 @@ from pathlib import Path
 
 import pytest
 
-from clawdforge.core.model import AgentSpec
-from clawdforge.drivers.processes.containment import Containment, probe
+from clawdforge.core.agent_model import AgentSpec
+from clawdforge.drivers.processes.containment import probe
 from clawdforge.drivers.processes.environment import agent_env
+from clawdforge.drivers.processes.folder_identity import read_identity
+from clawdforge.drivers.processes.process import AgentProcess
 from clawdforge.drivers.processes.spawner import Spawner
 from clawdforge.drivers.processes.survivors import TAG, folder_id, read_tag
 from clawdforge.wire.errors import AgentStartFailed, WorkspaceChanged
 from tests.needs import needs
-from tests.unit.contained import SESSION, Bench, beats, bench_on, still, until
+from tests.unit.contained import LANDLOCK, SESSION, Bench, beats, bench_on, still, until
 
 CANARY = "canary-3f9d"
 BWRAP = [pytest.param(kind, marks=needs("bwrap")) for kind in ("bwrap", "bwrap-full")]
 NOBODY = 65534
 
 
-@pytest.fixture(params=["tree", *BWRAP])
+@pytest.fixture(params=["tree", LANDLOCK, *BWRAP])
 async def bench(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Bench]:
     async with bench_on(tmp_path, str(request.param)) as bench:
         yield bench
@@ -59,7 +61,34 @@ async def test_a_workspace_that_became_a_link_is_refused(bench: Bench, tmp_path:
     with pytest.raises(WorkspaceChanged):
         await bench.spawn("true")
     bench.workspace = tmp_path / "gone"
-    with pytest.raises(AgentStartFailed, match="does not exist"):
+    with pytest.raises(WorkspaceChanged, match="does not exist, or is not mounted"):
+        await bench.spawn("true")
+
+
+async def test_another_folder_of_the_same_name_is_refused(bench: Bench, tmp_path: Path) -> None:
+    """It may come to a workspace's place by a rename; and none may lie around the data folder."""
+    outside, decoy = tmp_path / "outside", tmp_path / "decoy"
+    for folder in (outside, decoy):
+        folder.mkdir()
+    fd = os.open(outside, os.O_PATH)
+    identity = read_identity(fd)
+    os.close(fd)
+
+    async def spawn() -> AgentProcess:
+        return await bench.spawner.spawn(
+            ["true"], cwd=outside, home=bench.home, env=bench.env(), tag=SESSION, identity=identity
+        )
+
+    await (await spawn()).close()
+    outside.rename(tmp_path / "aside")
+    decoy.rename(outside)
+    with pytest.raises(WorkspaceChanged, match="not the folder that the session was made in"):
+        await spawn()
+    outside.rmdir()
+    (tmp_path / "aside").rename(outside)
+    await (await spawn()).close()
+    bench.workspace = tmp_path
+    with pytest.raises(WorkspaceChanged, match="data folder"):
         await bench.spawn("true")
 
 
@@ -210,7 +239,8 @@ def test_a_bwrap_that_does_not_work_is_found_out_by_running_it(tmp_path: Path) -
     fake.write_text("#!/bin/sh\necho no permission >&2; exit 1\n")
     fake.chmod(0o755)
     found = probe("auto", bwrap=str(fake))
-    assert found == Containment("auto", "tree", "bwrap does not work here: no permission")
+    assert (found.active, found.bwrap) == ("tree", None)
+    assert found.reason == "bwrap does not work here: no permission"
 
 
 @needs("bwrap")
@@ -257,3 +287,15 @@ async def test_orphans_of_a_dead_server_are_ended_and_others_are_spared(tmp_path
         await mine.close()
         assert any(beats(dead.workspace).values())
         await until(lambda: still(dead.workspace))
+
+
+@needs("bwrap")
+def test_a_probe_leaves_no_process_behind() -> None:
+    """As a subreaper inherits them; in a process of its own, since the state cannot be taken back."""
+    program = (
+        "from clawdforge.drivers.processes.containment import harden_self, probe\n"
+        "from tests.support.processes import children\n"
+        "harden_self(); probe('auto'); assert not children(), children()"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

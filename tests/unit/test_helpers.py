@@ -8,7 +8,9 @@ import psutil
 import pytest
 
 from clawdforge.drivers.processes import helpers, launcher
+from clawdforge.drivers.processes.folder_identity import read_identity
 from clawdforge.drivers.processes.helpers import HelperFailed, Helpers, hold_folder
+from clawdforge.drivers.processes.walls import find_walls
 from tests.needs import needs
 
 SHELL = "/bin/sh"
@@ -54,6 +56,29 @@ def test_it_writes_only_where_it_may(contained: Helpers, tmp_path: Path) -> None
         run(contained, folder, "touch /a", writable=True)
 
 
+@needs("landlock")
+def test_without_bubblewrap_it_reaches_its_folder_and_the_system_only(tmp_path: Path) -> None:
+    walled, inside, outside = Helpers(None, find_walls()), tmp_path / "inside", tmp_path / "outside"
+    inside.mkdir()
+    outside.mkdir()
+    (outside / "secret").write_text("secret")
+    (inside / "link").symlink_to(outside)
+    run(walled, inside, "touch mine && cat mine > /dev/null", writable=True)
+    with pytest.raises(HelperFailed, match="Permission denied"):
+        run(walled, inside, "touch other")
+    for script in (
+        "cat link/secret",
+        "touch link/new",
+        "ls link/",
+        f"cat {outside}/secret",
+        "rm link/secret",
+    ):
+        with pytest.raises(HelperFailed, match="Permission denied"):
+            run(walled, inside, script, writable=True)
+        run(Helpers(None), inside, script, writable=True)
+        (outside / "secret").write_text("secret")
+
+
 @needs("bwrap")
 def test_it_has_no_network(contained: Helpers, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -88,7 +113,7 @@ def test_it_is_bounded_in_memory_and_time(bwrap: str | None, tmp_path: Path) -> 
     with pytest.raises(HelperFailed, match=r"(?i)memory|space|alloc"):
         run(helpers, tmp_path, "awk 'BEGIN { s = \"x\"; while (length(s) < 5e9) s = s s }'")
     with pytest.raises(HelperFailed, match=r"took longer than 0\.5 s"):
-        run(helpers, tmp_path, "sleep 30", timeout=0.5)
+        run(helpers, tmp_path, "sleep 1000; true", timeout=0.5)  # a child of its own, which holds the pipe
 
 
 @needs("bwrap")
@@ -121,3 +146,18 @@ def test_what_it_prints_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(helpers, "MAX_OUTPUT", 1000)
     with pytest.raises(HelperFailed, match="printed more than 1000 bytes"):
         run(Helpers(None), tmp_path, "cat /dev/zero")
+
+
+def test_a_folder_that_is_not_the_recorded_one_is_not_given_to_a_helper(tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    with hold_folder(folder, "/folder") as held:
+        identity = read_identity(held.fd)
+    with hold_folder(folder, "/folder", identity=identity):
+        folder.rename(tmp_path / "aside")
+    folder.mkdir()
+    with (
+        pytest.raises(HelperFailed, match="not the folder that it was"),
+        hold_folder(folder, "/folder", identity=identity),
+    ):
+        raise AssertionError("another folder was given to the helper")

@@ -10,18 +10,17 @@ import threading
 import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
-from clawdforge.drivers.acp.files import WorkspaceFiles
-from clawdforge.drivers.acp.terminals import Terminals
 from clawdforge.drivers.processes.launcher import children
 from clawdforge.drivers.processes.process import AgentProcess
 from clawdforge.drivers.processes.tree import descendants, is_stopped, stop_tree
-from clawdforge.wire.errors import AgentNotInstalled, AgentStartFailed
+from clawdforge.wire.errors import AgentNotInstalled, AgentStartFailed, WorkspaceChanged
 from tests.needs import needs
 from tests.support.processes import state
-from tests.unit.contained import SESSION, Bench, beats, bench_on, still, until
+from tests.unit.contained import LANDLOCK, SESSION, Bench, beats, bench_on, still, until
 
 SERVER = """
 import asyncio, os, sys
@@ -46,7 +45,7 @@ asyncio.run(main())
 
 
 @pytest.fixture(
-    params=["tree", *(pytest.param(kind, marks=needs("bwrap")) for kind in ("bwrap", "bwrap-full"))]
+    params=["tree", LANDLOCK, *(pytest.param(kind, marks=needs("bwrap")) for kind in ("bwrap", "bwrap-full"))]
 )
 async def bench(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Bench]:
     async with bench_on(tmp_path, str(request.param)) as bench:
@@ -60,6 +59,18 @@ async def test_input_reaches_the_agent_and_its_output_comes_back(bench: Bench) -
     assert await asyncio.wait_for(process.stdout.readline(), 60) == b"hello\n"
     await process.close()
     assert process.returncode == 0
+    assert not bench.tagged()
+
+
+async def test_an_end_that_failed_can_be_tried_again(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    process = await bench.spawn("sleep", "600")
+    with monkeypatch.context() as patch:
+        patch.setattr(process, "_wait_ended", mock.AsyncMock(side_effect=OSError(5, "no such luck")))
+        with pytest.raises(OSError, match="no such luck"):
+            await process.close()
+    assert process.returncode is None
+    await process.close()
+    assert process.returncode is not None
     assert not bench.tagged()
 
 
@@ -235,42 +246,6 @@ def test_processes_of_a_stranger_with_the_same_number_are_not_stopped() -> None:
     os.close(pidfd)
 
 
-async def test_terminals_may_come_and_go_during_a_pause(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with bench_on(tmp_path, "tree") as bench:
-
-        async def spawn(argv: tuple[str, ...]) -> AgentProcess:
-            return await bench.spawn(*argv)
-
-        terminals = Terminals(spawn, WorkspaceFiles(bench.workspace, ()), bench.workspace)
-        for _ in range(3):
-            await terminals.create(terminals.check_order({"command": "exec sleep 60"}))
-        first = terminals._find({"terminalId": "term_1"})[1].process
-        real = first.pause
-        entered, changed = threading.Event(), threading.Event()
-
-        @contextlib.contextmanager
-        def slowly() -> Iterator[None]:
-            with real():
-                entered.set()
-                assert changed.wait(60)
-                yield
-
-        monkeypatch.setattr(first, "pause", slowly)
-
-        def pause() -> None:
-            with terminals.pause():
-                pass
-
-        pausing = asyncio.create_task(asyncio.to_thread(pause))
-        await asyncio.to_thread(entered.wait, 10)
-        await terminals.release({"terminalId": "term_3"})
-        changed.set()
-        await asyncio.wait_for(pausing, 60)
-        await terminals.close()
-
-
 async def test_a_program_that_is_not_there_says_what_to_do(bench: Bench) -> None:
     with pytest.raises(AgentNotInstalled, match="install it"):
         await bench.spawn("no-such-agent")
@@ -285,7 +260,7 @@ async def test_a_file_that_cannot_be_run_is_a_failed_start(bench: Bench) -> None
     script = bench.workspace / "script"
     script.write_text("#!/no/such/interpreter\n")
     script.chmod(0o755)
-    with pytest.raises(AgentStartFailed, match="interpreter is missing"):
+    with pytest.raises(AgentStartFailed, match="interpreter is missing, or hidden from agents"):
         await bench.spawn(str(script))
     binary = bench.workspace / "binary"
     binary.write_bytes(b"\x7fELF nonsense")
@@ -295,9 +270,9 @@ async def test_a_file_that_cannot_be_run_is_a_failed_start(bench: Bench) -> None
     assert not bench.tagged()
 
 
-async def test_a_missing_workspace_is_a_failed_start(bench: Bench) -> None:
+async def test_a_missing_workspace_is_named(bench: Bench) -> None:
     bench.workspace.rmdir()
-    with pytest.raises(AgentStartFailed, match="does not exist"):
+    with pytest.raises(WorkspaceChanged, match="does not exist"):
         await bench.spawn("true")
 
 

@@ -170,7 +170,7 @@ class Groups:
         reason: str,
         details: str,
     ) -> None:
-        self._family = f"clawdforge-{folder_id(data_dir)}-"
+        self._family = _family(folder_id(data_dir))
         self._prefix = f"{self._family}{boot_id}-"
         self._ceilings = ceilings
         self._hierarchies = hierarchies
@@ -258,6 +258,19 @@ def find_cgroups(data_dir: Path, boot_id: str, ceilings: Ceilings, *, dry_run: b
     versions = sorted({f"cgroup v{hierarchy.version}" for hierarchy in usable})
     words = ("; ".join([*versions, *more]) for more in (reasons, details))
     return Groups(data_dir, boot_id, ceilings, usable, *words)
+
+
+def is_agents_group(pid: int, folder: str) -> bool:
+    """Whether the process is in the group of an agent of this data folder (`folder_id`), of any boot."""
+    try:
+        names = Path(f"/proc/{pid}/cgroup").read_text().replace("\n", "/").split("/")
+    except OSError:
+        return False
+    return any(name.startswith(_family(folder)) and not name.endswith(SERVER) for name in names)
+
+
+def _family(folder: str) -> str:
+    return f"clawdforge-{folder}-"
 
 
 def remove_group(outer: Path) -> bool:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from clawdforge.core.model import AgentSpec
+from clawdforge.core.agent_model import AgentSpec
 
 OURS = "CLAWDFORGE_"
 PASSED = ("PATH", "LANG", "LANGUAGE", "TZ", "USER", "LOGNAME", "SHELL")

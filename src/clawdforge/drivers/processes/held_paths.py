@@ -61,6 +61,9 @@ class HeldPaths:
     def fds(self) -> tuple[int, ...]:
         return tuple(self._fds.values())
 
+    def fd_of(self, path: Path) -> int:
+        return self._fds[path]
+
     @property
     def sources(self) -> Mapping[Path, str]:
         """For each path the name under which its descriptor can be opened, mounted or changed into."""

@@ -5,13 +5,16 @@ server's rights would follow it. So it runs where a link leads nowhere: in a san
 the system's programs, read-only, and the folders that it is given, by descriptor. It has no network, sees no
 other process, and is bounded in time and memory.
 
-Where bubblewrap does not work, it runs as it is: an agent there can read what the server's user can anyway.
+Where bubblewrap does not work, Landlock leaves it the same places and no others. Where that does not work
+either, it runs as it is: an agent there can read what the server's user can anyway.
 """
 
 import contextlib
 import json
 import os
+import signal
 import subprocess
+import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,13 +22,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final
 
+from clawdforge.drivers.processes import landlock, launcher
+from clawdforge.drivers.processes.folder_identity import is_same, read_identity
 from clawdforge.drivers.processes.held_paths import PathChanged, PathMissing, open_real_path
+from clawdforge.drivers.processes.walls import NO_WALLS, Walls
 
 SYSTEM: Final = (
     *("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"),
     *("/etc/ld.so.cache", "/etc/alternatives", "/nix/store"),
 )
 """Where programs and their libraries lie. Nothing here is secret, and all of it is mounted read-only."""
+
+DEVICES: Final = ("/dev/null", "/dev/zero", "/dev/urandom")
+LAUNCHER: Final = (str(Path(sys.executable).resolve()), "-I", "-S", str(Path(launcher.__file__).resolve()))
+NO_LIMITS: Final = ("0", "0", "0", "-")
+"""For the launcher, which would also set limits and join groups."""
 
 LIMITED: Final = ("/bin/sh", "-c", 'ulimit -c 0; ulimit -v 2097152; ulimit -f 8388608; exec "$@"', "sh")
 """2 GiB of memory, files of 4 GiB at most. By a shell, since forking a process with threads is not safe."""
@@ -51,13 +62,20 @@ class Folder:
 
 
 @contextlib.contextmanager
-def hold_folder(path: Path, name: str, *, writable: bool = False) -> Iterator[Folder]:
-    """Open a folder once; what takes its name afterwards is not what the helper gets."""
+def hold_folder(
+    path: Path, name: str, *, writable: bool = False, identity: str | None = None
+) -> Iterator[Folder]:
+    """Open a folder once; what takes its name afterwards is not what the helper gets.
+
+    With `identity`, it must be the folder of which that was recorded.
+    """
     try:
         fd = open_real_path(path)
     except (PathChanged, PathMissing) as error:
         raise HelperFailed(f"{path} is gone, or was replaced by a link") from error
     try:
+        if identity is not None and not is_same(identity, read_identity(fd)):
+            raise HelperFailed(f"{path} is not the folder that it was; put the folder back")
         yield Folder(fd, path, name, writable)
     finally:
         os.close(fd)
@@ -66,8 +84,9 @@ def hold_folder(path: Path, name: str, *, writable: bool = False) -> Iterator[Fo
 class Helpers:
     """Runs helpers. Blocking: call it from a thread."""
 
-    def __init__(self, bwrap: str | None) -> None:
+    def __init__(self, bwrap: str | None, walls: Walls = NO_WALLS) -> None:
         self._bwrap = bwrap
+        self._walls = walls
         self._mounts_fds = bwrap is not None and b"--bind-fd" in _read_help(bwrap)
 
     @property
@@ -101,10 +120,11 @@ class Helpers:
                     stdin=stdin,
                     stdout=subprocess.PIPE,
                     stderr=words,
-                    cwd=None if self.is_contained else cwd.path,
+                    cwd=None if self.is_contained else f"/proc/self/fd/{cwd.fd}",
                     env=dict(env),
                     pass_fds=[info_end, *(folder.fd for folder in folders)],
                     umask=umask,
+                    start_new_session=True,
                 )
             except OSError as error:
                 os.close(info)
@@ -126,7 +146,7 @@ class Helpers:
 
         def end() -> None:
             late.set()
-            child.kill()
+            _kill(child)
 
         timer = threading.Timer(timeout, end)
         timer.start()
@@ -135,7 +155,7 @@ class Helpers:
             with child:
                 out = child.stdout.read(MAX_OUTPUT + 1) if child.stdout is not None else b""
                 if len(out) > MAX_OUTPUT:
-                    child.kill()
+                    _kill(child)
         finally:
             timer.cancel()
             os.close(info)
@@ -144,7 +164,7 @@ class Helpers:
 
     def _sandbox(self, program: str, folders: Sequence[Folder], cwd: Folder, info: int) -> list[str]:
         if self._bwrap is None:
-            return []
+            return self._wall_in(program, folders, info)
         out = [self._bwrap, "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts"]
         out += ["--die-with-parent", "--new-session", "--info-fd", str(info), "--cap-drop", "ALL"]
         if os.geteuid() == 0:
@@ -160,6 +180,17 @@ class Helpers:
             else:
                 out += [how, f"/proc/self/fd/{folder.fd}", folder.name]
         return [*out, "--remount-ro", "/", "--chdir", cwd.name, "--"]
+
+    def _wall_in(self, program: str, folders: Sequence[Folder], status: int) -> list[str]:
+        """The launcher puts the walls up around itself, then becomes the helper."""
+        if not self._walls.files:
+            return []
+        rights = dict.fromkeys((*SYSTEM, *_parts_of(program)), landlock.READ)
+        rights |= dict.fromkeys(DEVICES, landlock.USE_DEVICES)
+        for folder in folders:
+            rights[f"/proc/self/fd/{folder.fd}"] = landlock.WRITE if folder.writable else landlock.READ
+        words = self._walls.words(landlock.Access(rights), (), sees_others=True)
+        return [*LAUNCHER, "exec", str(status), *NO_LIMITS, *words, "--"]
 
 
 def _read_help(bwrap: str) -> bytes:
@@ -183,6 +214,13 @@ def _open_first(info: int) -> int | None:
     with contextlib.suppress(ValueError, KeyError, ProcessLookupError):
         return os.pidfd_open(json.loads(said)["child-pid"])
     return None
+
+
+def _kill(child: subprocess.Popen[bytes]) -> None:
+    """With what it started: without a sandbox that would live on, and hold the pipe that we read."""
+    if child.returncode is None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGKILL)
 
 
 def _reap(first: int | None) -> None:

@@ -1,9 +1,11 @@
 """The small program between the server and an agent: it prepares the process, then runs the agent in it.
 
-It runs as a file, `python -I -S launcher.py exec|keep STATUS_FD NOFILE NPROC FSIZE JOIN_FDS -- COMMAND…`, and
-imports the standard library only. It is a program, not a `preexec_fn`, because the server has threads and
-Python code between fork and exec may deadlock there. It adds about 12 ms to an agent's start of 15 to 4000
-ms.
+It runs as a file and imports the standard library only:
+
+    python -I -S launcher.py exec|keep STATUS_FD NOFILE NPROC FSIZE JOIN_FDS WALL… -- COMMAND…
+
+It is a program, not a `preexec_fn`, because the server has threads and Python code between fork and exec may
+deadlock there. It adds about 12 ms to an agent's start of 15 to 4000 ms.
 
 `exec` (inside bwrap) sets limits and becomes the agent. `keep` (without bwrap) stays as the agent's
 parent and the reaper of its orphans: when the agent ends or the server dies, it kills everything that is
@@ -13,31 +15,78 @@ JOIN_FDS are open files, as `5,6` or `-`: a process that writes `0` to them join
 (`cgroups.py`). Only the agent joins, before its first line runs; its keeper must not share the agent's
 limits.
 
+Each WALL is put up in the agent's process, last of all; if one cannot be, the agent does not run:
+
+- `landlock=FS:SCOPE` and `path=RIGHTS:PATH`: the rights over files that are taken away, those that are given
+  back below a path, and what is bounded to the agent's own processes (`landlock.py`);
+- `user=UID:GID`: the user that it becomes, without any group or capability of root;
+- `powers=MASK`: the capabilities of root that it keeps;
+- `filter=HEX`: which system calls it may make (`seccomp.py`);
+- `listen=FD:PORT`: listen on that port of its own loopback, and send the socket to the server through FD, so
+  that the server answers there (`egress.py`).
+
 It writes `S` to the status pipe before it runs the agent, followed by an errno if that failed. If the write
 itself fails, the server died before the death signal was set, and nothing is run.
 """
 
-import contextlib
+import _signal as signal  # type: ignore[import-not-found] # `signal` itself takes 3 ms for its enums
+import _socket
 import ctypes
 import os
 import resource
-import signal
+import stat
 import sys
 import time
 from types import FrameType
 
 PR_SET_PDEATHSIG = 1
 PR_SET_DUMPABLE = 4
+PR_SET_SECCOMP = 22
+PR_CAPBSET_DROP = 24
 PR_SET_CHILD_SUBREAPER = 36
 PR_SET_NO_NEW_PRIVS = 38
+PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
+SECCOMP_MODE_FILTER = 2
+CAPABILITY_VERSION, CAPABILITIES = 0x20080522, 64
+LANDLOCK_CREATE_RULESET, LANDLOCK_ADD_RULE, LANDLOCK_RESTRICT_SELF = 444, 445, 446
+LANDLOCK_RULE_PATH_BENEATH = 1
+RIGHTS_OVER_A_FILE = 0xC007  # to run, write, read, shorten and control it; the others are over folders
+BACKLOG = 128
 OOM_SCORE = "500"  # when memory runs out, the kernel kills an agent before the server
 GIVE_UP_SECONDS = 10.0
 
 
-def prctl(option: int, value: int) -> None:
-    if ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0) != 0:
+class suppress:  # noqa: N801 -- that of contextlib, whose import takes 2 ms
+    def __init__(self, *kinds: type[BaseException]) -> None:
+        self._kinds = kinds
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> bool:
+        return kind is not None and issubclass(kind, self._kinds)
+
+
+class Program(ctypes.Structure):
+    """A filter of system calls, as the kernel takes it."""
+
+    _fields_ = (("length", ctypes.c_ushort), ("steps", ctypes.c_char_p))
+
+
+def prctl(option: int, value: int, more: "ctypes._CArgObject | int" = 0) -> None:
+    _check(ctypes.CDLL(None, use_errno=True).prctl(option, value, more, 0, 0))
+
+
+def system_call(number: int, *arguments: int | bytes | None) -> int:
+    whole = (ctypes.c_long(value) if isinstance(value, int) else value for value in arguments)
+    return _check(ctypes.CDLL(None, use_errno=True).syscall(ctypes.c_long(number), *whole))
+
+
+def _check(result: int) -> int:
+    if result < 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))
+    return result
 
 
 def parent_of(pid: int) -> int | None:
@@ -77,7 +126,7 @@ def set_limits(nofile: int, nproc: int, fsize: int) -> None:
             top = value if hard == resource.RLIM_INFINITY else min(value, hard)
             resource.setrlimit(kind, (top, top))
     with (
-        contextlib.suppress(OSError),
+        suppress(OSError),
         open("/proc/self/oom_score_adj", "w", encoding="ascii") as file,  # noqa: PTH123 -- as above
     ):
         file.write(OOM_SCORE)
@@ -87,7 +136,7 @@ def close_others(kept: set[int]) -> None:
     """Close what was open for the mounts: from a folder's descriptor an agent could walk to its parent."""
     for name in os.listdir("/proc/self/fd"):  # noqa: PTH208 -- pathlib is slow to import
         if int(name) not in kept:
-            with contextlib.suppress(OSError):  # the one that was used to list them
+            with suppress(OSError):  # the one that was used to list them
                 os.close(int(name))
 
 
@@ -96,6 +145,90 @@ def join_groups(join_fds: list[int]) -> None:
     for fd in join_fds:
         os.write(fd, b"0")
         os.close(fd)
+
+
+def put_up_walls(walls: list[str]) -> None:
+    """Everything that bounds this process from within, and all that it starts. There is no way back."""
+    prctl(PR_SET_NO_NEW_PRIVS, 1)
+    ruleset = -1
+    for wall in walls:
+        kind, _, value = wall.partition("=")
+        first, _, rest = value.partition(":")
+        if kind == "listen":
+            listen_for_server(int(first), int(rest))
+        elif kind == "user":
+            become_user(int(first), int(rest))
+        elif kind == "powers":
+            keep_powers(int(value))
+        elif kind == "landlock":
+            numbers = b"".join(n.to_bytes(8, sys.byteorder) for n in (int(first), 0, int(rest)))
+            ruleset = system_call(LANDLOCK_CREATE_RULESET, numbers, len(numbers), 0)
+        elif kind == "path":
+            give_rights(ruleset, int(first), rest)
+        elif kind == "filter":
+            steps = bytes.fromhex(value)
+            prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(Program(len(steps) // 8, steps)))
+    if ruleset >= 0:
+        system_call(LANDLOCK_RESTRICT_SELF, ruleset, 0)
+        os.close(ruleset)
+
+
+def keep_powers(mask: int) -> None:
+    """Give up all capabilities but those of the mask, for good. Only root has any."""
+    bound_powers(mask)
+    hold_powers(mask)
+
+
+def bound_powers(mask: int) -> None:
+    """No program that is run from here on can have more than these."""
+    for number in range(CAPABILITIES):
+        if not mask >> number & 1:
+            with suppress(OSError):  # there are fewer
+                prctl(PR_CAPBSET_DROP, number)
+    prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL)
+
+
+def hold_powers(mask: int) -> None:
+    halves = [mask & 0xFFFFFFFF] * 2 + [0] + [mask >> 32] * 2 + [0]  # effective, permitted, inheritable
+    header = (ctypes.c_uint32 * 2)(CAPABILITY_VERSION, 0)
+    _check(ctypes.CDLL(None, use_errno=True).capset(header, (ctypes.c_uint32 * 6)(*halves)))
+
+
+def become_user(uid: int, gid: int) -> None:
+    """Be that user for good. Its pipes become its own, or it could not open /dev/stderr."""
+    for fd in (0, 1, 2):
+        if stat.S_ISFIFO(os.fstat(fd).st_mode):
+            os.fchown(fd, uid, gid)
+    bound_powers(0)  # first: afterwards nothing may be changed any more
+    os.setgroups([])
+    os.setresgid(gid, gid, gid)
+    os.setresuid(uid, uid, uid)
+    hold_powers(0)
+
+
+def give_rights(ruleset: int, rights: int, path: str) -> None:
+    """Rights over everything below a path. What does not exist needs none."""
+    try:
+        fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return
+    if not stat.S_ISDIR(os.fstat(fd).st_mode):
+        rights &= RIGHTS_OVER_A_FILE
+    rule = rights.to_bytes(8, sys.byteorder) + fd.to_bytes(4, sys.byteorder)
+    system_call(LANDLOCK_ADD_RULE, ruleset, LANDLOCK_RULE_PATH_BENEATH, rule, 0)
+    os.close(fd)
+
+
+def listen_for_server(channel_fd: int, port: int) -> None:
+    """The network of this process is its own; what listens here is answered by the server outside."""
+    listener = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
+    listener.bind(("127.0.0.1", port))
+    listener.listen(BACKLOG)
+    channel = _socket.socket(fileno=channel_fd)
+    number = listener.fileno().to_bytes(4, sys.byteorder)
+    channel.sendmsg([b"L"], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, number)])
+    channel.close()
+    listener.close()
 
 
 def become(command: list[str], status: int) -> None:
@@ -117,7 +250,7 @@ def kill_children() -> None:
     deadline = time.monotonic() + GIVE_UP_SECONDS
     while time.monotonic() < deadline:
         for pid in children(os.getpid()):
-            with contextlib.suppress(ProcessLookupError, PermissionError):
+            with suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
         try:
             while os.waitpid(-1, os.WNOHANG)[0]:
@@ -127,7 +260,26 @@ def kill_children() -> None:
         time.sleep(0.001)
 
 
-def run_keeper(command: list[str], status: int, limits: tuple[int, int, int], join_fds: list[int]) -> int:
+def start(
+    command: list[str], status: int, limits: tuple[int, int, int], join_fds: list[int], walls: list[str]
+) -> None:
+    """Make this process the agent. Never returns."""
+    join_groups(join_fds)
+    set_limits(*limits)
+    try:
+        put_up_walls(walls)
+        for fd in fds_of(walls):
+            with suppress(OSError):  # one was closed when it had been used
+                os.close(fd)
+    except OSError as error:
+        os.write(2, f"a wall around the agent could not be put up: {error}\n".encode())
+        os._exit(126)
+    become(command, status)
+
+
+def run_keeper(
+    command: list[str], status: int, limits: tuple[int, int, int], join_fds: list[int], walls: list[str]
+) -> int:
     """Be the agent's parent until it ends. Returns its exit code, or 128 + n for signal n, as bwrap does."""
 
     def stop(_number: int, _frame: FrameType | None) -> None:
@@ -145,10 +297,8 @@ def run_keeper(command: list[str], status: int, limits: tuple[int, int, int], jo
         prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != me:
             os._exit(127)
-        join_groups(join_fds)
-        set_limits(*limits)
-        become(command, status)
-    for fd in (status, *join_fds):
+        start(command, status, limits, join_fds, walls)
+    for fd in (status, *join_fds, *fds_of(walls)):
         os.close(fd)
     nothing = os.open(os.devnull, os.O_RDWR)
     for fd in (0, 1, 2):  # the agent's pipes must end with the agent
@@ -164,16 +314,28 @@ def run_keeper(command: list[str], status: int, limits: tuple[int, int, int], jo
 
 
 def main() -> None:
-    mode, status, nofile, nproc, fsize, groups, _, *command = sys.argv[1:]
+    mode, status, nofile, nproc, fsize, groups, *rest = sys.argv[1:]
+    walls, command = rest[: rest.index("--")], rest[rest.index("--") + 1 :]
     fd, limits = int(status), (int(nofile), int(nproc), int(fsize))
     join_fds = [] if groups == "-" else [int(fd) for fd in groups.split(",")]
     os.set_inheritable(fd, False)
-    close_others({0, 1, 2, fd, *join_fds})
+    close_others({0, 1, 2, fd, *join_fds, *fds_of(walls)})
     if mode == "keep":
-        os._exit(run_keeper(command, fd, limits, join_fds))
-    join_groups(join_fds)
-    set_limits(*limits)
-    become(command, fd)
+        os._exit(run_keeper(command, fd, limits, join_fds, walls))
+    start(command, fd, limits, join_fds, walls)
+
+
+def fds_of(walls: list[str]) -> set[int]:
+    """The descriptors that walls name. None of them may be left to the agent."""
+    found: set[int] = set()
+    for wall in walls:
+        kind, _, value = wall.partition("=")
+        rest = value.partition(":")[2]
+        if kind == "listen":
+            found.add(int(value.partition(":")[0]))
+        elif kind == "path" and rest.startswith("/proc/self/fd/"):
+            found.add(int(rest.rpartition("/")[2]))
+    return found
 
 
 if __name__ == "__main__":

@@ -1,20 +1,28 @@
 """Starts agents and their terminals: contained, with their folders held open, each in a group of its own."""
 
 import asyncio
+import contextlib
 import itertools
 import os
 import shutil
 import subprocess
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from clawdforge.drivers.processes.cgroups import Group, Groups
-from clawdforge.drivers.processes.containment import Active, AgentFolders, Containment, Limits
+from clawdforge.drivers.processes.containment import Active, Containment, Limits
+from clawdforge.drivers.processes.environment import TEMPORARY
+from clawdforge.drivers.processes.folder_identity import NotTheFolder, check_folder
 from clawdforge.drivers.processes.held_paths import HeldPaths, PathChanged, PathMissing
+from clawdforge.drivers.processes.mounts import AgentFolders, Mount, SystemFiles
+from clawdforge.drivers.processes.network import Channel, NetworkPlan, Networks
 from clawdforge.drivers.processes.pipes import read_all, run_to_end, status_pipe
+from clawdforge.drivers.processes.policy import NO_POLICY, Policy
 from clawdforge.drivers.processes.process import AgentProcess
+from clawdforge.drivers.processes.runtimes import Finder, Needs
 from clawdforge.drivers.processes.survivors import TAG, Tag, end_survivors, folder_id
+from clawdforge.drivers.processes.users import AS_SERVER, RunsAs, User, name_user
 from clawdforge.wire.errors import AgentNotInstalled, AgentStartFailed, WorkspaceChanged
 
 START_SECONDS = 20.0
@@ -31,8 +39,10 @@ class Spawner:
         *,
         limits: Limits | None = None,
         groups: Groups | None = None,
+        networks: Networks | None = None,
     ) -> None:
         self.containment = containment
+        self._networks = networks or Networks()
         self._groups = groups
         self._data_dir = data_dir
         self._real_data_dir = data_dir.resolve()
@@ -40,7 +50,12 @@ class Spawner:
         self._folder = folder_id(data_dir)
         self._limits = limits or Limits()
         self._living: set[int] = set()
+        self._written: set[str] = set()  # the folders that agents have written; see `note_written`
         self._numbers = itertools.count(1)
+
+    def note_written(self, folders: Iterable[str]) -> None:
+        """Folders of the operator's that agents write: where they lead is not the operator's word."""
+        self._written.update(folders)
 
     async def spawn(
         self,
@@ -50,38 +65,71 @@ class Spawner:
         home: Path,
         env: Mapping[str, str],
         tag: str,
+        needs: Needs = Needs(),  # noqa: B008 -- frozen and empty
         readable: Sequence[Path] = (),
         writable: Sequence[Path] = (),
         private_tmp: bool = False,
         sandbox: str | None = None,
+        policy: Policy = NO_POLICY,
         beside: AgentProcess | None = None,
+        identity: str | None = None,
+        runs_as: RunsAs = AS_SERVER,
     ) -> AgentProcess:
         """Start a program. `tag` is the session's id; with `beside`, it counts towards that agent's limits.
 
+        It sees the programs of the system, and of others only what the operator's `needs` name: an agent
+        chooses the arguments of its terminals itself.
+
+        `identity` is what was recorded of `cwd`; WorkspaceChanged when another folder is there. `runs_as` is
+        what `Ownership` said about this agent.
+
         Call it from the main thread only: a death signal is sent when the thread ends, not the process.
         """
+        real_home, workspace = self._find_real(home), self._find_real(cwd)
+        runtime, unsafe = self._find_runtime(needs, env, (real_home, workspace), sandbox)
+        if not workspace.is_relative_to(self._real_data_dir):
+            self.note_written(map(str, (workspace, *writable)))
         folders = AgentFolders(
             data_dir=self._data_dir,
-            home=self._find_real(home),
-            workspace=self._find_real(cwd),
-            readable=tuple(readable),
-            writable=tuple(writable),
-            private_tmp=private_tmp,
+            home=real_home,
+            workspace=workspace,
+            readable=tuple(self._find_real(path) for path in readable),
+            writable=(*writable, *runs_as.writable),
+            copies=runs_as.copies,
+            runtime=runtime,
+            unsafe=unsafe,
+            tmp=None if private_tmp else _find_tmp(real_home),
         )
-        process, status = self._start(argv, folders, env, tag, sandbox, beside)
+        network = self._networks.choose(policy, self.containment.choose(sandbox))
+        started = self._start(
+            argv, folders, env, tag, sandbox, policy, network, beside, identity, runs_as.user
+        )
+        process, status, channel = started
+        with channel or contextlib.nullcontext():
+            try:
+                await run_to_end(process.connect())
+                async with asyncio.timeout(START_SECONDS):  # Python 3.11's wait_for may lose a cancel
+                    said = await read_all(status)
+            except TimeoutError:
+                said = b""
+            except BaseException:
+                await process.close(eof_grace=0.0, term_grace=0.0)
+                raise
+            finally:
+                os.close(status)
+            await process.check_start(said, runs_as.user)
+            if channel is not None:
+                await self._open_way_out(process, channel, network, policy.agent, tag)
+        return process
+
+    async def _open_way_out(
+        self, process: AgentProcess, channel: Channel, plan: NetworkPlan, agent: str, session: str
+    ) -> None:
         try:
-            await run_to_end(process.connect())
-            async with asyncio.timeout(START_SECONDS):  # Python 3.11's wait_for may lose a cancel
-                said = await read_all(status)
-        except TimeoutError:
-            said = b""
+            process.egress = await self._networks.open_egress(channel, plan, agent, session)
         except BaseException:
             await process.close(eof_grace=0.0, term_grace=0.0)
             raise
-        finally:
-            os.close(status)
-        await process.check_start(said)
-        return process
 
     def _start(
         self,
@@ -90,9 +138,16 @@ class Spawner:
         env: Mapping[str, str],
         session: str,
         sandbox: str | None,
+        policy: Policy,
+        network: NetworkPlan,
         beside: AgentProcess | None,
-    ) -> tuple[AgentProcess, int]:
-        """The process and its launcher's status pipe. Blocks for the 2 ms that a vfork and exec take."""
+        identity: str | None,
+        user: User | None,
+    ) -> tuple[AgentProcess, int, Channel | None]:
+        """The process, its launcher's status pipe, and a channel if it is to have a way out.
+
+        Blocks for the 2 ms that a vfork and exec take.
+        """
         if threading.current_thread() is not threading.main_thread():
             raise RuntimeError("agents are spawned from the main thread only")
         active = self.containment.choose(sandbox)
@@ -101,19 +156,29 @@ class Spawner:
         group = self._make_group(tag) if beside is None else beside.group.share()
         try:
             with (
-                HeldPaths((folders.workspace, folders.home, *folders.writable)) as held,
+                HeldPaths(folders.list_held()) as held,
+                SystemFiles(name_user(user, folders.home)) as copied,
                 group.open_join_fds() as join_fds,
                 status_pipe() as (status, other_end),
+                contextlib.ExitStack() as stack,
             ):
+                check_folder(held.fd_of(folders.workspace), folders.workspace, identity, self._real_data_dir)
+                _check_owner(held, folders, user)
+                channel = stack.enter_context(Channel()) if network.network == "proxy" else None
                 wrapped = self.containment.wrap(
                     command,
                     folders=folders,
-                    sources=held.sources,
+                    sources={**held.sources, **copied.sources},
                     status_fd=other_end,
                     limits=self._limits,
                     join_fds=join_fds,
                     sandbox=sandbox,
+                    allows=policy.allows,
+                    own_network=network.network != "open",
+                    listen=None if channel is None else channel.listen,
+                    user=user,
                 )
+                fds = () if channel is None else (channel.fd,)
                 child = subprocess.Popen(
                     wrapped,
                     stdin=subprocess.PIPE,
@@ -121,19 +186,28 @@ class Spawner:
                     stderr=subprocess.PIPE,
                     bufsize=0,
                     cwd=held.sources[folders.workspace],
-                    env={**env, TAG: str(tag)},
-                    pass_fds=(other_end, *join_fds, *held.fds),
+                    env={**network.set_variables(env), TAG: str(tag)},
+                    pass_fds=(other_end, *join_fds, *held.fds, *copied.fds, *fds),
                     start_new_session=True,
                 )
-                return _watch(child, active, tag, group, self._living), status
+                process = _watch(child, active, tag, group, self._living)
+                stack.pop_all()  # the channel is for the caller now
+                return process, status, channel
         except PathChanged as error:
             group.remove()
             raise WorkspaceChanged(
                 f"{error} was replaced by a link since the session was made; put the folder back, or start a"
                 " new session there"
             ) from error
+        except NotTheFolder as error:
+            group.remove()
+            raise WorkspaceChanged(str(error)) from error
         except PathMissing as error:
             group.remove()
+            if str(error) == str(folders.workspace):
+                raise WorkspaceChanged(
+                    f"{error} does not exist, or is not mounted; put the folder back, or start a new session"
+                ) from error
             raise AgentStartFailed(
                 f"{error} does not exist; make it again, or start a new session"
             ) from error
@@ -146,6 +220,15 @@ class Spawner:
         if path.is_relative_to(self._data_dir):
             return self._real_data_dir / path.relative_to(self._data_dir)
         return path
+
+    def _find_runtime(
+        self, needs: Needs, env: Mapping[str, str], closed: Sequence[Path], sandbox: str | None
+    ) -> tuple[tuple[Mount, ...], tuple[Path, ...]]:
+        if self.containment.choose(sandbox) == "tree":  # it sees everything anyway
+            return (), ()
+        finder = Finder(env, data_dir=self._real_data_dir, closed=closed, written=self._written)
+        finder.add_needs(needs, env)
+        return finder.mounts, finder.list_written()
 
     def _make_group(self, tag: Tag) -> Group:
         """Fails where no group can be made: limits that worked at the start are never left out silently."""
@@ -177,6 +260,19 @@ def find_program(name: str, env: Mapping[str, str]) -> str:
             f"{name} is not an executable file; run `chmod +x {name}`, or correct the agent's command"
         )
     raise AgentNotInstalled(f"{name} is not installed; install it, or add its folder to the server's PATH")
+
+
+def _check_owner(held: HeldPaths, folders: AgentFolders, user: User | None) -> None:
+    """Whoever could swap a folder while its owner was looked up would choose whom the agent runs as."""
+    for folder in (folders.workspace, folders.home):
+        if user is not None and os.fstat(held.fd_of(folder)).st_uid != user.uid:
+            raise NotTheFolder(f"{folder} does not belong to {user.uid}, as whom its agent runs; try again")
+
+
+def _find_tmp(home: Path) -> Path | None:
+    """A folder in the home, which an agent and its terminals share. Never a link: the agent made that."""
+    folder = home / TEMPORARY
+    return folder if folder.is_dir() and not folder.is_symlink() else None
 
 
 def _watch(
