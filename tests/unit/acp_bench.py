@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from clawdforge import scripted
-from clawdforge.core.model import AgentEvent, AgentSpec, Ask, Launch, Verdict
+from clawdforge.core.agent_model import AgentSpec, Ask, Launch, Verdict
+from clawdforge.core.event_model import AgentEvent
 from clawdforge.drivers.acp.driver import AcpAgent, AcpDriver, AcpLimits
 from clawdforge.drivers.processes.containment import Containment
 from clawdforge.drivers.processes.spawner import Spawner

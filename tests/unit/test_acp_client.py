@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from clawdforge.core.model import Ask, Verdict
+from clawdforge.core.agent_model import Ask, Verdict
 from clawdforge.drivers.processes.containment import Containment, probe
 from clawdforge.wire.base import Json
 from clawdforge.wire.errors import AgentStartFailed
 from clawdforge.wire.event import EventType
+from tests.needs import needs
 from tests.unit.acp_bench import Bench, Notebook, first_allow, say, until
 
 # An agent in a few lines: answers the start, and runs `on_prompt` of the test for each prompt.
@@ -182,6 +183,27 @@ def on_prompt(text):
     assert texts[3:] == ["-32602"] * 5 + ["term_2", "4"]
 
 
+async def test_a_request_of_any_size_is_no_work_for_the_event_loop(bench: Bench) -> None:
+    """Each of these took the loop a second or more. A stall fails the test."""
+    source = """
+def on_prompt(text):
+    path = "a/" * 400_000
+    say(call("fs/read_text_file", path=path)["code"])
+    say(call("fs/write_text_file", path=path, content="x")["code"])
+    say(call("terminal/create", command="x", cwd=path)["code"])
+    say(call("terminal/create", command="x", args=["a b"] * 150_000)["code"])
+    say(call("terminal/create", command="x", args=["'" * 4_000_000])["code"])
+    say(call("terminal/create", command="x", env=[{"name": "A", "value": "b"}] * 60_000)["code"])
+    say(call("terminal/output", terminalId=["\u00e9\t" * 3_000_000])["code"])
+    asked = {"title": ["\u00e9\t" * 3_000_000], "toolCallId": "t1"}
+    say(call("session/request_permission", toolCall=asked, options=[])["outcome"]["outcome"])
+"""
+    async with bench.program(program(source)) as agent:
+        sink = await say(agent, "go")
+    assert sink.texts() == ["-32602"] * 6 + ["-32002", "cancelled"]
+    assert [asked.tool for asked in sink.asks] == ["t1"]
+
+
 async def test_more_terminals_than_allowed_are_refused(bench: Bench) -> None:
     source = """
 def on_prompt(text):
@@ -299,6 +321,17 @@ async def test_a_start_that_makes_no_sense_is_told(bench: Bench, source: str, wo
         async with bench.program(program(source)):
             pass
     assert bench.processes() == []
+
+
+@needs("bwrap")
+async def test_an_agent_that_lacks_a_file_of_the_machine_is_told_how_it_gets_it(bench: Bench) -> None:
+    with pytest.raises(AgentStartFailed, match=r"under `readable`.*clawdforge sandbox show"):
+        async with bench.program("open('/root/nothing/model.bin')"):
+            pass
+    with pytest.raises(AgentStartFailed) as failed:
+        async with bench.program("raise SystemExit('no key')"):
+            pass
+    assert "readable" not in str(failed.value)
 
 
 async def test_an_agent_that_never_reads_cannot_hold_a_cancel(bench: Bench) -> None:

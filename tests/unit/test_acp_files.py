@@ -1,5 +1,6 @@
 """Files for agents: the workspace, all of it, and nothing else."""
 
+import contextlib
 import os
 import stat
 import threading
@@ -10,6 +11,7 @@ import pytest
 from clawdforge.drivers.acp import files as acp_files
 from clawdforge.drivers.acp.files import RESOURCE_NOT_FOUND, WorkspaceFiles
 from clawdforge.drivers.acp.rpc import INVALID_PARAMS, RpcError
+from clawdforge.drivers.processes.folder_identity import NotTheFolder, read_identity
 
 
 @pytest.fixture
@@ -159,6 +161,47 @@ def test_odd_paths_are_errors_and_not_crashes(root: Path, files: WorkspaceFiles,
         files.write(path and f"{root}/{path}", "x")
 
 
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("a/" * 2049, "longer than 4096 bytes"),
+        ("é/" * 1400, "longer than 4096 bytes"),
+        ("é" * 128, "longer than 255 bytes"),
+    ],
+)
+def test_a_path_that_no_file_can_have_is_refused_before_it_is_looked_at(
+    files: WorkspaceFiles, monkeypatch: pytest.MonkeyPatch, path: str, words: str
+) -> None:
+    monkeypatch.setattr(acp_files, "resolve", lambda _path: pytest.fail("it was looked at"))
+    with pytest.raises(RpcError, match=words):
+        files.check(path, write=False)
+    with pytest.raises(RpcError, match=words):
+        files.find_folder(path)
+
+
+def test_links_are_followed_as_far_as_the_kernel_follows_them(root: Path, files: WorkspaceFiles) -> None:
+    (root / "link0").symlink_to("a.txt")
+    for number in range(1, 1500):
+        (root / f"link{number}").symlink_to(f"link{number - 1}")
+    assert files.read("link39", None, 1) == "one\n"
+    for name in ("link40", "link1499"):
+        with pytest.raises(RpcError, match="more than 40 links"):
+            files.read(name, None, None)
+    for number in range(40):
+        (root / f"wide{number}").symlink_to(f"{'sub/../' * 400}wide{number - 1}" if number else "a.txt")
+    with pytest.raises(RpcError, match="or through long ones"):
+        files.read("wide39", None, None)
+
+
+def test_a_file_is_not_written_into_a_tree_that_is_too_deep_to_be_walked(
+    root: Path, files: WorkspaceFiles
+) -> None:
+    files.write("d/" * 64 + "x", "x")
+    with pytest.raises(RpcError, match="more than 64 folders"):
+        files.write("e/" * 65 + "x", "x")
+    assert not (root / "e").exists(), "nothing is made for what is refused"
+
+
 def test_a_missing_file_is_named(root: Path, files: WorkspaceFiles) -> None:
     with pytest.raises(RpcError, match="does not exist") as caught:
         files.read(str(root / "none"), None, None)
@@ -190,3 +233,48 @@ def test_too_much_text_is_refused_and_parts_of_it_are_given(
         files.read(str(root / "long"), None, 1)
     with pytest.raises(RpcError, match="at most"):
         files.write(str(root / "big"), "x" * 1001)
+
+
+def test_a_folder_that_takes_its_place_again_and_again_is_neither_read_nor_written(tmp_path: Path) -> None:
+    mine, decoy, aside = (tmp_path / name for name in ("mine", "decoy", "aside"))
+    for folder in (mine, decoy):
+        folder.mkdir()
+    (decoy / "secret.txt").write_text("CANARY")
+    files, done, rounds = WorkspaceFiles(mine), threading.Event(), [0]
+
+    def swap() -> None:
+        while not done.is_set():
+            for old, new in ((mine, aside), (decoy, mine), (mine, decoy), (aside, mine)):
+                old.rename(new)
+            rounds[0] += 1
+
+    swapper = threading.Thread(target=swap)
+    swapper.start()
+    seen: list[str] = []
+    written = 0
+    try:
+        while rounds[0] < 2000 or not written:
+            with contextlib.suppress(RpcError):
+                seen.append(files.read("secret.txt", None, None))
+            with contextlib.suppress(RpcError):
+                files.write("sub/out.txt", "x")
+                written += 1
+    finally:
+        done.set()
+        swapper.join()
+    assert seen == []
+    assert [path.name for path in decoy.iterdir()] == ["secret.txt"]
+    assert (mine / "sub" / "out.txt").read_text() == "x", "it was not only refused"
+
+
+def test_files_are_only_those_of_the_folder_that_was_recorded(tmp_path: Path) -> None:
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    fd = os.open(mine, os.O_PATH)
+    identity = read_identity(fd)
+    os.close(fd)
+    WorkspaceFiles(mine, (), identity).write("a.txt", "x")
+    mine.rename(tmp_path / "aside")
+    mine.mkdir()
+    with pytest.raises(NotTheFolder, match="put the folder back"):
+        WorkspaceFiles(mine, (), identity)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from clawdforge.core.model import AgentSpec
-from clawdforge.drivers.folders import home_settings
+from clawdforge.core.agent_model import AgentSpec
+from clawdforge.drivers.folders import credentials, home_settings
 from clawdforge.drivers.folders.homes import HomeFolders
 from clawdforge.drivers.processes.containment import probe
 from clawdforge.drivers.processes.environment import agent_env
@@ -107,6 +107,21 @@ def test_a_new_home_gets_the_operators_settings_or_the_entrys(tmp_path: Path) ->
     (operator / ".mine" / "config.toml").write_text("later")
     home_settings.write_settings(home, entry, operator)
     assert (home / ".mine/config.toml").read_text() == "the session's own"
+
+
+@pytest.mark.parametrize("name", ["a//b", "/a/b", "a/../b", "a/b/", "./a/b"])
+def test_a_name_that_is_no_plain_path_is_skipped_and_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, name: str
+) -> None:
+    operator, home = tmp_path / "operator", tmp_path / "home"
+    (operator / "a").mkdir(parents=True)
+    (operator / "a" / "b").write_text("his")
+    home.mkdir()
+    entry = spec(copied=(name,), settings={name: "ours"}, credentials=(name,))
+    home_settings.write_settings(home, entry, operator)
+    credentials.link_files(home, entry.credentials, operator)
+    assert list(home.iterdir()) == []
+    assert caplog.text.count("no plain path") == 3
 
 
 def test_a_link_that_an_agent_left_is_never_written_through(tmp_path: Path) -> None:

@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clawdforge.drivers.acp.ndjson import Framer, Line, Oversize, decode_line
+from clawdforge.drivers.acp.ndjson import Framer, LargeLine, Line, Oversize, decode_line
+from clawdforge.wire.json_bounds import LARGE_BYTES, MAX_LINE_VALUES
 
 
-def messages(frames: list[Line | Oversize]) -> list[object]:
+def messages(frames: list[Line | Oversize | LargeLine]) -> list[object]:
     return [frame.message if isinstance(frame, Line) else frame for frame in frames]
 
 
@@ -51,7 +52,7 @@ def test_a_line_beyond_the_limit_is_skipped_to_its_end_and_reported(step: int) -
     long = b'{"id":7,"x":"' + b"y" * 500 + b'"}'
     data = b'{"a":1}\n' + long + b'\n{"b":2}\n'
     framer = Framer(max_line_bytes=100)
-    out: list[Line | Oversize] = []
+    out: list[Line | Oversize | LargeLine] = []
     for start in range(0, len(data), step):
         out += framer.feed(data[start : start + step])
     assert out[0] == Line({"a": 1}, 7)
@@ -134,3 +135,27 @@ def test_any_bytes_are_either_nothing_or_an_object_that_can_be_written(noise: by
         message = decode_line(line)
         if message is not None:
             assert orjson.dumps(message)
+
+
+async def test_a_long_line_is_decoded_beside_the_loop_and_in_its_place() -> None:
+    long = b'{"text":"' + b"x" * LARGE_BYTES + b'"}'
+    framer = Framer()
+    frames = framer.feed(b'{"a":1}\n' + long + b'\n{"b":2}\n')
+    assert frames[1] == LargeLine(long)
+    decoded = [frame async for frame in framer.decode_large(frames)]
+    assert messages(list(decoded)) == [{"a": 1}, {"text": "x" * LARGE_BYTES}, {"b": 2}]
+
+
+async def test_a_line_of_too_many_values_is_dropped_unread() -> None:
+    """30 MiB of empty objects once held the whole server up for a minute."""
+    many = b'{"id":7,"x":[' + b"{}," * MAX_LINE_VALUES + b"{}]}"
+    allowed = b'{"x":[' + b"1," * (MAX_LINE_VALUES - 3) + b"1]}"
+    text = orjson.dumps({"text": "{[," * MAX_LINE_VALUES, "more": '\\"' * 50_000})
+    framer = Framer()
+    frames = framer.feed(b"\n".join((many, allowed, text, b"")))
+    lost, kept, spoken = [frame async for frame in framer.decode_large(frames)]
+    assert isinstance(lost, Oversize)
+    assert (lost.dropped_bytes, lost.head) == (len(many), many[:256])
+    assert isinstance(kept, Line)
+    assert isinstance(spoken, Line)
+    assert spoken.message == orjson.loads(text)

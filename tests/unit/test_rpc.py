@@ -8,6 +8,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from clawdforge.drivers.acp import rpc
 from clawdforge.drivers.acp.rpc import METHOD_NOT_FOUND, Disconnected, RpcError
 from clawdforge.wire.base import Json
 from tests.unit.rpc_peer import Heard, talk, until
@@ -49,6 +50,26 @@ async def test_notifications_are_handled_one_by_one_in_order_before_the_answer(s
         assert seen_at_answer == [500]
         await until(lambda: len(heard.told_messages) == 501)
     assert heard.numbers() == list(range(501))
+
+
+async def test_an_agent_that_floods_lets_others_run_between_its_lines(
+    script: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rpc, "PASS_SECS", -1.0)  # every line takes longer than that
+    body = 'out.write(\'\'.join(\'{"method": "m", "params": {}}\\n\' for n in range(3000))); out.flush()'
+    heard, passes = Heard(), 0
+
+    async def count() -> None:
+        nonlocal passes
+        while len(heard.told_messages) < 3000:
+            passes += bool(heard.told_messages)
+            await asyncio.sleep(0)
+
+    async with talk(script(body), heard) as (connection, _), asyncio.timeout(60):
+        counting = asyncio.create_task(count())
+        await connection.notify("go", {})
+        await counting
+    assert passes > 1000
 
 
 async def test_an_error_answer_raises_with_the_words_of_the_other_side(script: Script) -> None:

@@ -8,14 +8,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from clawdforge.core.model import AgentSpec
+from clawdforge.core.agent_model import AgentSpec
 from clawdforge.core.rules.memory import name_files
 from clawdforge.core.services.runs import RunOrder, RunOutcome, parse_value
 from clawdforge.drivers.folders import attachments, credentials, home_settings
-from clawdforge.drivers.folders.file_copy import delete_tree
+from clawdforge.drivers.folders.ownership import Ownership
+from clawdforge.drivers.folders.tree_removal import delete_tree
 from clawdforge.drivers.processes.environment import TEMPORARY, agent_env
+from clawdforge.drivers.processes.policy import Policy
 from clawdforge.drivers.processes.process import AgentProcess
+from clawdforge.drivers.processes.runtimes import Needs
 from clawdforge.drivers.processes.spawner import Spawner
+from clawdforge.drivers.processes.users import RunsAs
 from clawdforge.wire.errors import AgentNotInstalled
 
 T = TypeVar("T")
@@ -47,7 +51,9 @@ class ClaudePrint:
         *,
         max_bytes: int,
         operator_home: Path | None = None,
+        ownership: Ownership | None = None,
     ) -> None:
+        self._ownership = ownership
         self._spawner = spawner
         self._operator_env = operator_env
         self._spec = spec
@@ -94,7 +100,11 @@ class ClaudePrint:
         return None if stdout is None or code is None else ProcessOutput(stdout, process.stderr_tail(), code)
 
     async def _spawn(self, run_folder: Path, order: RunOrder) -> AgentProcess:
-        home = run_folder / "home"
+        home, work = run_folder / "home", run_folder / "work"
+        shared = credentials.shared_files(self._spec.credentials, self._operator_home)
+        runs_as = RunsAs(writable=shared)
+        if self._ownership is not None:
+            runs_as = await self._ownership.settle(order.app, home, work, self._spec.sandbox, shared)
         # The prompt goes in by stdin: an argument could hold 128 KiB at most, and all users could see it.
         argv = [self._program, "-p", "--output-format", "json"]
         if order.model is not None:
@@ -102,12 +112,14 @@ class ClaudePrint:
         try:
             return await self._spawner.spawn(
                 argv,
-                cwd=run_folder / "work",
+                cwd=work,
                 home=home,
                 env=agent_env(self._spec, home, self._operator_env),
                 tag=order.run_id,
-                writable=credentials.shared_files(self._spec.credentials, self._operator_home),
+                needs=Needs(((self._program,),), self._spec.readable),
+                runs_as=runs_as,
                 sandbox=self._spec.sandbox,
+                policy=Policy.of(self._spec),
             )
         except AgentNotInstalled as error:
             raise AgentNotInstalled(

@@ -8,7 +8,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
-from clawdforge.core.model import Ask, Verdict
+from clawdforge.core.agent_model import Ask, Verdict
+from clawdforge.drivers.acp.budget import AnswerBudget
 from clawdforge.drivers.acp.files import WorkspaceFiles
 from clawdforge.drivers.acp.rpc import INVALID_PARAMS, METHOD_NOT_FOUND, RpcError
 from clawdforge.drivers.acp.terminals import Terminals
@@ -36,12 +37,13 @@ class ClientSide:
         self._files = files
         self._terminals = terminals
         self._ask = ask
+        self._budget = AnswerBudget()
         self._methods: dict[str, Answering] = {
             "session/request_permission": self._ask_permission,
             "fs/read_text_file": self._read_file,
             "fs/write_text_file": self._write_file,
             "terminal/create": self._create_terminal,
-            "terminal/output": terminals.output,
+            "terminal/output": self._read_output,
             "terminal/wait_for_exit": terminals.wait_for_exit,
             "terminal/kill": terminals.kill,
             "terminal/release": terminals.release,
@@ -51,7 +53,7 @@ class ClientSide:
         """Answer a request of the agent; RpcError holds the refusal that it gets."""
         answering = self._methods.get(method)
         if answering is None:
-            raise RpcError(METHOD_NOT_FOUND, f"this client has no method {method}")
+            raise RpcError(METHOD_NOT_FOUND, f"this client has no method {method[:MAX_TOOL_CHARS]}")
         return await answering(params)
 
     async def _ask_permission(self, params: Json) -> Json:
@@ -59,7 +61,8 @@ class ClientSide:
         call = call if isinstance(call, dict) else {}
         options = params.get("options")
         kind = call.get("kind")
-        tool = str(call.get("title") or kind or call.get("toolCallId") or "tool")
+        named = (call.get("title"), kind, call.get("toolCallId"))
+        tool = next((name for name in named if name and isinstance(name, str)), "tool")
         verdict = await self._ask(
             Ask(
                 tool=tool[:MAX_TOOL_CHARS],
@@ -75,23 +78,38 @@ class ClientSide:
     async def _read_file(self, params: Json) -> Json:
         path = _read_text(params, "path")
         line, limit = _read_number(params, "line"), _read_number(params, "limit")
-        self._files.check(path, write=False)
+        await self._check_path(path, write=False)
         await self._need_permission("fs/read_text_file", "read", f"Read {path}", {"path": path})
-        return {"content": await asyncio.to_thread(self._files.read, path, line, limit)}
+        async with self._budget.work():
+            size = await asyncio.to_thread(self._files.measure, path)
+        await self._budget.take(size)
+        async with self._budget.work():
+            return {"content": await asyncio.to_thread(self._files.read, path, line, limit, size)}
 
     async def _write_file(self, params: Json) -> Json:
         path, content = _read_text(params, "path"), _read_text(params, "content")
-        self._files.check(path, write=True)
+        await self._check_path(path, write=True)
         shown = {"path": path, "content": content[:MAX_SHOWN_CHARS], "length": len(content)}
         await self._need_permission("fs/write_text_file", "edit", f"Write {path}", shown)
-        await asyncio.to_thread(self._files.write, path, content)
+        async with self._budget.work():
+            await asyncio.to_thread(self._files.write, path, content)
         return {}
 
     async def _create_terminal(self, params: Json) -> Json:
-        order = self._terminals.check_order(params)
+        async with self._budget.work():
+            order = await asyncio.to_thread(self._terminals.check_order, params)
         shown = {"command": order.shown[:MAX_SHOWN_CHARS], "cwd": str(order.cwd)}
         await self._need_permission("terminal/create", "execute", f"Run {order.shown}", shown)
         return await self._terminals.create(order)
+
+    async def _read_output(self, params: Json) -> Json:
+        await self._budget.take(self._terminals.output_size(params))
+        return await self._terminals.output(params)
+
+    async def _check_path(self, path: str, *, write: bool) -> None:
+        """In a thread: what is looked at for a path may lie on a slow disk, and there may be many links."""
+        async with self._budget.work():
+            await asyncio.to_thread(self._files.check, path, write=write)
 
     async def _need_permission(self, tool: str, kind: str, title: str, shown: Json) -> None:
         """Ask for permission in the same shape as an agent does, so that whoever decides sees only one."""

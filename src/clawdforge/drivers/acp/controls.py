@@ -1,10 +1,15 @@
 """The model and the mode of an agent's session, by whichever of ACP's ways this agent offers."""
 
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, Final
 
 from clawdforge.drivers.acp.rpc import RpcError
 from clawdforge.wire.base import Json
+from clawdforge.wire.json_bounds import write_briefly
+
+MAX_CHOICES: Final = 5000
+MAX_NAME_CHARS: Final = 1000
+"""Agents list their models and modes; longer lists and names are nobody's, and would be searched in vain."""
 
 Call = Callable[[str, Json], Awaitable[Json]]
 
@@ -85,7 +90,7 @@ class SessionControls:
 
 
 def _is_plan(mode: Any, described: Json) -> bool:
-    return "plan" in str(mode).lower() or "plan" in str(described.get("name", "")).lower()
+    return "plan" in _lower(mode) or "plan" in _lower(described.get("name", ""))
 
 
 def _choices(option: Json) -> list[Json]:
@@ -99,10 +104,15 @@ def _choices(option: Json) -> list[Json]:
 def _match(choices: list[Json], key: str, wanted: str) -> str:
     """The agent's own id for what a person wrote; as written where it is not in the list."""
     for choice in choices:
-        if wanted.lower() in (str(choice.get(key)).lower(), str(choice.get("name")).lower()):
-            return str(choice.get(key))
+        if wanted.lower() in (_lower(choice.get(key)), _lower(choice.get("name"))):
+            return write_briefly(choice.get(key), MAX_NAME_CHARS)
     return wanted
 
 
 def _dicts(value: Any) -> list[Json]:
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+    items = value[:MAX_CHOICES] if isinstance(value, list) else []
+    return [item for item in items if isinstance(item, dict)]
+
+
+def _lower(value: Any) -> str:
+    return write_briefly(value, MAX_NAME_CHARS).lower()

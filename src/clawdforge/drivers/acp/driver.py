@@ -9,13 +9,13 @@ from functools import partial
 from pathlib import Path
 from typing import Final, Literal
 
-from clawdforge.core.model import Answer, Ask, Launch, Verdict
+from clawdforge.core.agent_model import Answer, Ask, Launch, Verdict
 from clawdforge.core.ports import Capability, Sink
 from clawdforge.drivers.acp.client import ClientSide
 from clawdforge.drivers.acp.controls import SessionControls
 from clawdforge.drivers.acp.files import WorkspaceFiles
 from clawdforge.drivers.acp.handshake import STATE_KINDS, Handshake, LoadLost, OpenedSession, Replay
-from clawdforge.drivers.acp.ndjson import MAX_LINE_BYTES
+from clawdforge.drivers.acp.ndjson import MAX_LINE_BYTES, explain_lost_line
 from clawdforge.drivers.acp.prices import Prices
 from clawdforge.drivers.acp.prompt import RunningPrompt
 from clawdforge.drivers.acp.rpc import Connection, Disconnected, RpcError, StdioPipe
@@ -23,11 +23,23 @@ from clawdforge.drivers.acp.terminals import Terminals
 from clawdforge.drivers.acp.updates import read_message, update_in, word_of
 from clawdforge.drivers.acp.usage import UsageMeter
 from clawdforge.drivers.folders import attachments, credentials
+from clawdforge.drivers.folders.ownership import Ownership, settle
+from clawdforge.drivers.folders.writable import find_writable
 from clawdforge.drivers.processes.environment import agent_env
-from clawdforge.drivers.processes.process import AgentProcess
+from clawdforge.drivers.processes.folder_identity import NotTheFolder
+from clawdforge.drivers.processes.policy import Policy
+from clawdforge.drivers.processes.process import AgentProcess, has_failed
+from clawdforge.drivers.processes.runtimes import Needs
 from clawdforge.drivers.processes.spawner import Spawner
+from clawdforge.drivers.processes.users import User
 from clawdforge.wire.base import Json
-from clawdforge.wire.errors import AgentAuthRequired, AgentError, AgentFailed, AgentStartFailed
+from clawdforge.wire.errors import (
+    AgentAuthRequired,
+    AgentError,
+    AgentFailed,
+    AgentStartFailed,
+    WorkspaceChanged,
+)
 from clawdforge.wire.quirks import Quirks
 
 log = logging.getLogger(__name__)
@@ -60,7 +72,9 @@ class AcpDriver:
         *,
         operator_home: Path | None = None,
         prices: Prices | None = None,
+        ownership: Ownership | None = None,
     ) -> None:
+        self._ownership = ownership
         self._prices = prices or Prices.read()
         self._spawner = spawner
         self._operator_env = operator_env
@@ -79,9 +93,12 @@ class AcpDriver:
         return agent
 
     async def _open(self, launch: Launch, sink: Sink) -> "AcpAgent":
-        env = agent_env(launch.agent, launch.home, self._operator_env)
+        env = agent_env(launch.agent, launch.home, self._operator_env) | dict(launch.env)
         readable = (*launch.readable, attachments.make_folder(launch.home))
-        writable = credentials.shared_files(launch.agent.credentials, self._operator_home)
+        shared = credentials.shared_files(launch.agent.credentials, self._operator_home)
+        runs_as = await settle(self._ownership, launch, shared)
+        writable = find_writable(launch)
+        needs = Needs.of(launch.agent)
 
         async def spawn(argv: tuple[str, ...], beside: AgentProcess | None = None) -> AgentProcess:
             return await self._spawner.spawn(
@@ -90,13 +107,17 @@ class AcpDriver:
                 home=launch.home,
                 env=env,
                 tag=launch.session_id,
+                needs=needs,
                 readable=readable,
                 writable=writable,
                 sandbox=launch.agent.sandbox,
+                policy=Policy.of(launch.agent),
                 beside=beside,
+                identity=launch.workspace_identity,
+                runs_as=runs_as,
             )
 
-        files = _open_files(launch, readable)
+        files = _open_files(launch, readable, runs_as.user)
         process = await spawn(launch.agent.command)
         terminals = Terminals(partial(spawn, beside=process), files, launch.cwd)
         agent = AcpAgent(launch, sink, process, terminals, files, self._limits, self._prices)
@@ -245,7 +266,7 @@ class AcpAgent:
             yield
 
     async def close(self) -> None:
-        if self._closing is None:
+        if self._closing is None or has_failed(self._closing):
             self._closing = asyncio.create_task(self._close(), name=f"close {self._name}")
         await asyncio.shield(self._closing)
 
@@ -270,7 +291,7 @@ class AcpAgent:
         return await self._client.answer(method, params)
 
     async def report_lost_line(self, size: int) -> None:
-        reason = f"a line was longer than {self._limits.max_line_bytes} bytes (CLAWDFORGE_MAX_LINE_BYTES)"
+        reason = explain_lost_line(self._limits.max_line_bytes)
         if self._turn is not None:
             await self._turn.report_loss(size, reason)
         else:
@@ -313,7 +334,8 @@ class AcpAgent:
             words = f"{self._name} did not answer {method} within {seconds}{self._quote_last_words()}"
             raise AgentStartFailed(words, stderr=self.stderr_tail()) from error
         except Disconnected as error:
-            raise AgentStartFailed(await self._describe_end(error), stderr=self.stderr_tail()) from error
+            words = await self._describe_end(error) + self._process.hint_at_hidden()
+            raise AgentStartFailed(words, stderr=self.stderr_tail()) from error
 
     def _explain_refusal(self, error: RpcError, kind: type[AgentError]) -> AgentError:
         words = f"{self._name}: {error.describe()}"
@@ -353,9 +375,11 @@ class AcpAgent:
             await self._connection.close()
 
 
-def _open_files(launch: Launch, readable: tuple[Path, ...]) -> WorkspaceFiles:
+def _open_files(launch: Launch, readable: tuple[Path, ...], user: User | None) -> WorkspaceFiles:
     try:
-        return WorkspaceFiles(launch.cwd, readable)
+        return WorkspaceFiles(launch.cwd, readable, launch.workspace_identity, user)
+    except NotTheFolder as error:
+        raise WorkspaceChanged(str(error)) from error
     except OSError as error:
         raise AgentStartFailed(f"a folder of the session cannot be used: {error}") from error
 

@@ -15,12 +15,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final
 
+from clawdforge.drivers.acp.agent_paths import check_path, resolve
 from clawdforge.drivers.acp.rpc import INTERNAL_ERROR, INVALID_PARAMS, RpcError
+from clawdforge.drivers.folders.tree_walk import CREATE, FOLDER, READ
+from clawdforge.drivers.processes.folder_identity import NotTheFolder, is_same, read_identity
+from clawdforge.drivers.processes.users import User
 
 RESOURCE_NOT_FOUND: Final = -32002
 MAX_FILE_BYTES: Final = 16 * 1024 * 1024
 MAX_SCAN_BYTES: Final = 256 * 1024 * 1024
-FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+MAX_NEW_FOLDERS: Final = 64
+"""So many folders are made for one file. More than anybody needs make a tree that few programs can walk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +37,20 @@ class _Root:
     name: str | None = None
 
     @classmethod
-    def find(cls, path: Path) -> "_Root":
+    def find(cls, path: Path, identity: str | None = None) -> "_Root":
+        """With `identity`, the folder must be the one of which that was recorded."""
         real = Path(os.path.realpath(path))
         folder, name = (real, None) if real.is_dir() else (real.parent, real.name)
-        found = folder.stat()
+        fd = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            if identity is not None and (name is not None or not is_same(identity, read_identity(fd))):
+                raise NotTheFolder(
+                    f"{path} is not the folder that the session was made in; put the folder back, or start a"
+                    " new session"
+                )
+            found = os.fstat(fd)
+        finally:
+            os.close(fd)
         return cls(folder, (found.st_dev, found.st_ino), name)
 
     def find_parts(self, real: Path) -> tuple[str, ...] | None:
@@ -57,11 +72,18 @@ class _Root:
 class WorkspaceFiles:
     """Blocking; meant for a thread. `readable` are files and folders outside that may be read.
 
-    Made before the agent is started.
+    Made before the agent is started. What is written belongs to `user`, if the agent runs as one.
     """
 
-    def __init__(self, root: Path, readable: Iterable[Path] = ()) -> None:
-        self._root = _Root.find(root)
+    def __init__(
+        self,
+        root: Path,
+        readable: Iterable[Path] = (),
+        identity: str | None = None,
+        user: User | None = None,
+    ) -> None:
+        self._user = user
+        self._root = _Root.find(root, identity)
         self._readable = (self._root, *(_Root.find(path) for path in readable))
 
     def find_folder(self, path: str) -> Path:
@@ -75,21 +97,33 @@ class WorkspaceFiles:
         """Refuses a path that lies outside, before anybody is asked about it."""
         self._locate(path, (self._root,) if write else self._readable)
 
-    def read(self, path: str, line: int | None, limit: int | None) -> str:
-        """The whole text, or `limit` lines from line `line` (the first is 1)."""
+    def measure(self, path: str) -> int:
+        """How many bytes `read` may return at most, as long as the file does not change."""
+        with self._open_file(path) as stream:
+            return min(os.fstat(stream.fileno()).st_size, MAX_FILE_BYTES)
+
+    def read(self, path: str, line: int | None, limit: int | None, measured: int | None = None) -> str:
+        """The whole text, or `limit` lines from line `line` (the first is 1).
+
+        A file that has grown since it was measured, like a log, is given as it was then.
+        """
+        end = measured if measured is not None and measured < MAX_FILE_BYTES else None
+        with self._open_file(path) as stream:
+            return _read_lines(stream, max(line or 1, 1), limit, end).decode("utf-8", "replace")
+
+    @contextmanager
+    def _open_file(self, path: str) -> Iterator[BinaryIO]:
         root, parts = self._locate(path, self._readable)
         with _explain_errors(path):
-            # Without O_NONBLOCK a named pipe would hold the thread for ever.
-            flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
             folder = _open_folder(root, parts[:-1], create=False)
             try:
-                file = os.open(parts[-1] if parts else ".", flags, dir_fd=folder)
+                # Without O_NONBLOCK a named pipe would hold the thread for ever.
+                file = os.open(parts[-1] if parts else ".", READ, dir_fd=folder)
             finally:
                 os.close(folder)
             with os.fdopen(file, "rb") as stream:
                 _require_regular_file(os.fstat(stream.fileno()), path)
-                data = _read_lines(stream, max(line or 1, 1), limit)
-        return data.decode("utf-8", "replace")
+                yield stream
 
     def write(self, path: str, content: str) -> None:
         """All of it or nothing; missing folders are made."""
@@ -98,16 +132,15 @@ class WorkspaceFiles:
         if len(data) > MAX_FILE_BYTES:
             raise RpcError(INVALID_PARAMS, f"{path}: a file may have {MAX_FILE_BYTES} bytes at most")
         with _explain_errors(path):
-            folder = _open_folder(root, parts[:-1], create=True)
+            folder = _open_folder(root, parts[:-1], create=True, user=self._user)
             try:
-                _replace(folder, parts[-1] if parts else ".", path, data)
+                _replace(folder, parts[-1] if parts else ".", path, data, self._user)
             finally:
                 os.close(folder)
 
     def _locate(self, path: str, roots: tuple[_Root, ...]) -> tuple[_Root, tuple[str, ...]]:
-        if not path or "\0" in path:
-            raise RpcError(INVALID_PARAMS, "the path is empty or holds a null byte")
-        real = Path(os.path.realpath(self._root.path / path))
+        check_path(path)
+        real = resolve(self._root.path / path)
         for root in roots:
             parts = root.find_parts(real)
             if parts is not None:
@@ -115,9 +148,9 @@ class WorkspaceFiles:
         raise RpcError(INVALID_PARAMS, f"{path} is outside of the workspace {self._root.path}")
 
 
-def _open_folder(root: _Root, parts: tuple[str, ...], *, create: bool) -> int:
+def _open_folder(root: _Root, parts: tuple[str, ...], *, create: bool, user: User | None = None) -> int:
     folder = root.open()
-    for part in parts:
+    for number, part in enumerate(parts):
         parent = folder
         try:
             try:
@@ -125,19 +158,25 @@ def _open_folder(root: _Root, parts: tuple[str, ...], *, create: bool) -> int:
             except FileNotFoundError:
                 if not create:
                     raise
+                if len(parts) - number > MAX_NEW_FOLDERS:
+                    raise RpcError(
+                        INVALID_PARAMS, f"the path has more than {MAX_NEW_FOLDERS} folders that do not exist"
+                    ) from None
                 os.mkdir(part, dir_fd=parent)
                 folder = os.open(part, FOLDER, dir_fd=parent)
+                _give(folder, user)
         finally:
             os.close(parent)
     return folder
 
 
-def _read_lines(stream: BinaryIO, line: int, limit: int | None) -> bytes:
+def _read_lines(stream: BinaryIO, line: int, limit: int | None, end: int | None) -> bytes:
+    """`end` is the byte at which the file is taken to end."""
     taken = bytearray()
     scanned = 0
     number = 0
     while limit is None or number < line - 1 + limit:
-        text = stream.readline(MAX_FILE_BYTES + 1)
+        text = stream.readline(MAX_FILE_BYTES + 1 if end is None else end - scanned)
         if not text:
             break
         number += 1
@@ -149,7 +188,7 @@ def _read_lines(stream: BinaryIO, line: int, limit: int | None) -> bytes:
     return bytes(taken)
 
 
-def _replace(folder: int, name: str, path: str, data: bytes) -> None:
+def _replace(folder: int, name: str, path: str, data: bytes, user: User | None) -> None:
     try:
         old = os.stat(name, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:
@@ -157,17 +196,22 @@ def _replace(folder: int, name: str, path: str, data: bytes) -> None:
     if old is not None:
         _require_regular_file(old, path)
     temporary = f".{secrets.token_hex(8)}.tmp"
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    file = os.open(temporary, flags, 0o666, dir_fd=folder)
+    file = os.open(temporary, CREATE, 0o666, dir_fd=folder)
     try:
         with os.fdopen(file, "wb") as stream:
             stream.write(data)
+            _give(stream.fileno(), user)
             if old is not None:
                 os.fchmod(stream.fileno(), stat.S_IMODE(old.st_mode) & 0o777)
         os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
     except BaseException:
         os.unlink(temporary, dir_fd=folder)
         raise
+
+
+def _give(made: int, user: User | None) -> None:
+    if user is not None:
+        os.fchown(made, user.uid, user.gid)
 
 
 def _require_regular_file(found: os.stat_result, path: str) -> None:

@@ -5,16 +5,19 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from clawdforge import __version__
-from clawdforge.core.model import Launch
+from clawdforge.core.agent_model import Launch
 from clawdforge.drivers.acp.client import CAPABILITIES
 from clawdforge.drivers.acp.rpc import RpcError
 from clawdforge.drivers.acp.updates import word_of
 from clawdforge.wire.base import Json
 from clawdforge.wire.errors import AgentStartFailed
+from clawdforge.wire.json_bounds import write_briefly
 from clawdforge.wire.quirks import Quirks
 
 PROTOCOL_VERSION: Final = 1
 MAX_REPLAY_BYTES: Final = 32 * 1024 * 1024
+MAX_LOGIN_METHODS: Final = 100
+MAX_NAME_CHARS: Final = 200
 STATE_KINDS: Final = frozenset(
     {
         "available_commands_update",
@@ -96,15 +99,16 @@ class Handshake:
         )
         version = said.get("protocolVersion", PROTOCOL_VERSION)
         if version != PROTOCOL_VERSION:
+            spoken = write_briefly(version, MAX_NAME_CHARS)
             raise AgentStartFailed(
-                f"{self._launch.agent.name} speaks version {version} of the protocol, not"
+                f"{self._launch.agent.name} speaks version {spoken} of the protocol, not"
                 f" {PROTOCOL_VERSION}; install a version of it that does"
             )
         self._abilities = _dict(said.get("agentCapabilities"))
         methods = said.get("authMethods")
-        for method in methods if isinstance(methods, list) else []:
+        for method in methods[:MAX_LOGIN_METHODS] if isinstance(methods, list) else []:
             name = _dict(method).get("name") or _dict(method).get("id")
-            self.login_methods += [str(name)] if name else []
+            self.login_methods += [write_briefly(name, MAX_NAME_CHARS)] if name else []
 
     async def open(self) -> OpenedSession:
         """Load or resume where the launch wants it and the agent can; else a new session."""

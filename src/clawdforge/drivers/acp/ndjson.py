@@ -1,16 +1,20 @@
 """Lines of JSON from a program that is not trusted: framed in bounded memory, decoded whatever they hold.
 
-What comes out can always be encoded again: text is valid Unicode, numbers fit, nesting has an end.
+What comes out can always be encoded again: text is valid Unicode, numbers fit, nesting has an end. A line
+with more values than anybody needs is dropped like one that is too long. A long one is decoded in a thread.
 """
 
+import asyncio
 import json
 import re
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import orjson
 
 from clawdforge.wire.base import Json
+from clawdforge.wire.json_bounds import LARGE_BYTES, MAX_LINE_VALUES, has_more_values, is_deeper
 
 MAX_LINE_BYTES: Final = 32 * 1024 * 1024
 MAX_DEPTH: Final = 200
@@ -31,10 +35,17 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Oversize:
-    """A line beyond the limit: how long it was, and how it began, which may tell whom it was for."""
+    """A line beyond a limit: how long it was, and how it began, which may tell whom it was for."""
 
     dropped_bytes: int
     head: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class LargeLine:
+    """A line that is to be decoded in a thread; see `Framer.decode_large`."""
+
+    data: bytes
 
 
 class Framer:
@@ -47,28 +58,40 @@ class Framer:
         self._held = bytearray()
         self._dropped = 0
 
-    def feed(self, chunk: bytes) -> list[Line | Oversize]:
+    def feed(self, chunk: bytes) -> list[Line | Oversize | LargeLine]:
         """The lines that this chunk completes, in order."""
         first, *rest = chunk.split(b"\n")
         self._hold(first)
         if not rest:
             return []
-        out: list[Line | Oversize] = []
+        out: list[Line | Oversize | LargeLine] = []
         self._end_line(out)
         last = rest.pop()
         for line in rest:
             if len(line) > self._max:
                 out.append(Oversize(len(line), line[:HEAD_BYTES]))
             elif line:
-                self._decode(line, out)
+                self._take(line, out)
         self._hold(last)
         return out
 
-    def finish(self) -> list[Line | Oversize]:
+    def finish(self) -> list[Line | Oversize | LargeLine]:
         """What is left when the stream ends: a last line may lack its newline."""
-        out: list[Line | Oversize] = []
+        out: list[Line | Oversize | LargeLine] = []
         self._end_line(out)
         return out
+
+    async def decode_large(
+        self, frames: Sequence[Line | Oversize | LargeLine]
+    ) -> AsyncIterator[Line | Oversize]:
+        """The same lines with the large ones decoded, in order."""
+        for frame in frames:
+            if isinstance(frame, LargeLine):
+                decoded = await asyncio.to_thread(self._decode, frame.data)
+                if decoded is not None:
+                    yield decoded
+            else:
+                yield frame
 
     def garbage_tail(self) -> str:
         """The last lines that were not JSON objects, for an error message."""
@@ -83,21 +106,37 @@ class Framer:
         else:
             self._held += part
 
-    def _end_line(self, out: list[Line | Oversize]) -> None:
+    def _end_line(self, out: list[Line | Oversize | LargeLine]) -> None:
         line, dropped = bytes(self._held), self._dropped
         self._held, self._dropped = bytearray(), 0
         if dropped:
             out.append(Oversize(dropped, line))
         elif line:
-            self._decode(line, out)
+            self._take(line, out)
 
-    def _decode(self, line: bytes, out: list[Line | Oversize]) -> None:
+    def _take(self, line: bytes, out: list[Line | Oversize | LargeLine]) -> None:
+        found = LargeLine(line) if len(line) > LARGE_BYTES else self._decode(line)
+        if found is not None:
+            out.append(found)
+
+    def _decode(self, line: bytes) -> Line | Oversize | None:
+        if has_more_values(line, MAX_LINE_VALUES):
+            return Oversize(len(line), line[:HEAD_BYTES])
         message = decode_line(line)
         if message is not None:
-            out.append(Line(message, len(line)))
-        elif not line.isspace():
+            return Line(message, len(line))
+        if not line.isspace():
             self.garbage_lines += 1
             self._garbage = (self._garbage + line[-GARBAGE_TAIL_BYTES:] + b"\n")[-GARBAGE_TAIL_BYTES:]
+        return None
+
+
+def explain_lost_line(max_line_bytes: int) -> str:
+    """Why a line was dropped, for whoever reads the turn."""
+    return (
+        f"a line was longer than {max_line_bytes} bytes (CLAWDFORGE_MAX_LINE_BYTES)"
+        f" or held more than {MAX_LINE_VALUES:,} values"
+    )
 
 
 def decode_line(line: bytes) -> Json | None:
@@ -108,10 +147,10 @@ def decode_line(line: bytes) -> Json | None:
         return _decode_leniently(line)
     if not isinstance(value, dict):
         return None
-    if len(line) > MAX_DEPTH and line.count(b"[") + line.count(b"{") > MAX_DEPTH:
-        cleaned = _clean(value, MAX_DEPTH)
-        return cleaned if isinstance(cleaned, dict) else None
-    return value
+    if len(line) <= MAX_DEPTH or line.count(b"[") + line.count(b"{") <= MAX_DEPTH:
+        return value
+    cleaned = _clean(value, MAX_DEPTH) if is_deeper(value, MAX_DEPTH) else value
+    return cleaned if isinstance(cleaned, dict) else None
 
 
 def _decode_leniently(line: bytes) -> Json | None:

@@ -3,7 +3,8 @@
 import asyncio
 from typing import Final
 
-from clawdforge.core.model import AgentEvent, Ask, Verdict
+from clawdforge.core.agent_model import Ask, Verdict
+from clawdforge.core.event_model import AgentEvent
 from clawdforge.core.ports import Sink
 
 TOO_MUCH: Final = "the turn said more than CLAWDFORGE_MAX_TURN_BYTES allows"

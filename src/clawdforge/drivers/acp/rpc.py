@@ -16,6 +16,7 @@ import orjson
 from clawdforge.drivers.acp.ndjson import MAX_LINE_BYTES, Framer, Line, Oversize
 from clawdforge.drivers.processes.pipes import Output
 from clawdforge.wire.base import Json
+from clawdforge.wire.json_bounds import write_briefly
 
 INVALID_REQUEST: Final = -32600
 METHOD_NOT_FOUND: Final = -32601
@@ -24,8 +25,16 @@ INTERNAL_ERROR: Final = -32603
 
 READ_BYTES: Final = 256 * 1024
 CATCH_UP_SECONDS: Final = 1.0
+PASS_SECS: Final = 0.002
+"""So long the lines of one agent are handled before everybody else has a turn."""
+
+MAX_ERROR_CHARS: Final = 64 * 1024
+"""So much is kept of what the other side says in an error: it is searched and compared while others wait."""
+
 MAX_OPEN_REQUESTS: Final = 64
 """What an agent may ask at the same time; more is refused at once."""
+MAX_OPEN_BYTES: Final = 64 * 1024 * 1024
+"""How long these requests may be all together. One alone may be as long as a line may be."""
 
 LOST_HEAD: Final = re.compile(
     rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?("method"\s*:\s*"[^"]*"\s*,\s*)?'
@@ -88,7 +97,7 @@ class Handler(Protocol):
 
 
 class RpcError(Exception):
-    """An error as JSON-RPC puts it: what the other side on_answer, or what it is to be on_answer."""
+    """An error as JSON-RPC puts it: what the other side answered, or what it is to be answered."""
 
     def __init__(self, code: int, message: str, data: Any = None) -> None:
         super().__init__(message)
@@ -100,11 +109,11 @@ class RpcError(Exception):
     def of(cls, error: Any) -> "RpcError":
         """From the `error` member of an answer, whatever the other side put there."""
         if not isinstance(error, dict):
-            return cls(INTERNAL_ERROR, str(error))
+            return cls(INTERNAL_ERROR, write_briefly(error, MAX_ERROR_CHARS))
         code = error.get("code")
         return cls(
             code if isinstance(code, int) else INTERNAL_ERROR,
-            str(error.get("message") or "no message"),
+            write_briefly(error.get("message") or "no message", MAX_ERROR_CHARS),
             error.get("data"),
         )
 
@@ -113,7 +122,7 @@ class RpcError(Exception):
         data = self.data
         if isinstance(data, dict):
             data = next((data[key] for key in ("details", "message", "reason") if data.get(key)), None)
-        more = data.strip() if isinstance(data, str) else ""
+        more = data[:MAX_ERROR_CHARS].strip() if isinstance(data, str) else ""
         return f"{self.message}: {more}" if more and more not in self.message else self.message
 
 
@@ -131,6 +140,7 @@ class Connection:
         self._ids = itertools.count(1)
         self._waiting: dict[int, tuple[asyncio.Future[Json], AnswerHandler | None]] = {}
         self._answering: set[asyncio.Task[None]] = set()
+        self._open_bytes = 0  # of the requests that are being answered
         self._failure: Exception | None = None
         self._bytes_read = 0
         self._bytes_handled = 0
@@ -195,15 +205,20 @@ class Connection:
             raise self._failure or Disconnected("it no longer reads its input") from error
 
     async def _read(self) -> None:
+        clock = asyncio.get_running_loop().time
         try:
             while chunk := await self._pipe.read():
                 self._bytes_read += len(chunk)
-                for frame in self._framer.feed(chunk):
+                pause_at = clock() + PASS_SECS
+                async for frame in self._framer.decode_large(self._framer.feed(chunk)):
                     await self._dispatch(frame)
+                    if clock() > pause_at:  # a flood must not keep the rest of the server from running
+                        await asyncio.sleep(0)
+                        pause_at = clock() + PASS_SECS
                 self._bytes_handled = self._bytes_read
                 self._progress.set()
-                await asyncio.sleep(0)  # a flood must not keep the rest of the server from running
-            for frame in self._framer.finish():
+                await asyncio.sleep(0)
+            async for frame in self._framer.decode_large(self._framer.finish()):
                 await self._dispatch(frame)
             self._fail(Disconnected("it closed its output"))
         except OSError as error:
@@ -231,7 +246,7 @@ class Connection:
             await self._handler.take_message(message, frame.size)
         else:
             await self._handler.take_message(message, frame.size)
-            await self._accept_request(message["id"], method, message.get("params"))
+            await self._accept_request(message["id"], method, message.get("params"), frame.size)
 
     async def _deliver_answer(self, message: Json, size: int) -> None:
         number = message.get("id")
@@ -244,15 +259,21 @@ class Connection:
         if not future.done():
             future.set_result(message)
 
-    async def _accept_request(self, number: Any, method: str, params: Any) -> None:
-        if len(self._answering) >= MAX_OPEN_REQUESTS:
-            error = RpcError(INTERNAL_ERROR, f"more than {MAX_OPEN_REQUESTS} open requests; try again later")
-            await self._reply_error(number, error)
+    async def _accept_request(self, number: Any, method: str, params: Any, size: int) -> None:
+        is_long = self._answering and self._open_bytes + size > MAX_OPEN_BYTES
+        if is_long or len(self._answering) >= MAX_OPEN_REQUESTS:
+            most = f"{MAX_OPEN_REQUESTS} open requests, or {MAX_OPEN_BYTES} bytes of them"
+            await self._reply_error(number, RpcError(INTERNAL_ERROR, f"more than {most}; try again later"))
             return
         task = asyncio.create_task(self._answer(number, method, params), name=f"rpc {method}")
         self._answering.add(task)
-        task.add_done_callback(self._answering.discard)
+        self._open_bytes += size
+        task.add_done_callback(lambda done: self._finish_request(done, size))
         await asyncio.sleep(0)  # its first step comes before the next message, which keeps their order
+
+    def _finish_request(self, done: asyncio.Task[None], size: int) -> None:
+        self._answering.discard(done)
+        self._open_bytes -= size
 
     async def _answer(self, number: Any, method: str, params: Any) -> None:
         try:

@@ -4,6 +4,7 @@ import asyncio
 import re
 import shlex
 import signal
+import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -14,12 +15,17 @@ from clawdforge.drivers.acp.files import RESOURCE_NOT_FOUND, WorkspaceFiles
 from clawdforge.drivers.acp.rpc import INTERNAL_ERROR, INVALID_PARAMS, READ_BYTES, RpcError
 from clawdforge.drivers.processes.process import AgentProcess
 from clawdforge.wire.base import Json
-from clawdforge.wire.errors import AgentError
+from clawdforge.wire.errors import AgentError, WorkspaceChanged
+from clawdforge.wire.json_bounds import is_larger
 
 MAX_TERMINALS: Final = 32
 OUTPUT_BYTES: Final = 1024 * 1024
 MAX_OUTPUT_BYTES: Final = 8 * 1024 * 1024
 DRAIN_SECONDS: Final = 0.5
+MAX_WORDS: Final = 10_000
+MAX_WORD_CHARS: Final = 1024 * 1024
+"""How many arguments and variables a command may have, and how long all of them may be together."""
+MAX_NAME_CHARS: Final = 100
 VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 Spawn = Callable[[tuple[str, ...]], Awaitable[AgentProcess]]
@@ -54,6 +60,11 @@ class _Terminal:
         if len(self._tail) > self._limit:
             self._lost = True
             del self._tail[: len(self._tail) - self._limit]
+
+    @property
+    def size(self) -> int:
+        """How many bytes of output are kept."""
+        return min(len(self._tail), self._limit)
 
     def output(self) -> Json:
         self._trim()
@@ -99,10 +110,15 @@ class Terminals:
         self._ended = 0  # how often all were ended; what was being started meanwhile must go too
         self._closed = False
         self._open: dict[str, _Terminal] = {}
+        self._change = threading.Condition()  # of the next two
+        self._pauses = 0
+        self._spawning = 0  # those that may run already, and cannot be stopped yet
+        self._waiting: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []  # for the end of pauses
 
     def check_order(self, params: Json) -> Order:
         """What `terminal/create` wants. Without arguments the command is a line for the shell."""
         command, arguments = params.get("command"), params.get("args") or []
+        _check_size(command, arguments, params.get("env"))
         if not isinstance(command, str) or not command or "\0" in command:
             raise RpcError(INVALID_PARAMS, "command must be a string")
         if not isinstance(arguments, list) or not all(
@@ -129,11 +145,21 @@ class Terminals:
         self._starting += 1
         ended = self._ended
         try:
-            process = await self._spawn(order.argv)
-        except (AgentError, OSError) as error:
-            raise RpcError(INTERNAL_ERROR, f"the command did not start: {error}") from error
+            await self._wait_for_pauses()
+            try:
+                return await self._start(order, ended)
+            finally:
+                with self._change:
+                    self._spawning -= 1
+                    self._change.notify_all()
         finally:
             self._starting -= 1
+
+    async def _start(self, order: Order, ended: int) -> Json:
+        try:
+            process = await self._spawn(order.argv)
+        except (AgentError, WorkspaceChanged, OSError) as error:
+            raise RpcError(INTERNAL_ERROR, f"the command did not start: {error}") from error
         if ended != self._ended:
             await process.close(eof_grace=0.0)
             raise RpcError(INTERNAL_ERROR, "the turn was cancelled")
@@ -142,6 +168,9 @@ class Terminals:
         name = f"term_{self._count}"
         self._open[name] = _Terminal(process, order.limit)
         return {"terminalId": name}
+
+    def output_size(self, params: Json) -> int:
+        return self._find(params)[1].size
 
     async def output(self, params: Json) -> Json:
         return self._find(params)[1].output()
@@ -171,18 +200,57 @@ class Terminals:
 
     @contextmanager
     def pause(self) -> Iterator[None]:
-        with ExitStack() as stack:
-            for terminal in list(self._open.values()):  # from a thread: the loop may add and remove some
-                if terminal.process.returncode is None:
-                    stack.enter_context(terminal.process.pause())
-            yield
+        """Stop all of them for the time of the block; none is started meanwhile.
+
+        For any thread but the event loop's, on which those that are being started have to get ready first.
+        """
+        with self._change:
+            self._pauses += 1
+        try:
+            with self._change:
+                self._change.wait_for(lambda: not self._spawning)
+            with ExitStack() as stack:
+                for terminal in list(self._open.values()):  # from a thread: the loop may remove some
+                    if terminal.process.returncode is None:
+                        stack.enter_context(terminal.process.pause())
+                yield
+        finally:
+            with self._change:
+                self._pauses -= 1
+                over = [] if self._pauses else self._waiting
+                self._waiting = self._waiting if self._pauses else []
+            for loop, waiting in over:
+                loop.call_soon_threadsafe(waiting.set)
+
+    async def _wait_for_pauses(self) -> None:
+        """Until there is none, and none can begin before what is started now can be stopped."""
+        while True:  # the next pause may have begun when the end of one is heard of
+            waiting = asyncio.Event()
+            with self._change:
+                if not self._pauses:
+                    self._spawning += 1
+                    return
+                self._waiting.append((asyncio.get_running_loop(), waiting))
+            await waiting.wait()
 
     def _find(self, params: Json) -> tuple[str, _Terminal]:
         name = params.get("terminalId")
         terminal = self._open.get(name) if isinstance(name, str) else None
         if not isinstance(name, str) or terminal is None:
-            raise RpcError(RESOURCE_NOT_FOUND, f"no terminal {name}")
+            raise RpcError(RESOURCE_NOT_FOUND, "no terminal of that name; it was released, or never made")
         return name, terminal
+
+
+def _check_size(command: Any, arguments: Any, env: Any) -> None:
+    """Refuse what is too much to be looked at word by word."""
+    lists = [value for value in (arguments, env) if isinstance(value, list)]
+    many = sum(len(value) for value in lists) > MAX_WORDS
+    if many or any(is_larger(value, MAX_WORD_CHARS) for value in (command, *lists)):
+        raise RpcError(
+            INVALID_PARAMS,
+            f"a command may have {MAX_WORDS:,} arguments and variables, and {MAX_WORD_CHARS:,} characters"
+            " in them; write them into a file",
+        )
 
 
 def _read_variables(env: Any) -> list[str]:
@@ -192,6 +260,6 @@ def _read_variables(env: Any) -> list[str]:
         if not isinstance(name, str) or not isinstance(value, str) or "\0" in value:
             raise RpcError(INVALID_PARAMS, "env must be a list of {name, value}")
         if not VARIABLE.fullmatch(name):
-            raise RpcError(INVALID_PARAMS, f"{name} is not a valid name for a variable")
+            raise RpcError(INVALID_PARAMS, f"{name[:MAX_NAME_CHARS]} is not a valid name for a variable")
         found.append(f"{name}={value}")
     return found

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from clawdforge.core.model import AgentEvent
+from clawdforge.core.event_model import AgentEvent
 from clawdforge.wire.base import Json
 from clawdforge.wire.event import EventType
 from clawdforge.wire.event_forms import compact_fields
@@ -51,4 +51,5 @@ def update_in(message: Json) -> Json | None:
 
 def word_of(update: Mapping[str, Any]) -> str:
     """What kind of update it is, in the agent's word."""
-    return str(update.get("sessionUpdate"))
+    word = update.get("sessionUpdate")
+    return word if isinstance(word, str) else ""

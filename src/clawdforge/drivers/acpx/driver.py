@@ -17,16 +17,15 @@ import logging
 import re
 import secrets
 import shlex
-import sys
 from collections import deque
 from collections.abc import AsyncGenerator, Iterator, Mapping
 from pathlib import Path
 from typing import Final, Literal
 
-from clawdforge.core.model import AgentSpec, Answer, Ask, Launch
+from clawdforge.core.agent_model import AgentSpec, Answer, Ask, Launch
 from clawdforge.core.ports import Capability, Sink
 from clawdforge.drivers.acp.driver import AcpLimits
-from clawdforge.drivers.acp.ndjson import Framer, Line, Oversize
+from clawdforge.drivers.acp.ndjson import Framer, Line, Oversize, explain_lost_line
 from clawdforge.drivers.acp.prices import Prices
 from clawdforge.drivers.acp.prompt import RunningPrompt
 from clawdforge.drivers.acp.updates import read_message, update_in
@@ -34,8 +33,13 @@ from clawdforge.drivers.acp.usage import UsageMeter
 from clawdforge.drivers.acpx import host
 from clawdforge.drivers.acpx.stream import Part, PromptStream, describe_error
 from clawdforge.drivers.folders import attachments, credentials
+from clawdforge.drivers.folders.ownership import Ownership, settle
+from clawdforge.drivers.folders.writable import find_writable
+from clawdforge.drivers.processes.containment import EXECUTABLE
 from clawdforge.drivers.processes.environment import agent_env
-from clawdforge.drivers.processes.process import AgentProcess
+from clawdforge.drivers.processes.policy import Policy
+from clawdforge.drivers.processes.process import AgentProcess, has_failed
+from clawdforge.drivers.processes.runtimes import Needs
 from clawdforge.drivers.processes.spawner import Spawner, find_program
 from clawdforge.wire.base import Json
 from clawdforge.wire.errors import AgentError, AgentFailed, AgentStartFailed
@@ -45,7 +49,7 @@ log = logging.getLogger(__name__)
 
 PROGRAM: Final = "acpx"
 ITSELF: Final = AgentSpec(name=PROGRAM, driver=PROGRAM, command=(PROGRAM,))
-HOST: Final = Path(host.__file__)
+HOST: Final = Path(host.__file__).resolve()
 READ_BYTES: Final = 64 * 1024
 CLOSE_SECONDS: Final = 8.0
 LAST_WORDS: Final = 500
@@ -72,7 +76,9 @@ class AcpxDriver:
         *,
         operator_home: Path | None = None,
         prices: Prices | None = None,
+        ownership: Ownership | None = None,
     ) -> None:
+        self._ownership = ownership
         self._spawner = spawner
         self._operator_env = operator_env
         self._limits = limits or AcpLimits()
@@ -80,19 +86,28 @@ class AcpxDriver:
         self._prices = prices or Prices.read()
 
     async def open(self, launch: Launch, sink: Sink) -> "AcpxAgent":
-        env = agent_env(launch.agent, launch.home, self._operator_env)
+        env = agent_env(launch.agent, launch.home, self._operator_env) | dict(launch.env)
         for name in (PROGRAM, launch.agent.command[0]):
             find_program(name, env)
+        shared = credentials.shared_files(launch.agent.credentials, self._operator_home)
+        readable = (*launch.readable, attachments.make_folder(launch.home), HOST)
+        runs_as = await settle(self._ownership, launch, shared)
+        writable = find_writable(launch)
+        # With the interpreter that every agent sees; one of a virtual environment may be hidden from it.
         process = await self._spawner.spawn(
-            [sys.executable, "-I", "-S", str(HOST)],
+            [str(EXECUTABLE), "-I", "-S", str(HOST)],
             cwd=launch.cwd,
             home=launch.home,
             env=env,
             tag=launch.session_id,
-            readable=(*launch.readable, attachments.make_folder(launch.home), HOST),
-            writable=credentials.shared_files(launch.agent.credentials, self._operator_home),
+            needs=Needs.of(launch.agent, PROGRAM),
+            readable=readable,
+            writable=writable,
             private_tmp=True,  # acpx puts the socket of its queue there
             sandbox=launch.agent.sandbox,
+            policy=Policy.of(launch.agent),
+            identity=launch.workspace_identity,
+            runs_as=runs_as,
         )
         agent = AcpxAgent(launch, sink, process, self._limits, self._prices)
         try:
@@ -183,7 +198,7 @@ class AcpxAgent:
             yield
 
     async def close(self) -> None:
-        if self._closing is None:
+        if self._closing is None or has_failed(self._closing):
             self._closing = asyncio.create_task(self._close(), name=f"close {self._name}")
         await asyncio.shield(self._closing)
 
@@ -257,8 +272,7 @@ class AcpxAgent:
     ) -> Json | None:
         """Pass a line on. Returns the message if it was the answer."""
         if isinstance(line, Oversize):
-            limit = f"{self._limits.max_line_bytes} bytes (CLAWDFORGE_MAX_LINE_BYTES)"
-            await turn.report_loss(line.dropped_bytes, f"a line was longer than {limit}")
+            await turn.report_loss(line.dropped_bytes, explain_lost_line(self._limits.max_line_bytes))
             return None
         message, part = line.message, stream.take(line.message)
         if stream.forgot and (self._prompts or self.how == "resumed"):
@@ -316,7 +330,7 @@ class AcpxAgent:
                     f"{self._name}: its processes have ended{self._quote_last_words()}",
                     stderr=self.stderr_tail(),
                 )
-            self._lines += self._framer.feed(chunk)
+            self._lines += [line async for line in self._framer.decode_large(self._framer.feed(chunk))]
 
     def _quote_last_words(self) -> str:
         said = [line for line in self.stderr_tail().splitlines() if not line.startswith("[acpx]")]

@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from clawdforge import scripted
-from clawdforge.core.model import AgentSpec
+from clawdforge.core.agent_model import AgentSpec
 from clawdforge.wire.quirks import Quirks
 
 DEMO: Final = "demo"
 TABLE: Final = Path(__file__).with_name("agents.toml")
-LISTS: Final = ("command", "env", "credentials", "copied", "version")
+LISTS: Final = ("command", "env", "credentials", "copied", "version", "readable")
 
 
 def load_builtin(table: Path = TABLE) -> tuple[AgentSpec, ...]:

@@ -10,8 +10,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from clawdforge.core.model import AgentSpec
+from clawdforge.core.agent_model import AgentSpec
 from clawdforge.drivers.processes.environment import TEMPORARY, agent_env
+from clawdforge.drivers.processes.policy import Policy
+from clawdforge.drivers.processes.runtimes import Needs
 from clawdforge.drivers.processes.spawner import Spawner
 from clawdforge.drivers.registry.registry import Registry, is_installed
 from clawdforge.wire.admin import AgentInfo, AgentPage
@@ -74,7 +76,9 @@ class AgentCatalog:
                 home=home,
                 env=agent_env(spec, home, self._operator_env),
                 tag="probe",
+                needs=Needs.of(spec),
                 sandbox=spec.sandbox,
+                policy=Policy.of(spec),
             )
             try:
                 process.stdin.close()
