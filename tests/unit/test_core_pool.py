@@ -7,19 +7,23 @@ from typing import Literal
 
 import pytest
 
-from clawdforge.core.model import Answer
+from clawdforge.core.agent_model import Answer
 from clawdforge.core.ports import Sink
 from clawdforge.core.running import pool as pools
 
 
 class Stubborn:
-    """An agent that is never closed."""
+    """An agent that does not end before it is `let_go`; the first attempts to end it fail as planned."""
 
     agent_session_id = "a"
     how: Literal["new", "loaded", "resumed"] = "new"
     remembered: list[str] | None = None
     note: str | None = None
     alive = True
+
+    def __init__(self, *failures: Exception) -> None:
+        self.failures = list(failures)
+        self.let_go = asyncio.Event()
 
     async def prompt(self, text: str, sink: Sink, *, preface: str = "") -> Answer:
         raise NotImplementedError
@@ -32,13 +36,16 @@ class Stubborn:
         yield
 
     async def close(self) -> None:
-        await asyncio.Event().wait()
+        if self.failures:
+            raise self.failures.pop(0)
+        await self.let_go.wait()
+        self.alive = False
 
 
-def taken(pool: pools.AgentPool, session_id: str) -> pools.Seat:
+def taken(pool: pools.AgentPool, session_id: str, agent: Stubborn | None = None) -> pools.Seat:
     seat = pool.try_take("app", session_id)
     assert seat is not None
-    seat.agent = Stubborn()
+    seat.agent = agent or Stubborn()
     return seat
 
 
@@ -54,6 +61,25 @@ async def test_who_waits_for_an_agent_that_does_not_end_gets_the_room_of_another
     waiting.cancel()
 
 
+async def test_an_app_that_has_all_it_may_puts_idle_agents_to_sleep_only_where_that_helps() -> None:
+    pool = pools.AgentPool(5, idle_secs=60)
+    mine = [taken(pool, f"mine{number}") for number in range(4)]
+    other = pool.try_take("other", "other")
+    assert other is not None
+    other.agent = Stubborn()
+    pool.give_back(other, now=1.0)
+    waiting = asyncio.create_task(pool.take("app", "fifth"))
+    await asyncio.sleep(0)
+    assert pool.live == 5, "without the other's agent there would still be no room"
+    waiting.cancel()
+    await asyncio.wait({waiting})
+    pool.give_back(mine[0], now=2.0)
+    waiting = asyncio.create_task(pool.take("app", "fifth"))
+    await asyncio.sleep(0)
+    assert pool.live == 3
+    waiting.cancel()
+
+
 async def test_the_seat_of_an_agent_that_does_not_end_is_free_after_a_while(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -66,3 +92,51 @@ async def test_the_seat_of_an_agent_that_does_not_end_is_free_after_a_while(
     assert "did not end in time" in caplog.text
     async with asyncio.timeout(60):
         await pool.close()
+
+
+async def test_an_agent_that_does_not_end_keeps_its_home_to_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its session waits for its end, while others have its place."""
+    monkeypatch.setattr(pools, "CLOSE_SECS", 0.05)
+    pool, agent = pools.AgentPool(1, idle_secs=60), Stubborn()
+    pool.give_back(taken(pool, "one", agent), now=0.0)
+    pool.retire_agent("one")
+    again = asyncio.create_task(pool.take("app", "one"))
+    async with asyncio.timeout(60):
+        pool.give_back(await pool.take("app", "two"), now=1.0)
+        assert not await pool.end_agent("one")
+        assert not again.done(), "two agents in one home"
+        agent.let_go.set()
+        await again
+    assert not agent.alive
+
+
+@pytest.mark.parametrize("busy", [True, False])
+async def test_who_ends_an_agent_is_told_whether_it_has_ended(
+    monkeypatch: pytest.MonkeyPatch, busy: bool
+) -> None:
+    monkeypatch.setattr(pools, "CLOSE_SECS", 0.05)
+    pool, agent = pools.AgentPool(1, idle_secs=60), Stubborn()
+    seat = taken(pool, "one", agent)
+    if not busy:
+        pool.give_back(seat, now=0.0)
+    async with asyncio.timeout(60):
+        assert not await pool.end_agent("one")
+        agent.let_go.set()
+        monkeypatch.setattr(pools, "CLOSE_SECS", 60.0)
+        assert await pool.end_agent("one")
+    assert not agent.alive
+
+
+@pytest.mark.parametrize("failure", [OSError(5, "nobody knows"), RuntimeError("a fault of ours")])
+async def test_an_end_that_failed_frees_nothing_and_is_tried_again(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, failure: Exception
+) -> None:
+    monkeypatch.setattr(pools, "TRY_AGAIN_SECS", (0.01, 0.01))
+    pool, agent = pools.AgentPool(2, idle_secs=60), Stubborn(failure, failure, failure)
+    pool.give_back(taken(pool, "one", agent), now=0.0)
+    pool.retire_agent("one")
+    agent.let_go.set()
+    async with asyncio.timeout(60):
+        await pool.take("app", "one")
+    assert (agent.failures, agent.alive) == ([], False)
+    assert "the end of an agent failed" in caplog.text

@@ -12,9 +12,11 @@ from clawdforge.core.ports import Tx
 from clawdforge.core.rules.turns import Ending, StartedTurn, start_next, submit
 from clawdforge.core.running import recorder
 from clawdforge.core.running.permissions import PermissionService
+from clawdforge.core.running.progress import Progress
 from clawdforge.core.running.recorder import TurnRecorder
 from clawdforge.stores.sqlite.store import SqliteStore
 from clawdforge.wire.errors import StoreUnavailable
+from clawdforge.wire.session import OnInterrupt
 from clawdforge.wire.turn import Outcome, TurnRequest
 from tests.conformance.stores.samples import APP, a_session
 from tests.unit.rpc_peer import until
@@ -83,7 +85,7 @@ async def test_every_event_is_there_once_and_in_order(
     monkeypatch.setattr(recorder, "RETRY_SECS", 0.001)
     clock = SystemClock()
     started = await start(store)
-    writer = TurnRecorder(store, clock, PermissionService(store, clock, 1.0), APP, started)
+    writer = TurnRecorder(store, clock, PermissionService(store, clock, 1.0), APP, started, Progress())
     store.plan = [first, then, first]
     writing = writer.start_writing(patience=30.0)
     await writer.report_truncation(1, "one")
@@ -104,7 +106,7 @@ async def test_what_was_in_doubt_when_the_patience_ended_comes_with_the_end(
     clock = SystemClock()
     for number, fate in enumerate(("not written", "written, but not told")):
         started = await start(store)
-        writer = TurnRecorder(store, clock, PermissionService(store, clock, 1.0), APP, started)
+        writer = TurnRecorder(store, clock, PermissionService(store, clock, 1.0), APP, started, Progress())
         store.plan = [fate]
         writing = writer.start_writing(patience=-1.0)
         await writer.report_truncation(1, f"doubtful {number}")
@@ -113,3 +115,22 @@ async def test_what_was_in_doubt_when_the_patience_ended_comes_with_the_end(
         await writer.report_truncation(1, "last")
         await writer.end(Ending(outcome=Outcome.INTERRUPTED, error="the store failed"))
         assert await marks(store, started.session.session_id) == [f"doubtful {number}", "last"]
+
+
+@pytest.mark.parametrize("fate", FATES)
+@pytest.mark.parametrize("policy", [OnInterrupt.RETRY, OnInterrupt.CONTINUE])
+async def test_an_interrupted_turn_is_brought_back_once(
+    store: DoubtfulStore, monkeypatch: pytest.MonkeyPatch, policy: OnInterrupt, fate: str
+) -> None:
+    """Also when nobody told that its end was written."""
+    monkeypatch.setattr(recorder, "RETRY_SECS", 0.001)
+    clock = SystemClock()
+    started = await start(store)
+    session_id = started.session.session_id
+    await store.write(APP, lambda tx: tx.change_session(session_id, on_interrupt=policy))
+    writer = TurnRecorder(store, clock, PermissionService(store, clock, 1.0), APP, started, Progress())
+    writer.start_writing(patience=30.0)
+    store.plan = [fate]
+    await writer.end(Ending(outcome=Outcome.INTERRUPTED, error="the agent died"))
+    turns = await store.read(APP, lambda view: view.turns(session_id))
+    assert [(turn.turn_index, turn.retry_of) for turn in turns] == [(1, None), (2, 1)]

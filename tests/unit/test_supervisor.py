@@ -1,14 +1,20 @@
 """The supervisor of a whole server without its port: who waits for what between two turns."""
 
 import asyncio
+import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from clawdforge import scripted
+from clawdforge.core.model import Commit
 from clawdforge.core.rules import memory
+from clawdforge.core.running import pool as pools
+from clawdforge.core.running.recorder import TurnRecorder
+from clawdforge.core.services import sweeper
 from clawdforge.core.services.access import LOCAL_APP
+from clawdforge.core.services.files import FileService
 from clawdforge.drivers.acp.driver import AcpAgent
 from clawdforge.drivers.folders.homes import HomeFolders
 from clawdforge.drivers.folders.snapshots import Snapshots
@@ -16,7 +22,7 @@ from clawdforge.server import Parts, open_parts
 from clawdforge.settings import Settings
 from clawdforge.wire.errors import SessionBusy, SessionNotFound
 from clawdforge.wire.event import EventType
-from clawdforge.wire.session import CreateSession, ForkRequest
+from clawdforge.wire.session import CreateSession, ForkRequest, UndoRequest
 from clawdforge.wire.turn import Outcome, TurnRequest, TurnState
 
 APP = LOCAL_APP
@@ -154,6 +160,29 @@ async def test_a_prompt_for_a_session_of_another_app_touches_nothing(parts: Part
         await stranger
 
 
+@pytest.mark.parametrize("queued", [False, True])
+async def test_a_turn_can_be_cancelled_as_soon_as_a_reader_sees_it(
+    parts: Parts, session_id: str, *, queued: bool
+) -> None:
+    """Readers hear of a commit before the one who made it does."""
+    cancels: list[asyncio.Task[int]] = []
+    store = parts.supervisor._store
+
+    def cancel_at_once(commit: Commit) -> None:
+        started = [event.turn for event in commit.events if event.type == EventType.TURN_STARTED]
+        if started == [1 + queued]:
+            cancels.append(asyncio.create_task(parts.services.turns.cancel(APP, session_id)))
+
+    store.listen(cancel_at_once)
+    if queued:
+        await submit(parts, session_id, "sleep 0.2\necho one")
+    turn_index = await submit(parts, session_id, "hang")
+    async with asyncio.timeout(20):
+        turn = await parts.services.turns.wait(APP, session_id, turn_index)
+    assert turn.outcome is Outcome.CANCELLED
+    assert [await cancel for cancel in cancels] == [1]
+
+
 async def test_a_copy_that_fails_does_not_keep_the_queue_waiting(
     parts: Parts, session_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -191,8 +220,93 @@ async def test_a_turn_whose_agent_cannot_be_ended_has_an_end(
     assert turn.state is TurnState.ENDED
 
 
+async def test_a_turn_whose_end_cannot_be_written_has_an_end(
+    parts: Parts, session_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(*_: object, **__: object) -> None:
+        raise OverflowError("a number of the agent's")
+
+    monkeypatch.setattr(TurnRecorder, "end", fail)
+    first = await submit(parts, session_id, "echo one")
+    second = await submit(parts, session_id, "echo two")
+    async with asyncio.timeout(30):
+        for turn_index in (first, second):
+            turn = await parts.services.turns.wait(APP, session_id, turn_index)
+            assert turn.outcome is Outcome.FAILED
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
+async def test_an_undo_of_files_that_was_hung_up_on_is_finished_by_the_next_turn(
+    parts: Parts, session_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await say(parts, session_id, "write a.txt first")
+    await say(parts, session_id, "write a.txt second")
+    file = Path((await parts.services.sessions.get(APP, session_id)).row.cwd) / "a.txt"
+    restoring = asyncio.Event()
+
+    async def hang(*_: object) -> None:
+        restoring.set()
+        await asyncio.Event().wait()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Snapshots, "restore", hang)
+        undo = asyncio.create_task(parts.services.history.undo(APP, session_id, UndoRequest(files=True)))
+        await restoring.wait()
+        undo.cancel()
+        await asyncio.wait({undo})
+    assert file.read_text() == "second"
+    await say(parts, session_id, "echo on")
+    assert file.read_text() == "first"
+    assert (await parts.services.sessions.get(APP, session_id)).row.files_plan is None
+
+
 async def until_said(parts: Parts, session_id: str) -> None:
     """Until the agent has said something."""
     async for batch in parts.services.log.follow(APP, session_id, 0):
         if any(event.type == EventType.TEXT for event in batch):
             return
+
+
+async def test_while_an_agent_does_not_end_nobody_comes_into_its_folders(
+    parts: Parts, session_id: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its session is closed and deleted all the same; what it works in is removed when it has ended."""
+    await say(parts, session_id, "echo hi")
+    close, let_go = AcpAgent.close, asyncio.Event()
+
+    async def close_late(agent: AcpAgent) -> None:
+        await let_go.wait()
+        await close(agent)
+
+    monkeypatch.setattr(AcpAgent, "close", close_late)
+    monkeypatch.setattr(pools, "CLOSE_SECS", SOON)
+    with pytest.raises(SessionBusy, match="does not end"):
+        async with parts.supervisor.hold(APP, session_id):
+            raise AssertionError("its agent lives")
+    await parts.services.sessions.delete(APP, session_id)
+    folders = [tmp_path / "data" / name / session_id for name in ("homes", "workspaces")]
+    await parts.services.sweeper.sweep()
+    assert all(folder.is_dir() for folder in folders)
+    let_go.set()
+    monkeypatch.setattr(pools, "CLOSE_SECS", LONG)
+    await parts.services.sweeper.sweep()
+    assert not any(folder.exists() for folder in folders)
+
+
+async def test_a_step_of_the_sweep_that_takes_very_long_is_not_begun_twice(
+    parts: Parts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, let_go = 0, asyncio.Event()
+
+    async def remove_late(*_: object) -> int:
+        nonlocal begun
+        begun += 1
+        await let_go.wait()
+        return 0
+
+    monkeypatch.setattr(FileService, "remove_old", remove_late)
+    monkeypatch.setattr(sweeper, "STEP_SECS", SOON)
+    for _ in range(2):
+        await parts.services.sweeper.sweep()
+    assert begun == 1
+    let_go.set()

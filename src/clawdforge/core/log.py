@@ -2,18 +2,23 @@
 
 A reader pulls by its cursor. What was committed lately lies in a short tail in memory, shared by all
 readers of the session; whoever is further back reads from the store. A commit only wakes readers, so
-a reader that does not read costs nothing but its cursor.
+a reader that does not read costs nothing but its cursor. Of a large event there is one copy for all who are
+being sent it, however slowly they read.
 """
 
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
+from weakref import WeakValueDictionary
 
-from clawdforge.core.model import Commit, MessageRow, StoredEvent
+from clawdforge.core.event_model import StoredEvent
+from clawdforge.core.model import Commit, MessageRow
 from clawdforge.core.ports import Store, View
 from clawdforge.wire.errors import InvalidRequest, SessionNotFound
 from clawdforge.wire.event import EventType
+from clawdforge.wire.event_forms import Form
+from clawdforge.wire.json_bounds import LARGE_BYTES
 
 PAGE_EVENTS = 1000
 PAGE_BYTES = 1 << 20
@@ -60,7 +65,12 @@ class Tail:
         """What came after a cursor; None when the tail does not reach back that far."""
         if not self._events or self._events[0].seq > after + 1:
             return None
-        return [event for event in self._events if event.seq > after]
+        found: list[StoredEvent] = []
+        for event in reversed(self._events):  # readers are near the end, and there may be many of both
+            if event.seq <= after:
+                break
+            found.append(event)
+        return found[::-1]
 
 
 class LogService:
@@ -69,21 +79,32 @@ class LogService:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._tails: dict[str, Tail] = {}
+        self._large: WeakValueDictionary[tuple[str, int], StoredEvent] = WeakValueDictionary()
+        self._converting = asyncio.Lock()
         store.listen(self._on_commit)
 
     @property
     def readers(self) -> int:
         return sum(tail.readers for tail in self._tails.values())
 
-    async def page(self, app: str, session_id: str, after: int, limit: int) -> list[StoredEvent]:
+    async def page(
+        self, app: str, session_id: str, after: int, limit: int, form: Form = Form.COMPACT
+    ) -> list[StoredEvent]:
         def work(view: View) -> list[StoredEvent]:
             _check_cursor(view, session_id, after)
             return view.events(session_id, after=after, limit=limit, max_bytes=8 * PAGE_BYTES)
 
-        return await self._store.read(app, work)
+        batch = await self._store.read(app, work)
+        await self._convert_large(batch, form)
+        return batch
 
-    async def follow(self, app: str, session_id: str, after: int) -> AsyncIterator[list[StoredEvent]]:
-        """Batches of events after a cursor, for ever; ends when the session is deleted."""
+    async def follow(
+        self, app: str, session_id: str, after: int, form: Form = Form.COMPACT
+    ) -> AsyncIterator[list[StoredEvent]]:
+        """Batches of events after a cursor, for ever; ends when the session is deleted.
+
+        Large ones are there in the wanted form already: to make it takes a moment, so a thread does it.
+        """
         await self._store.read(app, lambda view: _check_cursor(view, session_id, after))
         with self.tail(session_id) as tail:
             while not tail.gone:
@@ -93,12 +114,13 @@ class LogService:
                     batch = await self._read(app, session_id, after)
                 if batch:
                     after = batch[-1].seq
+                    await self._convert_large(batch, form)
                     yield batch
                 else:
                     await added.wait()
 
     async def turn_pages(
-        self, app: str, session_id: str, turn_index: int
+        self, app: str, session_id: str, turn_index: int, form: Form = Form.COMPACT
     ) -> AsyncIterator[list[StoredEvent]]:
         """What the agent sent in one turn, a bounded page at a time."""
         after = 0
@@ -112,6 +134,7 @@ class LogService:
             if not batch:
                 return
             after = batch[-1].seq
+            await self._convert_large(batch, form)
             yield batch
 
     async def messages(
@@ -153,9 +176,25 @@ class LogService:
             tail.extend(commit.events)
 
     async def _read(self, app: str, session_id: str, after: int) -> list[StoredEvent]:
-        return await self._store.read(
+        shared = self._large.get((session_id, after + 1))
+        if shared is not None:
+            return [shared]
+        batch = await self._store.read(
             app, lambda view: view.events(session_id, after=after, limit=PAGE_EVENTS, max_bytes=STREAM_BYTES)
         )
+        return [self._share(session_id, event) for event in batch]
+
+    def _share(self, session_id: str, event: StoredEvent) -> StoredEvent:
+        if len(event.data) <= LARGE_BYTES:
+            return event
+        return self._large.setdefault((session_id, event.seq), event)
+
+    async def _convert_large(self, batch: list[StoredEvent], form: Form) -> None:
+        """One after the other: whoever comes second finds it done."""
+        for event in batch:
+            if len(event.data) > LARGE_BYTES:
+                async with self._converting:
+                    await asyncio.to_thread(event.in_form, form)
 
 
 def _check_cursor(view: View, session_id: str, after: int) -> None:

@@ -3,17 +3,11 @@
 import secrets
 import time
 import uuid
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, Protocol
 
-import orjson
-
+from clawdforge.core.event_model import StoredEvent
 from clawdforge.wire.base import Json, Micros
-from clawdforge.wire.event import EventType, encode_body
-from clawdforge.wire.event_bytes import nest_bytes, unnest_bytes
-from clawdforge.wire.event_forms import Form, is_from_agent
 from clawdforge.wire.session import OnInterrupt, PermissionMode, Retention
 from clawdforge.wire.turn import IfBusy, Outcome, TurnState
 
@@ -25,12 +19,17 @@ class Clock(Protocol):
 
     def now(self) -> Micros:
         """Microseconds since the epoch."""
-        ...
+
+    def steady(self) -> Micros:
+        """Microseconds since some moment. Nobody can set it, and it goes on while the machine sleeps."""
 
 
 class SystemClock:
     def now(self) -> Micros:
         return time.time_ns() // 1000
+
+    def steady(self) -> Micros:
+        return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1000
 
 
 def new_id() -> str:
@@ -44,21 +43,16 @@ def new_token(prefix: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Principal:
-    """Who is calling: an app, or the operator (`admin`), by which credential."""
-
-    app: str
-    admin: bool = False
-    token_id: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class AppRow:
     app_name: str
     created_at: Micros
     max_sessions: int | None = None
     max_turns_in_flight: int | None = None
     max_bytes: int | None = None
+    workspace_roots: tuple[str, ...] = ()  # folders in which the app may choose working directories
+    max_requests_per_sec: int | None = None
+    max_open_requests: int | None = None
+    max_readers: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +64,8 @@ class TokenRow:
     note: str | None = None
     expires_at: Micros | None = None
     revoked_at: Micros | None = None
+    scopes: tuple[str, ...] = ()
+    last_used_at: Micros | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +82,7 @@ class SessionRow:
     persona: str | None = None
     instructions: str | None = None
     own_cwd: bool = False  # we made the folder, so we may remove it
+    workspace_identity: str | None = None  # which folder `cwd` is; None until an old session is next used
     title: str = ""
     meta: Json | None = None  # None when its maker gave none
     labels: tuple[str, ...] = ()
@@ -236,65 +233,6 @@ class AuditRow:
     hash: str
 
 
-class AgentEvent(NamedTuple):
-    """What an agent said or did, as its driver understood it: the type, and the keys of the compact event."""
-
-    kind: EventType
-    fields: Json
-
-
-class Draft(NamedTuple):
-    """An event that has no number yet; `body` is encoded already, all but its seq."""
-
-    type: EventType
-    turn: int | None
-    body: bytes
-
-    @property
-    def by_agent(self) -> bool:
-        return is_from_agent(self.type.value)
-
-
-def draft(kind: EventType, turn: int | None, at: Micros, fields: Mapping[str, Any] | None = None) -> Draft:
-    """One of our own events."""
-    return Draft(kind, turn, encode_body(kind.value, turn, at, dict(fields or {})))
-
-
-def draft_of(event: AgentEvent, turn: int | None, at: Micros) -> Draft:
-    """What the agent sent, as an event. A list of commands is the session's state, never an answer."""
-    turn = None if event.kind is EventType.COMMANDS else turn
-    return Draft(event.kind, turn, encode_body(event.kind, turn, at, event.fields))
-
-
-@dataclass(slots=True)
-class StoredEvent:
-    """An event as it lies in the log: its number, and the bytes that all its readers share.
-
-    `form` is the one that it was written in: version 0.3 wrote nested events. It never changes; what is made
-    for the readers of the other form is made once, and kept beside it.
-    """
-
-    seq: int
-    type: str
-    turn: int | None
-    data: bytes
-    form: Form = Form.COMPACT
-    _other: bytes | None = field(default=None, repr=False, compare=False)
-
-    def in_form(self, form: Form) -> bytes:
-        if form is self.form or not is_from_agent(self.type):
-            return self.data
-        if self._other is None:
-            to_nested = form is Form.NESTED
-            self._other = nest_bytes(self.type, self.data) if to_nested else unnest_bytes(self.data)
-        return self._other
-
-    def decode(self) -> Json:
-        """Its keys in the compact form."""
-        found: Json = orjson.loads(self.in_form(Form.COMPACT))
-        return found
-
-
 @dataclass(frozen=True, slots=True)
 class Commit:
     """What one commit added to one session's log; told to followers once it is durable.
@@ -332,63 +270,3 @@ class Hit:
     role: str
     ts: Micros
     snippet: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentSpec:
-    """A named, configured program. What differs between agents is data here, never a branch in a driver."""
-
-    name: str
-    driver: str
-    command: tuple[str, ...]
-    title: str = ""
-    install: str = ""
-    env: tuple[str, ...] = ()  # names of variables that it may see
-    set_env: Mapping[str, str] = field(default_factory=dict)
-    credentials: tuple[str, ...] = ()  # files under the operator's home that all sessions share
-    copied: tuple[str, ...] = ()  # files under the operator's home that each new home gets a copy of
-    settings: Mapping[str, str] = field(default_factory=dict)  # files for a new home: name -> text
-    version: tuple[str, ...] = ("--version",)  # the arguments that make its program tell its version
-    sandbox: str | None = None  # auto, full, off; None is the server's setting
-    quirks: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Launch:
-    """Everything a driver needs to bring a session's agent to life."""
-
-    app: str
-    session_id: str
-    agent: AgentSpec
-    cwd: Path
-    home: Path
-    model: str | None = None
-    plan_mode: bool = False
-    agent_session_id: str | None = None  # to be loaded or resumed; None starts a new one
-    counter: Json | None = None  # the agent's running totals as its last turn left them
-    readable: tuple[Path, ...] = ()  # files outside home and workspace that it may read
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ask:
-    """A permission request as the agent put it."""
-
-    tool: str
-    kind: str | None
-    options: tuple[Json, ...]
-    request: Json
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
-    """What the agent is told: an option's id, or None for cancelled."""
-
-    option_id: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """How the agent ended a prompt."""
-
-    stop_reason: str
-    usage: Json | None = None

@@ -1,4 +1,4 @@
-"""What core asks of the world: a store, and agents."""
+"""What core and the surfaces ask of the world: a store, agents, and who calls."""
 
 from clawdforge.core.ports.agents import (
     Agents,
@@ -11,6 +11,7 @@ from clawdforge.core.ports.agents import (
     Snapshots,
     Workspaces,
 )
+from clawdforge.core.ports.callers import Callers, Standing
 from clawdforge.core.ports.store import (
     LeaseLost,
     Shown,
@@ -23,6 +24,7 @@ from clawdforge.core.ports.store import (
 
 __all__ = [
     "Agents",
+    "Callers",
     "Capability",
     "Catalog",
     "Driver",
@@ -32,6 +34,7 @@ __all__ = [
     "Shown",
     "Sink",
     "Snapshots",
+    "Standing",
     "Store",
     "SystemTx",
     "SystemView",

@@ -6,16 +6,10 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Literal, Protocol
 
-from clawdforge.core.model import (
-    AgentEvent,
-    AgentSpec,
-    Answer,
-    Ask,
-    FileRow,
-    Launch,
-    SessionRow,
-    Verdict,
-)
+from clawdforge.core.agent_model import AgentSpec, Answer, Ask, Launch, Verdict
+from clawdforge.core.event_model import AgentEvent
+from clawdforge.core.model import FileRow, SessionRow
+from clawdforge.core.workspace import Workspace
 from clawdforge.wire.admin import AgentPage
 
 
@@ -121,8 +115,11 @@ class Snapshots(Protocol):
         """Record the workspace as it is before the session's first turn, unless that was done before."""
         ...
 
-    async def record_turn(self, session: SessionRow, turn_index: int) -> None:
-        """Record the workspace as it is after that turn, where that is possible."""
+    async def record_turn(self, session: SessionRow, turn_index: int, live: LiveAgent | None) -> None:
+        """Record the workspace as it is after that turn, where that is possible.
+
+        The agent, if it lives, stands still meanwhile.
+        """
         ...
 
     async def tree_of(self, session: SessionRow, turn_index: int) -> str:
@@ -137,7 +134,7 @@ class Snapshots(Protocol):
         """Make the workspace what it was. What is ignored there is left alone. Conflict when it fails."""
         ...
 
-    async def branch(self, source: str, target: str) -> None:
+    async def branch(self, source: SessionRow, target: str) -> None:
         """Give another session of the same workspace what is known of it."""
         ...
 
@@ -145,12 +142,36 @@ class Snapshots(Protocol):
 class Workspaces(Protocol):
     """The folders that agents work in."""
 
-    def make(self, session_id: str) -> Path:
+    def make(self, session_id: str) -> Workspace:
         """A fresh one of our own."""
         ...
 
-    def check(self, path: str) -> Path:
-        """A folder that a caller named; WorkspaceRefused when it may not be used."""
+    async def set_aside(self, session_id: str) -> bool:
+        """Remove one of our own that is empty, since its session was refused; whether there was one."""
+        ...
+
+    def check(self, path: str, granted: Sequence[str] = (), *, anywhere: bool = False) -> Workspace:
+        """A folder that a caller named; WorkspaceRefused when it may not be used.
+
+        `granted` are the app's own roots, beside those of all apps. `anywhere` is for the operator's own app,
+        which may use every folder as long as there are no roots.
+        """
+        ...
+
+    def check_root(self, path: str) -> str:
+        """A folder that may be granted to an app, as it is kept; InvalidRequest when it cannot be."""
+        ...
+
+    def identify(self, path: str, identity: str | None) -> str:
+        """The identity of a session's folder; WorkspaceChanged when it is not the recorded one."""
+        ...
+
+    def is_place(self, identity: str | None) -> bool:
+        """Whether the data folder still is the one of that identity."""
+        ...
+
+    def place(self) -> str:
+        """The identity of the data folder."""
         ...
 
     def remove(self, session_id: str) -> None: ...

@@ -7,15 +7,15 @@ touch nothing but its argument. `System…` are the same for what spans apps; th
 then made under the app's own name.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, Literal, Protocol, TypeVar
 
+from clawdforge.core.event_model import Draft, StoredEvent
 from clawdforge.core.histogram import Histogram
 from clawdforge.core.model import (
     AppRow,
     AuditRow,
     Commit,
-    Draft,
     FileRow,
     Hit,
     MessageRow,
@@ -24,10 +24,10 @@ from clawdforge.core.model import (
     RunRow,
     SessionQuery,
     SessionRow,
-    StoredEvent,
     TokenRow,
     TurnRow,
 )
+from clawdforge.core.workspace import Area
 from clawdforge.wire.base import Json, Micros
 from clawdforge.wire.errors import ForgeError
 
@@ -58,6 +58,10 @@ class View(Protocol):
         """Open sessions of this app, for its own limit."""
         ...
 
+    def is_taken(self, area: Area) -> bool:
+        """Whether an open session of another app works in this folder, above it or below it."""
+        ...
+
     def turn(self, session_id: str, turn_index: int) -> TurnRow | None: ...
     def turns(self, session_id: str, *, after: int = 0, limit: int = 100) -> list[TurnRow]: ...
     def turns_from(self, session_id: str, turn_index: int) -> list[TurnRow]: ...
@@ -65,8 +69,16 @@ class View(Protocol):
         """The turn that is running or waiting; there is at most one."""
         ...
 
-    def queued_turns(self, session_id: str) -> list[TurnRow]:
-        """In the order in which they will run."""
+    def queued_turns(self, session_id: str, limit: int = ...) -> list[TurnRow]:
+        """In the order in which they came."""
+        ...
+
+    def next_queued(self, session_id: str, first: Collection[str]) -> TurnRow | None:
+        """The one that came first, but automatic ones and those with such an `if_busy` before others."""
+        ...
+
+    def count_queued(self, session_id: str, policies: Collection[str] | None = None) -> int:
+        """How many turns wait; with `policies`, of those with such an `if_busy`."""
         ...
 
     def turn_by_key(self, session_id: str, key: str) -> TurnRow | None: ...
@@ -99,6 +111,26 @@ class View(Protocol):
         ...
 
     def messages_from(self, session_id: str, seq: int, *, show: Shown = "visible") -> list[MessageRow]: ...
+    def last_prompts(self, session_id: str, count: int) -> tuple[MessageRow, MessageRow] | None:
+        """The earliest and the latest of the user's last `count` visible messages."""
+        ...
+
+    def numbers_from(self, session_id: str, seq: int) -> tuple[list[int], list[int]]:
+        """The seqs of the visible messages from one on, rising, and the turns that said them, rising."""
+        ...
+
+    def last_of_fork(self, session_id: str, through_turn: int) -> int:
+        """The seq up to which a fork has the history: before the turn that was run after this one."""
+        ...
+
+    def fits_at_once(self, session_id: str, seqs: Sequence[int]) -> bool:
+        """Whether these were cut so few and short that `Tx.show_messages` can restore them by itself."""
+        ...
+
+    def is_settled(self, session_id: str) -> bool:
+        """Whether every row says of itself that it is cut or archived; see `Tx.settle`."""
+        ...
+
     def last_spoken_turn(self, session_id: str, *, before: int | None = None) -> int:
         """The turn of the newest visible message that belongs to one, below a seq; 0 without."""
         ...
@@ -157,16 +189,49 @@ class Tx(View, Protocol):
     def remove_persona(self, name: str) -> bool: ...
     def add_run(self, row: RunRow) -> None: ...
     def audit(self, session_id: str | None, event: str, at: Micros, details: Json) -> None: ...
-    def archive_messages(self, session_id: str) -> int:
-        """Archive all that are visible; how many."""
+    def hide_messages(self, session_id: str, seqs: Sequence[int], turns: Sequence[int]) -> None:
+        """Cut these: all that are visible from the first of them on, with their turns.
+
+        However many they are, it takes a moment; nobody sees half of it. SessionBusy while an earlier one
+        is not settled.
+        """
         ...
 
-    def copy_history(self, source: str, target: str, *, through_turn: int, at: Micros) -> None:
-        """For a fork: what is visible until the turn that was run after this one, and its ended turns.
+    def archive_messages(self, session_id: str) -> int:
+        """Archive all that are visible; how many. Takes a moment, like `hide_messages`."""
+        ...
 
-        The copies keep their seq and turn_index, and count as turns of the target's first context; the
-        events are not copied.
+    def settle(self, session_id: str) -> bool:
+        """Mark some rows of what was hidden or archived at once; True when none are left."""
+        ...
+
+    def restore_slice(self, session_id: str, seqs: Sequence[int], turns: Sequence[int], done: int) -> int:
+        """Before `show_messages`, for more than fit at once: prepare some rows, unseen by readers.
+
+        `done` is how many messages and turns were prepared, and the result how many are now. What is
+        given up halfway is hidden still, and `settle` makes its rows say so again.
         """
+        ...
+
+    def show_messages(self, session_id: str, seqs: Sequence[int], turns: Sequence[int]) -> None:
+        """Undo `hide_messages`; these are all of what it hid, and nothing was said since."""
+        ...
+
+    def copy_history(self, source: str, target: str, *, after: int, through: int, at: Micros) -> int:
+        """For a fork: some of the visible messages after one seq and up to another, and their ended turns.
+
+        Returns the seq it came to; it is done when that is `through`. The copies keep their seq and
+        turn_index, and count as turns of the target's first context; the events are not copied. The target
+        may be a deleted session, which nobody sees.
+        """
+        ...
+
+    def reveal_session(self, session_id: str) -> None:
+        """A session that was added as deleted, so that nobody saw it before it was whole, is there now."""
+        ...
+
+    def refresh_index(self) -> bool:
+        """Bring the full-text index up to date for some messages; True when it is for all of the app's."""
         ...
 
     def purge(self, session_id: str, limit: int) -> bool:
@@ -199,13 +264,36 @@ class SystemView(Protocol):
         """`ttl` sessions closed before then."""
         ...
 
-    def deleted_sessions(self, limit: int) -> list[tuple[str, str]]: ...
+    def deleted_sessions(self, now: Micros, limit: int) -> list[tuple[str, str]]:
+        """Those whose deletion is due: one that is still being made is deleted in the future."""
+        ...
+
+    def unsettled_sessions(self, limit: int) -> list[tuple[str, str]]:
+        """(app, session_id) of sessions for which `Tx.settle` has work to do."""
+        ...
+
+    def unindexed_apps(self) -> list[str]:
+        """The apps for which `Tx.refresh_index` has work to do."""
+        ...
+
     def unknown_sessions(self, session_ids: Sequence[str]) -> list[str]:
         """Those of which there is no row, not even a deleted one."""
         ...
 
     def last_workspace(self, session_id: str) -> str | None:
         """The folder that we made for a session, deleted or not, when no other session works in it."""
+        ...
+
+    def sessions_in(self, area: Area) -> list[tuple[str, str]]:
+        """(app, session_id) of every open session that works in this folder, above it or below it."""
+        ...
+
+    def named_folders(self, made: str) -> list[str]:
+        """The folders in which open sessions work, without those that lie in the folder `made`."""
+        ...
+
+    def place(self) -> str | None:
+        """The identity of the data folder when the identities of workspaces were recorded."""
         ...
 
     def turn_counts(self) -> dict[str, int]:
@@ -224,11 +312,19 @@ class SystemView(Protocol):
 
 class SystemTx(SystemView, Protocol):
     def put_app(self, row: AppRow) -> None:
-        """Add the app, or change its limits."""
+        """Add the app, or change its limits and its folders."""
+        ...
+
+    def move_to(self, place: str) -> None:
+        """Record where the data folder is now, and forget the identities of all workspaces."""
         ...
 
     def add_token(self, row: TokenRow) -> None: ...
     def change_token(self, token_id: str, **changes: Any) -> bool: ...
+    def give_back_space(self) -> bool:
+        """Return some of the space that deleted rows left to the file system; True when that is enough."""
+        ...
+
     def audit_system(self, app_name: str, event: str, at: Micros, details: Json) -> None: ...
 
 
@@ -238,6 +334,16 @@ class Store(Protocol):
     @property
     def commit_times(self) -> Histogram:
         """Seconds that commits took since the store was opened."""
+        ...
+
+    @property
+    def job_times(self) -> Histogram:
+        """Seconds for which single jobs kept the writer."""
+        ...
+
+    @property
+    def checkpoint_times(self) -> Histogram:
+        """Seconds that it took to move what was written to its final place."""
         ...
 
     async def read(self, app: str, work: Callable[[View], T]) -> T: ...

@@ -2,7 +2,8 @@
 
 A cut marks messages and turns and rewrites nothing. Its event names what was cut, so that a redo can find it.
 Each cut or restore starts a new context, in which the agent's memory is that of the last remaining turn.
-The cost depends on how much is cut, never on the length of the history.
+The cost does not depend on the length of the history, and hardly on how much is cut: the rows of a long cut
+are marked afterwards. A long restore is prepared a slice at a time before it is recorded here.
 """
 
 from collections.abc import Sequence
@@ -10,7 +11,8 @@ from dataclasses import dataclass
 
 import orjson
 
-from clawdforge.core.model import MessageRow, SessionRow, draft
+from clawdforge.core.event_model import draft
+from clawdforge.core.model import SessionRow
 from clawdforge.core.ports import Tx, View
 from clawdforge.core.rules import memory
 from clawdforge.core.rules.turns import need_session
@@ -45,9 +47,9 @@ def cut_from(
     tx: Tx, session_id: str, seq: int, at: Micros, *, why: str, files: FileTrees | None = None
 ) -> HistoryChange:
     """Cut every visible message from this seq on, with their turns."""
-    rows = tx.messages_from(session_id, seq)
-    turns = sorted({row.turn for row in rows if row.turn})
-    return _cut(tx, session_id, rows, turns, at, why=why, files=files)
+    seqs, turns = tx.numbers_from(session_id, seq)
+    tx.hide_messages(session_id, seqs, turns)
+    return _record_cut(tx, session_id, seqs, turns, at, why=why, files=files, before=seq)
 
 
 def cut_turn(tx: Tx, session_id: str, turn_index: int, at: Micros, *, why: str = "rollback") -> HistoryChange:
@@ -55,8 +57,10 @@ def cut_turn(tx: Tx, session_id: str, turn_index: int, at: Micros, *, why: str =
     turn = tx.turn(session_id, turn_index)
     first = _read_event(tx, session_id, turn.first_seq).get("message") if turn and turn.first_seq else None
     rows = tx.messages_from(session_id, first) if isinstance(first, int) else []
-    mine = [row for row in rows if row.turn == turn_index]
-    return _cut(tx, session_id, mine, [turn_index], at, why=why, files=None)
+    mine = [row.seq for row in rows if row.turn == turn_index]
+    tx.change_messages(session_id, mine, cut=True)
+    tx.change_turn(session_id, turn_index, cut=True)
+    return _record_cut(tx, session_id, mine, [turn_index], at, why=why, files=None)
 
 
 def last_cut(view: View, session: SessionRow) -> Json:
@@ -71,9 +75,7 @@ def restore_last(tx: Tx, session_id: str, at: Micros, *, files: FileTrees | None
     session = need_session(tx, session_id)
     cut = last_cut(tx, session)
     messages, turns = tuple(cut["messages"]), tuple(cut["turns"])
-    tx.change_messages(session_id, messages, cut=False)
-    for turn_index in turns:
-        tx.change_turn(session_id, turn_index, cut=False)
+    tx.show_messages(session_id, messages, turns)
     fields: Json = {
         "messages": list(messages),
         "turns": list(turns),
@@ -87,36 +89,36 @@ def restore_last(tx: Tx, session_id: str, at: Micros, *, files: FileTrees | None
     return HistoryChange(messages, turns, need_session(tx, session_id))
 
 
-def _cut(
+def _record_cut(
     tx: Tx,
     session_id: str,
-    rows: Sequence[MessageRow],
+    seqs: Sequence[int],
     turns: Sequence[int],
     at: Micros,
     *,
     why: str,
     files: FileTrees | None,
+    before: int | None = None,
 ) -> HistoryChange:
+    """With `before`, nothing is left from that message on: what was cut need not be looked through."""
     session = need_session(tx, session_id)
-    seqs = [row.seq for row in rows]
-    tx.change_messages(session_id, seqs, cut=True)
-    for turn_index in turns:
-        tx.change_turn(session_id, turn_index, cut=True)
-    fields: Json = {"messages": seqs, "turns": list(turns), "why": why, "context": session.context + 1}
+    fields: Json = {"messages": list(seqs), "turns": list(turns), "why": why, "context": session.context + 1}
     if files is not None:
         fields["files"] = files.fields()
     head = tx.append(session_id, [draft(EventType.HISTORY_CUT, None, at, fields)])
-    _start_context(tx, session_id, redo=(*session.redo[-MAX_REDO:], head), files=files)
+    _start_context(tx, session_id, redo=(*session.redo[-MAX_REDO:], head), files=files, before=before)
     return HistoryChange(tuple(seqs), tuple(turns), need_session(tx, session_id))
 
 
-def _start_context(tx: Tx, session_id: str, *, redo: tuple[int, ...], files: FileTrees | None) -> None:
+def _start_context(
+    tx: Tx, session_id: str, *, redo: tuple[int, ...], files: FileTrees | None, before: int | None = None
+) -> None:
     """Plan for the agent to get its home as of the last remaining turn, or an empty one if there is none."""
     session = need_session(tx, session_id)
     tx.change_session(
         session_id,
         context=session.context + 1,
-        context_plan=memory.plan_restore(tx.last_spoken_turn(session_id)),
+        context_plan=memory.plan_restore(tx.last_spoken_turn(session_id, before=before)),
         files_plan=files.after if files else session.files_plan,
         redo=redo,
     )

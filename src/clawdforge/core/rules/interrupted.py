@@ -6,7 +6,8 @@ from operator import attrgetter
 
 import orjson
 
-from clawdforge.core.model import AgentEvent, StoredEvent, TurnRow
+from clawdforge.core.event_model import AgentEvent, StoredEvent
+from clawdforge.core.model import TurnRow
 from clawdforge.core.ports import Tx, View
 from clawdforge.core.rules.cuts import cut_turn
 from clawdforge.core.rules.projection import Projection
@@ -40,15 +41,20 @@ def end_interrupted_turn(tx: Tx, session_id: str, reason: str, at: Micros) -> No
     turn = tx.active_turn(session_id)
     if turn is None:
         return
-    projection = Projection()
-    for event in _read_agent_events(tx, turn):
-        projection.feed(event)
     ending = Ending(outcome=Outcome.INTERRUPTED, error=reason, code=ErrorCode.TURN_INTERRUPTED)
-    message = projection.make_message(session_id, turn.turn_index, at)
+    message = project_turn(tx, turn).make_message(session_id, turn.turn_index, at)
     ended = finish(tx, session_id, turn.turn_index, ending, at, message=message)
-    if any(queued.if_busy is IfBusy.ROLLBACK for queued in tx.queued_turns(session_id)):
+    if tx.count_queued(session_id, [IfBusy.ROLLBACK]):
         cut_turn(tx, session_id, turn.turn_index, at)
     apply_policy(tx, ended, at)
+
+
+def project_turn(view: View, turn: TurnRow) -> Projection:
+    """What the agent said and did in a turn, from the log."""
+    projection = Projection()
+    for event in _read_agent_events(view, turn):
+        projection.feed(event)
+    return projection
 
 
 def apply_policy(tx: Tx, turn: TurnRow, at: Micros) -> TurnRow | None:
@@ -59,7 +65,7 @@ def apply_policy(tx: Tx, turn: TurnRow, at: Micros) -> TurnRow | None:
     session = need_session(tx, turn.session_id)
     if turn.automatic or session.closed_at is not None or session.on_interrupt not in GOING_ON:
         return None
-    if any(queued.if_busy in FIRST_IN_QUEUE for queued in tx.queued_turns(turn.session_id)):
+    if tx.count_queued(turn.session_id, FIRST_IN_QUEUE):
         return None
     again = session.on_interrupt is OnInterrupt.RETRY
     if again:

@@ -2,10 +2,12 @@
 
 from typing import Any
 
-from clawdforge.core.model import AgentEvent, MessageRow
+from clawdforge.core.event_model import AgentEvent
+from clawdforge.core.model import MessageRow
 from clawdforge.wire.base import Json, Micros
 from clawdforge.wire.event import EventType
 from clawdforge.wire.event_forms import update_of
+from clawdforge.wire.json_bounds import is_larger
 from clawdforge.wire.message import CALL_ID, CALL_KEYS, Role, estimate_tokens
 
 MAX_CHARS = 4 << 20
@@ -78,4 +80,6 @@ def shorten(value: Any) -> Any:
     """A tool's input or output as the transcript keeps it; the log has the whole."""
     if isinstance(value, str):
         return value[:MAX_TOOL_CHARS]
-    return value if len(repr(value)) <= MAX_TOOL_CHARS else {"truncated": True}
+    if is_larger(value, MAX_TOOL_CHARS) or len(repr(value)) > MAX_TOOL_CHARS:
+        return {"truncated": True}
+    return value

@@ -3,20 +3,23 @@
 Only these change a session's own fields. Turns and history have their own rules.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from clawdforge.core.model import SessionRow, draft
+from clawdforge.core.event_model import draft
+from clawdforge.core.model import SECOND, SessionRow
 from clawdforge.core.ports import Tx, View
 from clawdforge.core.rules import memory
-from clawdforge.core.rules.turns import need_open, need_session, withdraw_all
+from clawdforge.core.rules.folders import need_free_folder
+from clawdforge.core.rules.turns import need_open, need_session, withdraw_some
 from clawdforge.wire.base import Json, Micros
 from clawdforge.wire.errors import InvalidRequest, LimitExceeded, PoolFull, SessionBusy
 from clawdforge.wire.event import EventType
 from clawdforge.wire.session import Retention
 
 MAX_DEPTH = 3
+UNSEEN_SECS = 3600
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +33,7 @@ class SessionState:
 
 def state_of(view: View, row: SessionRow) -> SessionState:
     active = view.active_turn(row.session_id)
-    queued = len(view.queued_turns(row.session_id))
+    queued = view.count_queued(row.session_id)
     return SessionState(row, active.turn_index if active else None, queued)
 
 
@@ -41,15 +44,25 @@ def close_session(tx: Tx, session_id: str, event: str, at: Micros) -> bool | Non
         return True
     if tx.active_turn(session_id) is not None:
         return None
-    withdraw_all(tx, session_id, at)
+    while withdraw_some(tx, session_id, at):
+        pass
     tx.change_session(session_id, closed_at=at)
     tx.append(session_id, [draft(EventType.SESSION_CLOSED, None, at, {"why": event})])
     tx.audit(session_id, event, at, {})
     return False
 
 
-def admit_session(tx: Tx, row: SessionRow, max_live: int) -> None:
-    """Raise if this would be one session too many for its app or for the server."""
+def unseen_until(row: SessionRow) -> Micros:
+    """When a session that is made in several transactions is removed, should it never be completed."""
+    return row.created_at + UNSEEN_SECS * SECOND
+
+
+def admit_session(tx: Tx, row: SessionRow, max_live: int, above: Sequence[str] = ()) -> None:
+    """Raise if this would be one session too many for its app or for the server, or if its folder is taken.
+
+    `above` are the identities of the folders above its own.
+    """
+    need_free_folder(tx, row, above)
     app = tx.app_row()
     limit = app.max_sessions if app else None
     if limit is not None and tx.count_app_sessions() >= limit:
@@ -63,10 +76,15 @@ def _check_pool(tx: Tx, retention: Retention, max_live: int) -> None:
 
 
 def create_session(
-    tx: Tx, row: SessionRow, max_live: int, at: Micros, extra: Mapping[str, Any] | None = None
+    tx: Tx,
+    row: SessionRow,
+    max_live: int,
+    at: Micros,
+    extra: Mapping[str, Any] | None = None,
+    above: Sequence[str] = (),
 ) -> SessionState:
-    """Store a session and its first event, which also contains `extra`."""
-    admit_session(tx, row, max_live)
+    """Store a session and its first event, which also contains `extra`; `above` as in `admit_session`."""
+    admit_session(tx, row, max_live, above)
     depth = 0
     if row.parent_session_id is not None:
         depth = need_open(tx, row.parent_session_id).depth + 1

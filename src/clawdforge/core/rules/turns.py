@@ -10,8 +10,10 @@ from dataclasses import dataclass, replace
 
 import orjson
 
-from clawdforge.core.model import Draft, MessageRow, SessionRow, TurnRow, draft
+from clawdforge.core.event_model import Draft, draft
+from clawdforge.core.model import MessageRow, SessionRow, TurnRow
 from clawdforge.core.ports import Tx, View
+from clawdforge.core.rules.usage import MAX_COUNT, add_usage, bound_usage, estimate_usage
 from clawdforge.wire.base import Json, Micros
 from clawdforge.wire.errors import (
     HeadMoved,
@@ -29,6 +31,10 @@ from clawdforge.wire.message import Role, estimate_tokens
 from clawdforge.wire.turn import MOVES, IfBusy, Outcome, TurnRequest, TurnState
 
 TITLE_CHARS = 50
+FIRST_FIELDS = ("prompt", "files", "timeout_secs")
+"""What every fingerprint holds, given or not: so did those that version 0.3 stored."""
+WITHDRAWN_AT_ONCE = 40
+MAX_QUEUED = 1000
 FIRST_IN_QUEUE = frozenset({IfBusy.INTERRUPT, IfBusy.ROLLBACK})
 
 
@@ -80,8 +86,12 @@ def need_open(view: View, session_id: str, expected_head: int | None = None) -> 
 
 
 def fingerprint(request: TurnRequest) -> str:
-    """What an Idempotency-Key stands for: the prompt and all that goes with it."""
-    body = request.model_dump(mode="json", exclude={"expected_head"})
+    """What an Idempotency-Key stands for: the prompt and all that goes with it.
+
+    It is stored, and stays the same when a later version adds a field: it counts only where it is given.
+    """
+    body = request.model_dump(mode="json", exclude={"expected_head"}, exclude_defaults=True)
+    body = {**dict.fromkeys(FIRST_FIELDS), "if_busy": IfBusy.QUEUE.value, **body}
     return hashlib.sha256(orjson.dumps(body, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
 
@@ -98,8 +108,13 @@ def submit(tx: Tx, session_id: str, request: TurnRequest, key: str | None, at: M
     if any(tx.file(token) is None for token in request.files or ()):
         raise UnknownFile
     check_limit(tx)
-    active = tx.active_turn(session_id)
-    busy = active is not None or bool(tx.queued_turns(session_id))
+    active, queued = tx.active_turn(session_id), tx.count_queued(session_id)
+    if queued >= MAX_QUEUED:
+        raise LimitExceeded(
+            f"{queued} turns wait in this session already; wait until some have run, or take them out",
+            retry_after=1,
+        )
+    busy = active is not None or queued > 0
     if busy and request.if_busy is IfBusy.REJECT:
         raise SessionBusy(active_turn=active.turn_index if active else None)
     turn = queue_turn(
@@ -141,7 +156,7 @@ def start_next(tx: Tx, session_id: str, node: str, at: Micros) -> StartedTurn | 
     session = tx.session(session_id)
     if session is None or session.closed_at is not None or tx.active_turn(session_id) is not None:
         return None
-    turn = choose_next(tx.queued_turns(session_id))
+    turn = find_next(tx, session_id)
     if turn is None:
         return None
     fence = tx.claim(session_id, node)
@@ -167,7 +182,7 @@ def start_next(tx: Tx, session_id: str, node: str, at: Micros) -> StartedTurn | 
         last_turn_at=at,
         title=session.title or make_title(turn.prompt),
         redo=(),
-        total_input_tokens=session.total_input_tokens + tokens,
+        total_input_tokens=min(MAX_COUNT, session.total_input_tokens + tokens),
     )
     tx.audit(session_id, "turn", at, {"turn": turn.turn_index})
     started = tx.turn(session_id, turn.turn_index)
@@ -182,14 +197,9 @@ def find_started(tx: Tx, session_id: str, node: str) -> StartedTurn | None:
     return StartedTurn(session, turn, tx.claim(session_id, node))
 
 
-def choose_next(queued: Sequence[TurnRow]) -> TurnRow | None:
+def find_next(view: View, session_id: str) -> TurnRow | None:
     """First come, first served; but turns that interrupt, and automatic retries, go first."""
-
-    def rank(turn: TurnRow) -> tuple[bool, int]:
-        return not (turn.automatic or turn.if_busy in FIRST_IN_QUEUE), turn.turn_index
-
-    ordered = sorted(queued, key=rank)
-    return ordered[0] if ordered else None
+    return view.next_queued(session_id, FIRST_IN_QUEUE)
 
 
 def finish(
@@ -219,14 +229,15 @@ def finish(
         confirm_prompt(tx, session_id)
     seq = tx.add_message(message) if message is not None else None
     started = turn.started_at
-    usage = ending.usage or _estimate_usage(turn, message)
+    reported = bound_usage(ending.usage)
+    usage = reported or estimate_usage(turn, message)
     fields: Json = {
         "outcome": ending.outcome.value,
         "stop_reason": ending.stop_reason,
         "error": ending.error,
         "code": ending.code,
         "usage": usage,
-        "duration_ms": (at - started) // 1000 if started else 0,
+        "duration_ms": max(0, at - started) // 1000 if started else 0,
         "message": seq,
     }
     last = tx.append(session_id, [draft(EventType.TURN_ENDED, turn_index, at, fields)], fence=fence)
@@ -244,7 +255,7 @@ def finish(
         last_seq=last,
     )
     if started is not None:
-        _add_usage(tx, session_id, ending.usage, message, at)
+        add_usage(tx, need_session(tx, session_id), reported, message, at)
     return tx.turn(session_id, turn_index) or turn
 
 
@@ -259,8 +270,10 @@ def withdraw(tx: Tx, session_id: str, turn_index: int, at: Micros) -> TurnRow:
     return finish(tx, session_id, turn_index, Ending(outcome=Outcome.CANCELLED, stop_reason="cancelled"), at)
 
 
-def withdraw_all(tx: Tx, session_id: str, at: Micros) -> int:
-    queued = tx.queued_turns(session_id)
+def withdraw_some(tx: Tx, session_id: str, at: Micros, limit: int = WITHDRAWN_AT_ONCE) -> int:
+    """Take turns out of the queue, as many as one transaction should; how many they were."""
+    need_session(tx, session_id)
+    queued = tx.queued_turns(session_id, limit)
     for turn in queued:
         withdraw(tx, session_id, turn.turn_index, at)
     return len(queued)
@@ -305,37 +318,3 @@ def check_limit(tx: Tx) -> None:
     limit = app.max_turns_in_flight if app else None
     if limit is not None and tx.turns_in_flight() >= limit:
         raise LimitExceeded(f"this app may have {limit} turns in flight; try again later", retry_after=1)
-
-
-def _estimate_usage(turn: TurnRow, message: MessageRow | None) -> Json | None:
-    """Estimate the tokens from the text, for an agent that does not report them."""
-    if message is None:
-        return None
-    taken, given = estimate_tokens(turn.prompt), message.token_count
-    return {
-        "input_tokens": taken,
-        "output_tokens": given,
-        "cached_tokens": 0,
-        "total_tokens": taken + given,
-        "cost_usd": None,
-        "estimated": True,
-        "cost_estimated": False,
-    }
-
-
-def _add_usage(tx: Tx, session_id: str, usage: Json | None, message: MessageRow | None, at: Micros) -> None:
-    session, usage = need_session(tx, session_id), usage or {}
-    cost = usage.get("cost_usd")
-    costs = {"cost_usd": session.cost_usd, "estimated_cost_usd": session.estimated_cost_usd}
-    if cost is not None:
-        kind = "estimated_cost_usd" if usage.get("cost_estimated") else "cost_usd"
-        costs[kind] = (costs[kind] or 0.0) + float(cost)
-    tx.change_session(
-        session_id,
-        last_turn_at=at,
-        total_output_tokens=session.total_output_tokens + (message.token_count if message else 0),
-        input_tokens=session.input_tokens + int(usage.get("input_tokens") or 0),
-        output_tokens=session.output_tokens + int(usage.get("output_tokens") or 0),
-        cached_tokens=session.cached_tokens + int(usage.get("cached_tokens") or 0),
-        **costs,
-    )

@@ -4,14 +4,17 @@ import asyncio
 import logging
 from dataclasses import dataclass
 
-from clawdforge.core.model import Answer, Clock, TurnRow
+from clawdforge.core.agent_model import Answer
+from clawdforge.core.model import Clock, TurnRow
 from clawdforge.core.ports import LeaseLost, Store
 from clawdforge.core.rules.turns import Ending, StartedTurn
 from clawdforge.core.running.opening import Opener
 from clawdforge.core.running.permissions import PermissionService
 from clawdforge.core.running.pool import CLOSE_SECS, AgentPool, Seat
+from clawdforge.core.running.progress import Progress
 from clawdforge.core.running.recorder import TurnRecorder
 from clawdforge.core.running.running_turn import RunningTurn, Stop
+from clawdforge.wire.admin import WaitsFor
 from clawdforge.wire.error_codes import ErrorCode
 from clawdforge.wire.errors import AgentFailed, ForgeAPIError
 from clawdforge.wire.turn import Outcome
@@ -46,10 +49,10 @@ class Attendant:
         self._permissions = permissions
         self._times = times
 
-    async def attend(self, seat: Seat, started: StartedTurn, stop: Stop) -> TurnRow:
+    async def attend(self, seat: Seat, started: StartedTurn, stop: Stop, progress: Progress) -> TurnRow:
         """Returns when the turn has ended and that is on stable storage."""
-        recorder = TurnRecorder(self._store, self._clock, self._permissions, seat.app, started)
-        turn = RunningTurn(started, seat, stop, recorder)
+        recorder = TurnRecorder(self._store, self._clock, self._permissions, seat.app, started, progress)
+        turn = RunningTurn(started, seat, stop, recorder, progress)
         writing = recorder.start_writing(self._times.store_patience)
         try:
             ending = await self._run_until_end(turn, writing)
@@ -59,7 +62,15 @@ class Attendant:
         except Exception:  # whatever failed, a turn that was started has an end
             log.exception("a turn could not be seen through", extra={"session_id": turn.session_id})
             ending = _ending_of_failure(AgentFailed("the server failed to run this turn"))
-        return await recorder.end(ending, rollback=stop.rollback)
+        progress.wait_for(WaitsFor.STORE)
+        try:
+            return await recorder.end(ending, rollback=stop.rollback)
+        except LeaseLost:
+            raise
+        except Exception:
+            log.exception("the end of a turn could not be written", extra={"session_id": turn.session_id})
+            lost = AgentFailed("the server could not record the end of this turn; its events are kept")
+            return await recorder.end_without_answer(_ending_of_failure(lost))
 
     async def _run_until_end(self, turn: RunningTurn, writing: asyncio.Task[None]) -> Ending:
         """Let the agent answer until it is done, a stop is requested, the time is up, or the store fails."""
@@ -95,6 +106,7 @@ class Attendant:
 
     async def _prompt_agent(self, turn: RunningTurn) -> Answer:
         ready = await self._opener.make_ready(turn)
+        turn.progress.wait_for(WaitsFor.AGENT)
         try:
             return await ready.agent.prompt(ready.prompt, turn.recorder, preface=ready.preface)
         finally:
@@ -122,6 +134,8 @@ async def break_off(pool: AgentPool, seat: Seat, work: asyncio.Task[Answer]) -> 
         except OSError:  # a TimeoutError is one: the agent does not end
             log.exception("the agent of a turn could not be ended", extra={"session_id": seat.session_id})
         await asyncio.wait({work}, timeout=BREAK_OFF_SECS)
+    if not work.cancelled():
+        work.exception()  # marks it as seen: whoever breaks off knows why
 
 
 def _judge(work: asyncio.Task[Answer], turn: RunningTurn) -> Ending:

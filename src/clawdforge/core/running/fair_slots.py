@@ -1,7 +1,11 @@
-"""Slots for live agents: a limited number, handed out in turn to the apps that wait."""
+"""Slots for live agents: handed out in turn to the apps that wait, and some only to apps that have none."""
 
 import asyncio
-from collections import OrderedDict, deque
+from collections import Counter, OrderedDict, deque
+from typing import Final
+
+RESERVED: Final = 5
+"""One slot in so many is kept for apps that have none: an app whose turns take long keeps nobody waiting."""
 
 
 class FairSlots:
@@ -10,21 +14,31 @@ class FairSlots:
     def __init__(self, size: int) -> None:
         self.size = size
         self.taken = 0
+        self._held: Counter[str] = Counter()
         self._waiting: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
 
     @property
     def waiting(self) -> int:
         return sum(len(queue) for queue in self._waiting.values())
 
-    def try_take(self) -> bool:
-        """Take a slot at once, if one is free and nobody waits for it."""
-        if self.taken >= self.size or self._waiting:
+    @property
+    def apps_waiting(self) -> list[str]:
+        return list(self._waiting)
+
+    def lacking(self, app: str) -> int:
+        """How many slots have to become free before this app can have one."""
+        bound = self.size - (self.size // RESERVED if self._held[app] else 0)
+        return max(0, self.taken - bound + 1)
+
+    def try_take(self, app: str) -> bool:
+        """Take a slot at once. Whoever waits may not have it: slots are given out as soon as they can be."""
+        if self.lacking(app):
             return False
-        self.taken += 1
+        self._give(app)
         return True
 
     async def take(self, app: str) -> None:
-        if self.try_take():
+        if self.try_take(app):
             return
         slot: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(app, deque()).append(slot)
@@ -32,21 +46,31 @@ class FairSlots:
             await slot
         except asyncio.CancelledError:
             if slot.done() and not slot.cancelled():
-                self.give_back()
+                self.give_back(app)
             else:
                 self._forget(app, slot)
             raise
 
-    def give_back(self) -> None:
+    def give_back(self, app: str) -> None:
         self.taken -= 1
-        while self._waiting and self.taken < self.size:
-            app, queue = self._waiting.popitem(last=False)
+        self._held[app] -= 1
+        if not self._held[app]:
+            del self._held[app]
+        while (chosen := self._next()) is not None:
+            queue = self._waiting.pop(chosen)
             slot = queue.popleft()
             if queue:
-                self._waiting[app] = queue
+                self._waiting[chosen] = queue
             if not slot.done():
-                self.taken += 1
+                self._give(chosen)
                 slot.set_result(None)
+
+    def _next(self) -> str | None:
+        return next((app for app in self._waiting if not self.lacking(app)), None)
+
+    def _give(self, app: str) -> None:
+        self.taken += 1
+        self._held[app] += 1
 
     def _forget(self, app: str, slot: asyncio.Future[None]) -> None:
         queue = self._waiting.get(app)

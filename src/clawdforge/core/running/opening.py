@@ -5,19 +5,27 @@ The home and the workspace are put in order, the driver starts the agent, and th
 
 import asyncio
 import logging
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from clawdforge.core.model import Clock, FileRow, Launch, TurnRow, draft
+from clawdforge.core.agent_model import Launch
+from clawdforge.core.callbacks import CallbackTokens
+from clawdforge.core.event_model import draft
+from clawdforge.core.model import Clock, FileRow, SessionRow, TurnRow
 from clawdforge.core.ports import Agents, Homes, LeaseLost, LiveAgent, Snapshots, Store, Tx, View
 from clawdforge.core.rules import memory
 from clawdforge.core.rules.opening import Context, Opening, describe_context, plan_opening
 from clawdforge.core.rules.turns import need_session
+from clawdforge.core.running.known_workspaces import KnownWorkspaces
 from clawdforge.core.running.pool import AgentPool
 from clawdforge.core.running.recorder import OutsideSink
 from clawdforge.core.running.running_turn import RunningTurn
-from clawdforge.wire.errors import Conflict, UnknownFile, Unsupported
+from clawdforge.wire.admin import WaitsFor
+from clawdforge.wire.errors import Conflict, UnknownFile, Unsupported, WorkspaceChanged
 from clawdforge.wire.event import EventType
+from clawdforge.wire.local import ENV_TOKEN, ENV_URL
 
 log = logging.getLogger(__name__)
 
@@ -33,17 +41,32 @@ class ReadyAgent:
 
 class Opener:
     def __init__(
-        self, store: Store, clock: Clock, agents: Agents, homes: Homes, snapshots: Snapshots, pool: AgentPool
+        self,
+        store: Store,
+        clock: Clock,
+        agents: Agents,
+        homes: Homes,
+        snapshots: Snapshots,
+        known: KnownWorkspaces,
+        hold_others: Callable[[SessionRow], AbstractAsyncContextManager[None]],
+        pool: AgentPool,
+        callbacks: CallbackTokens,
     ) -> None:
+        """`hold_others` keeps everybody else in a session's folder waiting."""
         self._store = store
         self._clock = clock
         self._agents = agents
         self._homes = homes
         self._snapshots = snapshots
+        self._known = known
+        self._hold_others = hold_others
         self._pool = pool
+        self._callbacks = callbacks
 
     async def make_ready(self, turn: RunningTurn) -> ReadyAgent:
         """Use the live agent if it is in the right context; otherwise start one."""
+        turn = await self._confirm_workspace(turn)
+        turn.progress.wait_for(WaitsFor.HOME)
         prompt = await self._attach_files(turn)
         agent = turn.seat.agent
         if agent is not None and agent.alive and turn.seat.context == turn.session.context:
@@ -51,6 +74,15 @@ class Opener:
         await self._pool.drop_agent(turn.seat)
         agent, preface = await self._open(turn)
         return ReadyAgent(agent, prompt, preface)
+
+    async def _confirm_workspace(self, turn: RunningTurn) -> RunningTurn:
+        """The turn, if it runs in the session's own folder; an agent that lives elsewhere is of no use."""
+        try:
+            session = await self._known.confirm(turn.session)
+        except WorkspaceChanged:
+            await self._pool.drop_agent(turn.seat)
+            raise
+        return replace(turn, started=replace(turn.started, session=session))
 
     async def _attach_files(self, turn: RunningTurn) -> str:
         """The prompt, with the files that came with it put where the agent can read them."""
@@ -85,11 +117,18 @@ class Opener:
             agent=spec,
             cwd=Path(session.cwd),
             home=home,
+            workspace_identity=session.workspace_identity,
             model=session.model,
             plan_mode=session.plan_mode,
             agent_session_id=load,
             counter=opening.counter,
+            env=self._make_token(turn) if spec.callback else {},
         )
+
+    def _make_token(self, turn: RunningTurn) -> dict[str, str]:
+        """What the agent needs to call us back as itself."""
+        token = self._callbacks.make(turn.app, turn.session_id)
+        return {ENV_URL: self._callbacks.url, ENV_TOKEN: token}
 
     async def _restore_home(self, turn: RunningTurn, opening: Opening, boundary: int) -> str | None:
         """Without a copy of that turn the home is emptied, so that undone turns do not stay in it."""
@@ -104,12 +143,13 @@ class Opener:
         return None
 
     async def _restore_files(self, turn: RunningTurn, tree: str) -> None:
-        """Finish what an undo of files began before a crash."""
+        """Finish what an undo of files began before a crash; it waits while somebody else works there."""
         session_id = turn.session_id
-        try:
-            await self._snapshots.restore(turn.session, tree)
-        except (Conflict, Unsupported):
-            log.exception("the workspace could not be put back", extra={"session_id": session_id})
+        async with self._hold_others(turn.session):
+            try:
+                await self._snapshots.restore(turn.session, tree)
+            except (Conflict, Unsupported):
+                log.exception("the workspace could not be put back", extra={"session_id": session_id})
         await self._store.write(turn.app, lambda tx: tx.change_session(session_id, files_plan=None))
 
     async def _start_agent(self, turn: RunningTurn, opening: Opening, launch: Launch) -> LiveAgent:
@@ -131,6 +171,7 @@ class Opener:
 
     async def _spawn_agent(self, turn: RunningTurn, launch: Launch) -> LiveAgent:
         sink = OutsideSink(self._store, self._clock, turn.app, turn.session_id)
+        turn.progress.wait_for(WaitsFor.START)
         turn.seat.agent = await self._agents.driver(launch.agent).open(launch, sink)
         return turn.seat.agent
 

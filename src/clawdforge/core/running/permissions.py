@@ -6,7 +6,9 @@ reason when its turn ends or its time is up.
 
 import asyncio
 
-from clawdforge.core.model import Ask, Clock, Commit, PermissionRow, Verdict, draft, new_id
+from clawdforge.core.agent_model import Ask, Verdict
+from clawdforge.core.event_model import draft
+from clawdforge.core.model import Clock, Commit, PermissionRow, new_id
 from clawdforge.core.ports import Store, Tx, View
 from clawdforge.core.rules.turns import need_session
 from clawdforge.wire.base import Json, Micros

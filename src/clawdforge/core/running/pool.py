@@ -3,13 +3,16 @@
 import asyncio
 import logging
 from dataclasses import dataclass, field
+from functools import partial
 
 from clawdforge.core.ports import LiveAgent
 from clawdforge.core.running.fair_slots import FairSlots
 
 log = logging.getLogger(__name__)
 CLOSE_SECS = 15.0
-"""After this long an agent gives up its seat, even if its processes have not ended."""
+"""After this long others may have the place of an agent that does not end; its own session still waits."""
+TRY_AGAIN_SECS = (1.0, 60.0)
+"""After a failed attempt to end an agent the next comes so soon; later ones twice as late, up to that."""
 
 
 @dataclass(eq=False)
@@ -50,7 +53,7 @@ class AgentPool:
                 return None
             seat.busy = True
             return seat
-        if session_id in self._closing or not self._slots.try_take():
+        if session_id in self._closing or not self._slots.try_take(app):
             return None
         return self._add(app, session_id)
 
@@ -61,7 +64,7 @@ class AgentPool:
         seat = self.try_take(app, session_id)
         if seat is not None:
             return seat
-        self._make_room()
+        self._make_room(app)
         await self._slots.take(app)
         return self._add(app, session_id)
 
@@ -71,16 +74,17 @@ class AgentPool:
         if seat.agent is None or not seat.agent.alive or self._slots.waiting:
             self._release(seat)
 
-    async def end_agent(self, session_id: str) -> None:
-        """End the session's agent now, whatever it does."""
+    async def end_agent(self, session_id: str) -> bool:
+        """End the session's agent now, whatever it does. False if it may live on after `CLOSE_SECS`."""
         seat = self._seats.get(session_id)
         if seat is not None and seat.busy:
-            await self.drop_agent(seat)
-        elif seat is not None:
+            return await self._drop_within(seat, CLOSE_SECS)
+        if seat is not None:
             self._release(seat)
         closing = self._closing.get(session_id)
         if closing is not None:
-            await asyncio.wait({closing})
+            await asyncio.wait({closing}, timeout=CLOSE_SECS)
+        return closing is None or closing.done()
 
     def retire_agent(self, session_id: str) -> None:
         """Let an idle agent go whose memory no longer counts. One at work is replaced at its next turn."""
@@ -103,28 +107,27 @@ class AgentPool:
         for seat in list(self._seats.values()):
             if not seat.busy and now - seat.used_at >= self._idle_secs:
                 self._release(seat)
-        if self._slots.waiting:  # the agent that was to make room is slow to end: choose another
-            self._make_room()
+        for app in self._slots.apps_waiting:  # the agent that was to make room is slow to end: choose another
+            self._make_room(app)
 
     async def close(self) -> None:
         for seat in list(self._seats.values()):
             seat.busy = False
             self._release(seat)
-        await self.wait_until_closed()
-
-    async def wait_until_closed(self) -> None:
-        while self._closing:
-            await asyncio.wait(self._closing.values())
+        if self._closing:  # one that does not end must not keep the server from ending
+            await asyncio.wait(self._closing.values(), timeout=CLOSE_SECS)
 
     def _add(self, app: str, session_id: str) -> Seat:
         seat = Seat(app, session_id)
         self._seats[session_id] = seat
         return seat
 
-    def _make_room(self) -> None:
-        idle = [seat for seat in self._seats.values() if not seat.busy]
-        if idle and self._slots.taken >= self._slots.size:
-            self._release(min(idle, key=lambda seat: seat.used_at))
+    def _make_room(self, app: str) -> None:
+        """Put idle agents to sleep, if that is enough for this app to get a seat."""
+        idle = sorted((seat for seat in self._seats.values() if not seat.busy), key=lambda seat: seat.used_at)
+        lacking = self._slots.lacking(app)
+        for seat in idle[:lacking] if lacking <= len(idle) else ():
+            self._release(seat)
 
     def _release(self, seat: Seat) -> None:
         """Take the seat out; its slot is free once its processes are gone."""
@@ -132,15 +135,37 @@ class AgentPool:
             del self._seats[seat.session_id]
         task = asyncio.ensure_future(self._close(seat))
         self._closing[seat.session_id] = task
-        task.add_done_callback(lambda _: self._closing.pop(seat.session_id, None))
+        task.add_done_callback(partial(self._on_closed, seat.session_id))
+
+    def _on_closed(self, session_id: str, task: asyncio.Task[None]) -> None:
+        self._closing.pop(session_id, None)
+        failure = None if task.cancelled() else task.exception()
+        if failure is not None:
+            log.error("the end of an agent failed", exc_info=failure, extra={"session_id": session_id})
 
     async def _close(self, seat: Seat) -> None:
+        """Returns when the agent has ended. Until then its home is its own, but others may have its place."""
+        ending = asyncio.ensure_future(self._end(seat))
         try:
-            async with asyncio.timeout(CLOSE_SECS):
-                await self.drop_agent(seat)
-        except TimeoutError:
-            log.exception("an agent did not end in time", extra={"session_id": seat.session_id})
-        except OSError:
-            log.exception("could not end the agent", extra={"session_id": seat.session_id})
+            await asyncio.wait({ending}, timeout=CLOSE_SECS)
+            if not ending.done():
+                log.error("an agent did not end in time", extra={"session_id": seat.session_id})
         finally:
-            self._slots.give_back()
+            self._slots.give_back(seat.app)
+        await ending
+
+    async def _end(self, seat: Seat) -> None:
+        """Try until the agent has ended: an attempt that failed says nothing about what is left of it."""
+        wait, longest = TRY_AGAIN_SECS
+        while not await self._drop_within(seat, None):
+            await asyncio.sleep(wait)
+            wait = min(2 * wait, longest)
+
+    async def _drop_within(self, seat: Seat, secs: float | None) -> bool:
+        """Whether the agent ended in this time. When it did not, the attempt goes on, unless it failed."""
+        attempt = asyncio.ensure_future(self.drop_agent(seat))
+        await asyncio.wait({attempt}, timeout=secs)
+        failure = attempt.exception() if attempt.done() else None
+        if failure is not None:
+            log.error("the end of an agent failed", exc_info=failure, extra={"session_id": seat.session_id})
+        return attempt.done() and failure is None

@@ -8,19 +8,23 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from clawdforge.core.model import AgentEvent, Ask, Clock, Draft, TurnRow, Verdict, draft, draft_of
+from clawdforge.core.agent_model import Ask, Verdict
+from clawdforge.core.event_model import AgentEvent, Draft, draft, draft_of
+from clawdforge.core.model import Clock, TurnRow
 from clawdforge.core.ports import Store, Tx
 from clawdforge.core.rules.cuts import cut_turn
 from clawdforge.core.rules.interrupted import apply_policy
 from clawdforge.core.rules.projection import Projection
 from clawdforge.core.rules.turns import Ending, StartedTurn, finish
 from clawdforge.core.running.permissions import PermissionService
+from clawdforge.core.running.progress import Progress
+from clawdforge.wire.admin import WaitsFor
 from clawdforge.wire.errors import StoreUnavailable
 from clawdforge.wire.event import EventType
-from clawdforge.wire.turn import Outcome
+from clawdforge.wire.turn import Outcome, TurnState
 
 T = TypeVar("T")
-HIGH_WATER = 4 << 20
+HIGH_WATER = 1 << 19  # some thousand short events: what one job can write without keeping others
 RETRY_SECS = 0.2
 
 
@@ -28,9 +32,16 @@ class TurnRecorder:
     """The sink of a running turn."""
 
     def __init__(
-        self, store: Store, clock: Clock, permissions: PermissionService, app: str, started: StartedTurn
+        self,
+        store: Store,
+        clock: Clock,
+        permissions: PermissionService,
+        app: str,
+        started: StartedTurn,
+        progress: Progress,
     ) -> None:
         self.app = app
+        self._progress = progress
         self.session_id = started.session.session_id
         self.turn_index = started.turn.turn_index
         self._store = store
@@ -50,12 +61,14 @@ class TurnRecorder:
         self._room = asyncio.Event()
 
     async def emit(self, event: AgentEvent, size: int) -> None:  # noqa: ARG002 - what counts is what we keep
+        self._progress.wait_for(WaitsFor.AGENT)
         self._projection.feed(event)
         self._add(draft_of(event, self.turn_index, self._clock.now()))
         if event.kind is EventType.RESPONSE:
             self._answered = True  # the response is written together with the end of the turn
         while self._bytes > HIGH_WATER and not (self._answered or self._ending):
             self._room.clear()
+            self._progress.wait_for(WaitsFor.STORE)
             await self._room.wait()
 
     async def report_truncation(self, dropped: int, reason: str) -> None:
@@ -64,7 +77,13 @@ class TurnRecorder:
         self._add(draft(EventType.OUTPUT_TRUNCATED, self.turn_index, self._clock.now(), fields))
 
     async def ask(self, request: Ask) -> Verdict:
-        return await self._permissions.ask(self.app, self.session_id, self.turn_index, self._mode, request)
+        self._progress.wait_for(WaitsFor.PERMISSION)
+        try:
+            return await self._permissions.ask(
+                self.app, self.session_id, self.turn_index, self._mode, request
+            )
+        finally:
+            self._progress.wait_for(WaitsFor.AGENT)
 
     def start_writing(self, patience: float) -> asyncio.Task[None]:
         """Write what comes in until the turn is ended. The task fails when the store stays down."""
@@ -78,11 +97,16 @@ class TurnRecorder:
         self._room.set()
         if self._writing is not None:
             await asyncio.wait({self._writing})
+            if not self._writing.cancelled():
+                self._writing.exception()  # marks it as seen: what was not written is written now
         session_id, turn_index, fence, written = self.session_id, self.turn_index, self._fence, self._written
         drafts, in_doubt, now = self._take_drafts(), self._in_doubt, self._clock.now()
         message = self._projection.make_message(session_id, turn_index, now)
 
         def work(tx: Tx) -> TurnRow:
+            ended = tx.turn(session_id, turn_index)
+            if ended is not None and ended.state is TurnState.ENDED:
+                return ended  # an earlier try was written after all, with what follows from it
             missing = bool(in_doubt) and not _was_written(tx, session_id, written, in_doubt[0])
             turn = finish(
                 tx,
@@ -99,6 +123,15 @@ class TurnRecorder:
             if ending.outcome is Outcome.INTERRUPTED:
                 apply_policy(tx, turn, now)
             return turn
+
+        return await self._persist(work, work, None)
+
+    async def end_without_answer(self, ending: Ending) -> TurnRow:
+        """The end of the turn and nothing else: what was to be written with it cannot be."""
+        session_id, turn_index, fence, now = self.session_id, self.turn_index, self._fence, self._clock.now()
+
+        def work(tx: Tx) -> TurnRow:
+            return finish(tx, session_id, turn_index, ending, now, fence=fence)
 
         return await self._persist(work, work, None)
 

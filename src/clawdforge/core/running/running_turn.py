@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from clawdforge.core.model import SessionRow
 from clawdforge.core.rules.turns import StartedTurn
 from clawdforge.core.running.pool import Seat
+from clawdforge.core.running.progress import Progress
 from clawdforge.core.running.recorder import TurnRecorder
 from clawdforge.wire.turn import Outcome
 
@@ -28,12 +29,13 @@ class Stop:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class RunningTurn:
-    """The turn that was started, its agent's seat in the pool, the request to stop it, and its recorder."""
+    """The turn that was started, its agent's seat in the pool, and what goes on with it."""
 
     started: StartedTurn
     seat: Seat
     stop: Stop
     recorder: TurnRecorder
+    progress: Progress
 
     @property
     def app(self) -> str:

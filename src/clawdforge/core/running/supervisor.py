@@ -6,8 +6,8 @@ queued turn, has it attended, and copies the agent's home and the workspace at t
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 
 from clawdforge.core.model import Clock
@@ -16,7 +16,9 @@ from clawdforge.core.rules.turns import StartedTurn, find_started, start_next
 from clawdforge.core.running.answers import Answers
 from clawdforge.core.running.attendant import Attendant
 from clawdforge.core.running.pool import AgentPool, Seat
+from clawdforge.core.running.progress import Progress, Waiting
 from clawdforge.core.running.running_turn import Stop
+from clawdforge.wire.admin import WaitsFor
 from clawdforge.wire.errors import SessionBusy, Stopping, StoreUnavailable
 from clawdforge.wire.turn import Outcome
 
@@ -39,7 +41,9 @@ class Worker:
     running: int | None = None  # the turn that runs
     last_turn: int | None = None  # the turn that runs, or ran last and is being copied
     look_again: bool = False  # somebody thinks that there is something to run
+    stands_aside: bool = False  # its turn has no agent and waits until files of its folder are put back
     start_in_doubt: bool = False  # a turn may have been started in a commit whose outcome is unknown
+    progress: Progress = field(default_factory=Progress)
     boundary: asyncio.Event = field(
         default_factory=asyncio.Event
     )  # the next turn runs, or the worker is gone
@@ -86,6 +90,16 @@ class Supervisor:
         self._reserved: dict[str, Worker] = {}  # sessions with a seat whose turn is being written
         self._stopping = False
 
+    def find_waiting(self, longer_than: float) -> list[Waiting]:
+        """Sessions whose work has waited for the same thing for so many seconds, the longest wait first."""
+        now = self._now()
+        found = [
+            Waiting(one.app, one.session_id, one.running, one.progress.waits_for, now - one.progress.since)
+            for one in (*self._workers.values(), *self._reserved.values())
+            if now - one.progress.since >= longer_than
+        ]
+        return sorted(found, key=lambda one: -one.secs)
+
     @property
     def node(self) -> str:
         return self._node
@@ -103,7 +117,8 @@ class Supervisor:
             return None
         seat = self._pool.try_take(app, session_id)
         if seat is not None:
-            self._reserved[session_id] = Worker(app, session_id)
+            worker = self._reserved[session_id] = Worker(app, session_id)
+            worker.progress.wait_for(WaitsFor.STORE)
         return seat
 
     def release(self, seat: Seat) -> None:
@@ -130,19 +145,30 @@ class Supervisor:
             worker.look_again = True
             worker.start_in_doubt = worker.start_in_doubt or start_in_doubt
 
-    async def cancel(self, session_id: str, turn_index: int | None = None, *, rollback: bool = False) -> bool:
-        """Stop the running turn, keep what was said, and wait until it has ended."""
-        worker = self._workers.get(session_id)
-        if worker is None or worker.stop is None or turn_index not in (None, worker.running):
-            return False
-        stop = worker.stop
-        stop.request(Outcome.CANCELLED, "cancelled", rollback=rollback)
-        await stop.ended.wait()
-        return True
+    async def cancel(
+        self, app: str, session_id: str, turn_index: int | None = None, *, rollback: bool = False
+    ) -> bool:
+        """Stop the running turn, keep what was said, and wait until it has ended.
 
-    async def end_agent(self, session_id: str) -> None:
-        """Returns when no process of the session's agent is left."""
-        await self._pool.end_agent(session_id)
+        A reader sees the start of a turn a moment before its worker does, and may want to stop it already.
+        """
+        while worker := self._workers.get(session_id) or self._reserved.get(session_id):
+            stop, boundary = worker.stop, worker.boundary
+            if stop is not None:
+                if turn_index not in (None, worker.running):
+                    return False
+                stop.request(Outcome.CANCELLED, "cancelled", rollback=rollback)
+                await stop.ended.wait()
+                return True
+            active = await self._store.read(app, lambda view: view.active_turn(session_id))
+            if active is None or turn_index not in (None, active.turn_index):
+                return False
+            await boundary.wait()
+        return False
+
+    async def end_agent(self, session_id: str) -> bool:
+        """End the session's agent. False if a process of it may be left: then keep out of its folders."""
+        return await self._pool.end_agent(session_id)
 
     def retire_agent(self, session_id: str) -> None:
         """Let go of an idle agent whose memory holds turns that were undone."""
@@ -163,18 +189,42 @@ class Supervisor:
                 async with asyncio.timeout(within):
                     await worker.boundary.wait()
 
+    @contextmanager
+    def stand_aside(self, session_id: str) -> Iterator[None]:
+        """For the time in which a turn, which has no agent yet, waits for whoever puts files back."""
+        worker = self._workers[session_id]
+        worker.stands_aside = True
+        worker.boundary.set()
+        worker.boundary = asyncio.Event()
+        try:
+            yield
+        finally:
+            worker.stands_aside = False
+
     @asynccontextmanager
-    async def hold(self, app: str, session_id: str, within: float = HOLD_SECS) -> AsyncIterator[None]:
-        """Keep turns of this session waiting, with no agent of it alive. SessionBusy when one goes on."""
+    async def hold(
+        self, app: str, session_id: str, within: float = HOLD_SECS, *, or_aside: bool = False
+    ) -> AsyncIterator[None]:
+        """Keep turns of this session waiting, with no agent of it alive. SessionBusy when one goes on.
+
+        With `or_aside`, a turn that stands aside is as good as none: it waits for us by itself.
+        """
         try:
             async with asyncio.timeout(within):
                 while worker := self._workers.get(session_id) or self._reserved.get(session_id):
+                    if or_aside and worker.stands_aside:
+                        break
                     await worker.boundary.wait()
         except TimeoutError:
             raise SessionBusy from None
+        if worker is not None:
+            yield
+            return
         holder = self._workers[session_id] = Worker(app, session_id)
+        holder.progress.wait_for(WaitsFor.HISTORY)
         try:
-            await self._pool.end_agent(session_id)
+            if not await self._pool.end_agent(session_id):
+                raise SessionBusy("the agent of this session does not end; try again later")
             yield
         finally:
             self._remove_worker(holder)
@@ -242,6 +292,7 @@ class Supervisor:
 
     async def _start_next(self, worker: Worker) -> StartedTurn | None:
         """Start the next queued turn, if there is one. A prompt that comes in meanwhile is seen as well."""
+        worker.progress.wait_for(WaitsFor.STORE)
         while not self._stopping:
             in_doubt, worker.start_in_doubt, worker.look_again = worker.start_in_doubt, False, False
             try:
@@ -258,7 +309,7 @@ class Supervisor:
 
     async def _try_start(self, app: str, session_id: str, *, in_doubt: bool) -> StartedTurn | None:
         """Start a turn if one is queued. Usually none is, so read first: that costs no commit."""
-        if not in_doubt and not await self._store.read(app, lambda view: view.queued_turns(session_id)):
+        if not in_doubt and not await self._store.read(app, lambda view: view.count_queued(session_id)):
             return None
         node, now = self._node, self._clock.now()
 
@@ -270,13 +321,14 @@ class Supervisor:
 
     async def _run_turn(self, worker: Worker, seat: Seat, started: StartedTurn) -> None:
         try:
-            await self._attendant.attend(seat, started, worker.stop or Stop())
+            await self._attendant.attend(seat, started, worker.stop or Stop(), worker.progress)
         finally:
             worker.end()
+        worker.progress.wait_for(WaitsFor.COPY)
         agent = seat.agent  # its home is worth a copy even if the agent is ended meanwhile
         session_id, turn_index = worker.session_id, started.turn.turn_index
         await self._answers.wait_until_given(session_id, turn_index, ANSWER_SECS)
-        copies = [self._snapshots.record_turn(started.session, turn_index)]
+        copies = [self._snapshots.record_turn(started.session, turn_index, agent)]
         if agent is not None:
             copies.append(self._homes.copy_home(session_id, turn_index, agent.agent_session_id, agent))
         for failure in await asyncio.gather(*copies, return_exceptions=True):

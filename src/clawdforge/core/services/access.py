@@ -4,16 +4,23 @@ import asyncio
 import hashlib
 import hmac
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from urllib.parse import quote, unquote
 
-from clawdforge.core.model import SECOND, AppRow, Clock, Principal, TokenRow, new_id, new_token
+from clawdforge.core.callbacks import CallbackTokens
+from clawdforge.core.model import SECOND, AppRow, Clock, TokenRow, new_id, new_token
 from clawdforge.core.ports import Store, SystemTx
-from clawdforge.wire.admin import CreateToken
-from clawdforge.wire.errors import InvalidRequest, TokenNotFound, Unauthenticated
+from clawdforge.core.principal import Principal
+from clawdforge.core.services.token_uses import TokenUses
+from clawdforge.wire.admin import CreateOwnToken, CreateToken
+from clawdforge.wire.errors import Forbidden, InvalidRequest, TokenNotFound, Unauthenticated
+from clawdforge.wire.scopes import Scope
 
 LOCAL_APP = "local"
 LOGIN_SECS = 30 * 86_400
+CALLBACK_SCOPES = frozenset({Scope.READ, Scope.PROMPT})
 
 
 def hash_token(token: str) -> bytes:
@@ -24,21 +31,26 @@ def hash_token(token: str) -> bytes:
 class AccessService:
     """Resolves credentials to principals. Nothing is cached, so a revoked token stops working at once."""
 
-    def __init__(self, store: Store, clock: Clock, admin_token: str) -> None:
+    def __init__(self, store: Store, clock: Clock, admin_token: str, callbacks: CallbackTokens) -> None:
         self._store = store
         self._clock = clock
         self._admin = hash_token(admin_token)
         self._login_key = hash_token(f"login:{admin_token}")
+        self._callbacks = callbacks
         self._watched: dict[str, set[asyncio.Event]] = {}
+        self.uses = TokenUses(store, clock)
 
     async def authenticate(self, token: str) -> Principal:
         presented = hash_token(token)
         if hmac.compare_digest(presented, self._admin):
             return Principal(app="", admin=True)
+        agent = self._callbacks.read(token)
+        if agent is not None:
+            return await self._admit_agent(*agent)
         row = await self._store.read_system(lambda view: view.token_by_hash(presented))
         if row is None or not self._is_valid(row):
             raise Unauthenticated
-        return Principal(app=row.app_name, token_id=row.token_id)
+        return self._admit(row)
 
     async def login(self, token: str) -> str:
         """The value of a browser's cookie: it opens the same app as the token until it expires.
@@ -49,21 +61,33 @@ class AccessService:
         if principal.token_id is None:
             raise Unauthenticated
         head = f"{principal.token_id}.{self._clock.now() // SECOND + LOGIN_SECS}.{secrets.token_urlsafe(9)}"
-        return f"{head}.{self._sign(head, principal.app)}.{principal.app}"
+        # A header is Latin text, and an app's name need not be.
+        return f"{head}.{self._sign(head, principal.app)}.{quote(principal.app, safe='')}"
 
     async def authenticate_login(self, login: str) -> Principal:
         """The app of a browser that has logged in, as long as its token is valid."""
         parts = login.split(".", 4)
         if len(parts) != 5 or not parts[1].isdecimal():
             raise Unauthenticated
-        token_id, expires, _, signature, app = parts
+        token_id, expires, _, signature, quoted = parts
+        app = unquote(quoted)
         genuine = hmac.compare_digest(signature.encode(), self._sign(".".join(parts[:3]), app).encode())
         if not genuine or int(expires) * SECOND <= self._clock.now():
             raise Unauthenticated
-        row = next((row for row in await self.tokens(app) if row.token_id == token_id), None)
+        row = await self._find(app, token_id)
         if row is None or not self._is_valid(row):
             raise Unauthenticated
-        return Principal(app=app, token_id=token_id)
+        return self._admit(row)
+
+    async def _admit_agent(self, app: str, session_id: str) -> Principal:
+        row = await self._store.read(app, lambda view: view.session(session_id))
+        if row is None or row.closed_at is not None:
+            raise Unauthenticated
+        return Principal(app=app, scopes=CALLBACK_SCOPES, session_id=session_id)
+
+    def _admit(self, row: TokenRow) -> Principal:
+        self.uses.note(row)
+        return Principal(app=row.app_name, token_id=row.token_id, scopes=frozenset(row.scopes))
 
     def _sign(self, head: str, app: str) -> str:
         return hmac.new(self._login_key, f"{head}.{app}".encode(), hashlib.sha256).hexdigest()
@@ -71,23 +95,44 @@ class AccessService:
     async def create_token(self, request: CreateToken) -> tuple[str, TokenRow]:
         """Make a token, and its app if that is new. The token itself is returned only here."""
         check_app_name(request.app_name)
-        token, now = new_token("cf_"), self._clock.now()
-        expires = request.expires_in_secs
+        token, row = self._make(request.app_name, request, request.scopes or tuple(Scope))
+
+        def work(tx: SystemTx) -> None:
+            if tx.app_row(row.app_name) is None:
+                tx.put_app(AppRow(app_name=row.app_name, created_at=row.created_at))
+            tx.add_token(row)
+
+        await self._store.write_system(work)
+        return token, row
+
+    async def create_own_token(self, caller: Principal, request: CreateOwnToken) -> tuple[str, TokenRow]:
+        """Make a token of the caller's app that can do no more than the caller's, and for no longer."""
+        scopes = request.scopes or tuple(scope for scope in Scope if scope in caller.scopes)
+        _check_no_larger(caller, scopes)
+        token, row = self._make(caller.app, request, scopes)
+
+        def work(tx: SystemTx) -> TokenRow:
+            mine = next((one for one in tx.tokens(caller.app) if one.token_id == caller.token_id), None)
+            if mine is None or not self._is_valid(mine):
+                raise Unauthenticated  # revoked while this request waited
+            ends = [at for at in (row.expires_at, mine.expires_at) if at is not None]
+            made = replace(row, expires_at=min(ends, default=None))
+            tx.add_token(made)
+            return made
+
+        return token, await self._store.write_system(work)
+
+    def _make(self, app: str, request: CreateOwnToken, scopes: Sequence[Scope]) -> tuple[str, TokenRow]:
+        token, now, expires = new_token("cf_"), self._clock.now(), request.expires_in_secs
         row = TokenRow(
             token_id=new_id(),
-            app_name=request.app_name,
+            app_name=app,
             hash=hash_token(token),
             created_at=now,
             note=request.note,
             expires_at=now + expires * SECOND if expires else None,
+            scopes=tuple(scope for scope in Scope if scope in scopes),
         )
-
-        def work(tx: SystemTx) -> None:
-            if tx.app_row(request.app_name) is None:
-                tx.put_app(AppRow(app_name=request.app_name, created_at=now))
-            tx.add_token(row)
-
-        await self._store.write_system(work)
         return token, row
 
     async def adopt(self, app_name: str, token: str) -> None:
@@ -100,14 +145,33 @@ class AccessService:
             if tx.app_row(app_name) is None:
                 tx.put_app(AppRow(app_name=app_name, created_at=now))
             tx.add_token(
-                TokenRow(token_id=new_id(), app_name=app_name, hash=hash_token(token), created_at=now)
+                TokenRow(
+                    token_id=new_id(),
+                    app_name=app_name,
+                    hash=hash_token(token),
+                    created_at=now,
+                    scopes=tuple(Scope),
+                )
             )
 
         if await self._store.read_system(lambda view: view.token_by_hash(hash_token(token))) is None:
             await self._store.write_system(work)
 
     async def tokens(self, app_name: str | None = None) -> list[TokenRow]:
-        return await self._store.read_system(lambda view: view.tokens(app_name))
+        rows = await self._store.read_system(lambda view: view.tokens(app_name))
+        return [replace(row, last_used_at=self.uses.last_use(row)) for row in rows]
+
+    async def _find(self, app: str, token_id: str | None) -> TokenRow | None:
+        rows = await self._store.read_system(lambda view: view.tokens(app))
+        return next((row for row in rows if row.token_id == token_id), None)
+
+    async def revoke_own(self, caller: Principal, token_id: str) -> None:
+        """Revoke a token of the caller's app. One that can do more than the caller's is refused."""
+        row = await self._find(caller.app, token_id)
+        if row is None:
+            raise TokenNotFound
+        _check_no_larger(caller, row.scopes)
+        await self.revoke(token_id)
 
     async def revoke(self, token_id: str) -> None:
         """Revoke a token for the next call and for every stream that it opened."""
@@ -137,14 +201,19 @@ class AccessService:
         """Seconds until the principal's token expires; None when it does not."""
         if principal.token_id is None:
             return None
-        rows = await self.tokens(principal.app)
-        row = next((row for row in rows if row.token_id == principal.token_id), None)
+        row = await self._find(principal.app, principal.token_id)
         if row is None or not self._is_valid(row):
             return 0.0
         return None if row.expires_at is None else (row.expires_at - self._clock.now()) / SECOND
 
     def _is_valid(self, row: TokenRow) -> bool:
         return row.revoked_at is None and (row.expires_at is None or row.expires_at > self._clock.now())
+
+
+def _check_no_larger(caller: Principal, scopes: Iterable[str]) -> None:
+    larger = sorted(set(scopes) - caller.scopes)
+    if larger:
+        raise Forbidden(f"your token lacks {', '.join(larger)}, so it cannot rule over a token that has it")
 
 
 def check_app_name(name: str) -> None:

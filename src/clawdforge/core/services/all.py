@@ -1,12 +1,17 @@
 """All services of one server, as the surfaces get them, and how they are built from the ports."""
 
-from dataclasses import dataclass
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
 
+from clawdforge.core.callbacks import CallbackTokens
 from clawdforge.core.log import LogService
-from clawdforge.core.model import Clock
+from clawdforge.core.model import Clock, SessionRow
 from clawdforge.core.ports import Agents, Catalog, Homes, Snapshots, Store, Workspaces
 from clawdforge.core.running.answers import Answers
 from clawdforge.core.running.attendant import Attendant, Times
+from clawdforge.core.running.background import Background
+from clawdforge.core.running.folder_holds import FolderHolds
+from clawdforge.core.running.known_workspaces import KnownWorkspaces
 from clawdforge.core.running.opening import Opener
 from clawdforge.core.running.permissions import PermissionService
 from clawdforge.core.running.pool import AgentPool
@@ -24,9 +29,13 @@ from clawdforge.core.services.metrics import MetricsService
 from clawdforge.core.services.personas import PersonaService
 from clawdforge.core.services.runs import OneShot, RunService
 from clawdforge.core.services.sessions import SessionService
+from clawdforge.core.services.settling import Settler
+from clawdforge.core.services.shares import Share, ShareService
+from clawdforge.core.services.sub_sessions import SubSessionService
 from clawdforge.core.services.sweeper import Ages, Sweeper
 from clawdforge.core.services.transfer import TransferService
 from clawdforge.core.services.turns import TurnService
+from clawdforge.core.watchdog import Watchdog
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +51,7 @@ class Ports:
     workspaces: Workspaces
     uploads: Uploads
     program: OneShot
+    callbacks: CallbackTokens
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +65,7 @@ class Bounds:
     permission_secs: float
     times: Times
     ages: Ages
+    share: Share = field(default_factory=Share)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +75,16 @@ class Engine:
     pool: AgentPool
     permissions: PermissionService
     answers: Answers
+    known: KnownWorkspaces
+    folders: FolderHolds
     supervisor: Supervisor
+    background: Background
 
 
 @dataclass(frozen=True, slots=True)
 class Services:
     access: AccessService
+    sub_sessions: SubSessionService
     sessions: SessionService
     turns: TurnService
     history: HistoryService
@@ -81,9 +96,12 @@ class Services:
     permissions: PermissionService
     health: HealthService
     apps: AppService
+    shares: ShareService
     audit: AuditService
     metrics: MetricsService
     sweeper: Sweeper
+    settler: Settler
+    watchdog: Watchdog
     files: FileService
     runs: RunService
     personas: PersonaService
@@ -95,10 +113,16 @@ def build_engine(ports: Ports, bounds: Bounds, node: str) -> Engine:
     pool = AgentPool(bounds.live_agents, bounds.agent_idle_secs)
     permissions = PermissionService(store, clock, bounds.permission_secs)
     answers = Answers()
-    opener = Opener(store, clock, ports.agents, homes, snapshots, pool)
+    known = KnownWorkspaces(store, ports.workspaces)
+
+    def hold_others(session: SessionRow) -> AbstractAsyncContextManager[None]:
+        return folders.hold(session, but_own=True)  # made below: it holds what the opener is a part of
+
+    opener = Opener(store, clock, ports.agents, homes, snapshots, known, hold_others, pool, ports.callbacks)
     attendant = Attendant(store, clock, opener, pool, permissions, bounds.times)
     supervisor = Supervisor(store, clock, pool, attendant, answers, homes, snapshots, node)
-    return Engine(pool, permissions, answers, supervisor)
+    folders = FolderHolds(store, supervisor)
+    return Engine(pool, permissions, answers, known, folders, supervisor, Background())
 
 
 def build_services(
@@ -109,23 +133,32 @@ def build_services(
     homes, snapshots, workspaces = ports.homes, ports.snapshots, ports.workspaces
     log = LogService(store)
     files = FileService(store, clock, ports.uploads, bounds.file_bytes)
-    sessions = SessionService(store, clock, agents, workspaces, log, supervisor, bounds.live_sessions)
+    known, folders = engine.known, engine.folders
+    sessions = SessionService(
+        store, clock, agents, workspaces, log, supervisor, folders, bounds.live_sessions
+    )
+    shares = ShareService(store, clock, bounds.share)
+    settler, watchdog = Settler(store), Watchdog()
     turns = TurnService(store, clock, log, supervisor, engine.answers)
     return Services(
-        access=AccessService(store, clock, admin_token),
+        access=AccessService(store, clock, admin_token, ports.callbacks),
+        sub_sessions=SubSessionService(store, sessions),
         sessions=sessions,
         turns=turns,
-        history=HistoryService(store, clock, supervisor, snapshots),
+        history=HistoryService(store, clock, supervisor, snapshots, known, folders, settler),
+        settler=settler,
         compaction=CompactionService(store, clock, supervisor, turns),
-        forks=ForkService(store, clock, supervisor, homes, snapshots, bounds.live_sessions),
+        forks=ForkService(store, clock, supervisor, homes, snapshots, known, folders, bounds.live_sessions),
         transfer=TransferService(store, sessions, bounds.live_sessions),
         log=log,
         messages=MessageService(store, clock, log),
         permissions=engine.permissions,
-        health=HealthService(store, engine.pool, facts),
-        apps=AppService(store, clock),
+        health=HealthService(store, engine.pool, supervisor, engine.background, facts),
+        apps=AppService(store, clock, workspaces, shares),
+        shares=shares,
         audit=AuditService(store),
-        metrics=MetricsService(store, log, engine.pool),
+        metrics=MetricsService(store, log, engine.pool, supervisor, engine.background, watchdog.delays),
+        watchdog=watchdog,
         sweeper=Sweeper(store, clock, supervisor, log, homes, workspaces, files, bounds.ages),
         files=files,
         runs=RunService(

@@ -1,10 +1,12 @@
-"""Apps as the operator sees them: their limits, and what they have used."""
+"""Apps as the operator sees them: their limits, the folders granted to them, and what they have used."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from clawdforge.core.model import AppRow, Clock
-from clawdforge.core.ports import Store, SystemTx, SystemView
+from clawdforge.core.ports import Store, SystemTx, SystemView, Workspaces
 from clawdforge.core.services.access import check_app_name
+from clawdforge.core.services.shares import ShareService
 from clawdforge.wire.admin import Limits
 from clawdforge.wire.base import Json
 
@@ -19,23 +21,43 @@ class AppState:
 
 
 class AppService:
-    def __init__(self, store: Store, clock: Clock) -> None:
+    def __init__(self, store: Store, clock: Clock, workspaces: Workspaces, shares: ShareService) -> None:
         self._store = store
         self._clock = clock
+        self._workspaces = workspaces
+        self._shares = shares
 
     async def list_apps(self) -> list[AppState]:
         return await self._store.read_system(_list_states)
 
-    async def put(self, app_name: str, limits: Limits) -> AppState:
-        """Make the app, or change its limits; they apply from the next request on."""
+    async def put(self, app_name: str, limits: Limits | None, roots: Sequence[str] | None) -> AppState:
+        """Make the app, or replace its limits or its folders; they apply from the next request on.
+
+        None leaves them as they are.
+        """
         check_app_name(app_name)
-        row = AppRow(app_name=app_name, created_at=self._clock.now(), **limits.model_dump())
+        now = self._clock.now()
+        changes = {} if limits is None else limits.model_dump()
+        if roots is not None:
+            changes["workspace_roots"] = await self._check_roots(app_name, roots)
 
         def work(tx: SystemTx) -> AppState:
+            row = replace(tx.app_row(app_name) or AppRow(app_name, now), **changes)
             tx.put_app(row)
+            if roots is not None:
+                tx.audit_system(app_name, "folders_granted", now, {"folders": list(row.workspace_roots)})
             return next(state for state in _list_states(tx) if state.row.app_name == app_name)
 
-        return await self._store.write_system(work)
+        state = await self._store.write_system(work)
+        self._shares.forget(app_name)
+        return state
+
+    async def _check_roots(self, app_name: str, roots: Sequence[str]) -> tuple[str, ...]:
+        """A folder that was granted before is not looked at: others can be changed while it is away."""
+        row = await self._store.read_system(lambda view: view.app_row(app_name))
+        before = () if row is None else row.workspace_roots
+        checked = (root if root in before else self._workspaces.check_root(root) for root in roots)
+        return tuple(dict.fromkeys(checked))
 
     async def usage(self) -> list[Json]:
         return await self._store.read_system(lambda view: view.usage())

@@ -6,7 +6,8 @@ After a crash in between, the turn stays like any other.
 
 import asyncio
 
-from clawdforge.core.model import Clock, MessageRow, TurnRow, draft
+from clawdforge.core.event_model import draft
+from clawdforge.core.model import Clock, MessageRow, TurnRow
 from clawdforge.core.ports import Store, Tx
 from clawdforge.core.rules import memory
 from clawdforge.core.rules.cuts import cut_turn

@@ -1,20 +1,26 @@
 """Forks: a new session with the same history, agent memory and workspace as another; both continue.
 
-The home is copied before the new session is stored, so that no prompt can reach it before it has its memory.
+The home is copied before the new session can be seen: no prompt can reach it before it has its memory.
 """
 
-from dataclasses import replace
+import asyncio
+from dataclasses import dataclass, replace
 
 from clawdforge.core.model import Clock, SessionRow, new_id
 from clawdforge.core.ports import Homes, Snapshots, Store, Tx, View
 from clawdforge.core.rules import memory
-from clawdforge.core.rules.sessions import SessionState, admit_session, announce_session
+from clawdforge.core.rules.sessions import SessionState, admit_session, announce_session, unseen_until
 from clawdforge.core.rules.turns import need_session
+from clawdforge.core.running.folder_holds import FolderHolds
+from clawdforge.core.running.known_workspaces import KnownWorkspaces
 from clawdforge.core.running.supervisor import Supervisor
 from clawdforge.wire.base import Micros
-from clawdforge.wire.errors import TurnNotFound
+from clawdforge.wire.errors import SessionBusy, StoreUnavailable, TurnNotFound
 from clawdforge.wire.session import ForkRequest
 from clawdforge.wire.turn import TurnState
+
+TRIES = 5
+PURGE_ROWS = 200
 
 
 class ForkService:
@@ -25,6 +31,8 @@ class ForkService:
         supervisor: Supervisor,
         homes: Homes,
         snapshots: Snapshots,
+        known: KnownWorkspaces,
+        folders: FolderHolds,
         max_live_sessions: int,
     ) -> None:
         self._store = store
@@ -32,25 +40,94 @@ class ForkService:
         self._supervisor = supervisor
         self._homes = homes
         self._snapshots = snapshots
+        self._known = known
+        self._folders = folders
         self._max_live = max_live_sessions
 
     async def fork(self, app: str, session_id: str, request: ForkRequest) -> SessionState:
         """Fork a session. While a turn runs, the fork ends with the last turn that has ended."""
-        turn_index = await self._store.read(app, lambda view: _last_turn(view, session_id, request))
+        session, turn_index = await self._store.read(
+            app,
+            lambda view: (need_session(view, session_id), _last_turn(view, session_id, request)),
+        )
+        await self._known.confirm(session)
+        async with self._folders.enter(session):
+            return await self._fork(app, session, turn_index, request)
+
+    async def _fork(
+        self, app: str, session: SessionRow, turn_index: int, request: ForkRequest
+    ) -> SessionState:
+        session_id = session.session_id
         await self._supervisor.wait_for_copy(session_id, turn_index)
         target, now = new_id(), self._clock.now()
-        agent_session_id = await self._homes.branch(session_id, target, turn_index) if turn_index else None
-        await self._snapshots.branch(session_id, target)
         try:
-            return await self._store.write(
-                app,
-                lambda tx: _fork(
-                    tx, session_id, target, turn_index, agent_session_id, request, self._max_live, now
-                ),
+            agent_session_id = (
+                await self._homes.branch(session_id, target, turn_index) if turn_index else None
             )
+            await self._snapshots.branch(session, target)
+            plan = Plan(session_id, target, turn_index, agent_session_id, request, self._max_live, now)
+            return await self._copy_unchanged(app, plan)
+        except StoreUnavailable:
+            raise  # the session may exist; what is left if it does not, the sweeper or the next start finds
         except BaseException:
-            await self._homes.remove(target)
+            if await self._discard(app, target):
+                await self._homes.remove(target)
             raise
+
+    async def _copy_unchanged(self, app: str, plan: "Plan") -> SessionState:
+        for _ in range(TRIES):
+            state = await self._copy(app, plan)
+            if state is not None:
+                return state
+        raise SessionBusy("the history of this session keeps changing; try again later")
+
+    async def _copy(self, app: str, plan: "Plan") -> SessionState | None:
+        """Copy the history, the first slice of it in the transaction that begins it, which may be all.
+
+        Returns None if the history was changed meanwhile. Nobody sees the new session before it is whole;
+        after a crash it is one that was deleted.
+        """
+        clock = asyncio.get_running_loop().time
+        begun = clock()
+        found = await self._store.write(app, lambda tx: _begin(tx, plan))
+        while isinstance(found, Copied):
+            await asyncio.sleep(clock() - begun)  # half of the writer's time is for others
+            begun = clock()
+            found = await self._store.write(app, lambda tx, so_far=found: _go_on(tx, plan, so_far))  # type: ignore[misc]
+        if found is None:
+            await self._discard(app, plan.target)
+        return found
+
+    async def _discard(self, app: str, target: str) -> bool:
+        """Remove what was copied. False if the session is whole: who broke off came too late for it."""
+        is_whole = await self._store.write(app, lambda tx: tx.session(target) is not None)
+        if is_whole:  # asked by a write, which comes after those that were on their way
+            return False
+        while not await self._store.write(app, lambda tx: tx.purge(target, PURGE_ROWS)):
+            pass
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A fork: from which session, as which, and up to which turn."""
+
+    source: str
+    target: str
+    turn_index: int
+    agent_session_id: str | None
+    request: ForkRequest
+    max_live: int
+    at: Micros
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """How far a copy has come, and the history that it is a copy of."""
+
+    after: int
+    through: int
+    history: tuple[int, tuple[int, ...]]
 
 
 def _last_turn(view: View, session_id: str, request: ForkRequest) -> int:
@@ -71,25 +148,31 @@ def _last_turn(view: View, session_id: str, request: ForkRequest) -> int:
     return wanted
 
 
-def _fork(
-    tx: Tx,
-    source: str,
-    target: str,
-    turn_index: int,
-    agent_session_id: str | None,
-    request: ForkRequest,
-    max_live: int,
-    at: Micros,
-) -> SessionState:
-    _last_turn(tx, source, request.model_copy(update={"after_turn": turn_index}))
-    row = _build_row(need_session(tx, source), target, request, at)
-    admit_session(tx, row, max_live)
-    tx.add_session(row)
-    tx.copy_history(source, target, through_turn=turn_index, at=at)
-    fresh = memory.TRANSCRIPT if need_session(tx, target).message_count else memory.NEW
-    plan = memory.LOAD if agent_session_id else fresh
-    tx.change_session(target, context_plan=plan, agent_session_id=agent_session_id)
-    return announce_session(tx, row, at, {"forked_from": source, "after_turn": turn_index})
+def _begin(tx: Tx, plan: Plan) -> Copied | SessionState | None:
+    _last_turn(tx, plan.source, plan.request.model_copy(update={"after_turn": plan.turn_index}))
+    source = need_session(tx, plan.source)
+    row = _build_row(source, plan.target, plan.request, plan.at)
+    admit_session(tx, row, plan.max_live)
+    tx.add_session(replace(row, deleted_at=unseen_until(row)))
+    through = tx.last_of_fork(plan.source, plan.turn_index)
+    return _go_on(tx, plan, Copied(0, through, (source.context, source.redo)))
+
+
+def _go_on(tx: Tx, plan: Plan, so_far: Copied) -> Copied | SessionState | None:
+    """Copy one slice, and if it is the last, show the session."""
+    source = need_session(tx, plan.source)
+    if (source.context, source.redo) != so_far.history:
+        return None
+    after = tx.copy_history(plan.source, plan.target, after=so_far.after, through=so_far.through, at=plan.at)
+    if after < so_far.through:
+        return replace(so_far, after=after)
+    row = _build_row(source, plan.target, plan.request, plan.at)
+    admit_session(tx, row, plan.max_live)
+    tx.reveal_session(plan.target)
+    fresh = memory.TRANSCRIPT if need_session(tx, plan.target).message_count else memory.NEW
+    how = memory.LOAD if plan.agent_session_id else fresh
+    tx.change_session(plan.target, context_plan=how, agent_session_id=plan.agent_session_id)
+    return announce_session(tx, row, plan.at, {"forked_from": plan.source, "after_turn": plan.turn_index})
 
 
 def _build_row(source: SessionRow, target: str, request: ForkRequest, at: Micros) -> SessionRow:
@@ -106,6 +189,7 @@ def _build_row(source: SessionRow, target: str, request: ForkRequest, at: Micros
         persona=source.persona,
         instructions=source.instructions,
         own_cwd=source.own_cwd,
+        workspace_identity=source.workspace_identity,
         title=source.title if request.title is None else request.title,
         meta=source.meta,
         labels=source.labels,

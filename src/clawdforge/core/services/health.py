@@ -1,14 +1,25 @@
 """What the server says about itself: whether it is alive and ready, and how its agents are contained."""
 
 from clawdforge.core.ports import Store
+from clawdforge.core.running.background import Background
 from clawdforge.core.running.pool import AgentPool
-from clawdforge.wire.admin import Health, Ready
+from clawdforge.core.running.supervisor import Supervisor
+from clawdforge.wire.admin import Health, Ready, StuckReply, StuckSession
 
 
 class HealthService:
-    def __init__(self, store: Store, pool: AgentPool, facts: dict[str, object]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        pool: AgentPool,
+        supervisor: Supervisor,
+        background: Background,
+        facts: dict[str, object],
+    ) -> None:
         self._store = store
+        self._supervisor = supervisor
         self._pool = pool
+        self._background = background
         self._facts = facts
         self.stopping = False
 
@@ -21,6 +32,21 @@ class HealthService:
         live = {"open_sessions": count, "live_agents": self._pool.live}
         return Health.model_validate({**self._facts, **live, "sqlite_version": self._store.version()})
 
+    def stuck(self, longer_than: float) -> StuckReply:
+        """What stands still, and what it waits for."""
+        found = [
+            StuckSession(
+                app_name=one.app,
+                session_id=one.session_id,
+                turn=one.turn,
+                waits_for=one.waits_for,
+                secs=round(one.secs, 3),
+            )
+            for one in self._supervisor.find_waiting(longer_than)
+        ]
+        return StuckReply(sessions=found, count=len(found), tasks=dict(self._background.down))
+
     async def ready(self) -> Ready:
-        reason = "the server is stopping" if self.stopping else self._store.health()
-        return Ready(ok=reason is None, store="ok" if reason is None else "unavailable", reason=reason)
+        store = "the server is stopping" if self.stopping else self._store.health()
+        reason = store or self._background.reason()
+        return Ready(ok=reason is None, store="ok" if store is None else "unavailable", reason=reason)

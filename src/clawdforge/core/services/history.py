@@ -1,27 +1,33 @@
 """Changes to a history: undo, redo, retry, clear. Each is an event and rewrites nothing.
 
 They are refused while a turn runs or is queued, since its messages are not known yet. With `files` the
-workspace is changed too: turns wait meanwhile, and its present state is recorded for a redo.
+workspace is changed too: turns of everybody who works there wait meanwhile, and its present state is recorded
+for a redo.
 """
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
-from clawdforge.core.model import Clock, Hit, MessageRow, SessionRow, TurnRow, draft
+from clawdforge.core.event_model import draft
+from clawdforge.core.model import Clock, Hit, MessageRow, SessionRow, TurnRow
 from clawdforge.core.ports import Snapshots, Store, Tx, View
 from clawdforge.core.rules import memory
 from clawdforge.core.rules.cuts import FileTrees, HistoryChange, cut_from, last_cut, restore_last
 from clawdforge.core.rules.turns import check_limit, need_open, need_session, queue_turn
+from clawdforge.core.running.folder_holds import FolderHolds
+from clawdforge.core.running.known_workspaces import KnownWorkspaces
 from clawdforge.core.running.supervisor import Supervisor
+from clawdforge.core.services.settling import Settler
 from clawdforge.wire.base import Micros
 from clawdforge.wire.errors import ForgeAPIError, NoPreviousMessage, NothingToUndo, SessionBusy
 from clawdforge.wire.event import EventType
-from clawdforge.wire.message import Role
 from clawdforge.wire.session import Guarded, RedoRequest, RetryRequest, UndoRequest
 from clawdforge.wire.turn import TurnState
 
 T = TypeVar("T")
+Work: TypeAlias = Callable[[Tx, int | None, FileTrees | None], T]
 PREVIEW_CHARS = 120
 
 
@@ -48,11 +54,23 @@ class Archived:
 
 
 class HistoryService:
-    def __init__(self, store: Store, clock: Clock, supervisor: Supervisor, snapshots: Snapshots) -> None:
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        supervisor: Supervisor,
+        snapshots: Snapshots,
+        known: KnownWorkspaces,
+        folders: FolderHolds,
+        settler: Settler,
+    ) -> None:
         self._store = store
         self._clock = clock
         self._supervisor = supervisor
         self._snapshots = snapshots
+        self._known = known
+        self._folders = folders
+        self._settler = settler
 
     async def undo(self, app: str, session_id: str, request: UndoRequest) -> Cut:
         """Cut the last exchanges, in the transcript and in the agent's memory."""
@@ -104,7 +122,10 @@ class HistoryService:
             taken = last_cut(view, need_session(view, session_id)).get("files")
             return str(taken["before"]) if isinstance(taken, dict) else None
 
-        return await self._change(app, session_id, request, work, find_target if request.files else None)
+        target = find_target if request.files else None
+        if await self._store.read(app, lambda view: _is_short(view, session_id, request)):
+            return await self._change(app, session_id, request, work, target)
+        return await self._change(app, session_id, request, work, target, self._prepare_redo)
 
     async def clear(self, app: str, session_id: str, request: Guarded) -> Archived:
         """Archive all messages and start a new context in the same session."""
@@ -139,39 +160,80 @@ class HistoryService:
         app: str,
         session_id: str,
         request: Guarded,
-        work: Callable[[Tx, int | None, FileTrees | None], T],
+        work: Work[T],
         find_target: Callable[[View], int | str | None] | None,
+        prepare: Callable[[str, str], Awaitable[None]] | None = None,
     ) -> T:
         """Change the history, and with `find_target` the workspace too.
 
-        `find_target` returns the turn, or the tree, to which the workspace goes back.
+        `find_target` returns the turn, or the tree, to which the workspace goes back. `prepare` is done
+        before, with turns waiting, for a change that is too long for one transaction.
         """
-        if find_target is None:
-            result = await self._store.write(app, lambda tx: work(tx, request.expected_head, None))
+        if find_target is None and prepare is None:
+            result = await self._write(app, session_id, lambda tx: work(tx, request.expected_head, None))
             self._supervisor.retire_agent(session_id)
             return result
-        await self._store.read(app, lambda view: need_idle(view, session_id, request.expected_head))
-        async with self._supervisor.hold(app, session_id):
-            session, target = await self._store.read(
-                app, lambda view: (need_idle(view, session_id, request.expected_head), find_target(view))
+        found = await self._store.read(app, lambda view: need_idle(view, session_id, request.expected_head))
+        held = self._supervisor.hold(app, session_id) if find_target is None else self._folders.hold(found)
+        async with AsyncExitStack() as stack:
+            await stack.enter_async_context(held)
+            session = await self._store.read(
+                app, lambda view: need_idle(view, session_id, request.expected_head)
             )
+            if prepare is not None:  # the settler is held by one at a time, who alone lets go of it
+                stack.enter_context(self._settler.hold(session_id))
+                await prepare(app, session_id)
+            target = None if find_target is None else await self._store.read(app, find_target)
             if target is None:
-                return await self._store.write(app, lambda tx: work(tx, session.head, None))
-            after = target if isinstance(target, str) else await self._snapshots.tree_of(session, target)
-            files = FileTrees(await self._snapshots.record_present(session), after)
-            result = await self._store.write(app, lambda tx: work(tx, session.head, files))
-            try:
-                await self._snapshots.restore(session, after)
-            finally:
-                await self._store.write(app, lambda tx: tx.change_session(session_id, files_plan=None))
-            return result
+                return await self._write(app, session_id, lambda tx: work(tx, session.head, None))
+            return await self._change_files(app, session, target, work)
+
+    async def _change_files(self, app: str, session: SessionRow, target: int | str, work: Work[T]) -> T:
+        session_id = session.session_id
+
+        def clear_plan(tx: Tx) -> None:
+            tx.change_session(session_id, files_plan=None)
+
+        session = await self._known.confirm(session)
+        after = target if isinstance(target, str) else await self._snapshots.tree_of(session, target)
+        files = FileTrees(await self._snapshots.record_present(session), after)
+        result = await self._write(app, session_id, lambda tx: work(tx, session.head, files))
+        try:
+            await self._snapshots.restore(session, after)
+        except ForgeAPIError:
+            # The caller is told, and may go on by hand: no later turn may undo that.
+            await self._store.write(app, clear_plan)
+            raise
+        # Whoever hangs up meanwhile leaves the plan, and the next turn finishes what it says.
+        await self._store.write(app, clear_plan)
+        return result
+
+    async def _write(self, app: str, session_id: str, work: Callable[[Tx], T]) -> T:
+        """Write, after an earlier long change of this history if there was one that is not settled yet."""
+        try:
+            return await self._store.write(app, work)
+        except SessionBusy:
+            if await self._store.read(app, lambda view: view.is_settled(session_id)):
+                raise
+        await self._settler.settle(app, session_id)
+        return await self._store.write(app, work)
+
+    async def _prepare_redo(self, app: str, session_id: str) -> None:
+        """Restore the rows of a long cut while nobody sees them yet."""
+        cut = await self._store.read(app, lambda view: last_cut(view, need_session(view, session_id)))
+        messages, turns, done = cut["messages"], cut["turns"], 0
+        while done < len(messages) + len(turns):
+            done = await self._store.write(
+                app,
+                lambda tx, done=done: tx.restore_slice(session_id, messages, turns, done),  # type: ignore[misc]
+            )
 
 
 def need_idle(view: View, session_id: str, expected_head: int | None) -> SessionRow:
     """The session, if it is open and no turn runs or is queued; else raise."""
     session = need_open(view, session_id, expected_head)
     active = view.active_turn(session_id)
-    if active is not None or view.queued_turns(session_id):
+    if active is not None or view.count_queued(session_id):
         raise SessionBusy(active_turn=active.turn_index if active else None)
     return session
 
@@ -188,16 +250,16 @@ def start_context(tx: Tx, session_id: str, plan: str) -> SessionRow:
 def _last_prompts(
     view: View, session_id: str, count: int, missing: type[ForgeAPIError]
 ) -> tuple[MessageRow, MessageRow]:
-    """The earliest and the latest of the user's last `count` messages."""
-    last = earliest = view.last_message(session_id, Role.USER)
-    if last is None or earliest is None:
+    found = view.last_prompts(session_id, count)
+    if found is None:
         raise missing
-    for _ in range(count - 1):
-        before = view.last_message(session_id, Role.USER, before=earliest.seq)
-        if before is None:
-            break
-        earliest = before
-    return earliest, last
+    return found
+
+
+def _is_short(view: View, session_id: str, request: Guarded) -> bool:
+    """Whether a redo fits into one transaction."""
+    session = need_idle(view, session_id, request.expected_head)
+    return view.fits_at_once(session_id, last_cut(view, session)["messages"])
 
 
 def _queue_again(tx: Tx, session_id: str, last: MessageRow, text: str, at: Micros) -> TurnRow:

@@ -6,17 +6,19 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
+from clawdforge.core.event_model import draft
 from clawdforge.core.log import LogService, Tail
-from clawdforge.core.model import Clock, MessageRow, SessionQuery, SessionRow, TurnRow, draft
+from clawdforge.core.model import Clock, MessageRow, SessionQuery, SessionRow, TurnRow
 from clawdforge.core.ports import Store, Tx, View
 from clawdforge.core.rules.sessions import SessionState, state_of
-from clawdforge.core.rules.turns import choose_next, find_last_prompt, make_title, need_open, need_session
+from clawdforge.core.rules.turns import find_last_prompt, find_next, make_title, need_open, need_session
 from clawdforge.wire.base import Micros
-from clawdforge.wire.errors import InvalidRequest
+from clawdforge.wire.errors import InvalidRequest, SessionBusy
 from clawdforge.wire.event import EventType
 from clawdforge.wire.message import Role, estimate_tokens
 
 PAGE_MESSAGES: Final = 200
+TRIES: Final = 5
 MAX_CHILDREN: Final = 200
 NEWS: Final = frozenset(
     {
@@ -88,19 +90,24 @@ class MessageService:
         return await self._store.read(app, work)
 
     async def transcript(self, app: str, session_id: str, limit: int | None = None) -> Transcript:
-        """The newest `limit` messages, or all of them."""
-
-        def work(view: View) -> Transcript:
-            found = _without_messages(view, need_session(view, session_id))
-            if limit is None:
-                rows = view.messages_from(session_id, 1)
-            else:
-                rows = view.last_messages(session_id, limit + found.unsaid) if limit else []
-            turn = found.pending.turn if found.pending is not None else None
-            said = [row for row in rows if turn is None or row.turn != turn]
-            return replace(found, messages=said if limit is None else said[-limit:])
-
-        return await self._store.read(app, work)
+        """The newest `limit` messages, or all of them: a page at a time, so that nobody else waits."""
+        if limit is not None:
+            return await self._store.read(app, lambda view: _newest(view, session_id, limit))
+        for _ in range(TRIES):
+            before, rows = await self._store.read(app, lambda view: _first_page(view, session_id))
+            page = rows
+            while len(page) == PAGE_MESSAGES:
+                await asyncio.sleep(0)  # a read does not pause by itself
+                after = page[-1].seq
+                page = await self._store.read(
+                    app,
+                    lambda view, after=after: view.messages(session_id, after=after, limit=PAGE_MESSAGES),  # type: ignore[misc]
+                )
+                rows += page
+            found = await self._store.read(app, lambda view: _show(view, session_id))
+            if _stage(found) == _stage(before):
+                return replace(found, messages=_said(found, rows))
+        raise SessionBusy("the history of this session keeps changing; try again later")
 
     async def overview(self, app: str, query: SessionQuery) -> Sequence[Transcript]:
         """A page of sessions without their messages."""
@@ -154,7 +161,7 @@ def _post(tx: Tx, session_id: str, content: str, at: Micros) -> MessageRow:
     tokens = estimate_tokens(content)
     row = MessageRow(session_id=session_id, role=Role.USER, content=content, ts=at, token_count=tokens)
     seq = tx.add_message(row)
-    fields = {"message": seq, "role": row.role}
+    fields = {"message": seq, "role": row.role, "content": content}
     tx.append(session_id, [draft(EventType.MESSAGE_POSTED, None, at, fields)])
     tx.change_session(
         session_id,
@@ -165,6 +172,31 @@ def _post(tx: Tx, session_id: str, content: str, at: Micros) -> MessageRow:
     return replace(row, seq=seq)
 
 
+def _show(view: View, session_id: str) -> Transcript:
+    return _without_messages(view, need_session(view, session_id))
+
+
+def _first_page(view: View, session_id: str) -> tuple[Transcript, list[MessageRow]]:
+    return _show(view, session_id), view.messages(session_id, limit=PAGE_MESSAGES)
+
+
+def _newest(view: View, session_id: str, limit: int) -> Transcript:
+    found = _show(view, session_id)
+    rows = view.last_messages(session_id, limit + found.unsaid) if limit else []
+    return replace(found, messages=_said(found, rows)[-limit:] if limit else [])
+
+
+def _said(found: Transcript, rows: Sequence[MessageRow]) -> Sequence[MessageRow]:
+    turn = found.pending.turn if found.pending is not None else None
+    return [row for row in rows if turn is None or row.turn != turn]
+
+
+def _stage(found: Transcript) -> tuple[object, ...]:
+    """What changes whenever the messages do."""
+    row = found.state.row
+    return row.context, row.redo, row.last_message, row.message_count, found.unsaid
+
+
 def _without_messages(view: View, row: SessionRow) -> Transcript:
     session_id, last = row.session_id, find_last_prompt(view, row.session_id)
     if last is not None and last.pending:
@@ -172,7 +204,7 @@ def _without_messages(view: View, row: SessionRow) -> Transcript:
             message for message in view.messages_from(session_id, last.seq) if message.turn == last.turn
         ]
         return Transcript(state_of(view, row), last, unsaid=len(unsaid))
-    waits = choose_next(view.queued_turns(session_id))
+    waits = find_next(view, session_id)
     return Transcript(state_of(view, row), None if waits is None else _queued_message(waits))
 
 

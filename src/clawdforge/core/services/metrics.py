@@ -1,18 +1,23 @@
 """The server's metrics, counted from its commits and read from its store."""
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import Final, Literal
 
 import orjson
 
-from clawdforge.core.histogram import Sample
+from clawdforge.core.histogram import Histogram, Sample
 from clawdforge.core.log import LogService
 from clawdforge.core.model import Commit
 from clawdforge.core.ports import Store
+from clawdforge.core.running.background import Background
 from clawdforge.core.running.pool import AgentPool
+from clawdforge.core.running.supervisor import Supervisor
+from clawdforge.wire.admin import WaitsFor
 from clawdforge.wire.event import EventType
 from clawdforge.wire.turn import Outcome, TurnState
 
+STUCK_SECS: Final = 60.0
 UNENDED: Final = (TurnState.QUEUED, TurnState.RUNNING, TurnState.WAITING)
 
 
@@ -27,10 +32,21 @@ class Metric:
 
 
 class MetricsService:
-    def __init__(self, store: Store, events: LogService, pool: AgentPool) -> None:
+    def __init__(
+        self,
+        store: Store,
+        events: LogService,
+        pool: AgentPool,
+        supervisor: Supervisor,
+        background: Background,
+        loop_delays: Histogram,
+    ) -> None:
+        self._supervisor = supervisor
         self._store = store
         self._log = events
         self._pool = pool
+        self._background = background
+        self._loop_delays = loop_delays
         self._ended = {outcome.value: 0 for outcome in Outcome}
         self._started = 0
         self._events = 0
@@ -43,6 +59,9 @@ class MetricsService:
         now = tuple(Sample(turns.get(state.value, 0), {"state": state.value}) for state in UNENDED)
         ended = tuple(Sample(count, {"outcome": outcome}) for outcome, count in self._ended.items())
         healthy = self._store.health() is None
+        waits = Counter(one.waits_for for one in self._supervisor.find_waiting(STUCK_SECS))
+        stuck = tuple(Sample(waits[what], {"wait": what.value}) for what in WaitsFor)
+        failed = tuple(Sample(count, {"task": task}) for task, count in self._background.failures.items())
         return [
             Metric("turns_started_total", "counter", "Turns that were started.", _single(self._started)),
             Metric("turns_ended_total", "counter", "Turns that ended, by outcome.", ended),
@@ -55,6 +74,20 @@ class MetricsService:
             Metric(
                 "commit_seconds", "histogram", "Time of a commit, its sync to disk included.",
                 self._store.commit_times.samples(),
+            ),
+            Metric("sessions_stuck", "gauge", "Sessions that wait for one thing for a minute.", stuck),
+            Metric("task_failures_total", "counter", "Failures of tasks that run beside requests.", failed),
+            Metric(
+                "writer_job_seconds", "histogram", "Time for which one job kept the store's writer.",
+                self._store.job_times.samples(),
+            ),
+            Metric(
+                "checkpoint_seconds", "histogram", "Time to move the write-ahead log into the database.",
+                self._store.checkpoint_times.samples(),
+            ),
+            Metric(
+                "loop_delay_seconds", "histogram", "Time until the event loop gave a sign of life.",
+                self._loop_delays.samples(),
             ),
             Metric("store_writable", "gauge", "1 when the store can be written.", _single(healthy)),
         ]  # fmt: skip

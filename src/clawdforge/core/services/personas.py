@@ -2,6 +2,7 @@
 
 from clawdforge.core.model import Clock, PersonaRow
 from clawdforge.core.ports import Agents, Store, Tx
+from clawdforge.core.rules.permission_modes import choose_mode
 from clawdforge.core.rules.personas import BUILTIN, builtin_persona, find_persona
 from clawdforge.wire.admin import PutPersona
 from clawdforge.wire.errors import Conflict, PersonaNotFound
@@ -21,9 +22,10 @@ class PersonaService:
     async def get(self, app: str, name: str) -> PersonaRow:
         return await self._store.read(app, lambda view: find_persona(view, name, self._agents.default))
 
-    async def put(self, app: str, name: str, request: PutPersona) -> PersonaRow:
+    async def put(self, app: str, name: str, request: PutPersona, *, may_decide: bool = True) -> PersonaRow:
         """Make or replace a persona. Sessions that were made with it stay unchanged."""
         _check_own(name)
+        choose_mode(request.permission_mode, None, may_decide=may_decide)  # refuses what may not be named
         row = PersonaRow(
             app_name=app,
             name=name,

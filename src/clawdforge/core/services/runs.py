@@ -32,6 +32,7 @@ GONE = "stopped before it was done: the caller hung up, or the server stopped"
 class RunOrder:
     """The input of one run."""
 
+    app: str
     run_id: str
     prompt: str
     model: str | None
@@ -124,7 +125,7 @@ class RunService:
                 del self._in_flight[app]
 
     async def _run_within_time(self, app: str, request: RunRequest, files: tuple[FileRow, ...]) -> RunResult:
-        order = RunOrder(run_id=new_id(), prompt=request.prompt, model=request.model, files=files)
+        order = RunOrder(app=app, run_id=new_id(), prompt=request.prompt, model=request.model, files=files)
         seconds = request.timeout_secs or self._timeout_secs
         row = RunRow(
             run_id=order.run_id,
@@ -177,7 +178,7 @@ class RunService:
         try:
             return await self._program.run(order)
         finally:
-            self._slots.give_back()
+            self._slots.give_back(app)
 
     async def _record(self, row: RunRow) -> None:
         await self._store.write(row.app_name, lambda tx: tx.add_run(row))

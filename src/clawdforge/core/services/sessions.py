@@ -1,12 +1,16 @@
 """Creates, lists, changes, closes, reopens and deletes the sessions of an app."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from functools import partial
 
+from clawdforge.core.event_model import draft
 from clawdforge.core.log import LogService
-from clawdforge.core.model import Clock, SessionQuery, SessionRow, draft, new_id
+from clawdforge.core.model import Clock, SessionQuery, SessionRow, new_id
 from clawdforge.core.ports import Agents, Store, Tx, View, Workspaces
+from clawdforge.core.rules.permission_modes import choose_mode
 from clawdforge.core.rules.personas import find_persona
 from clawdforge.core.rules.sessions import (
     SessionState,
@@ -16,15 +20,25 @@ from clawdforge.core.rules.sessions import (
     patch_session,
     state_of,
 )
-from clawdforge.core.rules.turns import need_session
+from clawdforge.core.rules.turns import need_session, withdraw_some
+from clawdforge.core.running.folder_holds import FolderHolds
 from clawdforge.core.running.supervisor import Supervisor
+from clawdforge.core.services.access import LOCAL_APP
 from clawdforge.wire.base import Json
-from clawdforge.wire.errors import SessionBusy
+from clawdforge.wire.errors import ForgeAPIError, SessionBusy, StoreUnavailable
 from clawdforge.wire.event import EventType
 from clawdforge.wire.local import project_key
-from clawdforge.wire.session import CreateSession, PatchSession, PermissionMode
+from clawdforge.wire.session import CreateSession, PatchSession
 
 CLOSE_WAITS = (0.01, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
+
+
+@dataclass(frozen=True, slots=True)
+class NewSession:
+    """A session that is not stored yet, and the identities of the folders above its own."""
+
+    row: SessionRow
+    above: tuple[str, ...]
 
 
 class SessionService:
@@ -36,6 +50,7 @@ class SessionService:
         workspaces: Workspaces,
         log: LogService,
         supervisor: Supervisor,
+        folders: FolderHolds,
         max_live_sessions: int,
     ) -> None:
         self._store = store
@@ -44,33 +59,78 @@ class SessionService:
         self._workspaces = workspaces
         self._log = log
         self._supervisor = supervisor
+        self._folders = folders
         self._max_live = max_live_sessions
 
     async def create(
-        self, app: str, request: CreateSession, *, plan_mode: bool | None = None, project: str | None = None
+        self,
+        app: str,
+        request: CreateSession,
+        *,
+        plan_mode: bool | None = None,
+        project: str | None = None,
+        may_decide: bool = True,
     ) -> SessionState:
-        """`plan_mode` and `project` override what the persona and the folder say."""
-        row = await self.prepare(app, request, plan_mode=plan_mode, project=project)
-        return await self._store.write(
-            app, lambda tx: create_session(tx, row, self._max_live, row.created_at)
-        )
+        """`plan_mode` and `project` override what the persona and the folder say.
 
+        A caller that may not decide what agents ask for cannot have it approved in advance either.
+        """
+        async with self.prepare(
+            app, request, plan_mode=plan_mode, project=project, may_decide=may_decide
+        ) as new:
+            row = new.row
+            return await self._store.write(
+                app,
+                lambda tx: create_session(tx, row, self._max_live, row.created_at, above=new.above),
+            )
+
+    @asynccontextmanager
     async def prepare(
-        self, app: str, request: CreateSession, *, plan_mode: bool | None = None, project: str | None = None
-    ) -> SessionRow:
-        """Build a session's row and make its workspace, without storing the session."""
-        persona = await self._store.read(
-            app, lambda view: find_persona(view, request.persona, self._agents.default)
+        self,
+        app: str,
+        request: CreateSession,
+        *,
+        plan_mode: bool | None = None,
+        project: str | None = None,
+        may_decide: bool = True,
+    ) -> AsyncIterator[NewSession]:
+        """Build a session's row and make its workspace, for a block that stores it.
+
+        When the block refuses the session, the folder goes too. After a crash in between, and where nobody
+        knows whether the session was stored, the next start of the server finds what has no session.
+        """
+        new = await self._prepare(app, request, plan_mode, project, may_decide)
+        async with self._folders.enter(new.row):
+            try:
+                yield new
+            except ForgeAPIError as error:
+                if new.row.own_cwd and not isinstance(error, StoreUnavailable):
+                    await self._workspaces.set_aside(new.row.session_id)
+                raise
+
+    async def _prepare(
+        self, app: str, request: CreateSession, plan_mode: bool | None, project: str | None, may_decide: bool
+    ) -> NewSession:
+        persona, owner = await self._store.read(
+            app,
+            lambda view: (find_persona(view, request.persona, self._agents.default), view.app_row()),
         )
         agent = self._agents.spec(request.agent or persona.agent).name
+        mode = choose_mode(request.permission_mode, persona.permission_mode, may_decide=may_decide)
         session_id, now = new_id(), self._clock.now()
-        cwd = self._workspaces.check(request.cwd) if request.cwd else self._workspaces.make(session_id)
-        return SessionRow(
+        if request.cwd:
+            granted = () if owner is None else owner.workspace_roots
+            workspace = self._workspaces.check(request.cwd, granted, anywhere=app == LOCAL_APP)
+        else:
+            workspace = self._workspaces.make(session_id)
+        cwd = str(workspace.path)
+        row = SessionRow(
             app_name=app,
             session_id=session_id,
             agent=agent,
-            cwd=str(cwd),
-            own_cwd=request.cwd is None,
+            cwd=cwd,
+            own_cwd=not request.cwd,
+            workspace_identity=workspace.identity,
             created_at=now,
             updated_at=now,
             model=request.model or persona.model,
@@ -80,12 +140,13 @@ class SessionService:
             title=request.title or "",
             meta=request.meta,
             labels=tuple(request.labels),
-            permission_mode=request.permission_mode or persona.permission_mode or PermissionMode.APPROVE_ALL,
+            permission_mode=mode,
             on_interrupt=request.on_interrupt,
             retention=request.retention,
-            project_key=project or (project_key(str(cwd.resolve())) if request.cwd else None),
+            project_key=project or (project_key(cwd) if request.cwd else None),
             parent_session_id=request.parent_session_id,
         )
+        return NewSession(row, workspace.above)
 
     async def get(self, app: str, session_id: str) -> SessionState:
         return await self._store.read(app, lambda view: state_of(view, need_session(view, session_id)))
@@ -125,8 +186,12 @@ class SessionService:
     async def close(self, app: str, session_id: str) -> bool:
         """Cancel the running turn, end the agent and mark the session closed.
 
-        True if it was closed before.
+        True if it was closed before. An agent that does not end is no longer waited for after a while; its
+        home and workspace stay, and no other agent of this session starts, until it has ended.
         """
+        at = self._clock.now()
+        while await self._store.write(app, lambda tx: withdraw_some(tx, session_id, at)):
+            pass  # a long queue would keep others waiting if it were emptied in one transaction
         for wait in CLOSE_WAITS:
             now = self._clock.now()
             closed = await self._store.write(
@@ -134,7 +199,7 @@ class SessionService:
             )
             if closed is not None:
                 break
-            if not await self._supervisor.cancel(session_id):
+            if not await self._supervisor.cancel(app, session_id):
                 await asyncio.sleep(wait)
         else:
             raise SessionBusy
@@ -154,7 +219,9 @@ class SessionService:
                 tx.append(session_id, [draft(EventType.SESSION_REOPENED, None, now)])
             return state_of(tx, need_session(tx, session_id))
 
-        return await self._store.write(app, work)
+        session = await self._store.read(app, lambda view: need_session(view, session_id))
+        async with self._folders.enter(session):
+            return await self._store.write(app, work)
 
     async def delete(self, app: str, session_id: str) -> None:
         """Mark the session deleted, which hides it everywhere.

@@ -6,11 +6,11 @@ that changes it, so a prompt that arrives at the same moment either keeps it ope
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from clawdforge.core.log import LogService
 from clawdforge.core.model import SECOND, Clock
@@ -18,14 +18,17 @@ from clawdforge.core.ports import Homes, Store, SystemView, Tx, Workspaces
 from clawdforge.core.rules.sessions import close_session
 from clawdforge.core.running.supervisor import Supervisor
 from clawdforge.core.services.files import FileService
+from clawdforge.core.trusted_time import TrustedTime
 from clawdforge.wire.base import Micros
-from clawdforge.wire.errors import ForgeError, SessionBusy
+from clawdforge.wire.errors import SessionBusy, Unavailable
 from clawdforge.wire.session import Retention
 
 log = logging.getLogger(__name__)
 PAGE = 200
 COPY_SECS = 5.0  # for the copy after a turn that has just ended
 PURGE_ROWS = 2000
+STEP_SECS = 120.0
+"""What takes longer for one session is no longer waited for; it goes on, and others have their turn."""
 Found = list[tuple[str, str]]
 
 
@@ -66,21 +69,23 @@ class Sweeper:
         self._workspaces = workspaces
         self._files = files
         self._ages = ages
+        self._time = TrustedTime(clock)
         self._one_pass = asyncio.Lock()
+        self._slow: dict[str, asyncio.Task[bool]] = {}  # steps that took too long to be waited for
 
     async def run(self, every: float) -> None:
-        """Sweep for ever. A pass that fails is logged, and the next one tries again."""
+        """Sweep for ever. While the store is away, the next pass tries again."""
         while True:
             await asyncio.sleep(every)
             try:
                 await self.sweep()
-            except (ForgeError, OSError):
-                log.exception("the sweep failed")
+            except Unavailable as error:
+                log.warning("no sweep: %s", error.message)
 
     async def sweep(self) -> Swept:
         """Do one pass. Two passes never overlap, so that each counts only what it did."""
         async with self._one_pass:
-            now = self._clock.now()
+            now = self._time.now()
             idle_before = now - round(self._ages.idle * SECOND)
             closed_before = now - round(self._ages.closed * SECOND)
             closed = await self._for_each(
@@ -91,10 +96,12 @@ class Sweeper:
                 lambda view, limit: view.closed_sessions(closed_before, limit),
                 partial(self._delete, before=closed_before),
             )
-            await self._for_each(lambda view, limit: view.deleted_sessions(limit), self._purge)
+            await self._for_each(
+                lambda view, limit: view.deleted_sessions(self._clock.now(), limit), self._purge
+            )
             uploaded_before = now - round(self._ages.upload * SECOND)
-            while await self._files.remove_old(uploaded_before, PAGE):
-                pass
+            await self._attempt("uploads", partial(self._remove_uploads, uploaded_before))
+            await self._attempt("unused space", self._give_back_space)
         return Swept(closed, deleted)
 
     async def _for_each(self, find: Callable[[SystemView, int], Found], do: "Step") -> int:
@@ -109,7 +116,40 @@ class Sweeper:
                 return count
             for app, session_id in fresh:
                 seen.add(session_id)
-                count += await do(app, session_id)
+                count += await self._attempt(session_id, partial(do, app, session_id))
+
+    async def _attempt(self, name: str, step: Callable[[], Coroutine[Any, Any, bool]]) -> bool:
+        """Do one step as a task of its own: one that fails or hangs costs the others nothing."""
+        if name in self._slow:
+            return False  # an earlier pass is still at it
+        task = self._slow[name] = asyncio.create_task(step(), name=f"sweep {name}")
+        task.add_done_callback(lambda _: self._slow.pop(name, None))
+        try:
+            await asyncio.wait({task}, timeout=STEP_SECS)
+        except asyncio.CancelledError:
+            task.cancel()
+            raise
+        if not task.done():
+            log.error("a step of the sweep takes very long; it goes on beside", extra={"session_id": name})
+            return False
+        if task.cancelled():
+            return False
+        failure = task.exception()
+        if isinstance(failure, Unavailable):
+            raise failure  # the store is away, or the server stops: no other step could do better
+        if failure is not None:
+            log.error("the sweep could not do this", exc_info=failure, extra={"session_id": name})
+        return failure is None and task.result()
+
+    async def _remove_uploads(self, before: Micros) -> bool:
+        while await self._files.remove_old(before, PAGE):
+            pass
+        return True
+
+    async def _give_back_space(self) -> bool:
+        while not await self._store.write_system(lambda tx: tx.give_back_space()):
+            pass
+        return True
 
     async def _close(self, app: str, session_id: str, *, before: Micros) -> bool:
         now = self._clock.now()
@@ -128,7 +168,8 @@ class Sweeper:
 
     async def _purge(self, app: str, session_id: str) -> bool:
         """Folders first: the row that names them is removed last, so that a crash leaves nothing unknown."""
-        await self._supervisor.end_agent(session_id)
+        if not await self._supervisor.end_agent(session_id):
+            return False  # it may still write to these folders; the next pass tries again
         try:
             await self._homes.remove(session_id)
             cwd = await self._store.read_system(lambda view: view.last_workspace(session_id))
@@ -145,7 +186,7 @@ class Sweeper:
 
 
 class Step(Protocol):
-    async def __call__(self, app: str, session_id: str) -> bool: ...
+    def __call__(self, app: str, session_id: str) -> Coroutine[Any, Any, bool]: ...
 
 
 def close_idle(tx: Tx, session_id: str, before: Micros, at: Micros) -> bool:
@@ -154,7 +195,7 @@ def close_idle(tx: Tx, session_id: str, before: Micros, at: Micros) -> bool:
     if session is None or session.closed_at is not None or session.retention is not Retention.TTL:
         return False
     since = session.created_at if session.last_turn_at is None else session.last_turn_at
-    if since >= before or tx.queued_turns(session_id):
+    if since >= before or tx.count_queued(session_id):
         return False
     return close_session(tx, session_id, "sweep_close", at) is False
 

@@ -1,34 +1,41 @@
 """Import and export of sessions."""
 
 import asyncio
+import logging
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TypeVar
 
 from pydantic import ValidationError
 
+from clawdforge.core.event_model import StoredEvent
 from clawdforge.core.imports import formats
-from clawdforge.core.model import MessageRow, SessionRow, StoredEvent, TurnRow
+from clawdforge.core.model import MessageRow, SessionRow, TurnRow
 from clawdforge.core.ports import Store, Tx, View
 from clawdforge.core.rules import memory
+from clawdforge.core.rules.permission_modes import keep_mode
 from clawdforge.core.rules.sessions import (
     SessionState,
     admit_session,
     announce_session,
     create_session,
     state_of,
+    unseen_until,
 )
 from clawdforge.core.rules.turns import make_title, need_session
-from clawdforge.core.services.sessions import SessionService
+from clawdforge.core.services.sessions import NewSession, SessionService
 from clawdforge.wire.base import Json
-from clawdforge.wire.errors import InvalidRequest, SessionBusy
+from clawdforge.wire.errors import InvalidRequest, SessionBusy, SessionDamaged
 from clawdforge.wire.message import Role
-from clawdforge.wire.session import MAX_TITLE, CreateSession, ImportRequest, Retention
+from clawdforge.wire.session import MAX_TITLE, CreateSession, ImportRequest
 from clawdforge.wire.turn import TurnState
 
 T = TypeVar("T")
-PAGE = 500
-AT_ONCE = 200
+log = logging.getLogger(__name__)
+PAGE = 100
+AT_ONCE = 60  # messages of a transaction: each goes into the full-text index
 PAGE_BYTES = 4 << 20
 TRIES = 5
 
@@ -49,39 +56,54 @@ class TransferService:
         self._sessions = sessions
         self._max_live = max_live_sessions
 
-    async def import_session(self, app: str, request: ImportRequest) -> SessionState:
+    async def import_session(
+        self, app: str, request: ImportRequest, *, may_decide: bool = True
+    ) -> SessionState:
         """Import all of a transcript or nothing. The agent gets the transcript with its first prompt."""
         found = await asyncio.to_thread(formats.read_import, request)  # a long one takes a second
-        row = await self._sessions.prepare(app, _session_of(request, found))
-        row = replace(row, **{name: found.settings[name] for name in formats.KEPT if name in found.settings})
+        kept = {name: found.settings[name] for name in formats.KEPT if name in found.settings}
+        if "permission_mode" in kept:
+            kept["permission_mode"] = keep_mode(kept["permission_mode"], may_decide=may_decide)
         has_visible = any(not message.archived for message in found.messages)
-        row = replace(row, context_plan=memory.TRANSCRIPT if has_visible else memory.NEW)
-        if len(found.messages) <= AT_ONCE:
-            return await self._store.write(app, lambda tx: _import(tx, row, found, self._max_live))
-        return await self._import_in_parts(app, row, found)
+        plan = memory.TRANSCRIPT if has_visible else memory.NEW
+        wanted = _session_of(request, found)
+        async with self._sessions.prepare(app, wanted, may_decide=may_decide) as prepared:
+            new = replace(prepared, row=replace(prepared.row, **kept, context_plan=plan))
+            if max(len(found.messages), len(found.turns)) <= AT_ONCE:
+                return await self._store.write(app, lambda tx: _import(tx, new, found, self._max_live))
+            return await self._import_in_parts(app, new, found)
 
-    async def _import_in_parts(self, app: str, row: SessionRow, found: formats.Imported) -> SessionState:
+    async def _import_in_parts(self, app: str, new: NewSession, found: formats.Imported) -> SessionState:
         """Import in several transactions, so that others can write in between.
 
-        Until it is complete the session is a closed one, which the sweeper removes after a crash.
+        Nobody sees the session before it is complete; what is broken off is one that was deleted.
         """
-        session_id, at = row.session_id, row.created_at
-        part = replace(row, closed_at=at, retention=Retention.TTL)
+        row, session_id, at = new.row, new.row.session_id, new.row.created_at
 
         def begin(tx: Tx) -> None:
-            admit_session(tx, row, self._max_live)
-            tx.add_session(part)
+            admit_session(tx, row, self._max_live, new.above)
+            tx.add_session(replace(row, deleted_at=unseen_until(row)))
+
+        def add(tx: Tx, part: Callable[[], None]) -> None:
+            tx.reveal_session(session_id)  # within this transaction
+            part()
+            tx.change_session(session_id, deleted_at=unseen_until(row))
 
         def end(tx: Tx) -> SessionState:
-            admit_session(tx, row, self._max_live)
-            _add_turns(tx, session_id, found.turns)
-            tx.change_session(session_id, closed_at=row.closed_at, retention=row.retention)
+            admit_session(tx, row, self._max_live, new.above)
+            tx.reveal_session(session_id)
             return announce_session(tx, row, at, _count_imported(found))
 
         await self._store.write(app, begin)
         for first in range(0, len(found.messages), AT_ONCE):
             some = found.messages[first : first + AT_ONCE]
-            await self._store.write(app, lambda tx, some=some: _add_messages(tx, row, some))  # type: ignore[misc]
+            await self._store.write(app, lambda tx, some=some: add(tx, partial(_add_messages, tx, row, some)))  # type: ignore[misc]
+        for first in range(0, len(found.turns), AT_ONCE):
+            part_of = found.turns[first : first + AT_ONCE]
+            await self._store.write(
+                app,
+                lambda tx, some=part_of: add(tx, partial(_add_turns, tx, session_id, some)),  # type: ignore[misc]
+            )
         return await self._store.write(app, end)
 
     async def export(self, app: str, session_id: str, *, events: bool = False) -> Exported:
@@ -89,12 +111,16 @@ class TransferService:
         for _ in range(TRIES):
             session = await self._store.read(app, lambda view: need_session(view, session_id))
             messages = await self._read_all(
-                app, lambda view, at: view.messages(session_id, after=at, limit=PAGE, show="all"), _seq
+                app,
+                lambda view, at, limit: view.messages(session_id, after=at, limit=limit, show="all"),
+                lambda message: message.seq,
+                session.last_message,
             )
             turns = await self._read_all(
                 app,
-                lambda view, at: view.turns(session_id, after=at, limit=PAGE),
+                lambda view, at, limit: view.turns(session_id, after=at, limit=limit),
                 lambda turn: turn.turn_index,
+                session.last_turn,
             )
             stored = await self._read_events(app, session) if events else None
             after = await self._store.read(app, lambda view: need_session(view, session_id))
@@ -103,27 +129,55 @@ class TransferService:
                 return Exported(after, messages, said, stored)
         raise SessionBusy("the history of this session keeps changing; try again later")
 
-    async def _read_all(
-        self, app: str, page: Callable[[View, int], list[T]], key: Callable[[T], int]
-    ) -> list[T]:
-        found: list[T] = []
-        while True:
-            at = key(found[-1]) if found else 0
-            batch = await self._store.read(app, lambda view, at=at: page(view, at))  # type: ignore[misc]
-            found += batch
-            if len(batch) < PAGE:
-                return found
-
     async def _read_events(self, app: str, session: SessionRow) -> list[StoredEvent]:
-        found: list[StoredEvent] = []
-        while not found or found[-1].seq < session.head:
-            at = found[-1].seq if found else 0
-            found += await self._store.read(
-                app,
-                lambda view, at=at: view.events(  # type: ignore[misc]
-                    session.session_id, after=at, limit=session.head - at, max_bytes=PAGE_BYTES
-                ),
-            )
+        """As far as there are any: one whose log lacks its end must not keep us reading for ever."""
+        session_id, head = session.session_id, session.head
+        return await self._read_all(
+            app,
+            lambda view, at, limit: view.events(
+                session_id, after=at, limit=min(limit, head - at), max_bytes=PAGE_BYTES
+            ),
+            lambda event: event.seq,
+            head,
+        )
+
+    async def _read_all(
+        self, app: str, page: Callable[[View, int, int], list[T]], key: Callable[[T], int], last: int
+    ) -> list[T]:
+        """All rows, a page at a time; `last` is the number of the last one. Damaged ones are left out."""
+        found: list[T] = []
+        at = 0
+        while True:
+            try:
+                batch = await self._store.read(app, lambda view, at=at: page(view, at, PAGE))  # type: ignore[misc]
+            except SessionDamaged:
+                if at >= last:
+                    return found
+                found += await self._read_around(app, page, key, at, min(at + PAGE, last))
+                at = min(at + PAGE, last)
+                continue
+            if not batch:
+                return found
+            found += batch
+            at = key(batch[-1])
+            await asyncio.sleep(0)  # a read does not pause by itself
+
+    async def _read_around(
+        self,
+        app: str,
+        page: Callable[[View, int, int], list[T]],
+        key: Callable[[T], int],
+        after: int,
+        last: int,
+    ) -> list[T]:
+        """Row by row, those of a page that can be read."""
+        found: list[T] = []
+        for at in range(after, last):
+            await asyncio.sleep(0)  # nobody else waits for this
+            with suppress(SessionDamaged):
+                some = await self._store.read(app, lambda view, at=at: page(view, at, 1))  # type: ignore[misc]
+                found += [one for one in some if key(one) == at + 1]
+        log.warning("an export lacks what is damaged: it has %d of %d rows here", len(found), last - after)
         return found
 
 
@@ -145,12 +199,9 @@ def _session_of(request: ImportRequest, found: formats.Imported) -> CreateSessio
         raise InvalidRequest(f"no session can be made of this transcript: {problem}") from None
 
 
-def _seq(row: MessageRow) -> int:
-    return row.seq
-
-
-def _import(tx: Tx, row: SessionRow, found: formats.Imported, max_live: int) -> SessionState:
-    create_session(tx, row, max_live, row.created_at, _count_imported(found))
+def _import(tx: Tx, new: NewSession, found: formats.Imported, max_live: int) -> SessionState:
+    row = new.row
+    create_session(tx, row, max_live, row.created_at, _count_imported(found), new.above)
     _add_messages(tx, row, found.messages)
     _add_turns(tx, row.session_id, found.turns)
     return state_of(tx, need_session(tx, row.session_id))
@@ -169,6 +220,9 @@ def _add_turns(tx: Tx, session_id: str, turns: Sequence[TurnRow]) -> None:
     for turn in turns:
         tx.add_turn(replace(turn, session_id=session_id))
     if turns:
+        session = need_session(tx, session_id)
         started = sum(turn.started_at is not None for turn in turns)
         last = max(turn.turn_index for turn in turns)
-        tx.change_session(session_id, last_turn=last, turn_count=started)
+        tx.change_session(
+            session_id, last_turn=max(last, session.last_turn), turn_count=session.turn_count + started
+        )

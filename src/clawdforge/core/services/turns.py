@@ -13,7 +13,7 @@ from clawdforge.core.rules.turns import (
     start_next,
     submit,
     withdraw,
-    withdraw_all,
+    withdraw_some,
 )
 from clawdforge.core.running.answers import Answers
 from clawdforge.core.running.supervisor import Supervisor
@@ -75,14 +75,14 @@ class TurnService:
             self._supervisor.begin(seat, started)
         else:
             self._supervisor.wake(app, session_id)
-        await self._make_way(session_id, submitted)
+        await self._make_way(app, session_id, submitted)
         return submitted
 
-    async def _make_way(self, session_id: str, submitted: SubmittedTurn) -> None:
+    async def _make_way(self, app: str, session_id: str, submitted: SubmittedTurn) -> None:
         policy = submitted.turn.if_busy
         if submitted.active is not None and policy in (IfBusy.INTERRUPT, IfBusy.ROLLBACK):
             rollback = policy is IfBusy.ROLLBACK
-            await self._supervisor.cancel(session_id, submitted.active, rollback=rollback)
+            await self._supervisor.cancel(app, session_id, submitted.active, rollback=rollback)
 
     async def wait(self, app: str, session_id: str, turn_index: int) -> TurnRow:
         """The turn once it has ended. Whoever stops waiting does not stop the turn."""
@@ -119,8 +119,12 @@ class TurnService:
         """End the running turn and keep what was said; with `queued`, empty the queue first."""
         now = self._clock.now()
         await self._store.read(app, lambda view: need_session(view, session_id))
-        taken = await self._store.write(app, lambda tx: withdraw_all(tx, session_id, now)) if queued else 0
-        return taken + int(await self._supervisor.cancel(session_id))
+        taken = 0
+        while queued and (
+            some := await self._store.write(app, lambda tx: withdraw_some(tx, session_id, now))
+        ):
+            taken += some
+        return taken + int(await self._supervisor.cancel(app, session_id))
 
     async def stop(self, app: str, session_id: str, turn_index: int) -> bool:
         """End this one turn, running or queued; False when it has ended already."""
@@ -129,7 +133,7 @@ class TurnService:
             with suppress(TurnNotQueued):
                 await self.withdraw(app, session_id, turn_index)
                 return True
-        return await self._supervisor.cancel(session_id, turn_index)
+        return await self._supervisor.cancel(app, session_id, turn_index)
 
     async def withdraw(self, app: str, session_id: str, turn_index: int) -> TurnRow:
         now = self._clock.now()
@@ -140,6 +144,6 @@ def raise_for(turn: TurnRow) -> None:
     """A turn that failed, as the error that a waiting caller gets."""
     if turn.outcome in (Outcome.COMPLETED, Outcome.CANCELLED, None):
         return
-    duration = (turn.ended_at - turn.started_at) // 1000 if turn.ended_at and turn.started_at else 0
+    duration = max(0, turn.ended_at - turn.started_at) // 1000 if turn.ended_at and turn.started_at else 0
     extra = {**turn.error_extra, "turn_index": turn.turn_index, "duration_ms": duration}
     raise BY_CODE.get(turn.code or "", AgentFailed)(turn.error, **extra)

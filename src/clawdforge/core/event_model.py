@@ -1,0 +1,71 @@
+"""Events on their way: as an agent sends them, as drafts, and as they are stored."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import orjson
+
+from clawdforge.wire.base import Json, Micros
+from clawdforge.wire.event import EventType, encode_body
+from clawdforge.wire.event_bytes import nest_bytes, unnest_bytes
+from clawdforge.wire.event_forms import Form, is_from_agent
+
+
+class AgentEvent(NamedTuple):
+    """What an agent said or did, as its driver understood it: the type, and the keys of the compact event."""
+
+    kind: EventType
+    fields: Json
+
+
+class Draft(NamedTuple):
+    """An event that has no number yet; `body` is encoded already, all but its seq."""
+
+    type: EventType
+    turn: int | None
+    body: bytes
+
+    @property
+    def by_agent(self) -> bool:
+        return is_from_agent(self.type.value)
+
+
+def draft(kind: EventType, turn: int | None, at: Micros, fields: Mapping[str, Any] | None = None) -> Draft:
+    """One of our own events."""
+    return Draft(kind, turn, encode_body(kind.value, turn, at, dict(fields or {})))
+
+
+def draft_of(event: AgentEvent, turn: int | None, at: Micros) -> Draft:
+    """What the agent sent, as an event. A list of commands is the session's state, never an answer."""
+    turn = None if event.kind is EventType.COMMANDS else turn
+    return Draft(event.kind, turn, encode_body(event.kind, turn, at, event.fields))
+
+
+@dataclass(slots=True, weakref_slot=True)
+class StoredEvent:
+    """An event as it lies in the log: its number, and the bytes that all its readers share.
+
+    `form` is the one that it was written in: version 0.3 wrote nested events. It never changes; what is made
+    for the readers of the other form is made once, and kept beside it.
+    """
+
+    seq: int
+    type: str
+    turn: int | None
+    data: bytes
+    form: Form = Form.COMPACT
+    _other: bytes | None = field(default=None, repr=False, compare=False)
+
+    def in_form(self, form: Form) -> bytes:
+        if form is self.form or not is_from_agent(self.type):
+            return self.data
+        if self._other is None:
+            to_nested = form is Form.NESTED
+            self._other = nest_bytes(self.type, self.data) if to_nested else unnest_bytes(self.data)
+        return self._other
+
+    def decode(self) -> Json:
+        """Its keys in the compact form."""
+        found: Json = orjson.loads(self.in_form(Form.COMPACT))
+        return found

@@ -1,0 +1,103 @@
+"""Finishes long changes of histories in the background: marks rows and refreshes the full-text index.
+
+A long undo, clear or fork counts from its own commit on. What is left to do is done here in slices, one job
+each, with a rest after every job, so that nobody waits for more than one. It is found in the store, so after
+a crash the next start goes on with it. A damaged session is left as it is until then and costs no other.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from clawdforge.core.model import Commit
+from clawdforge.core.ports import Store, Tx
+from clawdforge.wire.errors import ForgeError, SessionDamaged
+from clawdforge.wire.event import EventType
+
+log = logging.getLogger(__name__)
+PAGE = 100
+TRY_AGAIN_SECS = 1.0
+DAMAGED = "a long change of a history is not finished: the session is damaged; see `clawdforge doctor`"
+CHANGES = frozenset(
+    {
+        EventType.HISTORY_CUT,
+        EventType.HISTORY_RESTORED,
+        EventType.HISTORY_CLEARED,
+        EventType.HISTORY_COMPACTED,
+        EventType.SESSION_CREATED,  # a fork
+    }
+)
+"""Events of changes that may leave something to do."""
+
+
+class Settler:
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._work = asyncio.Event()
+        self._work.set()  # what an earlier server left
+        self._held: set[str] = set()
+        self._damaged: set[str] = set()
+        store.listen(self._on_commit)
+
+    @contextmanager
+    def hold(self, session_id: str) -> Iterator[None]:
+        """Leave a session alone while its rows are being prepared for a restore."""
+        self._held.add(session_id)
+        try:
+            yield
+        finally:
+            self._held.discard(session_id)
+            self._work.set()
+
+    async def run(self) -> None:
+        """Do what there is to do, for ever. When the store fails, it is tried again."""
+        while True:
+            await self._work.wait()
+            self._work.clear()
+            try:
+                await self.settle_all()
+            except ForgeError:
+                log.warning("a long change of a history could not be finished yet; it is tried again")
+                self._work.set()
+                await asyncio.sleep(TRY_AGAIN_SECS)
+
+    async def settle_all(self) -> None:
+        while found := await self._unsettled():
+            for app, session_id in found:
+                try:
+                    await self.settle(app, session_id)
+                except SessionDamaged:
+                    self._damaged.add(session_id)
+                    log.exception(DAMAGED, extra={"session_id": session_id})
+        for app in await self._store.read_system(lambda view: view.unindexed_apps()):
+            try:
+                await self._repeat(app, lambda tx: tx.refresh_index())
+            except SessionDamaged:
+                log.exception("the search index of app %s is damaged; see `clawdforge doctor`", app)
+
+    async def settle(self, app: str, session_id: str) -> None:
+        """Finish what was begun with this session; returns at once if it is held."""
+
+        def step(tx: Tx) -> bool:
+            return session_id in self._held or tx.session(session_id) is None or tx.settle(session_id)
+
+        await self._repeat(app, step)
+
+    def _on_commit(self, commit: Commit) -> None:
+        if any(event.type in CHANGES for event in commit.events):
+            self._work.set()
+
+    async def _unsettled(self) -> list[tuple[str, str]]:
+        left_alone = self._held | self._damaged
+        limit = PAGE + len(left_alone)
+        found = await self._store.read_system(lambda view: view.unsettled_sessions(limit))
+        return [pair for pair in found if pair[1] not in left_alone]
+
+    async def _repeat(self, app: str, step: Callable[[Tx], bool]) -> None:
+        clock = asyncio.get_running_loop().time
+        while True:
+            begun = clock()
+            if await self._store.write(app, step):
+                return
+            await asyncio.sleep(clock() - begun)  # half of the writer's time is for others
