@@ -1,17 +1,21 @@
-"""Logs: one JSON object per line on stderr, with ids that connect lines and without secrets."""
+"""Logs: one JSON object per line, with ids that connect lines and without secrets, on stderr or in a file."""
 
 import json
 import logging
 import re
 import sys
 from collections.abc import Iterable
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
 from typing import Final, TextIO
 
+from clawdforge.log_limit import DROPPED, LineLimit
 from clawdforge.wire.base import to_iso
 
-FIELDS: Final = ("request_id", "session_id", "app", "method", "path", "status", "ms")
+FIELDS: Final = ("request_id", "session_id", "app", "method", "path", "status", "ms", DROPPED)
 """What a line may contain besides its text: passed as `extra` where it is logged."""
 
+OLD_FILES: Final = 2
 REDACTED: Final = "[redacted]"
 TOKEN: Final = re.compile(r"\b(cfa?_)[A-Za-z0-9_-]{6,}")
 CREDENTIAL: Final = re.compile(
@@ -55,10 +59,21 @@ class JsonLines(logging.Formatter):
         return json.dumps(line, default=str)
 
 
-def start(level: str, secrets: Iterable[str] = (), stream: TextIO | None = None) -> None:
+def open_file(path: Path, max_bytes: int) -> logging.Handler:
+    """A file that is renamed when it is full; raises OSError when it cannot be written."""
+    return RotatingFileHandler(path, maxBytes=max_bytes, backupCount=OLD_FILES, encoding="utf-8")
+
+
+def start(
+    level: str,
+    secrets: Iterable[str] = (),
+    stream: TextIO | None = None,
+    handler: logging.Handler | None = None,
+) -> None:
     """Send everything that this process logs, uvicorn's lines included, through this module."""
-    handler = logging.StreamHandler(stream or sys.stderr)
+    handler = handler or logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(JsonLines(Redactor(secrets)))
+    handler.addFilter(LineLimit())
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())

@@ -7,46 +7,63 @@ import os
 import shlex
 import socket
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
-
-import uvicorn
+from functools import partial
+from pathlib import Path
 
 from clawdforge import __version__, logs
+from clawdforge.core.callbacks import CallbackTokens
 from clawdforge.core.model import SystemClock, new_id, new_token
 from clawdforge.core.ports import Driver
 from clawdforge.core.running.attendant import Times
+from clawdforge.core.running.background import Background
 from clawdforge.core.running.idle import until_idle
 from clawdforge.core.running.recovery import RecoveryService
 from clawdforge.core.running.supervisor import Supervisor
 from clawdforge.core.services.access import LOCAL_APP
 from clawdforge.core.services.all import Bounds, Ports, Services, build_engine, build_services
+from clawdforge.core.services.shares import Share
 from clawdforge.core.services.sweeper import Ages
 from clawdforge.drivers.acp.driver import AcpDriver, AcpLimits
 from clawdforge.drivers.acpx.driver import ITSELF as ACPX
 from clawdforge.drivers.acpx.driver import AcpxDriver
 from clawdforge.drivers.claude_print import ClaudePrint
 from clawdforge.drivers.folders.homes import HomeFolders
+from clawdforge.drivers.folders.ownership import Ownership
 from clawdforge.drivers.folders.snapshots import Snapshots
 from clawdforge.drivers.folders.workspaces import Workspaces
+from clawdforge.drivers.processes.callers import ProcCallers
 from clawdforge.drivers.processes.cgroups import Ceilings, Groups, find_cgroups
-from clawdforge.drivers.processes.containment import Containment, harden_self, probe
+from clawdforge.drivers.processes.containment import Containment, find_containment, harden_self
 from clawdforge.drivers.processes.helpers import Helpers
+from clawdforge.drivers.processes.network import Networks
 from clawdforge.drivers.processes.spawner import Spawner
+from clawdforge.drivers.processes.user_wall import try_users
 from clawdforge.drivers.registry.catalog import AgentCatalog
 from clawdforge.drivers.registry.registry import Registry, is_installed
 from clawdforge.http.app import build_asgi
+from clawdforge.http.door import Door, DoorLimits
 from clawdforge.http.settings import HttpSettings
+from clawdforge.http.web_server import WebServer
 from clawdforge.lifetime import Lifetime
-from clawdforge.settings import Settings, keep_secret
+from clawdforge.listeners import (
+    BACKLOG,
+    bind_port,
+    operator_socket,
+    raise_descriptor_limit,
+    url_of,
+)
+from clawdforge.settings import Settings, is_loopback, keep_secret
 from clawdforge.stores import open_store
-from clawdforge.stores.lock import FolderLock, FolderTaken
+from clawdforge.stores.lock import FolderLock
 from clawdforge.stores.uploads import UploadFolder
 from clawdforge.wire.errors import ForgeAPIError
 from clawdforge.wire.local import TOKEN_FILE
 
 log = logging.getLogger(__name__)
 IDLE_LOOK_SECS = 5.0
+TOKEN_USES_SECS = 60.0
 
 
 @dataclass(frozen=True)
@@ -56,24 +73,33 @@ class Parts:
     services: Services
     supervisor: Supervisor
     recovery: RecoveryService
+    background: Background
     catalog: AgentCatalog
 
 
 @contextlib.asynccontextmanager
-async def open_parts(settings: Settings) -> AsyncIterator[Parts]:
-    """Everything but the port. The caller holds the data folder's lock."""
+async def open_parts(settings: Settings, url: str = "", port: int | None = None) -> AsyncIterator[Parts]:
+    """Everything but the port, which is told as `url`. The caller holds the data folder's lock.
+
+    An agent behind our proxy may not reach that port.
+    """
     clock, boot = SystemClock(), new_id()
     async with contextlib.AsyncExitStack() as ends:
-        store = await open_store(settings.data_dir, clock)
-        ends.push_async_callback(store.close)
-        spawner, groups = await _open_spawner(settings, boot)
         homes = HomeFolders(
             settings.data_dir, max_copies=settings.home_copies, max_bytes=settings.home_copy_bytes
         )
+        store = await open_store(settings.data_dir, clock, len(await asyncio.to_thread(homes.names)))
+        ends.push_async_callback(store.close)
+        networks = Networks(settings.agent_network, settings.agent_hosts, port)
+        ends.callback(networks.close)
+        spawner, groups = await _open_spawner(settings, boot, networks)
+        ownership = Ownership.find(settings.data_dir, spawner.containment, settings.agent_uids)
+        made = str(settings.data_dir / "workspaces")
+        spawner.note_written(await store.read_system(lambda view: view.named_folders(made)))
         ends.push_async_callback(homes.close)
-        registry = _build_registry(settings, spawner)
+        registry = _build_registry(settings, spawner, ownership)
         catalog = AgentCatalog(registry, spawner, os.environ)
-        program = _build_program(settings, spawner, registry)
+        program = _build_program(settings, spawner, registry, ownership)
         workspaces = Workspaces(settings.data_dir, settings.workspace_roots)
         ports = Ports(
             store=store,
@@ -81,10 +107,13 @@ async def open_parts(settings: Settings) -> AsyncIterator[Parts]:
             agents=registry,
             catalog=catalog,
             homes=homes,
-            snapshots=Snapshots(settings.data_dir, Helpers(spawner.containment.bwrap)),
+            snapshots=Snapshots(
+                settings.data_dir, Helpers(spawner.containment.bwrap, spawner.containment.walls)
+            ),
             workspaces=workspaces,
-            uploads=UploadFolder(settings.data_dir),
+            uploads=UploadFolder(settings.data_dir.resolve()),
             program=program,
+            callbacks=CallbackTokens(url),
         )
         bounds = _bounds(settings)
         engine = build_engine(ports, bounds, boot)
@@ -93,36 +122,42 @@ async def open_parts(settings: Settings) -> AsyncIterator[Parts]:
         recovery = RecoveryService(store, clock, engine.supervisor, (homes, workspaces))
         await asyncio.to_thread(homes.clean_up_unfinished)
         await asyncio.to_thread(program.clean_up_unfinished)
+        await recovery.notice_move(workspaces)
         await _recover(settings, services, recovery)
-        yield Parts(services, engine.supervisor, recovery, catalog)
+        yield Parts(services, engine.supervisor, recovery, engine.background, catalog)
 
 
-async def _open_spawner(settings: Settings, boot: str) -> tuple[Spawner, Groups]:
+async def _open_spawner(settings: Settings, boot: str, networks: Networks) -> tuple[Spawner, Groups]:
     """What starts programs, held as well as this machine can. Those of an earlier server are ended."""
-    containment = await asyncio.to_thread(probe, settings.sandbox)
+    found = await asyncio.to_thread(find_containment, settings.sandbox)
+    containment = await asyncio.to_thread(try_users, found, settings.agent_uids, settings.data_dir)
+    if settings.sandbox != "off" and containment.bwrap is None:
+        log.warning("%s", containment.describe_lack())
     groups = await asyncio.to_thread(find_cgroups, settings.data_dir, boot, _ceilings(settings))
     if None in (groups.processes, groups.memory):
         log.warning("agents are not held to all limits: %s; see `clawdforge doctor`", groups.details)
-    spawner = Spawner(containment, settings.data_dir, boot, groups=groups)
+    spawner = Spawner(containment, settings.data_dir, boot, groups=groups, networks=networks)
     await spawner.end_orphans()
     return spawner, groups
 
 
-def _build_registry(settings: Settings, spawner: Spawner) -> Registry:
+def _build_registry(settings: Settings, spawner: Spawner, ownership: Ownership) -> Registry:
     limits = AcpLimits(
         max_line_bytes=settings.max_line_bytes,
         max_turn_bytes=settings.max_turn_bytes,
         start_timeout=settings.agent_start_secs,
     )
     drivers: dict[str, Driver] = {
-        "acp": AcpDriver(spawner, os.environ, limits),
-        "acpx": AcpxDriver(spawner, os.environ, limits),
+        "acp": AcpDriver(spawner, os.environ, limits, ownership=ownership),
+        "acpx": AcpxDriver(spawner, os.environ, limits, ownership=ownership),
     }
     changes = {name: dict(change) for name, change in settings.agents.items()}
     return Registry(drivers, changes, settings.default_agent)
 
 
-def _build_program(settings: Settings, spawner: Spawner, registry: Registry) -> ClaudePrint:
+def _build_program(
+    settings: Settings, spawner: Spawner, registry: Registry, ownership: Ownership
+) -> ClaudePrint:
     return ClaudePrint(
         spawner,
         os.environ,
@@ -130,6 +165,7 @@ def _build_program(settings: Settings, spawner: Spawner, registry: Registry) -> 
         settings.claude_bin,
         settings.data_dir / "runs",
         max_bytes=settings.max_line_bytes,
+        ownership=ownership,
     )
 
 
@@ -157,11 +193,28 @@ def _bounds(settings: Settings) -> Bounds:
         agent_idle_secs=settings.agent_idle_secs,
         permission_secs=settings.permission_timeout_secs,
         times=Times(turn=settings.turn_timeout_secs, cancel_grace=settings.cancel_grace_secs),
+        share=Share(
+            max_requests_per_sec=settings.app_requests_per_sec,
+            max_open_requests=settings.app_open_requests,
+            max_readers=settings.app_readers,
+        ),
         ages=Ages(
             idle=settings.session_ttl_secs,
             closed=settings.session_hard_ttl_secs,
             upload=settings.file_ttl_secs,
         ),
+    )
+
+
+def _door_limits(settings: Settings) -> DoorLimits:
+    """Half of all descriptors are for what is not a connection: the store, agents, files."""
+    return DoorLimits(
+        connections=max(1, min(settings.max_connections, raise_descriptor_limit() // 2)),
+        per_peer=settings.max_connections_per_peer,
+        header_secs=settings.header_timeout_secs,
+        body_secs=settings.body_timeout_secs,
+        send_secs=settings.send_timeout_secs,
+        idle_secs=settings.keep_alive_secs,
     )
 
 
@@ -175,6 +228,8 @@ def _facts(settings: Settings, containment: Containment, groups: Groups) -> dict
         "acpx_present": is_installed(ACPX),
         "acpx_version": None,
         "sandbox": containment.active,
+        "sandbox_reason": containment.reason.partition(":")[0],  # anybody may ask; the rest is in the log
+        "sandbox_walls": list(containment.wall_names),
         "agent_max_processes": groups.processes,
         "agent_max_memory_bytes": groups.memory,
         "agent_limits": groups.reason,
@@ -187,14 +242,6 @@ async def _learn_versions(parts: Parts) -> None:
     await parts.catalog.probe()
 
 
-class Server(uvicorn.Server):
-    """uvicorn without its own signal handlers: stopping is ours to order."""
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
-
-
 def run(settings: Settings) -> int:
     """`serve` in an event loop of its own: Python's, which closes every descriptor once."""
     with asyncio.Runner() as runner:
@@ -205,38 +252,57 @@ async def serve(settings: Settings) -> int:
     """Run until a signal comes; the exit code."""
     os.umask(0o077)
     harden_self()
-    logs.start(settings.log_level, [settings.admin_token or ""])
-    lifetime = Lifetime()
     try:
-        lock = FolderLock.acquire(settings.data_dir, "", os.getpid())
-    except FolderTaken as error:
-        sys.stderr.write(f"clawdforge: {error.message}\n")
-        return 1
-    try:
-        listener = _bind(settings)
+        _start_log(settings)
     except OSError as error:
-        sys.stderr.write(
-            f"clawdforge: cannot listen on {settings.host}:{settings.port}: {error.strerror}; "
-            "name another port with --port, or 0 for a free one\n"
-        )
-        return 1
-    url = _url(settings, listener)
-    try:
-        async with open_parts(settings) as parts:
-            await _run(settings, parts, listener, lock, url, lifetime)
-    except ForgeAPIError as error:
-        sys.stderr.write(f"clawdforge: {error.message}\n")
-        return 1
-    finally:
-        listener.close()
-        lock.release()
+        return _refuse(f"the log file {settings.log_file} cannot be written ({error.strerror}); name another")
+    lifetime = Lifetime()
+    async with contextlib.AsyncExitStack() as ends:
+        try:
+            lock = FolderLock.acquire(settings.data_dir, "", os.getpid())
+            ends.callback(lock.release)
+            listener = bind_port(settings)
+            ends.callback(listener.close)
+            url = url_of(settings, listener)
+            parts = await ends.enter_async_context(open_parts(settings, url, listener.getsockname()[1]))
+        except ForgeAPIError as error:
+            return _refuse(error.message)
+        except OSError as error:
+            return _refuse(explain_lack(error, settings.data_dir))
+        operators = ends.enter_context(operator_socket(settings.data_dir))
+        listeners = [listener, *([operators] if operators else [])]
+        await _run(settings, parts, listeners, lock, url, lifetime)
     return 0
+
+
+def _start_log(settings: Settings) -> None:
+    file = logs.open_file(settings.log_file, settings.log_file_bytes) if settings.log_file else None
+    logs.start(settings.log_level, [settings.admin_token or ""], handler=file)
+
+
+def explain_lack(error: OSError, data_dir: Path) -> str:
+    """What the operator can do about a file or folder without which there is no server."""
+    where, why = Path(os.fsdecode(error.filename or data_dir)), error.strerror or error
+    if where in (Path(sys.executable), Path(sys.executable).resolve()):
+        return f"{where}, the Python of this server, cannot be run by its user: {why}; let that user run it"
+    if where.is_absolute() and not where.is_relative_to(data_dir) and not data_dir.is_relative_to(where):
+        return f"{where} cannot be used: {why}; let the server's user use it, then start the server again"
+    return (
+        f"the data folder cannot be used: {where}: {why}; free some space or make it writable,"
+        " or choose another folder with --data-dir"
+    )
+
+
+def _refuse(message: str) -> int:
+    """Say why there will be no server; the exit code."""
+    sys.stderr.write(f"clawdforge: {message}\n")
+    return 1
 
 
 async def _run(
     settings: Settings,
     parts: Parts,
-    listener: socket.socket,
+    listeners: list[socket.socket],
     lock: FolderLock,
     url: str,
     lifetime: Lifetime,
@@ -248,47 +314,44 @@ async def _run(
         trust_loopback=settings.trust_loopback,
         hermes_prefix=settings.hermes_prefix,
         max_body_bytes=settings.max_body_bytes,
+        max_bodies_bytes=settings.max_bodies_bytes,
         max_file_bytes=settings.max_file_bytes,
         heartbeat_secs=settings.heartbeat_secs,
+        request_secs=settings.request_timeout_secs,
         version=__version__,
+        callers=ProcCallers(settings.data_dir),
+        admin_over_tcp=is_loopback(settings.host) or settings.admin_beyond_loopback,
     )
-    server = Server(
-        uvicorn.Config(
-            build_asgi(parts.services, http),
-            log_config=None,
-            access_log=False,
-            lifespan="off",
-            server_header=False,
-            timeout_graceful_shutdown=2,
-        )
-    )
-    beside = [
-        asyncio.create_task(work)
-        for work in (
-            _stop(settings, parts, server, lifetime),
-            _leave_when_idle(settings, parts, server, lifetime),
-            parts.supervisor.sleep_idle(IDLE_LOOK_SECS),
-            parts.services.sweeper.run(settings.sweep_secs),
-            _learn_versions(parts),
-            parts.recovery.remove_unknown_folders(),
-        )
-    ]
+    door = Door(_door_limits(settings))
+    server = WebServer(build_asgi(parts.services, http), door, BACKLOG)
+    beside = parts.background
+    beside.finish("stopping", partial(_stop, settings, parts, server, lifetime))
+    beside.finish("leaving when idle", partial(_leave_when_idle, settings, parts, server, lifetime))
+    beside.finish("the look for programs", partial(_learn_versions, parts))
+    beside.finish("the look for lost folders", parts.recovery.set_aside_unknown_folders)
+    beside.keep("the door", door.watch)
+    beside.keep("putting agents to sleep", partial(parts.supervisor.sleep_idle, IDLE_LOOK_SECS))
+    beside.keep("the sweeper", partial(parts.services.sweeper.run, settings.sweep_secs))
+    beside.keep("the settler of histories", parts.services.settler.run)
+    beside.keep("the uses of tokens", partial(parts.services.access.uses.run, TOKEN_USES_SECS))
     if not lifetime.stopping.is_set():
         await parts.recovery.wake_all()
-        listener.listen(1024)
+        for listener in listeners:
+            listener.listen(BACKLOG)
         lock.announce(url)
         _greet(settings, url)
     try:
-        await server.serve(sockets=[listener])
+        with parts.services.watchdog.watching():
+            await server.serve(sockets=listeners)
     finally:
         lifetime.stopping.set()
-        for task in beside:
-            task.cancel()
-        await asyncio.wait(beside)
+        await beside.stop()
         await _drain(parts, 0)
+        with contextlib.suppress(ForgeAPIError):  # a full disk must not keep the server from stopping
+            await parts.services.access.uses.write()
 
 
-async def _stop(settings: Settings, parts: Parts, server: Server, lifetime: Lifetime) -> None:
+async def _stop(settings: Settings, parts: Parts, server: WebServer, lifetime: Lifetime) -> None:
     """No new turns from now on; running ones get some time, then they are interrupted."""
     await lifetime.stopping.wait()
     parts.services.health.stopping = True
@@ -296,7 +359,7 @@ async def _stop(settings: Settings, parts: Parts, server: Server, lifetime: Life
     server.should_exit = True
 
 
-async def _leave_when_idle(settings: Settings, parts: Parts, server: Server, lifetime: Lifetime) -> None:
+async def _leave_when_idle(settings: Settings, parts: Parts, server: WebServer, lifetime: Lifetime) -> None:
     if settings.idle_exit is None:
         return
     state = server.server_state
@@ -310,26 +373,6 @@ async def _leave_when_idle(settings: Settings, parts: Parts, server: Server, lif
 
 async def _drain(parts: Parts, grace: float) -> None:
     await asyncio.gather(parts.supervisor.stop(grace), parts.services.runs.stop(grace))
-
-
-def _bind(settings: Settings) -> socket.socket:
-    """The address is ours from now on, but nobody can connect before we listen."""
-    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    # With the protocol named, the event loop sets TCP_NODELAY; without, an answer waits 40 ms for an ack.
-    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listener.bind((settings.host, settings.port))
-    except OSError:
-        listener.close()
-        raise
-    return listener
-
-
-def _url(settings: Settings, listener: socket.socket) -> str:
-    host = settings.host if settings.host not in ("0.0.0.0", "::") else "127.0.0.1"  # noqa: S104 - compared
-    shown = f"[{host}]" if ":" in host else host
-    return f"http://{shown}:{listener.getsockname()[1]}"
 
 
 def _greet(settings: Settings, url: str) -> None:

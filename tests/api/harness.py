@@ -164,6 +164,12 @@ class Server:
         token = reply.json()
         return App(name, token["token"], token["token_id"], self.client(token["token"]))
 
+    def grant(self, app: App, *folders: Path) -> None:
+        """Let an app choose working directories in these folders, and in no others."""
+        body = {"app_name": app.name, "workspace_roots": [str(folder.resolve()) for folder in folders]}
+        reply = self.admin().post("/admin/apps", json=body)
+        assert reply.status_code == 200, reply.text
+
     def admin(self) -> httpx2.Client:
         return self.client(ADMIN_TOKEN)
 

@@ -2,6 +2,7 @@
 
 import json
 import time
+import uuid
 from collections.abc import Callable
 
 import httpx2
@@ -41,6 +42,14 @@ def test_a_cookie_opens_the_app_on_every_route(server: Server, app: App, other: 
     assert client.post(f"/sessions/{session_id}/turn", json={"prompt": "echo x"}).status_code == 200
     assert client.get(f"/sessions/{other.session()}").status_code == 404
     assert client.get("/admin/apps").status_code == 403
+
+
+@pytest.mark.parametrize("name", ["приложение", "アプリ", "é.app", "dotted.app-1_x"])
+def test_an_app_may_have_a_name_that_no_header_can_hold(server: Server, name: str) -> None:
+    app = server.app(f"{name}{uuid.uuid4().hex[:6]}")
+    session_id = app.session()
+    client = server.client(Cookie=cookie(server, app), **OWN)
+    assert client.get(f"/sessions/{session_id}").status_code == 200
 
 
 @pytest.mark.parametrize("site", ["same-site", "cross-site", None])

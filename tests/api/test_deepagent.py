@@ -34,8 +34,9 @@ def detail(app: App, session_id: str, **query: Any) -> Any:
     return reply.json()
 
 
-def test_a_posted_message_is_stored_and_runs_nothing(app: App, tmp_path: Path) -> None:
+def test_a_posted_message_is_stored_and_runs_nothing(server: Server, app: App, tmp_path: Path) -> None:
     """S4-14, S4-20, S4-21, S4-22, S4-23, S4-41, X-14."""
+    server.grant(app, tmp_path)
     session_id = create(app, persona_name="default-interactive", repo_path=str(tmp_path))
     before = detail(app, session_id)["session"]
     assert (before["state"], before["title"], before["total_input_tokens"]) == ("active", "", 0)
@@ -226,8 +227,9 @@ def test_times_are_iso_text_with_whole_seconds(app: App) -> None:
     assert all(ISO.fullmatch(time) for time in [*times, found["messages"][0]["ts"]])
 
 
-def test_a_session_works_in_the_callers_folder(app: App, tmp_path: Path) -> None:
+def test_a_session_works_in_the_callers_folder(server: Server, app: App, tmp_path: Path) -> None:
     """S4-13, X-18."""
+    server.grant(app, tmp_path)
     repo = tmp_path / "repo"
     repo.mkdir()
     link = tmp_path / "link"

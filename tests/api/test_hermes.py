@@ -71,8 +71,9 @@ def test_an_import_needs_a_list_of_rows(app: App) -> None:
     assert call(app, "import", messages=[]).status_code == 200
 
 
-def test_a_new_session_is_empty_and_has_a_workspace(app: App, tmp_path: Path) -> None:
+def test_a_new_session_is_empty_and_has_a_workspace(server: Server, app: App, tmp_path: Path) -> None:
     """S2-21, X-18."""
+    server.grant(app, tmp_path)
     reply = call(app, "new", workspace=str(tmp_path), model=MODEL).json()
     session = reply["session"]
     assert (session["workspace"], session["cwd"]) == (str(tmp_path), str(tmp_path))

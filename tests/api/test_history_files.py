@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.api.harness import App, Server, until
-from tests.api.talk import do, post, say, state, texts
+from tests.api.talk import begin, do, post, say, state, texts
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
 
@@ -126,6 +126,30 @@ def test_a_fork_knows_the_files_of_its_past(app: App) -> None:
     say(app, other, "write a.txt second")
     do(app, other, "undo", files=True)
     assert files(Path(state(app, sid)["cwd"])) == {"a.txt": "first"}
+
+
+def test_who_works_in_the_same_folder_is_held_while_it_is_put_back(app: App) -> None:
+    """Its agent could swap what is being put back for a link."""
+    sid = app.session()
+    say(app, sid, "write a.txt first")
+    other = do(app, sid, "fork")["session_id"]
+    begin(app, other)
+    refused = post(app, sid, "undo", files=True)
+    assert (refused.status_code, refused.json()["code"]) == (409, "session_busy")
+    assert f"session {other} is at work in the same folder" in refused.json()["error"]
+    assert files(Path(state(app, sid)["cwd"])) == {"a.txt": "first"}
+    assert texts(app, sid) == ["write a.txt first", "wrote a.txt"]
+    app.http.post(f"/sessions/{other}/cancel")
+    until(lambda: not state(app, other)["running_turn"], "the end of the other's turn")
+
+    def started() -> str:
+        return say(app, other, "read /proc/self/stat").rpartition(")")[2].split()[19]
+
+    began = started()
+    assert started() == began
+    do(app, sid, "undo", files=True)
+    assert files(Path(state(app, sid)["cwd"])) == {}
+    assert started() != began, "its agent lived on while the files were put back"
 
 
 def test_a_restore_that_a_crash_cut_off_is_finished_before_the_agent_works(

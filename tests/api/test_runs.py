@@ -66,6 +66,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     program = folder / "claude"
     program.write_text(PROGRAM)
     program.chmod(0o755)
+    folder.chmod(0o755)  # each app's user has to get to it
     secrets = {"ANTHROPIC_API_KEY": "sk-test", "OTHER_SECRET": "no"}
     env = {"CLAWDFORGE_CLAUDE_BIN": str(program), "CLAWDFORGE_MAX_LIVE_AGENTS": "2", **secrets}
     server = Server(folder / "data", env)

@@ -89,6 +89,24 @@ def test_usage_and_purge(forge: Forge) -> None:
         session.state()
 
 
+def test_an_app_rules_over_its_own_tokens(operator: Forge, forge: Forge, server: Server, app: App) -> None:
+    made = forge.create_token(scopes=["read", "admin"], expires_in_secs=60, note="for a page")
+    assert (made.app_name, made.scopes) == (app.name, ["read", "admin"])
+    with Forge(server.url, made.token) as narrow:
+        assert narrow.list_sessions() == []
+        with pytest.raises(Forbidden, match="scope prompt"):
+            narrow.create_session()
+        with pytest.raises(Forbidden):
+            narrow.revoke_token(app.token_id)
+    listed = {row.token_id: row for row in forge.tokens()}
+    assert set(listed) == {app.token_id, made.token_id}
+    assert listed[made.token_id].last_used_at is not None
+    forge.revoke_token(made.token_id)
+    assert {row.token_id: row for row in forge.tokens()}[made.token_id].revoked_at is not None
+    given = operator.admin.create_token(app.name, scopes=["decide"])
+    assert given.scopes == ["decide"]
+
+
 def test_what_operators_do(operator: Forge, forge: Forge, app: App) -> None:
     with forge.session() as session:
         session.turn("echo hi")

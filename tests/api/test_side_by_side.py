@@ -58,6 +58,29 @@ def test_fifty_sessions_side_by_side_keep_their_own_order(start: Callable[..., S
     assert app.http.post(f"/sessions/{slow}/cancel").json()["cancelled"] == 1
 
 
+def check_long_turns(server: Server) -> None:
+    long, other, metrics = server.app(), server.app(), server.admin()
+    for _ in range(6):
+        sent = long.http.post(f"/sessions/{long.session()}/turns", json={"prompt": "hang"})
+        assert sent.status_code == 202
+    until(lambda: 'turns{state="running"} 4' in metrics.get("/metrics").text, "four turns run")
+    assert texts(other.turn(other.session(), "echo hello")) == ["hello"]
+    found = metrics.get("/metrics").text
+    assert 'turns{state="running"} 4' in found
+    assert 'turns{state="queued"} 2' in found
+    for row in long.http.get("/sessions").json()["sessions"]:
+        long.http.delete(f"/sessions/{row['session_id']}")
+
+
+def test_long_turns_of_one_app_keep_no_other_waiting(start: Callable[..., Server]) -> None:
+    """Of five places four are for whoever comes first. It holds after a restart as well."""
+    server = start(MAX_LIVE_AGENTS="5")
+    check_long_turns(server)
+    server.stop()
+    server.start()
+    check_long_turns(server)
+
+
 def test_forty_chunks_and_the_response_are_forty_one_events(app: App) -> None:
     events = app.turn(app.session(), "chunks 40").json()["events"]
     assert [event["type"] for event in events] == ["text"] * 40 + ["response"]

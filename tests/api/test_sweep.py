@@ -89,6 +89,18 @@ def test_idle_counts_from_the_last_turn_and_kept_sessions_stay(alone: Server) ->
     assert sweep(alone)["soft_closed"] == 1
 
 
+def test_a_damaged_row_costs_the_other_sessions_nothing(start: Callable[..., Server]) -> None:
+    """It ended the sweeper without a word: no session of anybody was closed or deleted any more."""
+    server = start(SWEEP_SECS="0.2")
+    app, other = server.app(), server.app()
+    damaged, sound = app.session(), other.session()
+    sql(server, "UPDATE sessions SET created_at = 1, head = 'lost' WHERE session_id = ?", damaged)
+    until(lambda: "the sweep could not do this" in server.log_text, "the log of the damaged row")
+    sql(server, "UPDATE sessions SET created_at = 2 WHERE session_id = ?", sound)
+    until(lambda: not other.http.get(f"/sessions/{sound}").json()["live"], "the other session's end")
+    assert damaged in server.log_text
+
+
 def test_a_session_with_a_turn_is_never_swept(alone: Server) -> None:
     app = alone.app()
     session_id = app.session()

@@ -3,6 +3,7 @@
 import json
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -111,6 +112,38 @@ def test_compose_gives_it_time_to_settle_and_no_port_to_strangers(service: Servi
     unknown = [name for name in service.environment if name.startswith("CLAWDFORGE_")]
     load_settings(dict.fromkeys(unknown, ""))
     assert service.cap_drop == ["ALL"]
+
+
+def test_no_program_in_it_gains_rights_and_system_calls_are_filtered(service: Service) -> None:
+    assert "no-new-privileges:true" in service.security_opt
+    assert "seccomp:./seccomp.json" in service.security_opt
+    profile = json.loads((TOP / "seccomp.json").read_text())
+    refused = {name for rule in profile["syscalls"] for name in rule["names"] if not rule.get("args")}
+    assert refused >= {"bpf", "kexec_load", "init_module", "open_by_handle_at", "ptrace", "setns", "keyctl"}
+    needed_by_bubblewrap = {"clone", "unshare", "mount", "umount2", "pivot_root", "prctl"}
+    assert not refused & needed_by_bubblewrap
+
+
+def test_the_digests_of_the_images_are_written_by_a_command(tmp_path: Path) -> None:
+    """An engine is not on every machine, so a program that prints a digest stands for it."""
+    (tmp_path / "scripts").mkdir()
+    shutil.copy(TOP / "scripts" / "images", tmp_path / "scripts")
+    shutil.copy(TOP / "Dockerfile", tmp_path)
+    digest = f"sha256:{'0123456789abcdef' * 4}"
+    engine = tmp_path / "docker"
+    engine.write_text(f"#!/bin/sh\necho {digest}\n")
+    engine.chmod(0o755)
+    env = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
+    for _ in range(2):  # the second run finds the digests of the first
+        subprocess.run([tmp_path / "scripts" / "images"], env=env, check=True, capture_output=True)
+        named = re.findall(r"^FROM (\S+)", (tmp_path / "Dockerfile").read_text(), re.MULTILINE)
+        assert [image.partition("@")[2] for image in named] == [digest, digest]
+    engine.write_text("#!/bin/sh\necho an error page\n")
+    done = subprocess.run(
+        [tmp_path / "scripts" / "images"], env=env, check=False, capture_output=True, text=True
+    )
+    assert done.returncode == 1
+    assert "gave no digest" in done.stderr
 
 
 def lint(program: str, *words: str | Path, place: Path = TOP) -> subprocess.CompletedProcess[str]:

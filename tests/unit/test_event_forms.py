@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from clawdforge.core.model import StoredEvent, draft_of
+from clawdforge.core.event_model import StoredEvent, draft_of
 from clawdforge.drivers.acp.updates import UPDATE_TYPES, read_message
 from clawdforge.wire.base import Json
 from clawdforge.wire.event import RESERVED, EventType, encode_body, number
@@ -135,3 +135,14 @@ def test_the_other_form_is_made_once_for_all_readers_and_not_at_all_for_those_wh
     old = StoredEvent(5, "plan", 1, event.in_form(Form.NESTED), Form.NESTED)
     assert old.in_form(Form.NESTED) is old.data
     assert old.in_form(Form.COMPACT) == event.data
+
+
+def test_what_an_agent_puts_in_the_place_of_a_name_is_written_out_only_if_it_is_short() -> None:
+    def name_of(title: object) -> object:
+        sent = {"sessionUpdate": "tool_call", "toolCallId": "t1", "title": title}
+        message = {"jsonrpc": "2.0", "method": "session/update", "params": {"sessionId": "s", "update": sent}}
+        return compact(message)["name"]
+
+    assert name_of(LONG * 1000) == LONG * 1000
+    assert name_of(["a", 1]) == "['a', 1]"
+    assert name_of(["a"] * 100_000) == "(list)"

@@ -5,7 +5,8 @@ from typing import Any
 import orjson
 import pytest
 
-from clawdforge.core.model import MessageRow, PermissionRow, SessionRow, StoredEvent, TokenRow, TurnRow
+from clawdforge.core.event_model import StoredEvent
+from clawdforge.core.model import MessageRow, PermissionRow, SessionRow, TokenRow, TurnRow
 from clawdforge.core.rules.sessions import SessionState
 from clawdforge.http.dialects.forge import shapes
 from clawdforge.http.errors import encode

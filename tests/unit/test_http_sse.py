@@ -2,14 +2,21 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 
-from clawdforge.core.model import StoredEvent, draft
+from clawdforge.core.event_model import StoredEvent, draft
+from clawdforge.core.log import LogService
+from clawdforge.core.model import SessionRow, SystemClock
+from clawdforge.core.ports import Tx
+from clawdforge.http import sse
 from clawdforge.http.sse import session_frames, turn_frames
 from clawdforge.http.waiting import unless_disconnected, wait_first
+from clawdforge.stores import open_store
 from clawdforge.wire.event import EventType, number
 from clawdforge.wire.event_forms import Form
+from clawdforge.wire.json_bounds import LARGE_BYTES
 from clawdforge.wire.sse import Decoder
 
 AT = 1_700_000_000_000_000
@@ -31,6 +38,41 @@ async def test_a_batch_is_one_piece_with_ids_and_types() -> None:
     frames = list(Decoder().feed(pieces[0]))
     assert [(frame.id, frame.event) for frame in frames] == [("1", "turn.queued"), ("2", "text")]
     assert [frame.data.encode() for frame in frames] == [stored.data for stored in batch]
+
+
+@pytest.mark.parametrize("form", list(Form))
+async def test_a_large_event_is_sent_in_slices_between_the_others(form: Form) -> None:
+    large = event(2, EventType.TEXT, 1, agent_session_id="a", content="x" * (LARGE_BYTES + 1))
+    batch = [event(1, EventType.TURN_QUEUED, 1), large, event(3, EventType.TURN_ENDED, 1)]
+    pieces = [piece async for piece in session_frames(batches(batch), form)]
+    assert len(pieces) > 4
+    assert all(len(piece) <= sse.PIECE_BYTES for piece in pieces)
+    frames = list(Decoder().feed(b"".join(pieces)))
+    assert [(frame.id, frame.data.encode()) for frame in frames] == [
+        (str(stored.seq), stored.in_form(form)) for stored in batch
+    ]
+    whole = [piece.endswith(sse.FRAME_END) for piece in pieces]
+    assert whole == [False] * (len(pieces) - 2) + [True, True]  # no heartbeat before
+
+
+async def test_readers_of_a_large_event_share_one_copy(tmp_path: Path) -> None:
+    store = await open_store(tmp_path / "data", SystemClock())
+    row = SessionRow(app_name="a", session_id="s", agent="demo", cwd="/w", created_at=1, updated_at=1)
+    fields = {"agent_session_id": "x", "content": "y" * (LARGE_BYTES + 1)}
+
+    def work(tx: Tx) -> None:
+        tx.add_session(row)
+        tx.append("s", [draft(EventType.TEXT, None, 1, fields)])
+
+    await store.write("a", work)
+    log = LogService(store)
+    readers = [log.follow("a", "s", 0, Form.NESTED) for _ in range(3)]
+    first, second, third = [(await anext(reader))[0] for reader in readers]
+    assert first is second is third
+    assert first._other is not None, "the other form is there before it is needed"
+    for reader in readers:
+        await reader.aclose()  # type: ignore[attr-defined]  # it is a generator
+    await store.close()
 
 
 async def test_a_turns_stream_has_its_own_events_only_and_ends_with_it() -> None:

@@ -211,3 +211,33 @@ def test_a_secret_is_made_once_and_kept_private(tmp_path: Path) -> None:
     assert keep_secret(path, "second") == "first"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert [entry.name for entry in tmp_path.iterdir()] == ["admin.token"]
+
+
+@pytest.mark.parametrize("network", ["none", "proxy"])
+def test_an_agent_that_may_call_back_needs_the_open_network(network: str) -> None:
+    agents = {"mine": {"command": "x", "callback": True}}
+    Settings.model_validate({"agents": agents})
+    with pytest.raises(ValueError, match='agent mine has callback = true, which needs network = "open"'):
+        Settings.model_validate({"agents": agents, "agent_network": network})
+    agents["mine"]["network"] = "open"
+    Settings.model_validate({"agents": agents, "agent_network": network})
+
+
+@pytest.mark.parametrize("host", ["http://example.com", "*", "a b", "example.com:99999"])
+def test_a_host_without_a_meaning_is_refused(host: str) -> None:
+    with pytest.raises(ValueError, match="is not a host"):
+        Settings.model_validate({"agents": {"mine": {"command": "x", "hosts": [host]}}})
+    assert Settings.model_validate({"agent_hosts": "a.example, *.b.example:1"}).agent_hosts == (
+        "a.example",
+        "*.b.example:1",
+    )
+
+
+@pytest.mark.parametrize(
+    "text", ["on", "5", "5-", "-5", "0-9", "9-5", "1-4294967296", "1-2-3", "a-b", "\u0661-\u0662"]
+)
+def test_users_of_agents_are_a_range(text: str) -> None:
+    with pytest.raises(ValidationError, match=r"give auto, off, or a range|give the lower number first"):
+        Settings.model_validate({"agent_uids": text})
+    for good in ("auto", "off", "5-5", "200000-200999"):
+        assert Settings.model_validate({"agent_uids": good}).agent_uids == good

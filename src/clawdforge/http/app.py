@@ -8,6 +8,7 @@ from pydantic import BaseModel
 from starlette.types import ASGIApp
 
 from clawdforge.core.services.all import Services
+from clawdforge.http.bodies import BodyBudget
 from clawdforge.http.dialects.deepagent import routers as deepagent
 from clawdforge.http.dialects.forge import routers as forge
 from clawdforge.http.dialects.hermes import routers as hermes
@@ -17,6 +18,7 @@ from clawdforge.http.login import login_router
 from clawdforge.http.middleware import BodyLimit, Envelope
 from clawdforge.http.openapi import describe
 from clawdforge.http.routing import OpenRoute
+from clawdforge.http.scopes import find_scope
 from clawdforge.http.settings import HttpSettings
 from clawdforge.wire.base import Reply, Request, StrictRequest
 
@@ -46,8 +48,14 @@ def build_asgi(services: Services, settings: HttpSettings) -> ASGIApp:
     )
     asgi.state.services = services
     asgi.state.settings = settings
+    asgi.state.bodies = BodyBudget(settings.max_bodies_bytes)
     dialects = [*hermes.routers(settings.hermes_prefix), *deepagent.routers()]
     asgi.state.table = list(add_routers(asgi, [*forge.routers(), login_router(), *dialects]))
+    asgi.state.scopes = {
+        (method, route.path_format): find_scope(route, method, settings.hermes_prefix)
+        for route in asgi.state.table
+        for method in route.methods or ()
+    }
     asgi.state.literal_paths = {route.path for route in asgi.state.table if not route.param_convertors}
     limited = BodyLimit(asgi, settings.max_body_bytes, settings.max_file_bytes)
     return Envelope(limited, Guard(settings.bind_host, settings.allowed_hosts))

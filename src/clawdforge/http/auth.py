@@ -1,18 +1,24 @@
-"""Resolves credentials to a principal: a bearer token, a browser's login, or a trusted machine."""
+"""Resolves credentials to a principal: a token, a login, the operator's socket, or a trusted machine."""
 
-import ipaddress
 from typing import Final
 
 from starlette.requests import Request
 
-from clawdforge.core.model import Principal
+from clawdforge.core.ports import Standing
+from clawdforge.core.principal import Principal
 from clawdforge.core.services.access import LOCAL_APP
 from clawdforge.core.services.all import Services
+from clawdforge.http.connection import identify_caller, is_from_agent, is_on_unix_socket
 from clawdforge.http.settings import HttpSettings
+from clawdforge.http.trust import OWN_PAGE, is_trusted
 from clawdforge.wire.errors import Forbidden, Unauthenticated
+from clawdforge.wire.scopes import Scope
 
-OWN_PAGE: Final = frozenset({"same-origin", "none"})
-"""`Sec-Fetch-Site` of requests from this server's own page, or from the person at the browser."""
+WHO: Final = {
+    Standing.AGENT: "an agent",
+    Standing.STRANGER: "another user",
+    Standing.UNKNOWN: "a program that could not be found out",
+}
 
 
 async def authenticate(request: Request) -> Principal:
@@ -23,8 +29,10 @@ async def authenticate(request: Request) -> Principal:
         login = request.cookies.get(cookie_name(request))
         if login is not None and request.headers.get("sec-fetch-site") in OWN_PAGE:
             return await services.access.authenticate_login(login)
-        if _is_trusted(request):
-            return Principal(app=LOCAL_APP)
+        if is_on_unix_socket(request):
+            return await _operator(request)
+        if await is_trusted(request):
+            return Principal(app=LOCAL_APP, scopes=frozenset(Scope))
     scheme, _, token = (credentials[0] if len(credentials) == 1 else "").partition(" ")
     token = token.strip()
     if scheme.lower() != "bearer" or not token:
@@ -40,27 +48,40 @@ async def require_app(request: Request) -> Principal:
     return principal
 
 
+def require_scope(request: Request, scope: Scope | None) -> None:
+    """Refuse a caller whose token lacks a scope. No id has been looked at, so nothing is told by it."""
+    principal: Principal = request.state.principal
+    if scope is not None and scope not in principal.scopes:
+        had = ", ".join(sorted(principal.scopes)) or "none"
+        raise Forbidden(f"this needs a token with the scope {scope}; yours has {had}")
+
+
 async def require_admin(request: Request) -> Principal:
     principal = await authenticate(request)
     if not principal.admin:
         raise Forbidden("this needs the admin token; the server keeps it in admin.token in its data folder")
+    if await is_from_agent(request):
+        raise Forbidden("an agent cannot act as the operator, whatever token it has")
+    settings: HttpSettings = request.app.state.settings
+    if not settings.admin_over_tcp and not is_on_unix_socket(request):
+        raise Forbidden(
+            "this server listens beyond loopback and serves its operator on operator.sock in its data folder"
+            " only; use the command line there, or set CLAWDFORGE_ADMIN_BEYOND_LOOPBACK=1"
+        )
     return principal
+
+
+async def _operator(request: Request) -> Principal:
+    """Who connects to the operator's socket is the operator, unless an agent got there."""
+    standing = await identify_caller(request)
+    if standing is not Standing.OWNER:
+        raise Unauthenticated(
+            f"the operator's socket serves the server's own user and root, and this is {WHO[standing]};"
+            " send a token"
+        )
+    return Principal(app="", admin=True)
 
 
 def cookie_name(request: Request) -> str:
     """A name for each port, because browsers share cookies between all ports of a host."""
     return f"clawdforge_session_{request.url.port or 0}"
-
-
-def _is_trusted(request: Request) -> bool:
-    """Whether a program on this machine or a page of this origin calls, not a page that an agent serves."""
-    settings: HttpSettings = request.app.state.settings
-    path = request.url.path.removeprefix(settings.hermes_prefix)
-    if not settings.trust_loopback or not path.startswith("/api/") or request.client is None:
-        return False
-    if request.headers.get("sec-fetch-site", "none") not in OWN_PAGE:
-        return False
-    try:
-        return ipaddress.ip_address(request.client.host).is_loopback
-    except ValueError:
-        return False

@@ -3,6 +3,7 @@
 import logging
 import secrets
 import time
+from contextlib import ExitStack
 from typing import Final
 
 from starlette.datastructures import MutableHeaders
@@ -11,6 +12,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from clawdforge.http.access_log import log_request
 from clawdforge.http.errors import error_response
 from clawdforge.http.guard import Guard
+from clawdforge.http.multipart import FORM_BYTES
+from clawdforge.http.share import LEAVING, tell_rate
 from clawdforge.wire.errors import BodyTooLarge, FileTooLarge, InternalError
 
 log = logging.getLogger(__name__)
@@ -22,9 +25,6 @@ SECURITY_HEADERS: Final = {
     "Cache-Control": "no-store",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
-
-FORM_BYTES: Final = 64 * 1024
-"""How much a form may contain besides its file."""
 
 
 class Envelope:
@@ -39,7 +39,8 @@ class Envelope:
             await self._asgi(scope, receive, send)
             return
         request_id = secrets.token_hex(8)
-        state = {**scope.get("state", {}), "request_id": request_id}
+        leaving = ExitStack()
+        state = {**scope.get("state", {}), "request_id": request_id, LEAVING: leaving}
         method, began = scope["method"], time.perf_counter()
         scope = _head_as_get({**scope, "state": state})
         status: int | None = None
@@ -53,6 +54,7 @@ class Envelope:
                 headers["X-Request-Id"] = request_id
                 for name, value in SECURITY_HEADERS.items():
                     headers.setdefault(name, value)
+                tell_rate(scope, headers)
             elif message["type"] == "http.response.body":
                 finished = not message.get("more_body", False)
             await send(message)
@@ -67,6 +69,7 @@ class Envelope:
             elif not finished:
                 raise  # uvicorn closes the connection, so that the client notices the incomplete reply
         finally:
+            leaving.close()
             log_request(scope, method, status, began)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -7,13 +7,19 @@ from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.requests import Request
 
-from clawdforge.wire.errors import InvalidRequest, MissingParameter, UnsupportedMediaType
+from clawdforge.wire.errors import BodyTooLarge, InvalidRequest, MissingParameter, UnsupportedMediaType
 
 FIELD: Final = b"file"
+MAX_PARTS: Final = 16
+FORM_BYTES: Final = 64 * 1024
+"""How much a form may contain besides its file."""
 
 
 class FileForm:
-    """Call `name` first, then read `pieces` to their end. Fields other than `file` are ignored."""
+    """Call `name` first, then read `pieces` to their end. Fields other than `file` are ignored.
+
+    Each part costs the parser time that everybody waits for, so there may be few.
+    """
 
     def __init__(self, request: Request) -> None:
         kind, options = parse_options_header(request.headers.get("content-type", ""))
@@ -24,6 +30,7 @@ class FileForm:
         self._disposition = b""
         self._name: str | None = None
         self._in_file = self._ended = False
+        self._parts = self._other_bytes = 0
         self._data: list[bytes] = []
         callbacks: dict[str, Callable[..., None]] = {
             "on_part_begin": self._on_part_begin,
@@ -74,6 +81,9 @@ class FileForm:
 
     def _on_part_begin(self) -> None:
         self._disposition = b""
+        self._parts += 1
+        if self._parts > MAX_PARTS:
+            raise BodyTooLarge(f"the form has more than {MAX_PARTS} parts; send the file and little else")
 
     def _on_header_field(self, data: bytes, start: int, end: int) -> None:
         self._header += data[start:end]
@@ -98,6 +108,10 @@ class FileForm:
     def _on_part_data(self, data: bytes, start: int, end: int) -> None:
         if self._in_file:
             self._data.append(data[start:end])
+            return
+        self._other_bytes += end - start
+        if self._other_bytes > FORM_BYTES:
+            raise BodyTooLarge(f"the form has more than {FORM_BYTES:,} bytes besides its file")
 
     def _on_part_end(self) -> None:
         self._in_file = False

@@ -1,33 +1,54 @@
 """Routes that authenticate before they read anything else, and the dependencies of handlers."""
 
+import asyncio
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Final, TypeAlias
+from typing import Annotated, Any, ClassVar, Final, TypeAlias, TypeVar
 
 import orjson
 from fastapi import Depends, Query
 from fastapi.routing import APIRoute
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Match
 from starlette.types import Scope
 
-from clawdforge.core.model import Principal
+from clawdforge.core.principal import Principal
 from clawdforge.core.services.all import Services
-from clawdforge.http.auth import require_admin, require_app
-from clawdforge.wire.errors import InvalidJson, InvalidRequest, UnsupportedMediaType
+from clawdforge.http.auth import require_admin, require_app, require_scope
+from clawdforge.http.binding import check_binding
+from clawdforge.http.bodies import BodyBudget, read_body
+from clawdforge.http.connection import note_known
+from clawdforge.http.share import enter_share
+from clawdforge.wire.errors import (
+    BodyTooLarge,
+    InvalidJson,
+    InvalidRequest,
+    RequestTimedOut,
+    UnsupportedMediaType,
+)
+from clawdforge.wire.json_bounds import (
+    LARGE_BYTES,
+    MAX_BODY_VALUES,
+    has_more_values,
+    is_deeper,
+    outside_strings,
+)
 
+Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
+OWN_LIMIT: Final = "has_own_limit"
 BODY_METHODS: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
-SAFE_OPENINGS: Final = 128
-SPARE_LEVELS: Final = 64
+MAX_DEPTH: Final = 190
+"""What we write may nest 254 levels; some are left for the event or the list that a value becomes part of."""
+
 MAX_CURSOR: Final = 2**53
 DIGITS: Final = bytes(ord("0") if chr(byte).isdecimal() else ord(" ") for byte in range(256))
 LONG_NUMBER: Final = b"0" * 19
 """How a number that may have more than 64 bits looks after `translate` with DIGITS."""
 
-STRING: Final = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
+LONGEST_INTEGER: Final = 20
 INTEGER: Final = re.compile(rb"(?<![\w.+-])-?\d{19,}(?![\w.])")
 
 
@@ -47,6 +68,12 @@ class Credential:
     check: Callable[[Request], Awaitable[Principal]]
 
 
+def has_own_limit(endpoint: Endpoint) -> Endpoint:
+    """Mark a handler that waits for a turn or a run, which has a time limit, and a queue before it."""
+    setattr(endpoint, OWN_LIMIT, True)
+    return endpoint
+
+
 class OpenRoute(APIRoute):
     """A route that anybody may call."""
 
@@ -64,16 +91,44 @@ class OpenRoute(APIRoute):
         handle = super().get_route_handler()
         has_body = self.body_field is not None
         credential, dialect, takes_json = self.credential, self.dialect, self.takes_json
+        path = self.path_format
+
+        has_own_limit = getattr(self.endpoint, OWN_LIMIT, False)
 
         async def check_and_handle(request: Request) -> Response:
+            """What is sent after this, as a stream, is no longer part of it."""
             request.state.dialect = dialect
+            seconds = None if has_own_limit else request.app.state.settings.request_secs
+            try:
+                async with asyncio.timeout(seconds) as limit:
+                    return await check_and_answer(request)
+            except TimeoutError:
+                if limit.expired():
+                    raise RequestTimedOut from None
+                raise
+
+        async def check_and_answer(request: Request) -> Response:
             if credential is not None:
                 request.state.principal = await credential.check(request)
+                note_known(request)
+                require_scope(request, request.app.state.scopes.get((request.method, path)))
+                await enter_share(request)
+                await check_binding(request, path)
             if takes_json and request.method in BODY_METHODS:
-                raw = await request.body()
-                _check_type(request, raw)
-                request = JsonRequest(request, raw or b"{}", parse_body(raw) if has_body and raw else {})
+                return await read_and_answer(request)
             return await handle(request)
+
+        async def read_and_answer(request: Request) -> Response:
+            bodies: BodyBudget = request.app.state.bodies
+            app = "" if credential is None else request.state.principal.app
+            with bodies.claim(app) as claim:
+                try:
+                    raw = await read_body(request, claim, is_open=credential is None)
+                except ClientDisconnect:
+                    return Response()  # nobody is there to read it
+                _check_type(request, raw)
+                value = await _parse(raw) if has_body and raw else {}
+                return await handle(JsonRequest(request, raw or b"{}", value))
 
         return check_and_handle
 
@@ -90,20 +145,20 @@ class AdminRoute(OpenRoute):
     credential = Credential(require_admin)
 
 
+async def _parse(raw: bytes) -> Any:
+    return parse_body(raw) if len(raw) <= LARGE_BYTES else await asyncio.to_thread(parse_body, raw)
+
+
 def parse_body(raw: bytes) -> Any:
     """Parse a body as JSON that we can also write: no NaN, no lone surrogates, not nested too deeply."""
+    if has_more_values(raw, MAX_BODY_VALUES):
+        raise BodyTooLarge(f"the body holds more than {MAX_BODY_VALUES:,} values; send less at once")
     try:
         value = orjson.loads(raw)
     except orjson.JSONDecodeError as error:
         raise InvalidJson(f"the body is not valid JSON: {error}") from None
-    if raw.count(b"{") + raw.count(b"[") > SAFE_OPENINGS:
-        nested = value
-        for _ in range(SPARE_LEVELS):
-            nested = [nested]
-        try:
-            orjson.dumps(nested)
-        except TypeError:
-            raise InvalidJson("the body is nested too deeply") from None
+    if raw.count(b"{") + raw.count(b"[") > MAX_DEPTH and is_deeper(value, MAX_DEPTH):
+        raise InvalidJson("the body is nested too deeply")
     _check_integers(raw)
     return value
 
@@ -112,8 +167,8 @@ def _check_integers(raw: bytes) -> None:
     """Refuse integers of more than 64 bits, which the parser would silently turn into floats."""
     if LONG_NUMBER not in raw.translate(DIGITS):
         return
-    for found in INTEGER.findall(STRING.sub(b"", raw)):
-        if not -(2**63) <= int(found) < 2**64:
+    for found in INTEGER.findall(b"".join(outside_strings(raw))):
+        if len(found) > LONGEST_INTEGER or not -(2**63) <= int(found) < 2**64:
             number = found[:40].decode()
             raise InvalidRequest(f"{number} has more than 64 bits and cannot be stored; send it as text")
 
@@ -134,20 +189,20 @@ async def _app(request: Request) -> str:
     return principal.app
 
 
+async def _caller(request: Request) -> Principal:
+    principal: Principal = request.state.principal
+    return principal
+
+
 async def _until_sent() -> AsyncIterator[ExitStack]:
     """What a handler puts into it is left when its answer has been sent."""
     with ExitStack() as stack:
         yield stack
 
 
-def wants_stream(request: Request) -> bool:
-    """Whether the caller asks for server-sent events."""
-    kinds = (part.partition(";")[0].strip().lower() for part in request.headers.get("accept", "").split(","))
-    return "text/event-stream" in kinds
-
-
 Core: TypeAlias = Annotated[Services, Depends(_services)]
 App: TypeAlias = Annotated[str, Depends(_app)]
+Caller: TypeAlias = Annotated[Principal, Depends(_caller)]
 UntilSent: TypeAlias = Annotated[ExitStack, Depends(_until_sent)]
 Limit: TypeAlias = Annotated[int, Query(ge=1, le=1000)]
 After: TypeAlias = Annotated[int, Query(ge=0, le=MAX_CURSOR)]

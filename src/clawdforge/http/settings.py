@@ -3,12 +3,17 @@
 import asyncio
 from dataclasses import dataclass
 
+from clawdforge.core.ports import Callers
+
 MIB = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpSettings:
-    """`stopping` is set when the server begins to stop: open streams end at once."""
+    """`stopping` is set when the server begins to stop: open streams end at once.
+
+    `callers` tells who is at the other end of a connection; without it nobody is trusted.
+    """
 
     stopping: asyncio.Event
     bind_host: str = "127.0.0.1"
@@ -16,6 +21,10 @@ class HttpSettings:
     trust_loopback: bool = False
     hermes_prefix: str = ""
     max_body_bytes: int = 32 * MIB
+    max_bodies_bytes: int = 256 * MIB
     max_file_bytes: int = 1024 * MIB
     heartbeat_secs: float = 15.0
+    request_secs: float = 900.0
     version: str = ""
+    callers: Callers | None = None
+    admin_over_tcp: bool = True

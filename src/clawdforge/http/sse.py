@@ -8,23 +8,28 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from clawdforge.core.model import Principal, StoredEvent
+from clawdforge.core.event_model import StoredEvent
+from clawdforge.core.principal import Principal
 from clawdforge.core.services.all import Services
 from clawdforge.http.settings import HttpSettings
 from clawdforge.http.waiting import closing, wait_disconnected, wait_first
 from clawdforge.wire.errors import SessionNotFound
 from clawdforge.wire.event import EventType
 from clawdforge.wire.event_forms import Form
-from clawdforge.wire.sse import HEARTBEAT, encode
+from clawdforge.wire.json_bounds import LARGE_BYTES
+from clawdforge.wire.sse import HEARTBEAT, begin_frame, encode
 
 FAREWELL_SECS = 1.0
+MIN_WAIT_SECS = 0.05
+FRAME_END = b"\n\n"
 PIECE_BYTES = 1 << 16
 
 
 class EventStream(Response):
     """Sends frames until they end, the client hangs up, the server stops, or the token is no longer good.
 
-    A client that does not read holds up its own frames only: `send` waits for it.
+    A client that does not read holds up its own frames only: `send` waits for it, until the door has had
+    enough. It can come back with the id of its last event.
     """
 
     media_type = "text/event-stream"
@@ -37,6 +42,7 @@ class EventStream(Response):
         self._settings: HttpSettings = request.app.state.settings
         self._principal: Principal = request.state.principal
         self._sent = 0.0
+        self._in_frame = False
 
     async def __call__(self, _scope: Scope, receive: Receive, send: Send) -> None:
         headers = {"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers}
@@ -63,7 +69,9 @@ class EventStream(Response):
             with suppress(SessionNotFound):  # it was deleted while it was followed
                 async for piece in frames:
                     self._sent = clock()
-                    await send({"type": "http.response.body", "body": piece, "more_body": True})
+                    self._in_frame = not piece.endswith(FRAME_END)
+                    message = {"type": "http.response.body", "body": piece, "more_body": True}
+                    await send(message)
                     await asyncio.sleep(0)  # neither side need wait: others must have their turn
 
     async def _beat(self, send: Send) -> None:
@@ -71,8 +79,8 @@ class EventStream(Response):
         self._sent = clock()
         while True:
             idle = clock() - self._sent
-            if idle < self._settings.heartbeat_secs:
-                await asyncio.sleep(self._settings.heartbeat_secs - idle)
+            if idle < self._settings.heartbeat_secs or self._in_frame:
+                await asyncio.sleep(max(self._settings.heartbeat_secs - idle, MIN_WAIT_SECS))
             else:
                 await send({"type": "http.response.body", "body": HEARTBEAT, "more_body": True})
                 self._sent = clock()
@@ -83,10 +91,20 @@ def frame(event: StoredEvent, form: Form) -> bytes:
 
 
 def pieces(batch: list[StoredEvent], form: Form) -> Iterator[bytes]:
-    """One send for many events, but not for all: a client that does not read holds one in memory."""
+    """One send for many events, but not for all: a client that does not read holds one in memory.
+
+    The data of a large event is sent in slices of the bytes that all its readers share.
+    """
     waiting: list[bytes] = []
     size = 0
     for event in batch:
+        if len(event.data) > LARGE_BYTES:
+            yield b"".join(waiting) + begin_frame(event=event.type, id=str(event.seq))
+            waiting, size = [], 0
+            data = event.in_form(form)
+            yield from (data[start : start + PIECE_BYTES] for start in range(0, len(data), PIECE_BYTES))
+            yield FRAME_END
+            continue
         waiting.append(frame(event, form))
         size += len(waiting[-1])
         if size >= PIECE_BYTES:

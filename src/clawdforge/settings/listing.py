@@ -38,6 +38,8 @@ _TYPES: Final = {
     "workspace_roots": "paths, `:`",
     "data_dir": "path",
     "sandbox": "auto, full, off",
+    "agent_network": "open, none, proxy",
+    "agent_hosts": "hosts, comma",
     "log_level": "debug, info, warning, error",
     "idle_exit": "seconds",
 }

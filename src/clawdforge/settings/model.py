@@ -8,11 +8,13 @@ from typing import Annotated, Final, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ByteSize, ConfigDict, Field, model_validator
 
+from clawdforge.wire.hosts import Entry
 from clawdforge.wire.local import DEFAULT_HOST, DEFAULT_PORT, data_dir_default
 from clawdforge.wire.quirks import Quirks
 
 ADMIN_TOKEN_FILE: Final = "admin.token"  # noqa: S105 - a file's name, not a secret
 MIB: Final = 1024 * 1024
+MAX_UID: Final = 0x7FFFFFFF
 
 
 def is_loopback(host: str) -> bool:
@@ -48,6 +50,29 @@ def _check_file_name(value: str) -> str:
     return value
 
 
+def _check_path(value: str) -> str:
+    path = Path(value).expanduser()
+    if not path.is_absolute() or "\0" in value:
+        raise ValueError("give an absolute path, or one that begins with ~/")
+    return str(path)
+
+
+def _check_uids(value: str) -> str:
+    if value in ("auto", "off"):
+        return value
+    first, _, last = value.partition("-")
+    if not (first.isascii() and last.isascii() and first.isdecimal() and last.isdecimal()):
+        raise ValueError("give auto, off, or a range of user numbers such as 200000-200999")
+    if not 0 < int(first) <= int(last) <= MAX_UID:
+        raise ValueError(f"give the lower number first; they lie between 1 and {MAX_UID}")
+    return value
+
+
+def _check_host(value: str) -> str:
+    Entry.read(value)
+    return value
+
+
 Command = Annotated[tuple[str, ...], BeforeValidator(_split_command), Field(min_length=1)]
 Words = Annotated[tuple[str, ...], BeforeValidator(_split_words)]
 Paths = Annotated[tuple[Path, ...], BeforeValidator(_split_paths)]
@@ -56,8 +81,14 @@ Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Age = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Size = Annotated[ByteSize, Field(gt=0)]
 FileName = Annotated[str, AfterValidator(_check_file_name)]
+PlainPath = Annotated[str, AfterValidator(_check_path)]
 UrlPath = Annotated[str, Field(pattern=r"^(/[A-Za-z0-9._~-]+)*$")]
 Sandbox = Literal["auto", "full", "off"]
+Allowance = Literal["namespaces", "tracing"]
+Network = Literal["open", "none", "proxy"]
+Uids = Annotated[str, AfterValidator(_check_uids)]
+Host = Annotated[str, AfterValidator(_check_host)]
+Hosts = Annotated[tuple[Host, ...], BeforeValidator(_split_words)]
 
 
 class AgentSettings(BaseModel):
@@ -75,7 +106,12 @@ class AgentSettings(BaseModel):
     copied: tuple[FileName, ...] | None = None
     settings: dict[FileName, str] | None = None
     version: Command | None = None
+    readable: tuple[PlainPath, ...] | None = None
     sandbox: Sandbox | None = None
+    network: Network | None = None
+    hosts: tuple[Host, ...] | None = None
+    allows: tuple[Allowance, ...] | None = None
+    callback: bool | None = None
     quirks: Quirks | None = None
 
 
@@ -101,6 +137,11 @@ class Settings(BaseModel):
         repr=False,
         description="the operator's token; if unset, one is made and kept in DATA_DIR/admin.token",
     )
+    admin_beyond_loopback: bool = Field(
+        False,
+        description="on an address that is not loopback, serve the operator's routes over the port too; "
+        "without it they are served on DATA_DIR/operator.sock only",
+    )
     session_ttl_secs: Age = Field(
         3600, description="how long a `ttl` session may be idle before it is closed"
     )
@@ -115,10 +156,27 @@ class Settings(BaseModel):
         1000, ge=0, description="how many `ttl` sessions may be open; creating one more fails with 503"
     )
     max_live_agents: int = Field(
-        20, ge=1, description="how many agents may run at the same time; when all are busy, turns wait"
+        20,
+        ge=1,
+        description="how many agents may run at the same time; when all are busy, turns wait; "
+        "a fifth is kept for apps that have none",
     )
+    app_requests_per_sec: int = Field(
+        500,
+        ge=1,
+        description="how many requests an app may send per second, in the mean of ten seconds; beyond it "
+        "they fail with 429; POST /admin/apps sets another limit for an app; `local` has none by default",
+    )
+    app_open_requests: int = Field(
+        256, ge=1, description="how many requests of an app may be open at the same time, streams included"
+    )
+    app_readers: int = Field(128, ge=1, description="how many event streams of an app may be open")
     turn_timeout_secs: Seconds = Field(
         3600, description="time limit for a turn whose request does not set one"
+    )
+    request_timeout_secs: Seconds = Field(
+        900,
+        description="time limit for a request; one that waits for a turn has that of the turn, a stream none",
     )
     agent_idle_secs: Age = Field(
         300,
@@ -137,6 +195,36 @@ class Settings(BaseModel):
         10, description="how long open requests and running turns may take to finish when the server stops"
     )
     max_body_bytes: Size = Field(ByteSize(32 * MIB), description="largest JSON body of a request")
+    max_bodies_bytes: Size = Field(
+        ByteSize(256 * MIB),
+        description="memory for all bodies together, without the first 64 KiB of each; one app gets at most "
+        "half, and so it may have no body larger than that; beyond it requests fail with 503",
+    )
+    max_connections: int = Field(
+        1024,
+        ge=1,
+        description="how many connections the port may have, and at most half of the descriptors that the "
+        "server may open; those on the operator's socket are not counted",
+    )
+    max_connections_per_peer: int = Field(
+        512,
+        ge=1,
+        description="how many of them may come from one address; behind a proxy, this is for all its callers",
+    )
+    header_timeout_secs: Seconds = Field(
+        10, description="how long a connection may take to send the headers of a request"
+    )
+    body_timeout_secs: Seconds = Field(
+        20, description="how long the next 16 KiB of a body, or its end, may take to arrive"
+    )
+    send_timeout_secs: Seconds = Field(
+        120,
+        description="how long a client may take nothing of its answer before it is dropped; "
+        "a stream can be resumed",
+    )
+    keep_alive_secs: Seconds = Field(
+        5, description="how long a connection without a request is kept for the next one"
+    )
     max_file_bytes: Size = Field(ByteSize(1024 * MIB), description="largest file that can be uploaded")
     max_line_bytes: Size = Field(
         ByteSize(32 * MIB),
@@ -149,21 +237,38 @@ class Settings(BaseModel):
         15, description="how often a quiet event stream sends a comment to keep the connection open"
     )
     workspace_roots: Paths = Field(
-        (Path("/"),),
-        description="folders in which callers may choose a working directory; DATA_DIR is always excluded",
+        (),
+        description="folders in which every app may choose a working directory, beside those granted to it; "
+        "as long as there are none, `local` may choose any and other apps none; DATA_DIR is always excluded",
     )
     trust_loopback: bool = Field(
         False,
         description="let requests to `/api/…` without a token act as the app `local`; this gives every "
-        "program on the machine, agents included, access to `local`",
+        "program on the machine access to `local`, except agents and what comes through a proxy",
     )
     hermes_prefix: UrlPath = Field(
         "", description="also serve the hermes dialect under this path, including its list of sessions"
     )
     sandbox: Sandbox = Field(
         "auto",
-        description="`auto` uses bubblewrap where it works, `full` also makes the system read-only for "
-        "agents, `off` uses process groups only",
+        description="`auto` contains agents with bubblewrap where it works, and warns where it does not; "
+        "`full` starts no agent without it; `off` contains none",
+    )
+    agent_network: Network = Field(
+        "open",
+        description="network of agents whose table does not say: `open` is the machine's, `none` only their "
+        "own loopback, `proxy` the hosts of their table and of AGENT_HOSTS; the last two need bubblewrap",
+    )
+    agent_hosts: Hosts = Field(
+        (),
+        description="hosts that every agent with the network `proxy` may reach, such as `api.example.com`, "
+        "`*.example.com:8443` or `10.0.0.5`; without a port, 80 and 443",
+    )
+    agent_uids: Uids = Field(
+        "auto",
+        description="users that the agents of apps other than `local` run as, if the server is root and "
+        "bubblewrap works: `auto` gives each app one of its own, `FIRST-LAST` takes them from that range and "
+        "starts no such agent where that does not work, `off` runs all as the server's user",
     )
     agent_max_processes: int = Field(
         2048,
@@ -195,6 +300,11 @@ class Settings(BaseModel):
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         "info", description="lowest level that is logged"
     )
+    log_file: Folder | None = Field(None, description="file for the log; if unset, it goes to stderr")
+    log_file_bytes: Size = Field(
+        ByteSize(8 * MIB),
+        description="when LOG_FILE has this size it is renamed, and a new one begun; three are kept in all",
+    )
     claude_bin: str = Field("claude", min_length=1, description="program that `POST /run` starts")
     agents: dict[str, AgentSettings] = Field(
         default_factory=dict,
@@ -207,6 +317,17 @@ class Settings(BaseModel):
             raise ValueError(
                 f"trust_loopback needs a loopback address to listen on, not {self.host}; set host=127.0.0.1"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _call_back_by_open_network(self) -> Self:
+        """The server's port is out of reach of other networks, through its own proxy too."""
+        for name, agent in self.agents.items():
+            network = agent.network or self.agent_network
+            if agent.callback and network != "open":
+                raise ValueError(
+                    f'agent {name} has callback = true, which needs network = "open", not {network}'
+                )
         return self
 
     @property

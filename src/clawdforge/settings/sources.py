@@ -25,7 +25,7 @@ CLI_TABLE: Final = "cli"
 
 CONFIG_FILE: Final = "clawdforge.toml"
 ALIKE: Final = 0.75
-NEAR: Final = 0.9  # stricter, since any name may be an agent's
+NEAR: Final = 0.8  # stricter, since any name may be an agent's
 AGENT_NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 
 
@@ -98,7 +98,7 @@ def unknown_variables(env: Mapping[str, str]) -> list[str]:
         ours = name in known or name in (ENV_URL, ENV_TOKEN) or name.startswith(others)
         if name.startswith(PREFIX) and not ours:
             lines.append(f"{name} is not a setting and has no effect{_suggest(name, known)}")
-        elif name.startswith(AGENT_PREFIX) and name not in known and (hint := _suggest(name, known, NEAR)):
+        elif name.startswith(AGENT_PREFIX) and name not in known and (hint := _suggest_limit(name, known)):
             lines.append(f"{name} adds an agent{hint}")
     return lines
 
@@ -124,9 +124,16 @@ def _agent_tables(value: object, path: Path) -> dict[str, dict[str, object]]:
     raise BadSettings(f'{path}: write agents as tables, such as [agents.mine] with command = "mine acp"')
 
 
-def _suggest(word: str, known: Mapping[str, object] | set[str], cutoff: float = ALIKE) -> str:
-    near = difflib.get_close_matches(word, list(known), n=1, cutoff=cutoff)
+def _suggest(word: str, known: Mapping[str, object] | set[str]) -> str:
+    near = difflib.get_close_matches(word, list(known), n=1, cutoff=ALIKE)
     return f"; did you mean {near[0]}?" if near else ""
+
+
+def _suggest_limit(name: str, known: set[str]) -> str:
+    """By what follows the prefix: that alone makes short names look alike."""
+    limits = [other.removeprefix(AGENT_PREFIX) for other in known if other.startswith(AGENT_PREFIX)]
+    near = difflib.get_close_matches(name.removeprefix(AGENT_PREFIX), limits, n=1, cutoff=NEAR)
+    return f"; did you mean {AGENT_PREFIX}{near[0]}?" if near else ""
 
 
 def _explain(error: ValidationError, origin: Mapping[str, str], path: Path) -> str:

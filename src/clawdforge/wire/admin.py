@@ -1,10 +1,12 @@
 """What operators see and do: agents, personas, files, runs, apps, tokens, audit, health."""
 
-from typing import Any
+from enum import StrEnum
+from typing import Annotated, Any
 
 from pydantic import Field
 
-from clawdforge.wire.base import Json, Reply, Request
+from clawdforge.wire.base import Json, Reply, Request, StrictRequest
+from clawdforge.wire.scopes import Scope
 from clawdforge.wire.session import Name, PermissionMode
 
 
@@ -86,23 +88,57 @@ class Done(Reply):
     ok: bool = True
 
 
-class Limits(Request):
+class Limits(StrictRequest):
     """What one app may use; null means the server's own setting."""
 
     max_sessions: int | None = Field(default=None, ge=0, le=2**53)
     max_turns_in_flight: int | None = Field(default=None, ge=0, le=2**53)
     max_bytes: int | None = Field(default=None, ge=0, le=2**53)
+    max_requests_per_sec: int | None = Field(default=None, ge=0, le=2**31)
+    max_open_requests: int | None = Field(default=None, ge=0, le=2**31)
+    max_readers: int | None = Field(default=None, ge=0, le=2**31)
 
 
-class PutApp(Request):
+class LimitsReply(Reply):
+    """`GET /limits`: what the caller's app may have, null where there is no limit, and what it has now.
+
+    `requests_left` is how many it may send at once.
+    """
+
+    ok: bool = True
+    app_name: str
+    max_sessions: int | None = None
+    max_turns_in_flight: int | None = None
+    max_bytes: int | None = None
+    max_requests_per_sec: int | None = None
+    max_open_requests: int | None = None
+    max_readers: int | None = None
+    sessions: int
+    turns_in_flight: int
+    bytes_stored: int
+    open_requests: int
+    readers: int
+    requests_left: int | None = None
+
+
+class PutApp(StrictRequest):
+    """What is left out stays as it is. `limits` are replaced as a whole, and so are `workspace_roots`.
+
+    These are the folders in which the app may choose working directories, as absolute paths.
+    """
+
     app_name: Name
-    limits: Limits = Field(default_factory=Limits)
+    limits: Limits | None = None
+    workspace_roots: list[Annotated[str, Field(min_length=1, max_length=4096)]] | None = Field(
+        default=None, max_length=256
+    )
 
 
 class AppInfo(Reply):
     app_name: str
     created_at: int
     limits: Json
+    workspace_roots: list[str] = Field(default_factory=list)
     sessions: int = 0
     tokens: int = 0
 
@@ -118,10 +154,18 @@ class AppPage(Reply):
     count: int
 
 
-class CreateToken(Request):
-    app_name: Name
+class CreateOwnToken(StrictRequest):
+    """Body of `POST /tokens`. Without `scopes` the new token has those of the token that makes it."""
+
+    scopes: tuple[Scope, ...] | None = Field(default=None, min_length=1, max_length=len(Scope))
     expires_in_secs: int | None = Field(default=None, gt=0, le=100 * 365 * 86_400)
     note: str | None = Field(default=None, max_length=200)
+
+
+class CreateToken(CreateOwnToken):
+    """Body of `POST /admin/tokens`. Without `scopes` the new token has all."""
+
+    app_name: Name
 
 
 class TokenReply(Reply):
@@ -132,15 +176,20 @@ class TokenReply(Reply):
     token: str
     token_id: str
     expires_at: int | None = None
+    scopes: list[str] = Field(default_factory=list)
 
 
 class TokenInfo(Reply):
+    """`last_used_at` is right to a minute; null until the token was used."""
+
     token_id: str
     app_name: str
     note: str | None = None
     created_at: int
     expires_at: int | None = None
     revoked_at: int | None = None
+    scopes: list[str] = Field(default_factory=list)
+    last_used_at: int | None = None
 
 
 class TokenPage(Reply):
@@ -202,11 +251,45 @@ class AdminUsage(Reply):
     count: int
 
 
+class WaitsFor(StrEnum):
+    """What the work of a session can wait for."""
+
+    PLACE = "place"
+    STORE = "store"
+    HOME = "home"
+    START = "start"
+    AGENT = "agent"
+    PERMISSION = "permission"
+    COPY = "copy"
+    HISTORY = "history"
+
+
+class StuckSession(Reply):
+    """A session whose work has waited for the same thing for `secs`: see `waits_for` in the guide."""
+
+    app_name: str
+    session_id: str
+    turn: int | None = None
+    waits_for: WaitsFor
+    secs: float
+
+
+class StuckReply(Reply):
+    """`tasks` are those beside requests that have failed and wait to be started again, with the reason."""
+
+    ok: bool = True
+    sessions: list[StuckSession]
+    count: int
+    tasks: dict[str, str]
+
+
 class Health(Reply):
     """`GET /healthz`, no token needed: nothing here belongs to an app.
 
-    `agent_max_…` is what each agent is held to, null where the machine cannot do it; `agent_limits` says by
-    what, or why not.
+    `sandbox` is how agents are contained, `bwrap`, `bwrap-full`, `landlock` or `tree`, which hides nothing
+    from them, and `sandbox_reason` why; `sandbox_walls` names what that consists of here, each tried when
+    the server started. `agent_max_…` is what each agent is held to, null where the machine cannot do it;
+    `agent_limits` says by what, or why not.
     """
 
     ok: bool = True
@@ -216,6 +299,8 @@ class Health(Reply):
     open_sessions: int
     live_agents: int
     sandbox: str
+    sandbox_reason: str | None = None
+    sandbox_walls: tuple[str, ...] = ()
     agent_max_processes: int | None = None
     agent_max_memory_bytes: int | None = None
     agent_limits: str | None = None

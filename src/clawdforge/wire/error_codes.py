@@ -11,6 +11,8 @@ class ErrorCode(StrEnum):
     MISSING_PARAMETER = "missing_parameter"
     UNSUPPORTED_MEDIA_TYPE = "unsupported_media_type"
     BODY_TOO_LARGE = "body_too_large"
+    HEADERS_TOO_LARGE = "headers_too_large"
+    TOO_SLOW = "too_slow"
     ROUTE_NOT_FOUND = "route_not_found"
     METHOD_NOT_ALLOWED = "method_not_allowed"
     UNSUPPORTED = "unsupported"
@@ -33,6 +35,7 @@ class ErrorCode(StrEnum):
     WORKSPACE_CHANGED = "workspace_changed"
 
     SESSION_CLOSED = "session_closed"
+    SESSION_DAMAGED = "session_damaged"
     SESSION_BUSY = "session_busy"
     KEY_REUSED = "key_reused"
     HEAD_MOVED = "head_moved"
@@ -44,6 +47,7 @@ class ErrorCode(StrEnum):
     CONFLICT = "conflict"
 
     POOL_FULL = "pool_full"
+    SERVER_BUSY = "server_busy"
     LIMIT_EXCEEDED = "limit_exceeded"
     STORE_UNAVAILABLE = "store_unavailable"
     STOPPING = "stopping"
@@ -56,4 +60,5 @@ class ErrorCode(StrEnum):
     TURN_INTERRUPTED = "turn_interrupted"
     RUN_FAILED = "run_failed"
 
+    REQUEST_TIMED_OUT = "request_timed_out"
     INTERNAL = "internal"

@@ -3,14 +3,15 @@
     ForgeError
     └─ ForgeAPIError        the server refused or failed
        ├─ InvalidRequest    InvalidJson, MissingParameter, UnsupportedMediaType, BodyTooLarge, FileTooLarge,
-       │                    MethodNotAllowed, UnknownAgent, UnknownFile, WorkspaceRefused, Unsupported
+       │                    HeadersTooLarge, TooSlow, NotHttp, MethodNotAllowed, UnknownAgent,
+       │                    UnknownFile, WorkspaceRefused, Unsupported
        ├─ Unauthenticated
        ├─ Forbidden         HostRefused, OriginRefused
        ├─ NotFound          RouteNotFound, SessionNotFound, TurnNotFound, PermissionNotFound, FileNotFound,
        │                    PersonaNotFound, AppNotFound, TokenNotFound
        ├─ Conflict          SessionClosed, SessionBusy, KeyReused, HeadMoved, TurnNotQueued, AlreadyDecided,
        │                    WorkspaceChanged, NoPreviousMessage, NothingToUndo, NothingToRedo
-       ├─ Unavailable       PoolFull, LimitExceeded, StoreUnavailable, Stopping
+       ├─ Unavailable       PoolFull, ServerBusy, LimitExceeded, StoreUnavailable, Stopping
        ├─ AgentError        AgentNotInstalled, AgentStartFailed, AgentAuthRequired, AgentFailed,
        │                    TurnTimedOut, TurnInterrupted, RunFailed
        └─ InternalError
@@ -20,50 +21,12 @@ body; the client reads the body back into the same class. Cancelled turns and re
 outcomes, not errors. Another app's id raises the same error, with the same words, as an unknown one.
 """
 
-from typing import Any, ClassVar, Final
+from typing import Final
 
+from clawdforge.wire.error_base import ForgeAPIError, ForgeError
 from clawdforge.wire.error_codes import ErrorCode
 
-
-class ForgeError(Exception):
-    """Anything that this package raises on its own account."""
-
-
-class ForgeAPIError(ForgeError):
-    """the server refused or failed"""
-
-    code: str = ErrorCode.INTERNAL
-    status: ClassVar[int] = 500
-    is_passing: ClassVar[bool] = False
-    """Whether the same request, sent again later with the same key, may succeed by itself."""
-
-    def __init__(
-        self,
-        message: str | None = None,
-        *,
-        retry_after: float | None = None,
-        status_code: int | None = None,
-        code: str = "",
-        body: Any = None,
-        request_id: str | None = None,
-        **extra: Any,
-    ) -> None:
-        self.message = message or (type(self).__doc__ or "").strip()
-        self.retry_after = retry_after
-        self.extra = extra
-        self.status_code = status_code or type(self).status
-        self._is_answer = status_code is not None
-        self.code = code or type(self).code
-        self.body = body
-        self.request_id = request_id
-        super().__init__(self.message)
-
-    def __str__(self) -> str:
-        """The message alone where it is raised; with status, code and request where it was answered with."""
-        if not self._is_answer:
-            return self.message
-        suffix = f" (request {self.request_id})" if self.request_id else ""
-        return f"{self.status_code} {self.code}: {self.message}{suffix}"
+__all__ = ["ForgeAPIError", "ForgeError"]
 
 
 class InvalidRequest(ForgeAPIError):
@@ -105,6 +68,26 @@ class FileTooLarge(BodyTooLarge):
     """the file is too large; the limit is CLAWDFORGE_MAX_FILE_BYTES"""
 
 
+class HeadersTooLarge(InvalidRequest):
+    """the headers are too large or too many; send less than 64 KiB and 128 of them"""
+
+    code = ErrorCode.HEADERS_TOO_LARGE
+    status = 431
+
+
+class TooSlow(InvalidRequest):
+    """the request did not arrive in time and was given up; send it again"""
+
+    code = ErrorCode.TOO_SLOW
+    status = 408
+
+
+class NotHttp(InvalidRequest):
+    """this is not a valid HTTP request"""
+
+    status = 400
+
+
 class MethodNotAllowed(InvalidRequest):
     """this route does not take that method; the Allow header lists those that it takes"""
 
@@ -127,7 +110,7 @@ class UnknownFile(InvalidRequest):
 
 
 class WorkspaceRefused(InvalidRequest):
-    """This working directory may not be used; name one inside CLAWDFORGE_WORKSPACE_ROOTS."""
+    """This working directory is not free for this app; name one inside a folder that the operator granted."""
 
     code = ErrorCode.WORKSPACE_REFUSED
     status = 400
@@ -272,6 +255,12 @@ class WorkspaceChanged(Conflict):
     code = ErrorCode.WORKSPACE_CHANGED
 
 
+class SessionDamaged(Conflict):
+    """what is stored of this session is damaged, others are sound; `clawdforge doctor` says more"""
+
+    code = ErrorCode.SESSION_DAMAGED
+
+
 class NoPreviousMessage(Conflict):
     """no previous message to retry"""
 
@@ -301,6 +290,12 @@ class PoolFull(Unavailable):
     """too many open sessions; close one or raise CLAWDFORGE_MAX_LIVE_SESSIONS"""
 
     code = ErrorCode.POOL_FULL
+
+
+class ServerBusy(Unavailable):
+    """the server has no room for this right now; try again after the seconds in Retry-After"""
+
+    code = ErrorCode.SERVER_BUSY
 
 
 class LimitExceeded(Unavailable):
@@ -370,6 +365,13 @@ class RunFailed(AgentError):
     """the run failed"""
 
     code = ErrorCode.RUN_FAILED
+
+
+class RequestTimedOut(ForgeAPIError):
+    """this took too long and was given up; what it has done stays, so read the state before you try again"""
+
+    code = ErrorCode.REQUEST_TIMED_OUT
+    status = 504
 
 
 class InternalError(ForgeAPIError):

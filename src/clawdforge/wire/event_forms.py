@@ -16,8 +16,10 @@ import orjson
 
 from clawdforge.wire.base import Json
 from clawdforge.wire.event import RESERVED, EventType
+from clawdforge.wire.json_bounds import write_briefly
 
 WORD: Final = "sessionUpdate"
+MAX_NAME_CHARS: Final = 4000
 SPOKEN: Final[dict[str, str]] = {
     EventType.TEXT: "agent_message_chunk",
     EventType.THINKING: "agent_thought_chunk",
@@ -166,7 +168,7 @@ def _add_tool_call(fields: Json, update: Json) -> None:
     spare = _name_without_title(update)
     lifted = {"title"} if isinstance(title, str) and title and title != spare else set()
     lifted |= {"rawInput"} if given else set()
-    fields |= {"name": str(title or spare), "args": given or {}, "update": _without(update, lifted)}
+    fields |= {"name": _as_name(title or spare), "args": given or {}, "update": _without(update, lifted)}
 
 
 def _rebuild_update(kind: str, event: Json) -> Json:
@@ -194,7 +196,12 @@ def _rebuild_tool_call(event: Json, update: Json) -> Json:
 
 
 def _name_without_title(update: Json) -> str:
-    return str(update.get("kind") or update.get("toolCallId") or "tool")
+    return _as_name(update.get("kind") or update.get("toolCallId") or "tool")
+
+
+def _as_name(value: Any) -> str:
+    """A name as it is; what an agent puts in its place is written out only if that is short."""
+    return value if isinstance(value, str) else write_briefly(value, MAX_NAME_CHARS)
 
 
 def _text_of(block: Any) -> str:

@@ -18,6 +18,9 @@ TOKEN_FILE: Final = "local.token"  # noqa: S105 - a file's name, not a secret
 LOCK_FILE: Final = "server.lock"
 """In the data folder, held by the running server: JSON with `url` and `pid`."""
 
+OPERATOR_SOCKET: Final = "operator.sock"
+"""In the data folder, mode 0600: whoever can connect as the server's user, or as root, is its operator."""
+
 
 def data_dir_default(env: Mapping[str, str]) -> Path:
     """`$CLAWDFORGE_DATA_DIR`, else `clawdforge` in the user's data folder (`$XDG_DATA_HOME`)."""

@@ -3,16 +3,29 @@
 from enum import StrEnum
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
-from pydantic import ConfigDict, Field, StringConstraints
+import orjson
+from pydantic import AfterValidator, ConfigDict, Field, StringConstraints
 
 from clawdforge.wire.base import Json, Record, Reply, Request
 from clawdforge.wire.message import Message
 from clawdforge.wire.turn import Outcome, Usage
 
 MAX_TITLE: Final = 500
+MAX_META_BYTES: Final = 64 * 1024
+
+
+def _check_meta(value: Json) -> Json:
+    """It is part of every list that the session is in, so it cannot be of any size."""
+    size = len(orjson.dumps(value))
+    if size > MAX_META_BYTES:
+        raise ValueError(f"it takes {size} bytes as JSON; keep what is more than {MAX_META_BYTES} elsewhere")
+    return value
+
+
 Name = Annotated[str, StringConstraints(min_length=1, max_length=128)]
 Title = Annotated[str, StringConstraints(max_length=MAX_TITLE)]
 Label = Annotated[str, StringConstraints(min_length=1, max_length=64)]
+Meta = Annotated[Json, AfterValidator(_check_meta)]
 Path = Annotated[str, StringConstraints(min_length=1, max_length=4096)]
 
 
@@ -57,7 +70,7 @@ class CreateSession(Request):
     agent: Name | None = None
     persona: Name | None = None
     model: Name | None = None
-    meta: Json | None = None
+    meta: Meta | None = None
     title: Title | None = None
     cwd: Path | None = None
     permission_mode: PermissionMode | None = None
@@ -71,7 +84,7 @@ class PatchSession(Request):
     """Body of `PATCH /sessions/{id}`: what is given is changed. A new agent or model is a new context."""
 
     title: Title | None = None
-    meta: Json | None = None
+    meta: Meta | None = None
     pinned: bool | None = None
     labels: list[Label] | None = Field(default=None, max_length=64)
     agent: Name | None = None
@@ -249,7 +262,7 @@ class ImportRequest(Request):
     agent: Name | None = None
     model: Name | None = None
     cwd: Path | None = None
-    meta: Json | None = None
+    meta: Meta | None = None
     retention: Retention = Retention.KEEP
 
 

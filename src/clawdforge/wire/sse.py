@@ -24,10 +24,15 @@ class Frame:
 
 def encode(data: bytes, *, event: str = "", id: str = "") -> bytes:  # noqa: A002 - the field's name
     """One frame around data that holds no line break."""
+    return b"%b%b\n\n" % (begin_frame(event=event, id=id), data)
+
+
+def begin_frame(*, event: str = "", id: str = "") -> bytes:  # noqa: A002 - the field's name
+    """What stands before the data."""
     head = f"id: {id}\n" if id else ""
     if event:
         head += f"event: {event}\n"
-    return b"%bdata: %b\n\n" % (head.encode(), data)
+    return f"{head}data: ".encode()
 
 
 class Decoder:

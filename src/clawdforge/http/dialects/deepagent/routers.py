@@ -10,7 +10,7 @@ from starlette.responses import Response
 from clawdforge.core.model import MessageRow, SessionQuery
 from clawdforge.http.dialects.deepagent import shapes
 from clawdforge.http.errors import json_response
-from clawdforge.http.routing import MAX_CURSOR, App, AppRoute, Core, Limit
+from clawdforge.http.routing import MAX_CURSOR, App, AppRoute, Caller, Core, Limit
 from clawdforge.http.sse import EventStream
 from clawdforge.http.waiting import closing
 from clawdforge.wire.base import Json
@@ -60,7 +60,7 @@ async def list_sessions(
     return json_response([shapes.summary(one) for one in found])
 
 
-async def create(core: Core, app: App, body: CreateSessionRequest) -> Response:
+async def create(core: Core, caller: Caller, body: CreateSessionRequest) -> Response:
     """Make a session with a persona. It is kept until somebody deletes it."""
     request = CreateSession(
         persona=body.persona_name,
@@ -70,7 +70,13 @@ async def create(core: Core, app: App, body: CreateSessionRequest) -> Response:
         retention=Retention.KEEP,
         parent_session_id=body.parent_session_id,
     )
-    made = await core.sessions.create(app, request, plan_mode=body.plan_mode, project=body.project_key)
+    made = await core.sessions.create(
+        caller.app,
+        request,
+        plan_mode=body.plan_mode,
+        project=body.project_key,
+        may_decide=caller.may_decide,
+    )
     return json_response(shapes.ack(made.row))
 
 

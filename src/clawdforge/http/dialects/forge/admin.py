@@ -9,7 +9,6 @@ from clawdforge.http.dialects.forge import shapes
 from clawdforge.http.errors import UNREADY, json_response
 from clawdforge.http.routing import AdminRoute, Core, OpenRoute
 from clawdforge.wire.admin import CreateToken, Done, Health, Ready, TokenPage, TokenReply
-from clawdforge.wire.base import to_seconds
 from clawdforge.wire.error_body import ErrorBody
 
 
@@ -43,14 +42,7 @@ async def readyz(core: Core) -> Response:
 async def create_token(core: Core, body: CreateToken) -> Response:
     """Create a token for an app, and the app if it is new. The token is shown only this once."""
     token, row = await core.access.create_token(body)
-    return json_response(
-        TokenReply(
-            app_name=row.app_name,
-            token=token,
-            token_id=row.token_id,
-            expires_at=to_seconds(row.expires_at),
-        )
-    )
+    return json_response(shapes.new_token(token, row))
 
 
 async def list_tokens(core: Core, app_name: Annotated[str | None, Query(max_length=128)] = None) -> Response:

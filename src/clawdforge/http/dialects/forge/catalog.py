@@ -1,5 +1,6 @@
-"""Forge routes beside sessions: one-shot runs, agents, personas."""
+"""Forge routes beside sessions: one-shot runs, agents, personas, limits."""
 
+from dataclasses import asdict
 from typing import Annotated
 
 from fastapi import APIRouter, Path
@@ -9,11 +10,12 @@ from starlette.responses import Response
 from clawdforge.core.model import PersonaRow
 from clawdforge.core.rules.personas import BUILTIN
 from clawdforge.http.errors import json_response
-from clawdforge.http.routing import App, AppRoute, Core
+from clawdforge.http.routing import App, AppRoute, Caller, Core, has_own_limit
 from clawdforge.http.waiting import unless_disconnected
 from clawdforge.wire.admin import (
     AgentPage,
     Done,
+    LimitsReply,
     Persona,
     PersonaPage,
     PersonaReply,
@@ -41,6 +43,7 @@ def run_routes() -> APIRouter:
 def routes() -> APIRouter:
     router = APIRouter(route_class=AppRoute, tags=["agents"], responses={"default": {"model": ErrorBody}})
     router.get("/agents", response_model=AgentPage)(list_agents)
+    router.get("/limits", response_model=LimitsReply)(limits)
     router.get("/personas", response_model=PersonaPage)(list_personas)
     router.get("/personas/{name}", response_model=PersonaReply)(get_persona)
     router.put("/personas/{name}", response_model=PersonaReply)(put_persona)
@@ -48,6 +51,22 @@ def routes() -> APIRouter:
     return router
 
 
+async def limits(core: Core, app: App) -> Response:
+    """What the app may have of the server at one time, and what it has now."""
+    row, share, used = await core.shares.usage(app)
+    return json_response(
+        LimitsReply(
+            app_name=app,
+            max_sessions=row.max_sessions if row else None,
+            max_turns_in_flight=row.max_turns_in_flight if row else None,
+            max_bytes=row.max_bytes if row else None,
+            **asdict(share),
+            **asdict(used),
+        )
+    )
+
+
+@has_own_limit
 async def run(request: Request, core: Core, app: App, body: RunRequest) -> Response:
     """Run one prompt without a session. Hanging up ends the run."""
     done = await unless_disconnected(request.receive, core.runs.run(app, body))
@@ -73,9 +92,9 @@ async def get_persona(core: Core, app: App, name: str) -> Response:
     return json_response(PersonaReply(persona=_persona(await core.personas.get(app, name))))
 
 
-async def put_persona(core: Core, app: App, name: NewName, body: PutPersona) -> Response:
+async def put_persona(core: Core, caller: Caller, name: NewName, body: PutPersona) -> Response:
     """Make a persona, or replace it. Sessions that were made with it stay as they are."""
-    row = await core.personas.put(app, name, body)
+    row = await core.personas.put(caller.app, name, body, may_decide=caller.may_decide)
     return json_response(PersonaReply(persona=_persona(row)))
 
 

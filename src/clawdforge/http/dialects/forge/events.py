@@ -7,7 +7,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from clawdforge.http.dialects.forge import shapes
-from clawdforge.http.routing import MAX_CURSOR, After, App, AppRoute, Core, Limit, wants_stream
+from clawdforge.http.routing import MAX_CURSOR, After, App, AppRoute, Core, Limit
+from clawdforge.http.share import wants_stream
 from clawdforge.http.sse import EventStream, session_frames
 from clawdforge.wire.base import Json
 from clawdforge.wire.error_body import ErrorBody
@@ -41,7 +42,10 @@ async def events(
     agent's events.
     """
     cursor = after if last_event_id is None else last_event_id
-    page = await core.log.page(app, session_id, cursor, 1 if wants_stream(request) else limit)
     if wants_stream(request):
-        return EventStream(request, session_frames(core.log.follow(app, session_id, cursor), form))
+        await core.log.page(
+            app, session_id, cursor, 1
+        )  # an unknown session or cursor is told before the stream
+        return EventStream(request, session_frames(core.log.follow(app, session_id, cursor, form), form))
+    page = await core.log.page(app, session_id, cursor, limit, form)
     return Response(shapes.events_page(page, cursor, form), media_type="application/json")

@@ -1,31 +1,47 @@
 """The exported session: JSON that import reads back, and Markdown for people. Pure functions."""
 
-import orjson
+from collections.abc import Iterator
+from itertools import chain, islice
+from typing import Any, Final
 
-from clawdforge.core.model import MessageRow, SessionRow, StoredEvent, TurnRow
+from clawdforge.core.model import MessageRow, SessionRow, TurnRow
 from clawdforge.core.services.transfer import Exported
 from clawdforge.http.dialects.forge import shapes
+from clawdforge.http.errors import encode
 from clawdforge.wire.base import Json, Micros, to_iso, to_iso_seconds
 from clawdforge.wire.event_forms import Form
 from clawdforge.wire.message import Role
 from clawdforge.wire.session import Export, ExportedTurn
 
+GROUP_ROWS: Final = 50
 NAMES = {Role.USER: "User", Role.ASSISTANT: "Assistant", Role.TOOL: "Tool", Role.SYSTEM: "System"}
 
 
-def document(found: Exported) -> Export:
-    """The whole session; its events go in as ready bytes."""
-    events = None if found.events is None else _nested(found.events)
-    return Export(
-        session=_session(found.session),
-        messages=[shapes.message(row) for row in found.messages],
-        turns=[_turn(row) for row in found.turns],
-        events=events,
-    )
+def document(found: Exported) -> Iterator[bytes]:
+    """wire.session.Export in pieces: each list is written out a few rows at a time."""
+    events = None if found.events is None else list[Any]()
+    frame = encode(Export(session=_session(found.session), messages=[], turns=[], events=events))
+    lists: list[tuple[bytes, Iterator[bytes]]] = [
+        (b'"messages":[', (encode(shapes.message(row)) for row in found.messages)),
+        (b'"turns":[', (encode(_turn(row)) for row in found.turns)),
+    ]
+    if found.events is not None:
+        lists.append((b'"events":[', (event.in_form(Form.NESTED) for event in found.events)))
+    start = 0
+    for name, rows in lists:
+        end = frame.rindex(name) + len(name)  # the session's own data comes before all of these
+        yield frame[start:end]
+        yield from _in_groups(rows, b",")
+        start = end
+    yield frame[start:]
 
 
-def _nested(events: list[StoredEvent]) -> list[orjson.Fragment]:
-    return [orjson.Fragment(event.in_form(Form.NESTED)) for event in events]
+def _in_groups(rows: Iterator[bytes], between: bytes) -> Iterator[bytes]:
+    """Rows with something between them, so many at a time that it takes a moment only."""
+    lead = b""
+    while group := list(islice(rows, GROUP_ROWS)):
+        yield lead + between.join(group)
+        lead = between
 
 
 def _session(row: SessionRow) -> Json:
@@ -70,13 +86,14 @@ def _time(at: Micros | None) -> str | None:
     return None if at is None else to_iso(at)
 
 
-def markdown(found: Exported) -> str:
+def markdown(found: Exported) -> Iterator[bytes]:
     """The transcript as a page to read: what is archived comes first, and says so."""
     row = found.session
     model = f" ({row.model})" if row.model else ""
-    parts = [f"# {row.title or 'Untitled'}", f"{row.agent}{model}, {to_iso_seconds(row.created_at)}"]
-    parts += [_part(message) for message in found.messages]
-    return "\n\n".join(parts) + "\n"
+    head = (f"# {row.title or 'Untitled'}", f"{row.agent}{model}, {to_iso_seconds(row.created_at)}")
+    parts = (part.encode() for part in chain(head, map(_part, found.messages)))
+    yield from _in_groups(parts, b"\n\n")
+    yield b"\n"
 
 
 def _part(row: MessageRow) -> str:

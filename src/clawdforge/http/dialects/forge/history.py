@@ -1,6 +1,5 @@
 """Forge routes about a session's past: undo, redo, retry, fork, clear, compact, export, import, search."""
 
-import asyncio
 from typing import Annotated, Any, Final, Literal
 
 from fastapi import APIRouter, Query
@@ -10,7 +9,8 @@ from clawdforge.core.services.history import Archived, Cut
 from clawdforge.http.dialects.forge import export as exports
 from clawdforge.http.dialects.forge import shapes
 from clawdforge.http.errors import json_response
-from clawdforge.http.routing import App, AppRoute, Core, Limit
+from clawdforge.http.piecewise import piecewise
+from clawdforge.http.routing import App, AppRoute, Caller, Core, Limit, has_own_limit
 from clawdforge.wire.base import to_iso
 from clawdforge.wire.error_body import ErrorBody
 from clawdforge.wire.message import SearchHit, SearchPage
@@ -85,6 +85,7 @@ async def clear(core: Core, app: App, session_id: str, body: Guarded) -> Respons
     return json_response(_archived(session_id, await core.history.clear(app, session_id, body)))
 
 
+@has_own_limit
 async def compact(core: Core, app: App, session_id: str, body: CompactRequest) -> Response:
     """Ask the agent for a summary and start a new context with it; earlier messages are archived."""
     return json_response(_archived(session_id, await core.compaction.compact(app, session_id, body)))
@@ -101,14 +102,13 @@ async def export(
     """The session on its own, as JSON that import reads or as Markdown; `events` adds the log."""
     found = await core.transfer.export(app, session_id, events=events and format == "json")
     if format == "md":
-        return Response(exports.markdown(found), media_type="text/markdown; charset=utf-8")
-    # A log may have a million events, and each is made nested: not in the time of all other requests.
-    return json_response(await asyncio.to_thread(exports.document, found))
+        return await piecewise(exports.markdown(found), "text/markdown; charset=utf-8")
+    return await piecewise(exports.document(found), "application/json")
 
 
-async def import_session(core: Core, app: App, body: ImportRequest) -> Response:
+async def import_session(core: Core, caller: Caller, body: ImportRequest) -> Response:
     """A session from a transcript: messages, an export of ours, or a file of Claude Code or Codex."""
-    state = await core.transfer.import_session(app, body)
+    state = await core.transfer.import_session(caller.app, body, may_decide=caller.may_decide)
     return json_response(shapes.session(state, SessionReply))
 
 

@@ -20,12 +20,14 @@ from clawdforge.wire.admin import (
     AuditPage,
     AuditVerdict,
     PutApp,
+    StuckReply,
     SweepReply,
 )
 from clawdforge.wire.base import to_iso, to_seconds
 from clawdforge.wire.error_body import ErrorBody
 
 AppName = Annotated[str | None, Query(max_length=128)]
+Secs = Annotated[float, Query(ge=0, le=10**9, allow_inf_nan=False)]
 Head = Annotated[str | None, Query(pattern=r"^[0-9a-f]{64}$")]
 
 
@@ -34,6 +36,7 @@ def routes() -> APIRouter:
     router.get("/admin/apps", response_model=AppPage)(list_apps)
     router.post("/admin/apps", response_model=AppReply)(put_app)
     router.post("/admin/sweep", response_model=SweepReply)(sweep)
+    router.get("/admin/stuck", response_model=StuckReply)(stuck)
     router.get("/admin/audit", response_model=AuditPage)(audit)
     router.get("/admin/audit/verify", response_model=AuditVerdict)(verify)
     router.get("/admin/usage", response_model=AdminUsage)(usage)
@@ -48,14 +51,20 @@ async def list_apps(core: Core) -> Response:
 
 
 async def put_app(core: Core, body: PutApp) -> Response:
-    """Create an app, or replace its limits. They apply from the next request on."""
-    return json_response(AppReply(app=_app(await core.apps.put(body.app_name, body.limits))))
+    """Create an app, or replace its limits or its folders. What is left out stays as it is."""
+    state = await core.apps.put(body.app_name, body.limits, body.workspace_roots)
+    return json_response(AppReply(app=_app(state)))
 
 
 async def sweep(core: Core) -> Response:
     """Sweep now: close idle sessions, and delete those that were closed long ago."""
     swept = await core.sweeper.sweep()
     return json_response(SweepReply(soft_closed=swept.soft_closed, hard_deleted=swept.hard_deleted))
+
+
+async def stuck(core: Core, secs: Secs = 60.0) -> Response:
+    """Sessions whose work has waited for the same thing for `secs`, and for what; the longest wait first."""
+    return json_response(core.health.stuck(secs))
 
 
 async def audit(core: Core, app_name: AppName = None, after: After = 0, limit: Limit = 100) -> Response:
@@ -89,11 +98,15 @@ def _app(state: AppState) -> AppInfo:
         "max_sessions": row.max_sessions,
         "max_turns_in_flight": row.max_turns_in_flight,
         "max_bytes": row.max_bytes,
+        "max_requests_per_sec": row.max_requests_per_sec,
+        "max_open_requests": row.max_open_requests,
+        "max_readers": row.max_readers,
     }
     return AppInfo(
         app_name=row.app_name,
         created_at=to_seconds(row.created_at),
         limits=limits,
+        workspace_roots=list(row.workspace_roots),
         sessions=state.sessions,
         tokens=state.tokens,
     )

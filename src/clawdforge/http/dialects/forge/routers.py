@@ -10,6 +10,7 @@ from clawdforge.http.dialects.forge import (
     history,
     operator,
     sessions,
+    tokens,
     turns,
     upkeep,
 )
@@ -27,6 +28,7 @@ def routers() -> list[APIRouter]:
         files.routes(),
         catalog.run_routes(),
         catalog.routes(),
+        tokens.routes(),
         admin.admin_routes(),
         operator.routes(),
     ]

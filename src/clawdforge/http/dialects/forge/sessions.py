@@ -3,14 +3,17 @@
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query
+from starlette.requests import Request
 from starlette.responses import Response
 
 from clawdforge.core.model import SessionQuery
+from clawdforge.http.auth import require_scope
 from clawdforge.http.dialects.forge import shapes
 from clawdforge.http.errors import json_response
-from clawdforge.http.routing import After, App, AppRoute, Core, Limit
+from clawdforge.http.routing import After, App, AppRoute, Caller, Core, Limit
 from clawdforge.wire.error_body import ErrorBody
 from clawdforge.wire.message import MessagePage
+from clawdforge.wire.scopes import Scope
 from clawdforge.wire.session import (
     CloseReply,
     CreateSession,
@@ -35,9 +38,12 @@ def routes() -> APIRouter:
     return router
 
 
-async def create(core: Core, app: App, body: CreateSession) -> Response:
+async def create(core: Core, caller: Caller, body: CreateSession) -> Response:
     """Make a session; an empty body makes one of the default agent."""
-    state = await core.sessions.create(app, body)
+    if caller.session_id is None:
+        state = await core.sessions.create(caller.app, body, may_decide=caller.may_decide)
+    else:
+        state = await core.sub_sessions.create(caller, body)
     return json_response(shapes.session(state, SessionReply))
 
 
@@ -78,8 +84,10 @@ async def get(core: Core, app: App, session_id: str) -> Response:
     return json_response(shapes.session(state, SessionReply))
 
 
-async def patch(core: Core, app: App, session_id: str, body: PatchSession) -> Response:
+async def patch(request: Request, core: Core, app: App, session_id: str, body: PatchSession) -> Response:
     """Change what is given. A new agent or model starts a new context."""
+    if body.permission_mode is not None:
+        require_scope(request, Scope.DECIDE)  # it decides what will be asked at all
     state = await core.sessions.patch(app, session_id, body)
     return json_response(shapes.session(state, SessionReply))
 

@@ -10,10 +10,11 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from clawdforge.core.model import MessageRow, PermissionRow, StoredEvent, TokenRow, TurnRow
+from clawdforge.core.event_model import StoredEvent
+from clawdforge.core.model import MessageRow, PermissionRow, TokenRow, TurnRow
 from clawdforge.core.rules.sessions import SessionState
 from clawdforge.http.errors import encode
-from clawdforge.wire.admin import TokenInfo
+from clawdforge.wire.admin import TokenInfo, TokenReply
 from clawdforge.wire.base import Json, to_iso, to_seconds
 from clawdforge.wire.event_forms import Form
 from clawdforge.wire.message import Message
@@ -183,4 +184,16 @@ def token(row: TokenRow) -> TokenInfo:
         created_at=to_seconds(row.created_at),
         expires_at=to_seconds(row.expires_at),
         revoked_at=to_seconds(row.revoked_at),
+        scopes=list(row.scopes),
+        last_used_at=to_seconds(row.last_used_at),
+    )
+
+
+def new_token(token: str, row: TokenRow) -> TokenReply:
+    return TokenReply(
+        app_name=row.app_name,
+        token=token,
+        token_id=row.token_id,
+        expires_at=to_seconds(row.expires_at),
+        scopes=list(row.scopes),
     )

@@ -7,12 +7,22 @@ from fastapi import APIRouter, Header, Path
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from clawdforge.core.model import StoredEvent
+from clawdforge.core.event_model import StoredEvent
 from clawdforge.core.rules.turns import SubmittedTurn
 from clawdforge.core.services.turns import raise_for
 from clawdforge.http.dialects.forge import shapes
 from clawdforge.http.errors import json_response
-from clawdforge.http.routing import MAX_CURSOR, After, App, AppRoute, Core, Limit, UntilSent, wants_stream
+from clawdforge.http.routing import (
+    MAX_CURSOR,
+    After,
+    App,
+    AppRoute,
+    Core,
+    Limit,
+    UntilSent,
+    has_own_limit,
+)
+from clawdforge.http.share import wants_stream
 from clawdforge.http.sse import EventStream, turn_frames
 from clawdforge.http.waiting import closing, unless_disconnected
 from clawdforge.wire.base import Json
@@ -51,6 +61,7 @@ def routes() -> APIRouter:
     return router
 
 
+@has_own_limit
 async def run_turn(
     request: Request,
     core: Core,
@@ -70,13 +81,13 @@ async def run_turn(
     turn_index = submitted.turn.turn_index
     until_sent.enter_context(core.turns.expect_answer(session_id, turn_index))
     if wants_stream(request):
-        batches = core.log.follow(app, session_id, _find_start(submitted))
+        batches = core.log.follow(app, session_id, _find_start(submitted), form)
         return EventStream(request, turn_frames(batches, turn_index, form))
     turn = await unless_disconnected(request.receive, core.turns.wait(app, session_id, turn_index))
     if turn is None:
         return Response()  # nobody is there to read it
     raise_for(turn)
-    pages = _encode_pages(core.log.turn_pages(app, session_id, turn_index), form)
+    pages = _encode_pages(core.log.turn_pages(app, session_id, turn_index, form), form)
     return await _make_reply(shapes.turn_opening(turn), pages)
 
 

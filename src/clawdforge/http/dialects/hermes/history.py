@@ -9,7 +9,7 @@ from starlette.responses import Response
 from clawdforge.core.model import MessageRow
 from clawdforge.core.services.messages import Transcript
 from clawdforge.http.dialects.hermes import shapes
-from clawdforge.http.dialects.hermes.route import router
+from clawdforge.http.dialects.hermes.route import router, whole_reply
 from clawdforge.http.errors import json_response
 from clawdforge.http.routing import App, Core
 from clawdforge.wire.errors import InvalidRequest, Unsupported
@@ -68,8 +68,7 @@ async def truncate(core: Core, app: App, body: Truncate) -> Response:
     if gone:
         request = UndoRequest(turns=count, expected_head=before.state.row.head)
         await core.history.undo(app, body.session_id, request)
-    found = await core.messages.transcript(app, body.session_id)
-    return json_response({"ok": True, "session": shapes.session(found)})
+    return await whole_reply(await core.messages.transcript(app, body.session_id))
 
 
 async def clear(core: Core, app: App, body: SessionRef) -> Response:
@@ -95,8 +94,7 @@ async def duplicate(core: Core, app: App, body: SessionRef) -> Response:
     before = await core.messages.transcript(app, body.session_id, 0)
     request = ForkRequest(title=f"{shapes.title(before.state.row)[:MOST_TITLE]} (copy)")
     made = await core.forks.fork(app, body.session_id, request)
-    found = await core.messages.transcript(app, made.row.session_id)
-    return json_response({"ok": True, "session": shapes.session(found)})
+    return await whole_reply(await core.messages.transcript(app, made.row.session_id))
 
 
 def _find_last_kept_turn(found: Transcript, keep_count: int | None) -> int | None:

@@ -1,14 +1,21 @@
-"""What all routes of the hermes dialect share: how they fail, and how they name a session."""
+"""What all hermes routes share: how they fail, how they name a session, and how they show a whole one."""
 
+import asyncio
 from typing import Annotated, Any, Final, TypeAlias
 
 from fastapi import APIRouter, Query
+from starlette.responses import Response
 
+from clawdforge.core.services.messages import Transcript
+from clawdforge.http.dialects.hermes import shapes
+from clawdforge.http.errors import encode
+from clawdforge.http.piecewise import piecewise, slices
 from clawdforge.http.routing import AppRoute
 from clawdforge.wire.error_body import ErrorBody
 
 SessionId: TypeAlias = Annotated[str, Query(min_length=1, max_length=4096)]
 StreamId: TypeAlias = Annotated[str, Query(min_length=1, max_length=8192)]
+FEW_MESSAGES: Final = 200
 ERRORS: Final[dict[int | str, dict[str, Any]]] = {"default": {"model": ErrorBody}}
 
 
@@ -16,6 +23,17 @@ class HermesRoute(AppRoute):
     """A route whose callers expect 400 for a body that is wrong, and 409 from a session that has ended."""
 
     dialect = "hermes"
+
+
+async def whole_reply(found: Transcript) -> Response:
+    """A session with its messages; one with many is written out beside all other requests."""
+    if len(found.messages) <= FEW_MESSAGES:
+        return Response(_encode_whole(found), media_type="application/json")
+    return await piecewise(slices(await asyncio.to_thread(_encode_whole, found)), "application/json")
+
+
+def _encode_whole(found: Transcript) -> bytes:
+    return encode({"ok": True, "session": shapes.session(found)})
 
 
 def router(prefix: str) -> APIRouter:

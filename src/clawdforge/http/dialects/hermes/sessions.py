@@ -1,5 +1,6 @@
 """hermes routes about sessions as such: make, import, read, change, delete, export, find."""
 
+import asyncio
 from typing import Annotated
 
 import orjson
@@ -8,10 +9,12 @@ from starlette.responses import Response
 
 from clawdforge.core.model import SessionQuery
 from clawdforge.core.services.all import Services
+from clawdforge.core.services.messages import Transcript
 from clawdforge.http.dialects.hermes import shapes
-from clawdforge.http.dialects.hermes.route import SessionId, router
+from clawdforge.http.dialects.hermes.route import SessionId, router, whole_reply
 from clawdforge.http.errors import json_response
-from clawdforge.http.routing import App, Core
+from clawdforge.http.piecewise import piecewise, slices
+from clawdforge.http.routing import App, Caller, Core
 from clawdforge.wire.admin import Done
 from clawdforge.wire.errors import SessionNotFound, Unsupported, WorkspaceRefused
 from clawdforge.wire.hermes import (
@@ -58,7 +61,7 @@ def list_routes(prefix: str) -> APIRouter:
     return found
 
 
-async def new(core: Core, app: App, body: NewSession) -> Response:
+async def new(core: Core, caller: Caller, body: NewSession) -> Response:
     """Make an empty session; it is kept until somebody deletes it."""
     request = CreateSession(
         cwd=body.workspace or None,
@@ -66,11 +69,11 @@ async def new(core: Core, app: App, body: NewSession) -> Response:
         permission_mode=body.permission_mode,
         retention=Retention.KEEP,
     )
-    made = await core.sessions.create(app, request)
-    return await _whole(core, app, made.row.session_id)
+    made = await core.sessions.create(caller.app, request, may_decide=caller.may_decide)
+    return await _whole(core, caller.app, made.row.session_id)
 
 
-async def import_session(core: Core, app: App, body: ImportSession) -> Response:
+async def import_session(core: Core, caller: Caller, body: ImportSession) -> Response:
     """Make a session from a transcript. Its id is always fresh; its rows keep their roles and order.
 
     A workspace that is not there, as on another machine, is replaced by a folder of the session's own.
@@ -82,10 +85,12 @@ async def import_session(core: Core, app: App, body: ImportSession) -> Response:
         cwd=body.workspace or None,
         retention=Retention.KEEP,
     )
+    app, may_decide = caller.app, caller.may_decide
     try:
-        made = await core.transfer.import_session(app, request)
+        made = await core.transfer.import_session(app, request, may_decide=may_decide)
     except WorkspaceRefused:
-        made = await core.transfer.import_session(app, request.model_copy(update={"cwd": None}))
+        request = request.model_copy(update={"cwd": None})
+        made = await core.transfer.import_session(app, request, may_decide=may_decide)
     if body.pinned:
         await core.sessions.patch(app, made.row.session_id, PatchSession(pinned=True))
     return await _whole(core, app, made.row.session_id)
@@ -117,8 +122,9 @@ async def export(core: Core, app: App, session_id: SessionId) -> Response:
     """The whole session as a file that can be imported again."""
     found = await core.messages.transcript(app, session_id)
     name = f'attachment; filename="hermes-{found.state.row.session_id}.json"'
-    body = orjson.dumps(shapes.session(found), option=orjson.OPT_INDENT_2)
-    return Response(body, media_type="application/json", headers={"Content-Disposition": name})
+    reply = await piecewise(slices(await asyncio.to_thread(_encode_file, found)), "application/json")
+    reply.headers["Content-Disposition"] = name
+    return reply
 
 
 async def rename(core: Core, app: App, body: Rename) -> Response:
@@ -192,5 +198,8 @@ async def _compact(core: Services, app: str, session_id: str) -> Response:
 
 
 async def _whole(core: Services, app: str, session_id: str, limit: int | None = None) -> Response:
-    found = await core.messages.transcript(app, session_id, limit)
-    return json_response({"ok": True, "session": shapes.session(found)})
+    return await whole_reply(await core.messages.transcript(app, session_id, limit))
+
+
+def _encode_file(found: Transcript) -> bytes:
+    return orjson.dumps(shapes.session(found), option=orjson.OPT_INDENT_2)

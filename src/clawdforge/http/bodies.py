@@ -1,0 +1,94 @@
+"""Reads whole bodies into memory, within what one body may hold, one app, and all of them together."""
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from starlette.requests import Request
+
+from clawdforge.wire.errors import BodyTooLarge, LimitExceeded, ServerBusy
+
+FREE_BYTES: Final = 64 * 1024
+"""So much of each body is not counted: a small request never waits for room that large ones take."""
+
+OPEN_BYTES: Final = 4096
+"""The largest body of somebody who has shown no credential."""
+
+RETRY_SECS: Final = 5
+
+
+class BodyBudget:
+    """The memory for all bodies that are being read or worked on. One app gets at most half of it."""
+
+    def __init__(self, total: int) -> None:
+        self._total = total
+        self._share = total // 2
+        self._held: Counter[str] = Counter()
+
+    @property
+    def held(self) -> int:
+        return self._held.total()
+
+    @contextmanager
+    def claim(self, app: str) -> Iterator["Claim"]:
+        """What a body takes of the budget until this is left."""
+        claim = Claim(self, app)
+        try:
+            yield claim
+        finally:
+            self._held[app] -= claim.counted
+            if not self._held[app]:
+                del self._held[app]
+
+    def take(self, app: str, size: int) -> None:
+        if self._held[app] + size > self._share:
+            raise LimitExceeded(
+                "this app has too many large bodies on their way; try again when some are done",
+                retry_after=RETRY_SECS,
+            )
+        if self.held + size > self._total:
+            raise ServerBusy(
+                "there is no memory for another large body; try again later, or have the operator raise"
+                " CLAWDFORGE_MAX_BODIES_BYTES",
+                retry_after=RETRY_SECS,
+            )
+        self._held[app] += size
+
+
+class Claim:
+    """The part of the budget that one body has taken."""
+
+    def __init__(self, budget: BodyBudget, app: str) -> None:
+        self._budget = budget
+        self._app = app
+        self._size = 0
+        self.counted = 0
+
+    def add(self, size: int) -> None:
+        self._size += size
+        more = max(0, self._size - FREE_BYTES) - self.counted
+        if more > 0:
+            self._budget.take(self._app, more)
+            self.counted += more
+
+
+async def read_body(request: Request, claim: Claim, *, is_open: bool) -> bytes:
+    """The whole body; `is_open` when nobody knows who sends it."""
+    pieces: list[bytes] = []
+    size = 0
+    if is_open:
+        declared = request.headers.get("content-length", "")
+        _check_open(int(declared) if declared.isdecimal() else 0)
+    async for piece in request.stream():
+        size += len(piece)
+        if is_open:
+            _check_open(size)
+        claim.add(len(piece))
+        pieces.append(piece)
+    return b"".join(pieces)
+
+
+def _check_open(size: int) -> None:
+    if size > OPEN_BYTES:
+        raise BodyTooLarge(f"a request without a credential may have a body of {OPEN_BYTES:,} bytes")

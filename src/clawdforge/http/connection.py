@@ -1,0 +1,85 @@
+"""What is known of a connection besides its requests: who is at its other end, asked until it is certain."""
+
+import socket
+from typing import Final
+
+from starlette.requests import Request
+
+from clawdforge.core.ports import Callers, Standing
+from clawdforge.http.settings import HttpSettings
+
+KEY: Final = "connection"
+
+
+class Connection:
+    """One connection of a client. Its requests come one after the other, so a certain answer holds for all.
+
+    What could not be found out is asked again with the next request: it may have been a matter of a moment.
+    """
+
+    def __init__(self, end: socket.socket) -> None:
+        self.is_unix = end.family == socket.AF_UNIX
+        self.is_known = False  # whether a request of it has shown a credential
+        self._end = end
+        self._standing = Standing.UNKNOWN
+        self._is_agent = False
+
+    async def identify(self, callers: Callers) -> Standing:
+        if self._standing is Standing.UNKNOWN:
+            self._standing = await self._ask(callers)
+        return self._standing
+
+    async def is_agent(self, callers: Callers) -> bool:
+        """Whether an agent that runs now is known to be there. Cheaper than to find out who else it is."""
+        if self.is_unix:
+            return await self.identify(callers) is Standing.AGENT
+        if not self._is_agent:  # it may also not have been found
+            try:
+                theirs, ours = self._end.getpeername()[:2], self._end.getsockname()[:2]
+            except OSError:  # it has hung up
+                return False
+            self._is_agent = await callers.is_running_agent(theirs, ours)
+        return self._is_agent
+
+    async def _ask(self, callers: Callers) -> Standing:
+        try:
+            if self.is_unix:
+                return callers.identify_peer(self._end)
+            theirs, ours = self._end.getpeername()[:2], self._end.getsockname()[:2]
+        except OSError:  # it has hung up
+            return Standing.UNKNOWN
+        return await callers.identify_neighbour(theirs, ours)
+
+
+def is_on_unix_socket(request: Request) -> bool:
+    connection = _connection_of(request)
+    return connection is not None and connection.is_unix
+
+
+def note_known(request: Request) -> None:
+    """From now on this connection is not among the first that have to make room for others."""
+    connection = _connection_of(request)
+    if connection is not None:
+        connection.is_known = True
+
+
+async def identify_caller(request: Request) -> Standing:
+    """Who sends this request; unknown where it did not come through a socket of ours."""
+    settings: HttpSettings = request.app.state.settings
+    connection = _connection_of(request)
+    if connection is None or settings.callers is None:
+        return Standing.UNKNOWN
+    return await connection.identify(settings.callers)
+
+
+async def is_from_agent(request: Request) -> bool:
+    settings: HttpSettings = request.app.state.settings
+    connection = _connection_of(request)
+    if connection is None or settings.callers is None:
+        return False
+    return await connection.is_agent(settings.callers)
+
+
+def _connection_of(request: Request) -> Connection | None:
+    found = getattr(request.state, KEY, None)
+    return found if isinstance(found, Connection) else None

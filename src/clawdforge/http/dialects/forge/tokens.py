@@ -1,0 +1,36 @@
+"""Forge routes about an app's own tokens, for the app itself."""
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from clawdforge.http.dialects.forge import shapes
+from clawdforge.http.errors import json_response
+from clawdforge.http.routing import AppRoute, Caller, Core
+from clawdforge.wire.admin import CreateOwnToken, Done, TokenPage, TokenReply
+from clawdforge.wire.error_body import ErrorBody
+
+
+def routes() -> APIRouter:
+    router = APIRouter(route_class=AppRoute, tags=["tokens"], responses={"default": {"model": ErrorBody}})
+    router.get("/tokens", response_model=TokenPage)(list_tokens)
+    router.post("/tokens", response_model=TokenReply)(create_token)
+    router.delete("/tokens/{token_id}", response_model=Done)(revoke_token)
+    return router
+
+
+async def list_tokens(core: Core, caller: Caller) -> Response:
+    """The app's tokens, without their secrets."""
+    rows = [shapes.token(row) for row in await core.access.tokens(caller.app)]
+    return json_response(TokenPage(tokens=rows, count=len(rows)))
+
+
+async def create_token(core: Core, caller: Caller, body: CreateOwnToken) -> Response:
+    """Create a token of the same app, with no scope that yours lacks, that expires no later than yours."""
+    token, row = await core.access.create_own_token(caller, body)
+    return json_response(shapes.new_token(token, row))
+
+
+async def revoke_token(core: Core, caller: Caller, token_id: str) -> Response:
+    """Revoke a token of the app that has no scope that yours lacks, and end its open streams."""
+    await core.access.revoke_own(caller, token_id)
+    return json_response(Done())

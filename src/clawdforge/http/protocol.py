@@ -1,0 +1,123 @@
+"""uvicorn's protocol behind our door: its connections are counted, timed, and known to their requests."""
+
+import asyncio
+from typing import Any, Final
+
+from uvicorn.protocols.http.flow_control import CLOSE_HEADER
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+
+from clawdforge.http.connection import KEY, Connection
+from clawdforge.http.door import Door, DoorLimits, peer_of
+from clawdforge.http.errors import error_response
+from clawdforge.http.patience import Patience, Phase
+from clawdforge.wire.errors import ForgeAPIError, HeadersTooLarge, NotHttp, ServerBusy, TooSlow
+
+MAX_HEADER_BYTES: Final = 64 * 1024
+MAX_HEADERS: Final = 128
+RETRY_SECS: Final = 1
+
+
+class ForgeProtocol(HttpToolsProtocol):
+    """Tells its door what it waits for. What it has to refuse itself is answered like every failure."""
+
+    def __init__(self, *, door: Door, **given: Any) -> None:
+        super().__init__(**given)
+        self._door = door
+        self._header_bytes = 0
+        self.peer: str | None = None
+
+    @property
+    def is_known(self) -> bool:
+        return self._connection.is_known
+
+    @property
+    def is_idle(self) -> bool:
+        return self._patience.phase in (Phase.HEADERS, Phase.IDLE) and not self._is_answering
+
+    def is_overdue(self, limits: DoorLimits, now: float) -> bool:
+        unsent = self.transport.get_write_buffer_size()
+        return self._patience.is_over(limits, now, unsent, is_reading=not self.flow.read_paused)
+
+    def turn_out(self) -> None:
+        """Say why, if a request has begun and nothing is being sent."""
+        begun = self._header_bytes > 0 or self._patience.phase is Phase.BODY
+        if begun and not self.transport.is_closing():
+            self._refuse(TooSlow())
+        else:
+            self.transport.abort()
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
+        super().connection_made(transport)
+        self._connection = Connection(transport.get_extra_info("socket"))
+        self._patience = Patience(self.loop.time())
+        self.app_state: dict[str, Any] = {**self.app_state, KEY: self._connection}
+        if not self._connection.is_unix:
+            self.peer = peer_of(self.client[0] if self.client else "")
+        if not self._door.admit(self):
+            self._refuse(ServerBusy(retry_after=RETRY_SECS))
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._door.leave(self)
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if self.transport.is_closing():
+            return
+        if self._patience.phase in (Phase.HEADERS, Phase.IDLE):
+            self._header_bytes += len(data)
+        super().data_received(data)
+        if self._patience.phase is Phase.HEADERS and self._header_bytes > MAX_HEADER_BYTES:
+            self._refuse(HeadersTooLarge())
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._patience.enter(Phase.HEADERS, self.loop.time())
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        super().on_header(name, value)
+        if len(self.headers) > MAX_HEADERS:
+            raise HeadersTooLarge  # the parser gives up, which ends in `send_400_response`
+
+    def on_headers_complete(self) -> None:
+        super().on_headers_complete()
+        self._header_bytes = 0
+        self._patience.enter(Phase.BODY, self.loop.time())
+
+    def on_body(self, body: bytes) -> None:
+        super().on_body(body)
+        self._patience.receive(len(body))
+
+    def on_message_complete(self) -> None:
+        super().on_message_complete()
+        done = self._patience.phase is Phase.REST
+        self._patience.enter(Phase.IDLE if done else Phase.ANSWER, self.loop.time())
+
+    def on_response_complete(self) -> None:
+        is_last = not self.pipeline
+        super().on_response_complete()
+        if is_last and self._patience.phase is Phase.ANSWER:
+            self._patience.enter(Phase.IDLE, self.loop.time())
+        elif is_last and self._patience.phase is Phase.BODY:
+            self._patience.enter(Phase.REST, self.loop.time())
+
+    def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - uvicorn's words, which are not JSON
+        if self.headers is not None and len(self.headers) > MAX_HEADERS:
+            self._refuse(HeadersTooLarge())
+        else:
+            self._refuse(NotHttp())
+
+    @property
+    def _is_answering(self) -> bool:
+        """Whether a part of an answer is on its way, so that no other can be sent."""
+        return self.cycle is not None and self.cycle.response_started and not self.cycle.response_complete
+
+    def _refuse(self, error: ForgeAPIError) -> None:
+        if self._is_answering:
+            self.transport.abort()
+            return
+        answer = error_response(error)
+        lines = [STATUS_LINE[answer.status_code]]
+        for name, value in (*self.server_state.default_headers, *answer.raw_headers, CLOSE_HEADER):
+            lines += [name, b": ", value, b"\r\n"]
+        self.transport.write(b"".join([*lines, b"\r\n", bytes(answer.body)]))
+        self.transport.close()

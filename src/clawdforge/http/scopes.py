@@ -1,0 +1,106 @@
+"""Which scope each route of an app needs: the whole table in one place."""
+
+from typing import Final
+
+from clawdforge.http.dialects.hermes.unserved import UNSERVED
+from clawdforge.http.routing import AppRoute, OpenRoute
+from clawdforge.wire.scopes import Scope
+
+READ: Final = (
+    "GET /agents",
+    "GET /files/{file_token}",
+    "GET /limits",
+    "GET /personas",
+    "GET /personas/{name}",
+    "GET /search",
+    "GET /sessions",
+    "GET /sessions/{session_id}",
+    "GET /sessions/{session_id}/events",
+    "GET /sessions/{session_id}/export",
+    "GET /sessions/{session_id}/messages",
+    "GET /sessions/{session_id}/permissions",
+    "GET /sessions/{session_id}/turns",
+    "GET /sessions/{session_id}/usage",
+    "GET /api/approval/pending",
+    "GET /api/chat/stream",
+    "GET /api/chat/stream/status",
+    "GET /api/session",
+    "GET /api/session/export",
+    "GET /api/session/status",
+    "GET /api/session/usage",
+    "GET /api/sessions",
+    "GET /api/sessions/search",
+    "GET /api/sessions/{session_id}",
+    "GET /api/sessions/{session_id}/stream",
+    *UNSERVED,  # each only says why it is not served
+)
+PROMPT: Final = (
+    "POST /files",
+    "DELETE /files/{file_token}",
+    "POST /run",
+    "POST /sessions",
+    "POST /sessions/import",
+    "PATCH /sessions/{session_id}",
+    "DELETE /sessions/{session_id}",
+    "POST /sessions/{session_id}/cancel",
+    "POST /sessions/{session_id}/clear",
+    "POST /sessions/{session_id}/compact",
+    "POST /sessions/{session_id}/fork",
+    "POST /sessions/{session_id}/redo",
+    "POST /sessions/{session_id}/reopen",
+    "POST /sessions/{session_id}/retry",
+    "POST /sessions/{session_id}/turn",
+    "POST /sessions/{session_id}/turns",
+    "DELETE /sessions/{session_id}/turns/{turn_index}",
+    "POST /sessions/{session_id}/undo",
+    "GET /api/chat/cancel",
+    "POST /api/chat/start",
+    "POST /api/session/archive",
+    "POST /api/session/branch",
+    "POST /api/session/clear",
+    "POST /api/session/duplicate",
+    "POST /api/session/import",
+    "POST /api/session/new",
+    "POST /api/session/pin",
+    "POST /api/session/rename",
+    "POST /api/session/retry",
+    "POST /api/session/truncate",
+    "POST /api/session/undo",
+    "POST /api/session/update",
+    "POST /api/sessions",
+    "POST /api/sessions/{session_id}/end",
+    "POST /api/sessions/{session_id}/messages",
+)
+DECIDE: Final = (
+    "POST /sessions/{session_id}/permissions/{permission_id}",
+    "POST /api/approval/respond",
+)
+ADMIN: Final = (
+    "PUT /personas/{name}",
+    "DELETE /personas/{name}",
+    "POST /sessions/{session_id}/purge",
+    "POST /api/session/delete",
+    "GET /tokens",
+    "POST /tokens",
+    "DELETE /tokens/{token_id}",
+)
+SCOPES: Final = {
+    **dict.fromkeys(READ, Scope.READ),
+    **dict.fromkeys(PROMPT, Scope.PROMPT),
+    **dict.fromkeys(DECIDE, Scope.DECIDE),
+    **dict.fromkeys(ADMIN, Scope.ADMIN),
+}
+
+
+def find_scope(route: OpenRoute, method: str, prefix: str) -> Scope | None:
+    """What a token needs for this route; None where the route does not belong to apps.
+
+    Raises ValueError for an app's route that is not in the table. A dialect's prefix changes nothing.
+    """
+    if not isinstance(route, AppRoute):
+        return None
+    path = route.path_format
+    found = SCOPES.get(f"{method} {path}") or SCOPES.get(f"{method} {path.removeprefix(prefix)}")
+    if found is None:
+        raise ValueError(f"{method} {path} has no scope; name it in http/scopes.py")
+    return found
