@@ -103,6 +103,26 @@ def test_agents_personas_usage_open(run: Run, session: str, server: Server) -> N
     assert run("open") == f"{server.url}\n"
 
 
+def test_a_token_with_scopes_that_expires(run: Run, server: Server) -> None:
+    narrow = ("--scope", "read", "--scope", "decide")
+    token = run("token", "create", "narrow", *narrow, "--expires", "7d").strip()
+    assert server.client(token).get("/sessions").status_code == 200
+    assert server.client(token).post("/sessions", json={}).status_code == 403
+    (row,) = json.loads(run("token", "list", "narrow", "--json"))
+    assert row["scopes"] == ["read", "decide"]
+    assert row["expires_at"] - row["created_at"] == 7 * 86_400
+    assert row["last_used_at"] is not None
+    line = run("token", "list", "narrow")
+    assert "read,decide" in line
+    assert "expires" in line
+    assert "used" in line
+    run("token", "create", "narrow", "--expires-in", "60")
+    assert "never used" in run("token", "list", "narrow")
+    for wrong in ("soon", "0d", "-1", "1y"):
+        run("token", "create", "narrow", f"--expires={wrong}", code=2)
+    run("token", "create", "narrow", "--scope", "all", code=2)
+
+
 def test_tokens_apps_and_the_ledger(run: Run, server: Server) -> None:
     token = run("token", "create", "by-hand", "--note", "for a test").strip()
     assert server.client(token).get("/sessions").status_code == 200
@@ -115,10 +135,36 @@ def test_tokens_apps_and_the_ledger(run: Run, server: Server) -> None:
     run("token", "revoke", "nobody", code=4)
     run("app", "limit", "by-hand", "--max-sessions", "1")
     assert "max_sessions 1" in run("app", "list")
+    assert json.loads(run("stuck", "--json", "--secs", "0")) == {
+        "ok": True,
+        "sessions": [],
+        "count": 0,
+        "tasks": {},
+    }
+    assert run("stuck").strip() == ""
     head = run("audit", "verify").strip()
     assert len(head) == 64
     run("audit", "verify", "--head", head)
     assert "damaged" in run("audit", "verify", "--head", "f" * 64, code=1)
+
+
+def test_folders_are_granted_shown_and_taken_away(run: Run, tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    for folder in (first, second):
+        folder.mkdir()
+    run("app", "limit", "worker", "--max-sessions", "5")
+    run("app", "grant", "worker", str(first))
+    run("app", "grant", "worker", f"{second}/", str(first))
+    (row,) = [app for app in json.loads(run("app", "list", "--json")) if app["app_name"] == "worker"]
+    assert row["workspace_roots"] == [str(first), str(second)]
+    assert row["limits"]["max_sessions"] == 5, "a grant leaves the limits alone"
+    assert f"{first}, {second}" in run("app", "list")
+    run("app", "revoke", "worker", str(first))
+    run("app", "limit", "worker")
+    (row,) = [app for app in json.loads(run("app", "list", "--json")) if app["app_name"] == "worker"]
+    assert (row["workspace_roots"], row["limits"]["max_sessions"]) == ([str(second)], None)
+    assert "was not granted to worker" in run("app", "revoke", "worker", str(first), code=1)
+    assert "does not exist" in run("app", "grant", "worker", str(tmp_path / "none"), code=2)
 
 
 def test_run_is_told_what_is_missing(run: Run) -> None:

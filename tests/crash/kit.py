@@ -26,14 +26,22 @@ class Forge:
     def __init__(self, folder: Path, *flags: str, **settings: str) -> None:
         self.folder = folder
         self.witness_file = folder / "witness.jsonl"
-        self.gate = folder / "gate"
+        self.witness_file.touch()
+        self.gate = folder / "gates" / "gate"
+        self.gate.parent.mkdir()
         self._spawned: list[subprocess.Popen[bytes]] = []
         agent = " ".join(command("--witness", str(self.witness_file)))
         slow = f"sh -c 'while [ -e {self.gate} ]; do sleep 0.05; done; exec {agent}'"
         env = {f"CLAWDFORGE_{name}": value for name, value in settings.items()}
-        env |= {"CLAWDFORGE_AGENT_SCRIPTED": agent, "CLAWDFORGE_AGENT_GATED": slow}
+        env |= {"HOME": str(folder), "CLAWDFORGE_AGENT_SCRIPTED": agent, "CLAWDFORGE_AGENT_GATED": slow}
+        env |= {"CLAWDFORGE_AGENT_UIDS": "off"}  # a user of its own would get a copy of the witness
         config = folder / "clawdforge.toml"
-        config.write_text(f'[agents.untamed]\ncommand = {json.dumps(agent)}\nsandbox = "off"\n')
+        # What agents tell of themselves is outside their sandbox, in a file that all sessions share.
+        shared = f'credentials = ["{self.witness_file.name}"]\nreadable = ["{self.gate.parent}"]\n'
+        config.write_text(
+            f'[agents.untamed]\ncommand = {json.dumps(agent)}\nsandbox = "off"\n'
+            f"[agents.scripted]\n{shared}[agents.gated]\n{shared}"
+        )
         flags = ("--config", str(config), *flags)
         self.server = Server(folder / "data", env, *flags)
         self.app = self.server.app("crash")

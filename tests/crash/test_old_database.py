@@ -104,6 +104,37 @@ def test_an_old_session_goes_on_and_is_read_the_same_way(
     server.check(RICH)
 
 
+def test_the_folder_of_an_old_session_is_known_from_its_first_turn_on(
+    forge: Callable[..., Forge], stored: StoredEvent
+) -> None:
+    assert stored
+    server = forge()
+    database = server.server.data_dir / "forge.db"
+
+    def identity() -> str | None:
+        with closing(sqlite3.connect(database)) as opened:
+            query = "SELECT workspace_identity FROM sessions WHERE session_id = ?"
+            found: str | None = opened.execute(query, (RICH,)).fetchone()[0]
+            return found
+
+    assert identity() is None
+    server.turn(RICH, "echo known")
+    workspace = server.server.data_dir / "workspaces" / RICH
+    assert str(identity()).split(":")[1] == str(workspace.stat().st_ino)
+    server.kill()
+    workspace.rename(server.folder / "aside")
+    workspace.mkdir()
+    server.restart()
+    refused = server.http.post(f"/sessions/{RICH}/turn", json={"prompt": "echo x"})
+    assert refused.json()["code"] == "workspace_changed"
+    assert server.messages(RICH)
+    server.kill()
+    workspace.rmdir()
+    (server.folder / "aside").rename(workspace)
+    server.restart()
+    server.turn(RICH, "echo back")
+
+
 def test_a_hermes_stream_of_an_old_turn_tells_of_its_tools(
     forge: Callable[..., Forge], stored: StoredEvent
 ) -> None:

@@ -14,7 +14,7 @@ COMMANDS: Final = {
     "agents": LazyCommand(
         "catalog:agents", "List the agents that can be run, and how to install those that are missing."
     ),
-    "app": LazyCommand("operator:app", "List apps and set their limits."),
+    "app": LazyCommand("operator:app", "List apps, set their limits and grant them folders."),
     "approve": LazyCommand(
         "permissions:approve", "Allow what the agent asks for: REQUEST, or the only one that is waiting."
     ),
@@ -42,10 +42,12 @@ COMMANDS: Final = {
         "history:retry", "Take back the last turn and send its prompt again; print the answer."
     ),
     "run": LazyCommand("turns:run", "Run one prompt with `claude -p`, without a session."),
+    "sandbox": LazyCommand("sandbox:sandbox", "Look at what agents see of this machine."),
     "send": LazyCommand("turns:send", "Send a prompt to a session and print the answer."),
     "serve": LazyCommand("serve:serve", "Run the server."),
     "sessions": LazyCommand("sessions:sessions", "List, read and manage sessions."),
     "stop": LazyCommand("turns:stop", "Stop the running turn."),
+    "stuck": LazyCommand("operator:stuck", "Show sessions that stand still, and what they wait for."),
     "tail": LazyCommand(
         "tail:tail", "Show what happened in a session: its last turn, or everything after an event."
     ),

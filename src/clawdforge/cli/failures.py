@@ -17,6 +17,7 @@ class Exit(IntEnum):
     DENIED = 5
     AUTH = 6
     UNREACHABLE = 7
+    INCOMPLETE = 8
     INTERRUPTED = 130
 
 
@@ -29,6 +30,7 @@ MEANINGS: Final = {
     Exit.DENIED: "the agent was refused a permission",
     Exit.AUTH: "the token is missing, wrong, or not allowed to do this",
     Exit.UNREACHABLE: "no server answers",
+    Exit.INCOMPLETE: "done, but something was left out or needs an option later; the message says what",
     Exit.INTERRUPTED: "stopped with Ctrl-C",
 }
 

@@ -237,6 +237,7 @@ RUN: Final = Route("POST", "/run", lambda raw: RunResult.from_response(_json(raw
 AGENTS: Final[Route[list[AgentInfo]]] = Route(
     "GET", "/agents", _read_part(lambda: lazy.admin.AgentPage, lambda page: page.agents)
 )
+LIMITS: Final = Route("GET", "/limits", _read_model(lambda: lazy.admin.LimitsReply))
 PERSONAS: Final[Route[list[Persona]]] = Route(
     "GET", "/personas", _read_part(lambda: lazy.admin.PersonaPage, lambda page: page.personas)
 )
@@ -258,12 +259,19 @@ APPS: Final[Route[list[AppInfo]]] = Route(
 PUT_APP: Final[Route[AppInfo]] = Route(
     "POST", "/admin/apps", _read_part(lambda: lazy.admin.AppReply, lambda reply: reply.app)
 )
+OWN_TOKENS: Final[Route[list[TokenInfo]]] = Route(
+    "GET", "/tokens", _read_part(lambda: lazy.admin.TokenPage, lambda page: page.tokens)
+)
+CREATE_OWN_TOKEN: Final = Route("POST", "/tokens", _read_model(lambda: lazy.admin.TokenReply))
+REVOKE_OWN_TOKEN: Final = Route("DELETE", "/tokens/{token_id}", _read_model(lambda: lazy.admin.Done))
+
 TOKENS: Final[Route[list[TokenInfo]]] = Route(
     "GET", "/admin/tokens", _read_part(lambda: lazy.admin.TokenPage, lambda page: page.tokens)
 )
 CREATE_TOKEN: Final = Route("POST", "/admin/tokens", _read_model(lambda: lazy.admin.TokenReply))
 REVOKE_TOKEN: Final = Route("DELETE", "/admin/tokens/{token_id}", _read_model(lambda: lazy.admin.Done))
 SWEEP: Final = Route("POST", "/admin/sweep", _read_model(lambda: lazy.admin.SweepReply))
+STUCK: Final = Route("GET", "/admin/stuck", _read_model(lambda: lazy.admin.StuckReply))
 AUDIT: Final[Route[Page[AuditEntry]]] = Route(
     "GET",
     "/admin/audit",

@@ -13,14 +13,18 @@ from clawdforge.wire.admin import (
     AuditVerdict,
     FileReply,
     Health,
+    LimitsReply,
     Persona,
     Ready,
+    StuckReply,
+    StuckSession,
     SweepReply,
     TokenInfo,
     TokenReply,
 )
 from clawdforge.wire.event import Event, EventType
 from clawdforge.wire.message import Message, SearchHit
+from clawdforge.wire.scopes import ScopeWord
 from clawdforge.wire.session import (
     CutReply,
     Export,
@@ -72,6 +76,7 @@ __all__ = [
     "IfBusy",
     "IfBusyWord",
     "ImportFormat",
+    "LimitsReply",
     "Message",
     "OnInterrupt",
     "OnInterruptWord",
@@ -87,9 +92,12 @@ __all__ = [
     "Retention",
     "RetentionWord",
     "RunResult",
+    "ScopeWord",
     "SearchHit",
     "SessionState",
     "SessionStateWord",
+    "StuckReply",
+    "StuckSession",
     "SweepReply",
     "TokenInfo",
     "TokenReply",

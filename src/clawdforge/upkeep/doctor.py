@@ -8,14 +8,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
+from clawdforge.core.agent_model import AgentSpec
 from clawdforge.core.model import SECOND, Clock
 from clawdforge.drivers.processes.cgroups import Ceilings, find_cgroups
-from clawdforge.drivers.processes.containment import probe
+from clawdforge.drivers.processes.containment import NAMESPACES, Containment, find_containment
+from clawdforge.drivers.processes.user_wall import try_users
 from clawdforge.drivers.registry.registry import Registry, is_installed
 from clawdforge.settings import ADMIN_TOKEN_FILE, Settings
 from clawdforge.stores.lock import read_holder
 from clawdforge.stores.sqlite import migrations, snapshot
-from clawdforge.wire.errors import StoreUnavailable, UnknownAgent
+from clawdforge.upkeep.sandbox import describe
+from clawdforge.wire.errors import AgentStartFailed, StoreUnavailable, UnknownAgent
 from clawdforge.wire.local import TOKEN_FILE
 
 TOO_LITTLE_BYTES: Final = 200 << 20
@@ -49,9 +52,10 @@ def examine(settings: Settings, clock: Clock) -> Iterator[Finding]:
     yield _check_sqlite()
     yield _check_disk(folder)
     yield from _check_file_system(folder)
-    yield _check_containment(settings)
+    containment = try_users(find_containment(settings.sandbox), settings.agent_uids, settings.data_dir)
+    yield _check_containment(settings, containment)
     yield _check_limits(settings)
-    yield from _check_agents(settings)
+    yield from _check_agents(settings, containment)
     yield _check_clock(clock)
 
 
@@ -143,14 +147,25 @@ def _check_file_system(folder: Path) -> Iterator[Finding]:
         yield Finding("bad", "disk", f"{folder} is on a network file system ({kind})", advice)
 
 
-def _check_containment(settings: Settings) -> Finding:
-    found = probe(settings.sandbox)
-    text = f"{found.active} ({found.reason})"
-    if found.active != "tree":
+def _check_containment(settings: Settings, found: Containment) -> Finding:
+    text = f"{found.active} ({found.reason}); walls: {', '.join(found.wall_names)}"
+    if found.active in NAMESPACES and found.why_no_users is not None:
+        advice = "set CLAWDFORGE_AGENT_UIDS to a range that works here, or to off"
+        return Finding("warn", "containment", f"{text}; not uid: {found.why_no_users}", advice)
+    if found.active in NAMESPACES and not found.walls.reasons:
         return Finding("ok", "containment", text)
+    if found.active in NAMESPACES:
+        missing = "; ".join(found.walls.reasons)
+        return Finding("warn", "containment", f"{text}; not {missing}", "a newer kernel has all of them")
     if settings.sandbox == "full":
-        return Finding("bad", "containment", text, "install bubblewrap, or set CLAWDFORGE_SANDBOX=auto")
-    return Finding("warn", "containment", text, "install bubblewrap to hide the data folder from agents")
+        advice = "install bubblewrap; until it works, no agent starts"
+        return Finding("bad", "containment", f"{text}, but CLAWDFORGE_SANDBOX is full", advice)
+    if found.active == "landlock":
+        return Finding(
+            "warn", "containment", text, "install bubblewrap to hide processes and folders as well"
+        )
+    advice = "install bubblewrap, or see that user namespaces are allowed"
+    return Finding("warn", "containment", f"{text}: agents can read and write whatever you can", advice)
 
 
 def _check_limits(settings: Settings) -> Finding:
@@ -165,7 +180,7 @@ def _check_limits(settings: Settings) -> Finding:
     return Finding("warn", "limits", text, "run the server in a systemd unit of its own with Delegate=yes")
 
 
-def _check_agents(settings: Settings) -> Iterator[Finding]:
+def _check_agents(settings: Settings, containment: Containment) -> Iterator[Finding]:
     changes = {name: dict(change) for name, change in settings.agents.items()}
     try:
         registry = Registry({}, changes, settings.default_agent)
@@ -178,6 +193,22 @@ def _check_agents(settings: Settings) -> Iterator[Finding]:
         if name not in ready:
             spec = registry.specs()[name]
             yield Finding("warn", "agents", f"{name} is not installed", spec.install or "correct its command")
+    for name in ready:
+        yield from _check_sight(settings, registry.spec(name), containment)
+
+
+def _check_sight(settings: Settings, spec: AgentSpec, containment: Containment) -> Iterator[Finding]:
+    """What an agent would see in short, and what may be missing."""
+    try:
+        view = describe(settings, spec, os.environ, containment)
+    except AgentStartFailed as error:
+        yield Finding("bad", "agents", f"{spec.name} cannot be started: {error.message}", "see above")
+        return
+    if view.active != "tree":
+        places = ", ".join(map(str, view.found)) or "nothing else"
+        yield Finding("ok", "agents", f"{spec.name} sees the system, its own folders, and {places}")
+    for doubt in view.doubts:
+        yield Finding("warn", "agents", f"{spec.name}: {doubt}", f"clawdforge sandbox show {spec.name}")
 
 
 def _check_clock(clock: Clock) -> Finding:

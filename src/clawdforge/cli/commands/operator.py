@@ -1,6 +1,8 @@
-"""`clawdforge app` and `clawdforge audit`: apps with their limits, and the audit log. For operators."""
+"""`clawdforge app`, `audit` and `stuck`: apps with limits and folders, the audit log, what stands still."""
 
 import json
+import os
+from pathlib import Path
 from typing import Any
 
 import click
@@ -9,12 +11,13 @@ from clawdforge.cli.failures import Failure
 from clawdforge.cli.tables import align
 from clawdforge.cli.target.connect import connect_as_operator
 from clawdforge.cli.target.options import Target, target_options
+from clawdforge.client import Forge
 
 
 @click.group()
 @target_options
 def app() -> None:
-    """List apps and set their limits. For operators."""
+    """List apps, set their limits and grant them folders. For operators."""
 
 
 @app.command(name="list")
@@ -22,14 +25,24 @@ def app() -> None:
 @target_options
 @click.pass_obj
 def list_(target: Target, /, *, as_json: bool) -> None:
-    """List the apps with their sessions, tokens and limits."""
+    """List the apps with their sessions, tokens, limits and folders."""
     with connect_as_operator(target) as forge:
         found = forge.admin.apps()
     if as_json:
         click.echo(json.dumps([one.model_dump() for one in found], indent=2))
         return
-    rows = [(one.app_name, str(one.sessions), str(one.tokens), _format_limits(one.limits)) for one in found]
-    click.echo("\n".join(align(rows, colour=target.colour, head=("app", "sessions", "tokens", "limits"))))
+    rows = [
+        (
+            one.app_name,
+            str(one.sessions),
+            str(one.tokens),
+            _format_limits(one.limits),
+            ", ".join(one.workspace_roots) or "-",
+        )
+        for one in found
+    ]
+    head = ("app", "sessions", "tokens", "limits", "folders")
+    click.echo("\n".join(align(rows, colour=target.colour, head=head)))
 
 
 def _format_limits(limits: dict[str, Any]) -> str:
@@ -60,6 +73,47 @@ def limit(
         forge.admin.put_app(name, limits={key: value for key, value in limits.items() if value is not None})
 
 
+@app.command()
+@click.argument("name")
+@click.argument("folders", nargs=-1, required=True, metavar="FOLDER...")
+@target_options
+@click.pass_obj
+def grant(target: Target, /, name: str, folders: tuple[str, ...]) -> None:
+    """Let the app NAME choose working directories inside each FOLDER, beside those granted before."""
+    with connect_as_operator(target) as forge:
+        before = _find_granted(forge, name)
+        now = forge.admin.put_app(name, workspace_roots=[*before, *_make_absolute(folders)])
+    target.note(f"{name} may work in {', '.join(now.workspace_roots)}")
+
+
+@app.command()
+@click.argument("name")
+@click.argument("folders", nargs=-1, required=True, metavar="FOLDER...")
+@target_options
+@click.pass_obj
+def revoke(target: Target, /, name: str, folders: tuple[str, ...]) -> None:
+    """Take each FOLDER away from the app NAME. Sessions that work there already stay."""
+    gone = _make_absolute(folders)
+    with connect_as_operator(target) as forge:
+        before = _find_granted(forge, name)
+        unknown = [folder for folder in gone if folder not in before]
+        if unknown:
+            raise Failure(
+                f"{', '.join(unknown)} was not granted to {name}; `clawdforge app list` shows its folders"
+            )
+        now = forge.admin.put_app(name, workspace_roots=[one for one in before if one not in gone])
+    target.note(f"{name} may work in {', '.join(now.workspace_roots) or 'no folder of its own choice'}")
+
+
+def _find_granted(forge: Forge, name: str) -> list[str]:
+    return next((one.workspace_roots for one in forge.admin.apps() if one.app_name == name), [])
+
+
+def _make_absolute(folders: tuple[str, ...]) -> list[str]:
+    """As the shell means them, without following links: the server refuses those itself."""
+    return [os.path.normpath(Path(folder).absolute()) for folder in folders]
+
+
 @click.group()
 @target_options
 def audit() -> None:
@@ -81,3 +135,27 @@ def verify(target: Target, /, *, head: str | None) -> None:
         raise Failure(f"the audit log is damaged{where}: {verdict.reason or 'its hashes do not match'}")
     target.note(f"{verdict.entries} entries, all intact")
     click.echo(verdict.head)
+
+
+@click.command()
+@click.option(
+    "--secs", type=click.FloatRange(min=0), default=60.0, show_default=True, help="How long at least."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@target_options
+@click.pass_obj
+def stuck(target: Target, /, *, secs: float, as_json: bool) -> None:
+    """Show sessions that stand still, and what they wait for. For operators."""
+    with connect_as_operator(target) as forge:
+        found = forge.admin.stuck(secs)
+    if as_json:
+        click.echo(json.dumps(found.model_dump(mode="json"), indent=2))
+        return
+    rows = [
+        (one.session_id, one.app_name, one.waits_for.value, f"{one.secs:.0f} s") for one in found.sessions
+    ]
+    if rows:
+        head = ("session", "app", "waits for", "since")
+        click.echo("\n".join(align(rows, colour=target.colour, head=head)))
+    for name, why in found.tasks.items():
+        target.note(f"{name} failed and will be started again: {why}")

@@ -21,7 +21,7 @@ from clawdforge.settings import BadSettings, Sandbox, load_settings, unknown_var
     is_flag=True,
     default=None,
     help="Let requests to /api/… without a token act as the app `local`. Every program on this machine can "
-    "then do so, agents too.",
+    "then do so, except agents.",
 )
 @click.option("--sandbox", type=click.Choice(typing.get_args(Sandbox)), help="How agents are contained.")
 @click.option(

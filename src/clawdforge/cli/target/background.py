@@ -23,6 +23,7 @@ LOOK_SECS: Final = 0.05
 LOG_FILE: Final = "server.log"
 LOG_BYTES: Final = 8 * 1024 * 1024
 ENV_PORT: Final = "CLAWDFORGE_PORT"
+ENV_LOG: Final = "CLAWDFORGE_LOG_FILE"
 
 
 def ensure_server(folder: Path, say: Callable[[str], None]) -> str:
@@ -87,6 +88,7 @@ def _start_server(folder: Path, say: Callable[[str], None]) -> str:
     # Any port will do, as long as nobody has asked for one: clients read it in the lock.
     command += [] if os.environ.get(ENV_PORT) else ["--port", "0"]
     env = {name: value for name, value in os.environ.items() if name not in (ENV_URL, ENV_TOKEN)}
+    env.setdefault(ENV_LOG, str(folder / LOG_FILE))  # so that it is renamed when it is full
     log = _open_log(folder)
     try:
         began = os.fstat(log).st_size

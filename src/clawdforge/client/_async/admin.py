@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
+from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
 
 from clawdforge.client import _calls as calls
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
         AppInfo,
         AuditEntry,
         AuditVerdict,
+        ScopeWord,
+        StuckReply,
         SweepReply,
         TokenInfo,
         TokenReply,
@@ -21,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class AsyncAdmin:
-    """`forge.admin`; needs a client that was made with the admin token."""
+    """`forge.admin`; needs a client that was made with the admin token, or one over the operator's socket."""
 
     def __init__(self, http: AsyncTransport) -> None:
         self._http = http
@@ -29,19 +32,40 @@ class AsyncAdmin:
     async def apps(self) -> list[AppInfo]:
         return await self._http.call(calls.APPS())
 
-    async def put_app(self, app_name: str, *, limits: Mapping[str, Any] | None = None) -> AppInfo:
-        """Make an app, or change its limits."""
-        return await self._http.call(calls.PUT_APP(body={"app_name": app_name, "limits": limits}))
+    async def put_app(
+        self,
+        app_name: str,
+        *,
+        limits: Mapping[str, Any] | None = None,
+        workspace_roots: Sequence[str | PathLike[str]] | None = None,
+    ) -> AppInfo:
+        """Make an app, or replace its limits, or the folders in which it may choose working directories.
+
+        What is left out stays as it is.
+        """
+        roots = None if workspace_roots is None else [fspath(root) for root in workspace_roots]
+        body = {"app_name": app_name, "limits": limits, "workspace_roots": roots}
+        return await self._http.call(calls.PUT_APP(body=body))
 
     async def tokens(self, app_name: str | None = None) -> list[TokenInfo]:
         """The tokens of one app or of all, without their secrets."""
         return await self._http.call(calls.TOKENS(params={"app_name": app_name}))
 
     async def create_token(
-        self, app_name: str, *, expires_in_secs: int | None = None, note: str | None = None
+        self,
+        app_name: str,
+        *,
+        scopes: Sequence[ScopeWord] | None = None,
+        expires_in_secs: int | None = None,
+        note: str | None = None,
     ) -> TokenReply:
-        """Create a token. Its text is shown only this once."""
-        body = {"app_name": app_name, "expires_in_secs": expires_in_secs, "note": note}
+        """Create a token. Its text is shown only this once; without `scopes` it may do everything."""
+        body = {
+            "app_name": app_name,
+            "scopes": None if scopes is None else list(scopes),
+            "expires_in_secs": expires_in_secs,
+            "note": note,
+        }
         return await self._http.call(calls.CREATE_TOKEN(body=body))
 
     async def revoke_token(self, token_id: str) -> None:
@@ -51,6 +75,10 @@ class AsyncAdmin:
     async def sweep(self) -> SweepReply:
         """Close and delete now what is due, instead of at the next sweep."""
         return await self._http.call(calls.SWEEP())
+
+    async def stuck(self, secs: float = 60.0) -> StuckReply:
+        """The sessions whose work has waited for the same thing for so long, and for what."""
+        return await self._http.call(calls.STUCK(params={"secs": secs}))
 
     def audit(self, *, app_name: str | None = None, after: int | None = None) -> AsyncIterator[AuditEntry]:
         """The audit log in order, page by page."""

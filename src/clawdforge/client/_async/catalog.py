@@ -1,4 +1,4 @@
-"""What a server has beside sessions: files, one-shot runs, search, agents, personas, its health."""
+"""What a server has beside sessions: files, one-shot runs, search, agents, personas, tokens, its health."""
 
 from __future__ import annotations
 
@@ -18,10 +18,14 @@ if TYPE_CHECKING:
         AgentInfo,
         FileReply,
         Health,
+        LimitsReply,
         PermissionModeWord,
         Persona,
         Ready,
+        ScopeWord,
         SearchHit,
+        TokenInfo,
+        TokenReply,
     )
 
 
@@ -94,6 +98,10 @@ class AsyncCatalog:
         """What can be run here, and whether its program is installed."""
         return await self.transport.call(calls.AGENTS())
 
+    async def limits(self) -> LimitsReply:
+        """What this app may have of the server at one time, and what it has now."""
+        return await self.transport.call(calls.LIMITS())
+
     async def personas(self) -> list[Persona]:
         return await self.transport.call(calls.PERSONAS())
 
@@ -122,6 +130,29 @@ class AsyncCatalog:
 
     async def delete_persona(self, name: str) -> None:
         await self.transport.call(calls.DELETE_PERSONA(name))
+
+    async def tokens(self) -> list[TokenInfo]:
+        """The tokens of your app, without their secrets; needs the scope `admin`."""
+        return await self.transport.call(calls.OWN_TOKENS())
+
+    async def create_token(
+        self,
+        *,
+        scopes: Sequence[ScopeWord] | None = None,
+        expires_in_secs: int | None = None,
+        note: str | None = None,
+    ) -> TokenReply:
+        """Create a token of your app with no scope that yours lacks. Its text is shown only this once."""
+        body = {
+            "scopes": None if scopes is None else list(scopes),
+            "expires_in_secs": expires_in_secs,
+            "note": note,
+        }
+        return await self.transport.call(calls.CREATE_OWN_TOKEN(body=body))
+
+    async def revoke_token(self, token_id: str) -> None:
+        """Revoke a token of your app and end its open streams."""
+        await self.transport.call(calls.REVOKE_OWN_TOKEN(token_id))
 
     async def healthz(self) -> Health:
         """Whether the server is up, and what it is."""

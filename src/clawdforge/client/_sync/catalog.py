@@ -1,4 +1,4 @@
-"""What a server has beside sessions: files, one-shot runs, search, agents, personas, its health."""
+"""What a server has beside sessions: files, one-shot runs, search, agents, personas, tokens, its health."""
 
 from __future__ import annotations
 
@@ -18,10 +18,14 @@ if TYPE_CHECKING:
         AgentInfo,
         FileReply,
         Health,
+        LimitsReply,
         PermissionModeWord,
         Persona,
         Ready,
+        ScopeWord,
         SearchHit,
+        TokenInfo,
+        TokenReply,
     )
 
 
@@ -94,6 +98,10 @@ class Catalog:
         """What can be run here, and whether its program is installed."""
         return self.transport.call(calls.AGENTS())
 
+    def limits(self) -> LimitsReply:
+        """What this app may have of the server at one time, and what it has now."""
+        return self.transport.call(calls.LIMITS())
+
     def personas(self) -> list[Persona]:
         return self.transport.call(calls.PERSONAS())
 
@@ -122,6 +130,29 @@ class Catalog:
 
     def delete_persona(self, name: str) -> None:
         self.transport.call(calls.DELETE_PERSONA(name))
+
+    def tokens(self) -> list[TokenInfo]:
+        """The tokens of your app, without their secrets; needs the scope `admin`."""
+        return self.transport.call(calls.OWN_TOKENS())
+
+    def create_token(
+        self,
+        *,
+        scopes: Sequence[ScopeWord] | None = None,
+        expires_in_secs: int | None = None,
+        note: str | None = None,
+    ) -> TokenReply:
+        """Create a token of your app with no scope that yours lacks. Its text is shown only this once."""
+        body = {
+            "scopes": None if scopes is None else list(scopes),
+            "expires_in_secs": expires_in_secs,
+            "note": note,
+        }
+        return self.transport.call(calls.CREATE_OWN_TOKEN(body=body))
+
+    def revoke_token(self, token_id: str) -> None:
+        """Revoke a token of your app and end its open streams."""
+        self.transport.call(calls.REVOKE_OWN_TOKEN(token_id))
 
     def healthz(self) -> Health:
         """Whether the server is up, and what it is."""

@@ -1,0 +1,121 @@
+"""`doctor --deep`: a sound folder is sound, each kind of damage is found, and the log makes messages anew."""
+
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clawdforge.core.model import SystemClock
+from clawdforge.stores import open_store
+from clawdforge.upkeep.deep import examine_deep
+from tests.crash.kit import Forge
+
+pytestmark = pytest.mark.slow
+DUMP = Path(__file__).parent.parent / "data" / "forge-0.3.0.sql"
+
+
+@pytest.fixture
+def crash(forge: Callable[..., Forge]) -> Forge:
+    """A folder with sessions of every origin, whose server has stopped."""
+    found = forge()
+    session_id = found.session(title="damaged")
+    for word in ("one", "two", "three"):
+        found.turn(session_id, f"think hm\ntool look 1\necho {word} a word to find")
+    found.http.post(f"/sessions/{session_id}/undo", json={})
+    posted = found.http.post(f"/api/sessions/{session_id}/messages", json={"content": "posted"})
+    assert posted.status_code == 200, posted.text
+    found.turn(session_id, "echo four")
+    found.http.post(f"/sessions/{session_id}/fork", json={})
+    imported = {"messages": [{"role": "user", "content": "from elsewhere"}], "agent": "scripted"}
+    assert found.http.post("/sessions/import", json=imported).status_code == 200
+    found.http.post(f"/sessions/{session_id}/compact", json={})
+    assert found.http.post("/files", files={"file": ("a.txt", b"words")}).status_code == 200
+    found.server.stop()
+    return found
+
+
+def sql(crash: Forge, statement: str) -> list[Any]:
+    with closing(sqlite3.connect(crash.server.data_dir / "forge.db")) as database, database:
+        return database.execute(statement.replace("DAMAGED", session_of(database))).fetchall()
+
+
+def session_of(database: sqlite3.Connection) -> str:
+    sql = "SELECT session_id FROM sessions WHERE title = 'damaged' AND forked_from IS NULL"
+    (found,) = database.execute(sql).fetchone()
+    return f"'{found}'"
+
+
+def bad(crash: Forge, *, repair: bool = False) -> list[str]:
+    found = examine_deep(crash.server.data_dir, SystemClock(), repair=repair)
+    return [one.text for one in found if one.level != "ok"]
+
+
+def test_a_sound_folder_is_sound(crash: Forge) -> None:
+    assert bad(crash) == []
+    assert bad(crash, repair=True) == []
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE messages SET content = 'x' WHERE session_id = DAMAGED AND role = 'assistant' AND turn = 2",
+        "UPDATE messages SET content = 'x' WHERE session_id = DAMAGED AND turn IS NULL AND is_summary = 0",
+        "UPDATE messages SET content = '' WHERE session_id = DAMAGED AND role = 'user' AND turn = 1",
+        "UPDATE sessions SET message_count = 99 WHERE session_id = DAMAGED",
+        "UPDATE sessions SET last_message = 0 WHERE session_id = DAMAGED",
+    ],
+)
+def test_what_the_log_tells_is_made_anew(crash: Forge, damage: str) -> None:
+    rows = "SELECT seq, content FROM messages WHERE session_id = DAMAGED ORDER BY seq"
+    before = sql(crash, rows)
+    sql(crash, damage)
+    assert len(bad(crash)) == 1
+    assert len(bad(crash)) == 1, "without --repair nothing is changed"
+    assert bad(crash, repair=True) == []
+    assert bad(crash) == []
+    assert sql(crash, rows) == before
+
+
+@pytest.mark.parametrize(
+    ("damage", "told"),
+    [
+        ("DELETE FROM events WHERE session_id = DAMAGED AND seq = 5", "should have"),
+        ("DELETE FROM events WHERE session_id = DAMAGED AND type = 'turn.ended' AND turn = 1", "has 0 ends"),
+        ("UPDATE session_events SET event = 'forged' WHERE number = 2", "entry 2"),
+        ("UPDATE files SET size = size + 1", "cut short"),
+        (
+            "UPDATE events SET data = x'7b' WHERE session_id = DAMAGED AND type = 'message.posted'",
+            "cannot be read",
+        ),
+        ("DELETE FROM sessions WHERE session_id = DAMAGED", "belong to no session"),
+    ],
+)
+def test_what_cannot_be_made_anew_is_told(crash: Forge, damage: str, told: str) -> None:
+    sql(crash, damage)
+    found = bad(crash)
+    assert found
+    assert any(told in text for text in found), found
+    assert bad(crash, repair=True) == found
+
+
+def test_no_repair_beside_a_server(crash: Forge) -> None:
+    crash.restart()
+    (told,) = bad(crash, repair=True)
+    assert "in use by" in told
+
+
+async def test_a_database_of_an_older_version_is_sound_after_its_upgrade(tmp_path: Path) -> None:
+    """Its events have another form, and its posted messages are not in the log."""
+    data = tmp_path / "old"
+    data.mkdir(mode=0o700)
+    with closing(sqlite3.connect(data / "forge.db")) as database:
+        database.executescript(DUMP.read_text("utf-8").replace("@DATA@", str(data)))
+    (told,) = [one.text for one in examine_deep(data, SystemClock()) if one.level != "ok"]
+    assert "another version" in told
+    store = await open_store(data, SystemClock())
+    await store.close()
+    found = [one for one in examine_deep(data, SystemClock()) if one.level != "ok"]
+    assert [one.text for one in found if one.about != "files"] == []
