@@ -19,7 +19,8 @@ from pathlib import Path
 
 import httpx2
 
-from clawdforge.core.model import AppRow, SessionRow, SystemClock, TurnRow, draft_of, new_id
+from clawdforge.core.event_model import draft_of
+from clawdforge.core.model import AppRow, SessionRow, SystemClock, TurnRow, new_id
 from clawdforge.core.ports import Tx
 from clawdforge.core.rules.turns import queue_turn, start_next
 from clawdforge.drivers.acp.updates import read_message

@@ -20,8 +20,10 @@ PROOFS = {
     "faults": "faults",
     "readers": "readers",
     "liars": "liars",
+    "races": "races",
     "duplicates": "duplicates",
     "machine": "machine",
+    "simulation": "simulation.proof",
     "soak": "soak",
     "teeth": "teeth",
 }
@@ -77,7 +79,7 @@ def main() -> int:
         "--only",
         action="append",
         default=[],
-        help="of teeth or syscalls: the parts with this word in their name",
+        help="of teeth or syscalls: the parts with this word in their name; of races: a deed, a level",
     )
     args = parser.parse_args()
     if args.name == "table":

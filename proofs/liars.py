@@ -65,13 +65,13 @@ def prove(run: Run) -> None:
     }
     with zygote(run.source) as made, Server(run.folder, made, source=run.source, env=env) as server:
         for name, flag in (
-            ("EXITS", "--exit-at-start"),
-            ("HANGS", "--hang-at-start"),
-            ("GARBLES", "--garbage-at-start"),
-            ("IGNORES", "--ignore-cancel --ignore-term"),
-            ("LATE", "--late-updates"),
+            ("exits", "--exit-at-start"),
+            ("hangs", "--hang-at-start"),
+            ("garbles", "--garbage-at-start"),
+            ("ignores", "--ignore-cancel --ignore-term"),
+            ("late", "--late-updates"),
         ):
-            server.env[f"CLAWDFORGE_AGENT_{name}"] = f"{server.agent} {flag}"
+            server.add_agent(name, flag)
         server.start()
         asyncio.run(_cases(run, server))
 

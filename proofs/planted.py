@@ -78,7 +78,7 @@ BUGS = (
         (
             Change(
                 f"{SRC}/drivers/processes/containment.py",
-                '        if level == "off" or self.bwrap is None:\n            return "tree"',
+                '        if level == "off":\n            return "tree"',
                 '        if level:\n            return "tree"',
             ),
             Change(f"{SRC}/drivers/processes/launcher.py", "    prctl(PR_SET_CHILD_SUBREAPER, 1)\n", ""),
@@ -89,8 +89,8 @@ BUGS = (
             ),
             Change(
                 f"{SRC}/drivers/processes/process.py",
-                "            kill_below(self._root)\n            if not",
-                "            if not",
+                "                kill_below(self._root)\n                if not",
+                "                if not",
             ),
         ),
         quick=True,
@@ -139,8 +139,8 @@ BUGS = (
             Change(
                 f"{SRC}/drivers/folders/home_copies.py",
                 "        target = os.open(self._files / name, os.O_WRONLY | os.O_CREAT",
-                '        os.link(f"/proc/self/fd/{source}", self._files / name, follow_symlinks=True)\n'
-                "        return size\n"
+                "        os.link(found.name, self._files / name, src_dir_fd=found.parent)\n"
+                "        return replace(_entry(found), object=name)\n"
                 "        target = os.open(self._files / name, os.O_WRONLY | os.O_CREAT",
             ),
         ),
@@ -220,12 +220,39 @@ BUGS = (
         (
             Change(
                 f"{SRC}/core/rules/cuts.py",
-                "context_plan=memory.plan_restore(tx.last_spoken_turn(session_id)),",
+                "context_plan=memory.plan_restore(tx.last_spoken_turn(session_id, before=before)),",
                 "context_plan=memory.LOAD,",
             ),
             Change(
                 f"{SRC}/core/rules/memory.py", "if remembered is None:", "if remembered:"
             ),  # what it replays
+        ),
+    ),
+    Bug(
+        "links are followed in agents' folders",
+        "prove races --only attach --size 8",
+        (
+            Change(
+                f"{SRC}/drivers/folders/tree_walk.py",
+                "mode = os.stat(part, dir_fd=here, follow_symlinks=False).st_mode",
+                "mode = os.stat(part, dir_fd=here).st_mode",
+            ),
+            Change(
+                f"{SRC}/drivers/folders/tree_walk.py",
+                "FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC",
+                "FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC",
+            ),
+        ),
+    ),
+    Bug(
+        "git has no walls without bubblewrap",
+        "prove races --only undo-files --only landlock --size 60",
+        (
+            Change(
+                f"{SRC}/drivers/processes/helpers.py",
+                "            return self._wall_in(program, folders, info)\n",
+                "            return []\n",
+            ),
         ),
     ),
 )

@@ -90,6 +90,16 @@ class Zygote:
         return pipe
 
 
+SHARES = tuple(
+    f"CLAWDFORGE_{name}"
+    for name in (
+        *("APP_REQUESTS_PER_SEC", "APP_OPEN_REQUESTS", "APP_READERS"),
+        *("MAX_CONNECTIONS", "MAX_CONNECTIONS_PER_PEER"),
+    )
+)
+"""One app has all clients of a proof. Its share is not what is being proved."""
+
+
 class Server:
     """`clawdforge serve` on one data folder and one port, through any number of lives."""
 
@@ -108,6 +118,9 @@ class Server:
         self.folder = folder
         self.data_dir = data_dir or folder / "data"
         self.witness = folder / "witness.jsonl"
+        self.witness.touch()
+        self._config = folder / "clawdforge.toml"
+        self._config.write_text("")
         self.log = folder / "server.log"
         self.port = free_port()
         self.pid = 0
@@ -118,24 +131,35 @@ class Server:
         self._nofile = nofile
         self._tracer: Tracer | None = None
         self.arguments = ["serve", "--port", str(self.port), "--data-dir", str(self.data_dir), *flags]
+        self.arguments += ["--config", str(self._config)]
         agent = f"{sys.executable} -I -S {agent_path()} --witness {self.witness}"
         self.env = {
             **{name: value for name, value in os.environ.items() if not name.startswith("CLAWDFORGE_")},
             "PYTHONPATH": str(source / "src"),
-            "CLAWDFORGE_AGENT_SCRIPTED": agent,
+            "HOME": str(folder),
             "CLAWDFORGE_ADMIN_TOKEN": ADMIN,
             "CLAWDFORGE_MAX_LIVE_SESSIONS": "100000",
+            **dict.fromkeys(SHARES, "100000"),
             "CLAWDFORGE_LOG_LEVEL": "warning",
+            "CLAWDFORGE_AGENT_UIDS": "off",  # a user of its own would get a copy of the witness
             **(env or {}),
         }
         self.agent = agent
+        self.program: Sequence[str] = (sys.executable,)  # of a cold server; another user may need another
+        self.add_agent("scripted")
+
+    def add_agent(self, name: str, flags: str = "") -> None:
+        """A scripted agent, before the start. Its witness lies outside of the sandbox, in a file of all."""
+        self.env[f"CLAWDFORGE_AGENT_{name.upper()}"] = f"{self.agent} {flags}"
+        with self._config.open("a") as config:
+            config.write(f'[agents.{name}]\ncredentials = ["{self.witness.name}"]\n')
 
     def start(self, *, cold: bool = False, trace: Sequence[str] = (), ready: bool = True) -> None:
         """`trace` are arguments of strace, which follows the server's threads but not its agents."""
         began = time.monotonic()
         if cold:
             with self.log.open("ab") as log:
-                command = [sys.executable, "-m", "clawdforge", *self.arguments]
+                command = [*self.program, "-m", "clawdforge", *self.arguments]
                 process = subprocess.Popen(
                     command, env=self.env, stdout=log, stderr=log, start_new_session=True
                 )
@@ -186,13 +210,15 @@ class Server:
     def get(self, path: str, token: str = ADMIN) -> tuple[int, Any]:
         return self.call("GET", path, token=token)
 
-    def call(self, method: str, path: str, body: Any = None, token: str = ADMIN) -> tuple[int, Any]:
+    def call(
+        self, method: str, path: str, body: Any = None, token: str = ADMIN, seconds: float = 30
+    ) -> tuple[int, Any]:
         """A plain blocking request; status 0 when nobody answers."""
         url = f"http://127.0.0.1:{self.port}{path}"
         headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
         data = None if body is None else json.dumps(body).encode()
         try:
-            with urls.urlopen(urls.Request(url, data, headers, method=method), timeout=30) as reply:
+            with urls.urlopen(urls.Request(url, data, headers, method=method), timeout=seconds) as reply:
                 return int(reply.status), _parse(reply.read())
         except urls.HTTPError as error:
             with error:

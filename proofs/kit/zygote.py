@@ -33,12 +33,12 @@ from clawdforge.http.dialects.forge import routers as forge
 from clawdforge.http.dialects.hermes import routers as hermes
 from clawdforge.http.login import login_router
 from clawdforge.http.settings import HttpSettings
-from clawdforge.server import Server
+from clawdforge.http.web_server import WebServer
 
 PR_SET_PDEATHSIG = 1
 PR_SET_PTRACER = 0x59616D61
 ANY = 2**64 - 1
-LOADED = (_serve, Server)
+LOADED = (_serve, WebServer)
 
 
 def is_traced() -> bool:

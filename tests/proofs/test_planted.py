@@ -7,7 +7,8 @@ import pytest
 from proofs.__main__ import PROOFS
 from proofs.faults import LANDED
 from proofs.kit.source import NORMAL, Change, DoesNotFit, check_fits, plant
-from proofs.planted import BUGS, Bug
+from proofs.planted import Bug
+from proofs.teeth import BUGS
 
 TOP = Path(__file__).parent.parent.parent
 WANTED = (

@@ -16,6 +16,8 @@ pytestmark = pytest.mark.slow
 
 def marks(name: str) -> list[pytest.MarkDecorator]:
     """A tracer that joins a hardened server must be root; the power proof traces from the start."""
+    if name == "races":
+        return [needs("bwrap"), needs("landlock")]
     if name not in TRACED:
         return []
     root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root to trace a running server")
