@@ -23,11 +23,11 @@ RUN npm install -g --no-audit --no-fund \
     && npm cache clean --force
 
 WORKDIR /opt/clawdforge
-COPY requirements.lock ./
-RUN pip install --no-cache-dir --require-hashes --requirement requirements.lock
+COPY requirements.lock requirements-build.lock ./
+RUN pip install --no-cache-dir --require-hashes --requirement requirements.lock --requirement requirements-build.lock
 COPY pyproject.toml README.md LICENSE ./
 COPY src ./src
-RUN pip install --no-cache-dir --no-deps .
+RUN pip install --no-cache-dir --no-build-isolation --no-deps .
 
 # Not root, but its home is /root: that is where acpx keeps its records and where earlier deployments bind them.
 RUN useradd --uid 10001 --user-group --home-dir /root --no-create-home --shell /bin/bash forge \

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, settings
 
 from tests.flaky import FLAKY
 from tests.support.processes import children, command, end_group, runs
+from tests.support.stalls import Stalls
 
 pytest.register_assert_rewrite("tests.conformance.stores", "tests.conformance.drivers")
 SEARCH_EXAMPLES = "CLAWDFORGE_TEST_SEARCH_EXAMPLES"
@@ -66,6 +67,15 @@ def _nothing_is_left_running(record_property: Callable[[str, object], None]) -> 
                 end_group(pid)
             return
         time.sleep(0.005)
+
+
+@pytest.fixture(autouse=True)
+def _nothing_holds_up_everybody() -> Iterator[None]:
+    """Fail a test in which a task of ours kept the event loop, or a job the writer, for too long."""
+    stalls = Stalls()
+    with stalls.watch():
+        yield
+    assert not stalls.found, "; ".join(stalls.found)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -13,15 +13,20 @@ MAX_LINES: Final = 400
 LAYERS: Final[Mapping[str, frozenset[str]]] = {
     "wire": frozenset({"wire"}),
     "core": frozenset({"wire", "core"}),
-    "stores": frozenset({"wire", "core", "stores"}),
-    "drivers": frozenset({"wire", "core", "scripted", "drivers"}),
+    "stores": frozenset({"wire", "core", "disk", "stores"}),
+    "drivers": frozenset({"wire", "core", "scripted", "disk", "drivers"}),
     "http": frozenset({"wire", "core", "http"}),
     "graphs": frozenset({"graphs"}),
     "settings": frozenset({"wire", "settings"}),
-    "logs": frozenset({"wire"}),
+    "logs": frozenset({"wire", "log_limit"}),
+    "log_limit": frozenset(),
     "lifetime": frozenset(),
-    "upkeep": frozenset({"wire", "core", "stores", "drivers", "settings", "upkeep"}),
-    "server": frozenset({"wire", "core", "stores", "drivers", "http", "settings", "logs", "lifetime"}),
+    "disk": frozenset(),  # what must survive a loss of power is written by stores, drivers and upkeep alike
+    "listeners": frozenset({"wire", "settings"}),
+    "upkeep": frozenset({"wire", "core", "stores", "drivers", "settings", "disk", "upkeep"}),
+    "server": frozenset(
+        {"wire", "core", "stores", "drivers", "http", "settings", "logs", "lifetime", "listeners"}
+    ),
     "client": frozenset({"wire", "client"}),
     "cli": frozenset({"wire", "client", "cli", "settings"}),
     "scripted": frozenset({"scripted"}),
@@ -87,9 +92,10 @@ NO_CLIENTS: Final = frozenset(
         (f"{ROOT}.cli.commands.serve", f"{ROOT}.server"),
         *(
             (f"{ROOT}.cli.commands.upkeep", f"{ROOT}.upkeep.{name}")
-            for name in ("archive", "backup", "doctor")
+            for name in ("archive", "backup", "deep", "doctor", "unpacking")
         ),
         (f"{ROOT}.cli.commands.upkeep", f"{ROOT}.core.model"),
+        (f"{ROOT}.cli.commands.sandbox", f"{ROOT}.upkeep.sandbox"),
     }
 )
 """What the commands import that are no client of a server, but run one or look into its data folder."""
@@ -106,11 +112,13 @@ TASK_TOPS: Final = frozenset(
     {
         f"{ROOT}.cli.lazy",
         f"{ROOT}.core.running.attendant",
+        f"{ROOT}.core.running.background",
         f"{ROOT}.core.running.supervisor",
         f"{ROOT}.drivers.acp.rpc",
         f"{ROOT}.graphs.turn",
         f"{ROOT}.http.middleware",
         f"{ROOT}.scripted.methods",
+        f"{ROOT}.stores.sqlite.writer",
     }
 )
 """Modules with the top of a task or of a request, where any error has to become an outcome."""

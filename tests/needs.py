@@ -37,15 +37,45 @@ found = find_cgroups(pathlib.Path("/"), f"needs{os.getpid()}", Ceilings(processe
 sys.exit(found.reason if None in (found.processes, found.memory) else 0)
 """
 
+CHOSEN_PID: Final = """
+echo 41 > /proc/sys/kernel/ns_last_pid || exit 1
+true & test $! = 42 || { echo "the next process got the number $!" >&2; exit 1; }
+"""
+"""In a namespace of its own, root can choose which number the next process gets."""
+
+LANDLOCK: Final = """
+import sys
+from clawdforge.drivers.processes.walls import find_walls
+found = find_walls()
+sys.exit(None if found.files and found.scopes else "; ".join(found.reasons))
+"""
+
+USERS: Final = """
+import sys
+from pathlib import Path
+from clawdforge.drivers.processes.containment import find_containment
+from clawdforge.drivers.processes.user_wall import try_users
+found = try_users(find_containment("auto"), "auto", Path("/"))
+sys.exit(None if found.uid else found.why_no_users or "it needs root and bubblewrap")
+"""
+
 PROBES: Final[Mapping[str, tuple[str, ...]]] = {
     "bwrap": ("bwrap", "--dev-bind", "/", "/", "--unshare-pid", "--proc", "/proc", "true"),
     "strace": ("strace", "-o", "/dev/null", "true"),
     "curl": ("curl", "--version"),
+    "java": ("/usr/bin/keytool", "-help"),
     "acpx": ("env", f"PATH={ACPX}:{os.environ.get('PATH', os.defpath)}", "sh", "-c", AS_AN_AGENT, __file__),
     "claude": ("env", f"PATH={CLAUDE}:{os.environ.get('PATH', os.defpath)}", "claude", "--version"),
     "langgraph": (sys.executable, "-c", "import langgraph, langgraph.checkpoint.sqlite.aio"),
     "deepagents": (sys.executable, "-c", "import deepagents"),
     "cgroups": (sys.executable, "-c", CGROUPS),
+    "landlock": (sys.executable, "-c", LANDLOCK),
+    "chosen-pid": ("unshare", "--pid", "--fork", "--mount-proc", "sh", "-c", CHOSEN_PID),
+    "hidepid": (
+        *("unshare", "--mount", "--pid", "--fork"),
+        *("mount", "-t", "proc", "-o", "hidepid=2", "proc", "/proc"),
+    ),
+    "users": (sys.executable, "-c", USERS),
     "tmpfs": ("unshare", "--mount", "mount", "-t", "tmpfs", "tmpfs", "/mnt"),
 }
 """A run that shows that the thing works here, not only that a file of its name lies about."""

@@ -43,6 +43,7 @@ class Bombs:
     """Each method is one attempt; what it returns is the loot. `client` is the other end of the pipes."""
 
     client: Any
+    facts: dict[str, Any]
 
     def more_files_than_allowed(self) -> str:
         hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
@@ -63,10 +64,11 @@ class Bombs:
         that is busy, and the turn is over before the bomb has gone off.
         """
         os.nice(5)
+        many = self.facts.get("many", MANY)
         reader, writer = os.pipe()
         pids: list[int] = []
         try:
-            for _ in range(MANY):
+            for _ in range(many):
                 pids.append(os.fork())
                 if pids[-1] == 0:
                     os.close(writer)
@@ -77,11 +79,12 @@ class Bombs:
             os.close(reader)
             for pid in pids:
                 os.waitpid(pid, 0)
-        return f"{MANY} processes"
+        return f"{many} processes"
 
     def many_processes_in_terminals(self) -> str:
         """Each by itself is within the limit; all of them, in commands that the server starts, are not."""
-        line = f"n=0; while [ $n -lt {EACH} ]; do sleep 60 & n=$((n+1)); done; echo all; wait"
+        each = self.facts.get("each", EACH)
+        line = f"n=0; while [ $n -lt {each} ]; do sleep 60 & n=$((n+1)); done; echo all; wait"
         names: list[str] = []
         said, end = "", time.monotonic() + 45
         try:
@@ -97,10 +100,10 @@ class Bombs:
         finally:
             for name in names:
                 self.client.request("terminal/release", terminalId=name)
-        return f"{TERMINALS * EACH} processes"
+        return f"{TERMINALS * each} processes"
 
     def much_memory(self) -> str:
-        held = [b"x" * STEP for _ in range(MUCH // STEP)]
+        held = [b"x" * STEP for _ in range(self.facts.get("much", MUCH) // STEP)]
         return f"{len(held) * STEP} bytes"
 
     def fill_the_disk(self) -> str:

@@ -1,7 +1,7 @@
 """An agent that tries to get out: an ACP program whose prompt names a probe; it answers what it got hold of.
 
-Standard library only, and `bombs.py`. An empty answer means that the probe was stopped; `why` says how, for
-the report.
+Standard library only, and the modules beside it. An empty answer means that the probe was stopped; `why` says
+how, for the report.
 """
 
 # ruff: noqa: PTH115, PTH123, PTH208, S310, S606 - it does by hand what a hostile program would
@@ -21,6 +21,10 @@ from pathlib import Path
 from typing import Any
 
 from tests.conformance.bombs import CLONE_NEWNS, CLONE_NEWUSER, Bombs, call, done
+from tests.conformance.calls import Calls
+from tests.conformance.deputies import Deputies
+from tests.conformance.networks import Networks
+from tests.conformance.reaches import Reaches
 
 PTRACE_SEIZE = 0x4206
 MS_BIND, MNT_DETACH = 4096, 2
@@ -28,7 +32,7 @@ TIOCSTI = 0x5412
 LIFETIME = 60.0
 
 
-class Probes(Bombs):
+class Probes(Bombs, Calls, Deputies, Networks, Reaches):
     """Each method is one attempt; what it returns is the loot."""
 
     client: "Client"
@@ -112,19 +116,6 @@ class Probes(Bombs):
                     ):
                         return file.read()
         return ""
-
-    def client_reads_a_token(self) -> str:
-        return self.client.ask("fs/read_text_file", path=str(self.data / "local.token"))
-
-    def client_reads_a_link(self) -> str:
-        link = Path.cwd() / "innocent.txt"
-        link.unlink(missing_ok=True)
-        link.symlink_to(self.data / "local.token")
-        return self.client.ask("fs/read_text_file", path=str(link))
-
-    def client_writes_outside(self) -> str:
-        self.client.ask("fs/write_text_file", path=str(self.data / "evil2"), content="x")
-        return "written"
 
     def unmount(self) -> str:
         with contextlib.suppress(OSError):
@@ -221,10 +212,6 @@ class Probes(Bombs):
     def operator_routes(self) -> str:
         return self._get("/admin/tokens")
 
-    def loopback_network(self) -> str:
-        with socket.create_connection(("127.0.0.1", self.facts["listener"]), 5):
-            return "connected"
-
     def abstract_socket(self) -> str:
         with socket.socket(socket.AF_UNIX) as client:
             client.connect("\0" + self.facts["abstract"])
@@ -266,7 +253,7 @@ class Probes(Bombs):
         return self._stray("bare", twice=True, bare=True)
 
     def survive_a_crowd(self) -> str:
-        for number in range(200):
+        for number in range(self.facts.get("crowd", 200)):
             self._stray("crowd" if number == 0 else "", twice=True)
         return "crowd"
 
@@ -276,7 +263,7 @@ class Probes(Bombs):
         return "orphan"
 
     def _stray(self, name: str, *, twice: bool = False, bare: bool = False) -> str:
-        path = Path.cwd() / name
+        path, lifetime = Path.cwd() / name, float(self.facts.get("lifetime", LIFETIME))
         if os.fork():
             with contextlib.suppress(ChildProcessError):
                 os.wait() if twice else None
@@ -287,9 +274,10 @@ class Probes(Bombs):
         for fd in (0, 1, 2):
             os.dup2(os.open(os.devnull, os.O_RDWR), fd)
         if bare:
-            code = f"import time\nfor _ in range(3000): open({str(path)!r}, 'a').write('x'); time.sleep(0.02)"
+            beat = f"open({str(path)!r}, 'a').write('x'); time.sleep(0.02)"
+            code = f"import time\nfor _ in range({round(lifetime * 50)}): {beat}"
             os.execve(sys.executable, [sys.executable, "-c", code], {})
-        end = time.monotonic() + LIFETIME
+        end = time.monotonic() + lifetime
         while time.monotonic() < end:
             if name:
                 with path.open("a") as file:
@@ -310,8 +298,11 @@ class Probes(Bombs):
         return "traced" if done(lambda: call("ptrace", PTRACE_SEIZE, pid, None, None)) else ""
 
     def _get(self, path: str) -> str:
+        token = self.facts.get("token")
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        asked = urllib.request.Request(f"{self.facts['url']}{path}", headers=headers)
         try:
-            with urllib.request.urlopen(f"{self.facts['url']}{path}", timeout=10) as reply:
+            with urllib.request.urlopen(asked, timeout=10) as reply:
                 return str(reply.read().decode())
         except urllib.error.HTTPError as error:
             if error.code == 401:

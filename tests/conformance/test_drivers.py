@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from clawdforge import scripted
-from clawdforge.core.model import AgentSpec
+from clawdforge.core.agent_model import AgentSpec
 from clawdforge.core.ports import Capability
 from clawdforge.drivers.acp.driver import AcpDriver, AcpLimits
 from clawdforge.drivers.acpx.driver import AcpxDriver

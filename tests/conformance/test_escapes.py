@@ -2,148 +2,71 @@
 
 import json
 import os
-import shutil
-import socket
-import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.api.harness import ADMIN_TOKEN, App, Server, until
-from tests.conformance.escapes import GROUPS, LEVELS, Escape, document
+from tests.api.harness import ADMIN_TOKEN, until
+from tests.conformance.escapes import GROUPS, LESS, LEVELS, OFF, OWN, PLAIN, TOKEN, TWINS, Escape, document
+from tests.conformance.scene import Scene, made
 from tests.needs import needs
 
 pytestmark = [needs("bwrap"), pytest.mark.slow]
-HOSTILE = "from tests.conformance.hostile import Client; Client().serve()"
 PAGE = Path(__file__).parents[2] / "docs" / "explain" / "containment.md"
 ROWS = [row for rows in GROUPS.values() for row in rows]
 LASTING = [row for row in ROWS if row.probe.startswith("survive_")]
-SECRET = "canary-of-another-session"
-BOUNDS = {"CLAWDFORGE_AGENT_MAX_PROCESSES": "500", "CLAWDFORGE_AGENT_MAX_MEMORY_BYTES": "500MiB"}
-"""Far less than the bombs try, and more than two hundred strays need."""
-
-
-@dataclass
-class Scene:
-    """A server with an agent at each level, another session beside each, and places outside."""
-
-    server: Server
-    app: App
-    sessions: dict[str, str]
-    facts: dict[str, dict[str, Any]]
-
-    @property
-    def groups(self) -> bool:
-        """Whether this machine holds agents to both limits."""
-        health = self.app.http.get("/healthz").json()
-        return None not in (health["agent_max_processes"], health["agent_max_memory_bytes"])
-
-    def attempt(self, level: str, probe: str) -> dict[str, str]:
-        order = json.dumps({"probe": probe, "facts": self.facts[level]})
-        reply = self.app.turn(self.sessions[level], order)
-        if reply.status_code == 502:
-            return {"loot": "", "why": reply.json()["error"]}
-        assert reply.status_code == 200, reply.text
-        texts = [event["content"] for event in reply.json()["events"] if event["type"] == "text"]
-        found: dict[str, str] = json.loads("".join(texts))
-        return found
+TWINNED = [row for row in ROWS if row.twin in TWINS and row not in LASTING]
+LITTLE = {"many": 20, "each": 5, "much": 32 << 20}
 
 
 @pytest.fixture(scope="module")
 def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
-    root = tmp_path_factory.mktemp("escapes")
-    config = root / "clawdforge.toml"
-    program = Path("/var/tmp") / f"clawdforge-hostile-{os.getpid()}"  # `full` hides /tmp, where we may lie
-    parts = program / "tests" / "conformance"
-    parts.mkdir(parents=True)
-    for name in ("hostile.py", "bombs.py"):
-        shutil.copy(Path(__file__).with_name(name), parts)
-    (program / "__main__.py").write_text(HOSTILE)
-    command = json.dumps(f"{sys.executable} -I {program}")
-    config.write_text(
-        "".join(f'[agents.{level}]\ncommand = {command}\nsandbox = "{level}"\n' for level in LEVELS)
-    )
-    users_file = Path("/var/tmp") / f"clawdforge-escapes-{os.getpid()}"
-    users_file.write_text(SECRET)
-    server = Server(root / "data", BOUNDS, "--config", str(config), cold=True)
-    named = Path("/tmp") / f"clawdforge-escapes-{os.getpid()}.sock"
-    listeners = [socket.socket(socket.AF_UNIX), socket.socket(socket.AF_UNIX), socket.socket()]
-    listeners[0].bind(f"\0{users_file}")
-    listeners[1].bind(str(named))
-    listeners[2].bind(("127.0.0.1", 0))
-    for listener in listeners:
-        listener.listen(64)
-    outside = {
-        "data": str(server.data_dir),
-        "server": server.process.pid,
-        "url": server.url,
-        "outside": "put there",
-        "users_file": str(users_file),
-        "abstract": str(users_file),
-        "named": str(named),
-        "listener": listeners[2].getsockname()[1],
-    }
-    try:
-        app = server.app()
-        sessions = {level: app.session(agent=level) for level in LEVELS}
-        facts = {level: {**outside, **victim(server, level)} for level in LEVELS}
-        yield Scene(server, app, sessions, facts)
-    finally:
-        server.stop()
-        for listener in listeners:
-            listener.close()
-        shutil.rmtree(program)
-        for path in (users_file, named, users_file.with_suffix(".evil")):
-            path.unlink(missing_ok=True)
-
-
-def victim(server: Server, level: str) -> dict[str, Any]:
-    """Another app's session with a live agent and something to steal."""
-    app = server.app()
-    sid = app.session(agent=level)
-    reply = app.turn(
-        sid, json.dumps({"probe": "core_file", "facts": {"data": "/", "server": 1, "victim": 1}})
-    )
-    assert reply.status_code == 200, reply.text
-    home, workspace = (server.data_dir / name / sid for name in ("homes", "workspaces"))
-    for folder in (home, workspace, home / "doomed"):
-        folder.mkdir(exist_ok=True)
-        (folder / "secret").write_text(SECRET)
-    files = app.http.post("/files", files={"file": ("a.txt", b"upload")})
-    assert files.status_code == 200, files.text
-    pid = until(lambda: agent_of(home), "the other agent")
-    return {
-        "victim": pid,
-        "other_home": str(home),
-        "other_secret": str(home / "secret"),
-        "other_workspace": str(workspace),
-    }
-
-
-def agent_of(home: Path) -> int | None:
-    """The process of the agent itself, not what stands above it."""
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            words = path.read_bytes().split(b"\0")
-            mine = f"HOME={home}\0".encode() in path.with_name("environ").read_bytes()
-        except OSError:
-            continue
-        if mine and words[:2] == [os.fsencode(sys.executable), b"-I"] and b"hostile" in words[2]:
-            return int(path.parent.name)
-    return None
+    with made(tmp_path_factory.mktemp("escapes")) as scene:
+        yield scene
 
 
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("row", [row for row in ROWS if row not in LASTING], ids=lambda row: row.probe)
 def test_the_table_is_true(scene: Scene, level: str, row: Escape) -> None:
     found = scene.attempt(level, row.probe)
-    expected = row.through(level, root=os.geteuid() == 0, groups=scene.groups)
+    expected = row.through(level, root=os.geteuid() == 0, groups=scene.groups, scopes=scene.scopes)
     assert expected is None or bool(found["loot"]) is expected, found
     assert ADMIN_TOKEN not in found["loot"] or row.probe == "servers_environment"
+
+
+@pytest.mark.parametrize("row", TWINNED, ids=lambda row: row.probe)
+def test_a_probe_gets_through_where_its_wall_is_off(scene: Scene, row: Escape, tmp_path: Path) -> None:
+    """Else it could pass by failing. Only where the machine has a say may it fail everywhere."""
+    if row.twin == OWN:
+        found = scene.attempt("auto", row.probe, **scene.own("auto"))
+    elif row.twin == LESS:
+        found = scene.attempt("auto", row.probe, **LITTLE)
+    elif row.twin == TOKEN:
+        tokens = {"control_port": scene.app.token, "operator_routes": ADMIN_TOKEN}
+        found = scene.without_walls(row.probe, tmp_path, **scene.facts["off"], token=tokens[row.probe])
+    elif row.twin == PLAIN:
+        found = scene.without_walls(row.probe, tmp_path, **scene.facts["off"])
+    else:
+        if row.off == "as root" and os.geteuid() != 0:
+            pytest.skip("only root gets through here")
+        found = scene.attempt("off", row.probe)
+        if not found["loot"] and row.off in ("as root", "perhaps"):
+            plain = scene.without_walls(row.probe, tmp_path, **scene.facts["off"])
+            assert not plain["loot"], f"it works for the operator and not at `off`: {found}"
+            pytest.skip(f"this machine refuses it to everybody: {plain['why']}")
+    assert found["loot"], found
+
+
+@pytest.mark.parametrize("row", LASTING, ids=lambda row: row.probe)
+def test_a_stray_outlives_its_parent_where_nobody_ends_it(scene: Scene, row: Escape, tmp_path: Path) -> None:
+    facts = {**scene.facts["off"], "lifetime": 4, "crowd": 10}
+    order, answer = tmp_path / "order", tmp_path / "answer"
+    scene.without_walls(row.probe, tmp_path, **facts)
+    (beats,) = until(lambda: set(tmp_path.iterdir()) - {order, answer}, "the stray's first beat")
+    size = beats.stat().st_size
+    until(lambda: beats.stat().st_size > size, "another beat of the stray")
 
 
 @pytest.mark.parametrize("level", LEVELS)
@@ -186,8 +109,13 @@ def test_a_bomb_ends_its_own_turn_and_nobody_elses(scene: Scene, level: str) -> 
     assert "Cannot fork" in reply.text or "Resource temporarily unavailable" in reply.text
 
 
-def test_there_are_forty_probes_and_more() -> None:
-    assert len({row.probe for row in ROWS}) == len(ROWS) >= 40
+def test_there_are_many_probes_and_nearly_all_have_a_twin() -> None:
+    assert len({row.probe for row in ROWS}) == len(ROWS) >= 150
+    alone = [row for row in ROWS if row.twin not in TWINS]
+    assert len(alone) <= 2
+    assert all(row.twin.startswith("none: ") for row in alone)
+    can_be = {OFF: {"yes", "as root", "perhaps"}}
+    assert all(row.off in can_be.get(row.twin, {row.off}) for row in ROWS)
 
 
 def test_the_documentation_has_the_same_table() -> None:

@@ -3,7 +3,7 @@
 import os
 import re
 
-from clawdforge.cli import main
+from clawdforge.cli import COMMANDS, main
 from tests.docs.cli_page import commands, page
 from tests.docs.render import REFERENCE
 
@@ -63,3 +63,10 @@ def test_the_guide_names_real_commands() -> None:
     named = re.findall(r"^(?:.*\| )?clawdforge ([a-z]+)", GUIDE.read_text(encoding="utf-8"), re.MULTILINE)
     assert named
     assert set(named) <= known
+
+
+def test_the_list_says_of_a_command_what_the_command_says_of_itself() -> None:
+    """The list is made without the modules of the commands, so its sentences stand twice."""
+    for name, command in COMMANDS.items():
+        said = command.load().get_short_help_str(limit=200)
+        assert said.startswith(command.about.rstrip(".")), name

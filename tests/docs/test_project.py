@@ -24,8 +24,12 @@ COMMANDS = [
     "scripts/live",
     "scripts/prove",
     "scripts/wheel",
+    "scripts/images",
     ".ci/run",
 ]
+
+
+LOCKS = ("requirements.lock", "requirements-build.lock", "requirements-dev.lock")
 
 
 def normal(name: str) -> str:
@@ -43,14 +47,28 @@ def names(lines: list[str]) -> set[str]:
 
 
 def test_every_dependency_is_locked_with_hashes() -> None:
-    serve, test = locked("requirements.lock"), locked("requirements-dev.lock")
+    serve, build, test = (locked(name) for name in LOCKS)
     assert names(PROJECT["project"]["dependencies"]) - set(serve) == set(), "run scripts/lock"
-    assert names(PROJECT["dependency-groups"]["dev"]) - set(test) == set(), "run scripts/lock"
-    assert serve.items() <= test.items()
-    for name in ("requirements.lock", "requirements-dev.lock"):
+    groups = PROJECT["dependency-groups"]
+    assert names(groups["build"]) - set(build) == set(), "run scripts/lock"
+    assert names([line for line in groups["dev"] if isinstance(line, str)]) - set(test) == set(), (
+        "run scripts/lock"
+    )
+    assert serve.items() | build.items() <= test.items()
+    for name in LOCKS:
         text = (TOP / name).read_text()
         assert len(re.findall(r"^\S+==", text, re.MULTILINE)) == len(locked(name))
         assert "://" not in text
+
+
+def test_what_builds_the_package_is_compared_with_its_hashes() -> None:
+    """Otherwise pip fetches the newest build backend, and whatever that needs, without a look at it."""
+    assert names(PROJECT["build-system"]["requires"]) <= set(locked("requirements-build.lock"))
+    for place in ("scripts/bootstrap", "Dockerfile"):
+        installs = re.findall(r"^.*install .*--no-deps.*$", (TOP / place).read_text(), re.MULTILINE)
+        assert installs, place
+        assert all("--no-build-isolation" in line for line in installs), place
+        assert "requirements-build.lock" in (TOP / place).read_text()
 
 
 @pytest.mark.parametrize("name", COMMANDS)

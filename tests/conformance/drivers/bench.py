@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from clawdforge.core.model import AgentEvent, AgentSpec, Ask, Launch, Verdict
+from clawdforge.core.agent_model import AgentSpec, Ask, Launch, Verdict
+from clawdforge.core.event_model import AgentEvent
 from clawdforge.core.ports import Capability, Driver, LiveAgent
 from clawdforge.wire.event import EventType
 
