@@ -134,6 +134,51 @@ if platform.machine() == "x86_64":
 print(json.dumps(found))
 """
 
+SET_ID_FILES: Final = """
+import ctypes, json, os, struct
+libc = ctypes.CDLL(None, use_errno=True)
+os.umask(0)
+with open("full", "w") as full:
+    full.write("#!")
+
+def opens_new(path, flags):
+    asked = struct.pack("QQQ", os.O_RDWR | flags, 0o6755, 0)
+    fd = libc.syscall(437, ctypes.c_long(-100), path, asked, ctypes.c_long(len(asked)))
+    if fd < 0:
+        raise OSError(ctypes.get_errno(), "openat2")
+    return fd
+
+def keeps_its_bits(make_longer, path=b"new", flags=os.O_CREAT | os.O_EXCL):
+    fd = opens_new(path, flags)
+    try:
+        make_longer(fd)
+    except OSError:
+        return False
+    else:
+        state = os.fstat(fd)
+        return state.st_size > 0 and state.st_mode & 0o6000 != 0
+    finally:
+        os.close(fd)
+        if flags & os.O_CREAT:
+            os.remove(path)
+
+def copy(call):
+    def attempt(fd):
+        with open("full") as source:
+            call(source.fileno(), fd)
+    return attempt
+
+print(json.dumps({
+    "write": keeps_its_bits(lambda fd: os.write(fd, b"#!")),
+    "write without a name": keeps_its_bits(lambda fd: os.write(fd, b"#!"), b".", os.O_TMPFILE),
+    "truncate": keeps_its_bits(lambda fd: os.ftruncate(fd, 10)),
+    "reserve": keeps_its_bits(lambda fd: os.posix_fallocate(fd, 0, 10)),
+    "copy": keeps_its_bits(copy(lambda source, fd: os.copy_file_range(source, fd, 2))),
+    "send": keeps_its_bits(copy(lambda source, fd: os.sendfile(fd, source, 0, 2))),
+}))
+"""
+"""Attempts to make a set-uid file by the call that has its mode in memory, and to get something into it."""
+
 FILES: Final = """
 import json, os, resource, signal, socket, sys
 facts = json.loads(sys.argv[1])

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from clawdforge.drivers.processes import landlock, launcher
+from clawdforge.drivers.processes import landlock, launcher, walls
 from clawdforge.drivers.processes.containment import Containment, Limits, find_containment
 from clawdforge.drivers.processes.mounts import AgentFolders, Mount
 from clawdforge.drivers.processes.policy import Policy
@@ -86,6 +86,20 @@ async def test_without_the_filter_the_same_calls_get_through(bench: Bench) -> No
         "unshare a time namespace with a user's",
     }
     assert mended <= perhaps
+
+
+async def test_a_set_uid_file_that_no_filter_sees_stays_empty(bench: Bench) -> None:
+    assert through(await attack(bench, attacks.command(attacks.SET_ID_FILES))) == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has powers to keep")
+@pytest.mark.parametrize("kind", KINDS)
+async def test_with_one_more_power_a_set_uid_file_could_be_filled(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(walls.ROOT_KEEPS, "CAP_FSETID", 4)
+    async with bench_on(tmp_path, kind) as bench:
+        assert "write" in through(await attack(bench, attacks.command(attacks.SET_ID_FILES)))
 
 
 async def test_an_agent_may_be_allowed_namespaces_and_tracing(bench: Bench) -> None:

@@ -43,7 +43,7 @@ LIMITED: Final = ("/bin/sh", "-c", 'ulimit -c 0; ulimit -v 2097152; ulimit -f 83
 
 MAX_OUTPUT: Final = 64 << 20
 MAX_WORDS: Final = 500
-ROOT_KEEPS: Final = ("CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_FSETID")
+ROOT_KEEPS: Final = ("CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER")
 """What root needs for files of other users inside the folders; nothing else is in sight."""
 
 

@@ -22,7 +22,6 @@ ROOT_KEEPS: Final = {
     "CAP_CHOWN": 0,
     "CAP_DAC_OVERRIDE": 1,
     "CAP_FOWNER": 3,
-    "CAP_FSETID": 4,
     "CAP_KILL": 5,
     "CAP_SETGID": 6,
     "CAP_SETUID": 7,
@@ -30,7 +29,8 @@ ROOT_KEEPS: Final = {
     "CAP_NET_BIND_SERVICE": 10,
 }
 """It must not have SYS_ADMIN (it could unmount the empty folder over our data), MKNOD, SYS_PTRACE, PERFMON
-(it could read the server's memory), SYS_RAWIO, DAC_READ_SEARCH and the like."""
+(it could read the server's memory), SYS_RAWIO, DAC_READ_SEARCH, FSETID (it could fill a set-uid file) and the
+like."""
 
 TRY_CALLS: Final = """
 import ctypes
