@@ -108,7 +108,7 @@ async def open_parts(settings: Settings, url: str = "", port: int | None = None)
             catalog=catalog,
             homes=homes,
             snapshots=Snapshots(
-                settings.data_dir, Helpers(spawner.containment.bwrap, spawner.containment.walls)
+                settings.data_dir, Helpers(spawner.containment.bwrap, spawner.containment.walls, groups)
             ),
             workspaces=workspaces,
             uploads=UploadFolder(settings.data_dir.resolve()),

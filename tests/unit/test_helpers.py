@@ -8,12 +8,15 @@ import psutil
 import pytest
 
 from clawdforge.drivers.processes import helpers, launcher
+from clawdforge.drivers.processes.cgroups import Ceilings, find_cgroups
 from clawdforge.drivers.processes.folder_identity import read_identity
 from clawdforge.drivers.processes.helpers import HelperFailed, Helpers, hold_folder
 from clawdforge.drivers.processes.walls import find_walls
 from tests.needs import needs
+from tests.unit.contained import groups_of
 
 SHELL = "/bin/sh"
+RUNAWAY = "setsid sleep 317 & sleep 317"
 
 
 def run(helpers: Helpers, folder: Path, script: str, *, writable: bool = False, timeout: float = 20.0) -> str:
@@ -114,6 +117,36 @@ def test_it_is_bounded_in_memory_and_time(bwrap: str | None, tmp_path: Path) -> 
         run(helpers, tmp_path, "awk 'BEGIN { s = \"x\"; while (length(s) < 5e9) s = s s }'")
     with pytest.raises(HelperFailed, match=r"took longer than 0\.5 s"):
         run(helpers, tmp_path, "sleep 1000; true", timeout=0.5)  # a child of its own, which holds the pipe
+
+
+@needs("cgroups")
+@pytest.mark.parametrize("bwrap", [None, pytest.param("bwrap", marks=needs("bwrap"))])
+def test_it_has_a_group_of_its_own_which_is_gone_afterwards(
+    bwrap: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(helpers, "CEILINGS", Ceilings(processes=20, memory=64 << 20))
+    groups = find_cgroups(tmp_path, "boot", Ceilings(processes=1000, memory=1 << 30))
+    program = shutil.which(bwrap) if bwrap else None
+    limited, free = Helpers(program, groups=groups), Helpers(program)
+    many = 'for n in $(seq 40); do sleep 60 & all="$all $!"; done; kill $all'
+    much = "awk 'BEGIN { s = \"x\"; while (length(s) < 5e7) s = s s }'"
+    for script in (many, much):
+        run(free, tmp_path, script)
+        with pytest.raises(HelperFailed):
+            run(limited, tmp_path, script)
+        assert not groups_of(tmp_path)
+    with pytest.raises(HelperFailed, match="took longer"):
+        run(limited, tmp_path, RUNAWAY, timeout=0.5)
+    assert not groups_of(tmp_path)
+
+
+def test_a_process_that_runs_away_with_the_pipe_keeps_nobody_waiting(tmp_path: Path) -> None:
+    with pytest.raises(HelperFailed, match="took longer"):
+        run(Helpers(None), tmp_path, RUNAWAY, timeout=0.5)
+    # Without a sandbox and without a group nothing finds it, which is why there are both.
+    for process in psutil.process_iter(["cmdline"]):
+        if process.info["cmdline"] == ["sleep", "317"]:
+            process.kill()
 
 
 @needs("bwrap")

@@ -117,8 +117,8 @@ class Group:
         """File descriptors: a process joins the group by writing `0` to each of them."""
         with contextlib.ExitStack() as stack:
             fds = []
-            for folder in self._folders:
-                fds.append(os.open(folder / INNER / "cgroup.procs", os.O_WRONLY | os.O_CLOEXEC))
+            for path in self.list_members():
+                fds.append(os.open(path, os.O_WRONLY | os.O_CLOEXEC))
                 stack.callback(os.close, fds[-1])
             yield tuple(fds)
 
@@ -143,6 +143,16 @@ class Group:
         """
         gone = [remove_group(folder) for folder in self._folders if not self._shared]
         return all(gone)
+
+    def list_members(self) -> list[Path]:
+        """The files to which a process writes `0` to join, for one that is started by a shell."""
+        return [folder / INNER / "cgroup.procs" for folder in self._folders]
+
+    def end_now(self) -> None:
+        """What `end` does, for a thread."""
+        deadline = time.monotonic() + REMOVE_SECONDS
+        while not self.remove() and time.monotonic() < deadline:
+            time.sleep(REMOVE_STEP)
 
     async def end(self) -> None:
         """Wait for the last process to go, then remove the group.
@@ -184,15 +194,17 @@ class Groups:
         self.processes = ceilings.processes if "pids" in bounds else None
         self.memory = ceilings.memory if "memory" in bounds else None
 
-    def make(self, spawn: str) -> Group:
+    def make(self, spawn: str, ceilings: Ceilings | None = None) -> Group:
+        """With the limits of an agent, unless others are given."""
+        ceilings = ceilings or self._ceilings
         made: list[Path] = []
         try:
             for hierarchy in self._hierarchies:
-                made.append(hierarchy.make(self._prefix + spawn, self._ceilings))  # noqa: PERF401 -- kept for the except
+                made.append(hierarchy.make(self._prefix + spawn, ceilings))  # noqa: PERF401 -- kept for the except
         except OSError:
             Group(tuple(made)).remove()
             raise
-        return Group(tuple(made), self._ceilings.memory)
+        return Group(tuple(made), ceilings.memory)
 
     def end_leftovers(self) -> None:
         """Kill what earlier servers of this data folder left running in their groups. Bounded in time.

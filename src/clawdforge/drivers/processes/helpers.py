@@ -3,7 +3,7 @@
 An agent may swap any file of its workspace for a link, a FIFO or a device at any moment. A program with the
 server's rights would follow it. So it runs where a link leads nowhere: in a sandbox whose only mounts are
 the system's programs, read-only, and the folders that it is given, by descriptor. It has no network, sees no
-other process, and is bounded in time and memory.
+other process, and is bounded in time and memory, and where there are cgroups in processes too.
 
 Where bubblewrap does not work, Landlock leaves it the same places and no others. Where that does not work
 either, it runs as it is: an agent there can read what the server's user can anyway.
@@ -12,17 +12,21 @@ either, it runs as it is: an agent there can read what the server's user can any
 import contextlib
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
 import tempfile
 import threading
+import time
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, Final, cast
 
 from clawdforge.drivers.processes import landlock, launcher
+from clawdforge.drivers.processes.cgroups import Ceilings, Group, Groups
 from clawdforge.drivers.processes.folder_identity import is_same, read_identity
 from clawdforge.drivers.processes.held_paths import PathChanged, PathMissing, open_real_path
 from clawdforge.drivers.processes.walls import NO_WALLS, Walls
@@ -41,7 +45,21 @@ NO_LIMITS: Final = ("0", "0", "0", "-")
 LIMITED: Final = ("/bin/sh", "-c", 'ulimit -c 0; ulimit -v 2097152; ulimit -f 8388608; exec "$@"', "sh")
 """2 GiB of memory, files of 4 GiB at most. By a shell, since forking a process with threads is not safe."""
 
+GROUPED: Final = (
+    *("/bin/sh", "-c"),
+    'while [ "$1" ]; do echo 0 >"$1" || exit 1; shift; done; shift; exec "$@"',
+    "sh",
+)
+"""Joins the groups whose files are the next words, up to an empty one, before the sandbox is made."""
+
+CEILINGS: Final = Ceilings(processes=512, memory=2 << 30)
+"""`git` has a thread for each core. Cached files count as memory, and the kernel gives them up in time."""
+
 MAX_OUTPUT: Final = 64 << 20
+PIECE: Final = 1 << 16
+GRACE_SECS: Final = 2.0
+"""For what was killed to let go of its pipe."""
+
 MAX_WORDS: Final = 500
 ROOT_KEEPS: Final = ("CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER")
 """What root needs for files of other users inside the folders; nothing else is in sight."""
@@ -84,9 +102,10 @@ def hold_folder(
 class Helpers:
     """Runs helpers. Blocking: call it from a thread."""
 
-    def __init__(self, bwrap: str | None, walls: Walls = NO_WALLS) -> None:
+    def __init__(self, bwrap: str | None, walls: Walls = NO_WALLS, groups: Groups | None = None) -> None:
         self._bwrap = bwrap
         self._walls = walls
+        self._groups = groups
         self._mounts_fds = bwrap is not None and b"--bind-fd" in _read_help(bwrap)
 
     @property
@@ -110,13 +129,14 @@ class Helpers:
     ) -> bytes:
         """What it prints. `command[0]` is an absolute path."""
         program = Path(command[0]).name
-        with tempfile.TemporaryFile() as stdin, tempfile.TemporaryFile() as words:
+        with tempfile.TemporaryFile() as stdin, tempfile.TemporaryFile() as words, self._group() as group:
             stdin.write(given)
             stdin.seek(0)
             info, info_end = os.pipe()
             try:
+                sandbox = self._sandbox(command[0], folders, cwd, info_end)
                 child = subprocess.Popen(
-                    [*self._sandbox(command[0], folders, cwd, info_end), *LIMITED, *command],
+                    [*GROUPED, *map(str, group.list_members()), "", *sandbox, *LIMITED, *command],
                     stdin=stdin,
                     stdout=subprocess.PIPE,
                     stderr=words,
@@ -131,7 +151,7 @@ class Helpers:
                 raise HelperFailed(f"{program} could not be run: {error.strerror}") from error
             finally:
                 os.close(info_end)
-            out, is_late = self._wait(child, info, timeout)
+            out, is_late = self._wait(child, info, group, timeout)
             if is_late:
                 raise HelperFailed(f"{program} took longer than {timeout:g} s")
             if len(out) > MAX_OUTPUT:
@@ -140,20 +160,35 @@ class Helpers:
                 raise HelperFailed(_last_words(words) or f"{program} ended with code {child.returncode}")
         return out
 
-    def _wait(self, child: subprocess.Popen[bytes], info: int, timeout: float) -> tuple[bytes, bool]:
+    @contextlib.contextmanager
+    def _group(self) -> Iterator[Group]:
+        """One of its own, which is gone afterwards with all that is left in it."""
+        try:
+            group = Group() if self._groups is None else self._groups.make(_draw_name(), CEILINGS)
+        except OSError as error:
+            raise HelperFailed(f"its control group could not be made: {error}; restart the server") from error
+        try:
+            yield group
+        finally:
+            group.end_now()
+
+    def _wait(
+        self, child: subprocess.Popen[bytes], info: int, group: Group, timeout: float
+    ) -> tuple[bytes, bool]:
         """Everything it prints, within bounds of time and memory, and whether it took too long."""
         late = threading.Event()
 
         def end() -> None:
             late.set()
             _kill(child)
+            group.remove()
 
         timer = threading.Timer(timeout, end)
         timer.start()
         first = _open_first(info) if self.is_contained else None
         try:
             with child:
-                out = child.stdout.read(MAX_OUTPUT + 1) if child.stdout is not None else b""
+                out = _read_until(cast("IO[bytes]", child.stdout), time.monotonic() + timeout + GRACE_SECS)
                 if len(out) > MAX_OUTPUT:
                     _kill(child)
         finally:
@@ -214,6 +249,26 @@ def _open_first(info: int) -> int | None:
     with contextlib.suppress(ValueError, KeyError, ProcessLookupError):
         return os.pidfd_open(json.loads(said)["child-pid"])
     return None
+
+
+def _draw_name() -> str:
+    return f"helper-{uuid.uuid4().hex}"
+
+
+def _read_until(pipe: IO[bytes], end: float) -> bytes:
+    """What is written until all writers are gone, or it is too much, or too late.
+
+    A process that left the helper's session outlives its kill where there are no groups, with the pipe open.
+    """
+    out = bytearray()
+    poll = select.poll()
+    poll.register(pipe, select.POLLIN)
+    while len(out) <= MAX_OUTPUT and poll.poll(max(0.0, end - time.monotonic()) * 1000):
+        piece = os.read(pipe.fileno(), PIECE)
+        if not piece:
+            break
+        out += piece
+    return bytes(out)
 
 
 def _kill(child: subprocess.Popen[bytes]) -> None:
