@@ -16,7 +16,7 @@ from clawdforge.client.errors import ForgeError
 from clawdforge.wire.turn import Decision
 
 ANSWERS: Final = {"y": Decision.ALLOW_ONCE, "a": Decision.ALLOW_ALWAYS, "n": Decision.REJECT}
-FINISH_SECS: Final = 5.0
+FINISH_SECS: Final = 15.0
 HAND_OVER_SECS: Final = 1.0
 
 
@@ -86,12 +86,16 @@ class Keys:
 
     async def _stop_soon(self, busy: "asyncio.Task[None]") -> None:
         await asyncio.wait({busy}, timeout=HAND_OVER_SECS)
-        if busy.cancel():
+        if not busy.cancel():
+            await self._cancel()
+            return
+        await asyncio.wait({busy})
+        if self._is_working:  # the events were faster than the answer to the prompt
+            await self._cancel()
+        else:
             self._face.show(
                 render.note("no longer waiting for the server; it may still have received your line")
             )
-        else:
-            await self._cancel()
 
     async def _cancel(self) -> None:
         if not (await self._conversation.session.cancel()).cancelled:
