@@ -117,6 +117,11 @@ OWN: Final[dict[EventType, tuple[int | None, Json]]] = {
     EventType.HISTORY_COMPACTED: (None, {"messages": 4, "summary": "So far: notes."}),
     EventType.CONTEXT_STARTED: (None, {"number": 1, "how": "new", "agent": "demo"}),
     EventType.MESSAGE_POSTED: (None, {"message": 5, "role": "user"}),
+    EventType.MESSAGE_BROUGHT: (
+        0,
+        {"row": {"seq": 1, "role": "user", "content": "why?"}},
+    ),
+    EventType.TURN_BROUGHT: (1, {"row": {"turn_index": 1, "state": "ended", "prompt": "why?"}}),
     EventType.OUTPUT_TRUNCATED: (1, {"dropped_bytes": 209_715_200, "reason": "a line was too long"}),
 }
 

@@ -117,5 +117,21 @@ async def test_a_database_of_an_older_version_is_sound_after_its_upgrade(tmp_pat
     assert "another version" in told
     store = await open_store(data, SystemClock())
     await store.close()
-    found = [one for one in examine_deep(data, SystemClock()) if one.level != "ok"]
-    assert [one.text for one in found if one.about != "files"] == []
+    assert wrong_sessions(data) == []
+    texts = "SELECT session_id, seq, content, cut, archived FROM messages ORDER BY session_id, seq"
+    with closing(sqlite3.connect(data / "forge.db")) as database, database:
+        before = database.execute(texts).fetchall()
+        gone = (
+            "DELETE FROM messages WHERE turn > 0"
+            " AND session_id IN (SELECT session_id FROM turns WHERE first_seq > 0)"
+        )
+        assert database.execute(gone).rowcount > 0
+    assert wrong_sessions(data)
+    assert wrong_sessions(data, repair=True) == []
+    with closing(sqlite3.connect(data / "forge.db")) as database:
+        assert database.execute(texts).fetchall() == before
+
+
+def wrong_sessions(data: Path, *, repair: bool = False) -> list[str]:
+    found = examine_deep(data, SystemClock(), repair=repair)
+    return [one.text for one in found if one.level != "ok" and one.about != "files"]

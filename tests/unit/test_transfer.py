@@ -10,9 +10,10 @@ import pytest
 from clawdforge.core.model import SessionQuery
 from clawdforge.core.ports import Tx
 from clawdforge.core.services.access import LOCAL_APP
-from clawdforge.core.services.transfer import AT_ONCE
+from clawdforge.core.services.transfer import AT_ONCE, CHARS_AT_ONCE
 from clawdforge.server import Parts, open_parts
 from clawdforge.settings import Settings
+from clawdforge.stores.sqlite.tx import SqliteTx
 from clawdforge.wire.errors import StoreUnavailable
 from clawdforge.wire.session import ImportRequest
 
@@ -59,3 +60,35 @@ async def test_nobody_sees_an_import_before_it_is_whole(
     assert len(seen) >= 3
     assert all(one == [] for one in seen[:-1])
     assert await list_sessions() == ([] if broken_off else [LENGTH])
+
+
+async def test_no_transaction_takes_more_text_than_a_moment_allows(
+    parts: Parts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Few messages may be long ones: they were taken in one transaction."""
+    store = parts.services.transfer._store
+    write = store.write
+    sizes: list[int] = []
+
+    async def write_and_weigh(app: str, work: Callable[[Tx], Any]) -> Any:
+        def weigh(tx: Tx) -> Any:
+            before = _weigh(tx)
+            result = work(tx)
+            sizes.append(_weigh(tx) - before)
+            return result
+
+        return await write(app, weigh)
+
+    said: list[Any] = [{"role": "user", "content": "x" * (CHARS_AT_ONCE // 2)} for _ in range(7)]
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "write", write_and_weigh)
+        await parts.services.transfer.import_session(APP, ImportRequest(messages=said))
+    assert sum(sizes) == 7 * (CHARS_AT_ONCE // 2)
+    assert max(sizes) <= CHARS_AT_ONCE
+
+
+def _weigh(tx: Tx) -> int:
+    """The length of all messages, whether their session can be seen yet or not."""
+    assert isinstance(tx, SqliteTx)
+    row = tx._db.row("SELECT coalesce(sum(length(content)), 0) FROM messages", {})
+    return int(row[0]) if row else 0

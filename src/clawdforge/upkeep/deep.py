@@ -3,29 +3,26 @@
 import contextlib
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-import orjson
-
-from clawdforge.core.model import Clock, MessageRow, TurnRow
+from clawdforge.core.model import Clock
 from clawdforge.core.ports import View
 from clawdforge.core.rules.audit_chain import ChainCheck
-from clawdforge.core.rules.interrupted import project_turn
 from clawdforge.drivers.folders.homes import LOST
 from clawdforge.stores.lock import FolderLock, FolderTaken
 from clawdforge.stores.sqlite import migrations, snapshot
 from clawdforge.stores.sqlite.connection import DAMAGE, Db, open_reader, open_writer
-from clawdforge.stores.sqlite.inspection import Inspection
+from clawdforge.stores.sqlite.inspection import Counts, Inspection
 from clawdforge.stores.sqlite.queries import Queries
 from clawdforge.stores.sqlite.system import SqliteSystemView
 from clawdforge.stores.sqlite.tx import SqliteTx
-from clawdforge.stores.sqlite.view import SqliteView
 from clawdforge.stores.uploads import find_places
 from clawdforge.upkeep.doctor import Finding
+from clawdforge.upkeep.rebuilding import Rebuilding, Wrong
 from clawdforge.wire.errors import StoreUnavailable
 from clawdforge.wire.event import EventType
-from clawdforge.wire.message import Role
 from clawdforge.wire.turn import TurnState
 
 PAGE: Final = 500
@@ -81,16 +78,35 @@ def _check_sessions(db: Db, clock: Clock, *, repair: bool) -> Iterator[Finding]:
     for app, session_id in inspection.sessions():
         count += 1
         try:
-            for text in _check_log(inspection, SqliteView(db, app), session_id):
-                yield Finding("bad", "sessions", f"{session_id}: {text}", RESTORE)
-            wrong = list(_find_wrong(inspection, SqliteView(db, app), session_id))
-            if wrong and repair:
-                _repair(db, SqliteTx(db, app, clock), session_id, wrong)
-            yield from (_told(session_id, one, repair=repair) for one in wrong)
-            yield from _check_counts(inspection, session_id, repair=repair)
+            yield from _check_session(db, inspection, SqliteTx(db, app, clock), session_id, repair=repair)
         except BROKEN as error:
             yield Finding("bad", "sessions", f"{session_id} cannot be read whole: {error}", RESTORE)
     yield Finding("ok", "sessions", f"{count} were read")
+
+
+def _check_session(
+    db: Db, inspection: Inspection, tx: SqliteTx, session_id: str, *, repair: bool
+) -> Iterator[Finding]:
+    """Nothing is made anew from a log that is not whole itself."""
+    torn = list(_check_log(inspection, tx, session_id))
+    if torn:
+        yield from (Finding("bad", "sessions", f"{session_id}: {text}", RESTORE) for text in torn)
+        return
+    rebuilding = Rebuilding(inspection, tx, session_id)
+    told = rebuilding.told.brought
+    if told is not None and inspection.count_brought(session_id) != (told, 1 - told if told else None):
+        text = f"{session_id}: its log does not have all of the {told} events that it began with"
+        yield Finding("bad", "sessions", text, RESTORE)
+        return
+    # Answers are read by the turns that gave them, so turns come first.
+    for find in (rebuilding.find_wrong_turns, rebuilding.find_wrong_messages):
+        wrong = list(find())
+        if repair:
+            with db.connection:
+                for one in wrong:
+                    rebuilding.mend(one)
+        yield from (_told(session_id, one, repair=repair) for one in wrong)
+    yield from _check_counts(inspection, rebuilding, session_id, repair=repair)
 
 
 def _check_log(inspection: Inspection, view: View, session_id: str) -> Iterator[str]:
@@ -99,66 +115,40 @@ def _check_log(inspection: Inspection, view: View, session_id: str) -> Iterator[
     count, first, last = inspection.span_of_log(session_id)
     if session is not None and (count, first or 1, last or 0) != (session.head, 1, session.head):
         yield f"its log has {count} events from {first} to {last}, but should have {session.head}"
+    queued = set(inspection.turns_of(session_id, EventType.TURN_QUEUED))
     ends = Counter(inspection.turns_of(session_id, EventType.TURN_ENDED))
     for turn in view.turns(session_id, limit=MANY):
-        began_here = turn.first_seq is not None or turn.state is not TurnState.ENDED
-        wanted = int(turn.state is TurnState.ENDED) if began_here else ends[turn.turn_index]
-        if ends[turn.turn_index] != wanted or wanted > 1:
-            yield f"turn {turn.turn_index} is {turn.state} and has {ends[turn.turn_index]} ends"
+        index, count = turn.turn_index, ends[turn.turn_index]
+        if index in queued and (count > 1 or (turn.state is TurnState.ENDED and not count)):
+            yield f"turn {index} is {turn.state} and has {count} ends"
 
 
-def _find_wrong(inspection: Inspection, view: View, session_id: str) -> Iterator[tuple[MessageRow, str]]:
-    """Messages that are not what the log says, with what it says. What a fork began with is in none."""
-    turns = {turn.turn_index: turn for turn in view.turns(session_id, limit=MANY)}
-    posts = _read_posts(inspection, session_id)
-    for show in ("all", "cut"):
-        for message in view.messages(session_id, limit=MANY, show=show):
-            turn = turns.get(message.turn) if message.turn else None
-            wanted = posts.get(message.seq) if turn is None else _words_of(view, turn, message)
-            if wanted is not None and wanted != message.content:
-                yield message, wanted
-
-
-def _words_of(view: View, turn: TurnRow, message: MessageRow) -> str | None:
-    if turn.first_seq is None or message.is_summary:
-        return None
-    if message.role == Role.USER:
-        return turn.prompt
-    said = project_turn(view, turn).make_message(turn.session_id, turn.turn_index, message.ts)
-    return None if said is None else said.content
-
-
-def _read_posts(inspection: Inspection, session_id: str) -> dict[int, str]:
-    """The texts of posted messages by their seq. Version 0.3 did not put them into the log."""
-    posts = inspection.data_of(session_id, EventType.MESSAGE_POSTED)
-    events: list[dict[str, Any]] = [orjson.loads(data) for data in posts]
-    return {event["message"]: event["content"] for event in events if "content" in event}
-
-
-def _repair(db: Db, tx: SqliteTx, session_id: str, wrong: list[tuple[MessageRow, str]]) -> None:
-    with db.connection:
-        for message, wanted in wrong:
-            tx.change_messages(session_id, [message.seq], content=wanted)
-
-
-def _told(session_id: str, wrong: tuple[MessageRow, str], *, repair: bool) -> Finding:
-    text = f"{session_id}: message {wrong[0].seq} is not what the log says"
+def _told(session_id: str, wrong: Wrong, *, repair: bool) -> Finding:
+    text = f"{session_id}: {wrong.text}"
+    if not wrong.can_be_mended:
+        return Finding("bad", "sessions", text, RESTORE)
     return (
         Finding("ok", "repair", f"{text}; made anew") if repair else Finding("bad", "sessions", text, REPAIR)
     )
 
 
-def _check_counts(inspection: Inspection, session_id: str, *, repair: bool) -> Iterator[Finding]:
-    visible, last = inspection.count(session_id)
-    found = inspection.counted(session_id)
-    if found is None or (found[0] == visible and found[1] >= last):
+def _check_counts(
+    inspection: Inspection, rebuilding: Rebuilding, session_id: str, *, repair: bool
+) -> Iterator[Finding]:
+    found, wanted = inspection.counted(session_id), rebuilding.count()
+    if found is None or found == replace(wanted, last_message=max(found.last_message, wanted.last_message)):
         return
-    text = f"{session_id}: {found[0]} messages are counted, and there are {visible}"
+    text = f"{session_id}: it counts {_list(found)}, and has {_list(wanted)}"
     if not repair:
         yield Finding("bad", "sessions", text, REPAIR)
         return
-    inspection.set_counted(session_id, visible, last)
+    inspection.set_counted(session_id, wanted)
     yield Finding("ok", "repair", f"{text}; counted anew")
+
+
+def _list(counts: Counts) -> str:
+    messages = f"{counts.messages} messages up to {counts.last_message}"
+    return f"{messages}, {counts.turns} turns up to {counts.last_turn}"
 
 
 def _check_audit(db: Db) -> Iterator[Finding]:

@@ -47,6 +47,8 @@ class EventType(StrEnum):
     HISTORY_COMPACTED = "history.compacted"
     CONTEXT_STARTED = "context.started"
     MESSAGE_POSTED = "message.posted"
+    MESSAGE_BROUGHT = "message.brought"
+    TURN_BROUGHT = "turn.brought"
     OUTPUT_TRUNCATED = "output.truncated"
 
 

@@ -42,6 +42,7 @@ READS: dict[str, Callable[[View, str], Any]] = {
     "turn_by_key": lambda v, s: v.turn_by_key(s, "key"),
     "turns_in_flight": lambda v, _: v.turns_in_flight(),
     "events": lambda v, s: v.events(s, **PAGE),
+    "count_brought": lambda v, s: v.count_brought(s),
     "turn_events": lambda v, s: v.turn_events(s, 1, **PAGE),
     "messages": lambda v, s: v.messages(s, show="all"),
     "last_messages": lambda v, s: v.last_messages(s, 9),
@@ -77,6 +78,7 @@ WRITES: dict[str, Callable[[Tx, str], Any]] = {
     "show_messages": lambda t, s: t.show_messages(s, [1], [1]),
     "restore_slice": lambda t, s: t.restore_slice(s, [1], [1], 0),
     "settle": lambda t, s: t.settle(s),
+    "bring": lambda t, s: t.bring(s, after=0, last=9, turns=[1]),
     "reveal_session": lambda t, s: t.reveal_session(s),
     "refresh_index": lambda t, _: t.refresh_index(),
     "add_permission": lambda t, s: t.add_permission(a_permission(s, f"new-{s}")),
@@ -122,6 +124,7 @@ async def furnished(store: Store) -> str:
         tx.add_turn(a_turn(sid, 2))
         tx.append(sid, [said("secret", 1)])
         tx.add_message(a_message(sid, "needle secret", turn=1))
+        tx.bring(sid, after=0, last=9, turns=[])
         tx.add_permission(a_permission(sid, f"p-{sid}", state="decided", decision="allow_always"))
         tx.add_file(a_file(f"ff-{sid}"))
         tx.put_persona(_persona(f"n-{sid}"))

@@ -161,6 +161,12 @@ async def test_a_fork_has_the_visible_past_up_to_a_turn(store: Store) -> None:
         assert view.turns(target) == [copied]
         assert [t.turn_index for t in view.turns(whole)] == [1, 3]
         assert view.events(target, after=0, limit=9, max_bytes=NO_LIMIT) == []
+        assert view.events(target, after=-9, limit=9, max_bytes=NO_LIMIT) == []
+        assert (view.count_brought(source), view.count_brought(target), view.count_brought(whole)) == (
+            0,
+            4,
+            8,
+        )
         assert view.turn_events(target, 1, after=0, limit=9, max_bytes=NO_LIMIT) == []
         row = view.session(target)
         assert row is not None

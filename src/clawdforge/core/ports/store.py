@@ -90,6 +90,10 @@ class View(Protocol):
         """Rising by seq; at least one event if there is one, then as many as fit into `max_bytes`."""
         ...
 
+    def count_brought(self, session_id: str) -> int:
+        """How many events tell what the session began with; see `Tx.bring`."""
+        ...
+
     def turn_events(
         self, session_id: str, turn_index: int, *, after: int, limit: int, max_bytes: int
     ) -> list[StoredEvent]:
@@ -221,8 +225,16 @@ class Tx(View, Protocol):
         """For a fork: some of the visible messages after one seq and up to another, and their ended turns.
 
         Returns the seq it came to; it is done when that is `through`. The copies keep their seq and
-        turn_index, and count as turns of the target's first context; the events are not copied. The target
-        may be a deleted session, which nobody sees.
+        turn_index, and count as turns of the target's first context. The source's events are not copied; the
+        target's own tell what it got (`bring`). The target may be a deleted session, which nobody sees.
+        """
+        ...
+
+    def bring(self, session_id: str, *, after: int, last: int, turns: Sequence[int]) -> None:
+        """Put messages and turns that are there into the log, as what the session began with.
+
+        Their events are numbered 0, -1, -2 … and are in no page: readers begin after 0. The messages are
+        those after one seq and up to another.
         """
         ...
 

@@ -172,7 +172,9 @@ def _go_on(tx: Tx, plan: Plan, so_far: Copied) -> Copied | SessionState | None:
     fresh = memory.TRANSCRIPT if need_session(tx, plan.target).message_count else memory.NEW
     how = memory.LOAD if plan.agent_session_id else fresh
     tx.change_session(plan.target, context_plan=how, agent_session_id=plan.agent_session_id)
-    return announce_session(tx, row, plan.at, {"forked_from": plan.source, "after_turn": plan.turn_index})
+    brought = tx.count_brought(plan.target)
+    origin = {"forked_from": plan.source, "after_turn": plan.turn_index, "brought": brought}
+    return announce_session(tx, row, plan.at, origin)
 
 
 def _build_row(source: SessionRow, target: str, request: ForkRequest, at: Micros) -> SessionRow:

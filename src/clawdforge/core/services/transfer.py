@@ -36,6 +36,7 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 PAGE = 100
 AT_ONCE = 60  # messages of a transaction: each goes into the full-text index
+CHARS_AT_ONCE = 1 << 19
 PAGE_BYTES = 4 << 20
 TRIES = 5
 
@@ -69,11 +70,14 @@ class TransferService:
         wanted = _session_of(request, found)
         async with self._sessions.prepare(app, wanted, may_decide=may_decide) as prepared:
             new = replace(prepared, row=replace(prepared.row, **kept, context_plan=plan))
-            if max(len(found.messages), len(found.turns)) <= AT_ONCE:
+            parts = _part(found.messages)
+            if len(parts) <= 1 and len(found.turns) <= AT_ONCE:
                 return await self._store.write(app, lambda tx: _import(tx, new, found, self._max_live))
-            return await self._import_in_parts(app, new, found)
+            return await self._import_in_parts(app, new, found, parts)
 
-    async def _import_in_parts(self, app: str, new: NewSession, found: formats.Imported) -> SessionState:
+    async def _import_in_parts(
+        self, app: str, new: NewSession, found: formats.Imported, parts: Sequence[Sequence[MessageRow]]
+    ) -> SessionState:
         """Import in several transactions, so that others can write in between.
 
         Nobody sees the session before it is complete; what is broken off is one that was deleted.
@@ -95,8 +99,7 @@ class TransferService:
             return announce_session(tx, row, at, _count_imported(found))
 
         await self._store.write(app, begin)
-        for first in range(0, len(found.messages), AT_ONCE):
-            some = found.messages[first : first + AT_ONCE]
+        for some in parts:
             await self._store.write(app, lambda tx, some=some: add(tx, partial(_add_messages, tx, row, some)))  # type: ignore[misc]
         for first in range(0, len(found.turns), AT_ONCE):
             part_of = found.turns[first : first + AT_ONCE]
@@ -207,19 +210,39 @@ def _import(tx: Tx, new: NewSession, found: formats.Imported, max_live: int) -> 
     return state_of(tx, need_session(tx, row.session_id))
 
 
+def _part(messages: Sequence[MessageRow]) -> list[list[MessageRow]]:
+    """Cut into parts that each fit into a transaction; a message is never cut."""
+    parts: list[list[MessageRow]] = []
+    room = 0
+    for message in messages:
+        size = len(message.content) + len(message.thinking) + len(str(message.tool_calls))
+        if not parts or len(parts[-1]) == AT_ONCE or size > room:
+            parts.append([])
+            room = CHARS_AT_ONCE
+        parts[-1].append(message)
+        room -= size
+    return parts
+
+
 def _count_imported(found: formats.Imported) -> Json:
-    return {"imported": len(found.messages), "skipped": found.skipped}
+    brought = len(found.messages) + len(found.turns)
+    return {"imported": len(found.messages), "skipped": found.skipped, "brought": brought}
 
 
 def _add_messages(tx: Tx, row: SessionRow, messages: Sequence[MessageRow]) -> None:
-    for message in messages:
+    seqs = [
         tx.add_message(replace(message, session_id=row.session_id, ts=message.ts or row.created_at))
+        for message in messages
+    ]
+    if seqs:
+        tx.bring(row.session_id, after=seqs[0] - 1, last=seqs[-1], turns=())
 
 
 def _add_turns(tx: Tx, session_id: str, turns: Sequence[TurnRow]) -> None:
     for turn in turns:
         tx.add_turn(replace(turn, session_id=session_id))
     if turns:
+        tx.bring(session_id, after=0, last=0, turns=[turn.turn_index for turn in turns])
         session = need_session(tx, session_id)
         started = sum(turn.started_at is not None for turn in turns)
         last = max(turn.turn_index for turn in turns)

@@ -45,6 +45,9 @@ TURN_CUT = (
 A unary plus keeps a condition away from the index: a page begins where `AFTER` says, and not at the start.
 """
 
+BELOW = "(SELECT coalesce(min(min(seq), 1), 1) FROM events WHERE session_id = :target)"
+"""The lowest number in a log. What a session began with stands below 1, where no reader's cursor comes."""
+
 
 class Queries:
     """Codecs by record, statements by file and name."""
@@ -84,6 +87,9 @@ class Queries:
         fragments["message_copied"] = _copy_columns(
             self.message, session_id=":target", pending="0", cut="0", archived="0"
         )
+        fragments["message_told"] = _pair_columns(self.message)
+        fragments["turn_told"] = _pair_columns(self.turn)
+        fragments |= {"below": BELOW, "said_at": _iso("ts"), "queued_at": _iso("queued_at")}
         self.view = load_statements(SQL / "view.sql", fragments)
         self.tx = load_statements(SQL / "tx.sql", fragments)
         self.sets = load_statements(SQL / "sets.sql", fragments)
@@ -101,3 +107,14 @@ def load_statements(path: Path, fragments: dict[str, str]) -> dict[str, str]:
 
 def _copy_columns(codec: "Codec[TurnRow] | Codec[MessageRow]", **replaced: str) -> str:
     return ", ".join(replaced.get(name, name) for name in codec.names)
+
+
+def _pair_columns(codec: "Codec[TurnRow] | Codec[MessageRow]") -> str:
+    """The arguments of json_object() that keep a row as it is."""
+    return ", ".join(f"'{name}', {name}" for name in codec.names)
+
+
+def _iso(column: str) -> str:
+    """A time as events have it."""
+    seconds = f"strftime('%Y-%m-%dT%H:%M:%S', {column} / 1000000, 'unixepoch')"
+    return f"{seconds} || printf('.%06dZ', {column} % 1000000)"

@@ -122,9 +122,15 @@ class HistorySets(SqliteView):
         )
         if not changed:
             raise SessionNotFound
+        self.bring(target, after=after, last=last, turns=[index for index, _ in copied])
         if after == 0:  # a short fork can be searched at once
             self.refresh_index()
         return last
+
+    def bring(self, session_id: str, *, after: int, last: int, turns: Sequence[int]) -> None:
+        self._run_set("bring_messages", target=session_id, after=after, last=last)
+        if turns:
+            self._run_set("bring_turns", target=session_id, turns=json.dumps(list(turns)))
 
     def reveal_session(self, session_id: str) -> None:
         if not self._run_set("reveal_session", session=session_id):

@@ -125,6 +125,9 @@ class SqliteView:
     def events(self, session_id: str, *, after: int, limit: int, max_bytes: int) -> list[StoredEvent]:
         return self._events("events", max_bytes, session=session_id, after=after, limit=limit)
 
+    def count_brought(self, session_id: str) -> int:
+        return self._number("count_brought", session=session_id)
+
     def turn_events(
         self, session_id: str, turn_index: int, *, after: int, limit: int, max_bytes: int
     ) -> list[StoredEvent]:

@@ -63,6 +63,26 @@ UPDATE sessions SET updated_at = max(updated_at, :at), last_turn = max(last_turn
     turn_count = turn_count + :started
 WHERE session_id = :target AND app_name = :app
 
+-- name: bring_messages
+INSERT INTO events (session_id, seq, turn, type, by_agent, data, compact)
+SELECT :target, number, turn, 'message.brought', 0, CAST(json_object(
+    'seq', number, 'ts', {said_at}, 'turn', turn, 'type', 'message.brought', 'row', json_object({message_told})
+) AS BLOB), 1
+FROM (
+    SELECT {below} - row_number() OVER (ORDER BY seq) AS number, {message_plain} FROM messages
+    WHERE session_id = :target AND seq > :after AND seq <= :last
+      AND EXISTS (SELECT 1 FROM sessions WHERE session_id = :target AND app_name = :app))
+
+-- name: bring_turns
+INSERT INTO events (session_id, seq, turn, type, by_agent, data, compact)
+SELECT :target, number, turn_index, 'turn.brought', 0, CAST(json_object(
+    'seq', number, 'ts', {queued_at}, 'turn', turn_index, 'type', 'turn.brought', 'row', json_object({turn_told})
+) AS BLOB), 1
+FROM (
+    SELECT {below} - row_number() OVER (ORDER BY turn_index) AS number, {turn_plain} FROM turns
+    WHERE session_id = :target AND turn_index IN (SELECT value FROM json_each(:turns))
+      AND EXISTS (SELECT 1 FROM sessions WHERE session_id = :target AND app_name = :app))
+
 -- name: reveal_session
 UPDATE sessions SET deleted_at = NULL
 WHERE session_id = :session AND app_name = :app AND deleted_at IS NOT NULL

@@ -41,7 +41,10 @@ CROSS JOIN sessions ON sessions.session_id = turns.session_id
 WHERE turns.state <> 'ended' AND sessions.app_name = :app AND sessions.deleted_at IS NULL
 
 -- name: events
-SELECT seq, type, turn, data, compact FROM events WHERE session_id = {mine} AND seq > :after ORDER BY seq LIMIT :limit
+SELECT seq, type, turn, data, compact FROM events WHERE session_id = {mine} AND seq > max(:after, 0) ORDER BY seq LIMIT :limit
+
+-- name: count_brought
+SELECT max(0, 1 - min(seq)) FROM events WHERE session_id = {mine}
 
 -- name: turn_events
 SELECT seq, type, turn, data, compact FROM events
