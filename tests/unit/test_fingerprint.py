@@ -26,6 +26,27 @@ def as_stored_by_0_3(request: TurnRequest) -> str:
     return hashlib.sha256(orjson.dumps(body, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
 
+FROZEN: list[tuple[dict[str, object], str]] = [
+    ({}, "3addde264da13684bf8762e19120fdff36fe4f4bb8751a2843d4accd0a50dd47"),
+    ({"files": ["ff_1"]}, "af599928dc3a37e92689778fcec742446a3a8f27aec4a762bbc103a4998a4e87"),
+    ({"files": []}, "3dd00f3a53ceced341d7698b979240065d19231723a5f1bfce111b02872579bb"),
+    ({"timeout_secs": 3.5}, "97d47a5fe47d53b7d9a2e52dc018ca528e73ea36b0643d2f09414aafb1a6d61d"),
+    ({"if_busy": "reject"}, "039bd59d4a90438f335c8848a1c9c5dfeabbbcbac2f4558af802177a1a5fd669"),
+    (
+        {"if_busy": "interrupt", "files": ["ff_1", "ff_2"], "timeout_secs": 60, "expected_head": 7},
+        "2537cfe1a4122742c96900b94e9808c51e60d25becaa8845e1eb64ae4e87e2c2",
+    ),
+]
+"""What databases hold already. No line is ever changed: a key that was used would mean another request."""
+
+
+@pytest.mark.parametrize(("fields", "digest"), FROZEN)
+def test_what_is_stored_already_is_recognised(fields: dict[str, object], digest: str) -> None:
+    given = {"prompt": "go on, ünd more", **fields}
+    assert fingerprint(TurnRequest.model_validate(given)) == digest
+    assert fingerprint(LaterRequest.model_validate(given)) == digest
+
+
 @pytest.mark.parametrize(
     "fields",
     [
