@@ -38,8 +38,9 @@ def crash(forge: Callable[..., Forge]) -> Forge:
 
 
 def sql(crash: Forge, statement: str) -> list[Any]:
-    with closing(sqlite3.connect(crash.server.data_dir / "forge.db")) as database, database:
-        return database.execute(statement.replace("DAMAGED", session_of(database))).fetchall()
+    with closing(sqlite3.connect(crash.server.data_dir / "forge.db")) as database:
+        named = statement.replace("DAMAGED", session_of(database))
+    return plain_sql(crash, named)
 
 
 def session_of(database: sqlite3.Connection) -> str:
@@ -105,6 +106,37 @@ def test_no_repair_beside_a_server(crash: Forge) -> None:
     crash.restart()
     (told,) = bad(crash, repair=True)
     assert "in use by" in told
+
+
+def test_what_a_kill_left_is_sound_before_and_after_the_next_start(forge: Callable[..., Forge]) -> None:
+    """Turns that run, wait for a permission, wait in the queue, were taken out of it, or are tried again."""
+    found = forge()
+    running, asking = found.session(on_interrupt="retry"), found.session(permission_mode="ask")
+    for session_id, prompt in ((running, "echo half\nhang"), (asking, "ask write a file")):
+        found.turn(session_id, "echo one")
+        found.submit(session_id, prompt)
+        found.submit(session_id, "echo later")
+        found.submit(session_id, "echo never")
+        found.http.delete(f"/sessions/{session_id}/turns/4")
+    found.seen(running, lambda event: event.get("content") == "half", "half an answer")
+    found.seen(asking, lambda event: event["type"] == "permission.requested", "the question")
+    found.kill()
+    assert bad(found) == []
+    found.restart()
+    found.seen(asking, lambda event: event["type"] == "turn.ended" and event["turn"] == 3, "the last turn")
+    found.http.post(f"/sessions/{asking}/undo", json={})
+    found.kill()
+    assert bad(found) == []
+    rows = "SELECT session_id, seq, content, pending, cut FROM messages ORDER BY 1, 2"
+    before = plain_sql(found, rows)
+    plain_sql(found, "DELETE FROM messages")
+    assert bad(found, repair=True) == []
+    assert plain_sql(found, rows) == before
+
+
+def plain_sql(crash: Forge, statement: str) -> list[Any]:
+    with closing(sqlite3.connect(crash.server.data_dir / "forge.db")) as database, database:
+        return database.execute(statement).fetchall()
 
 
 async def test_a_database_of_an_older_version_is_sound_after_its_upgrade(tmp_path: Path) -> None:
