@@ -202,6 +202,7 @@ def _bounds(settings: Settings) -> Bounds:
             idle=settings.session_ttl_secs,
             closed=settings.session_hard_ttl_secs,
             upload=settings.file_ttl_secs,
+            run=settings.run_ttl_secs,
         ),
     )
 

@@ -270,3 +270,17 @@ def test_a_session_is_swept_at_once_after_its_turn(start: Callable[..., Server])
         with closing(sqlite3.connect(server.data_dir / "forge.db", timeout=10)) as db, db:
             db.execute("UPDATE sessions SET created_at=1, last_turn_at=1 WHERE session_id=?", (session,))
         assert server.admin().post("/admin/sweep").json()["soft_closed"] == 1
+
+
+@pytest.mark.parametrize(("keep_secs", "left"), [(f"{30 * DAY}", 5), ("0", 1205)])
+def test_records_of_runs_are_removed_by_age(start: Callable[..., Server], keep_secs: str, left: int) -> None:
+    """All of the old ones in one pass, however many; with 0 they are kept for ever."""
+    server = start(SWEEP_SECS="3600", RUN_TTL_SECS=keep_secs)
+    now = int(time.time() * 1_000_000)
+    columns = "run_id, app_name, prompt, ok, stop_reason, duration_ms, created_at"
+    rows = f"INSERT INTO runs ({columns}) VALUES (hex(randomblob(8)), ?, 'p', 1, 's', 1, ?)"  # noqa: S608 - ours
+    with closing(sqlite3.connect(server.data_dir / "forge.db", timeout=10)) as database, database:
+        database.executemany(rows, [(f"app{n % 3}", now - 31 * DAY * 1_000_000) for n in range(1200)])
+        database.executemany(rows, [("app1", now - 29 * DAY * 1_000_000)] * 5)
+    sweep(server)
+    assert sql(server, "SELECT count(*) FROM runs") == [(left,)]

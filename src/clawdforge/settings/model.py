@@ -149,6 +149,9 @@ class Settings(BaseModel):
         86_400, description="how long after closing a `ttl` session is permanently deleted"
     )
     file_ttl_secs: Age = Field(86_400, description="how long an upload is kept that no open session uses")
+    run_ttl_secs: Age = Field(
+        7_776_000, description="how long the record of a one-shot run is kept, 90 days; 0: for ever"
+    )
     sweep_secs: Seconds = Field(
         60, description="how often the server looks for sessions and files to close or delete"
     )

@@ -34,11 +34,15 @@ Found = list[tuple[str, str]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ages:
-    """Seconds until an idle session is closed, a closed one is deleted, and an unused upload is removed."""
+    """Seconds until an idle session is closed, a closed one deleted, an unused upload and a run removed.
+
+    Runs are kept for ever with 0: nothing needs them but whoever looks into the database.
+    """
 
     idle: float
     closed: float
     upload: float
+    run: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +105,8 @@ class Sweeper:
             )
             uploaded_before = now - round(self._ages.upload * SECOND)
             await self._attempt("uploads", partial(self._remove_uploads, uploaded_before))
+            if self._ages.run:
+                await self._attempt("runs", partial(self._remove_runs, now - round(self._ages.run * SECOND)))
             await self._attempt("unused space", self._give_back_space)
         return Swept(closed, deleted)
 
@@ -143,6 +149,11 @@ class Sweeper:
 
     async def _remove_uploads(self, before: Micros) -> bool:
         while await self._files.remove_old(before, PAGE):
+            pass
+        return True
+
+    async def _remove_runs(self, before: Micros) -> bool:
+        while await self._store.write_system(lambda tx: tx.remove_runs(before, PAGE)):
             pass
         return True
 

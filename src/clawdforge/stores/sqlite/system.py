@@ -117,6 +117,9 @@ class SqliteSystemTx(SqliteSystemView):
         sql = f"UPDATE tokens SET {assignments} WHERE token_id = :token"  # noqa: S608 - names checked by the codec
         return self._db.run(sql, {"token": token_id, **values}) > 0
 
+    def remove_runs(self, before: Micros, limit: int) -> int:
+        return self._db.run(self._q.system["remove_runs"], {"before": before, "limit": limit})
+
     def give_back_space(self) -> bool:
         return give_back(self._db.connection)
 

@@ -138,6 +138,10 @@ FROM (SELECT app_name FROM apps UNION SELECT app_name FROM sessions) AS names
 LEFT JOIN sessions ON sessions.app_name = names.app_name AND sessions.deleted_at IS NULL
 GROUP BY names.app_name ORDER BY names.app_name
 
+-- name: remove_runs
+-- In the order in which they came, which is that of the table: no index is needed, and only so many are looked at.
+DELETE FROM runs WHERE created_at < :before AND rowid IN (SELECT rowid FROM runs ORDER BY rowid LIMIT :limit)
+
 -- name: put_app
 INSERT INTO apps (app_name, created_at, max_sessions, max_turns_in_flight, max_bytes, workspace_roots,
                   max_requests_per_sec, max_open_requests, max_readers)
