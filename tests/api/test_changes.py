@@ -138,6 +138,19 @@ def test_a_turn_is_taken_out_of_the_queue(app: App) -> None:
     gone = ended(app, session_id, second)
     assert (gone["outcome"], gone["started_at"], gone["duration_ms"]) == ("cancelled", None, 0)
     assert [event["turn"] for event in events(app, session_id, "turn.ended")] == [second, first, third]
+
+
+def test_a_turn_that_leaves_the_queue_does_not_settle_the_prompt_that_runs(app: App) -> None:
+    """The mark of the running prompt was taken off, and Hermes pages lost its stream."""
+    session_id = app.session()
+    first, second = (queue(app, session_id, prompt) for prompt in ("hang", "echo two"))
+    until(lambda: app.http.get(f"/sessions/{session_id}").json()["running_turn"] == first, "the first turn")
+    assert app.http.delete(f"/sessions/{session_id}/turns/{second}").status_code == 200
+    messages = app.http.get(f"/sessions/{session_id}/messages").json()["messages"]
+    assert [(message["turn"], message["pending"]) for message in messages] == [(first, True)]
+    app.http.post(f"/sessions/{session_id}/cancel", json={})
+    messages = app.http.get(f"/sessions/{session_id}/messages").json()["messages"]
+    assert [(message["turn"], message["pending"]) for message in messages] == [(first, False)]
     said = [row["content"] for row in app.http.get(f"/sessions/{session_id}/messages").json()["messages"]]
     assert "echo two" not in said
 

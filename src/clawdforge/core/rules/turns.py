@@ -215,7 +215,8 @@ def finish(
 ) -> TurnRow:
     """The one way a turn ends, with its one terminal event. Ending an ended turn changes nothing.
 
-    The prompt of a turn that was cut off stays marked pending until the next turn begins.
+    The prompt of a turn that was cut off stays marked pending until the next turn begins. A turn that never
+    began has no message: what is marked then is the prompt of another turn, which runs or was cut off.
     """
     session, turn = tx.session(session_id), tx.turn(session_id, turn_index)
     if session is None or turn is None:
@@ -225,7 +226,7 @@ def finish(
     if drafts:
         tx.append(session_id, drafts, fence=fence)
     expire_permissions(tx, session_id, turn_index, ending.error or "the turn ended", at)
-    if ending.outcome is not Outcome.INTERRUPTED:
+    if turn.started_at is not None and ending.outcome is not Outcome.INTERRUPTED:
         confirm_prompt(tx, session_id)
     seq = tx.add_message(message) if message is not None else None
     started = turn.started_at
