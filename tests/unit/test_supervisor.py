@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from clawdforge import scripted
-from clawdforge.core.model import Commit
+from clawdforge.core.model import Commit, TurnRow
 from clawdforge.core.rules import memory
+from clawdforge.core.rules.turns import Ending
 from clawdforge.core.running import pool as pools
 from clawdforge.core.running.recorder import TurnRecorder
 from clawdforge.core.services import sweeper
@@ -181,6 +182,35 @@ async def test_a_turn_can_be_cancelled_as_soon_as_a_reader_sees_it(
         turn = await parts.services.turns.wait(APP, session_id, turn_index)
     assert turn.outcome is Outcome.CANCELLED
     assert [await cancel for cancel in cancels] == [1]
+
+
+async def test_of_cancels_at_once_only_one_has_ended_the_turn(parts: Parts, session_id: str) -> None:
+    turn_index = await submit(parts, session_id, "hang")
+    cancels = [parts.services.turns.cancel(APP, session_id) for _ in range(3)]
+    assert sorted(await asyncio.gather(*cancels)) == [0, 0, 1]
+    assert (await parts.services.turns.get(APP, session_id, turn_index)).outcome is Outcome.CANCELLED
+
+
+async def test_a_cancel_that_comes_when_the_agent_is_done_has_ended_nothing(
+    parts: Parts, session_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was counted although the turn completed."""
+    real, ending, go_on = TurnRecorder.end, asyncio.Event(), asyncio.Event()
+
+    async def end(recorder: TurnRecorder, how: Ending, *, rollback: bool = False) -> TurnRow:
+        ending.set()
+        await go_on.wait()
+        return await real(recorder, how, rollback=rollback)
+
+    monkeypatch.setattr(TurnRecorder, "end", end)
+    turn_index = await submit(parts, session_id, "echo one")
+    async with asyncio.timeout(30):
+        await ending.wait()
+        cancel = asyncio.create_task(parts.services.turns.cancel(APP, session_id))
+        await asyncio.sleep(0)
+        go_on.set()
+        assert await cancel == 0
+    assert (await parts.services.turns.get(APP, session_id, turn_index)).outcome is Outcome.COMPLETED
 
 
 async def test_a_copy_that_fails_does_not_keep_the_queue_waiting(

@@ -13,18 +13,22 @@ from clawdforge.wire.turn import Outcome
 
 @dataclass(eq=False, slots=True)
 class Stop:
-    """A request to stop a turn, and the signal that it has ended. Only the first request counts."""
+    """A request to stop a turn, and the signal that it has ended, with how. Only the first request counts."""
 
     requested: asyncio.Event = field(default_factory=asyncio.Event)
     ended: asyncio.Event = field(default_factory=asyncio.Event)
     outcome: Outcome = Outcome.CANCELLED
     reason: str = "cancelled"
     rollback: bool = False
+    ended_as: Outcome | None = None
 
-    def request(self, outcome: Outcome, reason: str, *, rollback: bool = False) -> None:
-        if not self.requested.is_set():
-            self.outcome, self.reason, self.rollback = outcome, reason, rollback
-            self.requested.set()
+    def request(self, outcome: Outcome, reason: str, *, rollback: bool = False) -> bool:
+        """Whether this request is the one that counts."""
+        if self.requested.is_set():
+            return False
+        self.outcome, self.reason, self.rollback = outcome, reason, rollback
+        self.requested.set()
+        return True
 
 
 @dataclass(frozen=True, eq=False, slots=True)

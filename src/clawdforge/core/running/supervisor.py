@@ -60,9 +60,10 @@ class Worker:
         self.running = self.last_turn = turn_index
         self.stop = Stop()
 
-    def end(self) -> None:
+    def end(self, outcome: Outcome | None) -> None:
         stop, self.stop, self.running = self.stop, None, None
         if stop is not None:
+            stop.ended_as = outcome
             stop.ended.set()
 
 
@@ -150,6 +151,7 @@ class Supervisor:
     ) -> bool:
         """Stop the running turn, keep what was said, and wait until it has ended.
 
+        True if it was this call that ended it: of several at once the first, and none if the agent was done.
         A reader sees the start of a turn a moment before its worker does, and may want to stop it already.
         """
         while worker := self._workers.get(session_id) or self._reserved.get(session_id):
@@ -157,9 +159,9 @@ class Supervisor:
             if stop is not None:
                 if turn_index not in (None, worker.running):
                     return False
-                stop.request(Outcome.CANCELLED, "cancelled", rollback=rollback)
+                is_first = stop.request(Outcome.CANCELLED, "cancelled", rollback=rollback)
                 await stop.ended.wait()
-                return True
+                return is_first and stop.ended_as is Outcome.CANCELLED
             active = await self._store.read(app, lambda view: view.active_turn(session_id))
             if active is None or turn_index not in (None, active.turn_index):
                 return False
@@ -320,10 +322,12 @@ class Supervisor:
         return None if self._stopping else await self._store.write(app, work)
 
     async def _run_turn(self, worker: Worker, seat: Seat, started: StartedTurn) -> None:
+        outcome = None
         try:
-            await self._attendant.attend(seat, started, worker.stop or Stop(), worker.progress)
+            ended = await self._attendant.attend(seat, started, worker.stop or Stop(), worker.progress)
+            outcome = ended.outcome
         finally:
-            worker.end()
+            worker.end(outcome)
         worker.progress.wait_for(WaitsFor.COPY)
         agent = seat.agent  # its home is worth a copy even if the agent is ended meanwhile
         session_id, turn_index = worker.session_id, started.turn.turn_index
