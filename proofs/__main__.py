@@ -24,6 +24,7 @@ PROOFS = {
     "duplicates": "duplicates",
     "machine": "machine",
     "simulation": "simulation.proof",
+    "linear": "linear.proof",
     "soak": "soak",
     "teeth": "teeth",
 }
