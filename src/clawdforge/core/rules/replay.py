@@ -111,7 +111,8 @@ class Replay:
 
     def _end(self, seq: int, event: Json) -> None:
         turn, at = event["turn"], from_iso(event["ts"])
-        if event["outcome"] != Outcome.INTERRUPTED:
+        has_begun = self.turns[turn].columns["started_at"] is not None
+        if has_begun and event["outcome"] != Outcome.INTERRUPTED:
             self._confirm()
         if event["message"] is not None:
             self._add(ToldMessage(event["message"], EventType.TURN_ENDED, seq, turn, at))
