@@ -140,3 +140,21 @@ async def test_an_end_that_failed_frees_nothing_and_is_tried_again(
         await pool.take("app", "one")
     assert (agent.failures, agent.alive) == ([], False)
     assert "the end of an agent failed" in caplog.text
+
+
+@pytest.mark.parametrize("late", [True, False])
+async def test_a_turn_that_outlasts_the_pool_gives_its_place_back_once(late: bool) -> None:
+    """And an agent that came up after all is ended."""
+    pool, agent = pools.AgentPool(2, idle_secs=60), Stubborn()
+    agent.let_go.set()
+    seat = taken(pool, "one", agent)
+    async with asyncio.timeout(60):
+        await pool.close()
+        assert (agent.alive, pool.taken) == (False, 0)
+        seat.agent = came = Stubborn() if late else None
+        pool.give_back(seat, now=1.0)
+        if came is not None:
+            came.let_go.set()
+        await pool.close()
+    assert pool.taken == 0
+    assert came is None or not came.alive

@@ -24,6 +24,7 @@ class Seat:
     agent: LiveAgent | None = None
     context: int = 0
     busy: bool = True
+    has_place: bool = True  # until its place is given back, which happens once
     used_at: float = field(default=0.0)
     ending: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -40,6 +41,11 @@ class AgentPool:
     @property
     def live(self) -> int:
         return sum(seat.agent is not None and seat.agent.alive for seat in self._seats.values())
+
+    @property
+    def taken(self) -> int:
+        """How many places are not free: with an agent, for one that starts, or with one that is ending."""
+        return self._slots.taken
 
     @property
     def waiting(self) -> int:
@@ -69,9 +75,10 @@ class AgentPool:
         return self._add(app, session_id)
 
     def give_back(self, seat: Seat, now: float) -> None:
-        """The turn is over. The agent stays as long as nobody else needs the seat."""
+        """The turn is over. The agent stays as long as nobody else needs the seat, and the pool is open."""
         seat.busy, seat.used_at = False, now
-        if seat.agent is None or not seat.agent.alive or self._slots.waiting:
+        is_ours = self._seats.get(seat.session_id) is seat
+        if not is_ours or seat.agent is None or not seat.agent.alive or self._slots.waiting:
             self._release(seat)
 
     async def end_agent(self, session_id: str) -> bool:
@@ -130,7 +137,11 @@ class AgentPool:
             self._release(seat)
 
     def _release(self, seat: Seat) -> None:
-        """Take the seat out; its slot is free once its processes are gone."""
+        """Take the seat out; its slot is free once its processes are gone.
+
+        This may come twice: a stop of the server takes seats away from turns that do not end, and these give
+        theirs back later, perhaps with an agent that was started meanwhile.
+        """
         if self._seats.get(seat.session_id) is seat:
             del self._seats[seat.session_id]
         task = asyncio.ensure_future(self._close(seat))
@@ -138,7 +149,8 @@ class AgentPool:
         task.add_done_callback(partial(self._on_closed, seat.session_id))
 
     def _on_closed(self, session_id: str, task: asyncio.Task[None]) -> None:
-        self._closing.pop(session_id, None)
+        if self._closing.get(session_id) is task:
+            del self._closing[session_id]
         failure = None if task.cancelled() else task.exception()
         if failure is not None:
             log.error("the end of an agent failed", exc_info=failure, extra={"session_id": session_id})
@@ -151,7 +163,9 @@ class AgentPool:
             if not ending.done():
                 log.error("an agent did not end in time", extra={"session_id": seat.session_id})
         finally:
-            self._slots.give_back(seat.app)
+            if seat.has_place:
+                seat.has_place = False
+                self._slots.give_back(seat.app)
         await ending
 
     async def _end(self, seat: Seat) -> None:
