@@ -256,6 +256,8 @@ def test_metrics_count_what_happens(start: Callable[..., Server]) -> None:
         assert now['clawdforge_turns{state="queued"}'] == 1
         assert now["clawdforge_turns_started_total"] == 3
         assert (now["clawdforge_agents_live"], now["clawdforge_readers"]) == (1, 1)
+        assert now["clawdforge_places_taken"] == 1
+        assert now["clawdforge_tasks"] > before["clawdforge_tasks"] > 0
         assert (
             now["clawdforge_events_appended_total"] == app.http.get(f"/sessions/{session_id}").json()["head"]
         )

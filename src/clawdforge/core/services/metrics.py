@@ -1,5 +1,6 @@
 """The server's metrics, counted from its commits and read from its store."""
 
+import asyncio
 from collections import Counter
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -68,6 +69,7 @@ class MetricsService:
             Metric("turns", "gauge", "Turns that have not ended, by state.", now),
             Metric("agents_live", "gauge", "Agent processes that are alive.", _single(self._pool.live)),
             Metric("agents_waiting", "gauge", "Turns that wait for room.", _single(self._pool.waiting)),
+            Metric("places_taken", "gauge", "Places for agents that are taken.", _single(self._pool.taken)),
             Metric("sessions_open", "gauge", "Open sessions with retention ttl.", _single(sessions)),
             Metric("events_appended_total", "counter", "Events written to the log.", _single(self._events)),
             Metric("readers", "gauge", "Open readers of event streams.", _single(self._log.readers)),
@@ -76,6 +78,7 @@ class MetricsService:
                 self._store.commit_times.samples(),
             ),
             Metric("sessions_stuck", "gauge", "Sessions that wait for one thing for a minute.", stuck),
+            Metric("tasks", "gauge", "Tasks of the event loop.", _single(len(asyncio.all_tasks()))),
             Metric("task_failures_total", "counter", "Failures of tasks that run beside requests.", failed),
             Metric(
                 "writer_job_seconds", "histogram", "Time for which one job kept the store's writer.",
