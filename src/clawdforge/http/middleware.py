@@ -1,5 +1,6 @@
 """What surrounds every request: its id, security headers, the guard, the body limit, the last handler."""
 
+import asyncio
 import logging
 import secrets
 import time
@@ -14,7 +15,7 @@ from clawdforge.http.errors import error_response
 from clawdforge.http.guard import Guard
 from clawdforge.http.multipart import FORM_BYTES
 from clawdforge.http.share import LEAVING, tell_rate
-from clawdforge.wire.errors import BodyTooLarge, FileTooLarge, InternalError
+from clawdforge.wire.errors import BodyTooLarge, FileTooLarge, ForgeAPIError, InternalError, Stopping
 
 log = logging.getLogger(__name__)
 
@@ -61,11 +62,10 @@ class Envelope:
 
         try:
             await self._answer(scope, receive, send_sealed)
-        except Exception:
-            line = {"request_id": request_id}
-            log.exception("request %s failed: %s", request_id, method, extra=line)
+        except Exception as error:
+            failure = _explain(error, request_id, method)
             if status is None:
-                await error_response(InternalError())(scope, receive, send_sealed)
+                await error_response(failure)(scope, receive, send_sealed)
             elif not finished:
                 raise  # uvicorn closes the connection, so that the client notices the incomplete reply
         finally:
@@ -73,11 +73,13 @@ class Envelope:
             log_request(scope, method, status, began)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """A request is cancelled when the server stops: what it waited for will not happen any more."""
         refusal = self._guard.refusal(scope["headers"])
-        if refusal is None:
-            await self._asgi(scope, receive, send)
-        else:
-            await error_response(refusal)(scope, receive, send)
+        answer = self._asgi if refusal is None else error_response(refusal)
+        try:
+            await answer(scope, receive, send)
+        except asyncio.CancelledError:
+            raise Stopping from None
 
 
 class BodyLimit:
@@ -109,6 +111,13 @@ class BodyLimit:
             return message
 
         await self._asgi(scope, receive_counted, send)
+
+
+def _explain(error: Exception, request_id: str, method: str) -> ForgeAPIError:
+    if isinstance(error, Stopping):
+        return error
+    log.error("request %s failed: %s", request_id, method, exc_info=error, extra={"request_id": request_id})
+    return InternalError()
 
 
 def _head_as_get(scope: Scope) -> Scope:
