@@ -4,18 +4,25 @@ import asyncio
 import logging
 import os
 import signal
+import threading
 from typing import Final
 
 log = logging.getLogger(__name__)
 AT_ONCE: Final = 1
 """The exit code of a server that had no time to stop gracefully. Nothing is lost: see recovery."""
 
+LAST_SECS: Final = 45.0
+"""After the grace a stop takes at most so long. All that is waited for has a bound of its own; this one is
+for what cannot be left behind, such as a thread that a disk or git keeps, and for what nobody thought of."""
+
 
 class Lifetime:
     """Created before anything else, so that a signal that arrives during the start is not lost."""
 
-    def __init__(self) -> None:
+    def __init__(self, stop_secs: float) -> None:
+        """`stop_secs` after the begin of a stop the process ends, if it is still there."""
         self.stopping = asyncio.Event()
+        self._stop_secs = stop_secs
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._on_signal)
@@ -24,6 +31,14 @@ class Lifetime:
         if not self.stopping.is_set():
             log.info("stopping: %s", why)
             self.stopping.set()
+            last = threading.Timer(self._stop_secs, self._give_up)
+            last.daemon = True  # it ends with the process
+            last.start()
+
+    def _give_up(self) -> None:
+        """In a thread of its own, since the event loop may be what stands still."""
+        log.error("the server did not stop within %g s; it ends as it is", self._stop_secs)
+        os._exit(AT_ONCE)
 
     def _on_signal(self) -> None:
         if self.stopping.is_set():

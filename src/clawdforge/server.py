@@ -46,7 +46,7 @@ from clawdforge.http.app import build_asgi
 from clawdforge.http.door import Door, DoorLimits
 from clawdforge.http.settings import HttpSettings
 from clawdforge.http.web_server import WebServer
-from clawdforge.lifetime import Lifetime
+from clawdforge.lifetime import LAST_SECS, Lifetime
 from clawdforge.listeners import (
     BACKLOG,
     bind_port,
@@ -257,7 +257,7 @@ async def serve(settings: Settings) -> int:
         _start_log(settings)
     except OSError as error:
         return _refuse(f"the log file {settings.log_file} cannot be written ({error.strerror}); name another")
-    lifetime = Lifetime()
+    lifetime = Lifetime(settings.stop_grace_secs + LAST_SECS)
     async with contextlib.AsyncExitStack() as ends:
         try:
             lock = FolderLock.acquire(settings.data_dir, "", os.getpid())
@@ -345,7 +345,7 @@ async def _run(
         with parts.services.watchdog.watching():
             await server.serve(sockets=listeners)
     finally:
-        lifetime.stopping.set()
+        lifetime.end("the port is closed")
         await beside.stop()
         await _drain(parts, 0)
         with contextlib.suppress(ForgeAPIError):  # a full disk must not keep the server from stopping

@@ -13,6 +13,7 @@ import pytest
 import yaml  # type: ignore[import-untyped] # no stubs, and one call
 from pydantic import BaseModel, ConfigDict, StringConstraints
 
+from clawdforge.lifetime import LAST_SECS
 from clawdforge.settings import load_settings
 
 TOP = Path(__file__).parent.parent.parent
@@ -107,7 +108,7 @@ def test_data_and_acpx_records_outlive_the_container(service: Service) -> None:
 
 
 def test_compose_gives_it_time_to_settle_and_no_port_to_strangers(service: Service) -> None:
-    assert int(service.stop_grace_period[:-1]) > load_settings({}).stop_grace_secs
+    assert int(service.stop_grace_period[:-1]) > load_settings({}).stop_grace_secs + LAST_SECS
     assert service.ports == ["127.0.0.1:8800:8800"]
     unknown = [name for name in service.environment if name.startswith("CLAWDFORGE_")]
     load_settings(dict.fromkeys(unknown, ""))

@@ -12,6 +12,7 @@ from clawdforge.core.model import Commit, TurnRow
 from clawdforge.core.rules import memory
 from clawdforge.core.rules.turns import Ending
 from clawdforge.core.running import pool as pools
+from clawdforge.core.running import supervisor as supervisors
 from clawdforge.core.running.recorder import TurnRecorder
 from clawdforge.core.services import sweeper
 from clawdforge.core.services.access import LOCAL_APP
@@ -21,7 +22,7 @@ from clawdforge.drivers.folders.homes import HomeFolders
 from clawdforge.drivers.folders.snapshots import Snapshots
 from clawdforge.server import Parts, open_parts
 from clawdforge.settings import Settings
-from clawdforge.wire.errors import SessionBusy, SessionNotFound
+from clawdforge.wire.errors import AgentFailed, SessionBusy, SessionNotFound
 from clawdforge.wire.event import EventType
 from clawdforge.wire.session import CreateSession, ForkRequest, UndoRequest
 from clawdforge.wire.turn import Outcome, TurnRequest, TurnState
@@ -31,13 +32,15 @@ SOON = 0.05
 LONG = 60.0
 
 
+def make_settings(tmp_path: Path, **more: float) -> Settings:
+    agents = {"scripted": {"command": scripted.command()}}
+    fixed = {"data_dir": tmp_path / "data", "agents": agents, "default_agent": "scripted", "sandbox": "off"}
+    return Settings.model_validate({**fixed, **more})
+
+
 @pytest.fixture
 async def parts(tmp_path: Path) -> AsyncIterator[Parts]:
-    agents = {"scripted": {"command": scripted.command()}}
-    settings = Settings.model_validate(
-        {"data_dir": tmp_path / "data", "agents": agents, "default_agent": "scripted", "sandbox": "off"}
-    )
-    async with asyncio.timeout(LONG), open_parts(settings) as opened:
+    async with asyncio.timeout(LONG), open_parts(make_settings(tmp_path)) as opened:
         yield opened
         await opened.supervisor.stop(0)
 
@@ -58,6 +61,13 @@ async def say(parts: Parts, session_id: str, prompt: str) -> int:
     turn = await parts.services.turns.wait(APP, session_id, turn_index)
     assert turn.outcome is Outcome.COMPLETED, turn
     return turn_index
+
+
+async def wait_for_text(parts: Parts, session_id: str) -> None:
+    """Until the agent is at work and has said something."""
+    async for events in parts.services.log.follow(APP, session_id, 0):
+        if any(event.type == EventType.TEXT for event in events):
+            return
 
 
 async def hold(parts: Parts, session_id: str, held: asyncio.Event, let_go: asyncio.Event) -> None:
@@ -340,3 +350,45 @@ async def test_a_step_of_the_sweep_that_takes_very_long_is_not_begun_twice(
         await parts.services.sweeper.sweep()
     assert begun == 1
     let_go.set()
+
+
+@pytest.mark.parametrize("cancelled", [False, True])
+async def test_a_stop_does_not_wait_as_long_as_a_cancel_may(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cancelled: bool
+) -> None:
+    """Nor does it when somebody's cancel waits for the agent already."""
+    monkeypatch.setattr(supervisors, "ASK_SECS", SOON)
+    monkeypatch.setattr(supervisors, "LEAVE_SECS", 10 * LONG)
+    async with asyncio.timeout(LONG), open_parts(make_settings(tmp_path, cancel_grace_secs=3600)) as parts:
+        session_id = (await parts.services.sessions.create(APP, CreateSession())).row.session_id
+        turn_index = await submit(parts, session_id, "hang-hard")
+        await wait_for_text(parts, session_id)
+        cancel = parts.services.turns.cancel(APP, session_id)
+        asking = asyncio.create_task(cancel) if cancelled else None
+        if asking is None:
+            cancel.close()
+        else:
+            await asyncio.wait({asking}, timeout=SOON)
+        await parts.supervisor.stop(0)
+        turn = await parts.services.turns.get(APP, session_id, turn_index)
+    assert turn.outcome is (Outcome.CANCELLED if cancelled else Outcome.INTERRUPTED)
+
+
+@pytest.mark.parametrize("failure", [None, AgentFailed("it does not read")])
+async def test_an_agent_that_cannot_be_asked_to_stop_is_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure: Exception | None
+) -> None:
+    async def refuse(_agent: AcpAgent) -> None:
+        if failure is not None:
+            raise failure
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(AcpAgent, "cancel", refuse)
+    async with asyncio.timeout(LONG), open_parts(make_settings(tmp_path, cancel_grace_secs=SOON)) as parts:
+        session_id = (await parts.services.sessions.create(APP, CreateSession())).row.session_id
+        turn_index = await submit(parts, session_id, "echo hello\nhang")
+        await wait_for_text(parts, session_id)
+        assert await parts.services.turns.cancel(APP, session_id) == 1
+        turn = await parts.services.turns.get(APP, session_id, turn_index)
+        await parts.supervisor.stop(0)
+    assert turn.outcome is Outcome.CANCELLED

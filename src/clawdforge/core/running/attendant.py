@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from clawdforge.core.agent_model import Answer
 from clawdforge.core.model import Clock, TurnRow
-from clawdforge.core.ports import LeaseLost, Store
+from clawdforge.core.ports import LeaseLost, LiveAgent, Store
 from clawdforge.core.rules.turns import Ending, StartedTurn
 from clawdforge.core.running.opening import Opener
 from clawdforge.core.running.permissions import PermissionService
@@ -95,7 +95,7 @@ class Attendant:
                 code=ErrorCode.TURN_INTERRUPTED,
             )
         timed_out = not turn.stop.requested.is_set()
-        await self._stop_agent(turn.seat, work)
+        await self._stop_agent(turn, work)
         if timed_out:
             return Ending(
                 outcome=Outcome.TIMED_OUT,
@@ -113,12 +113,33 @@ class Attendant:
             if not ready.agent.alive:
                 await self._pool.drop_agent(turn.seat)
 
-    async def _stop_agent(self, seat: Seat, work: asyncio.Task[Answer]) -> None:
+    async def _stop_agent(self, turn: RunningTurn, work: asyncio.Task[Answer]) -> None:
         """Ask the agent, wait a little, then end it."""
-        if seat.agent is not None and seat.agent.alive:
-            await seat.agent.cancel()
-            await asyncio.wait({work}, timeout=self._times.cancel_grace)
-        await break_off(self._pool, seat, work)
+        agent = turn.seat.agent
+        if agent is not None and agent.alive:
+            await self._ask_to_stop(agent, turn, work)
+        await break_off(self._pool, turn.seat, work)
+
+    async def _ask_to_stop(self, agent: LiveAgent, turn: RunningTurn, work: asyncio.Task[Answer]) -> None:
+        """Give the agent time to end the turn by itself; less where the server stops."""
+
+        async def ask() -> None:
+            await agent.cancel()
+            await asyncio.wait({work})
+
+        asking = asyncio.create_task(ask())
+        hurried = asyncio.create_task(turn.stop.hurried.wait())
+        try:
+            await asyncio.wait(
+                {asking, hurried}, timeout=self._times.cancel_grace, return_when=asyncio.FIRST_COMPLETED
+            )
+        finally:
+            asking.cancel()  # one that does not read cannot even be asked
+            hurried.cancel()
+        if asking.done() and (failure := asking.exception()) is not None:
+            log.warning(
+                "an agent could not be asked to stop: %s", failure, extra={"session_id": turn.session_id}
+            )
 
 
 async def break_off(pool: AgentPool, seat: Seat, work: asyncio.Task[Answer]) -> None:

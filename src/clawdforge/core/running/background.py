@@ -9,6 +9,7 @@ from typing import Any, Final
 log = logging.getLogger(__name__)
 FIRST_PAUSE_SECS: Final = 1.0
 LAST_PAUSE_SECS: Final = 60.0
+STOP_SECS: Final = 5.0
 STEADY_SECS: Final = 300.0
 """After running for so long, a task that fails is tried again after the first pause."""
 
@@ -33,11 +34,11 @@ class Background:
         self._start(name, work, for_ever=False)
 
     async def stop(self) -> None:
-        """Cancel all of them, and return when they have ended."""
+        """Cancel all of them, and return when they have ended; one whose thread goes on is left behind."""
         for task in self._tasks:
             task.cancel()
         if self._tasks:
-            await asyncio.wait(self._tasks)
+            await asyncio.wait(self._tasks, timeout=STOP_SECS)
 
     def reason(self) -> str | None:
         """Why something is not being done at the moment, or None."""

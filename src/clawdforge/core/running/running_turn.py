@@ -17,6 +17,7 @@ class Stop:
 
     requested: asyncio.Event = field(default_factory=asyncio.Event)
     ended: asyncio.Event = field(default_factory=asyncio.Event)
+    hurried: asyncio.Event = field(default_factory=asyncio.Event)  # the agent has had time enough
     outcome: Outcome = Outcome.CANCELLED
     reason: str = "cancelled"
     rollback: bool = False

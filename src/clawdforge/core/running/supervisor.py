@@ -26,6 +26,11 @@ log = logging.getLogger(__name__)
 STORE_RETRY_SECS = 0.5
 WORKER_RETRY_SECS = 5.0
 HOLD_SECS = 10.0
+ASK_SECS = 5.0
+"""So long an agent may take to end its turn by itself when the server stops; a cancel may give it longer."""
+
+LEAVE_SECS = 10.0
+"""So long workers are waited for after that. A home that is being copied may keep one for longer."""
 ANSWER_SECS = 0.05
 """A copy waits no longer than this for the callers that are being given the turn's answer."""
 
@@ -234,7 +239,10 @@ class Supervisor:
                 self.wake(app, session_id)
 
     async def stop(self, grace: float) -> None:
-        """No new turns; running ones get some time, then they are interrupted; then all agents end."""
+        """No new turns; running ones get some time, then they are interrupted; then all agents end.
+
+        After `grace` this takes at most `ASK_SECS`, `LEAVE_SECS` and the pool's `CLOSE_SECS`.
+        """
         self._stopping = True
         with suppress(TimeoutError):
             async with asyncio.timeout(grace):
@@ -244,17 +252,22 @@ class Supervisor:
                 worker.stop.request(Outcome.INTERRUPTED, "the server was stopped")
             elif worker.task is not None:
                 worker.task.cancel()
-        left = {worker.task for worker in self._workers.values() if worker.task}
-        if left:
-            await asyncio.wait(left, timeout=10)
+        await self._wait_for_tasks(ASK_SECS)
+        for worker in self._workers.values():
+            if worker.stop is not None:
+                worker.stop.hurried.set()
+        await self._wait_for_tasks(LEAVE_SECS)
         await self._pool.close()
 
     async def _wait_for_workers(self) -> None:
         while self._reserved:
             await next(iter(self._reserved.values())).boundary.wait()
+        await self._wait_for_tasks(None)
+
+    async def _wait_for_tasks(self, within: float | None) -> None:
         tasks = {worker.task for worker in self._workers.values() if worker.task}
         if tasks:
-            await asyncio.wait(tasks)
+            await asyncio.wait(tasks, timeout=within)
 
     async def sleep_idle(self, every: float) -> None:
         """Put agents to sleep that have had nothing to do for a while. Runs for ever."""

@@ -23,6 +23,7 @@ from clawdforge.wire.errors import (
 )
 
 STDERR_CHARS = 8192
+END_SECS = 15.0
 FAILED = "error"
 TIMED_OUT = "timeout"
 GONE = "stopped before it was done: the caller hung up, or the server stopped"
@@ -104,13 +105,14 @@ class RunService:
             raise
 
     async def stop(self, grace: float) -> None:
-        """Refuse new runs, and give the present ones `grace` seconds to finish."""
+        """Refuse new runs, and give the present ones `grace` seconds to finish, and `END_SECS` to end."""
         self._stopping = True
         if self._tasks:
             _, late = await asyncio.wait(self._tasks, timeout=grace)
             for task in late:
                 task.cancel()
-            await asyncio.gather(*late, return_exceptions=True)
+            if late:
+                await asyncio.wait(late, timeout=END_SECS)
 
     async def _run(self, app: str, request: RunRequest) -> RunResult:
         limit, files = await self._store.read(app, lambda view: _read_needs(view, request))
