@@ -12,7 +12,7 @@ from clawdforge.drivers.folders.homes import HomeFolders
 from tests.unit.contained import SESSION
 from tests.unit.homes_bench import AGENT, OTHER, homes_on, kept
 
-BOUND = 20.0
+BOUND = 120.0
 
 
 @pytest.fixture

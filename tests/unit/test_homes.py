@@ -284,6 +284,23 @@ class Paused:
             self.seen.append(beats(self._bench.home))
 
 
+class HeldUp:
+    """A live agent, and a copy of its home that has not begun before `go_on` is set."""
+
+    def __init__(self) -> None:
+        self.paused, self.go_on = threading.Event(), threading.Event()
+        self.runs_again = False
+
+    @contextlib.contextmanager
+    def pause(self) -> Iterator[None]:
+        self.paused.set()
+        self.go_on.wait(60)
+        try:
+            yield
+        finally:
+            self.runs_again = True
+
+
 async def test_the_agent_stands_still_while_its_home_is_copied(tmp_path: Path) -> None:
     async with bench_on(tmp_path, "tree") as bench:
         homes = HomeFolders(bench.data, operator_home=tmp_path)
@@ -302,11 +319,15 @@ async def test_a_cancelled_copy_lets_the_agent_run_again(homes: HomeFolders, tmp
     home = await homes.prepare(SESSION, AGENT)
     for number in range(200):
         (home / str(number)).write_text("x")
-    task = asyncio.create_task(homes.copy_home(SESSION, 1, "agent-1", None))
-    await asyncio.sleep(0)
+    live = HeldUp()
+    task = asyncio.create_task(homes.copy_home(SESSION, 1, "agent-1", cast("ports.LiveAgent", live)))
+    await asyncio.to_thread(live.paused.wait, 60)
     task.cancel()
+    await asyncio.sleep(0)  # the cancel reaches the copy, whose thread waits for us
+    live.go_on.set()
     with pytest.raises(asyncio.CancelledError):
         await task
+    assert live.runs_again
     assert await homes.restore(SESSION, 1) is None
     await kept(homes, 2)
     assert await homes.restore(SESSION, 2) == "agent-2"

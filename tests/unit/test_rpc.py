@@ -201,8 +201,8 @@ send(id=number, result={{}})
         asking = asyncio.create_task(connection.request("go", {}))
         before = -1
         peer = psutil.Process(process.pid)
-        while (now := _progress(progress)) != before or peer.status() != psutil.STATUS_SLEEPING:
-            before = now
+        while (now := _progress(progress)) < 1 or now != before or peer.status() != psutil.STATUS_SLEEPING:
+            before = now  # before it has begun it sleeps as well
             await asyncio.sleep(0.1)
         assert 0 < now < 300, "30 MB wait in the other program, not here"
         gate.set()

@@ -26,7 +26,7 @@ async def test_catching_up_waits_for_what_was_said_already(tmp_path: Path) -> No
 
     heard = Heard(on_message=told)
     path = peer(tmp_path, body)
-    async with talk(path, heard) as (connection, _), asyncio.timeout(10):
+    async with talk(path, heard) as (connection, _), asyncio.timeout(60):
         await connection.request("go", {})
         await until(Path(path + ".done").exists)
         await connection.catch_up()
@@ -36,7 +36,7 @@ async def test_catching_up_waits_for_what_was_said_already(tmp_path: Path) -> No
 async def test_catching_up_sees_what_the_loop_has_not_even_looked_at(tmp_path: Path) -> None:
     path = peer(tmp_path, "send(id=number, result={})\nupdate(1)\nopen(sys.argv[1] + '.done', 'w')")
     heard = Heard()
-    async with talk(path, heard) as (connection, _), asyncio.timeout(10):
+    async with talk(path, heard) as (connection, _), asyncio.timeout(60):
         asking = asyncio.create_task(connection.request("go", {}))
         await asyncio.sleep(0)  # the request is written; from here on the loop stands still
         block_until(Path(path + ".done").exists)
@@ -49,16 +49,16 @@ async def test_catching_up_sees_what_the_loop_has_not_even_looked_at(tmp_path: P
 async def test_catching_up_does_not_wait_for_what_is_said_meanwhile(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rpc, "CATCH_UP_SECONDS", 60.0)
+    monkeypatch.setattr(rpc, "CATCH_UP_SECONDS", 600.0)
     heard = Heard()
-    async with talk(peer(tmp_path, "while True: update(1)"), heard) as (connection, _), asyncio.timeout(10):
+    async with talk(peer(tmp_path, "while True: update(1)"), heard) as (connection, _), asyncio.timeout(60):
         await connection.notify("go", {})
         await until(lambda: bool(heard.told_messages))
         await connection.catch_up()
 
 
 async def test_catching_up_ends_with_the_connection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rpc, "CATCH_UP_SECONDS", 60.0)
+    monkeypatch.setattr(rpc, "CATCH_UP_SECONDS", 600.0)
     reached = asyncio.Event()
     gate = asyncio.Event()
 
@@ -69,7 +69,7 @@ async def test_catching_up_ends_with_the_connection(tmp_path: Path, monkeypatch:
 
     async with (
         talk(peer(tmp_path, "update(1)"), Heard(on_message=told)) as (connection, _),
-        asyncio.timeout(10),
+        asyncio.timeout(60),
     ):
         await connection.notify("go", {})
         await reached.wait()
@@ -89,7 +89,7 @@ async def test_what_nobody_has_read_yet_is_counted_in_the_pipe_and_out_of_it() -
     transport, _ = await asyncio.get_running_loop().connect_read_pipe(
         lambda: asyncio.StreamReaderProtocol(output), pipe
     )
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         assert await output.read(2) == b"12"
         assert output.unread() == 3
         os.write(writing, b"678")
