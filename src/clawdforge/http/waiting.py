@@ -21,7 +21,10 @@ async def closing(items: AsyncIterator[T]) -> AsyncIterator[AsyncIterator[T]]:
 
 
 async def wait_first(*waits: Awaitable[Any]) -> None:
-    """Wait for whichever ends first, cancel the others, and raise what it raised."""
+    """Wait for whichever ends first, cancel the others, and raise what it raised.
+
+    How long is for the callers to say: one of the things that they wait for is a client that hangs up.
+    """
     tasks = [asyncio.ensure_future(wait) for wait in waits]
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

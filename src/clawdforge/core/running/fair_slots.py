@@ -38,6 +38,7 @@ class FairSlots:
         return True
 
     async def take(self, app: str) -> None:
+        """Wait for a slot, however long that takes: whoever has less time than that cancels."""
         if self.try_take(app):
             return
         slot: asyncio.Future[None] = asyncio.get_running_loop().create_future()

@@ -26,7 +26,10 @@ class FolderHolds:
 
     @asynccontextmanager
     async def enter(self, session: SessionRow) -> AsyncIterator[None]:
-        """For the time in which a session is stored or opened again: waits while its folder is held."""
+        """For the time in which a session is stored or opened again: waits while its folder is held.
+
+        Whoever holds it gives up on turns after a while, and git has a bound; a request has its time limit.
+        """
         area = area_of(session)
         while _overlaps(area, self._held):
             await self._changed.wait()

@@ -64,7 +64,11 @@ class AgentPool:
         return self._add(app, session_id)
 
     async def take(self, app: str, session_id: str) -> Seat:
-        """Waits for room, in fair order; an idle agent of somebody else is put to sleep for it."""
+        """Waits for room, in fair order; an idle agent of somebody else is put to sleep for it.
+
+        There is no bound: the turn is still in the queue, can be taken out of it, and is told of as one that
+        stands still.
+        """
         if session_id in self._closing:  # one home must never serve two processes
             await asyncio.wait({self._closing[session_id]})
         seat = self.try_take(app, session_id)

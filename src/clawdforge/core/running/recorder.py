@@ -96,7 +96,7 @@ class TurnRecorder:
         self._work.set()
         self._room.set()
         if self._writing is not None:
-            await asyncio.wait({self._writing})
+            await asyncio.wait({self._writing})  # it is at its last write at most, which has its patience
             if not self._writing.cancelled():
                 self._writing.exception()  # marks it as seen: what was not written is written now
         session_id, turn_index, fence, written = self.session_id, self.turn_index, self._fence, self._written

@@ -157,6 +157,8 @@ class Supervisor:
         """Stop the running turn, keep what was said, and wait until it has ended.
 
         True if it was this call that ended it: of several at once the first, and none if the agent was done.
+        That may take long, since an agent is ended again and again until it is gone, and a store that is down
+        is waited for. A caller has a time limit of its own.
         A reader sees the start of a turn a moment before its worker does, and may want to stop it already.
         """
         while worker := self._workers.get(session_id) or self._reserved.get(session_id):
@@ -187,6 +189,7 @@ class Supervisor:
         """Wait until home and workspace are kept as the last turn left them. At once where no copy is made.
 
         With `turn`, which has ended, only for the copy after that one; with `within`, for so many seconds.
+        Without it, as long as git and the copy of a home are given.
         """
         worker = self._workers.get(session_id)
         if worker is None:

@@ -142,7 +142,7 @@ class MessageService:
 
 
 async def _wait_for_news(tail: Tail, added: asyncio.Event, head: int) -> None:
-    """Wait until there may be a new message. Streamed text alone is none."""
+    """Wait until there may be a new message, if need be for ever. Streamed text alone is none."""
     while True:
         await added.wait()
         added, fresh = tail.added, tail.events_after(head)

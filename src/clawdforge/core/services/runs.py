@@ -99,7 +99,7 @@ class RunService:
                     "the server stopped before the run was done; try again when it is back"
                 ) from None
             task.cancel()
-            await asyncio.wait({task})
+            await asyncio.wait({task})  # its processes are killed first; nobody waits for an answer any more
             if not task.cancelled():
                 task.exception()  # marks it as seen: the caller has gone
             raise

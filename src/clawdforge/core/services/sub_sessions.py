@@ -37,7 +37,7 @@ class SubSessionService:
 
     async def create(self, caller: Principal, request: CreateSession) -> SessionState:
         """Make a sub-session of the agent's own, which can do no more than that one."""
-        async with self._counting:  # many at once must not get past the limit
+        async with self._counting:  # many at once must not get past the limit; it takes two commits
             return await self._sessions.create(caller.app, await self._narrow(caller, request))
 
     async def _narrow(self, caller: Principal, request: CreateSession) -> CreateSession:

@@ -87,7 +87,10 @@ class Sweeper:
                 log.warning("no sweep: %s", error.message)
 
     async def sweep(self) -> Swept:
-        """Do one pass. Two passes never overlap, so that each counts only what it did."""
+        """Do one pass. Two passes never overlap, so that each counts only what it did.
+
+        Whoever comes second waits for the first, none of whose steps takes longer than `STEP_SECS`.
+        """
         async with self._one_pass:
             now = self._time.now()
             idle_before = now - round(self._ages.idle * SECOND)

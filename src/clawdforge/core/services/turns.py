@@ -85,7 +85,10 @@ class TurnService:
             await self._supervisor.cancel(app, session_id, submitted.active, rollback=rollback)
 
     async def wait(self, app: str, session_id: str, turn_index: int) -> TurnRow:
-        """The turn once it has ended. Whoever stops waiting does not stop the turn."""
+        """The turn once it has ended. Whoever stops waiting does not stop the turn.
+
+        A turn has a time limit and a queue before it, so there is none here.
+        """
         with self._log.tail(session_id) as tail:
             while True:
                 ended = tail.turn_ended
