@@ -26,6 +26,7 @@ PROOFS = {
     "simulation": "simulation.proof",
     "linear": "linear.proof",
     "soak": "soak",
+    "stress": "stress",
     "teeth": "teeth",
 }
 
