@@ -9,7 +9,19 @@ import orjson
 from pydantic import BaseModel
 
 from clawdforge.drivers.acp.updates import read_message
-from clawdforge.wire import admin, base, browser, deepagent, error_body, event, hermes, message, session, turn
+from clawdforge.wire import (
+    admin,
+    base,
+    browser,
+    deepagent,
+    error_body,
+    event,
+    hermes,
+    message,
+    pauses,
+    session,
+    turn,
+)
 from clawdforge.wire.base import Json
 from clawdforge.wire.error_body import error_body as body_of
 from clawdforge.wire.error_codes import ErrorCode
@@ -20,7 +32,7 @@ OPENAPI: Final = Path(__file__).parent.parent / "docs" / "reference" / "openapi.
 AT: Final = 1_794_735_000_123_456
 SESSION: Final = "7f8a0c3e-6f43-4c77-9f07-0f6d1f0c9f55"
 AGENT_SESSION: Final = "agent-1"
-MODULES: Final = (base, error_body, event, message, session, turn, admin, browser, deepagent, hermes)
+MODULES: Final = (base, error_body, event, message, session, turn, pauses, admin, browser, deepagent, hermes)
 
 UPDATES: Final[dict[str, Json]] = {
     "agent_message_chunk": {"content": {"type": "text", "text": "Hello, wörld"}, "messageId": "m1"},

@@ -201,3 +201,28 @@ def test_another_apps_sessions_are_unknown(run: Run, server: Server) -> None:
     theirs = other.session()
     for words in (["sessions", "show", theirs], ["send", theirs, "x"], ["-s", theirs[:8], "-p", "x"]):
         run(*words, code=4)
+
+
+def test_the_operator_pauses_and_resumes(run: Run, server: Server) -> None:
+    app = server.app()
+    session_id = app.session()
+    made = json.loads(run("pause", "--app", app.name, "--reason", "too dear", "--stop", "--json"))
+    assert (made["pause"]["app_name"], made["stopped"]) == (app.name, 0)
+    assert app.turn(session_id, "echo hi").json()["reason"] == "too dear"
+    (row,) = json.loads(run("pause", "--list", "--json"))
+    assert (row["app_name"], row["agent"], row["reason"]) == (app.name, None, "too dear")
+    assert "too dear" in run("pause", "--list")
+    assert "paused" in next(line for line in run("app", "list").splitlines() if app.name in line)
+    run("pause", "--agent", "demo", "--reason", "old")
+    assert "paused by the operator: old" in run("agents")
+    found = run("doctor")
+    assert f"the app {app.name} (too dear): no turn starts there" in found
+    assert f"clawdforge resume --app {app.name}" in found
+    assert "the agent demo (old)" in found
+    nothing = json.loads(run("resume", "--json"))
+    assert (nothing["resumed"], len(nothing["pauses"])) == (False, 2)
+    run("resume", "--agent", "demo")
+    run("resume", "--app", app.name)
+    assert app.turn(session_id, "echo hi").status_code == 200
+    assert run("pause", "--list") == ""
+    run("pause", "--app", "nobody-has-this", code=4)

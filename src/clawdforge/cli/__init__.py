@@ -30,6 +30,9 @@ COMMANDS: Final = {
     ),
     "doctor": LazyCommand("upkeep:doctor", "Check the data folder and this machine for problems."),
     "open": LazyCommand("catalog:open_", "Print the server's address, and how to log in there."),
+    "pause": LazyCommand(
+        "pauses:pause", "Let no turn start until `resume`: none at all, none of an app, or none of an agent."
+    ),
     "personas": LazyCommand(
         "catalog:personas",
         "List the personas: named agents with a model, a permission mode and instructions.",
@@ -38,6 +41,7 @@ COMMANDS: Final = {
     "restore": LazyCommand(
         "upkeep:restore", "Restore a backup into the data folder, which must be empty or missing."
     ),
+    "resume": LazyCommand("pauses:resume", "End a pause, and start what waits there."),
     "retry": LazyCommand(
         "history:retry", "Take back the last turn and send its prompt again; print the answer."
     ),

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from clawdforge.wire.admin import AgentInfo, AppInfo, AuditEntry, Persona, TokenInfo
     from clawdforge.wire.event import Event
     from clawdforge.wire.message import Message, SearchHit
+    from clawdforge.wire.pauses import Pause
     from clawdforge.wire.session import Session
     from clawdforge.wire.turn import Permission, Turn
 
@@ -270,6 +271,11 @@ TOKENS: Final[Route[list[TokenInfo]]] = Route(
 )
 CREATE_TOKEN: Final = Route("POST", "/admin/tokens", _read_model(lambda: lazy.admin.TokenReply))
 REVOKE_TOKEN: Final = Route("DELETE", "/admin/tokens/{token_id}", _read_model(lambda: lazy.admin.Done))
+PAUSES: Final[Route[list[Pause]]] = Route(
+    "GET", "/admin/pauses", _read_part(lambda: lazy.pauses.PausePage, lambda page: page.pauses)
+)
+PAUSE: Final = Route("POST", "/admin/pause", _read_model(lambda: lazy.pauses.PauseReply))
+RESUME: Final = Route("POST", "/admin/resume", _read_model(lambda: lazy.pauses.ResumeReply))
 SWEEP: Final = Route("POST", "/admin/sweep", _read_model(lambda: lazy.admin.SweepReply))
 STUCK: Final = Route("GET", "/admin/stuck", _read_model(lambda: lazy.admin.StuckReply))
 AUDIT: Final[Route[Page[AuditEntry]]] = Route(

@@ -24,6 +24,7 @@ from clawdforge.wire.admin import (
 )
 from clawdforge.wire.event import Event, EventType
 from clawdforge.wire.message import Message, SearchHit
+from clawdforge.wire.pauses import Pause, PauseReply, ResumeReply
 from clawdforge.wire.scopes import ScopeWord
 from clawdforge.wire.session import (
     CutReply,
@@ -81,6 +82,8 @@ __all__ = [
     "OnInterrupt",
     "OnInterruptWord",
     "Outcome",
+    "Pause",
+    "PauseReply",
     "Permission",
     "PermissionMode",
     "PermissionModeWord",
@@ -89,6 +92,7 @@ __all__ = [
     "PurgeReply",
     "Ready",
     "RestoreReply",
+    "ResumeReply",
     "Retention",
     "RetentionWord",
     "RunResult",

@@ -55,6 +55,16 @@ class AppRow:
     max_readers: int | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PauseRow:
+    """What may not start: turns of an app, of an agent, or both; an empty name means all of them."""
+
+    app_name: str = ""
+    agent: str = ""
+    reason: str | None = None
+    paused_at: Micros
+
+
 @dataclass(frozen=True, slots=True)
 class TokenRow:
     token_id: str

@@ -62,6 +62,10 @@ class ClaudePrint:
         self._max_bytes = max_bytes
         self._operator_home = operator_home or Path.home()
 
+    @property
+    def agent(self) -> str:
+        return self._spec.name
+
     def clean_up_unfinished(self) -> None:
         """Delete what the runs of a dead server left behind. Called at the start; blocking."""
         delete_tree(self._folder)

@@ -93,6 +93,7 @@ def _check_database(folder: Path, clock: Clock) -> Iterator[Finding]:
         found, known = snapshot.read_schema_version(path), len(migrations.list_migrations())
         broken = snapshot.check_integrity(path)
         last_write = snapshot.last_write(path) if found else 0
+        pauses = snapshot.read_pauses(path)
     except StoreUnavailable as error:
         yield Finding("bad", "database", error.message, "restore a backup with `clawdforge restore`")
         return
@@ -108,6 +109,15 @@ def _check_database(folder: Path, clock: Clock) -> Iterator[Finding]:
         yield Finding("ok", "database", f"intact, schema {found}, {size} MB")
     if last_write > clock.now() + AHEAD:
         yield Finding("bad", "clock", "behind the newest entry in the database", "set this machine's clock")
+    for app, agent, reason in pauses:
+        yield _describe_pause(app, agent, reason)
+
+
+def _describe_pause(app: str, agent: str, reason: str | None) -> Finding:
+    names = [(kind, name) for kind, name in (("app", app), ("agent", agent)) if name]
+    what = ", ".join(f"the {kind} {name}" for kind, name in names) or "everything"
+    text = f"{what}{f' ({reason})' if reason else ''}: no turn starts there"
+    return Finding("warn", "paused", text, " ".join(["clawdforge resume", *(f"--{k} {n}" for k, n in names)]))
 
 
 def _check_sqlite() -> Finding:

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from clawdforge.wire.base import Json, Reply, Request, StrictRequest
+from clawdforge.wire.pauses import Pause
 from clawdforge.wire.scopes import Scope
 from clawdforge.wire.session import Name, PermissionMode
 
@@ -20,6 +21,7 @@ class AgentInfo(Reply):
     version: str | None = None
     install: str | None = None
     sandbox: str | None = None
+    paused: Pause | None = None
 
 
 class AgentPage(Reply):
@@ -102,7 +104,8 @@ class Limits(StrictRequest):
 class LimitsReply(Reply):
     """`GET /limits`: what the caller's app may have, null where there is no limit, and what it has now.
 
-    `requests_left` is how many it may send at once.
+    `requests_left` is how many it may send at once. `paused` are the operator's pauses that concern the app:
+    of everybody, of agents, and its own.
     """
 
     ok: bool = True
@@ -119,6 +122,7 @@ class LimitsReply(Reply):
     open_requests: int
     readers: int
     requests_left: int | None = None
+    paused: list[Pause] = Field(default_factory=list)
 
 
 class PutApp(StrictRequest):
@@ -141,6 +145,7 @@ class AppInfo(Reply):
     workspace_roots: list[str] = Field(default_factory=list)
     sessions: int = 0
     tokens: int = 0
+    paused: Pause | None = None
 
 
 class AppReply(Reply):
@@ -289,7 +294,7 @@ class Health(Reply):
     `sandbox` is how agents are contained, `bwrap`, `bwrap-full`, `landlock` or `tree`, which hides nothing
     from them, and `sandbox_reason` why; `sandbox_walls` names what that consists of here, each tried when
     the server started. `agent_max_…` is what each agent is held to, null where the machine cannot do it;
-    `agent_limits` says by what, or why not.
+    `agent_limits` says by what, or why not. `paused` is true while the operator lets no turn start.
     """
 
     ok: bool = True
@@ -305,6 +310,7 @@ class Health(Reply):
     agent_max_memory_bytes: int | None = None
     agent_limits: str | None = None
     trust_loopback: bool
+    paused: bool = False
     sqlite_version: str | None = None
 
 

@@ -49,6 +49,7 @@ class ErrorCode(StrEnum):
     POOL_FULL = "pool_full"
     SERVER_BUSY = "server_busy"
     LIMIT_EXCEEDED = "limit_exceeded"
+    PAUSED = "paused"
     STORE_UNAVAILABLE = "store_unavailable"
     STOPPING = "stopping"
 

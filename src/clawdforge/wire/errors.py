@@ -11,7 +11,7 @@
        │                    PersonaNotFound, AppNotFound, TokenNotFound
        ├─ Conflict          SessionClosed, SessionBusy, KeyReused, HeadMoved, TurnNotQueued, AlreadyDecided,
        │                    WorkspaceChanged, NoPreviousMessage, NothingToUndo, NothingToRedo
-       ├─ Unavailable       PoolFull, ServerBusy, LimitExceeded, StoreUnavailable, Stopping
+       ├─ Unavailable       PoolFull, ServerBusy, LimitExceeded, Paused, StoreUnavailable, Stopping
        ├─ AgentError        AgentNotInstalled, AgentStartFailed, AgentAuthRequired, AgentFailed,
        │                    TurnTimedOut, TurnInterrupted, RunFailed
        └─ InternalError
@@ -303,6 +303,13 @@ class LimitExceeded(Unavailable):
 
     code = ErrorCode.LIMIT_EXCEEDED
     status = 429
+
+
+class Paused(Unavailable):
+    """the operator has paused this; send it again when it was resumed"""
+
+    code = ErrorCode.PAUSED
+    is_passing = False  # it takes a person, who may be away for hours
 
 
 class StoreUnavailable(Unavailable):

@@ -8,6 +8,7 @@ from pydantic import AfterValidator, ConfigDict, Field, StringConstraints
 
 from clawdforge.wire.base import Json, Record, Reply, Request
 from clawdforge.wire.message import Message
+from clawdforge.wire.pauses import Pause
 from clawdforge.wire.turn import Outcome, Usage
 
 MAX_TITLE: Final = 500
@@ -104,6 +105,8 @@ session with a new word would make a whole list unreadable."""
 class Session(Record):
     """A session's row and state. Times are whole seconds; `live` means open; `head` is the last event.
 
+    With `paused`, what is queued waits until the operator resumes it.
+
     This server sends all of it. The defaults are for the replies of an older one, which has fewer fields.
     """
 
@@ -138,6 +141,7 @@ class Session(Record):
     turn_count: int = 0
     running_turn: int | None = None
     queued_turns: int = 0
+    paused: Pause | None = None
     message_count: int = 0
     context: int = 1
     head: int = 0

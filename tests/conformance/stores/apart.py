@@ -63,7 +63,7 @@ READS: dict[str, Callable[[View, str], Any]] = {
     "personas": lambda v, _: v.personas(),
     "search": lambda v, s: (v.search("needle", limit=9), v.search("needle", limit=9, session_id=s)),
 }
-OF_ALL_APPS = {"count_open_sessions", "is_taken"}
+OF_ALL_APPS = {"count_open_sessions", "is_taken", "pauses"}
 
 WRITES: dict[str, Callable[[Tx, str], Any]] = {
     "change_session": lambda t, s: t.change_session(s, title="mine now"),

@@ -1,11 +1,11 @@
 """Lists and counts: pages of sessions, where work waits, what the sweeper finds, what operators see."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 
-from clawdforge.core.model import AppRow, RunRow, SessionQuery, TokenRow
+from clawdforge.core.model import AppRow, PauseRow, RunRow, SessionQuery, TokenRow
 from clawdforge.core.ports import Store, SystemTx, SystemView, Tx, View
 from clawdforge.wire.errors import InvalidRequest
 from clawdforge.wire.session import Retention
@@ -229,6 +229,28 @@ async def test_apps_tokens_and_usage(store: Store) -> None:
         ]
 
     await store.read_system(check)
+
+
+async def test_an_app_sees_the_pauses_that_concern_it(
+    store: Store, reopen: Callable[[], Awaitable[Store]]
+) -> None:
+    of_all, of_agent = PauseRow(paused_at=1), PauseRow(agent="demo", reason="bad", paused_at=2)
+    own, narrow = PauseRow(app_name=APP, paused_at=3), PauseRow(app_name=APP, agent="demo", paused_at=4)
+
+    def put(tx: SystemTx) -> None:
+        for row in (narrow, own, of_agent, of_all):
+            tx.put_pause(row)
+
+    await store.write_system(put)
+    store = await reopen()
+    assert await store.read_system(lambda view: view.pauses()) == [of_all, of_agent, own, narrow]
+    assert await store.read(APP, lambda view: view.pauses()) == [of_all, of_agent, own, narrow]
+    assert await store.read(OTHER, lambda view: view.pauses()) == [of_all, of_agent]
+    await store.write_system(lambda tx: tx.put_pause(PauseRow(reason="later", paused_at=9)))
+    assert (await store.read(OTHER, lambda view: view.pauses()))[0] == PauseRow(reason="later", paused_at=1)
+    assert await store.write_system(lambda tx: tx.remove_pause("", ""))
+    assert not await store.write_system(lambda tx: tx.remove_pause("", ""))
+    assert await store.read(OTHER, lambda view: view.pauses()) == [of_agent]
 
 
 async def test_a_view_is_one_snapshot(store: Store) -> None:

@@ -33,14 +33,16 @@ def agents(target: Target, /, *, as_json: bool) -> None:
             one.name,
             (one.version or "installed") if one.installed else "not installed",
             one.title,
-            _install_hint(one),
+            _hint(one),
         )
         for one in found
     ]
     _print_table(target, ("agent", "version", "", ""), rows)
 
 
-def _install_hint(agent: Any) -> str:
+def _hint(agent: Any) -> str:
+    if agent.paused is not None:
+        return f"paused by the operator{': ' if agent.paused.reason else ''}{agent.paused.reason or ''}"
     return "" if agent.installed else agent.install or ""
 
 

@@ -25,7 +25,7 @@ def app() -> None:
 @target_options
 @click.pass_obj
 def list_(target: Target, /, *, as_json: bool) -> None:
-    """List the apps with their sessions, tokens, limits and folders."""
+    """List the apps with their sessions, tokens, limits, pauses and folders."""
     with connect_as_operator(target) as forge:
         found = forge.admin.apps()
     if as_json:
@@ -37,11 +37,12 @@ def list_(target: Target, /, *, as_json: bool) -> None:
             str(one.sessions),
             str(one.tokens),
             _format_limits(one.limits),
+            "paused" if one.paused else "-",
             ", ".join(one.workspace_roots) or "-",
         )
         for one in found
     ]
-    head = ("app", "sessions", "tokens", "limits", "folders")
+    head = ("app", "sessions", "tokens", "limits", "paused", "folders")
     click.echo("\n".join(align(rows, colour=target.colour, head=head)))
 
 

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
         AppInfo,
         AuditEntry,
         AuditVerdict,
+        Pause,
+        PauseReply,
+        ResumeReply,
         ScopeWord,
         StuckReply,
         SweepReply,
@@ -71,6 +74,29 @@ class Admin:
     def revoke_token(self, token_id: str) -> None:
         """Revoke a token and end its open streams."""
         self._http.call(calls.REVOKE_TOKEN(token_id))
+
+    def pauses(self) -> list[Pause]:
+        """What is paused, the widest first."""
+        return self._http.call(calls.PAUSES())
+
+    def pause(
+        self,
+        *,
+        app_name: str | None = None,
+        agent: str | None = None,
+        reason: str | None = None,
+        stop: bool = False,
+    ) -> PauseReply:
+        """Let no turn start: none at all, none of an app, or none of an agent. It holds when this returns.
+
+        With `stop` what runs there is cancelled, and this waits until it has ended.
+        """
+        body = {"app_name": app_name, "agent": agent, "reason": reason, "stop": stop or None}
+        return self._http.call(calls.PAUSE(body=body))
+
+    def resume(self, *, app_name: str | None = None, agent: str | None = None) -> ResumeReply:
+        """End that pause, and start what waits there; without a name, the pause of everything."""
+        return self._http.call(calls.RESUME(body={"app_name": app_name, "agent": agent}))
 
     def sweep(self) -> SweepReply:
         """Close and delete now what is due, instead of at the next sweep."""

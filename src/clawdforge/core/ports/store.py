@@ -19,6 +19,7 @@ from clawdforge.core.model import (
     FileRow,
     Hit,
     MessageRow,
+    PauseRow,
     PermissionRow,
     PersonaRow,
     RunRow,
@@ -45,6 +46,10 @@ class View(Protocol):
     app: str
 
     def app_row(self) -> AppRow | None: ...
+    def pauses(self) -> list[PauseRow]:
+        """Those that concern this app: of everybody, of agents, and its own. The widest come first."""
+        ...
+
     def session(self, session_id: str) -> SessionRow | None: ...
     def sessions(self, query: SessionQuery) -> tuple[list[SessionRow], str | None]:
         """A page and the cursor of the next one, last activity (`updated_at`) first."""
@@ -256,6 +261,10 @@ class SystemView(Protocol):
 
     def apps(self) -> list[AppRow]: ...
     def app_row(self, app_name: str) -> AppRow | None: ...
+    def pauses(self) -> list[PauseRow]:
+        """All of them, the widest first."""
+        ...
+
     def token_by_hash(self, digest: bytes) -> TokenRow | None: ...
     def tokens(self, app_name: str | None = None) -> list[TokenRow]: ...
     def count_open_sessions(self) -> int: ...
@@ -325,6 +334,14 @@ class SystemView(Protocol):
 class SystemTx(SystemView, Protocol):
     def put_app(self, row: AppRow) -> None:
         """Add the app, or change its limits and its folders."""
+        ...
+
+    def put_pause(self, row: PauseRow) -> None:
+        """Add it, or change its reason."""
+        ...
+
+    def remove_pause(self, app_name: str, agent: str) -> bool:
+        """Whether there was one."""
         ...
 
     def move_to(self, place: str) -> None:

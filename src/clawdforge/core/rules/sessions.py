@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from clawdforge.core.event_model import draft
-from clawdforge.core.model import SECOND, SessionRow
+from clawdforge.core.model import SECOND, PauseRow, SessionRow
 from clawdforge.core.ports import Tx, View
 from clawdforge.core.rules import memory
 from clawdforge.core.rules.folders import need_free_folder
+from clawdforge.core.rules.pauses import find_pause
 from clawdforge.core.rules.turns import need_open, need_session, withdraw_some
 from clawdforge.wire.base import Json, Micros
 from clawdforge.wire.errors import InvalidRequest, LimitExceeded, PoolFull, SessionBusy
@@ -24,17 +25,19 @@ UNSEEN_SECS = 3600
 
 @dataclass(frozen=True, slots=True)
 class SessionState:
-    """A session's row, its running turn and its queue."""
+    """A session's row, its running turn, its queue, and what keeps that from going on."""
 
     row: SessionRow
     running_turn: int | None
     queued_turns: int
+    pause: PauseRow | None = None
 
 
 def state_of(view: View, row: SessionRow) -> SessionState:
     active = view.active_turn(row.session_id)
     queued = view.count_queued(row.session_id)
-    return SessionState(row, active.turn_index if active else None, queued)
+    pause = find_pause(view, row.agent)
+    return SessionState(row, active.turn_index if active else None, queued, pause)
 
 
 def close_session(tx: Tx, session_id: str, event: str, at: Micros) -> bool | None:

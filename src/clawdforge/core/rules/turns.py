@@ -13,6 +13,7 @@ import orjson
 from clawdforge.core.event_model import Draft, draft
 from clawdforge.core.model import MessageRow, SessionRow, TurnRow
 from clawdforge.core.ports import Tx, View
+from clawdforge.core.rules.pauses import check_pause, find_pause
 from clawdforge.core.rules.usage import MAX_COUNT, add_usage, bound_usage, estimate_usage
 from clawdforge.wire.base import Json, Micros
 from clawdforge.wire.errors import (
@@ -107,7 +108,7 @@ def submit(tx: Tx, session_id: str, request: TurnRequest, key: str | None, at: M
     need_open(tx, session_id, request.expected_head)
     if any(tx.file(token) is None for token in request.files or ()):
         raise UnknownFile
-    check_limit(tx)
+    admit_turn(tx, session)
     active, queued = tx.active_turn(session_id), tx.count_queued(session_id)
     if queued >= MAX_QUEUED:
         raise LimitExceeded(
@@ -157,7 +158,7 @@ def start_next(tx: Tx, session_id: str, node: str, at: Micros) -> StartedTurn | 
     if session is None or session.closed_at is not None or tx.active_turn(session_id) is not None:
         return None
     turn = find_next(tx, session_id)
-    if turn is None:
+    if turn is None or find_pause(tx, session.agent) is not None:
         return None
     fence = tx.claim(session_id, node)
     confirm_prompt(tx, session_id)
@@ -314,7 +315,9 @@ def _choose_policy(wanted: IfBusy, *, busy: bool) -> IfBusy:
     return IfBusy.QUEUE if not busy or wanted is IfBusy.STEER else wanted
 
 
-def check_limit(tx: Tx) -> None:
+def admit_turn(tx: Tx, session: SessionRow) -> None:
+    """Raise if the operator's pause or the app's limit is against one more turn."""
+    check_pause(tx, session.agent)
     app = tx.app_row()
     limit = app.max_turns_in_flight if app else None
     if limit is not None and tx.turns_in_flight() >= limit:

@@ -26,6 +26,7 @@ from clawdforge.core.services.health import HealthService
 from clawdforge.core.services.history import HistoryService
 from clawdforge.core.services.messages import MessageService
 from clawdforge.core.services.metrics import MetricsService
+from clawdforge.core.services.pauses import PauseService
 from clawdforge.core.services.personas import PersonaService
 from clawdforge.core.services.runs import OneShot, RunService
 from clawdforge.core.services.sessions import SessionService
@@ -105,6 +106,7 @@ class Services:
     files: FileService
     runs: RunService
     personas: PersonaService
+    pauses: PauseService
     agents: Catalog
 
 
@@ -140,6 +142,9 @@ def build_services(
     shares = ShareService(store, clock, bounds.share)
     settler, watchdog = Settler(store), Watchdog()
     turns = TurnService(store, clock, log, supervisor, engine.answers)
+    runs = RunService(
+        store, clock, ports.program, max_runs=bounds.live_agents, timeout_secs=bounds.times.turn
+    )
     return Services(
         access=AccessService(store, clock, admin_token, ports.callbacks),
         sub_sessions=SubSessionService(store, sessions),
@@ -161,9 +166,8 @@ def build_services(
         watchdog=watchdog,
         sweeper=Sweeper(store, clock, supervisor, log, homes, workspaces, files, bounds.ages),
         files=files,
-        runs=RunService(
-            store, clock, ports.program, max_runs=bounds.live_agents, timeout_secs=bounds.times.turn
-        ),
+        runs=runs,
         personas=PersonaService(store, clock, agents),
+        pauses=PauseService(store, clock, agents, supervisor, runs),
         agents=ports.catalog,
     )

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from clawdforge.core.model import AppRow, Clock
+from clawdforge.core.model import AppRow, Clock, PauseRow
 from clawdforge.core.ports import Store, SystemTx, SystemView, Workspaces
 from clawdforge.core.services.access import check_app_name
 from clawdforge.core.services.shares import ShareService
@@ -13,11 +13,12 @@ from clawdforge.wire.base import Json
 
 @dataclass(frozen=True, slots=True)
 class AppState:
-    """An app's row, its sessions and its tokens that are not revoked."""
+    """An app's row, its sessions, its tokens that are not revoked, and the operator's pause of it."""
 
     row: AppRow
     sessions: int
     tokens: int
+    pause: PauseRow | None = None
 
 
 class AppService:
@@ -69,4 +70,6 @@ def _list_states(view: SystemView) -> list[AppState]:
     for token in view.tokens():
         if token.revoked_at is None:
             tokens[token.app_name] = tokens.get(token.app_name, 0) + 1
-    return [AppState(row, sessions.get(row.app_name, 0), tokens.get(row.app_name, 0)) for row in view.apps()]
+    pauses = {pause.app_name: pause for pause in view.pauses() if not pause.agent}
+    names = ((row, row.app_name) for row in view.apps())
+    return [AppState(row, sessions.get(app, 0), tokens.get(app, 0), pauses.get(app)) for row, app in names]

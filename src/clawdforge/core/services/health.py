@@ -28,8 +28,11 @@ class HealthService:
         self._facts.update(facts)
 
     async def health(self) -> Health:
-        count = await self._store.read_system(lambda view: view.count_open_sessions())
-        live = {"open_sessions": count, "live_agents": self._pool.live}
+        count, pauses = await self._store.read_system(
+            lambda view: (view.count_open_sessions(), view.pauses())
+        )
+        paused = any(not pause.app_name and not pause.agent for pause in pauses)
+        live = {"open_sessions": count, "live_agents": self._pool.live, "paused": paused}
         return Health.model_validate({**self._facts, **live, "sqlite_version": self._store.version()})
 
     def stuck(self, longer_than: float) -> StuckReply:

@@ -15,7 +15,7 @@ from clawdforge.core.model import Clock, Hit, MessageRow, SessionRow, TurnRow
 from clawdforge.core.ports import Snapshots, Store, Tx, View
 from clawdforge.core.rules import memory
 from clawdforge.core.rules.cuts import FileTrees, HistoryChange, cut_from, last_cut, restore_last
-from clawdforge.core.rules.turns import check_limit, need_open, need_session, queue_turn
+from clawdforge.core.rules.turns import admit_turn, need_open, need_session, queue_turn
 from clawdforge.core.running.folder_holds import FolderHolds
 from clawdforge.core.running.known_workspaces import KnownWorkspaces
 from clawdforge.core.running.supervisor import Supervisor
@@ -263,7 +263,7 @@ def _is_short(view: View, session_id: str, request: Guarded) -> bool:
 
 
 def _queue_again(tx: Tx, session_id: str, last: MessageRow, text: str, at: Micros) -> TurnRow:
-    check_limit(tx)
+    admit_turn(tx, need_session(tx, session_id))
     before = tx.turn(session_id, last.turn) if last.turn else None
     row = TurnRow(
         session_id=session_id,

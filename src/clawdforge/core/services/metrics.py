@@ -9,7 +9,7 @@ import orjson
 
 from clawdforge.core.histogram import Histogram, Sample
 from clawdforge.core.log import LogService
-from clawdforge.core.model import Commit
+from clawdforge.core.model import Commit, PauseRow
 from clawdforge.core.ports import Store
 from clawdforge.core.running.background import Background
 from clawdforge.core.running.pool import AgentPool
@@ -19,6 +19,7 @@ from clawdforge.wire.event import EventType
 from clawdforge.wire.turn import Outcome, TurnState
 
 STUCK_SECS: Final = 60.0
+WIDTHS: Final = ("server", "app", "agent")
 UNENDED: Final = (TurnState.QUEUED, TurnState.RUNNING, TurnState.WAITING)
 
 
@@ -54,9 +55,10 @@ class MetricsService:
         store.listen(self._count)
 
     async def read(self) -> list[Metric]:
-        turns, sessions = await self._store.read_system(
-            lambda view: (view.turn_counts(), view.count_open_sessions())
+        turns, sessions, pauses = await self._store.read_system(
+            lambda view: (view.turn_counts(), view.count_open_sessions(), view.pauses())
         )
+        paused = Counter(_width(pause) for pause in pauses)
         now = tuple(Sample(turns.get(state.value, 0), {"state": state.value}) for state in UNENDED)
         ended = tuple(Sample(count, {"outcome": outcome}) for outcome, count in self._ended.items())
         healthy = self._store.health() is None
@@ -92,6 +94,10 @@ class MetricsService:
                 "loop_delay_seconds", "histogram", "Time until the event loop gave a sign of life.",
                 self._loop_delays.samples(),
             ),
+            Metric(
+                "pauses", "gauge", "Pauses in force, by what they stop.",
+                tuple(Sample(paused[width], {"of": width}) for width in WIDTHS),
+            ),
             Metric("store_writable", "gauge", "1 when the store can be written.", _single(healthy)),
         ]  # fmt: skip
 
@@ -102,6 +108,11 @@ class MetricsService:
                 self._ended[orjson.loads(event.data)["outcome"]] += 1
             elif event.type == EventType.TURN_STARTED:
                 self._started += 1
+
+
+def _width(pause: PauseRow) -> str:
+    """What a pause stops; one app's use of one agent is a pause of the app."""
+    return "app" if pause.app_name else "agent" if pause.agent else "server"
 
 
 def _single(value: float) -> tuple[Sample, ...]:

@@ -8,14 +8,16 @@ from typing import Any, Protocol
 
 import orjson
 
-from clawdforge.core.model import Clock, FileRow, RunRow, new_id
+from clawdforge.core.model import Clock, FileRow, PauseRow, RunRow, new_id
 from clawdforge.core.ports import Store, View
+from clawdforge.core.rules.pauses import check_pause
 from clawdforge.core.running.fair_slots import FairSlots
 from clawdforge.wire.admin import RunRequest
 from clawdforge.wire.errors import (
     ForgeAPIError,
     InvalidRequest,
     LimitExceeded,
+    Paused,
     RunFailed,
     Stopping,
     TurnTimedOut,
@@ -26,7 +28,7 @@ STDERR_CHARS = 8192
 END_SECS = 15.0
 FAILED = "error"
 TIMED_OUT = "timeout"
-GONE = "stopped before it was done: the caller hung up, or the server stopped"
+GONE = "stopped before it was done: the caller hung up, the operator paused it, or the server stopped"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +55,11 @@ class RunOutcome:
 
 class OneShot(Protocol):
     """A program that answers one prompt and ends."""
+
+    @property
+    def agent(self) -> str:
+        """The name of the agent that it is, by which it can be paused."""
+        ...
 
     async def run(self, order: RunOrder) -> RunOutcome:
         """No process is left when this returns, raises or is cancelled.
@@ -81,7 +88,7 @@ class RunService:
         self._timeout_secs = timeout_secs
         self._slots = FairSlots(max_runs)
         self._in_flight: Counter[str] = Counter()
-        self._tasks: set[asyncio.Task[RunResult]] = set()
+        self._tasks: dict[asyncio.Task[RunResult], str] = {}
         self._stopping = False
 
     async def run(self, app: str, request: RunRequest) -> RunResult:
@@ -89,11 +96,15 @@ class RunService:
         if self._stopping:
             raise Stopping
         task = asyncio.create_task(self._run(app, request))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks[task] = app
+        task.add_done_callback(self._tasks.pop)
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
+            if task.cancelled() and not self._stopping:
+                raise Paused(
+                    "the operator has paused this and stopped the run; send it again later"
+                ) from None
             if task.cancelled():
                 raise Stopping(
                     "the server stopped before the run was done; try again when it is back"
@@ -114,8 +125,19 @@ class RunService:
             if late:
                 await asyncio.wait(late, timeout=END_SECS)
 
+    async def cancel(self, pause: PauseRow) -> int:
+        """End the runs that a pause concerns; how many they were."""
+        if pause.agent not in ("", self._program.agent):
+            return 0
+        tasks = [task for task, app in self._tasks.items() if pause.app_name in ("", app)]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        return sum(task.cancelled() for task in tasks)
+
     async def _run(self, app: str, request: RunRequest) -> RunResult:
-        limit, files = await self._store.read(app, lambda view: _read_needs(view, request))
+        agent = self._program.agent
+        limit, files = await self._store.read(app, lambda view: _read_needs(view, request, agent))
         if limit is not None and self._in_flight[app] >= limit:
             raise LimitExceeded(f"this app may have {limit} runs in flight; try again later", retry_after=1)
         self._in_flight[app] += 1
@@ -178,6 +200,7 @@ class RunService:
     async def _run_when_free(self, app: str, order: RunOrder) -> RunOutcome:
         await self._slots.take(app)
         try:
+            await self._store.read(app, lambda view: check_pause(view, self._program.agent))
             return await self._program.run(order)
         finally:
             self._slots.give_back(app)
@@ -196,7 +219,8 @@ def parse_value(text: str) -> Any:
     return value
 
 
-def _read_needs(view: View, request: RunRequest) -> tuple[int | None, tuple[FileRow, ...]]:
+def _read_needs(view: View, request: RunRequest, agent: str) -> tuple[int | None, tuple[FileRow, ...]]:
+    check_pause(view, agent)
     if request.model is not None and (request.model.startswith("-") or "\0" in request.model):
         raise InvalidRequest("model: this cannot be the name of a model")
     app = view.app_row()

@@ -8,6 +8,7 @@ from clawdforge.core.model import (
     AuditRow,
     FileRow,
     MessageRow,
+    PauseRow,
     PermissionRow,
     PersonaRow,
     RunRow,
@@ -54,6 +55,7 @@ class Queries:
 
     def __init__(self) -> None:
         self.app = Codec(AppRow, "apps", ["app_name"])
+        self.pause = Codec(PauseRow, "pauses", ["app_name", "agent"])
         self.token = Codec(TokenRow, "tokens", ["token_id", "app_name", "hash"])
         self.session = Codec(SessionRow, "sessions", ["app_name", "session_id"], never_null=["meta"])
         self.turn = Codec(TurnRow, "turns", ["session_id", "turn_index"])

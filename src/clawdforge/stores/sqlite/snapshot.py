@@ -110,6 +110,14 @@ def last_write(path: Path) -> Micros:
     return int(_rows(path, "SELECT coalesce(max(updated_at), 0) FROM sessions")[0][0])
 
 
+def read_pauses(path: Path) -> list[tuple[str, str, str | None]]:
+    """App, agent and reason of what the operator has paused; empty names mean all of them."""
+    if not _rows(path, "SELECT 1 FROM sqlite_schema WHERE name = 'pauses'"):
+        return []  # no server of this version has opened it yet
+    rows = _rows(path, "SELECT app_name, agent, reason FROM pauses ORDER BY app_name, agent")
+    return [(app, agent, reason) for app, agent, reason in rows]
+
+
 def read_schema_version(path: Path) -> int:
     return int(_rows(path, "PRAGMA user_version")[0][0])
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from clawdforge.core.model import AppRow, AuditRow, FileRow, TokenRow
+from clawdforge.core.model import AppRow, AuditRow, FileRow, PauseRow, TokenRow
 from clawdforge.core.workspace import Area
 from clawdforge.stores.sqlite.audit import add_entry
 from clawdforge.stores.sqlite.connection import Db
@@ -23,6 +23,9 @@ class SqliteSystemView:
 
     def app_row(self, app_name: str) -> AppRow | None:
         return next((self._q.app.read(row) for row in self._rows("app", app=app_name)), None)
+
+    def pauses(self) -> list[PauseRow]:
+        return [self._q.pause.read(row) for row in self._rows("pauses")]
 
     def token_by_hash(self, digest: bytes) -> TokenRow | None:
         return next((self._q.token.read(row) for row in self._rows("token_by_hash", hash=digest)), None)
@@ -102,6 +105,13 @@ class SqliteSystemView:
 class SqliteSystemTx(SqliteSystemView):
     def put_app(self, row: AppRow) -> None:
         self._db.run(self._q.system["put_app"], self._q.app.values(row))
+
+    def put_pause(self, row: PauseRow) -> None:
+        self._db.run(self._q.system["put_pause"], self._q.pause.values(row))
+
+    def remove_pause(self, app_name: str, agent: str) -> bool:
+        key: dict[str, Value] = {"app": app_name, "agent": agent}
+        return self._db.run(self._q.system["remove_pause"], key) > 0
 
     def move_to(self, place: str) -> None:
         self._db.run(self._q.system["forget_identities"], {})

@@ -11,6 +11,7 @@ from clawdforge.core.model import (
     FileRow,
     Hit,
     MessageRow,
+    PauseRow,
     PermissionRow,
     PersonaRow,
     SessionQuery,
@@ -40,6 +41,9 @@ class SqliteView:
 
     def app_row(self) -> AppRow | None:
         return self._get(self._q.app, "app")
+
+    def pauses(self) -> list[PauseRow]:
+        return self._list(self._q.pause, "pauses")
 
     def session(self, session_id: str) -> SessionRow | None:
         return self._get(self._q.session, "session", session=session_id)

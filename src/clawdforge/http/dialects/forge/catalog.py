@@ -9,6 +9,7 @@ from starlette.responses import Response
 
 from clawdforge.core.model import PersonaRow
 from clawdforge.core.rules.personas import BUILTIN
+from clawdforge.http.dialects.forge import shapes
 from clawdforge.http.errors import json_response
 from clawdforge.http.routing import App, AppRoute, Caller, Core, has_own_limit
 from clawdforge.http.waiting import unless_disconnected
@@ -62,6 +63,7 @@ async def limits(core: Core, app: App) -> Response:
             max_bytes=row.max_bytes if row else None,
             **asdict(share),
             **asdict(used),
+            paused=[shapes.in_force(row) for row in await core.pauses.find_for(app)],
         )
     )
 
@@ -76,9 +78,12 @@ async def run(request: Request, core: Core, app: App, body: RunRequest) -> Respo
     return json_response(reply)
 
 
-async def list_agents(core: Core) -> Response:
-    """What can be run here, and whether its program is installed."""
-    return json_response(core.agents.page())
+async def list_agents(core: Core, app: App) -> Response:
+    """What can be run here, whether its program is installed, and whether the operator has paused it."""
+    page = core.agents.page()
+    pauses = {row.agent: shapes.in_force(row) for row in await core.pauses.find_for(app)}
+    agents = [one.model_copy(update={"paused": pauses.get(one.name)}) for one in page.agents]
+    return json_response(page.model_copy(update={"agents": agents}))
 
 
 async def list_personas(core: Core, app: App) -> Response:

@@ -1,4 +1,4 @@
-"""Forge routes for operators: apps and their limits, the sweep, the audit log, usage, metrics."""
+"""Forge routes for operators: apps and their limits, pauses, the sweep, the audit log, usage, metrics."""
 
 from typing import Annotated
 
@@ -7,9 +7,10 @@ from starlette.responses import PlainTextResponse, Response
 
 from clawdforge.core.model import AuditRow
 from clawdforge.core.services.apps import AppState
+from clawdforge.http.dialects.forge import shapes
 from clawdforge.http.errors import json_response
 from clawdforge.http.prometheus import CONTENT_TYPE, render
-from clawdforge.http.routing import AdminRoute, After, Core, Limit
+from clawdforge.http.routing import AdminRoute, After, Core, Limit, has_own_limit
 from clawdforge.wire.admin import (
     AdminUsage,
     AppInfo,
@@ -25,6 +26,7 @@ from clawdforge.wire.admin import (
 )
 from clawdforge.wire.base import to_iso, to_seconds
 from clawdforge.wire.error_body import ErrorBody
+from clawdforge.wire.pauses import PausePage, PauseReply, PauseRequest, ResumeReply, ResumeRequest
 
 AppName = Annotated[str | None, Query(max_length=128)]
 Secs = Annotated[float, Query(ge=0, le=10**9, allow_inf_nan=False)]
@@ -35,6 +37,9 @@ def routes() -> APIRouter:
     router = APIRouter(route_class=AdminRoute, tags=["admin"], responses={"default": {"model": ErrorBody}})
     router.get("/admin/apps", response_model=AppPage)(list_apps)
     router.post("/admin/apps", response_model=AppReply)(put_app)
+    router.get("/admin/pauses", response_model=PausePage)(list_pauses)
+    router.post("/admin/pause", response_model=PauseReply)(pause)
+    router.post("/admin/resume", response_model=ResumeReply)(resume)
     router.post("/admin/sweep", response_model=SweepReply)(sweep)
     router.get("/admin/stuck", response_model=StuckReply)(stuck)
     router.get("/admin/audit", response_model=AuditPage)(audit)
@@ -54,6 +59,29 @@ async def put_app(core: Core, body: PutApp) -> Response:
     """Create an app, or replace its limits or its folders. What is left out stays as it is."""
     state = await core.apps.put(body.app_name, body.limits, body.workspace_roots)
     return json_response(AppReply(app=_app(state)))
+
+
+async def list_pauses(core: Core) -> Response:
+    """What is paused: everything, apps, agents. The widest come first."""
+    pauses = [shapes.in_force(row) for row in await core.pauses.find_all()]
+    return json_response(PausePage(pauses=pauses, count=len(pauses)))
+
+
+@has_own_limit
+async def pause(core: Core, body: PauseRequest) -> Response:
+    """Let no turn start: none at all, none of an app, or none of an agent. `stop` cancels what runs there.
+
+    After this answer nothing starts there before `/admin/resume`, also after a restart. Prompts are refused
+    with 503 `paused`; what is queued stays queued.
+    """
+    row, stopped = await core.pauses.pause(body)
+    return json_response(PauseReply(pause=shapes.in_force(row), stopped=stopped))
+
+
+async def resume(core: Core, body: ResumeRequest) -> Response:
+    """End a pause, and start what waits there. Without a name it is the pause of everything."""
+    was_paused, left = await core.pauses.resume(body)
+    return json_response(ResumeReply(resumed=was_paused, pauses=[shapes.in_force(row) for row in left]))
 
 
 async def sweep(core: Core) -> Response:
@@ -109,6 +137,7 @@ def _app(state: AppState) -> AppInfo:
         workspace_roots=list(row.workspace_roots),
         sessions=state.sessions,
         tokens=state.tokens,
+        paused=shapes.pause(state.pause),
     )
 
 

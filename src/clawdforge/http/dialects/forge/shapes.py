@@ -11,13 +11,14 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from clawdforge.core.event_model import StoredEvent
-from clawdforge.core.model import MessageRow, PermissionRow, TokenRow, TurnRow
+from clawdforge.core.model import MessageRow, PauseRow, PermissionRow, TokenRow, TurnRow
 from clawdforge.core.rules.sessions import SessionState
 from clawdforge.http.errors import encode
 from clawdforge.wire.admin import TokenInfo, TokenReply
 from clawdforge.wire.base import Json, to_iso, to_seconds
 from clawdforge.wire.event_forms import Form
 from clawdforge.wire.message import Message
+from clawdforge.wire.pauses import Pause
 from clawdforge.wire.session import Session
 from clawdforge.wire.turn import Outcome, Permission, Turn, TurnSummary, Usage
 
@@ -72,9 +73,24 @@ def session(state: SessionState, kind: type[SessionT]) -> SessionT:
         turn_count=row.turn_count,
         running_turn=state.running_turn,
         queued_turns=state.queued_turns,
+        paused=pause(state.pause),
         message_count=row.message_count,
         context=row.context,
         head=row.head,
+    )
+
+
+def pause(row: PauseRow | None) -> Pause | None:
+    return None if row is None else in_force(row)
+
+
+def in_force(row: PauseRow) -> Pause:
+    return build_reply(
+        Pause,
+        app_name=row.app_name or None,
+        agent=row.agent or None,
+        reason=row.reason,
+        since=to_seconds(row.paused_at),
     )
 
 

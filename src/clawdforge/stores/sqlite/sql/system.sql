@@ -6,6 +6,9 @@ SELECT {app} FROM apps ORDER BY app_name
 -- name: app
 SELECT {app} FROM apps WHERE app_name = :app
 
+-- name: pauses
+SELECT {pause} FROM pauses ORDER BY app_name, agent
+
 -- name: token_by_hash
 SELECT {token} FROM tokens WHERE hash = :hash
 
@@ -141,6 +144,13 @@ GROUP BY names.app_name ORDER BY names.app_name
 -- name: remove_runs
 -- In the order in which they came, which is that of the table: no index is needed, and only so many are looked at.
 DELETE FROM runs WHERE created_at < :before AND rowid IN (SELECT rowid FROM runs ORDER BY rowid LIMIT :limit)
+
+-- name: put_pause
+INSERT INTO pauses (app_name, agent, reason, paused_at) VALUES (:app_name, :agent, :reason, :paused_at)
+ON CONFLICT (app_name, agent) DO UPDATE SET reason = excluded.reason
+
+-- name: remove_pause
+DELETE FROM pauses WHERE app_name = :app AND agent = :agent
 
 -- name: put_app
 INSERT INTO apps (app_name, created_at, max_sessions, max_turns_in_flight, max_bytes, workspace_roots,

@@ -3,6 +3,9 @@
 -- name: app
 SELECT {app} FROM apps WHERE app_name = :app
 
+-- name: pauses
+SELECT {pause} FROM pauses WHERE app_name = '' OR app_name = :app ORDER BY pauses.app_name, pauses.agent
+
 -- name: session
 SELECT {session} FROM sessions WHERE session_id = :session AND app_name = :app AND deleted_at IS NULL
 

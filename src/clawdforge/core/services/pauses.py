@@ -1,0 +1,83 @@
+"""The operator's pauses: once one is on stable storage, no turn starts there until it is resumed."""
+
+import asyncio
+
+from clawdforge.core.model import Clock, PauseRow, TurnRow
+from clawdforge.core.ports import Agents, Store, SystemTx, View
+from clawdforge.core.running.supervisor import Supervisor
+from clawdforge.core.services.runs import RunService
+from clawdforge.wire.errors import AppNotFound
+from clawdforge.wire.pauses import PauseRequest, ResumeRequest
+
+
+class PauseService:
+    def __init__(
+        self, store: Store, clock: Clock, agents: Agents, supervisor: Supervisor, runs: RunService
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._agents = agents
+        self._supervisor = supervisor
+        self._runs = runs
+        self._tasks: set[asyncio.Task[int]] = set()
+
+    async def find_all(self) -> list[PauseRow]:
+        return await self._store.read_system(lambda view: view.pauses())
+
+    async def find_for(self, app: str) -> list[PauseRow]:
+        """What the app is told: pauses of everybody, of agents, and its own."""
+        return await self._store.read(app, lambda view: view.pauses())
+
+    async def pause(self, request: PauseRequest) -> tuple[PauseRow, int]:
+        """Let nothing start there any more; with `stop`, also cancel what runs. How many that were."""
+        if request.agent is not None:
+            self._agents.spec(request.agent)
+        now, app, agent = self._clock.now(), request.app_name or "", request.agent or ""
+        row = PauseRow(app_name=app, agent=agent, reason=request.reason, paused_at=now)
+
+        def work(tx: SystemTx) -> PauseRow:
+            if app and tx.app_row(app) is None:
+                raise AppNotFound
+            tx.put_pause(row)
+            details = {"agent": request.agent, "reason": request.reason, "stop": request.stop}
+            tx.audit_system(app, "paused", now, details)
+            return next(one for one in tx.pauses() if (one.app_name, one.agent) == (app, agent))
+
+        made = await self._store.write_system(work)
+        return made, await self._stop_in_any_case(made) if request.stop else 0
+
+    async def resume(self, request: ResumeRequest) -> tuple[bool, list[PauseRow]]:
+        """End a pause and start what waits. Whether there was one, and those that are left."""
+        now, app, agent = self._clock.now(), request.app_name or "", request.agent or ""
+
+        def work(tx: SystemTx) -> tuple[bool, list[PauseRow]]:
+            was_paused = tx.remove_pause(app, agent)
+            if was_paused:
+                tx.audit_system(app, "resumed", now, {"agent": request.agent})
+            return was_paused, tx.pauses()
+
+        was_paused, left = await self._store.write_system(work)
+        for waiting_app, session_id in await self._store.read_system(lambda view: view.waiting_sessions()):
+            self._supervisor.wake(waiting_app, session_id)
+        return was_paused, left
+
+    async def _stop_in_any_case(self, pause: PauseRow) -> int:
+        """An operator who hangs up has said what to do all the same."""
+        task = asyncio.create_task(self._stop(pause))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return await asyncio.shield(task)
+
+    async def _stop(self, pause: PauseRow) -> int:
+        running = await self._store.read_system(lambda view: view.active_sessions())
+        work = [self._cancel(app, sid, pause) for app, sid in running if pause.app_name in ("", app)]
+        return sum(await asyncio.gather(*work, self._runs.cancel(pause)))
+
+    async def _cancel(self, app: str, session_id: str, pause: PauseRow) -> bool:
+        def find(view: View) -> TurnRow | None:
+            session = view.session(session_id)
+            concerned = session is not None and pause.agent in ("", session.agent)
+            return view.active_turn(session_id) if concerned else None
+
+        turn = await self._store.read(app, find)
+        return turn is not None and await self._supervisor.cancel(app, session_id, turn.turn_index)
