@@ -78,6 +78,19 @@ def test_a_turn_that_takes_too_long(cli: Cli) -> None:
     assert "--timeout" in cli("-p", "--timeout", "0.3", "sleep 30", code=3).stderr
 
 
+def test_a_turn_that_crosses_its_limit(cli: Cli, local: App) -> None:
+    stopped = cli("-p", "--max-cost-usd", "0.5", "echo so far\ncost 1\nhang", code=9)
+    assert stopped.stdout == "so far\n"
+    assert "max_cost_usd of 0.5, at 1" in stopped.stderr
+    session_id = local.session()
+    found = cli.json(
+        "send", session_id, "--max-tool-calls", "0", "--output-format", "json", "tool x 60000", code=9
+    )
+    assert (found["stopped_by"], found["stop_reason"]) == ("max_tool_calls", "stopped_by_limit")
+    assert cli("send", session_id, "--max-seconds", "0.3", "hang", code=9).stdout == ""
+    assert cli("send", session_id, "--max-tokens", "100000", "echo fine").stdout == "fine\n"
+
+
 def test_what_nobody_can_allow_is_refused(cli: Cli) -> None:
     done = cli("-p", "ask write a file edit", code=5)
     assert "permission: reject" in done.stdout

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from clawdforge import scripted
-from clawdforge.core.agent_model import AgentSpec, Ask, Launch, Verdict
+from clawdforge.core.agent_model import AgentSpec, Ask, Launch, Used, Verdict
 from clawdforge.core.event_model import AgentEvent
 from clawdforge.drivers.acp.driver import AcpAgent, AcpDriver, AcpLimits
 from clawdforge.drivers.processes.containment import Containment
@@ -41,6 +41,7 @@ class Notebook:
     sizes: list[int] = field(default_factory=list)
     cuts: list[tuple[int, str]] = field(default_factory=list)
     asks: list[Ask] = field(default_factory=list)
+    used: list[Used] = field(default_factory=list)
     deciding: Callable[[Ask], Awaitable[Verdict]] | None = None
     pace: Callable[[], Awaitable[None]] | None = None
 
@@ -52,6 +53,9 @@ class Notebook:
 
     async def report_truncation(self, dropped: int, reason: str) -> None:
         self.cuts.append((dropped, reason))
+
+    def note_usage(self, used: Used) -> None:
+        self.used.append(used)
 
     async def ask(self, request: Ask) -> Verdict:
         self.asks.append(request)

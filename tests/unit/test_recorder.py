@@ -14,6 +14,7 @@ from clawdforge.core.running import recorder
 from clawdforge.core.running.permissions import PermissionService
 from clawdforge.core.running.progress import Progress
 from clawdforge.core.running.recorder import TurnRecorder
+from clawdforge.core.running.stops import LimitWatch, Stop
 from clawdforge.stores.sqlite.store import SqliteStore
 from clawdforge.wire.errors import StoreUnavailable
 from clawdforge.wire.session import OnInterrupt
@@ -85,7 +86,9 @@ async def test_every_event_is_there_once_and_in_order(
     monkeypatch.setattr(recorder, "RETRY_SECS", 0.001)
     clock = SystemClock()
     started = await start(store)
-    writer = TurnRecorder(store, clock, PermissionService(store, clock, 1.0), APP, started, Progress())
+    writer = TurnRecorder(
+        store, clock, PermissionService(store, clock, 1.0), APP, started, Progress(), LimitWatch({}, Stop())
+    )
     store.plan = [first, then, first]
     writing = writer.start_writing(patience=30.0)
     await writer.report_truncation(1, "one")
@@ -106,7 +109,15 @@ async def test_what_was_in_doubt_when_the_patience_ended_comes_with_the_end(
     clock = SystemClock()
     for number, fate in enumerate(("not written", "written, but not told")):
         started = await start(store)
-        writer = TurnRecorder(store, clock, PermissionService(store, clock, 1.0), APP, started, Progress())
+        writer = TurnRecorder(
+            store,
+            clock,
+            PermissionService(store, clock, 1.0),
+            APP,
+            started,
+            Progress(),
+            LimitWatch({}, Stop()),
+        )
         store.plan = [fate]
         writing = writer.start_writing(patience=-1.0)
         await writer.report_truncation(1, f"doubtful {number}")
@@ -128,7 +139,9 @@ async def test_an_interrupted_turn_is_brought_back_once(
     started = await start(store)
     session_id = started.session.session_id
     await store.write(APP, lambda tx: tx.change_session(session_id, on_interrupt=policy))
-    writer = TurnRecorder(store, clock, PermissionService(store, clock, 1.0), APP, started, Progress())
+    writer = TurnRecorder(
+        store, clock, PermissionService(store, clock, 1.0), APP, started, Progress(), LimitWatch({}, Stop())
+    )
     writer.start_writing(patience=30.0)
     store.plan = [fate]
     await writer.end(Ending(outcome=Outcome.INTERRUPTED, error="the agent died"))

@@ -62,6 +62,8 @@ def test_lines_run_in_order_and_text_between_them_is_echoed(launch: Launch) -> N
         ("other nobody_knows", ["nobody_knows"]),
         ("mode plan", ["current_mode_update"]),
         ("usage-update 5 100", ["usage_update"]),
+        ("cost 0.25", ["usage_update"]),
+        ("call-usage 5 7", ["agent_thought_chunk"]),
         ('update {"sessionUpdate": "session_info_update", "title": "T"}', ["session_info_update"]),
         ("flood 1000 200", ["agent_message_chunk"] * 1000),
         ("chunks 3 20 1", ["agent_message_chunk"] * 3),

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from clawdforge.core.agent_model import Used
 from clawdforge.drivers.acp.prices import Price, Prices, Tokens
 from clawdforge.drivers.acp.usage import UsageMeter
 from clawdforge.drivers.processes.containment import probe
@@ -127,6 +128,22 @@ def test_numbers_told_call_by_call_are_added_up_for_each_turn() -> None:
         assert not found.estimated
     meter.start_prompt()
     assert meter.usage_of(tokens(1, 1)) is None
+
+
+def test_what_is_known_before_the_answer_is_that_turns_alone() -> None:
+    meter = UsageMeter(Quirks(usage="per_call"), Prices({"m": Price(input=1.0, output=1.0, cached=1.0)}))
+    meter.start_prompt()
+    assert meter.used_so_far() == Used()
+    assert meter.observe({"sessionUpdate": "agent_message_chunk", "_meta": tokens(5, 2, 1)})
+    assert not meter.observe({"sessionUpdate": "agent_message_chunk"})
+    assert meter.used_so_far("m") == Used(tokens=8, cost_usd=8 / 1_000_000)
+    assert meter.observe(cost(0.5))
+    for call in ("1", "1", "2"):
+        assert meter.observe({"sessionUpdate": "tool_call", "toolCallId": call})
+    assert meter.used_so_far("m") == Used(tokens=8, cost_usd=0.5, tool_calls=2), "a call is told twice"
+    meter.start_prompt()
+    assert meter.used_so_far("m") == Used()
+    assert UsageMeter().used_so_far() == Used()
 
 
 def test_numbers_that_mean_nothing_are_left_out() -> None:

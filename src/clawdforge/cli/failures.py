@@ -18,6 +18,7 @@ class Exit(IntEnum):
     AUTH = 6
     UNREACHABLE = 7
     INCOMPLETE = 8
+    LIMIT = 9
     INTERRUPTED = 130
 
 
@@ -31,6 +32,7 @@ MEANINGS: Final = {
     Exit.AUTH: "the token is missing, wrong, or not allowed to do this",
     Exit.UNREACHABLE: "no server answers",
     Exit.INCOMPLETE: "done, but something was left out or needs an option later; the message says what",
+    Exit.LIMIT: "the turn crossed a limit that it was given, and was stopped; the answer so far is kept",
     Exit.INTERRUPTED: "stopped with Ctrl-C",
 }
 

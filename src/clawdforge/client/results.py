@@ -18,7 +18,8 @@ class TurnResult:
     """One turn, whole. `events` are the agent's messages in order, as dicts.
 
     `outcome` says how it ended (`completed`, `cancelled`, `failed`, `timed_out`, `interrupted`) and
-    `ok` is true for the first two. A key that a newer server adds is in `body`.
+    `ok` is true for the first two. `stopped_by` names the limit that it crossed. A key that a newer server
+    adds is in `body`.
     """
 
     ok: bool
@@ -32,6 +33,7 @@ class TurnResult:
     code: str | None = None
     usage: Usage | None = None
     if_busy: str | None = None
+    stopped_by: str | None = None
     body: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
@@ -51,6 +53,7 @@ class TurnResult:
             code=_text_or_none(body.get("code")),
             usage=lazy.turn.Usage.model_validate(usage) if isinstance(usage, dict) else None,
             if_busy=_text_or_none(body.get("if_busy")),
+            stopped_by=_text_or_none(body.get("stopped_by")),
             body=body,
         )
 

@@ -68,6 +68,15 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Used:
+    """What a turn has used so far; None where the agent has not told."""
+
+    tokens: int | None = None
+    cost_usd: float | None = None
+    tool_calls: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """How the agent ended a prompt."""
 

@@ -155,6 +155,8 @@ class TurnRow:
     first_seq: int | None = None  # of turn.started
     last_seq: int | None = None  # of turn.ended
     usage: Json | None = None
+    limits: Json = field(default_factory=dict)  # what it may use, by the names of wire.turn.TurnLimits
+    stopped_by: str | None = None  # the limit that it crossed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

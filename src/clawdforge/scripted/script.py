@@ -78,6 +78,6 @@ def parse(text: str, commands: dict[str, Command], plain: Callable[..., None]) -
 def _value(name: str, word: str) -> object:
     if name in INTEGERS:
         return int(word) if word.isdecimal() else None
-    if name == "SECS":
+    if name in ("SECS", "USD"):
         return float(word) if word.replace(".", "", 1).isdecimal() else None
     return word

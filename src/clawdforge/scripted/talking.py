@@ -91,6 +91,16 @@ def usage_update(turn: Turn, used: int, size: int) -> None:
     turn.update("usage_update", used=used, size=size)
 
 
+def cost(turn: Turn, amount: float) -> None:
+    turn.update("usage_update", used=0, size=0, cost={"amount": amount, "currency": "USD"})
+
+
+def call_usage(turn: Turn, taken: int, given: int) -> None:
+    """As agents do that tell the tokens of each call to the model."""
+    tokens = {"inputTokens": taken, "outputTokens": given, "totalTokens": taken + given}
+    turn.update("agent_thought_chunk", content=_text(""), _meta={"usage": tokens})
+
+
 def mode(turn: Turn, name: str) -> None:
     turn.session.mode = name
     turn.update("current_mode_update", currentModeId=name)
@@ -156,6 +166,10 @@ COMMANDS = (
     Command("sleep", "SECS", sleep, "wait; a cancel ends it"),
     Command("usage", "IN OUT [CACHED]", usage, "what this turn reports as its usage"),
     Command("usage-update", "USED SIZE", usage_update, "a usage_update: tokens used of the context's size"),
+    Command("cost", "USD", cost, "a usage_update with what the session has cost so far, in dollars"),
+    Command(
+        "call-usage", "IN OUT", call_usage, "an empty thought with the tokens of one call in `_meta.usage`"
+    ),
     Command("mode", "NAME", mode, "change the mode and say so with current_mode_update"),
     Command("notice", "TEXT", notice, "a notice"),
     Command("other", "KIND", other, "an update of a kind that nobody knows"),

@@ -47,17 +47,36 @@ MOVES: Final[dict[TurnState, frozenset[TurnState]]] = {
 """The whole state machine of a turn."""
 
 Prompt = Annotated[str, StringConstraints(min_length=1, max_length=16 * 1024 * 1024)]
+MAX_TOOL_CALLS: Final = 100_000
 FileToken = Annotated[str, StringConstraints(min_length=1, max_length=128)]
 
 
 class TurnRequest(Request):
-    """Body of `POST /sessions/{id}/turn` and `/turns`."""
+    """Body of `POST /sessions/{id}/turn` and `/turns`. A turn that crosses one of its limits is stopped."""
 
     prompt: Prompt
     files: list[FileToken] | None = Field(default=None, max_length=256)
     timeout_secs: float | None = Field(default=None, gt=0, le=7 * 86_400, allow_inf_nan=False)
     if_busy: IfBusy = IfBusy.QUEUE
     expected_head: int | None = Field(default=None, ge=0)
+    max_cost_usd: float | None = Field(default=None, ge=0, le=10**9, allow_inf_nan=False)
+    max_tokens: int | None = Field(default=None, ge=0, le=2**53)
+    max_seconds: float | None = Field(default=None, gt=0, le=7 * 86_400, allow_inf_nan=False)
+    max_tool_calls: int | None = Field(default=None, ge=0, le=MAX_TOOL_CALLS)
+
+    def limits(self) -> Json:
+        """Those that are given."""
+        given = {name: getattr(self, name) for name in TurnLimits.model_fields}
+        return {name: value for name, value in given.items() if value is not None}
+
+
+class TurnLimits(Reply):
+    """What a turn may use; null is no limit. To use just as much is no crossing."""
+
+    max_cost_usd: float | None = None
+    max_tokens: int | None = None
+    max_seconds: float | None = None
+    max_tool_calls: int | None = None
 
 
 class Usage(Reply):
@@ -79,7 +98,10 @@ class Usage(Reply):
 
 
 class Turn(Reply):
-    """A turn as the queue and the history show it. Times are whole seconds."""
+    """A turn as the queue and the history show it. Times are whole seconds.
+
+    `limits` are those that it carries, and `stopped_by` names the one that it crossed.
+    """
 
     turn_index: int
     state: TurnState
@@ -98,10 +120,15 @@ class Turn(Reply):
     first_seq: int | None = None
     last_seq: int | None = None
     usage: Usage | None = None
+    limits: TurnLimits | None = None
+    stopped_by: str | None = None
 
 
 class TurnSummary(Reply):
-    """How a turn ended: a `TurnReply` up to its events, which the server sends as ready bytes."""
+    """How a turn ended: a `TurnReply` up to its events, which the server sends as ready bytes.
+
+    `stopped_by` names the limit that it crossed.
+    """
 
     ok: bool = True
     session_id: str
@@ -111,6 +138,7 @@ class TurnSummary(Reply):
     duration_ms: int
     if_busy: IfBusy
     usage: Usage | None = None
+    stopped_by: str | None = None
 
 
 class TurnReply(TurnSummary):

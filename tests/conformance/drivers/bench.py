@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from clawdforge.core.agent_model import AgentSpec, Ask, Launch, Verdict
+from clawdforge.core.agent_model import AgentSpec, Ask, Launch, Used, Verdict
 from clawdforge.core.event_model import AgentEvent
 from clawdforge.core.ports import Capability, Driver, LiveAgent
 from clawdforge.wire.event import EventType
@@ -36,6 +36,7 @@ class Notebook:
     events: list[AgentEvent] = field(default_factory=list)
     cuts: list[tuple[int, str]] = field(default_factory=list)
     asks: list[Ask] = field(default_factory=list)
+    used: list[Used] = field(default_factory=list)
     deciding: Callable[[Ask], Awaitable[Verdict]] | None = None
 
     async def emit(self, event: AgentEvent, size: int) -> None:  # noqa: ARG002 - part of the port
@@ -44,6 +45,9 @@ class Notebook:
 
     async def report_truncation(self, dropped: int, reason: str) -> None:
         self.cuts.append((dropped, reason))
+
+    def note_usage(self, used: Used) -> None:
+        self.used.append(used)
 
     async def ask(self, request: Ask) -> Verdict:
         self.asks.append(request)

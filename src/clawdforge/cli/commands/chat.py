@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import click
 
+from clawdforge.cli.commands.turn_limits import given_limits, limit_options
 from clawdforge.cli.failures import Exit, Failure
 from clawdforge.cli.lazy import load
 from clawdforge.cli.output.answer import FORMATS, Printer, outcome_code
@@ -119,6 +120,7 @@ class SessionChoice:
 @click.option(
     "--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECS", help="With -p: time limit."
 )
+@limit_options
 @target_options
 @click.pass_obj
 def chat(target: Target, /, words: tuple[str, ...], *, once: bool, output_format: str, **flags: Any) -> None:
@@ -150,7 +152,7 @@ def print_answer(target: Target, prompt: str, form: str, flags: dict[str, Any]) 
         target.detail(f"session {session.session_id}")
         waits = flags["permission_mode"] == "ask"
         printer = Printer(target, session, form, waits=waits)
-        result = printer.run_turn(prompt, timeout_secs=flags["timeout"])
+        result = printer.run_turn(prompt, timeout_secs=flags["timeout"], **given_limits(flags))
     raise SystemExit(outcome_code(target, printer, result))
 
 

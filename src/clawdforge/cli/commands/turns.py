@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from clawdforge.cli.commands.turn_limits import given_limits, limit_options
 from clawdforge.cli.failures import Exit, Failure
 from clawdforge.cli.output.answer import FORMATS, Printer, outcome_code
 from clawdforge.cli.target.connect import connect
@@ -28,6 +29,7 @@ POLICIES = ("queue", "reject", "interrupt", "steer", "rollback")
 @click.option(
     "--output-format", type=click.Choice(FORMATS), default="text", show_default=True, help="What to print."
 )
+@limit_options
 @click.option("--wait-permission", is_flag=True, help="Wait for `approve` or `deny` when the agent asks.")
 @target_options
 @click.pass_obj
@@ -42,13 +44,14 @@ def send(
     timeout: float | None,
     output_format: str,
     wait_permission: bool,
+    **limits: Any,
 ) -> None:
     """Send a prompt to a session and print the answer. Without PROMPT it is read from stdin."""
     prompt = " ".join(words) or sys.stdin.read().strip()
     if not prompt:
         raise click.UsageError("no prompt; write it after ID or pipe it in")
     row = find_open(target.reach(), session)
-    options: dict[str, Any] = {"timeout_secs": timeout, "if_busy": if_busy}
+    options: dict[str, Any] = {"timeout_secs": timeout, "if_busy": if_busy, **given_limits(limits)}
     with connect(target) as forge:
         handle = forge.handle(row)
         if detach:

@@ -88,6 +88,7 @@ class Printer:
             "duration_ms": result.duration_ms,
             "stop_reason": result.stop_reason,
             "outcome": result.outcome,
+            "stopped_by": result.stopped_by,
             "total_cost_usd": usage["cost_usd"] if usage else None,
             "usage": usage,
             "permission_denials": self.denied,
@@ -130,6 +131,9 @@ def outcome_code(target: Target, printer: Printer, result: TurnResult) -> Exit:
             "clawdforge: the turn timed out; allow more time with --timeout SECS. The session stays usable."
         )
         return Exit.TIMEOUT
+    if result.stopped_by is not None:
+        target.note(f"clawdforge: {result.error or f'the turn was stopped by {result.stopped_by}'}")
+        return Exit.LIMIT
     if result.outcome == "cancelled":
         target.note("clawdforge: the turn was cancelled; the answer so far is kept")
         return Exit.INTERRUPTED

@@ -124,6 +124,8 @@ def turn_end(event: Mapping[str, Any]) -> list[Item]:
         reason = str(event.get("stop_reason") or "end_turn")
         odd: Line = [("warn", f"stopped: {one_line(clean(reason), WIDE)}  ")] if reason != "end_turn" else []
         return [[*odd, ("dim", used)]] if odd or used else []
+    if event.get("stopped_by"):
+        return [[("warn", f"{detail}  "), ("dim", used)]]
     if outcome == "cancelled":
         return [[("warn", "cancelled; the answer so far is kept  "), ("dim", used)]]
     if outcome == "interrupted":

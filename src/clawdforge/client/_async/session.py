@@ -91,14 +91,20 @@ class AsyncSession(AsyncHistory):
         *,
         if_busy: IfBusyWord | None = None,
         expected_head: int | None = None,
+        max_cost_usd: float | None = None,
+        max_tokens: int | None = None,
+        max_seconds: float | None = None,
+        max_tool_calls: int | None = None,
         idempotency_key: str | None = None,
     ) -> TurnResult:
         """Run one prompt and wait for the whole answer.
 
         A connection that drops on the way is made again with the same key, so the prompt runs once.
-        `timeout_secs` ends the turn on the server, never the session.
+        `timeout_secs` ends the turn on the server, never the session. A turn that crosses one of its limits
+        (`max_…`) is stopped; `stopped_by` of the result names it, and what was said is kept.
         """
-        body = _turn_body(prompt, files, timeout_secs, if_busy, expected_head)
+        limits = _limits(max_cost_usd, max_tokens, max_seconds, max_tool_calls)
+        body = _turn_body(prompt, files, timeout_secs, if_busy, expected_head, limits)
         key = idempotency_key or str(uuid4())
         return await self._http.call(calls.TURN(self.session_id, body=body, key=key, wait_secs=timeout_secs))
 
@@ -110,10 +116,15 @@ class AsyncSession(AsyncHistory):
         *,
         if_busy: IfBusyWord | None = None,
         expected_head: int | None = None,
+        max_cost_usd: float | None = None,
+        max_tokens: int | None = None,
+        max_seconds: float | None = None,
+        max_tool_calls: int | None = None,
         idempotency_key: str | None = None,
     ) -> TurnAccepted:
         """Hand over a prompt and come back at once; it is on stable storage then."""
-        body = _turn_body(prompt, files, timeout_secs, if_busy, expected_head)
+        limits = _limits(max_cost_usd, max_tokens, max_seconds, max_tool_calls)
+        body = _turn_body(prompt, files, timeout_secs, if_busy, expected_head, limits)
         return await self._http.call(
             calls.SUBMIT(self.session_id, body=body, key=idempotency_key or str(uuid4()))
         )
@@ -127,6 +138,10 @@ class AsyncSession(AsyncHistory):
         *,
         if_busy: IfBusyWord | None = None,
         expected_head: int | None = None,
+        max_cost_usd: float | None = None,
+        max_tokens: int | None = None,
+        max_seconds: float | None = None,
+        max_tool_calls: int | None = None,
         idempotency_key: str | None = None,
     ) -> AsyncIterator[AsyncTurnStream]:
         """Run one prompt and read its events as they happen, through lost connections and restarts."""
@@ -136,6 +151,10 @@ class AsyncSession(AsyncHistory):
             timeout_secs,
             if_busy=if_busy,
             expected_head=expected_head,
+            max_cost_usd=max_cost_usd,
+            max_tokens=max_tokens,
+            max_seconds=max_seconds,
+            max_tool_calls=max_tool_calls,
             idempotency_key=idempotency_key,
         )
         # `head` is the turn's first event; of a turn that was accepted before, nobody knows where it began.
@@ -187,6 +206,7 @@ def _turn_body(
     timeout_secs: float | None,
     if_busy: IfBusyWord | None,
     expected_head: int | None,
+    limits: Mapping[str, float | None],
 ) -> dict[str, Any]:
     return {
         "prompt": calls.check_prompt(prompt),
@@ -194,4 +214,16 @@ def _turn_body(
         "timeout_secs": timeout_secs,
         "if_busy": if_busy,
         "expected_head": expected_head,
+        **limits,
+    }
+
+
+def _limits(
+    max_cost_usd: float | None, max_tokens: int | None, max_seconds: float | None, max_tool_calls: int | None
+) -> dict[str, float | None]:
+    return {
+        "max_cost_usd": max_cost_usd,
+        "max_tokens": max_tokens,
+        "max_seconds": max_seconds,
+        "max_tool_calls": max_tool_calls,
     }

@@ -6,7 +6,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Literal, Protocol
 
-from clawdforge.core.agent_model import AgentSpec, Answer, Ask, Launch, Verdict
+from clawdforge.core.agent_model import AgentSpec, Answer, Ask, Launch, Used, Verdict
 from clawdforge.core.event_model import AgentEvent
 from clawdforge.core.model import FileRow, SessionRow
 from clawdforge.core.workspace import Workspace
@@ -22,6 +22,10 @@ class Sink(Protocol):
 
     async def report_truncation(self, dropped: int, reason: str) -> None:
         """Record that the driver dropped something: a line that was too long, or output beyond the limit."""
+        ...
+
+    def note_usage(self, used: Used) -> None:
+        """What the running prompt has used so far, whenever the agent tells more of it."""
         ...
 
     async def ask(self, request: Ask) -> Verdict: ...

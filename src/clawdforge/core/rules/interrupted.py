@@ -82,6 +82,7 @@ def apply_policy(tx: Tx, turn: TurnRow, at: Micros) -> TurnRow | None:
             files=turn.files if again else (),
             queued_at=at,
             timeout_secs=turn.timeout_secs,
+            limits=turn.limits,
             retry_of=turn.turn_index,
             automatic=True,
         ),

@@ -68,6 +68,7 @@ class Ending:
     code: str | None = None
     error_extra: Json | None = None
     usage: Json | None = None
+    stopped_by: str | None = None
 
 
 def need_session(view: View, session_id: str, expected_head: int | None = None) -> SessionRow:
@@ -131,6 +132,7 @@ def submit(tx: Tx, session_id: str, request: TurnRequest, key: str | None, at: M
             key=key,
             fingerprint=digest,
             timeout_secs=request.timeout_secs,
+            limits=request.limits(),
             if_busy=_choose_policy(request.if_busy, busy=busy),
         ),
         at,
@@ -146,6 +148,8 @@ def queue_turn(tx: Tx, session: SessionRow, row: TurnRow, at: Micros) -> TurnRow
     tx.add_turn(turn)
     tx.change_session(session.session_id, last_turn=turn.turn_index)
     fields: Json = {"prompt": turn.prompt, "files": list(turn.files), "if_busy": turn.if_busy.value}
+    if turn.limits:
+        fields["limits"] = turn.limits
     if turn.retry_of is not None:
         fields |= {"retry_of": turn.retry_of, "automatic": turn.automatic}
     tx.append(session.session_id, [draft(EventType.TURN_QUEUED, turn.turn_index, at, fields)])
@@ -242,6 +246,8 @@ def finish(
         "duration_ms": max(0, at - started) // 1000 if started else 0,
         "message": seq,
     }
+    if ending.stopped_by is not None:
+        fields["stopped_by"] = ending.stopped_by
     last = tx.append(session_id, [draft(EventType.TURN_ENDED, turn_index, at, fields)], fence=fence)
     tx.change_turn(
         session_id,
@@ -253,6 +259,7 @@ def finish(
         code=ending.code,
         error_extra=ending.error_extra or {},
         usage=usage,
+        stopped_by=ending.stopped_by,
         ended_at=at,
         last_seq=last,
     )

@@ -7,13 +7,15 @@ from dataclasses import dataclass
 from clawdforge.core.agent_model import Answer
 from clawdforge.core.model import Clock, TurnRow
 from clawdforge.core.ports import LeaseLost, LiveAgent, Store
+from clawdforge.core.rules.limits import STOP_REASON
 from clawdforge.core.rules.turns import Ending, StartedTurn
 from clawdforge.core.running.opening import Opener
 from clawdforge.core.running.permissions import PermissionService
 from clawdforge.core.running.pool import CLOSE_SECS, AgentPool, Seat
 from clawdforge.core.running.progress import Progress
 from clawdforge.core.running.recorder import TurnRecorder
-from clawdforge.core.running.running_turn import RunningTurn, Stop
+from clawdforge.core.running.running_turn import RunningTurn
+from clawdforge.core.running.stops import LimitWatch, Stop
 from clawdforge.wire.admin import WaitsFor
 from clawdforge.wire.error_codes import ErrorCode
 from clawdforge.wire.errors import AgentFailed, ForgeAPIError
@@ -51,8 +53,11 @@ class Attendant:
 
     async def attend(self, seat: Seat, started: StartedTurn, stop: Stop, progress: Progress) -> TurnRow:
         """Returns when the turn has ended and that is on stable storage."""
-        recorder = TurnRecorder(self._store, self._clock, self._permissions, seat.app, started, progress)
-        turn = RunningTurn(started, seat, stop, recorder, progress)
+        watch = LimitWatch(started.turn.limits, stop)
+        recorder = TurnRecorder(
+            self._store, self._clock, self._permissions, seat.app, started, progress, watch
+        )
+        turn = RunningTurn(started, seat, stop, watch, recorder, progress)
         writing = recorder.start_writing(self._times.store_patience)
         try:
             ending = await self._run_until_end(turn, writing)
@@ -76,10 +81,13 @@ class Attendant:
         """Let the agent answer until it is done, a stop is requested, the time is up, or the store fails."""
         work = asyncio.create_task(self._prompt_agent(turn))
         stop_requested = asyncio.create_task(turn.stop.requested.wait())
-        seconds = turn.started.turn.timeout_secs or self._times.turn
+        seconds, own = turn.started.turn.timeout_secs or self._times.turn, turn.watch.seconds
+        by_limit = own is not None and own <= seconds
         try:
             await asyncio.wait(
-                {work, stop_requested, writing}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED
+                {work, stop_requested, writing},
+                timeout=own if by_limit else seconds,
+                return_when=asyncio.FIRST_COMPLETED,
             )
         finally:
             stop_requested.cancel()
@@ -94,6 +102,8 @@ class Attendant:
                 error="the store could not be written for too long; what was said until then is kept",
                 code=ErrorCode.TURN_INTERRUPTED,
             )
+        if own is not None and by_limit:
+            turn.watch.end_time(own)
         timed_out = not turn.stop.requested.is_set()
         await self._stop_agent(turn, work)
         if timed_out:
@@ -163,6 +173,8 @@ def _judge(work: asyncio.Task[Answer], turn: RunningTurn) -> Ending:
     """How the turn ended. A requested stop wins over what the agent says about it."""
     failure = None if work.cancelled() else work.exception()
     answer = None if work.cancelled() or failure is not None else work.result()
+    if answer is not None:
+        turn.watch.judge(answer.usage)
     if turn.stop.requested.is_set():
         return _ending_of_stop(turn.stop, answer)
     if answer is not None:
@@ -182,6 +194,14 @@ def _judge(work: asyncio.Task[Answer], turn: RunningTurn) -> Ending:
 
 def _ending_of_stop(stop: Stop, answer: Answer | None) -> Ending:
     usage = None if answer is None else answer.usage
+    if stop.limit is not None:
+        return Ending(
+            outcome=stop.outcome,
+            stop_reason=STOP_REASON,
+            error=stop.reason,
+            stopped_by=stop.limit,
+            usage=usage,
+        )
     if stop.outcome is Outcome.CANCELLED:
         return Ending(outcome=stop.outcome, stop_reason="cancelled", usage=usage)
     code = ErrorCode.TURN_INTERRUPTED if stop.outcome is Outcome.INTERRUPTED else None

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from clawdforge.core.agent_model import Ask, Verdict
+from clawdforge.core.agent_model import Ask, Used, Verdict
 from clawdforge.core.event_model import AgentEvent, Draft, draft, draft_of
 from clawdforge.core.model import Clock, TurnRow
 from clawdforge.core.ports import Store, Tx
@@ -18,6 +18,7 @@ from clawdforge.core.rules.projection import Projection
 from clawdforge.core.rules.turns import Ending, StartedTurn, finish
 from clawdforge.core.running.permissions import PermissionService
 from clawdforge.core.running.progress import Progress
+from clawdforge.core.running.stops import LimitWatch
 from clawdforge.wire.admin import WaitsFor
 from clawdforge.wire.errors import StoreUnavailable
 from clawdforge.wire.event import EventType
@@ -39,8 +40,10 @@ class TurnRecorder:
         app: str,
         started: StartedTurn,
         progress: Progress,
+        watch: LimitWatch,
     ) -> None:
         self.app = app
+        self._watch = watch
         self._progress = progress
         self.session_id = started.session.session_id
         self.turn_index = started.turn.turn_index
@@ -75,6 +78,9 @@ class TurnRecorder:
         fields = {"dropped_bytes": dropped, "reason": reason}
         self._projection.truncated = True
         self._add(draft(EventType.OUTPUT_TRUNCATED, self.turn_index, self._clock.now(), fields))
+
+    def note_usage(self, used: Used) -> None:
+        self._watch.note(used)
 
     async def ask(self, request: Ask) -> Verdict:
         self._progress.wait_for(WaitsFor.PERMISSION)
@@ -216,6 +222,9 @@ class OutsideSink:
     async def report_truncation(self, dropped: int, reason: str) -> None:
         fields = {"dropped_bytes": dropped, "reason": reason}
         await self._append(draft(EventType.OUTPUT_TRUNCATED, None, self._clock.now(), fields))
+
+    def note_usage(self, used: Used) -> None:
+        """Nothing runs that could have a limit."""
 
     async def ask(self, request: Ask) -> Verdict:  # noqa: ARG002 - part of the port
         return Verdict(option_id=None)

@@ -1,35 +1,13 @@
 """A running turn and everything that belongs to it from start to end."""
 
-import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from clawdforge.core.model import SessionRow
 from clawdforge.core.rules.turns import StartedTurn
 from clawdforge.core.running.pool import Seat
 from clawdforge.core.running.progress import Progress
 from clawdforge.core.running.recorder import TurnRecorder
-from clawdforge.wire.turn import Outcome
-
-
-@dataclass(eq=False, slots=True)
-class Stop:
-    """A request to stop a turn, and the signal that it has ended, with how. Only the first request counts."""
-
-    requested: asyncio.Event = field(default_factory=asyncio.Event)
-    ended: asyncio.Event = field(default_factory=asyncio.Event)
-    hurried: asyncio.Event = field(default_factory=asyncio.Event)  # the agent has had time enough
-    outcome: Outcome = Outcome.CANCELLED
-    reason: str = "cancelled"
-    rollback: bool = False
-    ended_as: Outcome | None = None
-
-    def request(self, outcome: Outcome, reason: str, *, rollback: bool = False) -> bool:
-        """Whether this request is the one that counts."""
-        if self.requested.is_set():
-            return False
-        self.outcome, self.reason, self.rollback = outcome, reason, rollback
-        self.requested.set()
-        return True
+from clawdforge.core.running.stops import LimitWatch, Stop
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -39,6 +17,7 @@ class RunningTurn:
     started: StartedTurn
     seat: Seat
     stop: Stop
+    watch: LimitWatch
     recorder: TurnRecorder
     progress: Progress
 

@@ -17,7 +17,7 @@ from clawdforge.core.running.answers import Answers
 from clawdforge.core.running.attendant import Attendant
 from clawdforge.core.running.pool import AgentPool, Seat
 from clawdforge.core.running.progress import Progress, Waiting
-from clawdforge.core.running.running_turn import Stop
+from clawdforge.core.running.stops import Stop
 from clawdforge.wire.admin import WaitsFor
 from clawdforge.wire.errors import SessionBusy, Stopping, StoreUnavailable
 from clawdforge.wire.turn import Outcome

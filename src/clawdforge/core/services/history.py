@@ -273,6 +273,7 @@ def _queue_again(tx: Tx, session_id: str, last: MessageRow, text: str, at: Micro
         files=before.files if before else (),
         queued_at=at,
         timeout_secs=before.timeout_secs if before else None,
+        limits=before.limits if before else {},
         retry_of=last.turn or None,
     )
     return queue_turn(tx, need_session(tx, session_id), row, at)

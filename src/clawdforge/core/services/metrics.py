@@ -16,7 +16,7 @@ from clawdforge.core.running.pool import AgentPool
 from clawdforge.core.running.supervisor import Supervisor
 from clawdforge.wire.admin import WaitsFor
 from clawdforge.wire.event import EventType
-from clawdforge.wire.turn import Outcome, TurnState
+from clawdforge.wire.turn import Outcome, TurnLimits, TurnState
 
 STUCK_SECS: Final = 60.0
 WIDTHS: Final = ("server", "app", "agent")
@@ -50,6 +50,7 @@ class MetricsService:
         self._background = background
         self._loop_delays = loop_delays
         self._ended = {outcome.value: 0 for outcome in Outcome}
+        self._stopped = Counter[str | None]()
         self._started = 0
         self._events = 0
         store.listen(self._count)
@@ -61,6 +62,7 @@ class MetricsService:
         paused = Counter(_width(pause) for pause in pauses)
         now = tuple(Sample(turns.get(state.value, 0), {"state": state.value}) for state in UNENDED)
         ended = tuple(Sample(count, {"outcome": outcome}) for outcome, count in self._ended.items())
+        stopped = tuple(Sample(self._stopped[name], {"limit": name}) for name in TurnLimits.model_fields)
         healthy = self._store.health() is None
         waits = Counter(one.waits_for for one in self._supervisor.find_waiting(STUCK_SECS))
         stuck = tuple(Sample(waits[what], {"wait": what.value}) for what in WaitsFor)
@@ -68,6 +70,7 @@ class MetricsService:
         return [
             Metric("turns_started_total", "counter", "Turns that were started.", _single(self._started)),
             Metric("turns_ended_total", "counter", "Turns that ended, by outcome.", ended),
+            Metric("turns_stopped_total", "counter", "Turns that crossed a limit of theirs.", stopped),
             Metric("turns", "gauge", "Turns that have not ended, by state.", now),
             Metric("agents_live", "gauge", "Agent processes that are alive.", _single(self._pool.live)),
             Metric("agents_waiting", "gauge", "Turns that wait for room.", _single(self._pool.waiting)),
@@ -105,7 +108,9 @@ class MetricsService:
         self._events += len(commit.events)
         for event in commit.events:
             if event.type == EventType.TURN_ENDED:
-                self._ended[orjson.loads(event.data)["outcome"]] += 1
+                ended = orjson.loads(event.data)
+                self._ended[ended["outcome"]] += 1
+                self._stopped[ended.get("stopped_by")] += 1
             elif event.type == EventType.TURN_STARTED:
                 self._started += 1
 

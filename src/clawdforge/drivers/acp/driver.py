@@ -244,8 +244,12 @@ class AcpAgent:
             stop_reason = "cancelled"
         return Answer(
             stop_reason=stop_reason if isinstance(stop_reason, str) else "end_turn",
-            usage=self._usage.usage_of(result, self._launch.model or self._default_model),
+            usage=self._usage.usage_of(result, self._model),
         )
+
+    @property
+    def _model(self) -> str | None:
+        return self._launch.model or self._default_model
 
     async def cancel(self) -> None:
         turn = self._prompted
@@ -278,8 +282,8 @@ class AcpAgent:
         if message["method"] == "session/request_permission":
             return
         update = update_in(message)
-        if update is not None:
-            self._usage.observe(update)
+        if update is not None and self._usage.observe(update) and self._turn is not None:
+            self._turn.sink.note_usage(self._usage.used_so_far(self._model))
         if self._turn is not None:
             await self._turn.emit(read_message(message), size)
         elif self._replay is not None and update is not None and word_of(update) not in STATE_KINDS:

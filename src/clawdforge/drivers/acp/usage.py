@@ -8,10 +8,12 @@ the last turn left it (`counter`).
 from collections.abc import Mapping
 from typing import Any
 
+from clawdforge.core.agent_model import Used
 from clawdforge.drivers.acp.prices import Prices, Tokens
 from clawdforge.drivers.acp.updates import word_of
 from clawdforge.wire.base import Json
 from clawdforge.wire.quirks import Quirks
+from clawdforge.wire.turn import MAX_TOOL_CALLS
 
 
 class UsageMeter:
@@ -29,19 +31,23 @@ class UsageMeter:
         self._cost = _amount(known.get("cost_usd"))
         self._before = self._cost
         self._calls = 0
+        self._tools: set[int] = set()
         self._seen: Tokens | None = None
 
     def start_prompt(self) -> None:
         """A prompt starts."""
         self._before = self._cost
         self._calls = 1
+        self._tools = set()
         self._seen = None
 
-    def observe(self, update: Json) -> None:
-        """An update of the agent, of any kind."""
+    def observe(self, update: Json) -> bool:
+        """An update of the agent, of any kind; whether it tells of something that was used."""
         kind = word_of(update)
         if kind == "tool_call":
             self._calls += 1  # its result goes to the model with another call
+            if len(self._tools) <= MAX_TOOL_CALLS:  # nobody can ask for more
+                self._tools.add(hash(str(update.get("toolCallId"))))
         call = _tokens(update.get("_meta")) if self._meaning == "per_call" else None
         if call is not None:
             self._seen = call.plus(self._seen or Tokens())
@@ -49,6 +55,15 @@ class UsageMeter:
         amount = _amount(cost.get("amount")) if isinstance(cost, dict) else None
         if amount is not None and isinstance(cost, dict) and cost.get("currency", "USD") == "USD":
             self._cost = amount
+        return kind == "tool_call" or call is not None or amount is not None
+
+    def used_so_far(self, model: str | None = None) -> Used:
+        """What is known of the running prompt before it is done: less than `usage_of` for most agents."""
+        cost = self._turn_cost()
+        if cost is None and self._seen is not None and self._prices is not None:
+            cost = self._prices.cost(model, self._seen)
+        tokens = None if self._seen is None else self._seen.taken + self._seen.given + self._seen.cached
+        return Used(tokens=tokens, cost_usd=cost, tool_calls=len(self._tools))
 
     def usage_of(self, result: Json, model: str | None = None) -> Json | None:
         """The usage of the prompt that ended with this result; None if the agent says nothing."""

@@ -286,8 +286,8 @@ class AcpxAgent:
             return message
         if part is Part.EVENT:
             update = update_in(message)
-            if update is not None:
-                self._usage.observe(update)
+            if update is not None and self._usage.observe(update):
+                turn.sink.note_usage(self._usage.used_so_far(self._launch.model))
             await turn.emit(read_message(message), line.size)
         elif part is Part.LATE:
             await self._sink.emit(read_message(message), line.size)

@@ -20,7 +20,7 @@ from clawdforge.wire.event_forms import Form
 from clawdforge.wire.message import Message
 from clawdforge.wire.pauses import Pause
 from clawdforge.wire.session import Session
-from clawdforge.wire.turn import Outcome, Permission, Turn, TurnSummary, Usage
+from clawdforge.wire.turn import Outcome, Permission, Turn, TurnLimits, TurnSummary, Usage
 
 SessionT = TypeVar("SessionT", bound=Session)
 ReplyT = TypeVar("ReplyT", bound=BaseModel)
@@ -114,6 +114,8 @@ def turn(row: TurnRow) -> Turn:
         first_seq=row.first_seq,
         last_seq=row.last_seq,
         usage=usage(row.usage),
+        limits=limits(row.limits),
+        stopped_by=row.stopped_by,
     )
 
 
@@ -128,6 +130,10 @@ def usage(stored: Json | None) -> Usage | None:
     return build_reply(Usage, **stored) if isinstance(stored, dict) else stored
 
 
+def limits(stored: Json) -> TurnLimits | None:
+    return build_reply(TurnLimits, **stored) if stored and isinstance(stored, dict) else None
+
+
 def turn_opening(row: TurnRow) -> bytes:
     """wire.turn.TurnReply up to its events, which follow as ready bytes."""
     summary = build_reply(
@@ -139,6 +145,7 @@ def turn_opening(row: TurnRow) -> bytes:
         duration_ms=duration_ms(row) or 0,
         if_busy=row.if_busy,
         usage=usage(row.usage),
+        stopped_by=row.stopped_by,
     )
     return encode(summary)[:-1] + b',"events":['
 

@@ -6,3 +6,7 @@ CREATE TABLE pauses (
     paused_at INTEGER NOT NULL,
     PRIMARY KEY (app_name, agent)
 ) WITHOUT ROWID;
+
+-- What a turn may use, as its prompt said, and the limit that ended it, if one did.
+ALTER TABLE turns ADD COLUMN limits TEXT NOT NULL DEFAULT '{}';
+ALTER TABLE turns ADD COLUMN stopped_by TEXT;
