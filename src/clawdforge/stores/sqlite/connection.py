@@ -1,7 +1,6 @@
 """Connections to the SQLite file: opening them, running statements, and which errors come from the disk."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
 from itertools import takewhile
 from pathlib import Path
 from typing import Any, Final
@@ -51,28 +50,33 @@ class Db:
         No cursor outlives the call. One that is left to whoever holds it last, perhaps in another thread,
         keeps the connection in its old snapshot.
         """
-        with self._ask(sql, params) as cursor:
+        cursor = self.connection.cursor()
+        try:
+            _ask(cursor, sql, params)
             return cursor.fetchall() if fits is None else list(takewhile(fits, cursor))
+        finally:
+            cursor.close(True)
 
     def row(self, sql: str, params: dict[str, Value]) -> tuple[Any, ...] | None:
-        with self._ask(sql, params) as cursor:
+        cursor = self.connection.cursor()
+        try:
+            _ask(cursor, sql, params)
             return cursor.fetchone()
+        finally:
+            cursor.close(True)
 
     def run(self, sql: str, params: dict[str, Value]) -> int:
         """Run a statement. Returns how many rows it changed, not counting those that triggers changed."""
         self.connection.execute(sql, params)
         return self.connection.changes()
 
-    @contextmanager
-    def _ask(self, sql: str, params: dict[str, Value]) -> Iterator[apsw.Cursor]:
-        """A value that SQLite cannot hold (a lone surrogate, a huge number) matches no row."""
-        cursor = self.connection.cursor()
-        try:
-            with suppress(UnicodeEncodeError, OverflowError):
-                cursor.execute(sql, params)
-            yield cursor
-        finally:
-            cursor.close(True)
+
+def _ask(cursor: apsw.Cursor, sql: str, params: dict[str, Value]) -> None:
+    """A value that SQLite cannot hold (a lone surrogate, a huge number) matches no row."""
+    try:
+        cursor.execute(sql, params)
+    except (UnicodeEncodeError, OverflowError):
+        return
 
 
 def open_writer(path: Path) -> apsw.Connection:
