@@ -2,6 +2,7 @@
 
 import argparse
 import importlib
+import os
 import random
 import shutil
 import sys
@@ -40,6 +41,7 @@ def run_one(
     source: Path = ROOT,
     folder: Path | None = None,
     only: tuple[str, ...] = (),
+    workers: int | None = None,
 ) -> Run:
     module = importlib.import_module(f"proofs.{PROOFS[name]}")
     base = folder or Path(tempfile.mkdtemp(prefix=f"clawdforge-{name}-"))
@@ -51,6 +53,7 @@ def run_one(
         folder=base,
         source=source,
         only=only,
+        workers=workers or os.cpu_count() or 1,
     )
     print(f"{name}: {(module.__doc__ or name).splitlines()[0]}", flush=True)
     try:
@@ -83,6 +86,9 @@ def main() -> int:
         default=[],
         help="of teeth or syscalls: the parts with this word in their name; of races: a deed, a level",
     )
+    parser.add_argument(
+        "--workers", type=int, help="of simulation: processes that share the work; as many as there are cores"
+    )
     args = parser.parse_args()
     if args.name == "table":
         print(table())
@@ -97,6 +103,7 @@ def main() -> int:
             short=args.short,
             source=args.source.resolve(),
             only=tuple(args.only),
+            workers=args.workers,
         )
         bad += bool(run.violations)
         if args.record:

@@ -30,6 +30,8 @@ class Run:
     source: Path
     only: tuple[str, ...] = ()
     """Words that choose a part of a proof by name, where it has named parts."""
+    workers: int = 1
+    """Processes that share the work, where it can be shared; the result is the same."""
     began: float = field(default_factory=time.monotonic)
     figures: dict[str, Any] = field(default_factory=dict)
     violations: list[str] = field(default_factory=list)

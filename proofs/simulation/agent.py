@@ -78,8 +78,8 @@ class SimAgent:
         self.agent_session_id = wanted if wanted is not None and wanted in known else world.new_id()
         self.remembered: list[str] | None = list(known.get(self.agent_session_id, ()))
         known.setdefault(self.agent_session_id, [])
-        self._cancelled = asyncio.Event()
-        self._gone = asyncio.Event()
+        self._cancelled = world.loop.create_future()
+        self._gone = world.loop.create_future()
         self._closing: asyncio.Future[None] | None = None
         others = world.living.setdefault(self._home, [])
         if others:
@@ -89,14 +89,14 @@ class SimAgent:
 
     @property
     def alive(self) -> bool:
-        return self._closing is None and not self._gone.is_set()
+        return self._closing is None and not self._gone.done()
 
     async def prompt(self, text: str, sink: Sink, *, preface: str = "") -> Answer:  # noqa: ARG002
         word, *script = text.split()
         world = self._world
         world.heard[text] += 1
         world.note("agent of", self._home, "hears", repr(text))
-        self._cancelled.clear()
+        self._cancelled = world.loop.create_future()
         self._remember(text)
         for number, deed in enumerate(script):
             if await self._is_cancelled_within(world.draw_delay(), deaf=script[-1] == "deaf"):
@@ -117,7 +117,8 @@ class SimAgent:
         return Answer(stop_reason="end_turn")
 
     async def cancel(self) -> None:
-        self._cancelled.set()
+        if not self._cancelled.done():
+            self._cancelled.set_result(None)
         await self._world.pause()
 
     @contextmanager
@@ -138,9 +139,9 @@ class SimAgent:
         self.die()
 
     def die(self) -> None:
-        if not self._gone.is_set():
+        if not self._gone.done():
             self._world.note("agent of", self._home, "ends")
-            self._gone.set()
+            self._gone.set_result(None)
             others = self._world.living.get(self._home, [])
             if self in others:
                 others.remove(self)
@@ -158,14 +159,8 @@ class SimAgent:
 
     async def _is_cancelled_within(self, seconds: float | None, *, deaf: bool) -> bool:
         """Wait a while, for ever with None; AgentFailed when the process was ended meanwhile."""
-        waits = [asyncio.ensure_future(self._gone.wait())]
-        if not deaf:
-            waits.append(asyncio.ensure_future(self._cancelled.wait()))
-        try:
-            await asyncio.wait(waits, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for wait in waits:
-                wait.cancel()
-        if self._gone.is_set():
+        waits = {self._gone} if deaf else {self._gone, self._cancelled}
+        await asyncio.wait(waits, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        if self._gone.done():
             raise AgentFailed("it was ended (simulated)")
-        return self._cancelled.is_set() and not deaf
+        return self._cancelled.done() and not deaf

@@ -174,11 +174,12 @@ class Life:
 
     async def _catch_up(self, readers: list[asyncio.Task[None]]) -> None:
         """Give readers time to see the end of the log; the invariants compare."""
+        if not readers:
+            return
         await asyncio.sleep(READER_SECS)
         for task in readers:
             task.cancel()
-        if readers:
-            await asyncio.wait(readers)
+        await asyncio.wait(readers)
         for task in readers:
             if not task.cancelled() and task.exception() is not None:
                 self._world.violate(f"a reader broke off: {task.exception()!r}")

@@ -10,11 +10,12 @@ from unittest import mock
 
 from clawdforge.stores.sqlite import sets, view
 from proofs.simulation import invariants
+from proofs.simulation.database import SimDb
 from proofs.simulation.life import CANNOT_START, Life
 from proofs.simulation.loop import SimLoop
 from proofs.simulation.plans import Plan
 from proofs.simulation.story import Story
-from proofs.simulation.world import Machine, World
+from proofs.simulation.world import Disk, World
 
 MOST_STEPS = 150_000
 MOST_STARTS = 30
@@ -34,8 +35,9 @@ class Outcome:
     trace: list[str] = field(default_factory=list)
 
 
-def simulate(plan: Plan, machine: Machine, *, traced: bool = False) -> Outcome:
-    world = World(plan, machine.new_disk(), traced=traced)
+def simulate(plan: Plan, db: SimDb, *, traced: bool = False) -> Outcome:
+    db.begin()
+    world = World(plan, Disk(db), traced=traced)
     story = Story.begin(plan)
     dead: list[SimLoop] = []
     with _quiet(), _slices(plan), mock.patch.object(uuid, "uuid4", world.new_id):

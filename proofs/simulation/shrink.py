@@ -4,17 +4,17 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
+from proofs.simulation.database import SimDb
 from proofs.simulation.plans import Plan
 from proofs.simulation.run import Outcome, simulate
-from proofs.simulation.world import Machine
 
 MOST_RUNS = 300
 ORDERS = 6
 
 
-def shrink(plan: Plan, machine: Machine) -> tuple[Plan, Outcome]:
+def shrink(plan: Plan, db: SimDb) -> tuple[Plan, Outcome]:
     """The smallest failing plan that was found, and its run with a trace."""
-    wanted = _kind(simulate(plan, machine))
+    wanted = _kind(simulate(plan, db))
     left = MOST_RUNS
     smaller: Plan | None = plan
     while smaller is not None and left > 0:
@@ -23,12 +23,12 @@ def shrink(plan: Plan, machine: Machine) -> tuple[Plan, Outcome]:
             for order in range(ORDERS):
                 left -= 1
                 tried = replace(candidate, order=plan.order + order * 1_000_003)
-                if _kind(simulate(tried, machine)) == wanted:
+                if _kind(simulate(tried, db)) == wanted:
                     smaller = tried
                     break
             if smaller is not None or left <= 0:
                 break
-    return plan, simulate(plan, machine, traced=True)
+    return plan, simulate(plan, db, traced=True)
 
 
 def _candidates(plan: Plan) -> Iterator[Plan]:

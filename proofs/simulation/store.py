@@ -7,6 +7,7 @@ announcements come in order. Only the thread is left out.
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 from clawdforge.core.event_model import StoredEvent
@@ -118,24 +119,18 @@ class SimStore:
 
     def _write(self, jobs: list[Job]) -> list[Commit]:
         """All jobs as one commit; one that raises undoes only itself."""
-        connection = self._db.connection
         appended: dict[tuple[str, str], list[StoredEvent]] = {}
-        connection.execute("SAVEPOINT commitment")
         for job in jobs:
-            connection.execute("SAVEPOINT job")
             try:
                 if job.app is None:
-                    job.result = job.work(SqliteSystemTx(self._db))
+                    job.result = self._db.attempt(partial(job.work, SqliteSystemTx(self._db)))
                 else:
                     tx = SqliteTx(self._db, job.app, self._world)
-                    job.result = job.work(tx)
+                    job.result = self._db.attempt(partial(job.work, tx))
                     for session_id, events in tx.appended.items():
                         appended.setdefault((job.app, session_id), []).extend(events)
             except Exception as error:  # whatever it is, it is for the caller
                 job.error = error
-                connection.execute("ROLLBACK TO job")
-            connection.execute("RELEASE job")
-        connection.execute("RELEASE commitment")
         return [Commit(app, session, tuple(events)) for (app, session), events in appended.items()]
 
     def _fail(self, jobs: list[Job]) -> None:

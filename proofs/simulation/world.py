@@ -5,17 +5,12 @@ import random
 from collections import Counter
 from dataclasses import dataclass, field
 
-import apsw
-
 from clawdforge.core.model import SECOND
-from clawdforge.stores.sqlite.connection import Db
-from clawdforge.stores.sqlite.migrations import migrate
-from clawdforge.stores.sqlite.queries import Queries
 from clawdforge.wire.base import Micros
+from proofs.simulation.database import EPOCH, SimDb
 from proofs.simulation.loop import SimLoop
 from proofs.simulation.plans import Fault, Plan
 
-EPOCH = 1_800_000_000
 SLOW_SECS = (2.0, 12.0)  # less than the pool waits for an agent that ends
 Memory = dict[str, list[str]]
 """What an agent's home holds: the prompts that it heard, by its own session."""
@@ -25,36 +20,10 @@ Memory = dict[str, list[str]]
 class Disk:
     """What a crash leaves: the database, homes and their copies, and the recorded workspaces."""
 
-    db: Db
+    db: SimDb
     homes: dict[str, Memory] = field(default_factory=dict)
     copies: dict[str, dict[int, tuple[str, Memory]]] = field(default_factory=dict)
     trees: dict[str, dict[int, str]] = field(default_factory=dict)
-
-
-class Machine:
-    """The database as a new server finds it, in memory.
-
-    A run is one transaction that is rolled back after it, so that no statement has to be prepared twice. What
-    the product calls a commit is a savepoint in it.
-    """
-
-    def __init__(self) -> None:
-        self._db = Db(apsw.Connection(":memory:", statementcachesize=512), Queries())
-        migrate(self._db.connection, _Stopped())
-
-    def new_disk(self) -> Disk:
-        if self._db.connection.in_transaction:
-            self._db.connection.execute("ROLLBACK")
-        self._db.connection.execute("BEGIN")
-        return Disk(self._db)
-
-
-class _Stopped:
-    def now(self) -> Micros:
-        return EPOCH * SECOND
-
-    def steady(self) -> Micros:
-        return 0
 
 
 class World:

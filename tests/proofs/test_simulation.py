@@ -4,38 +4,41 @@ import asyncio
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from unittest import mock
 
 import pytest
 
 from clawdforge.core.running.pool import AgentPool
 from clawdforge.core.running.supervisor import Supervisor
+from proofs.kit.report import Run
+from proofs.simulation import proof
+from proofs.simulation.database import SimDb
 from proofs.simulation.loop import SimLoop
 from proofs.simulation.plans import draw_plan
 from proofs.simulation.run import simulate
 from proofs.simulation.shrink import shrink
-from proofs.simulation.world import Machine
 
 
 @pytest.fixture(scope="module")
-def machine() -> Machine:
-    return Machine()
+def db() -> SimDb:
+    return SimDb()
 
 
-def test_a_seed_gives_the_same_schedule_again(machine: Machine) -> None:
+def test_a_seed_gives_the_same_schedule_again(db: SimDb) -> None:
     for seed in range(700, 715):
         plan = draw_plan(seed)
-        first, again = (simulate(plan, each, traced=True) for each in (machine, Machine()))
+        first, again = (simulate(plan, each, traced=True) for each in (db, SimDb()))
         assert (first.fingerprint, first.trace) == (again.fingerprint, again.trace)
 
 
-def test_seeds_give_different_schedules(machine: Machine) -> None:
-    seen = {simulate(draw_plan(seed), machine).fingerprint for seed in range(700, 715)}
+def test_seeds_give_different_schedules(db: SimDb) -> None:
+    seen = {simulate(draw_plan(seed), db).fingerprint for seed in range(700, 715)}
     assert len(seen) == 15
 
 
-def test_the_schedules_crash_and_fail(machine: Machine) -> None:
-    outcomes = [simulate(draw_plan(seed), machine) for seed in range(800, 840)]
+def test_the_schedules_crash_and_fail(db: SimDb) -> None:
+    outcomes = [simulate(draw_plan(seed), db) for seed in range(800, 840)]
     assert sum(outcome.lives - 1 for outcome in outcomes) > 2
     assert sum(outcome.struck for outcome in outcomes) > 5
     assert sum(outcome.prompts for outcome in outcomes) > 40
@@ -93,13 +96,40 @@ def lost_place() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("bug", [hasty_close, lost_place])
-def test_a_planted_bug_is_found_and_made_smaller(machine: Machine, bug: object) -> None:
+def test_a_planted_bug_is_found_and_made_smaller(db: SimDb, bug: object) -> None:
     with bug():  # type: ignore[operator]
-        seed = next(seed for seed in range(1, 200) if simulate(draw_plan(seed), machine).violations)
+        seed = next(seed for seed in range(1, 200) if simulate(draw_plan(seed), db).violations)
         plan = draw_plan(seed)
-        smaller, outcome = shrink(plan, machine)
+        smaller, outcome = shrink(plan, db)
         assert outcome.violations
         assert smaller.size < plan.size
         assert outcome.trace
         assert str(smaller)
-    assert not simulate(smaller, machine).violations
+    assert not simulate(smaller, db).violations
+
+
+def report(folder: Path, workers: int, *, size: int = 12) -> tuple[dict[str, object], list[str]]:
+    run = Run("simulation", 700, size, short=True, folder=folder, source=folder, workers=workers)
+    with mock.patch.object(proof, "BATCH", 4):
+        proof.prove(run)
+    run.figures.pop("milliseconds_of_a_schedule")
+    return run.figures, run.violations
+
+
+def test_several_processes_tell_the_same_as_one(tmp_path: Path) -> None:
+    one, several = (report(tmp_path, workers) for workers in (1, 3))
+    assert one == several
+    assert one[0]["schedules"] == 12
+    assert one[1] == []
+
+
+def test_the_first_violation_ends_a_run_and_can_be_had_alone(tmp_path: Path) -> None:
+    with lost_place():
+        figures, violations = report(tmp_path, 1, size=200)
+        assert len(violations) == 1
+        number = figures["schedules"]
+        assert isinstance(number, int)
+        assert number < 200
+        assert f"schedule {number}: " in violations[0]
+        assert f"--seed {699 + number} --size 1" in violations[0]
+        assert simulate(draw_plan(699 + number), SimDb()).violations

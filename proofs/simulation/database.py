@@ -1,0 +1,96 @@
+"""The database of a simulation: the product's tables in memory, set up once and put back for each schedule.
+
+Most of a schedule is reading, and much of it asks again for what nobody has changed since. So an answer is
+kept until the next change, and a record is made once for the same row. What changes something always runs.
+"""
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import apsw
+
+from clawdforge.core.model import SECOND
+from clawdforge.stores.sqlite.connection import Db
+from clawdforge.stores.sqlite.migrations import migrate
+from clawdforge.stores.sqlite.queries import Queries
+from clawdforge.stores.sqlite.rows import Codec, Value
+from clawdforge.wire.base import Micros
+
+EPOCH = 1_800_000_000
+STATEMENTS = 512  # the most that apsw keeps; each use counts, so that a rare one is soon prepared again
+RECORDS = 4096
+
+
+class SimDb(Db):
+    """Belongs to one schedule after another. A schedule is one transaction, which the next one rolls back."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            apsw.Connection(":memory:", statementcachesize=STATEMENTS), _remember_records(Queries())
+        )
+        self._answers: dict[tuple[object, ...], Any] = {}
+        self._changes = 0
+        migrate(self.connection, _Stopped())
+
+    def begin(self) -> None:
+        """Put everything back to what a new server finds."""
+        if self.connection.in_transaction:
+            self.connection.execute("ROLLBACK")
+        self.connection.execute("BEGIN")
+        self._answers.clear()
+
+    def attempt(self, work: Callable[[], Any]) -> Any:
+        """Do `work` as a whole: when it raises, what it has changed is taken back."""
+        self.connection.execute("SAVEPOINT attempt", can_cache=False)
+        try:
+            result = work()
+        except BaseException:
+            self.connection.execute("ROLLBACK TO attempt", can_cache=False)
+            self._answers.clear()
+            raise
+        finally:
+            self.connection.execute("RELEASE attempt", can_cache=False)
+        return result
+
+    def rows(
+        self, sql: str, params: dict[str, Value], fits: Callable[[tuple[Any, ...]], bool] | None = None
+    ) -> list[tuple[Any, ...]]:
+        if fits is not None:
+            return super().rows(sql, params, fits)
+        key = ("rows", sql, *params.items())
+        found = self._known(key)
+        if found is None:
+            found = self._answers[key] = super().rows(sql, params)
+        return list(found)
+
+    def row(self, sql: str, params: dict[str, Value]) -> tuple[Any, ...] | None:
+        key = ("row", sql, *params.items())
+        found = self._known(key)
+        if found is None:
+            found = self._answers[key] = (super().row(sql, params),)
+        answer: tuple[Any, ...] | None = found[0]
+        return answer
+
+    def _known(self, key: tuple[object, ...]) -> Any:
+        """An answer that still holds. A statement that changes rows and answers makes its own answer old."""
+        changes = self.connection.total_changes()
+        if changes != self._changes:
+            self._changes = changes
+            self._answers.clear()
+        return self._answers.get(key)
+
+
+def _remember_records(queries: Queries) -> Queries:
+    for codec in vars(queries).values():
+        if isinstance(codec, Codec):
+            codec.read = lru_cache(RECORDS)(codec.read)  # type: ignore[method-assign]
+    return queries
+
+
+class _Stopped:
+    def now(self) -> Micros:
+        return EPOCH * SECOND
+
+    def steady(self) -> Micros:
+        return 0
