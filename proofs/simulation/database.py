@@ -31,6 +31,8 @@ class SimDb(Db):
         )
         self._answers: dict[tuple[object, ...], Any] = {}
         self._changes = 0
+        # Without it SQLite prepares many statements anew for each value: another plan might suit it better.
+        self.connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
         migrate(self.connection, _Stopped())
 
     def begin(self) -> None:
