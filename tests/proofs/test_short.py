@@ -18,6 +18,8 @@ def marks(name: str) -> list[pytest.MarkDecorator]:
     """A tracer that joins a hardened server must be root; the power proof traces from the start."""
     if name == "races":
         return [needs("bwrap"), needs("landlock")]
+    if name == "simulation":
+        return [pytest.mark.timeout(900)]  # a minute of two cores, which others may be using as well
     if name not in TRACED:
         return []
     root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root to trace a running server")
