@@ -156,12 +156,13 @@ class Talk:
             answer = await self._submit(client, given)
 
     async def _submit_again(self, client: str) -> None:
-        """A key that was used before; one time in four with another body, which is refused."""
+        """A key that was used before; one time in four with another body, refused if the key is known."""
         if not self._sent:
             return
         given = self._chance.choice(self._sent[-FEW:])
         if self._chance.random() < 0.25:
-            given = {**given, "prompt": "echo another"}
+            prompt, whole = write_prompt("echo", f"another-{given['key']}")
+            given = {**given, "prompt": prompt, "script": "echo", "whole": whole}
         await self._submit(client, given)
 
     def _new_prompt(self, if_busy: str) -> Mapping[str, Any]:

@@ -14,7 +14,7 @@ from proofs.linear.explain import describe, find_fault
 from proofs.linear.model import Session
 from proofs.linear.recorder import Recorder, World
 
-SHORT, FULL = 240, 20_000
+SHORT, FULL = 240, 12_000
 SESSIONS = 6
 REQUESTS = 40  # of one session
 BETWEEN_KILLS = (30, 200)  # answers
