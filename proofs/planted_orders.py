@@ -8,7 +8,7 @@ POOL = f"{SRC}/core/running/pool.py"
 TURNS = f"{SRC}/core/services/turns.py"
 LOG = f"{SRC}/core/log.py"
 HOMES = f"{SRC}/drivers/folders/homes.py"
-CAUGHT = "prove simulation --size 4000 --seed 1 --workers 1"
+CAUGHT = "prove simulation --size 1000 --seed 1 --workers 1"
 
 
 def _order(name: str, *changes: Change) -> Bug:

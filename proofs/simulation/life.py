@@ -15,6 +15,7 @@ from clawdforge.core.services.all import Bounds, Ports, build_engine, build_serv
 from clawdforge.core.services.files import Uploads
 from clawdforge.core.services.runs import OneShot
 from clawdforge.core.services.sweeper import Ages
+from clawdforge.stores.sqlite.view import SqliteView
 from clawdforge.wire.errors import ForgeAPIError, SessionClosed, SessionNotFound, StoreUnavailable
 from clawdforge.wire.session import CreateSession, ForkRequest, OnInterrupt, PermissionMode, Retention
 from clawdforge.wire.turn import Outcome, TurnRequest
@@ -111,7 +112,13 @@ class Life:
         supervisor = self._engine.supervisor
         await self._until("the store never comes back", lambda: self._store.health() is None)
         await self._until("a worker never leaves", lambda: supervisor.is_idle and not supervisor._reserved)
+        await self._until("a queued turn is started by nobody", lambda: not self._count_queued())
         self._need_alive(beside)
+
+    def _count_queued(self) -> int:
+        """Turns that wait in any session: the next prompt would bring them along, but must not be needed."""
+        views = ((SqliteView(self._world.disk.db, one.app), one.session_id) for one in self._story.sessions)
+        return sum(view.count_queued(session_id) for view, session_id in views)
 
     def _need_alive(self, beside: dict[str, asyncio.Task[None]]) -> None:
         for name, task in beside.items():

@@ -127,8 +127,11 @@ def draw_plan(seed: int) -> Plan:
     requests: so what seldom comes together in a broad mixture comes together often in some plan.
     """
     chance = random.Random(seed)
-    if chance.random() < 0.15:
+    sort = chance.random()
+    if sort < 0.12:
         return _draw_boundary_plan(chance, seed)
+    if sort < 0.2:
+        return _draw_held_plan(chance, seed)
     count = chance.choice((1, 1, 2, 2, 3))
     modes = ("approve_all", "ask", "ask", "approve_reads", "deny_all")
     sessions = tuple(
@@ -177,6 +180,32 @@ def _draw_boundary_plan(chance: random.Random, seed: int) -> Plan:
         sessions=(("red", "approve_all", "hold"),),
         clients=((*turns, *(replace(op, number=0) if op.kind == "submit" else op for op in after)),),
         faults=tuple(Fault(kind, nth) for nth in range(1, 9)),
+        shuffle=chance.choice((0.0, 1.0)),
+    )
+
+
+def _draw_held_plan(chance: random.Random, seed: int) -> Plan:
+    """Files are put back and homes are swept while others prompt: what comes to a held session must wait."""
+    turns = tuple(Op("submit", 0, script="say done", flag=True) for _ in range(2))
+    changes = tuple(
+        Op(chance.choice(("undo", "undo", "redo", "sweep")), 0, number=1, flag=True)
+        for _ in range(chance.randrange(1, 4))
+    )
+    prompts = tuple(
+        Op(
+            "submit",
+            0,
+            pause=chance.choice((0.0, 0.01, 0.03, 0.1)),
+            policy=chance.choice(("queue", "queue", "reject", "interrupt")),
+            script="say done",
+            flag=chance.random() < 0.5,
+        )
+        for _ in range(chance.randrange(2, 6))
+    )
+    return Plan(
+        order=seed,
+        sessions=(("red", "approve_all", "hold"),),
+        clients=((*turns, *changes), prompts),
         shuffle=chance.choice((0.0, 1.0)),
     )
 
