@@ -176,4 +176,4 @@ LINEAR_BUGS = (
         ),
     ),
 )
-"""The one about everybody who cancels is a defect that a release had."""
+"""The one about everybody who cancels is a defect that this proof found."""
