@@ -87,7 +87,7 @@ def main() -> int:
         help="of teeth or syscalls: the parts with this word in their name; of races: a deed, a level",
     )
     parser.add_argument(
-        "--workers", type=int, help="of simulation: processes that share the work; as many as there are cores"
+        "--workers", type=int, help="of simulation and races: who share the work; as many as there are cores"
     )
     args = parser.parse_args()
     if args.name == "table":

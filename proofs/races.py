@@ -8,8 +8,10 @@ import random
 import shutil
 import subprocess
 import tempfile
+import threading
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -24,43 +26,72 @@ ORDINARY = 1000
 
 
 def prove(run: Run) -> None:
-    counts: Counter[str] = Counter()
-    statuses: Counter[int] = Counter()
-    swaps = 0
-    deeds, levels = _choose(run.only, list(DEEDS)), _choose(run.only, list(LEVELS))
-    users = (
-        [os.geteuid()] if os.geteuid() else [0, *([ORDINARY] if find_python(ORDINARY, run.source) else [])]
-    )
-    with _tracks(run) as tracks:
-        for number in range(run.size):
-            chance = random.Random(run.seed + number)
-            # One after the other, so that a short form has each deed.
-            deed = deeds[(run.seed + number) % len(deeds)]
-            level = chance.choice(levels)
-            user = chance.choice(users)
-            round_ = Round(tracks.find(user, level), chance, deed)
-            before = len(run.violations)
-            swaps += round_.play(run)
-            counts[deed] += 1
-            counts[level] += 1
-            statuses += round_.track.statuses
-            round_.track.statuses.clear()
-            counts["as root" if user == 0 else "as a user"] += 1
-            if len(run.violations) > before:
-                parts = "".join(f" --only {word}" for word in run.only)
-                print(f"      again: ./scripts/prove races --seed {run.seed + number} --size 1{parts}")
-            run.progress(f"{number + 1} of {run.size} rounds")
-    run.check(swaps > 50 * run.size, f"only {swaps} swaps in {run.size} rounds: nothing was raced")
+    """Several at a time, each with servers of its own: a round waits more than it works."""
+    workers = 1 if run.short else run.workers
+    race = _Race(run)
+    with ThreadPoolExecutor(workers) as pool:
+        shares = [pool.submit(race.play, range(first, run.size, workers)) for first in range(workers)]
+        for share in shares:
+            share.result()
+    run.check(race.swaps > 50 * run.size, f"only {race.swaps} swaps in {run.size} rounds: nothing was raced")
+    counts, statuses = race.counts, race.statuses
     good = statuses[200]
     run.check(good > 0.8 * statuses.total(), f"only {good} of {statuses.total()} requests were granted")
     run.figure(
-        rounds=run.size,
-        swaps=swaps,
+        rounds=race.rounds,
+        swaps=race.swaps,
         answers=", ".join(f"{status} {count} times" for status, count in sorted(statuses.items())),
         deeds=", ".join(f"{name} {counts[name]}" for name in DEEDS if counts[name]),
         levels=", ".join(f"{name} {counts[name]}" for name in LEVELS if counts[name]),
         users=", ".join(f"{name} {counts[name]}" for name in ("as root", "as a user") if counts[name]),
     )
+
+
+class _Race:
+    """All rounds of a run, and what came of them. Threads play them."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._deeds, self._levels = _choose(run.only, list(DEEDS)), _choose(run.only, list(LEVELS))
+        ordinary = [ORDINARY] if find_python(ORDINARY, run.source) else []
+        self._users = [os.geteuid()] if os.geteuid() else [0, *ordinary]
+        self._counting = threading.Lock()
+        self._broke_off = threading.Event()
+        self.counts: Counter[str] = Counter()
+        self.statuses: Counter[int] = Counter()
+        self.rounds = self.swaps = 0
+
+    def play(self, numbers: range) -> None:
+        with _tracks(self._run) as tracks:
+            for number in numbers:
+                if self._broke_off.is_set():
+                    return
+                try:
+                    self._play_one(number, tracks)
+                except BaseException:
+                    self._broke_off.set()
+                    raise
+
+    def _play_one(self, number: int, tracks: "_Tracks") -> None:
+        run = self._run
+        chance = random.Random(run.seed + number)
+        # One after the other, so that a short form has each deed.
+        deed = self._deeds[(run.seed + number) % len(self._deeds)]
+        level, user = chance.choice(self._levels), chance.choice(self._users)
+        round_ = Round(tracks.find(user, level), chance, deed, run.short)
+        round_.play()
+        with self._counting:
+            self.rounds += 1
+            self.swaps += round_.swaps
+            self.counts.update([deed, level, "as root" if user == 0 else "as a user"])
+            self.statuses += round_.track.statuses
+            round_.track.statuses.clear()
+            for what in round_.violations:
+                run.violate(what)
+            if round_.violations:
+                parts = "".join(f" --only {word}" for word in run.only)
+                print(f"      again: ./scripts/prove races --seed {run.seed + number} --size 1{parts}")
+            run.progress(f"{self.rounds} of {run.size} rounds")
 
 
 def _choose(words: tuple[str, ...], names: list[str]) -> list[str]:

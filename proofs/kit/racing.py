@@ -6,13 +6,12 @@ import subprocess
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from proofs.kit import swapper
 from proofs.kit.canaries import MANY
-from proofs.kit.report import Run
 from proofs.kit.track import Track, as_user
 
 PROGRAM: Final = Path(swapper.__file__)
@@ -35,30 +34,34 @@ class Round:
     track: Track
     chance: random.Random
     deed: str
+    short: bool = False
+    swaps: int = 0
+    violations: list[str] = field(default_factory=list)
 
-    def play(self, run: Run) -> int:
-        """How often something was swapped."""
+    def play(self) -> None:
         self.aim = self.chance.choice(sorted(self.track.canaries.folders.values()))
-        self.swaps, self.short = 0, run.short
         whole = self.deed in NAMED and self.chance.random() < 0.5
         self._make_session(named=whole)
         where = f"{self.deed} at {self.track.level}, user {self.track.user}"
         extra = DEEDS[self.deed](self) or []
         for folder in (self.workspace, self.home, self.track.data / "copies" / self.session):
             extra += self.track.canaries.find_in(folder)
-        run.check(not extra, f"{where}: the secret is in {extra}")
+        self._check(not extra, f"{where}: the secret is in {extra}")
         told = [answer[:300] for answer in self.track.answers if self.track.canaries.text in answer]
-        run.check(not told, f"{where}: the secret was told: {told}")
+        self._check(not told, f"{where}: the secret was told: {told}")
         changes = self.track.canaries.find_changes()
-        run.check(not changes, f"{where}: changed: {changes}")
+        self._check(not changes, f"{where}: changed: {changes}")
         strays = [path for path in self.track.data.iterdir() if path.suffix == ".txt" or path.name in OWN]
-        run.check(not strays, f"{where}: in the data folder: {[path.name for path in strays]}")
+        self._check(not strays, f"{where}: in the data folder: {[path.name for path in strays]}")
         for path in strays:
             subprocess.run(["rm", "-rf", str(path)], check=True)
         if changes:
             self.track.canaries.plant(self.track.user)
         self.track.call("POST", f"{self.path}/purge")
-        return self.swaps
+
+    def _check(self, good: bool, what: str) -> None:
+        if not good:
+            self.violations.append(what)
 
     @property
     def path(self) -> str:
