@@ -22,6 +22,9 @@ class Lifetime:
     def __init__(self, stop_secs: float) -> None:
         """`stop_secs` after the begin of a stop the process ends, if it is still there."""
         self.stopping = asyncio.Event()
+        self.drained = asyncio.Event()
+        """Set once turns and runs have had their time to end. Those that are left are not waited for again."""
+
         self._stop_secs = stop_secs
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):

@@ -347,7 +347,8 @@ async def _run(
     finally:
         lifetime.end("the port is closed")
         await beside.stop()
-        await _drain(parts, 0)
+        if not lifetime.drained.is_set():
+            await _drain(parts, 0)
         with contextlib.suppress(ForgeAPIError):  # a full disk must not keep the server from stopping
             await parts.services.access.uses.write()
 
@@ -357,6 +358,7 @@ async def _stop(settings: Settings, parts: Parts, server: WebServer, lifetime: L
     await lifetime.stopping.wait()
     parts.services.health.stopping = True
     await _drain(parts, settings.stop_grace_secs)
+    lifetime.drained.set()
     server.should_exit = True
 
 
