@@ -247,6 +247,18 @@ def test_an_agent_can_be_paused_for_all_or_for_one_app(start: Callable[..., Serv
     assert app.turn(demo, "hello").status_code == 200
 
 
+def test_what_waits_goes_on_when_the_session_leaves_a_paused_agent(start: Callable[..., Server]) -> None:
+    server = start()
+    app = server.app()
+    session_id = hold(app)
+    pause(server, agent="claude", stop=True)
+    until(lambda: states(app, session_id)[0][0] == "ended" and not at_work(server), "the worker's leave")
+    assert states(app, session_id)[1][0] == "queued"
+    reply = app.http.patch(f"/sessions/{session_id}", json={"agent": "demo"})
+    assert reply.status_code == 200, reply.text
+    until(lambda: states(app, session_id)[1] == ("ended", "completed"), "the turn that waited")
+
+
 def test_stop_of_an_agent_leaves_others_running(start: Callable[..., Server]) -> None:
     server = start(AGENT_SECOND=f"{sys.executable} -m clawdforge.scripted")
     app = server.app()

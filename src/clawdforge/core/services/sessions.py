@@ -167,9 +167,12 @@ class SessionService:
         if "labels" in changes:
             changes["labels"] = tuple(changes["labels"])
         now = self._clock.now()
-        return await self._store.write(
+        state = await self._store.write(
             app, lambda tx: patch_session(tx, session_id, changes, request.expected_head, self._max_live, now)
         )
+        if "agent" in changes:  # what is queued may have waited for an agent that is paused
+            self._supervisor.wake(app, session_id)
+        return state
 
     async def label(self, app: str, session_id: str, label: str, *, on: bool) -> SessionState:
         """Add or remove one label and leave the others unchanged."""
