@@ -1,7 +1,9 @@
 """`doctor --deep`: a sound folder is sound, each kind of damage is found, and the log makes messages anew."""
 
 import sqlite3
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -132,6 +134,36 @@ def test_what_a_kill_left_is_sound_before_and_after_the_next_start(forge: Callab
     plain_sql(found, "DELETE FROM messages")
     assert bad(found, repair=True) == []
     assert plain_sql(found, rows) == before
+
+
+def test_beside_a_server_at_work_it_finds_nothing(forge: Callable[..., Forge]) -> None:
+    found, over = forge(), threading.Event()
+    sessions = [found.session() for _ in range(3)]
+
+    def talk(session_id: str) -> None:
+        while not over.is_set():
+            found.turn(session_id, "chunks 20 8\necho done")
+
+    with ThreadPoolExecutor() as pool:
+        talks = [pool.submit(talk, session_id) for session_id in sessions]
+        try:
+            for _ in range(10):
+                assert bad(found) == []
+        finally:
+            over.set()
+        for one in talks:
+            one.result()
+
+
+def test_a_number_that_was_given_to_a_message_is_not_given_again(crash: Forge) -> None:
+    """Of what an older server took in, the log may not tell."""
+    last = "SELECT last_message FROM sessions WHERE session_id = DAMAGED"
+    damage = "UPDATE sessions SET last_message = last_message + 5, message_count = 99"
+    sql(crash, f"{damage} WHERE session_id = DAMAGED")
+    before = sql(crash, last)
+    bad(crash, repair=True)
+    assert sql(crash, last) == before
+    assert bad(crash) == []
 
 
 def plain_sql(crash: Forge, statement: str) -> list[Any]:

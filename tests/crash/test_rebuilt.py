@@ -71,7 +71,9 @@ def make_sessions(forge: Forge) -> dict[str, str]:
 
 def go_on(forge: Forge, session_id: str) -> None:
     forge.turn(session_id, "think so\necho four")
-    forge.turn(session_id, "echo five")
+    forge.turn(session_id, "echo five", max_tool_calls=3)
+    forge.turn(session_id, "tool look 1\ntool look 2", max_tool_calls=1)
+    post(forge, f"/sessions/{session_id}/undo")
     post(forge, f"/sessions/{session_id}/undo")
     post(forge, f"/sessions/{session_id}/redo")
     post(forge, f"/sessions/{session_id}/undo")

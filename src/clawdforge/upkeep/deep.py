@@ -78,9 +78,12 @@ def _check_sessions(db: Db, clock: Clock, *, repair: bool) -> Iterator[Finding]:
     for app, session_id in inspection.sessions():
         count += 1
         try:
-            yield from _check_session(db, inspection, SqliteTx(db, app, clock), session_id, repair=repair)
+            with db.connection:  # one state of it: a server may write meanwhile
+                tx = SqliteTx(db, app, clock)
+                found = list(_check_session(db, inspection, tx, session_id, repair=repair))
         except BROKEN as error:
-            yield Finding("bad", "sessions", f"{session_id} cannot be read whole: {error}", RESTORE)
+            found = [Finding("bad", "sessions", f"{session_id} cannot be read whole: {error}", RESTORE)]
+        yield from found
     yield Finding("ok", "sessions", f"{count} were read")
 
 

@@ -16,7 +16,7 @@ from clawdforge.wire.message import Role
 from clawdforge.wire.turn import Outcome, TurnState
 
 QUEUED = ("prompt", "if_busy", "retry_of", "automatic")
-ENDED = ("outcome", "stop_reason", "error", "code", "usage")
+ENDED = ("outcome", "stop_reason", "error", "code", "usage", "stopped_by")
 LATER = ("started_at", "first_seq", "ended_at", "last_seq", *ENDED)
 
 
@@ -98,6 +98,7 @@ class Replay:
     def _queue(self, _seq: int, event: Json) -> None:
         columns: dict[str, Any] = {**dict.fromkeys(LATER), "retry_of": None, "automatic": False, "cut": False}
         columns |= {"files": tuple(event.get("files", ())), "queued_at": from_iso(event["ts"])}
+        columns["limits"] = event.get("limits", {})
         columns |= {name: event[name] for name in QUEUED if name in event}
         self.turns[event["turn"]] = ToldTurn({**columns, "state": TurnState.QUEUED})
 

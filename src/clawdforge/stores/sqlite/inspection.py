@@ -64,7 +64,7 @@ class Inspection:
 
     def brought_message(self, session_id: str, number: int) -> MessageRow:
         """The message that one of these events tells of."""
-        return self._db.queries.message.read(self._columns(self.event(session_id, number)))
+        return self._db.queries.message.read_named(self.event(session_id, number)["row"])
 
     def event(self, session_id: str, number: int) -> Json:
         """An event by its number. It is one of our own, so any JSON is kept as it was."""
@@ -96,8 +96,5 @@ class Inspection:
     def _read_row(self, kind: str, data: bytes) -> MessageRow | TurnRow:
         event = json.loads(data)
         if kind == EventType.TURN_BROUGHT:
-            return self._db.queries.turn.read([event["row"][name] for name in self._db.queries.turn.names])
-        return self._db.queries.message.read(self._columns(event))
-
-    def _columns(self, event: Json) -> list[Value]:
-        return [event["row"][name] for name in self._db.queries.message.names]
+            return self._db.queries.turn.read_named(event["row"])
+        return self._db.queries.message.read_named(event["row"])

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import MISSING, Field, fields
 from enum import Enum
 from types import NoneType
 from typing import Any, Generic, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
@@ -44,6 +44,11 @@ class Codec(Generic[R]):
         coders = {name: _coders(hints[name]) for name in self.names}
         self._writers = {name: pair[0] for name, pair in coders.items() if pair}
         self._readers = [(i, coders[n][1]) for i, n in enumerate(self.names) if coders[n]]  # type: ignore[index]
+        self._defaults = {
+            field.name: self._write(field.name, _default_of(field))
+            for field in fields(record)  # type: ignore[arg-type]  # a dataclass
+            if field.default is not MISSING or field.default_factory is not MISSING
+        }
         marks = ", ".join(f":{name}" for name in self.names)
         self.insert = f"INSERT INTO {table} ({', '.join(self.names)}) VALUES ({marks})"  # noqa: S608 - our own names
 
@@ -72,12 +77,20 @@ class Codec(Generic[R]):
                 found[index] = reader(found[index])
         return self.record(**dict(zip(self.names, found, strict=True)))
 
+    def read_named(self, columns: Mapping[str, Value]) -> R:
+        """A row that was kept by the names of its columns, perhaps before there were as many as today."""
+        return self.read([columns[name] if name in columns else self._defaults[name] for name in self.names])
+
     def _write(self, name: str, value: Any) -> Value:
         writer = self._writers.get(name)
         if writer is not None and (value is not None or name in self._never_null):
             value = writer(value)
         written: Value = value
         return written
+
+
+def _default_of(field: "Field[Any]") -> Any:
+    return field.default if field.default_factory is MISSING else field.default_factory()
 
 
 def area_values(area: Area) -> dict[str, Value]:

@@ -30,6 +30,7 @@ SELECT coalesce(sum({visible}), 0), coalesce(max(seq), 0)
 FROM messages WHERE session_id = :session
 
 -- name: set_counted
-UPDATE sessions SET message_count = :messages, last_message = :last_message,
+-- A number that was given away once is not given to another message, even if the log does not tell of it.
+UPDATE sessions SET message_count = :messages, last_message = max(last_message, :last_message),
     turn_count = :turns, last_turn = :last_turn
 WHERE session_id = :session
