@@ -28,8 +28,9 @@ class Stop:
     def request(
         self, outcome: Outcome, reason: str, *, rollback: bool = False, limit: str | None = None
     ) -> bool:
-        """Whether this request is the one that counts."""
+        """Whether this request is the one that counts. To take the turn back is heeded even if it is not."""
         if self.requested.is_set():
+            self.rollback = self.rollback or rollback
             return False
         self.outcome, self.reason, self.rollback, self.limit = outcome, reason, rollback, limit
         self.requested.set()
