@@ -89,10 +89,13 @@ def test_an_export_reads_back_equal(app: App, other: App) -> None:
     do(app, sid, "clear")
     say(app, sid, "think hm\necho two\nplan a; b")
     app.turn(sid, "error broken")
+    app.turn(sid, "tool look 1\ntool look 2", max_tool_calls=1, max_seconds=60)
     say(app, sid, "echo xylophone")
     do(app, sid, "undo")
     first = exported(app, sid)
     assert "xylophone" not in json.dumps(first)
+    assert first["turns"][-1]["stopped_by"] == "max_tool_calls"
+    assert first["turns"][-1]["limits"]["max_seconds"] == 60
     again = exported(other, take_in(other, format="clawdforge", export=first)["session_id"])
     as_text = take_in(other, format="clawdforge", text=json.dumps(first))["session_id"]
     for whole in (again, exported(other, as_text)):

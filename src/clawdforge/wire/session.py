@@ -9,7 +9,7 @@ from pydantic import AfterValidator, ConfigDict, Field, StringConstraints
 from clawdforge.wire.base import Json, Record, Reply, Request
 from clawdforge.wire.message import Message
 from clawdforge.wire.pauses import Pause
-from clawdforge.wire.turn import Outcome, Usage
+from clawdforge.wire.turn import Outcome, TurnLimits, Usage
 
 MAX_TITLE: Final = 500
 MAX_META_BYTES: Final = 64 * 1024
@@ -284,6 +284,8 @@ class ExportedTurn(Reply):
     started_at: str | float | None = None
     ended_at: str | float | None = None
     usage: Usage | None = None
+    limits: TurnLimits | None = None
+    stopped_by: str | None = None
 
 
 class Export(Reply):

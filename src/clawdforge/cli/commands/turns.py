@@ -75,7 +75,9 @@ def stop(target: Target, /, session: str, *, queued: bool) -> None:
     with connect(target) as forge:
         cancelled = forge.handle(row).cancel(queued=queued).cancelled
     target.note(
-        f"stopped {cancelled} turn{'' if cancelled == 1 else 's'}" if cancelled else "nothing was running"
+        f"stopped {cancelled} turn{'' if cancelled == 1 else 's'}"
+        if cancelled
+        else "nothing was left to stop"
     )
 
 

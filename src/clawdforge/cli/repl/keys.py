@@ -99,7 +99,7 @@ class Keys:
 
     async def _cancel(self) -> None:
         if not (await self._conversation.session.cancel()).cancelled:
-            self._face.show(render.note("nothing to stop: no turn is running"))
+            self._face.show(render.note("nothing was left to stop"))
 
     def _leave(self, event: KeyPressEvent) -> None:
         event.app.exit(exception=EOFError())

@@ -215,6 +215,8 @@ def _turn_of_export(turn: ExportedTurn) -> TurnRow:
         started_at=parse_time(turn.started_at) if turn.started_at else None,
         ended_at=parse_time(turn.ended_at) if turn.ended_at else None,
         usage=turn.usage.model_dump(exclude_unset=True) if turn.usage else None,
+        limits=turn.limits.model_dump(exclude_none=True) if turn.limits else {},
+        stopped_by=turn.stopped_by,
     )
 
 

@@ -61,7 +61,7 @@ class TransferService:
         self, app: str, request: ImportRequest, *, may_decide: bool = True
     ) -> SessionState:
         """Import all of a transcript or nothing. The agent gets the transcript with its first prompt."""
-        found = await asyncio.to_thread(formats.read_import, request)  # a long one takes a second
+        found, parts = await asyncio.to_thread(_read_in_parts, request)  # a long one takes a second
         kept = {name: found.settings[name] for name in formats.KEPT if name in found.settings}
         if "permission_mode" in kept:
             kept["permission_mode"] = keep_mode(kept["permission_mode"], may_decide=may_decide)
@@ -70,7 +70,6 @@ class TransferService:
         wanted = _session_of(request, found)
         async with self._sessions.prepare(app, wanted, may_decide=may_decide) as prepared:
             new = replace(prepared, row=replace(prepared.row, **kept, context_plan=plan))
-            parts = _part(found.messages)
             if len(parts) <= 1 and len(found.turns) <= AT_ONCE:
                 return await self._store.write(app, lambda tx: _import(tx, new, found, self._max_live))
             return await self._import_in_parts(app, new, found, parts)
@@ -208,6 +207,13 @@ def _import(tx: Tx, new: NewSession, found: formats.Imported, max_live: int) -> 
     _add_messages(tx, row, found.messages)
     _add_turns(tx, row.session_id, found.turns)
     return state_of(tx, need_session(tx, row.session_id))
+
+
+def _read_in_parts(
+    request: ImportRequest,
+) -> tuple[formats.Imported, Sequence[Sequence[MessageRow]]]:
+    found = formats.read_import(request)
+    return found, _part(found.messages)
 
 
 def _part(messages: Sequence[MessageRow]) -> list[list[MessageRow]]:

@@ -79,6 +79,8 @@ def _turn(row: TurnRow) -> ExportedTurn:
         started_at=_time(row.started_at),
         ended_at=_time(row.ended_at),
         usage=shapes.usage(row.usage),
+        limits=shapes.limits(row.limits),
+        stopped_by=row.stopped_by,
     )
 
 

@@ -100,7 +100,7 @@ def parts_of_end(event: Json, session: Json) -> list[Part]:
         usage = {name: session[name] for name in ("input_tokens", "output_tokens", "estimated_cost")}
         return [("done", {"session": session, "usage": usage}), ("stream_end", {"session_id": session_id})]
     if outcome == Outcome.CANCELLED:
-        return [("cancel", {"message": "Cancelled by user", "session_id": session_id})]
+        return [("cancel", {"message": event.get("error") or "Cancelled by user", "session_id": session_id})]
     said: Json = {"message": event.get("error") or "the turn failed", "code": code, "session_id": session_id}
     if outcome == Outcome.INTERRUPTED:
         return [("apperror", {**said, "type": "interrupted", "recovery_control": True})]
