@@ -23,7 +23,7 @@ class Lifetime:
         """`stop_secs` after the begin of a stop the process ends, if it is still there."""
         self.stopping = asyncio.Event()
         self.drained = asyncio.Event()
-        """Set once turns and runs have had their time to end. Those that are left are not waited for again."""
+        """Set once turns and runs have had their time to end; what is left is not waited for again."""
 
         self._stop_secs = stop_secs
         loop = asyncio.get_running_loop()
