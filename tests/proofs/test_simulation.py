@@ -4,18 +4,21 @@ import asyncio
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from unittest import mock
 
 import pytest
 
 from clawdforge.core.running.pool import AgentPool
+from clawdforge.core.running.recovery import RecoveryService
 from clawdforge.core.running.supervisor import Supervisor
+from clawdforge.wire.errors import StoreUnavailable
 from proofs.kit.report import Run
 from proofs.simulation import proof
 from proofs.simulation.database import SimDb
 from proofs.simulation.loop import SimLoop
-from proofs.simulation.plans import draw_plan
+from proofs.simulation.plans import Fault, draw_plan
 from proofs.simulation.run import simulate
 from proofs.simulation.shrink import shrink
 
@@ -42,6 +45,21 @@ def test_the_schedules_crash_and_fail(db: SimDb) -> None:
     assert sum(outcome.lives - 1 for outcome in outcomes) > 2
     assert sum(outcome.struck for outcome in outcomes) > 5
     assert sum(outcome.prompts for outcome in outcomes) > 40
+
+
+def test_a_start_may_fail_as_often_as_something_goes_wrong(db: SimDb) -> None:
+    kinds = ("read fails", "store refuses", "store in doubt")
+    faults = tuple(Fault(kind, nth) for kind in kinds for nth in range(1, 13))
+    outcome = simulate(replace(draw_plan(1), faults=faults, crashes=()), db)
+    assert outcome.violations == []
+    assert outcome.lives > 30
+
+
+def test_a_start_that_fails_without_a_reason_is_noticed(db: SimDb) -> None:
+    with mock.patch.object(RecoveryService, "wake_all", side_effect=StoreUnavailable("no")):
+        outcome = simulate(replace(draw_plan(1), faults=(), crashes=()), db)
+    assert "the server ended with" in outcome.violations[0]
+    assert outcome.lives == 1
 
 
 def _run(loop: SimLoop, order: list[str]) -> None:
