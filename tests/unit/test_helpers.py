@@ -128,7 +128,7 @@ def test_it_has_a_group_of_its_own_which_is_gone_afterwards(
     groups = find_cgroups(tmp_path, "boot", Ceilings(processes=1000, memory=1 << 30))
     program = shutil.which(bwrap) if bwrap else None
     limited, free = Helpers(program, groups=groups), Helpers(program)
-    many = 'for n in $(seq 40); do sleep 60 & all="$all $!"; done; kill $all'
+    many = 'for n in $(seq 40); do sleep 60 >/dev/null & all="$all $!"; done; kill $all'
     much = "awk 'BEGIN { s = \"x\"; while (length(s) < 5e7) s = s s }'"
     for script in (many, much):
         run(free, tmp_path, script)

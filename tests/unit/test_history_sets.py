@@ -12,7 +12,7 @@ from clawdforge.core.event_model import draft
 from clawdforge.core.model import MessageRow, SessionRow, SystemClock, TurnRow
 from clawdforge.core.ports import Tx, View
 from clawdforge.core.rules.cuts import cut_from, cut_turn, last_cut, restore_last
-from clawdforge.core.rules.turns import need_session
+from clawdforge.core.rules.turns import Ending, finish, need_session, queue_turn, start_next
 from clawdforge.core.services.settling import Settler
 from clawdforge.stores import open_store
 from clawdforge.stores.sqlite import sets, view
@@ -76,6 +76,14 @@ async def fill(store: SqliteStore, exchanges: int) -> None:
             add_exchange(tx, turn)
 
     await store.write(APP, work)
+
+
+def take_turn(tx: Tx) -> None:
+    """A turn without an answer, with all that the log tells of it."""
+    row = TurnRow(session_id=SID, turn_index=0, state=TurnState.QUEUED, prompt="needle", queued_at=1)
+    turn = queue_turn(tx, need_session(tx, SID), row, 1).turn_index
+    start_next(tx, SID, "node", 1)
+    finish(tx, SID, turn, Ending(outcome=Outcome.COMPLETED), 1)
 
 
 async def rows_written(store: SqliteStore, work: Callable[[Tx], T]) -> tuple[int, T]:
@@ -221,7 +229,8 @@ async def test_the_doctor_counts_what_readers_are_shown(
     store: SqliteStore, tmp_path: Path, change: str, slices: int
 ) -> None:
     """A server that was killed before it had marked every row left a sound folder."""
-    await fill(store, 10)
+    for _ in range(10):
+        await store.write(APP, take_turn)
     if change == "undo":
         await store.write(APP, lambda tx: cut_from(tx, SID, 5, 1, why="undo"))
     else:
@@ -337,7 +346,9 @@ async def test_readers_see_what_a_plain_history_would_show(
 
 def clear(tx: Tx) -> int:
     tx.change_session(SID, redo=())
-    return tx.archive_messages(SID)
+    count = tx.archive_messages(SID)
+    tx.append(SID, [draft(EventType.HISTORY_CLEARED, None, 1, {"messages": count, "context": 2})])
+    return count
 
 
 async def redo(store: SqliteStore) -> None:
