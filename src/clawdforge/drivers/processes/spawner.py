@@ -5,6 +5,7 @@ import contextlib
 import itertools
 import os
 import shutil
+import signal
 import subprocess
 import threading
 from collections.abc import Iterable, Mapping, Sequence
@@ -278,10 +279,13 @@ def _find_tmp(home: Path) -> Path | None:
 def _watch(
     child: subprocess.Popen[bytes], active: Active, tag: Tag, group: Group, living: set[int]
 ) -> AgentProcess:
-    """Kill a child that cannot be watched because no descriptors are left."""
+    """Kill a child that cannot be watched because no descriptors are left.
+
+    With what it has started: a sandbox that is killed before it could tie its own child to itself leaves it.
+    """
     try:
         return AgentProcess(child, active, tag, group, living)
     except OSError:
         with child:
-            child.kill()
+            os.killpg(child.pid, signal.SIGKILL)
         raise
