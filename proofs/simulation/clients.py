@@ -119,7 +119,9 @@ class Clients:
         return moved.turns
 
     async def _retry(self, op: Op, at: Known, _label: str) -> object:
-        cut = await self._services.history.retry(at.app, at.session_id, RetryRequest(run=op.flag))
+        cut = await self._services.history.retry(
+            at.app, at.session_id, RetryRequest(run=op.flag, files=op.number == 1)
+        )
         self._ack(at, cut.moved.session.head, EventType.HISTORY_CUT)
         return cut.queued_turn and cut.queued_turn.turn_index
 

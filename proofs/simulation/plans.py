@@ -28,8 +28,8 @@ FAULTS = {
 class Op:
     """One request of a client.
 
-    `session` is a slot, `number` a turn (of a prompt: the head that it expects), and `hang_up` is how long
-    the client waits at most.
+    `session` is a slot, `number` a turn (of a prompt: the head that it expects; of a retry: 1 with files),
+    and `hang_up` is how long the client waits at most.
     """
 
     kind: str
@@ -119,6 +119,8 @@ KINDS = (
     ("intrude", 3),
 )
 
+NUMBERED = ("undo", "retry", "stop", "withdraw", "wait", "fork")
+
 
 def draw_plan(seed: int) -> Plan:
     """The plan of a seed.
@@ -188,7 +190,7 @@ def _draw_held_plan(chance: random.Random, seed: int) -> Plan:
     """Files are put back and homes are swept while others prompt: what comes to a held session must wait."""
     turns = tuple(Op("submit", 0, script="say done", flag=True) for _ in range(2))
     changes = tuple(
-        Op(chance.choice(("undo", "undo", "redo", "sweep")), 0, number=1, flag=True)
+        Op(chance.choice(("undo", "undo", "redo", "retry", "sweep")), 0, number=1, flag=True)
         for _ in range(chance.randrange(1, 4))
     )
     prompts = tuple(
@@ -229,7 +231,7 @@ def _draw_op(chance: random.Random, sessions: int, kinds: dict[str, int]) -> Op:
         kind,
         chance.randrange(sessions + 1) if chance.random() < 0.2 else chance.randrange(sessions),
         pause=chance.choice((0.0, 0.0, 0.002, 0.01, 0.05, 0.3)),
-        number=chance.randrange(1, 4) if kind in ("undo", "stop", "withdraw", "wait", "fork") else 0,
+        number=chance.randrange(1, 4) if kind in NUMBERED else 0,
         flag=chance.random() < (0.6 if kind == "fork" else 0.3),
     )
     if kind == "submit":

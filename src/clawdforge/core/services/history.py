@@ -5,6 +5,7 @@ workspace is changed too: turns of everybody who works there wait meanwhile, and
 for a redo.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -71,6 +72,7 @@ class HistoryService:
         self._known = known
         self._folders = folders
         self._settler = settler
+        self._tasks: set[asyncio.Task[Cut]] = set()
 
     async def undo(self, app: str, session_id: str, request: UndoRequest) -> Cut:
         """Cut the last exchanges, in the transcript and in the agent's memory."""
@@ -88,27 +90,40 @@ class HistoryService:
         return await self._change(app, session_id, request, work, find_target if request.files else None)
 
     async def retry(self, app: str, session_id: str, request: RetryRequest) -> Cut:
-        """Cut the last exchange and return its prompt; with `run`, queue the prompt again."""
+        """Cut the last exchange and return its prompt; with `run`, queue the prompt again.
+
+        A caller that hangs up changes nothing: what it has queued runs.
+        """
+        task = asyncio.create_task(self._retry(app, session_id, request))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return await asyncio.shield(task)
+
+    async def _retry(self, app: str, session_id: str, request: RetryRequest) -> Cut:
         now = self._clock.now()
+        may_be_queued = False
 
         def work(tx: Tx, head: int | None, files: FileTrees | None) -> Cut:
+            nonlocal may_be_queued
             need_idle(tx, session_id, head)
             last, _ = _last_prompts(tx, session_id, 1, NoPreviousMessage)
             moved = cut_from(tx, session_id, last.seq, now, why="retry", files=files)
-            text = request.prompt or last.content
-            queued_turn = (
-                _queue_again(tx, session_id, last, text, now) if request.run or request.prompt else None
-            )
+            if not (request.run or request.prompt):
+                return Cut(moved, last.content)
+            queued_turn = _queue_again(tx, session_id, last, request.prompt or last.content, now)
+            may_be_queued = True
             return Cut(moved, last.content, queued_turn)
 
         def find_target(view: View) -> int:
             last, _ = _last_prompts(view, session_id, 1, NoPreviousMessage)
             return view.last_spoken_turn(session_id, before=last.seq)
 
-        cut = await self._change(app, session_id, request, work, find_target if request.files else None)
-        if cut.queued_turn is not None:
-            self._supervisor.wake(app, session_id)
-        return cut
+        try:
+            return await self._change(app, session_id, request, work, find_target if request.files else None)
+        finally:
+            # Also when it failed: the commit may be on disk all the same, and nobody else would run the turn.
+            if may_be_queued:
+                self._supervisor.wake(app, session_id)
 
     async def redo(self, app: str, session_id: str, request: RedoRequest) -> HistoryChange:
         """Restore what the last undo or retry cut, as long as there has been no message since."""

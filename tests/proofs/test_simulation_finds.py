@@ -1,0 +1,39 @@
+"""Small plans of what the simulation has found, in many orders: each once broke a promise in some of them."""
+
+import pytest
+
+from proofs.simulation.database import SimDb
+from proofs.simulation.plans import Fault, Op, Plan
+from proofs.simulation.run import simulate
+
+ORDERS = range(60)
+
+
+@pytest.fixture(scope="module")
+def db() -> SimDb:
+    return SimDb()
+
+
+def find_violations(db: SimDb, ops: tuple[Op, ...], faults: tuple[Fault, ...] = ()) -> dict[int, list[str]]:
+    session = ("red", "approve_all", "hold")
+    plans = [Plan(order=order, sessions=(session,), clients=(ops,), faults=faults) for order in ORDERS]
+    outcomes = {plan.order: simulate(plan, db).violations for plan in plans}
+    return {order: violations for order, violations in outcomes.items() if violations}
+
+
+def test_a_retry_runs_although_its_caller_has_hung_up(db: SimDb) -> None:
+    prompt = Op("submit", 0, script="say done", flag=True)
+    assert find_violations(db, (prompt, Op("retry", 0, flag=True, hang_up=0.004))) == {}
+
+
+@pytest.mark.parametrize("nth", range(4, 7))
+def test_a_retry_runs_although_nobody_knows_whether_it_was_written(db: SimDb, nth: int) -> None:
+    prompt = Op("submit", 0, script="done", flag=True)
+    ops = (prompt, Op("retry", 0, flag=True))
+    assert find_violations(db, ops, (Fault("store in doubt", nth),)) == {}
+
+
+def test_a_retry_runs_although_its_files_could_not_be_put_back(db: SimDb) -> None:
+    prompt = Op("submit", 0, script="done", flag=True)
+    ops = (prompt, prompt, Op("retry", 0, number=1, flag=True))
+    assert find_violations(db, ops, (Fault("no snapshot", 5),)) == {}
