@@ -19,9 +19,8 @@ LINEAR_BUGS = (
         "a list of turns comes from a cache that is made new behind the answer",
         Change(
             TURNS,
-            "        self._tasks: set[asyncio.Task[SubmittedTurn]] = set()\n",
-            "        self._tasks: set[asyncio.Task[SubmittedTurn]] = set()\n"
-            "        self._lists: dict[str, list[TurnRow]] = {}\n",
+            "        self._unbroken = Unbroken()\n",
+            "        self._unbroken = Unbroken()\n        self._lists: dict[str, list[TurnRow]] = {}\n",
         ),
         Change(
             TURNS,

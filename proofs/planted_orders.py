@@ -76,7 +76,11 @@ ORDER_BUGS = (
     ),
     _order(
         "a caller that hangs up takes the commit of its prompt along",
-        Change(TURNS, "        return await asyncio.shield(task)", "        return await task"),
+        Change(
+            TURNS,
+            "        return await self._unbroken.run(self._submit(app, session_id, request, key))\n",
+            "        return await self._submit(app, session_id, request, key)\n",
+        ),
     ),
     _order(
         "an agent is started while the one before is ending",

@@ -5,14 +5,14 @@ asks the store: a file with a row is put in place, one without is deleted. So th
 its file, nor a file without its row.
 """
 
-import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Coroutine
-from typing import Any, BinaryIO, Protocol
+from collections.abc import AsyncIterator
+from typing import BinaryIO, Protocol
 
 from clawdforge.core.model import Clock, FileRow, new_token
 from clawdforge.core.ports import Store, Tx, View
 from clawdforge.core.rules.file_names import safe_file_name
+from clawdforge.core.unbroken import Unbroken
 from clawdforge.wire.base import Micros
 from clawdforge.wire.errors import FileNotFound, FileTooLarge, ForgeAPIError, LimitExceeded, Unavailable
 
@@ -61,7 +61,7 @@ class FileService:
         self._uploads = uploads
         self._max_bytes = max_file_bytes
         self._arriving: Counter[str] = Counter()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._unbroken = Unbroken()
 
     async def add(self, app: str, name: str, pieces: AsyncIterator[bytes]) -> FileRow:
         """The file and its row are on stable storage when this returns; if it fails, nothing is left."""
@@ -75,7 +75,7 @@ class FileService:
             path=self._uploads.path(app, token),
             created_at=self._clock.now(),
         )
-        await self._run_to_end(self._record(row))
+        await self._unbroken.run(self._record(row))
         return row
 
     async def open(self, app: str, token: str) -> tuple[FileRow, BinaryIO]:
@@ -88,7 +88,7 @@ class FileService:
     async def remove(self, app: str, token: str) -> None:
         """Sessions that use the file keep their own copy."""
         await self._need_file(app, token)
-        await self._run_to_end(self._remove(app, token))
+        await self._unbroken.run(self._remove(app, token))
 
     async def remove_old(self, before: Micros, limit: int = 100) -> int:
         """Remove uploads made before then that no open session uses. Returns how many."""
@@ -187,13 +187,6 @@ class FileService:
         if row is None:
             raise FileNotFound
         return row
-
-    async def _run_to_end(self, work: Coroutine[Any, Any, None]) -> None:
-        """Finish the work even if the caller hangs up."""
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        await asyncio.shield(task)
 
 
 def _bytes_left(view: View) -> int | None:

@@ -5,7 +5,6 @@ workspace is changed too: turns of everybody who works there wait meanwhile, and
 for a redo.
 """
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from clawdforge.core.running.folder_holds import FolderHolds
 from clawdforge.core.running.known_workspaces import KnownWorkspaces
 from clawdforge.core.running.supervisor import Supervisor
 from clawdforge.core.services.settling import Settler
+from clawdforge.core.unbroken import Unbroken
 from clawdforge.wire.base import Micros
 from clawdforge.wire.errors import ForgeAPIError, NoPreviousMessage, NothingToUndo, SessionBusy
 from clawdforge.wire.event import EventType
@@ -72,7 +72,7 @@ class HistoryService:
         self._known = known
         self._folders = folders
         self._settler = settler
-        self._tasks: set[asyncio.Task[Cut]] = set()
+        self._unbroken = Unbroken()
 
     async def undo(self, app: str, session_id: str, request: UndoRequest) -> Cut:
         """Cut the last exchanges, in the transcript and in the agent's memory."""
@@ -94,10 +94,7 @@ class HistoryService:
 
         A caller that hangs up changes nothing: what it has queued runs.
         """
-        task = asyncio.create_task(self._retry(app, session_id, request))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return await asyncio.shield(task)
+        return await self._unbroken.run(self._retry(app, session_id, request))
 
     async def _retry(self, app: str, session_id: str, request: RetryRequest) -> Cut:
         now = self._clock.now()

@@ -6,6 +6,7 @@ from clawdforge.core.model import Clock, PauseRow, TurnRow
 from clawdforge.core.ports import Agents, Store, SystemTx, View
 from clawdforge.core.running.supervisor import Supervisor
 from clawdforge.core.services.runs import RunService
+from clawdforge.core.unbroken import Unbroken
 from clawdforge.wire.errors import AppNotFound
 from clawdforge.wire.pauses import PauseRequest, ResumeRequest
 
@@ -19,7 +20,7 @@ class PauseService:
         self._agents = agents
         self._supervisor = supervisor
         self._runs = runs
-        self._tasks: set[asyncio.Task[int]] = set()
+        self._unbroken = Unbroken()
 
     async def find_all(self) -> list[PauseRow]:
         return await self._store.read_system(lambda view: view.pauses())
@@ -44,10 +45,14 @@ class PauseService:
             return next(one for one in tx.pauses() if (one.app_name, one.agent) == (app, agent))
 
         made = await self._store.write_system(work)
-        return made, await self._stop_in_any_case(made) if request.stop else 0
+        # An operator who hangs up has said what to do all the same.
+        return made, await self._unbroken.run(self._stop(made)) if request.stop else 0
 
     async def resume(self, request: ResumeRequest) -> tuple[bool, list[PauseRow]]:
         """End a pause and start what waits. Whether there was one, and those that are left."""
+        return await self._unbroken.run(self._resume(request))
+
+    async def _resume(self, request: ResumeRequest) -> tuple[bool, list[PauseRow]]:
         now, app, agent = self._clock.now(), request.app_name or "", request.agent or ""
 
         def work(tx: SystemTx) -> tuple[bool, list[PauseRow]]:
@@ -60,13 +65,6 @@ class PauseService:
         for waiting_app, session_id in await self._store.read_system(lambda view: view.waiting_sessions()):
             self._supervisor.wake(waiting_app, session_id)
         return was_paused, left
-
-    async def _stop_in_any_case(self, pause: PauseRow) -> int:
-        """An operator who hangs up has said what to do all the same."""
-        task = asyncio.create_task(self._stop(pause))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return await asyncio.shield(task)
 
     async def _stop(self, pause: PauseRow) -> int:
         running = await self._store.read_system(lambda view: view.active_sessions())

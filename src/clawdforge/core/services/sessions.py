@@ -24,6 +24,7 @@ from clawdforge.core.rules.turns import need_session, withdraw_some
 from clawdforge.core.running.folder_holds import FolderHolds
 from clawdforge.core.running.supervisor import Supervisor
 from clawdforge.core.services.access import LOCAL_APP
+from clawdforge.core.unbroken import Unbroken
 from clawdforge.wire.base import Json
 from clawdforge.wire.errors import ForgeAPIError, SessionBusy, StoreUnavailable
 from clawdforge.wire.event import EventType
@@ -61,6 +62,7 @@ class SessionService:
         self._supervisor = supervisor
         self._folders = folders
         self._max_live = max_live_sessions
+        self._unbroken = Unbroken()
 
     async def create(
         self,
@@ -166,13 +168,19 @@ class SessionService:
             changes["agent"] = self._agents.spec(changes["agent"]).name
         if "labels" in changes:
             changes["labels"] = tuple(changes["labels"])
+        return await self._unbroken.run(self._patch(app, session_id, changes, request.expected_head))
+
+    async def _patch(self, app: str, session_id: str, changes: Json, head: int | None) -> SessionState:
         now = self._clock.now()
-        state = await self._store.write(
-            app, lambda tx: patch_session(tx, session_id, changes, request.expected_head, self._max_live, now)
-        )
-        if "agent" in changes:  # what is queued may have waited for an agent that is paused
-            self._supervisor.wake(app, session_id)
-        return state
+        try:
+            return await self._store.write(
+                app, lambda tx: patch_session(tx, session_id, changes, head, self._max_live, now)
+            )
+        finally:
+            # What is queued may have waited for an agent that is paused. After a failure too: the change may
+            # be on disk all the same.
+            if "agent" in changes:
+                self._supervisor.wake(app, session_id)
 
     async def label(self, app: str, session_id: str, label: str, *, on: bool) -> SessionState:
         """Add or remove one label and leave the others unchanged."""

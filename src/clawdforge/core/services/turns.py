@@ -1,6 +1,5 @@
 """Turns: a prompt submitted, waited for, cancelled, taken out of the queue."""
 
-import asyncio
 from contextlib import AbstractContextManager, suppress
 
 from clawdforge.core.log import LogService
@@ -17,6 +16,7 @@ from clawdforge.core.rules.turns import (
 )
 from clawdforge.core.running.answers import Answers
 from clawdforge.core.running.supervisor import Supervisor
+from clawdforge.core.unbroken import Unbroken
 from clawdforge.wire.errors import BY_CODE, AgentFailed, StoreUnavailable, TurnNotFound, TurnNotQueued
 from clawdforge.wire.turn import IfBusy, Outcome, TurnRequest, TurnState
 
@@ -33,14 +33,11 @@ class TurnService:
         self._log = log
         self._supervisor = supervisor
         self._answers = answers
-        self._tasks: set[asyncio.Task[SubmittedTurn]] = set()
+        self._unbroken = Unbroken()
 
     async def submit(self, app: str, session_id: str, request: TurnRequest, key: str | None) -> SubmittedTurn:
         """The prompt is on stable storage when this returns. A caller that hangs up changes nothing."""
-        task = asyncio.create_task(self._submit(app, session_id, request, key))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return await asyncio.shield(task)
+        return await self._unbroken.run(self._submit(app, session_id, request, key))
 
     async def _submit(
         self, app: str, session_id: str, request: TurnRequest, key: str | None
