@@ -139,7 +139,7 @@ class Round:
                 self.swaps += int(child.stdout.read() or 0)
 
     def snapshot(self) -> None:
-        with self._swapping(*self._spots(self.workspace)):
+        with self._swapping(*self._choose_spots()):
             self._turn(ASIDE)
             self._turn("echo the next turn waits for the snapshot")
         self.track.call("POST", f"{self.path}/undo", {"files": True, "count": 1})
@@ -149,7 +149,7 @@ class Round:
         self._turn(SECOND)
         self._fill(self.workspace, "second")
         self._turn("write d/deep/c.txt third\nwrite d/planted.txt third")
-        with self._swapping(*self._spots(self.workspace)):
+        with self._swapping(*self._choose_spots()):
             for what in ("undo", "redo", "undo"):
                 status, _ = self.track.call("POST", f"{self.path}/{what}", {"files": True})
                 assert status, "the server does not answer any more"
@@ -193,9 +193,8 @@ class Round:
 
     def terminal(self) -> None:
         """At `off` a command may read everything by itself, so there only the start is raced."""
-        spots = [self._whole()] if self.named else self._spots(self.workspace)
         looks = "cat canary.txt; echo x > planted.txt" if self.track.level != "off" else "true"
-        with self._swapping(*spots):
+        with self._swapping(*self._choose_spots()):
             self._turn("\n".join([f"terminal {looks}"] * 3))
             self._turn(f"terminal {looks}")
 
@@ -209,8 +208,7 @@ class Round:
             self._turn("\n".join(f"fs-read {name}" for name in names * TIMES))
 
     def fs_write(self) -> None:
-        spots = [self._whole()] if self.named else self._spots(self.workspace)
-        with self._swapping(*spots):
+        with self._swapping(*self._choose_spots()):
             names = [
                 "planted.txt",
                 "d/planted.txt",
@@ -266,6 +264,9 @@ class Round:
             self.track.call("GET", f"{self.path}/export")
         self.track.call("POST", f"/sessions/{mine}/purge")
 
+    def _choose_spots(self) -> list[Spot]:
+        return [self._whole()] if self.named else self._spots(self.workspace)
+
     def _whole(self) -> Spot:
         return (str(self.workspace), "link", str(self.aim))
 
@@ -300,5 +301,5 @@ DEEDS: Final[dict[str, Callable[[Round], list[str] | None]]] = {
     "restore": Round.put_back,
     "import": Round.import_,
 }
-NAMED: Final = ("terminal", "file-read", "file-write")
+NAMED: Final = ("terminal", "file-read", "file-write", "snapshot", "undo-files")
 """In half of these the whole workspace is swapped, a folder that the caller named."""

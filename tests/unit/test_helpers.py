@@ -2,6 +2,7 @@
 
 import shutil
 import socket
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import psutil
@@ -10,7 +11,7 @@ import pytest
 from clawdforge.drivers.processes import helpers, launcher
 from clawdforge.drivers.processes.cgroups import Ceilings, find_cgroups
 from clawdforge.drivers.processes.folder_identity import read_identity
-from clawdforge.drivers.processes.helpers import HelperFailed, Helpers, hold_folder
+from clawdforge.drivers.processes.helpers import Folder, HelperFailed, Helpers, hold_folder
 from clawdforge.drivers.processes.walls import find_walls
 from tests.needs import needs
 from tests.unit.contained import groups_of
@@ -91,6 +92,24 @@ def test_it_has_no_network(contained: Helpers, tmp_path: Path) -> None:
             pytest.skip("the system has no Python of its own")
         with pytest.raises(HelperFailed, match=r"refused|unreachable"):
             run(contained, tmp_path, f'{python} -c "{code}"')
+
+
+@needs("bwrap")
+def test_what_was_mounted_in_its_place_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An old bwrap mounts by a path, under which something else may lie by then."""
+    other = tmp_path / "other"
+    other.mkdir()
+
+    def compare_another(_helpers: Helpers, folders: Sequence[Folder]) -> Iterator[str]:
+        state = other.stat()
+        return iter([word for one in folders for word in (one.name, f"{state.st_dev}:{state.st_ino}")])
+
+    older = Helpers(shutil.which("bwrap"))
+    older._mounts_fds = False
+    assert run(older, tmp_path, "echo fine") == "fine\n"
+    monkeypatch.setattr(Helpers, "_list_compared", compare_another)
+    with pytest.raises(HelperFailed, match="/folder was replaced while it was mounted"):
+        run(older, tmp_path, "echo fine")
 
 
 @needs("bwrap")

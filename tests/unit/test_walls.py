@@ -8,14 +8,14 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from clawdforge.drivers.processes import landlock, launcher, walls
+from clawdforge.drivers.processes import containment, landlock, launcher, mounts, walls
 from clawdforge.drivers.processes.containment import Containment, Limits, find_containment
 from clawdforge.drivers.processes.mounts import AgentFolders, Mount
 from clawdforge.drivers.processes.policy import Policy
@@ -100,6 +100,29 @@ async def test_with_one_more_power_a_set_uid_file_could_be_filled(
     monkeypatch.setitem(walls.ROOT_KEEPS, "CAP_FSETID", 4)
     async with bench_on(tmp_path, kind) as bench:
         assert "write" in through(await attack(bench, attacks.command(attacks.SET_ID_FILES)))
+
+
+@needs("bwrap")
+@pytest.mark.parametrize("name", ["workspace", "home"])
+async def test_an_agent_does_not_run_where_another_folder_was_mounted(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An old bwrap mounts by a path, under which something else may lie by then."""
+    other = tmp_path / "other"
+    other.mkdir()
+    plan = mounts.list_arguments
+
+    async with bench_on(tmp_path, "bwrap") as bench:
+        held = {"workspace": bench.workspace, "home": bench.home}[name].resolve()
+
+        def mount_another(planned: Sequence[Mount], sources: Mapping[Path, str]) -> Iterator[str]:
+            return plan(planned, {**sources, held: str(other)})
+
+        monkeypatch.setattr(containment, "list_arguments", mount_another)
+        with pytest.raises(AgentStartFailed, match="another folder took its place while it was mounted"):
+            await run(bench, "true")
+        monkeypatch.undo()
+        assert await run(bench, "echo", "fine") == "fine\n"
 
 
 async def test_an_agent_may_be_allowed_namespaces_and_tracing(bench: Bench) -> None:

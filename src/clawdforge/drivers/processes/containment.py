@@ -161,7 +161,8 @@ class Containment:
             )
         if user is not None:  # bwrap makes it for root alone
             mounts.append(Mount(SHARED_MEMORY, "empty", "its own shared memory"))
-        walls = [] if listen is None else [f"listen={listen}"]
+        walls = _compare(mounts, sources) if active in NAMESPACES else []
+        walls += [] if listen is None else [f"listen={listen}"]
         if active != "tree":
             hidden = folders.data_dir.resolve()
             access = _access(active, mounts, sources, hidden, allows) if self.walls.files else None
@@ -231,6 +232,13 @@ def _access(
     if active not in NAMESPACES:
         return landlock.without_namespace(mounts, sources, hidden)
     return None if "namespaces" in allows else landlock.inside_namespace(mounts)
+
+
+def _compare(mounts: Sequence[Mount], sources: Mapping[Path, str]) -> list[str]:
+    """What the launcher compares inside: all that is mounted by a descriptor and covered by nothing else."""
+    last = {mount.path: mount for mount in mounts}
+    held = ((path, sources.get(Path(mount.target or path))) for path, mount in last.items() if mount.is_bind)
+    return [f"same={Path(source).name}:{path}" for path, source in held if source is not None]
 
 
 @contextlib.contextmanager

@@ -42,8 +42,20 @@ LAUNCHER: Final = (str(Path(sys.executable).resolve()), "-I", "-S", str(Path(lau
 NO_LIMITS: Final = ("0", "0", "0", "-")
 """For the launcher, which would also set limits and join groups."""
 
-LIMITED: Final = ("/bin/sh", "-c", 'ulimit -c 0; ulimit -v 2097152; ulimit -f 8388608; exec "$@"', "sh")
-"""2 GiB of memory, files of 4 GiB at most. By a shell, since forking a process with threads is not safe."""
+SCRIPT: Final = """
+while [ "$1" ]; do
+    [ "$(stat -c %d:%i "$1")" = "$2" ] || { echo "$1 was replaced while it was mounted" >&2; exit 1; }
+    shift 2
+done
+shift
+ulimit -c 0; ulimit -v 2097152; ulimit -f 8388608
+exec "$@"
+"""
+LIMITED: Final = ("/bin/sh", "-c", SCRIPT, "sh")
+"""2 GiB of memory, files of 4 GiB at most. By a shell, since forking a process with threads is not safe.
+
+Before that it compares folders with their device and inode, up to an empty word.
+"""
 
 GROUPED: Final = (
     *("/bin/sh", "-c"),
@@ -136,7 +148,10 @@ class Helpers:
             try:
                 sandbox = self._sandbox(command[0], folders, cwd, info_end)
                 child = subprocess.Popen(
-                    [*GROUPED, *map(str, group.list_members()), "", *sandbox, *LIMITED, *command],
+                    [
+                        *(*GROUPED, *map(str, group.list_members()), "", *sandbox),
+                        *(*LIMITED, *self._list_compared(folders), "", *command),
+                    ],
                     stdin=stdin,
                     stdout=subprocess.PIPE,
                     stderr=words,
@@ -215,6 +230,14 @@ class Helpers:
             else:
                 out += [how, f"/proc/self/fd/{folder.fd}", folder.name]
         return [*out, "--remount-ro", "/", "--chdir", cwd.name, "--"]
+
+    def _list_compared(self, folders: Sequence[Folder]) -> Iterator[str]:
+        """Before version 0.10, bwrap turns a descriptor into a path again and mounts what is there then."""
+        if not self.is_contained or self._mounts_fds:
+            return
+        for folder in folders:
+            state = os.fstat(folder.fd)
+            yield from (folder.name, f"{state.st_dev}:{state.st_ino}")
 
     def _wall_in(self, program: str, folders: Sequence[Folder], status: int) -> list[str]:
         """The launcher puts the walls up around itself, then becomes the helper."""

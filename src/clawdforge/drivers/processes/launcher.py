@@ -19,6 +19,8 @@ Each WALL is put up in the agent's process, last of all; if one cannot be, the a
 
 - `landlock=FS:SCOPE` and `path=RIGHTS:PATH`: the rights over files that are taken away, those that are given
   back below a path, and what is bounded to the agent's own processes (`landlock.py`);
+- `same=FD:PATH`: what is mounted at a path must be what the descriptor stands for. Before version 0.10, bwrap
+  turns a descriptor into a path again, and mounts what is there a moment later;
 - `user=UID:GID`: the user that it becomes, without any group or capability of root;
 - `powers=MASK`: the capabilities of root that it keeps;
 - `filter=HEX`: which system calls it may make (`seccomp.py`);
@@ -52,6 +54,7 @@ LANDLOCK_CREATE_RULESET, LANDLOCK_ADD_RULE, LANDLOCK_RESTRICT_SELF = 444, 445, 4
 LANDLOCK_RULE_PATH_BENEATH = 1
 RIGHTS_OVER_A_FILE = 0xC007  # to run, write, read, shorten and control it; the others are over folders
 BACKLOG = 128
+ESTALE = 116
 OOM_SCORE = "500"  # when memory runs out, the kernel kills an agent before the server
 GIVE_UP_SECONDS = 10.0
 
@@ -154,7 +157,9 @@ def put_up_walls(walls: list[str]) -> None:
     for wall in walls:
         kind, _, value = wall.partition("=")
         first, _, rest = value.partition(":")
-        if kind == "listen":
+        if kind == "same":
+            compare_folder(int(first), rest)
+        elif kind == "listen":
             listen_for_server(int(first), int(rest))
         elif kind == "user":
             become_user(int(first), int(rest))
@@ -171,6 +176,13 @@ def put_up_walls(walls: list[str]) -> None:
     if ruleset >= 0:
         system_call(LANDLOCK_RESTRICT_SELF, ruleset, 0)
         os.close(ruleset)
+
+
+def compare_folder(fd: int, path: str) -> None:
+    """The agent has not run yet, so nothing has come of it if something else was mounted."""
+    held, mounted = os.fstat(fd), os.stat(path)  # noqa: PTH116 -- pathlib takes 8 ms
+    if (held.st_dev, held.st_ino) != (mounted.st_dev, mounted.st_ino):
+        raise OSError(ESTALE, "another folder took its place while it was mounted; try again", path)
 
 
 def keep_powers(mask: int) -> None:
@@ -331,7 +343,7 @@ def fds_of(walls: list[str]) -> set[int]:
     for wall in walls:
         kind, _, value = wall.partition("=")
         rest = value.partition(":")[2]
-        if kind == "listen":
+        if kind in ("listen", "same"):
             found.add(int(value.partition(":")[0]))
         elif kind == "path" and rest.startswith("/proc/self/fd/"):
             found.add(int(rest.rpartition("/")[2]))
