@@ -16,6 +16,7 @@ from clawdforge.core.ports import LiveAgent
 from clawdforge.drivers.folders import git_shadow
 from clawdforge.drivers.folders.git_shadow import Shadow
 from clawdforge.drivers.folders.snapshots import SHARE, THREADS, Snapshots
+from clawdforge.drivers.processes import helpers
 from clawdforge.drivers.processes.helpers import Helpers
 from clawdforge.wire.errors import Unsupported
 from tests.unit.rpc_peer import until
@@ -159,7 +160,8 @@ async def test_a_large_file_is_recorded_in_little_memory(
     row = session_of("a", 1, tmp_path)
     with (Path(row.cwd) / "large").open("wb") as file:
         file.truncate(200 << 20)
-    limited = ("/bin/sh", "-c", 'ulimit -v 150000; exec "$@"', "sh")
-    monkeypatch.setattr("clawdforge.drivers.processes.helpers.LIMITED", limited)
+    limited = tuple(word.replace("ulimit -v 2097152", "ulimit -v 150000") for word in helpers.LIMITED)
+    assert limited != helpers.LIMITED
+    monkeypatch.setattr(helpers, "LIMITED", limited)
     await snapshots.record_turn(row, 1, None)
     assert await snapshots.tree_of(row, 1)
