@@ -36,7 +36,7 @@ def prove(run: Run) -> None:
     run.check(race.swaps > 50 * run.size, f"only {race.swaps} swaps in {run.size} rounds: nothing was raced")
     counts, statuses = race.counts, race.statuses
     good = statuses[200]
-    run.check(good > 0.8 * statuses.total(), f"only {good} of {statuses.total()} requests were granted")
+    run.check(good > 0.6 * statuses.total(), f"only {good} of {statuses.total()} requests were granted")
     run.figure(
         rounds=race.rounds,
         swaps=race.swaps,
