@@ -140,19 +140,23 @@ def test_beside_a_server_at_work_it_finds_nothing(forge: Callable[..., Forge]) -
     found, over = forge(), threading.Event()
     sessions = [found.session() for _ in range(3)]
 
-    def talk(session_id: str) -> None:
-        while not over.is_set():
-            found.turn(session_id, "chunks 20 8\necho done")
+    def talk(session_id: str) -> int:
+        turns = 0
+        while not over.is_set() or turns < 20:
+            found.turn(session_id, "tool look 1\nthink hm\necho done")
+            turns += 1
+        return turns
 
     with ThreadPoolExecutor() as pool:
         talks = [pool.submit(talk, session_id) for session_id in sessions]
         try:
-            for _ in range(10):
+            looks = 0
+            while looks < 30 or len(found.turns(sessions[0])) < 20:
                 assert bad(found) == []
+                looks += 1
         finally:
             over.set()
-        for one in talks:
-            one.result()
+        assert min(one.result() for one in talks) >= 20
 
 
 def test_a_number_that_was_given_to_a_message_is_not_given_again(crash: Forge) -> None:

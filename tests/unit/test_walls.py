@@ -107,7 +107,7 @@ async def test_with_one_more_power_a_set_uid_file_could_be_filled(
 async def test_an_agent_does_not_run_where_another_folder_was_mounted(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An old bwrap mounts by a path, under which something else may lie by then."""
+    """bwrap mounts by a path, under which something else may lie by then."""
     other = tmp_path / "other"
     other.mkdir()
     plan = mounts.list_arguments

@@ -232,7 +232,7 @@ class Helpers:
         return [*out, "--remount-ro", "/", "--chdir", cwd.name, "--"]
 
     def _list_compared(self, folders: Sequence[Folder]) -> Iterator[str]:
-        """Before version 0.10, bwrap turns a descriptor into a path again and mounts what is there then."""
+        """Without `--bind-fd`, bwrap turns a descriptor into a path again and mounts what is there then."""
         if not self.is_contained or self._mounts_fds:
             return
         for folder in folders:

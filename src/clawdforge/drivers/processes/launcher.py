@@ -19,8 +19,8 @@ Each WALL is put up in the agent's process, last of all; if one cannot be, the a
 
 - `landlock=FS:SCOPE` and `path=RIGHTS:PATH`: the rights over files that are taken away, those that are given
   back below a path, and what is bounded to the agent's own processes (`landlock.py`);
-- `same=FD:PATH`: what is mounted at a path must be what the descriptor stands for. Before version 0.10, bwrap
-  turns a descriptor into a path again, and mounts what is there a moment later;
+- `same=FD:PATH`: what is mounted at a path must be what the descriptor stands for. With `--bind`, bwrap turns
+  the name of a descriptor into a path again, and mounts what is there a moment later;
 - `user=UID:GID`: the user that it becomes, without any group or capability of root;
 - `powers=MASK`: the capabilities of root that it keeps;
 - `filter=HEX`: which system calls it may make (`seccomp.py`);
