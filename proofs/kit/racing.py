@@ -139,8 +139,10 @@ class Round:
                 self.swaps += int(child.stdout.read() or 0)
 
     def snapshot(self) -> None:
+        # Without a sandbox an agent may write wherever its swapped workspace leads. It keeps still.
+        alone = self.named and self.track.level == "off"
         with self._swapping(*self._choose_spots()):
-            self._turn(ASIDE)
+            self._turn("echo x" if alone else ASIDE)
             self._turn("echo the next turn waits for the snapshot")
         self.track.call("POST", f"{self.path}/undo", {"files": True, "count": 1})
         self.track.call("POST", f"{self.path}/undo", {"files": True, "count": 1})
