@@ -35,8 +35,8 @@ from clawdforge.drivers.acpx.stream import Part, PromptStream, describe_error
 from clawdforge.drivers.folders import attachments, credentials
 from clawdforge.drivers.folders.ownership import Ownership, settle
 from clawdforge.drivers.folders.writable import find_writable
-from clawdforge.drivers.processes.containment import EXECUTABLE
 from clawdforge.drivers.processes.environment import agent_env
+from clawdforge.drivers.processes.launching import EXECUTABLE
 from clawdforge.drivers.processes.policy import Policy
 from clawdforge.drivers.processes.process import AgentProcess, has_failed
 from clawdforge.drivers.processes.runtimes import Needs

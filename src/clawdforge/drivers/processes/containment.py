@@ -34,6 +34,7 @@ from typing import Final, Literal
 
 from clawdforge.drivers.processes import landlock, launcher
 from clawdforge.drivers.processes.etc_links import find_linked_settings
+from clawdforge.drivers.processes.launching import COMMAND, EXECUTABLE, LAUNCHER, SOURCE
 from clawdforge.drivers.processes.mounts import (
     SHARED_MEMORY,
     AgentFolders,
@@ -52,11 +53,7 @@ Level = Literal["auto", "full", "off"]
 Active = Literal["bwrap", "bwrap-full", "landlock", "tree"]
 NAMESPACES: Final = ("bwrap", "bwrap-full")
 
-EXECUTABLE = Path(sys.executable).resolve()
-"""The interpreter itself, not the link of a virtual environment: the launcher needs no packages."""
-
-LAUNCHER = Path(launcher.__file__).resolve()
-CODE = (LAUNCHER.parents[2], Path(sys.prefix).resolve())
+CODE = (SOURCE.parents[2], Path(sys.prefix).resolve())
 """Our package, and the environment that it is installed in."""
 
 PROBE = "import os; print(os.getppid())"
@@ -167,7 +164,7 @@ class Containment:
             hidden = folders.data_dir.resolve()
             access = _access(active, mounts, sources, hidden, allows) if self.walls.files else None
             walls += self.walls.words(access, allows, user, sees_others=active not in NAMESPACES)
-        launched = [str(EXECUTABLE), "-I", "-S", str(LAUNCHER), mode, *numbers, *walls, "--", *command]
+        launched = [*COMMAND, mode, *numbers, *walls, "--", *command]
         if active not in NAMESPACES or self.bwrap is None:
             return launched
         network = ["--unshare-net"] if own_network else []

@@ -15,7 +15,6 @@ import os
 import select
 import signal
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -25,10 +24,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final, cast
 
-from clawdforge.drivers.processes import landlock, launcher
+from clawdforge.drivers.processes import landlock
 from clawdforge.drivers.processes.cgroups import Ceilings, Group, Groups
 from clawdforge.drivers.processes.folder_identity import is_same, read_identity
 from clawdforge.drivers.processes.held_paths import PathChanged, PathMissing, open_real_path
+from clawdforge.drivers.processes.launching import COMMAND
 from clawdforge.drivers.processes.walls import NO_WALLS, Walls
 
 SYSTEM: Final = (
@@ -38,7 +38,6 @@ SYSTEM: Final = (
 """Where programs and their libraries lie. Nothing here is secret, and all of it is mounted read-only."""
 
 DEVICES: Final = ("/dev/null", "/dev/zero", "/dev/urandom")
-LAUNCHER: Final = (str(Path(sys.executable).resolve()), "-I", "-S", str(Path(launcher.__file__).resolve()))
 NO_LIMITS: Final = ("0", "0", "0", "-")
 """For the launcher, which would also set limits and join groups."""
 
@@ -248,7 +247,7 @@ class Helpers:
         for folder in folders:
             rights[f"/proc/self/fd/{folder.fd}"] = landlock.WRITE if folder.writable else landlock.READ
         words = self._walls.words(landlock.Access(rights), (), sees_others=True)
-        return [*LAUNCHER, "exec", str(status), *NO_LIMITS, *words, "--"]
+        return [*COMMAND, "exec", str(status), *NO_LIMITS, *words, "--"]
 
 
 def _read_help(bwrap: str) -> bytes:

@@ -57,6 +57,7 @@ BACKLOG = 128
 ESTALE = 116
 OOM_SCORE = "500"  # when memory runs out, the kernel kills an agent before the server
 GIVE_UP_SECONDS = 10.0
+LIBC = ctypes.CDLL(None, use_errno=True)  # once: a start makes a hundred calls, and opening it takes 30 µs
 
 
 class suppress:  # noqa: N801 -- that of contextlib, whose import takes 2 ms
@@ -77,12 +78,12 @@ class Program(ctypes.Structure):
 
 
 def prctl(option: int, value: int, more: "ctypes._CArgObject | int" = 0) -> None:
-    _check(ctypes.CDLL(None, use_errno=True).prctl(option, value, more, 0, 0))
+    _check(LIBC.prctl(option, value, more, 0, 0))
 
 
 def system_call(number: int, *arguments: int | bytes | None) -> int:
     whole = (ctypes.c_long(value) if isinstance(value, int) else value for value in arguments)
-    return _check(ctypes.CDLL(None, use_errno=True).syscall(ctypes.c_long(number), *whole))
+    return _check(LIBC.syscall(ctypes.c_long(number), *whole))
 
 
 def _check(result: int) -> int:
@@ -203,7 +204,7 @@ def bound_powers(mask: int) -> None:
 def hold_powers(mask: int) -> None:
     halves = [mask & 0xFFFFFFFF] * 2 + [0] + [mask >> 32] * 2 + [0]  # effective, permitted, inheritable
     header = (ctypes.c_uint32 * 2)(CAPABILITY_VERSION, 0)
-    _check(ctypes.CDLL(None, use_errno=True).capset(header, (ctypes.c_uint32 * 6)(*halves)))
+    _check(LIBC.capset(header, (ctypes.c_uint32 * 6)(*halves)))
 
 
 def become_user(uid: int, gid: int) -> None:

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Final
 
 from clawdforge.drivers.processes.containment import (
-    EXECUTABLE,
     NAMESPACES,
     PROBE_SECONDS,
     Containment,
     Limits,
     reaping_first,
 )
+from clawdforge.drivers.processes.launching import EXECUTABLE
 from clawdforge.drivers.processes.mounts import AgentFolders
 from clawdforge.drivers.processes.users import Numbers, User
 

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from clawdforge.drivers.processes import landlock, launcher
+from clawdforge.drivers.processes import landlock
 from clawdforge.drivers.processes.landlock import Access
+from clawdforge.drivers.processes.launching import COMMAND
 from clawdforge.drivers.processes.seccomp import NoFilter, build_filter
 from clawdforge.drivers.processes.users import User
 
@@ -147,9 +148,9 @@ def _start(words: Sequence[str], attempt: str, target: str) -> subprocess.Popen[
     status = os.open(os.devnull, os.O_WRONLY)
     try:
         python = (sys.executable, "-I", "-S")
-        launched = (launcher.__file__, "exec", str(status), "0", "0", "0", "-", *words, "--")
+        launched = (*COMMAND, "exec", str(status), "0", "0", "0", "-", *words, "--")
         return subprocess.Popen(
-            [*python, *launched, *python, "-c", attempt, target],
+            [*launched, *python, "-c", attempt, target],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
