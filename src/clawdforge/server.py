@@ -13,18 +13,16 @@ from functools import partial
 from pathlib import Path
 
 from clawdforge import __version__, logs
+from clawdforge.bounds import find_bounds, find_ceilings, find_door_limits
 from clawdforge.core.callbacks import CallbackTokens
 from clawdforge.core.model import SystemClock, new_id, new_token
 from clawdforge.core.ports import Driver
-from clawdforge.core.running.attendant import Times
 from clawdforge.core.running.background import Background
 from clawdforge.core.running.idle import until_idle
 from clawdforge.core.running.recovery import RecoveryService
 from clawdforge.core.running.supervisor import Supervisor
 from clawdforge.core.services.access import LOCAL_APP
-from clawdforge.core.services.all import Bounds, Ports, Services, build_engine, build_services
-from clawdforge.core.services.shares import Share
-from clawdforge.core.services.sweeper import Ages
+from clawdforge.core.services.all import Ports, Services, build_engine, build_services
 from clawdforge.drivers.acp.driver import AcpDriver, AcpLimits
 from clawdforge.drivers.acpx.driver import ITSELF as ACPX
 from clawdforge.drivers.acpx.driver import AcpxDriver
@@ -34,7 +32,7 @@ from clawdforge.drivers.folders.ownership import Ownership
 from clawdforge.drivers.folders.snapshots import Snapshots
 from clawdforge.drivers.folders.workspaces import Workspaces
 from clawdforge.drivers.processes.callers import ProcCallers
-from clawdforge.drivers.processes.cgroups import Ceilings, Groups, find_cgroups
+from clawdforge.drivers.processes.cgroups import Groups, find_cgroups
 from clawdforge.drivers.processes.containment import Containment, find_containment, harden_self
 from clawdforge.drivers.processes.helpers import Helpers
 from clawdforge.drivers.processes.network import Networks
@@ -43,7 +41,7 @@ from clawdforge.drivers.processes.user_wall import try_users
 from clawdforge.drivers.registry.catalog import AgentCatalog
 from clawdforge.drivers.registry.registry import Registry, is_installed
 from clawdforge.http.app import build_asgi
-from clawdforge.http.door import Door, DoorLimits
+from clawdforge.http.door import Door
 from clawdforge.http.settings import HttpSettings
 from clawdforge.http.web_server import WebServer
 from clawdforge.lifetime import LAST_SECS, Lifetime
@@ -51,7 +49,6 @@ from clawdforge.listeners import (
     BACKLOG,
     bind_port,
     operator_socket,
-    raise_descriptor_limit,
     url_of,
 )
 from clawdforge.settings import Settings, is_loopback, keep_secret
@@ -115,7 +112,7 @@ async def open_parts(settings: Settings, url: str = "", port: int | None = None)
             program=program,
             callbacks=CallbackTokens(url),
         )
-        bounds = _bounds(settings)
+        bounds = find_bounds(settings)
         engine = build_engine(ports, bounds, boot)
         facts = _facts(settings, spawner.containment, groups)
         services = build_services(ports, bounds, engine, _admin_token(settings), facts)
@@ -133,7 +130,7 @@ async def _open_spawner(settings: Settings, boot: str, networks: Networks) -> tu
     containment = await asyncio.to_thread(try_users, found, settings.agent_uids, settings.data_dir)
     if settings.sandbox != "off" and containment.bwrap is None:
         log.warning("%s", containment.describe_lack())
-    groups = await asyncio.to_thread(find_cgroups, settings.data_dir, boot, _ceilings(settings))
+    groups = await asyncio.to_thread(find_cgroups, settings.data_dir, boot, find_ceilings(settings))
     if None in (groups.processes, groups.memory):
         log.warning("agents are not held to all limits: %s; see `clawdforge doctor`", groups.details)
     spawner = Spawner(containment, settings.data_dir, boot, groups=groups, networks=networks)
@@ -183,44 +180,6 @@ async def _recover(settings: Settings, services: Services, recovery: RecoverySer
 
 def _admin_token(settings: Settings) -> str:
     return settings.admin_token or keep_secret(settings.admin_token_file, new_token("cfa_"))
-
-
-def _bounds(settings: Settings) -> Bounds:
-    return Bounds(
-        live_agents=settings.max_live_agents,
-        live_sessions=settings.max_live_sessions,
-        file_bytes=settings.max_file_bytes,
-        agent_idle_secs=settings.agent_idle_secs,
-        permission_secs=settings.permission_timeout_secs,
-        times=Times(turn=settings.turn_timeout_secs, cancel_grace=settings.cancel_grace_secs),
-        share=Share(
-            max_requests_per_sec=settings.app_requests_per_sec,
-            max_open_requests=settings.app_open_requests,
-            max_readers=settings.app_readers,
-        ),
-        ages=Ages(
-            idle=settings.session_ttl_secs,
-            closed=settings.session_hard_ttl_secs,
-            upload=settings.file_ttl_secs,
-            run=settings.run_ttl_secs,
-        ),
-    )
-
-
-def _door_limits(settings: Settings) -> DoorLimits:
-    """Half of all descriptors are for what is not a connection: the store, agents, files."""
-    return DoorLimits(
-        connections=max(1, min(settings.max_connections, raise_descriptor_limit() // 2)),
-        per_peer=settings.max_connections_per_peer,
-        header_secs=settings.header_timeout_secs,
-        body_secs=settings.body_timeout_secs,
-        send_secs=settings.send_timeout_secs,
-        idle_secs=settings.keep_alive_secs,
-    )
-
-
-def _ceilings(settings: Settings) -> Ceilings:
-    return Ceilings(processes=settings.agent_max_processes, memory=settings.agent_max_memory_bytes)
 
 
 def _facts(settings: Settings, containment: Containment, groups: Groups) -> dict[str, object]:
@@ -323,7 +282,7 @@ async def _run(
         callers=ProcCallers(settings.data_dir),
         admin_over_tcp=is_loopback(settings.host) or settings.admin_beyond_loopback,
     )
-    door = Door(_door_limits(settings))
+    door = Door(find_door_limits(settings))
     server = WebServer(build_asgi(parts.services, http), door, BACKLOG)
     beside = parts.background
     beside.finish("stopping", partial(_stop, settings, parts, server, lifetime))

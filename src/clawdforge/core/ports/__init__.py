@@ -16,11 +16,10 @@ from clawdforge.core.ports.store import (
     LeaseLost,
     Shown,
     Store,
-    SystemTx,
-    SystemView,
     Tx,
     View,
 )
+from clawdforge.core.ports.system import SystemTx, SystemView
 
 __all__ = [
     "Agents",

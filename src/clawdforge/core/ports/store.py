@@ -3,8 +3,7 @@
 A store runs *work*: a plain function over a snapshot (`View`) or inside a transaction (`Tx`). The rules
 of the product live in such functions, in core; a store knows rows, not rules. Both are bound to one app,
 so that no query can reach another's rows. Work may be run again or elsewhere (another thread): it must
-touch nothing but its argument. `System…` are the same for what spans apps; they find, and the change is
-then made under the app's own name.
+touch nothing but its argument. What spans apps is in `system.py`.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -14,7 +13,6 @@ from clawdforge.core.event_model import Draft, StoredEvent
 from clawdforge.core.histogram import Histogram
 from clawdforge.core.model import (
     AppRow,
-    AuditRow,
     Commit,
     FileRow,
     Hit,
@@ -25,9 +23,9 @@ from clawdforge.core.model import (
     RunRow,
     SessionQuery,
     SessionRow,
-    TokenRow,
     TurnRow,
 )
+from clawdforge.core.ports.system import SystemTx, SystemView
 from clawdforge.core.workspace import Area
 from clawdforge.wire.base import Json, Micros
 from clawdforge.wire.errors import ForgeError
@@ -254,111 +252,6 @@ class Tx(View, Protocol):
     def purge(self, session_id: str, limit: int) -> bool:
         """Remove up to `limit` rows of a deleted session; True when nothing of it is left but the audit."""
         ...
-
-
-class SystemView(Protocol):
-    """What spans apps: credentials, and where work waits."""
-
-    def apps(self) -> list[AppRow]: ...
-    def app_row(self, app_name: str) -> AppRow | None: ...
-    def pauses(self) -> list[PauseRow]:
-        """All of them, the widest first."""
-        ...
-
-    def token_by_hash(self, digest: bytes) -> TokenRow | None: ...
-    def tokens(self, app_name: str | None = None) -> list[TokenRow]: ...
-    def count_open_sessions(self) -> int: ...
-    def session_counts(self) -> dict[str, int]: ...
-    def active_sessions(self) -> list[tuple[str, str]]:
-        """(app, session_id) of every session with a turn that is running or waiting."""
-        ...
-
-    def waiting_sessions(self) -> list[tuple[str, str]]:
-        """(app, session_id) of every open session with a queued turn and none active, oldest first."""
-        ...
-
-    def idle_sessions(self, before: Micros, limit: int) -> list[tuple[str, str]]:
-        """Open `ttl` sessions with no queued or active turn, idle since before then."""
-        ...
-
-    def closed_sessions(self, before: Micros, limit: int) -> list[tuple[str, str]]:
-        """`ttl` sessions closed before then."""
-        ...
-
-    def deleted_sessions(self, now: Micros, limit: int) -> list[tuple[str, str]]:
-        """Those whose deletion is due: one that is still being made is deleted in the future."""
-        ...
-
-    def unsettled_sessions(self, limit: int) -> list[tuple[str, str]]:
-        """(app, session_id) of sessions for which `Tx.settle` has work to do."""
-        ...
-
-    def unindexed_apps(self) -> list[str]:
-        """The apps for which `Tx.refresh_index` has work to do."""
-        ...
-
-    def unknown_sessions(self, session_ids: Sequence[str]) -> list[str]:
-        """Those of which there is no row, not even a deleted one."""
-        ...
-
-    def last_workspace(self, session_id: str) -> str | None:
-        """The folder that we made for a session, deleted or not, when no other session works in it."""
-        ...
-
-    def sessions_in(self, area: Area) -> list[tuple[str, str]]:
-        """(app, session_id) of every open session that works in this folder, above it or below it."""
-        ...
-
-    def named_folders(self, made: str) -> list[str]:
-        """The folders in which open sessions work, without those that lie in the folder `made`."""
-        ...
-
-    def place(self) -> str | None:
-        """The identity of the data folder when the identities of workspaces were recorded."""
-        ...
-
-    def turn_counts(self) -> dict[str, int]:
-        """Turns that have not ended, by state."""
-        ...
-
-    def old_files(self, before: Micros, limit: int) -> list[FileRow]:
-        """Uploads made before then that no open session's turn names."""
-        ...
-
-    def audit(self, *, app_name: str | None = None, after: int = 0, limit: int = 100) -> list[AuditRow]: ...
-    def usage(self) -> list[Json]:
-        """Per app: sessions, turns and token totals, keyed as wire.admin.AppUsage."""
-        ...
-
-
-class SystemTx(SystemView, Protocol):
-    def put_app(self, row: AppRow) -> None:
-        """Add the app, or change its limits and its folders."""
-        ...
-
-    def put_pause(self, row: PauseRow) -> None:
-        """Add it, or change its reason."""
-        ...
-
-    def remove_pause(self, app_name: str, agent: str) -> bool:
-        """Whether there was one."""
-        ...
-
-    def move_to(self, place: str) -> None:
-        """Record where the data folder is now, and forget the identities of all workspaces."""
-        ...
-
-    def add_token(self, row: TokenRow) -> None: ...
-    def change_token(self, token_id: str, **changes: Any) -> bool: ...
-    def remove_runs(self, before: Micros, limit: int) -> int:
-        """Remove the records of one-shot runs that were made before then, oldest first; how many were."""
-        ...
-
-    def give_back_space(self) -> bool:
-        """Return some of the space that deleted rows left to the file system; True when that is enough."""
-        ...
-
-    def audit_system(self, app_name: str, event: str, at: Micros, details: Json) -> None: ...
 
 
 class Store(Protocol):

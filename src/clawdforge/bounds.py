@@ -1,0 +1,48 @@
+"""What the settings allow everybody, in the words of each part that keeps to it."""
+
+from clawdforge.core.running.attendant import Times
+from clawdforge.core.services.all import Bounds
+from clawdforge.core.services.shares import Share
+from clawdforge.core.services.sweeper import Ages
+from clawdforge.drivers.processes.cgroups import Ceilings
+from clawdforge.http.door import DoorLimits
+from clawdforge.listeners import raise_descriptor_limit
+from clawdforge.settings import Settings
+
+
+def find_bounds(settings: Settings) -> Bounds:
+    return Bounds(
+        live_agents=settings.max_live_agents,
+        live_sessions=settings.max_live_sessions,
+        file_bytes=settings.max_file_bytes,
+        agent_idle_secs=settings.agent_idle_secs,
+        permission_secs=settings.permission_timeout_secs,
+        times=Times(turn=settings.turn_timeout_secs, cancel_grace=settings.cancel_grace_secs),
+        share=Share(
+            max_requests_per_sec=settings.app_requests_per_sec,
+            max_open_requests=settings.app_open_requests,
+            max_readers=settings.app_readers,
+        ),
+        ages=Ages(
+            idle=settings.session_ttl_secs,
+            closed=settings.session_hard_ttl_secs,
+            upload=settings.file_ttl_secs,
+            run=settings.run_ttl_secs,
+        ),
+    )
+
+
+def find_door_limits(settings: Settings) -> DoorLimits:
+    """Half of all descriptors are for what is not a connection: the store, agents, files."""
+    return DoorLimits(
+        connections=max(1, min(settings.max_connections, raise_descriptor_limit() // 2)),
+        per_peer=settings.max_connections_per_peer,
+        header_secs=settings.header_timeout_secs,
+        body_secs=settings.body_timeout_secs,
+        send_secs=settings.send_timeout_secs,
+        idle_secs=settings.keep_alive_secs,
+    )
+
+
+def find_ceilings(settings: Settings) -> Ceilings:
+    return Ceilings(processes=settings.agent_max_processes, memory=settings.agent_max_memory_bytes)
