@@ -105,13 +105,14 @@ def _start_server(folder: Path, say: Callable[[str], None]) -> str:
         os.close(log)
     end = time.monotonic() + START_SECS
     while time.monotonic() < end:
-        holder = read_holder(folder) or {}
-        url = holder.get("url")
-        if isinstance(url, str) and url and _is_ready(url):
+        has_ended = process.poll() is not None  # first: whoever made it give up holds the folder by now
+        holder = read_holder(folder)
+        url = holder.get("url") if holder else None
+        if holder and isinstance(url, str) and url and _is_ready(url):
             if holder.get("pid") == process.pid:
                 say(f"started a server on {folder} in the background ({url}); it stops by itself when idle")
             return url
-        if process.poll() is not None and not holder:
+        if has_ended and holder is None:
             raise Failure(
                 f"the server did not start: {_read_tail(folder / LOG_FILE, began)}\n"
                 f"The whole log is in {folder / LOG_FILE}.",
