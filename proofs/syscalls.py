@@ -57,9 +57,10 @@ class Sweep:
             if not died:
                 whole = self._server.is_traced
                 await asyncio.to_thread(self._server.untrace)
-                if whole:
-                    return
-                continue  # the tracer was lost: the same once more
+                if self._server.alive:  # else the kill came while the tracer left
+                    if whole:
+                        return
+                    continue  # the tracer was lost: the same once more
             self.points += 1
             await self._recover(session)
             number += stride
@@ -93,10 +94,11 @@ class Sweep:
             await asyncio.to_thread(self._server.trace, inject(self.call, number))
             died = await self._died_of(scene.act())
             whole = died or self._server.is_traced
+            if not died:
+                await asyncio.to_thread(self._server.untrace)
+                died = not self._server.alive  # the kill may come while the tracer leaves
             if died:
                 await self._restart()
-            else:
-                await asyncio.to_thread(self._server.untrace)
             for fault in await scene.faults():
                 self._run.violate(f"{self.call} {number}: {fault}")
             if not died and whole:

@@ -10,6 +10,7 @@ from proofs.kit.http import Cut, Reply, request, stream
 from proofs.kit.server import Stuck
 
 PAUSE, LONG_PAUSE = 0.03, 0.08  # before the next try; a server that is down is asked less often
+PATIENCE = 240.0  # between kills that come every few seconds, on a machine that has other things to do
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,7 @@ class Client:
         return await request(self.port, method, path, self.token, body=body, headers=headers)
 
     async def repeat(
-        self, method: str, path: str, body: Any = None, key: str | None = None, seconds: float = 90
+        self, method: str, path: str, body: Any = None, key: str | None = None, seconds: float = PATIENCE
     ) -> Any:
         """Repeat a request until it is answered 2xx. Only for requests that may be repeated."""
         end = asyncio.get_running_loop().time() + seconds
