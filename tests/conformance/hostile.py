@@ -105,7 +105,11 @@ class Probes(Bombs, Calls, Deputies, Networks, Reaches):
         return " ".join(found)
 
     def descriptors_of_others(self) -> str:
-        """From a folder that somebody holds open one could walk up, past all mounts."""
+        """From a folder that somebody holds open one could walk up, past all mounts.
+
+        All tokens that are found: without a sandbox there may be those of other servers.
+        """
+        found = set()
         for path in Path("/proc").glob("[0-9]*/fd/*"):
             with contextlib.suppress(OSError):
                 folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
@@ -114,8 +118,9 @@ class Probes(Bombs, Calls, Deputies, Networks, Reaches):
                         contextlib.suppress(OSError),
                         open(os.open(f"{above}local.token", os.O_RDONLY, dir_fd=folder)) as file,
                     ):
-                        return file.read()
-        return ""
+                        found.add(file.read())
+                os.close(folder)
+        return " ".join(sorted(found))
 
     def unmount(self) -> str:
         with contextlib.suppress(OSError):
