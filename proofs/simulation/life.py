@@ -9,12 +9,12 @@ from typing import Any, cast
 
 from clawdforge.core.callbacks import CallbackTokens
 from clawdforge.core.ports import Catalog
+from clawdforge.core.rules.retention import Ages
 from clawdforge.core.running.attendant import Times
 from clawdforge.core.running.recovery import RecoveryService
 from clawdforge.core.services.all import Bounds, Ports, build_engine, build_services
 from clawdforge.core.services.files import Uploads
 from clawdforge.core.services.runs import OneShot
-from clawdforge.core.services.sweeper import Ages
 from clawdforge.stores.sqlite.view import SqliteView
 from clawdforge.wire.errors import ForgeAPIError, SessionClosed, SessionNotFound, StoreUnavailable
 from clawdforge.wire.session import CreateSession, ForkRequest, OnInterrupt, PermissionMode, Retention

@@ -1,9 +1,9 @@
 """What the settings allow everybody, in the words of each part that keeps to it."""
 
+from clawdforge.core.rules.retention import Ages
 from clawdforge.core.running.attendant import Times
 from clawdforge.core.services.all import Bounds
 from clawdforge.core.services.shares import Share
-from clawdforge.core.services.sweeper import Ages
 from clawdforge.drivers.processes.cgroups import Ceilings
 from clawdforge.http.door import DoorLimits
 from clawdforge.listeners import raise_descriptor_limit

@@ -40,6 +40,26 @@ def alone(start: Callable[..., Server]) -> Server:
     return start(SWEEP_SECS="3600")
 
 
+def test_a_session_says_when_it_will_go(alone: Server) -> None:
+    app = alone.app()
+    state = app.http.post("/sessions", json={"agent": "claude"}).json()
+    where = f"/sessions/{state['session_id']}"
+    assert state["closes_at"] == state["created_at"] + HOUR
+    assert state["deletes_at"] == state["closes_at"] + DAY
+    app.turn(state["session_id"], "echo x")
+    used = app.http.get(where).json()
+    assert used["closes_at"] == used["last_turn_at"] + HOUR
+    assert app.http.get("/sessions").json()["sessions"][0]["closes_at"] == used["closes_at"]
+    app.http.post(f"{where}/turns", json={"prompt": "hang"})
+    busy = app.http.get(where).json()
+    assert (busy["closes_at"], busy["deletes_at"]) == (None, None)
+    app.http.delete(where)
+    closed = app.http.get(where).json()
+    assert (closed["closes_at"], closed["deletes_at"]) == (None, closed["closed_at"] + DAY)
+    kept = app.http.post("/sessions", json={"agent": "claude", "retention": "keep"}).json()
+    assert (kept["closes_at"], kept["deletes_at"]) == (None, None)
+
+
 def test_an_idle_session_is_closed_and_a_long_closed_one_deleted(alone: Server) -> None:
     """S0-81, S0-83, S0-84, S0-85, S0-90; times are edited in whole seconds or in microseconds."""
     app = alone.app()

@@ -7,6 +7,7 @@ import pytest
 
 from clawdforge.core.event_model import StoredEvent
 from clawdforge.core.model import MessageRow, PermissionRow, SessionRow, TokenRow, TurnRow
+from clawdforge.core.rules.retention import Ages
 from clawdforge.core.rules.sessions import SessionState
 from clawdforge.http.dialects.forge import shapes
 from clawdforge.http.errors import encode
@@ -19,9 +20,11 @@ from clawdforge.wire.session import Session, SessionPage, SessionReply
 from clawdforge.wire.turn import Outcome, Permission, Turn, TurnReply, TurnState
 
 AT = 1_700_000_000_654_321
+AGES = Ages(idle=3600, closed=86400, upload=86400)
 SESSION = SessionRow(
     app_name="a", session_id="s", agent="demo", cwd="/w", created_at=AT, updated_at=AT, labels=("x",), head=7
 )
+RESTING = SessionState(row=SESSION, running_turn=None, queued_turns=0)
 TURN = TurnRow(
     session_id="s",
     turn_index=3,
@@ -39,7 +42,10 @@ TURN = TurnRow(
 @pytest.mark.parametrize(
     ("shown", "model"),
     [
-        (shapes.session(SessionState(row=SESSION, running_turn=None, queued_turns=0), Session), Session),
+        (
+            shapes.session(SessionState(row=SESSION, running_turn=None, queued_turns=0), Session, AGES),
+            Session,
+        ),
         (shapes.turn(TURN), Turn),
         (shapes.message(MessageRow(session_id="s", role="user", content="hi", ts=AT, seq=1)), Message),
         (
@@ -78,7 +84,7 @@ def test_a_model_is_sent_with_what_a_newer_one_added_and_with_models_inside() ->
 
 def test_times_are_whole_seconds() -> None:
     """X-07."""
-    shown = shapes.session(SessionState(row=SESSION, running_turn=None, queued_turns=0), SessionReply)
+    shown = shapes.session(RESTING, SessionReply, AGES)
     assert (shown.ok, shown.created_at, shown.closed_at, shown.live) == (True, 1_700_000_000, None, True)
 
 

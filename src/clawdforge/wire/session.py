@@ -105,7 +105,9 @@ session with a new word would make a whole list unreadable."""
 class Session(Record):
     """A session's row and state. Times are whole seconds; `live` means open; `head` is the last event.
 
-    With `paused`, what is queued waits until the operator resumes it.
+    With `paused`, what is queued waits until the operator resumes it. `closes_at` and `deletes_at` say when a
+    `ttl` session will be closed and deleted if nothing happens before; both are null for a `keep` session and
+    while a turn runs or waits.
 
     This server sends all of it. The defaults are for the replies of an older one, which has fewer fields.
     """
@@ -138,6 +140,8 @@ class Session(Record):
     updated_at: int = 0
     last_turn_at: int | None = None
     closed_at: int | None = None
+    closes_at: int | None = None
+    deletes_at: int | None = None
     turn_count: int = 0
     running_turn: int | None = None
     queued_turns: int = 0

@@ -32,6 +32,10 @@ class SessionState:
     queued_turns: int
     pause: PauseRow | None = None
 
+    @property
+    def is_busy(self) -> bool:
+        return self.running_turn is not None or self.queued_turns > 0
+
 
 def state_of(view: View, row: SessionRow) -> SessionState:
     active = view.active_turn(row.session_id)

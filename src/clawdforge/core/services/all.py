@@ -7,6 +7,7 @@ from clawdforge.core.callbacks import CallbackTokens
 from clawdforge.core.log import LogService
 from clawdforge.core.model import Clock, SessionRow
 from clawdforge.core.ports import Agents, Catalog, Homes, Snapshots, Store, Workspaces
+from clawdforge.core.rules.retention import Ages
 from clawdforge.core.running.answers import Answers
 from clawdforge.core.running.attendant import Attendant, Times
 from clawdforge.core.running.background import Background
@@ -33,7 +34,7 @@ from clawdforge.core.services.sessions import SessionService
 from clawdforge.core.services.settling import Settler
 from clawdforge.core.services.shares import Share, ShareService
 from clawdforge.core.services.sub_sessions import SubSessionService
-from clawdforge.core.services.sweeper import Ages, Sweeper
+from clawdforge.core.services.sweeper import Sweeper
 from clawdforge.core.services.transfer import TransferService
 from clawdforge.core.services.turns import TurnService
 from clawdforge.core.watchdog import Watchdog
@@ -108,6 +109,7 @@ class Services:
     personas: PersonaService
     pauses: PauseService
     agents: Catalog
+    ages: Ages
 
 
 def build_engine(ports: Ports, bounds: Bounds, node: str) -> Engine:
@@ -170,4 +172,5 @@ def build_services(
         personas=PersonaService(store, clock, agents),
         pauses=PauseService(store, clock, agents, supervisor, runs),
         agents=ports.catalog,
+        ages=bounds.ages,
     )

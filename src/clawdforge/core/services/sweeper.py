@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from clawdforge.core.log import LogService
 from clawdforge.core.model import SECOND, Clock
 from clawdforge.core.ports import Homes, Store, SystemView, Tx, Workspaces
+from clawdforge.core.rules.retention import Ages, idle_since
 from clawdforge.core.rules.sessions import close_session
 from clawdforge.core.running.supervisor import Supervisor
 from clawdforge.core.services.files import FileService
@@ -30,19 +31,6 @@ PURGE_ROWS = 2000
 STEP_SECS = 120.0
 """What takes longer for one session is no longer waited for; it goes on, and others have their turn."""
 Found = list[tuple[str, str]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ages:
-    """Seconds until an idle session is closed, a closed one deleted, an unused upload and a run removed.
-
-    Runs are kept for ever with 0: nothing needs them but whoever looks into the database.
-    """
-
-    idle: float
-    closed: float
-    upload: float
-    run: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,8 +196,7 @@ def close_idle(tx: Tx, session_id: str, before: Micros, at: Micros) -> bool:
     session = tx.session(session_id)
     if session is None or session.closed_at is not None or session.retention is not Retention.TTL:
         return False
-    since = session.created_at if session.last_turn_at is None else session.last_turn_at
-    if since >= before or tx.count_queued(session_id):
+    if idle_since(session) >= before or tx.count_queued(session_id):
         return False
     return close_session(tx, session_id, "sweep_close", at) is False
 

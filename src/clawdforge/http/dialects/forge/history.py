@@ -77,7 +77,7 @@ async def redo(core: Core, app: App, session_id: str, body: RedoRequest) -> Resp
 async def fork(core: Core, app: App, session_id: str, body: ForkRequest) -> Response:
     """Make a new session with the same history, agent memory and workspace. Both can go on independently."""
     state = await core.forks.fork(app, session_id, body)
-    return json_response(shapes.session(state, SessionReply))
+    return json_response(shapes.session(state, SessionReply, core.ages))
 
 
 async def clear(core: Core, app: App, session_id: str, body: Guarded) -> Response:
@@ -109,7 +109,7 @@ async def export(
 async def import_session(core: Core, caller: Caller, body: ImportRequest) -> Response:
     """A session from a transcript: messages, an export of ours, or a file of Claude Code or Codex."""
     state = await core.transfer.import_session(caller.app, body, may_decide=caller.may_decide)
-    return json_response(shapes.session(state, SessionReply))
+    return json_response(shapes.session(state, SessionReply, core.ages))
 
 
 async def search(

@@ -44,7 +44,7 @@ async def create(core: Core, caller: Caller, body: CreateSession) -> Response:
         state = await core.sessions.create(caller.app, body, may_decide=caller.may_decide)
     else:
         state = await core.sub_sessions.create(caller, body)
-    return json_response(shapes.session(state, SessionReply))
+    return json_response(shapes.session(state, SessionReply, core.ages))
 
 
 async def list_sessions(
@@ -74,14 +74,14 @@ async def list_sessions(
         q=q,
     )
     found, following = await core.sessions.list(app, query)
-    rows = [shapes.session(state, Session) for state in found]
+    rows = [shapes.session(state, Session, core.ages) for state in found]
     return json_response(SessionPage(sessions=rows, count=len(rows), next=following))
 
 
 async def get(core: Core, app: App, session_id: str) -> Response:
     """A session's row and state."""
     state = await core.sessions.get(app, session_id)
-    return json_response(shapes.session(state, SessionReply))
+    return json_response(shapes.session(state, SessionReply, core.ages))
 
 
 async def patch(request: Request, core: Core, app: App, session_id: str, body: PatchSession) -> Response:
@@ -89,7 +89,7 @@ async def patch(request: Request, core: Core, app: App, session_id: str, body: P
     if body.permission_mode is not None:
         require_scope(request, Scope.DECIDE)  # it decides what will be asked at all
     state = await core.sessions.patch(app, session_id, body)
-    return json_response(shapes.session(state, SessionReply))
+    return json_response(shapes.session(state, SessionReply, core.ages))
 
 
 async def close(core: Core, app: App, session_id: str) -> Response:
@@ -101,7 +101,7 @@ async def close(core: Core, app: App, session_id: str) -> Response:
 async def reopen(core: Core, app: App, session_id: str) -> Response:
     """Open a closed session again."""
     state = await core.sessions.reopen(app, session_id)
-    return json_response(shapes.session(state, SessionReply))
+    return json_response(shapes.session(state, SessionReply, core.ages))
 
 
 async def messages(

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ValidationError
 
 from clawdforge.core.event_model import StoredEvent
 from clawdforge.core.model import MessageRow, PauseRow, PermissionRow, TokenRow, TurnRow
+from clawdforge.core.rules.retention import Ages, find_dates
 from clawdforge.core.rules.sessions import SessionState
 from clawdforge.http.errors import encode
 from clawdforge.wire.admin import TokenInfo, TokenReply
@@ -39,9 +40,10 @@ def build_reply(kind: type[ReplyT], /, **fields: Any) -> ReplyT:
         return kind.model_construct(**fields)
 
 
-def session(state: SessionState, kind: type[SessionT]) -> SessionT:
+def session(state: SessionState, kind: type[SessionT], ages: Ages) -> SessionT:
     """A `Session` of a list, or the `SessionReply` that a caller gets for it alone."""
     row = state.row
+    dates = find_dates(row, ages, is_busy=state.is_busy)
     return build_reply(
         kind,
         session_id=row.session_id,
@@ -70,6 +72,8 @@ def session(state: SessionState, kind: type[SessionT]) -> SessionT:
         updated_at=to_seconds(row.updated_at),
         last_turn_at=to_seconds(row.last_turn_at),
         closed_at=to_seconds(row.closed_at),
+        closes_at=to_seconds(dates.closes_at),
+        deletes_at=to_seconds(dates.deletes_at),
         turn_count=row.turn_count,
         running_turn=state.running_turn,
         queued_turns=state.queued_turns,
