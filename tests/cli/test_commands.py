@@ -184,16 +184,43 @@ def test_quiet_and_verbose(run: Run, session: str, server: Server) -> None:
     assert run("sessions", "list").count("\n") == 1
 
 
-def test_the_shell_completes_ids(run: Run, session: str, server: Server) -> None:
+def complete(server: Server, words: str, shell: str = "bash") -> list[str]:
+    """What a shell offers after Tab at the end of `clawdforge` and these words."""
     env = {
         "CLAWDFORGE_DATA_DIR": str(server.data_dir),
-        "_CLAWDFORGE_COMPLETE": "bash_complete",
-        "COMP_WORDS": f"clawdforge sessions show {session[:7]}",
-        "COMP_CWORD": "3",
+        "_CLAWDFORGE_COMPLETE": f"{shell}_complete",
+        "COMP_WORDS": f"clawdforge {words}",
+        "COMP_CWORD": str(len(words.split(" "))),
     }
     result = CliRunner(env=env).invoke(main, [], prog_name="clawdforge")
-    assert session in result.output
-    assert run("sessions", "list")
+    lines: list[str] = result.output.splitlines()
+    return [line.removeprefix("plain,") for line in lines if line]
+
+
+def test_the_shell_completes_ids_with_titles(run: Run, session: str, server: Server) -> None:
+    run("sessions", "rename", session, "apples and pears")
+    for words in (f"sessions show {session[:7]}", f"-r {session[:3]}", "send "):
+        assert session in complete(server, words)
+    assert "apples and pears" in complete(server, f"sessions show {session[:7]}", "zsh")
+    assert complete(server, "sessions show zzz") == []
+
+
+def test_the_shell_completes_commands_options_agents_and_personas(server: Server) -> None:
+    assert complete(server, "se") == ["send", "serve", "sessions"]
+    assert {"chat", "doctor", "sessions"} <= set(complete(server, ""))
+    assert complete(server, "--pri") == ["--print"]
+    assert {"-p", "-c", "-a", "--data-dir"} <= set(complete(server, "-"))
+    assert complete(server, "sessions li") == ["list"]
+    for words in ("-a cla", "--agent cla", "sessions list --agent cla", "pause --agent cla"):
+        assert complete(server, words) == ["claude"], words
+    assert complete(server, "--persona default-i") == ["default-interactive"]
+
+
+def test_the_shell_is_offered_nothing_by_a_server_that_is_not_there(tmp_path: Path) -> None:
+    env = {"CLAWDFORGE_DATA_DIR": str(tmp_path), "_CLAWDFORGE_COMPLETE": "bash_complete"}
+    words = {"COMP_WORDS": "clawdforge -a ", "COMP_CWORD": "2"}
+    assert CliRunner(env={**env, **words}).invoke(main, [], prog_name="clawdforge").output.strip() == ""
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_another_apps_sessions_are_unknown(run: Run, server: Server) -> None:

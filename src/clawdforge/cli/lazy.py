@@ -79,6 +79,16 @@ class Program(LazyGroup):
             args = [*args[:position], DEFAULT, *args[position:]]
         return super().parse_args(ctx, args)
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """The options of a conversation too: `clawdforge -p` is `clawdforge chat -p`."""
+        found = super().shell_complete(ctx, incomplete)
+        chat = self.get_command(ctx, DEFAULT) if incomplete.startswith("-") else None
+        if chat is not None:
+            named = {item.value for item in found}
+            more = chat.shell_complete(click.Context(chat, parent=ctx), incomplete)
+            found += [item for item in more if item.value not in named]
+        return found
+
     def _find_default_position(self, ctx: click.Context, args: list[str]) -> int | None:
         """Where `chat` is to be put in; None where a command is named, or only help is asked for."""
         own = {name: option for option in self.get_params(ctx) for name in option.opts}
@@ -92,7 +102,8 @@ class Program(LazyGroup):
                 return None
             position += 1 if value or (isinstance(option, click.Option) and option.is_flag) else 2
         if position >= len(args):
-            return len(args)
+            # A shell that completes asks for the words before the one that is being typed: a command's name.
+            return None if ctx.resilient_parsing else len(args)
         known = self.list_commands(ctx)
         if args[position] in known:
             return None

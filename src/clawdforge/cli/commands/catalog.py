@@ -9,8 +9,9 @@ import click
 
 from clawdforge.cli.output.render import usage as render_usage
 from clawdforge.cli.tables import align, money, tokens
+from clawdforge.cli.target.completing import complete_id
 from clawdforge.cli.target.connect import connect, connect_as_operator
-from clawdforge.cli.target.find_session import complete_id, find
+from clawdforge.cli.target.find_session import find
 from clawdforge.cli.target.options import Target, target_options
 from clawdforge.wire.local import TOKEN_FILE
 

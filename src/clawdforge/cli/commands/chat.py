@@ -12,6 +12,7 @@ from clawdforge.cli.lazy import load
 from clawdforge.cli.output.answer import FORMATS, Printer, outcome_code
 from clawdforge.cli.tables import session_lines
 from clawdforge.cli.target import find_session
+from clawdforge.cli.target.completing import complete_agent, complete_id, complete_persona
 from clawdforge.cli.target.connect import connect, translate_errors
 from clawdforge.cli.target.defaults import options_for_new_session
 from clawdforge.cli.target.options import Endpoint, Target, target_options
@@ -98,16 +99,16 @@ class SessionChoice:
     is_flag=False,
     flag_value=PICK,
     metavar="[ID]",
-    shell_complete=find_session.complete_id,
+    shell_complete=complete_id,
     help="Continue this session; without ID, choose from a list.",
 )
-@click.option(
-    "-s", "--session", metavar="ID", shell_complete=find_session.complete_id, help="Use this session."
-)
+@click.option("-s", "--session", metavar="ID", shell_complete=complete_id, help="Use this session.")
 @click.option("--fork", is_flag=True, help="Continue in a copy and leave the session itself unchanged.")
 @click.option("-n", "--name", help="Title of the new session.")
-@click.option("-a", "--agent", help="Agent of the session.  [default: the server's]")
-@click.option("--persona", help="Persona of the new session.")
+@click.option(
+    "-a", "--agent", shell_complete=complete_agent, help="Agent of the session.  [default: the server's]"
+)
+@click.option("--persona", shell_complete=complete_persona, help="Persona of the new session.")
 @click.option("-m", "--model", help="Model of the agent.")
 @click.option(
     "-C", "--cwd", type=click.Path(exists=True, file_okay=False, path_type=Path), help="Folder to work in."

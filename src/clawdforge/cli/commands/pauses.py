@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 import click
 
 from clawdforge.cli.tables import align
+from clawdforge.cli.target.completing import complete_agent
 from clawdforge.cli.target.connect import connect_as_operator
 from clawdforge.cli.target.options import Target, target_options
 from clawdforge.client.models import Pause
@@ -16,7 +17,9 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 def whose_options(command: Command) -> Command:
     """Whose turns are meant; without a name, everybody's."""
-    command = click.option("--agent", metavar="NAME", help="Only this agent.")(command)
+    command = click.option("--agent", shell_complete=complete_agent, metavar="NAME", help="Only this agent.")(
+        command
+    )
     return click.option("--app", "app_name", metavar="NAME", help="Only this app.")(command)
 
 

@@ -7,6 +7,7 @@ import click
 
 from clawdforge.cli.lazy import LazyCommand, LazyGroup
 from clawdforge.cli.tables import session_fields, session_lines
+from clawdforge.cli.target.completing import complete_agent
 from clawdforge.cli.target.find_session import list_newest, list_recent
 from clawdforge.cli.target.options import Target, target_options
 
@@ -39,7 +40,7 @@ def sessions() -> None:
 @sessions.command(name="list")
 @click.option("--all", "everywhere", is_flag=True, help="Sessions of all projects, not only of this one.")
 @click.option("--state", type=click.Choice(["active", "ended"]), help="Only open ones, or only ended ones.")
-@click.option("--agent", help="Only sessions with this agent.")
+@click.option("--agent", shell_complete=complete_agent, help="Only sessions with this agent.")
 @click.option("-n", "--limit", type=click.IntRange(min=1), default=20, show_default=True, help="How many.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @target_options

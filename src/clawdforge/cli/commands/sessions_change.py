@@ -11,6 +11,7 @@ from clawdforge.cli.failures import Failure
 from clawdforge.cli.output.lines import clean
 from clawdforge.cli.output.progress import show_progress
 from clawdforge.cli.tables import one_line
+from clawdforge.cli.target.completing import complete_agent
 from clawdforge.cli.target.connect import connect
 from clawdforge.cli.target.find_session import find, id_argument
 from clawdforge.cli.target.options import Target, target_options
@@ -120,7 +121,7 @@ def export(target: Target, /, session: str, *, form: str, output: Path | None, e
     help="What the file is.  [default: clawdforge, or messages for a JSON list]",
 )
 @click.option("--title", help="Title of the new session.")
-@click.option("-a", "--agent", help="Agent of the new session.")
+@click.option("-a", "--agent", shell_complete=complete_agent, help="Agent of the new session.")
 @target_options
 @click.pass_obj
 def import_(target: Target, /, file: Any, *, form: str | None, title: str | None, agent: str | None) -> None:

@@ -9,7 +9,8 @@ import click
 
 from clawdforge.cli.failures import Exit, Failure
 from clawdforge.cli.tables import session_lines
-from clawdforge.cli.target.options import Endpoint, Target
+from clawdforge.cli.target.completing import complete_id
+from clawdforge.cli.target.options import Endpoint
 from clawdforge.cli.target.project import key_of, project_folder
 from clawdforge.cli.target.quick_get import get
 
@@ -100,22 +101,6 @@ def find_last(endpoint: Endpoint, folder: Path | None = None) -> Row:
 
 def _list_matches(endpoint: Endpoint, **wanted: Any) -> list[Row]:
     return list_newest(endpoint, limit=200, **wanted)
-
-
-def complete_id(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
-    """For the shell: ids that begin so. Asks a running server only."""
-    return _complete(ctx.ensure_object(Target), incomplete)
-
-
-def _complete(target: Target, incomplete: str) -> list[str]:
-    running = target.find_running()
-    if running is None:
-        return []
-    try:
-        rows = list_newest(running, limit=50, prefix=incomplete or None)
-    except Failure:
-        return []
-    return [str(row["session_id"]) for row in rows]
 
 
 def id_argument(command: Callable[..., Any]) -> Callable[..., Any]:
