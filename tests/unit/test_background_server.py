@@ -84,7 +84,7 @@ def test_a_winner_that_has_not_said_where_it_listens_is_waited_for(
             pause(0.005)
 
         monkeypatch.setattr(time, "sleep", look)
-        assert background._start_server(loser, print) == winner.url
+        assert background.start_server(loser, print) == winner.url
 
 
 def test_a_winner_that_came_between_two_looks_is_waited_for(
@@ -104,7 +104,7 @@ def test_a_winner_that_came_between_two_looks_is_waited_for(
 
     monkeypatch.setattr(background, "read_holder", read_late)
     try:
-        assert background._start_server(loser, print) == found[0].url
+        assert background.start_server(loser, print) == found[0].url
     finally:
         for winner in found:
             winner.close()
@@ -113,4 +113,4 @@ def test_a_winner_that_came_between_two_looks_is_waited_for(
 def test_a_server_that_did_not_start_is_told_at_once(loser: Path) -> None:
     (loser / LOCK_FILE).touch()
     with pytest.raises(Failure, match="did not start: it said nothing"):
-        background._start_server(loser, print)
+        background.start_server(loser, print)

@@ -49,6 +49,10 @@ COMMANDS: Final = {
     "sandbox": LazyCommand("sandbox:sandbox", "Look at what agents see of this machine."),
     "send": LazyCommand("turns:send", "Send a prompt to a session and print the answer."),
     "serve": LazyCommand("serve:serve", "Run the server."),
+    "server": LazyCommand(
+        "server:server",
+        "Look at the server on the data folder, stop it, or start it again with today's environment.",
+    ),
     "sessions": LazyCommand("sessions:sessions", "List, read and manage sessions."),
     "stop": LazyCommand("turns:stop", "Stop the running turn."),
     "stuck": LazyCommand("operator:stuck", "Show sessions that stand still, and what they wait for."),

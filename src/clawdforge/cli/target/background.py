@@ -14,6 +14,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from clawdforge.cli.failures import Exit, Failure
+from clawdforge.cli.target.environment import find_changes, remember
 from clawdforge.cli.target.quick_get import fetch
 from clawdforge.wire.local import ENV_TOKEN, ENV_URL, LOCK_FILE
 
@@ -32,8 +33,19 @@ def ensure_server(folder: Path, say: Callable[[str], None]) -> str:
     if holder is not None:
         url = _wait_for_holder(folder)
         if url:
+            _tell_changes(folder, say)
             return url
-    return _start_server(folder, say)
+    return start_server(folder, say)
+
+
+def _tell_changes(folder: Path, say: Callable[[str], None]) -> None:
+    """To a person, whose new key or newly installed agent the server does not have."""
+    changed = find_changes(folder, (read_holder(folder) or {}).get("pid"), os.environ)
+    if changed and sys.stderr.isatty():
+        say(
+            f"the server in the background was started before this changed: {', '.join(changed)};"
+            " renew it with `clawdforge server restart`"
+        )
 
 
 def read_holder(folder: Path) -> dict[str, object] | None:
@@ -81,7 +93,7 @@ def _is_listening(url: str) -> bool:
     return True
 
 
-def _start_server(folder: Path, say: Callable[[str], None]) -> str:
+def start_server(folder: Path, say: Callable[[str], None]) -> str:
     """Start one, and wait for whoever wins: two commands at once end with one server."""
     command = [sys.executable, "-P", "-m", "clawdforge", "serve", "--idle-exit", str(IDLE_EXIT_SECS)]
     command += ["--data-dir", str(folder)]
@@ -110,6 +122,7 @@ def _start_server(folder: Path, say: Callable[[str], None]) -> str:
         url = holder.get("url") if holder else None
         if holder and isinstance(url, str) and url and _is_ready(url):
             if holder.get("pid") == process.pid:
+                remember(folder, process.pid, os.environ)
                 say(f"started a server on {folder} in the background ({url}); it stops by itself when idle")
             return url
         if has_ended and holder is None:
