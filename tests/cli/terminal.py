@@ -19,7 +19,7 @@ from typing import Any
 import pyte
 
 COLUMNS, ROWS = 100, 40
-ENTER, ESC, CTRL_C, CTRL_D = "\r", "\x1b", "\x03", "\x04"
+ENTER, ESC, CTRL_C, CTRL_D, DOWN = "\r", "\x1b", "\x03", "\x04", "\x1b[B"
 
 PASTE_ON, PASTE_OFF = "\x1b[?2004h", "\x1b[?2004l"
 """What a line to type in writes when it comes and when it goes."""

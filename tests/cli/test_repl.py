@@ -15,7 +15,7 @@ from clawdforge import Forge
 from clawdforge.wire.local import LOCK_FILE
 from tests.api.harness import App, Server, until
 from tests.cli.kit import Cli
-from tests.cli.terminal import CTRL_C, CTRL_D, ENTER, ESC
+from tests.cli.terminal import CTRL_C, CTRL_D, DOWN, ENTER, ESC
 
 pytestmark = pytest.mark.slow
 
@@ -27,17 +27,33 @@ def test_stream_tools_permission_and_costs(cli: Cli) -> None:
     terminal.send("tool look-around")
     terminal.expect("✓ look-around")
     terminal.send("ask Write a file edit")
-    terminal.expect(r"\? Write a file.*allow it\?")
-    terminal.type("y")
+    terminal.expect(r"\? Write a file.*3 refuse")
+    terminal.type(DOWN)
+    terminal.expect("▸ 1 allow once")
+    terminal.type(ENTER)
     terminal.expect("allowed once.*permission: allow_once")
     terminal.send("ask Again edit")
-    terminal.expect(r"\? Again.*allow it\?")
-    terminal.type("n")
+    terminal.expect(r"\? Again.*allow always, in this session: Again \(edit\)")
+    terminal.type("3")
+    terminal.expect("▸ 3 refuse")
+    terminal.type(ENTER)
     terminal.expect("refused.*permission: reject_once")
     terminal.type(CTRL_D)
     assert terminal.wait() == 0
     assert "session kept" in terminal.text
     assert {"green", "red"} <= terminal.colours
+
+
+def test_words_typed_while_the_agent_asks_decide_nothing(cli: Cli) -> None:
+    terminal = cli.talk()
+    terminal.send("ask Delete everything execute")
+    terminal.expect(r"\? Delete everything.*3 refuse")
+    terminal.type(ENTER)
+    terminal.send("echo yes, and always do as you please")
+    terminal.expect("1 queued")
+    assert "allowed" not in terminal.text
+    terminal.type("3" + ENTER)
+    terminal.expect("refused.*yes, and always do as you please")
 
 
 def test_a_long_answer_is_streamed_before_its_end_and_whole_after_it(cli: Cli) -> None:

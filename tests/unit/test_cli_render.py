@@ -10,10 +10,12 @@ from clawdforge.cli.output import render
 from clawdforge.cli.output.lines import Block, Item, clean, wrap
 from clawdforge.cli.output.live_view import TAIL_LINES, View
 from clawdforge.cli.output.markdown import MarkdownStream
+from clawdforge.cli.output.menu import Menu
 from clawdforge.cli.output.painter import Painter, make_painter
 from clawdforge.cli.tables import age, align, money, one_line, session_fields, session_lines, tokens
 from clawdforge.wire.event import Event
 from clawdforge.wire.event_forms import compact_fields
+from clawdforge.wire.turn import Decision
 
 
 def text(items: list[Item]) -> str:
@@ -143,6 +145,45 @@ def test_an_odd_stop_is_told() -> None:
     assert render.turn_end({"outcome": "completed", "stop_reason": "end_turn"}) == []
 
 
+def test_nothing_is_chosen_until_somebody_chooses() -> None:
+    menu = Menu({"tool": "Write", "kind": "edit"})
+    found = [menu.decision]
+    assert "▸" not in str(menu.lines())
+    for step in (1, -1, 1, 1, 1):
+        menu.move(step)
+        found.append(menu.decision)
+    once, always, no = Decision.ALLOW_ONCE, Decision.ALLOW_ALWAYS, Decision.REJECT
+    assert found == [None, once, once, always, no, no]
+    assert "▸ 3 refuse" in str(menu.lines())
+    menu.choose(2)
+    assert menu.decision is always
+    upwards = Menu({})
+    upwards.move(-1)
+    assert upwards.decision is no
+
+
+def test_a_question_shows_a_diff_once_and_all_of_it_when_asked() -> None:
+    new = "".join(f"row {number}\n" for number in range(100))
+    change = {"type": "diff", "path": "/a.py", "oldText": "", "newText": new}
+    asked = {
+        "tool": "Write a.py",
+        "request": {"toolCall": {"content": [change], "rawInput": {"path": "/a.py", "text": new}}},
+    }
+    short = text(render.permission_request(asked))
+    assert short.count("row 7\n") == 1
+    assert "… 61 more lines" in short
+    assert "row 99" not in short
+    whole = text(render.permission_request(asked, whole=True))
+    assert "row 99" in whole
+    assert '"path": "/a.py"' in whole
+
+
+def test_a_command_that_the_title_says_is_not_said_again() -> None:
+    call = {"toolCall": {"rawInput": {"command": "ls -l"}}}
+    assert len(render.permission_request({"tool": "`ls -l`", "request": call})) == 1
+    assert "$ ls -l" in text(render.permission_request({"tool": "Bash", "request": call}))
+
+
 def test_a_question_waits_until_it_is_decided() -> None:
     view = View()
     call = {"toolCall": {"rawInput": {"command": "rm -r x"}}}
@@ -151,7 +192,7 @@ def test_a_question_waits_until_it_is_decided() -> None:
     )
     assert "? Delete  execute" in text(asked)
     assert "rm -r x" in text(asked)
-    assert "y once" in str(view.live_lines(80))
+    assert "allow always, in this session: Delete (execute)" in str(view.live_lines(80))
     assert "refused" in text(view.take(event("permission.decided", permission_id="p", decision="reject")))
     assert view.pending == {}
     assert view.take(event("permission.decided", permission_id="q", decision="allow_once")) == []

@@ -7,6 +7,7 @@ from typing import Any, Final
 from clawdforge.cli.output import render
 from clawdforge.cli.output.lines import Item, Line, clean, wrap
 from clawdforge.cli.output.markdown import MarkdownStream
+from clawdforge.cli.output.menu import Menu
 from clawdforge.cli.tables import one_line
 from clawdforge.wire.event import Event
 from clawdforge.wire.event_forms import update_of
@@ -29,7 +30,7 @@ class View:
 
     running: int | None = None
     queued: set[int | None] = field(default_factory=set)
-    pending: "OrderedDict[str, dict[str, Any]]" = field(default_factory=OrderedDict)
+    pending: "OrderedDict[str, Menu]" = field(default_factory=OrderedDict)
     sent: list[str] = field(default_factory=list)
     commands: list[str] = field(default_factory=list)
     fill: str = ""
@@ -68,9 +69,14 @@ class View:
         waiting = len(self.queued - {self.running})
         if waiting and self.running is not None:
             lines.append([("dim", f"{waiting} queued")])
-        if self.pending:
-            lines.append([("warn", "allow it?  y once · a always · n no")])
+        if self.menu is not None:
+            lines += self.menu.lines()
         return lines
+
+    @property
+    def menu(self) -> Menu | None:
+        """That of the question that was asked first."""
+        return next(iter(self.pending.values()), None)
 
     def _on_turn_queued(self, event: Event, fields: dict[str, Any]) -> list[Item]:
         self.queued.add(event.turn)
@@ -127,7 +133,7 @@ class View:
         return [*self._end_words(), *render.note(f"! {one_line(clean(str(words)), 4 * render.WIDE)}", "warn")]
 
     def _on_permission_requested(self, _event: Event, fields: dict[str, Any]) -> list[Item]:
-        self.pending[str(fields.get("permission_id"))] = fields
+        self.pending[str(fields.get("permission_id"))] = Menu(fields)
         return [*self._end_words(), *render.permission_request(fields)]
 
     def _on_permission_decided(self, _event: Event, fields: dict[str, Any]) -> list[Item]:

@@ -48,20 +48,23 @@ def tool(update: Mapping[str, Any]) -> list[Item]:
     return lines
 
 
-def _content(content: Mapping[str, Any]) -> list[Item]:
+def _content(content: Mapping[str, Any], *, whole: bool = False) -> list[Item]:
     if content.get("type") == "diff":
-        return diff(str(content.get("path") or ""), content.get("oldText"), content.get("newText"))
+        most = None if whole else MOST_DIFF
+        return diff(str(content.get("path") or ""), content.get("oldText"), content.get("newText"), most)
     inner = content.get("content")
     text = clean(str(inner.get("text") or "")) if isinstance(inner, dict) else ""
     rows = [row for row in text.split("\n") if row.strip()]
     if not rows:
         return []
+    if whole:
+        return [[("dim", f"    {row}")] for row in rows]
     more = f"  (+{len(rows) - 1} lines)" if len(rows) > 1 else ""
     return [[("dim", f"  └ {one_line(rows[0], WIDE)}{more}")]]
 
 
-def diff(path: str, old: object, new: object) -> list[Item]:
-    """A change to a file, in colours; a long one is cut."""
+def diff(path: str, old: object, new: object, most: int | None = MOST_DIFF) -> list[Item]:
+    """A change to a file, in colours; one of more lines than `most` is cut."""
     before = clean(old).splitlines() if isinstance(old, str) else []
     after = clean(new).splitlines() if isinstance(new, str) else []
     rows = list(difflib.unified_diff(before, after, n=2, lineterm=""))[2:]
@@ -73,10 +76,9 @@ def diff(path: str, old: object, new: object) -> list[Item]:
         ("added", f"  +{added}"),
         ("removed", f" -{removed}"),
     ]
-    shown: list[Item] = [[("", "    "), *diff_line(row)] for row in rows[:MOST_DIFF]]
-    cut: list[Item] = (
-        [[("dim", f"    … {len(rows) - MOST_DIFF} more lines")]] if len(rows) > MOST_DIFF else []
-    )
+    shown: list[Item] = [[("", "    "), *diff_line(row)] for row in rows[:most]]
+    left = len(rows) - len(shown)
+    cut: list[Item] = [[("dim", f"    … {left} more lines")]] if left else []
     return [head, *shown, *cut]
 
 
@@ -91,8 +93,8 @@ def plan(entries: object) -> list[Item]:
     return lines
 
 
-def permission_request(event: Mapping[str, Any]) -> list[Item]:
-    """What the agent asks to be allowed."""
+def permission_request(event: Mapping[str, Any], *, whole: bool = False) -> list[Item]:
+    """What the agent wants to do: its diff, else what the tool would be given. `whole` cuts nothing."""
     request = event.get("request")
     call = request.get("toolCall") if isinstance(request, dict) else None
     call = call if isinstance(call, dict) else {}
@@ -100,12 +102,24 @@ def permission_request(event: Mapping[str, Any]) -> list[Item]:
     kind = one_line(clean(str(event.get("kind") or "")), WIDE)
     lines: list[Item] = [[("warn", "? "), ("bold", name), ("dim", f"  {kind}".rstrip())]]
     for content in _dicts(call.get("content")):
-        lines += _content(content)
-    raw = call.get("rawInput")
-    if raw:
-        shown = one_line(clean(json.dumps(raw, ensure_ascii=False)), 4 * WIDE)
-        lines.append([("dim", f"  └ {shown}")])
+        lines += _content(content, whole=whole)
+    if whole or len(lines) == 1:
+        lines += _given(call.get("rawInput"), name, whole=whole)
     return lines
+
+
+def _given(raw: object, name: str, *, whole: bool) -> list[Item]:
+    """What a tool would be given, unless its name says it all."""
+    if not raw:
+        return []
+    command = raw.get("command") if isinstance(raw, dict) else None
+    if whole:
+        text = json.dumps(raw, ensure_ascii=False, indent=2)
+        return [[("dim", f"    {row}")] for row in clean(text).split("\n")]
+    if isinstance(command, str) and clean(command) in name:
+        return []
+    text = f"$ {command}" if isinstance(command, str) else json.dumps(raw, ensure_ascii=False)
+    return [[("dim", f"  └ {one_line(clean(text), 4 * WIDE)}")]]
 
 
 def permission_decision(event: Mapping[str, Any]) -> list[Item]:

@@ -164,10 +164,10 @@ class Conversation:
         async with self._turn_ended:
             await self._turn_ended.wait_for(lambda: turn_index in self._ended or self.view.closed)
 
-    async def decide(self, decision: Decision) -> None:
-        """Answer the oldest question of the agent."""
-        if self.view.pending:
-            permission_id = next(iter(self.view.pending))
+    async def decide(self, decision: Decision, permission_id: str | None = None) -> None:
+        """Answer a question of the agent; without its id, the oldest that waits."""
+        permission_id = permission_id or next(iter(self.view.pending), None)
+        if permission_id is not None:
             await self.session.decide(permission_id, decision)
 
     async def close(self) -> None:

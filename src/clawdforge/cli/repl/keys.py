@@ -10,12 +10,12 @@ from prompt_toolkit.filters import Condition
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
 from clawdforge.cli.output import render
+from clawdforge.cli.output.menu import CHOICES
 from clawdforge.cli.repl.conversation import Conversation, Face
 from clawdforge.cli.target.connect import failure_of
 from clawdforge.client.errors import ForgeError
 from clawdforge.wire.turn import Decision
 
-ANSWERS: Final = {"y": Decision.ALLOW_ONCE, "a": Decision.ALLOW_ALWAYS, "n": Decision.REJECT}
 FINISH_SECS: Final = 15.0
 HAND_OVER_SECS: Final = 1.0
 
@@ -33,14 +33,19 @@ class Keys:
     def bindings(self) -> KeyBindings:
         keys = KeyBindings()
         empty = Condition(lambda: not get_app().current_buffer.text)
-        asked = Condition(lambda: bool(self._conversation.view.pending))
+        asked = Condition(lambda: self._conversation.view.menu is not None)
+        chosen = Condition(lambda: self._find_decision() is not None)
         keys.add("enter")(self._send)
         keys.add("escape", "enter")(self._new_line)
         keys.add("c-c")(self._stop)
         keys.add("c-d", filter=empty)(self._leave)
         keys.add("escape", "escape", filter=empty)(self._rewind)
-        for key, decision in ANSWERS.items():
-            keys.add(key, filter=empty & asked)(partial(self._decide, decision))
+        for key, step in (("up", -1), ("down", 1)):
+            keys.add(key, filter=empty & asked)(partial(self._move, step))
+        for number in range(1, len(CHOICES) + 1):
+            keys.add(str(number), filter=empty & asked)(partial(self._choose, number))
+        keys.add("enter", filter=empty & chosen)(self._confirm)
+        keys.add("c-o", filter=asked)(self._show_whole)
         return keys
 
     def _send(self, event: KeyPressEvent) -> None:
@@ -116,8 +121,28 @@ class Keys:
         event.current_buffer.text = cut.last_user_text
         event.current_buffer.cursor_position = len(cut.last_user_text)
 
-    def _decide(self, decision: Decision, _event: KeyPressEvent) -> None:
-        self._run_in_background(self._conversation.decide(decision))
+    def _move(self, step: int, _event: KeyPressEvent) -> None:
+        if self._conversation.view.menu is not None:
+            self._conversation.view.menu.move(step)
+
+    def _choose(self, number: int, _event: KeyPressEvent) -> None:
+        if self._conversation.view.menu is not None:
+            self._conversation.view.menu.choose(number)
+
+    def _find_decision(self) -> Decision | None:
+        menu = self._conversation.view.menu
+        return None if menu is None else menu.decision
+
+    def _confirm(self, _event: KeyPressEvent) -> None:
+        menu = self._conversation.view.menu
+        if menu is not None and menu.decision is not None:
+            # By its id: somebody else may decide it at this moment, and another question take its place.
+            asked = str(menu.request.get("permission_id"))
+            self._run_in_background(self._conversation.decide(menu.decision, asked))
+
+    def _show_whole(self, _event: KeyPressEvent) -> None:
+        if self._conversation.view.menu is not None:
+            self._face.show(render.permission_request(self._conversation.view.menu.request, whole=True))
 
     async def finish(self) -> None:
         """Wait a little for work in progress: whoever stops a turn and leaves wants it stopped."""
