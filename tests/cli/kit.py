@@ -55,9 +55,9 @@ class Cli:
         self.programs.append(program)
         return program
 
-    def terminal(self, *args: str) -> Terminal:
+    def terminal(self, *args: str, tells: bool = False) -> Terminal:
         """The same on a terminal; with a ready line, where it is a conversation."""
-        self.terminals.append(Terminal(*args, env=self.env, cwd=self.project))
+        self.terminals.append(Terminal(*args, env=self.env, cwd=self.project, tells=tells))
         return self.terminals[-1]
 
     def close(self) -> None:

@@ -19,8 +19,9 @@ from typing import Any
 import pyte
 
 COLUMNS, ROWS = 100, 40
-ENTER, ESC, CTRL_C, CTRL_D, DOWN = "\r", "\x1b", "\x03", "\x04", "\x1b[B"
+ENTER, ESC, CTRL_C, CTRL_D, CTRL_R, DOWN = "\r", "\x1b", "\x03", "\x04", "\x12", "\x1b[B"
 
+WHERE = "\x1b[6n"
 PASTE_ON, PASTE_OFF = "\x1b[?2004h", "\x1b[?2004l"
 """What a line to type in writes when it comes and when it goes."""
 
@@ -28,10 +29,12 @@ PASTE_ON, PASTE_OFF = "\x1b[?2004h", "\x1b[?2004l"
 class Terminal:
     """`clawdforge …` on a terminal of its own.
 
-    `text` is the scrollback and the screen below it; `raw` is all that was ever written.
+    `text` is the scrollback and the screen below it; `raw` is all that was ever written. With `tells`, it
+    says where its cursor is when it is asked, as real ones do; only then there is a bar below the line.
     """
 
-    def __init__(self, *args: str, env: Mapping[str, str], cwd: Path) -> None:
+    def __init__(self, *args: str, env: Mapping[str, str], cwd: Path, tells: bool = False) -> None:
+        self._tells = tells
         self._master, slave = pty.openpty()
         ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
         self.process = subprocess.Popen(
@@ -40,7 +43,7 @@ class Terminal:
             stdout=slave,
             stderr=slave,
             cwd=cwd,
-            env={**env, "TERM": "xterm-256color", "PROMPT_TOOLKIT_NO_CPR": "1"},
+            env={**env, "TERM": "xterm-256color", "PROMPT_TOOLKIT_NO_CPR": "" if tells else "1"},
             start_new_session=True,
         )
         os.close(slave)
@@ -97,6 +100,8 @@ class Terminal:
         text = self._decoder.decode(data)
         self.raw += text
         self._stream.feed(text)
+        if self._tells and WHERE in text:
+            self.type(f"\x1b[{self._screen.cursor.y + 1};{self._screen.cursor.x + 1}R")
         return bool(data)
 
     def wait(self, seconds: float = 20.0) -> int:

@@ -15,7 +15,7 @@ from clawdforge import Forge
 from clawdforge.wire.local import LOCK_FILE
 from tests.api.harness import App, Server, until
 from tests.cli.kit import Cli
-from tests.cli.terminal import CTRL_C, CTRL_D, DOWN, ENTER, ESC
+from tests.cli.terminal import CTRL_C, CTRL_D, CTRL_R, DOWN, ENTER, ESC
 
 pytestmark = pytest.mark.slow
 
@@ -42,6 +42,32 @@ def test_stream_tools_permission_and_costs(cli: Cli) -> None:
     assert terminal.wait() == 0
     assert "session kept" in terminal.text
     assert {"green", "red"} <= terminal.colours
+
+
+def test_the_line_stands_right_above_the_bar(cli: Cli) -> None:
+    """Rows for a list of words are kept free only where there may be one."""
+    terminal = cli.terminal(tells=True)
+    terminal.expect(r"\n>\n.*/help$")
+    for _ in range(3):  # until the screen is full
+        terminal.send("/help")
+        terminal.expect(r"> /help\n.*/help.*\n>\n.*/help$")
+    terminal.type("hello")
+    terminal.expect(r"\n> hello\n[^\n]*/help")
+    terminal.type(CTRL_C)
+    terminal.type("/mod")
+    terminal.expect(r"> /mod\n +/model")
+
+
+def test_ctrl_c_leaves_the_search_in_the_history(cli: Cli) -> None:
+    terminal = cli.talk()
+    terminal.send("echo apples")
+    terminal.expect(r"apples.*out")
+    terminal.type(CTRL_R + "appl")
+    terminal.expect("I-search backward: appl")
+    terminal.type(CTRL_C)
+    terminal.expect(r"\n>$")
+    terminal.send("echo pears")
+    terminal.expect(r"> echo pears\n.*pears")
 
 
 def test_words_typed_while_the_agent_asks_decide_nothing(cli: Cli) -> None:

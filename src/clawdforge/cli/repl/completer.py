@@ -19,6 +19,11 @@ class WordCompleter(Completer):
         self._conversation = conversation
         self._commands = commands
 
+    def expects(self, document: Document) -> bool:
+        """Whether what is typed may be completed. Otherwise no rows are kept free for a list."""
+        text = document.text_before_cursor
+        return text.startswith("/") or (text.split(" ")[-1].split("\n")[-1].startswith("@"))
+
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:  # noqa: ARG002 - the library's signature
         text = document.text_before_cursor
         if text.startswith("/") and " " not in text and "\n" not in text:

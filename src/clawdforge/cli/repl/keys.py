@@ -6,8 +6,9 @@ from functools import partial
 from typing import Any, Final
 
 from prompt_toolkit.application import get_app
-from prompt_toolkit.filters import Condition
+from prompt_toolkit.filters import Condition, is_searching
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.key_binding.bindings.search import abort_search
 
 from clawdforge.cli.output import render
 from clawdforge.cli.output.menu import CHOICES
@@ -37,7 +38,8 @@ class Keys:
         chosen = Condition(lambda: self._find_decision() is not None)
         keys.add("enter")(self._send)
         keys.add("escape", "enter")(self._new_line)
-        keys.add("c-c")(self._stop)
+        keys.add("c-c", filter=~is_searching)(self._stop)
+        keys.add("c-c", filter=is_searching)(abort_search)
         keys.add("c-d", filter=empty)(self._leave)
         keys.add("escape", "escape", filter=empty)(self._rewind)
         for key, step in (("up", -1), ("down", 1)):

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from prompt_toolkit import PromptSession
 from prompt_toolkit.application import get_app
+from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.output import ColorDepth
@@ -58,15 +59,15 @@ class TerminalFace:
 
     async def run(self, conversation: Conversation, commands: Commands) -> None:
         self._conversation = conversation
-        keys = Keys(conversation, self)
+        keys, completer = Keys(conversation, self), WordCompleter(conversation, commands)
         self._prompts = PromptSession(
             self._make_prompt,
             multiline=True,
             prompt_continuation="  ",
             bottom_toolbar=self._make_toolbar,
             history=self._open_history(),
-            completer=WordCompleter(conversation, commands),
-            complete_while_typing=True,
+            completer=completer,
+            complete_while_typing=Condition(lambda: completer.expects(get_app().current_buffer.document)),
             key_bindings=keys.bindings(),
             style=SHEET,
             color_depth=None if self._target.colour else ColorDepth.DEPTH_1_BIT,
