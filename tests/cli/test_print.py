@@ -91,6 +91,22 @@ def test_a_turn_that_crosses_its_limit(cli: Cli, local: App) -> None:
     assert cli("send", session_id, "--max-tokens", "100000", "echo fine").stdout == "fine\n"
 
 
+@pytest.mark.parametrize(
+    ("prompt", "words"),
+    [
+        ("refuse", "the model refused to answer"),
+        ("echo half\nmax-tokens", "go on"),
+        ("stop max_turn_requests", "limit of calls"),
+    ],
+)
+def test_an_end_that_is_not_the_answers_own_is_told(cli: Cli, prompt: str, words: str) -> None:
+    """It was an empty line and success before."""
+    done = cli("-p", prompt, code=10)
+    assert words in done.stderr
+    assert done.stdout == ("half\n" if "half" in prompt else "")
+    assert cli("-p", "--quiet", prompt, code=10).stderr == ""
+
+
 def test_what_nobody_can_allow_is_refused(cli: Cli) -> None:
     done = cli("-p", "ask write a file edit", code=5)
     assert "permission: reject" in done.stdout

@@ -19,6 +19,7 @@ class Exit(IntEnum):
     UNREACHABLE = 7
     INCOMPLETE = 8
     LIMIT = 9
+    CUT_SHORT = 10
     INTERRUPTED = 130
 
 
@@ -33,6 +34,7 @@ MEANINGS: Final = {
     Exit.UNREACHABLE: "no server answers",
     Exit.INCOMPLETE: "done, but something was left out or needs an option later; the message says what",
     Exit.LIMIT: "the turn crossed a limit that it was given, and was stopped; the answer so far is kept",
+    Exit.CUT_SHORT: "the model refused to answer, or reached a limit of its own; what it said was printed",
     Exit.INTERRUPTED: "stopped with Ctrl-C",
 }
 

@@ -14,6 +14,14 @@ from clawdforge.wire.message import CALL_ID
 
 FORMATS: Final = ("text", "json", "stream-json")
 OVER: Final = frozenset({"completed", "failed", "cancelled"})
+ODD_STOPS: Final = {
+    "refusal": "the model refused to answer; ask in other words, or choose another model with -m",
+    "max_tokens": "the model reached its limit of tokens in mid-answer; ask for the rest with "
+    "`clawdforge -p -c 'go on'`",
+    "max_turn_requests": "the agent reached its limit of calls to the model; let it go on with "
+    "`clawdforge -p -c 'go on'`",
+}
+"""Ends of a turn that are none of its own making, though nothing failed."""
 
 
 @dataclass(slots=True)
@@ -125,26 +133,35 @@ class Printer:
 
 
 def outcome_code(target: Target, printer: Printer, result: TurnResult) -> Exit:
-    """The exit code for the turn's outcome; what went wrong is printed on stderr."""
-    if result.outcome == "timed_out":
-        target.note(
-            "clawdforge: the turn timed out; allow more time with --timeout SECS. The session stays usable."
-        )
-        return Exit.TIMEOUT
-    if result.stopped_by is not None:
-        target.note(f"clawdforge: {result.error or f'the turn was stopped by {result.stopped_by}'}")
-        return Exit.LIMIT
-    if result.outcome == "cancelled":
-        target.note("clawdforge: the turn was cancelled; the answer so far is kept")
-        return Exit.INTERRUPTED
-    if not result.ok:
-        hint = "; `clawdforge retry` sends the prompt again" if result.outcome == "interrupted" else ""
-        print(f"clawdforge: the turn {result.outcome}: {result.error or ''}{hint}", file=sys.stderr)
-        return Exit.ERROR
+    """The exit code for the turn's outcome; what is to be said of it goes to stderr."""
+    code, words = _read_good_end(printer, result) if result.outcome == "completed" else _read_bad_end(result)
+    if code is Exit.ERROR:
+        print(f"clawdforge: {words}", file=sys.stderr)  # with --quiet too
+    elif words:
+        target.note(f"clawdforge: {words}")
+    return code
+
+
+def _read_good_end(printer: Printer, result: TurnResult) -> tuple[Exit, str]:
+    if result.stop_reason in ODD_STOPS:
+        return Exit.CUT_SHORT, ODD_STOPS[result.stop_reason]
     if printer.denied:
-        target.note(
-            f"clawdforge: the agent was denied: {', '.join(map(clean, printer.denied))}; "
+        denied = ", ".join(map(clean, printer.denied))
+        return Exit.DENIED, (
+            f"the agent was denied: {denied}; "
             "allow everything with --permission-mode approve_all, or decide each with --permission-mode ask"
         )
-        return Exit.DENIED
-    return Exit.OK
+    return Exit.OK, ""
+
+
+def _read_bad_end(result: TurnResult) -> tuple[Exit, str]:
+    if result.outcome == "timed_out":
+        return Exit.TIMEOUT, (
+            "the turn timed out; allow more time with --timeout SECS. The session stays usable."
+        )
+    if result.stopped_by is not None:
+        return Exit.LIMIT, result.error or f"the turn was stopped by {result.stopped_by}"
+    if result.outcome == "cancelled":
+        return Exit.INTERRUPTED, "the turn was cancelled; the answer so far is kept"
+    hint = "; `clawdforge retry` sends the prompt again" if result.outcome == "interrupted" else ""
+    return Exit.ERROR, f"the turn {result.outcome}: {result.error or ''}{hint}"
