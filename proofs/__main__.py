@@ -28,6 +28,7 @@ PROOFS = {
     "linear": "linear.proof",
     "soak": "soak",
     "stress": "stress",
+    "noise": "noise.proof",
     "teeth": "teeth",
 }
 
@@ -48,7 +49,7 @@ def run_one(
     run = Run(
         name=name,
         seed=seed,
-        size=size or (module.SHORT if short else module.FULL),
+        size=size if size is not None else (module.SHORT if short else module.FULL),
         short=short,
         folder=base,
         source=source,

@@ -80,6 +80,8 @@ class Run:
 
     def print_summary(self) -> None:
         for name, value in self.figures.items():
+            if isinstance(value, list):  # a table of its own
+                continue
             print(f"  {name.replace('_', ' '):44} {value}")
         verdict = "holds" if not self.violations else f"BROKEN, {len(self.violations)} violations"
         spent = time.monotonic() - self.began

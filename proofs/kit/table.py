@@ -14,7 +14,11 @@ def table() -> str:
     rows = []
     for path in sorted(RESULTS.glob("*.json")):
         found: dict[str, Any] = json.loads(path.read_text())
-        shown = {name: value for name, value in found["figures"].items() if name != "caught_by"}
+        shown = {
+            name: value
+            for name, value in found["figures"].items()
+            if name != "caught_by" and not isinstance(value, list)
+        }
         figures = "; ".join(f"{name.replace('_', ' ')} {value}" for name, value in shown.items())
         held = "0" if not found["violations"] else f"**{found['violations']}**"
         when = f"{found['date']}, `{found['commit']}`, {found['seconds']} s"

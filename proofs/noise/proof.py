@@ -1,0 +1,132 @@
+"""Noise: one app is noisy in every way we know, and a quiet one beside it keeps its pace."""
+
+import asyncio
+import json
+import sys
+from asyncio.subprocess import PIPE, Process
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from proofs.kit.report import Run
+from proofs.kit.server import ROOT, Server, Stuck, zygote
+from proofs.noise.quiet import KINDS, Quiet, Times
+from proofs.noise.way import Way
+from proofs.noise.ways import WAYS
+
+SHORT, FULL = 0, 6
+FLOOR_SECS = 0.05
+"""Below this nobody notices: an answer after 5 ms instead of 2 is no violation."""
+
+MOST_TIMES = 2
+MOST_MIB = 300
+MIB = 1 << 20
+BITE_SECS = 60.0
+LINE_BYTES = 1 << 20
+DEFAULT_SHARES = {
+    "CLAWDFORGE_APP_REQUESTS_PER_SEC": "500",
+    "CLAWDFORGE_APP_OPEN_REQUESTS": "256",
+    "CLAWDFORGE_APP_READERS": "128",
+    "CLAWDFORGE_MAX_CONNECTIONS": "1024",
+    "CLAWDFORGE_MAX_CONNECTIONS_PER_PEER": "512",
+}
+"""The shares are what is being proved here."""
+
+
+def prove(run: Run) -> None:
+    """`size` is for how many seconds each way is noisy; with 0 no clock is looked at."""
+    folder = run.folder / "workspaces"
+    folder.mkdir(parents=True)
+    env = {**DEFAULT_SHARES, "CLAWDFORGE_WORKSPACE_ROOTS": str(folder)}
+    chosen = [way for way in WAYS if not run.only or any(word in way.name for word in run.only)]
+    with zygote(run.source) as made, Server(run.folder, made, source=run.source, env=env) as server:
+        server.start()
+        asyncio.run(_all(run, server, chosen))
+
+
+async def _all(run: Run, server: Server, chosen: list[Way]) -> None:
+    quiet = Quiet(run, server.port, await asyncio.to_thread(server.token, "quiet"))
+    rows: list[dict[str, Any]] = []
+    async with _hands() as hands:
+        await quiet.settle_in()
+        try:
+            for number, way in enumerate(chosen):
+                rows.append(await _one(run, server, quiet, hands, way, number))
+                run.progress(f"{number + 1} of {len(chosen)} ways: {json.dumps(rows[-1])}", 0)
+        finally:
+            await quiet.leave()
+    run.figure(ways=len(rows), noise=sum(row["bites"] for row in rows))
+    if run.size:
+        worst = {kind: max(row[kind]["beside"] for row in rows) for kind in KINDS}
+        run.figure(**{f"{kind}_ms_p99_at_the_worst": value for kind, value in worst.items()})
+    run.figure(memory_mib_more_at_the_worst=max(row["mib"] for row in rows), rows=rows)
+
+
+async def _one(
+    run: Run, server: Server, quiet: Quiet, hands: "Hands", way: Way, number: int
+) -> dict[str, Any]:
+    token = await asyncio.to_thread(server.token, f"noise{number}")
+    given = {"port": server.port, "token": token, "seed": run.seed + number, "full": bool(run.size)}
+    await hands.order("prepare", way=way.name, folder=str(run.folder / "workspaces"), **given)
+    alone = await quiet.live(run.size) if run.size else Times()
+    before = peak = server.rss()
+    await hands.order("begin", way=way.name)
+    beside = asyncio.create_task(quiet.live(run.size or None))
+    end = asyncio.get_running_loop().time() + BITE_SECS
+    count: dict[str, int] = {}
+    while not beside.done() or count.get("bites", 0) < way.bites:
+        await asyncio.wait([beside], timeout=0.05)
+        peak = max(peak, server.rss())
+        count = await hands.order("count")
+        if beside.done() and asyncio.get_running_loop().time() > end:
+            break
+    times = await beside
+    count = await hands.order("end")
+    bites = count.get("bites", 0)
+    run.check(bites >= way.bites, f"{way.name}: no noise, but {count}")
+    more = (peak - before) // MIB
+    run.check(more <= MOST_MIB, f"{way.name}: {more} MiB more")
+    row: dict[str, Any] = {"way": way.name, "story": way.story, "bites": bites, "mib": more}
+    for kind in KINDS if run.size else ():
+        row[kind] = _compare(run, way, kind, alone, times)
+    return row
+
+
+def _compare(run: Run, way: Way, kind: str, alone: Times, beside: Times) -> dict[str, Any]:
+    one, two = alone.percentile(kind, 0.99), beside.percentile(kind, 0.99)
+    most = max(MOST_TIMES * one, FLOOR_SECS)
+    run.check(two <= most, f"{way.name}: a {kind} took {two * 1000:.0f} ms, {one * 1000:.0f} alone")
+    return {
+        "alone": round(one * 1000, 1),
+        "beside": round(two * 1000, 1),
+        "count": len(beside.found[kind]),
+    }
+
+
+class Hands:
+    """The process that makes the noise."""
+
+    def __init__(self, process: Process) -> None:
+        self._process = process
+
+    async def order(self, do: str, **order: Any) -> Any:
+        orders, answers = self._process.stdin, self._process.stdout
+        assert orders is not None
+        assert answers is not None
+        orders.write(json.dumps({"do": do, **order}).encode() + b"\n")
+        answer = json.loads(await answers.readline() or b'{"failed":"the hands are gone"}')
+        if "failed" in answer:
+            raise Stuck(f"{do} {order.get('way', '')}: {answer['failed']}")
+        return answer["done"]
+
+
+@asynccontextmanager
+async def _hands() -> AsyncIterator[Hands]:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "proofs.noise.hands", stdin=PIPE, stdout=PIPE, cwd=ROOT, limit=LINE_BYTES
+    )
+    try:
+        yield Hands(process)
+    finally:
+        process.kill()
+        await process.wait()
