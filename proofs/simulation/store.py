@@ -66,6 +66,9 @@ class SimStore:
         result: T = await self._submit(app, work)
         return result
 
+    async def write_slice(self, app: str, work: Callable[[Tx], T]) -> T:
+        return await self.write(app, work)
+
     async def write_system(self, work: Callable[[SystemTx], T]) -> T:
         result: T = await self._submit(None, work)
         return result

@@ -61,7 +61,7 @@ async def test_a_fork_that_was_stored_without_telling_keeps_its_home(
     monkeypatch.setattr(sets, "COPY_ROWS", rows)
     session_id = await begin(parts)
     store = parts.services.forks._store
-    write = store.write
+    write = store.write_slice
 
     async def write_and_say_nothing(app: str, work: Callable[[Tx], Any]) -> Any:
         result = await write(app, work)
@@ -70,7 +70,7 @@ async def test_a_fork_that_was_stored_without_telling_keeps_its_home(
         return result
 
     with monkeypatch.context() as patch:
-        patch.setattr(store, "write", write_and_say_nothing)
+        patch.setattr(store, "write_slice", write_and_say_nothing)
         with pytest.raises(end):
             await parts.services.forks.fork(APP, session_id, ForkRequest())
     found, _ = await store.read(APP, lambda view: view.sessions(SessionQuery()))

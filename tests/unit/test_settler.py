@@ -51,7 +51,7 @@ async def test_a_second_redo_does_not_let_the_settler_in_on_the_first(
     session_id = await long_session(parts)
     await history.undo(APP, session_id, UndoRequest(turns=LENGTH))
     await settler.settle_all()
-    write, slices = store.write, 0
+    write, slices = store.write_slice, 0
 
     async def write_and_be_disturbed(app: str, work: Callable[[Tx], Any]) -> Any:
         nonlocal slices
@@ -65,7 +65,7 @@ async def test_a_second_redo_does_not_let_the_settler_in_on_the_first(
         return result
 
     monkeypatch.setattr(supervisor, "hold", partial(supervisor.hold, within=0.01))
-    monkeypatch.setattr(store, "write", write_and_be_disturbed)
+    monkeypatch.setattr(store, "write_slice", write_and_be_disturbed)
     restored = await history.redo(APP, session_id, RedoRequest())
     assert slices > 3
     await settler.settle_all()

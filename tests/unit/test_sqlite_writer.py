@@ -314,3 +314,60 @@ async def test_a_bug_in_the_writing_thread_leaves_nobody_waiting_and_is_survived
             assert isinstance(done, int | StoreUnavailable)
     await until(lambda: store.health() is None)
     await store.write(APP, adds(sid))
+
+
+async def test_a_job_of_another_app_comes_after_one_of_a_crowd(store: SqliteStore) -> None:
+    """It waited for all that had come before it."""
+    ran: list[str] = []
+    begun, go_on = threading.Event(), threading.Event()
+
+    def hold(_: Tx) -> None:
+        begun.set()
+        go_on.wait(30)
+
+    def say(name: str) -> Callable[[Tx], None]:
+        return lambda _: ran.append(name)
+
+    jobs = [asyncio.ensure_future(store.write("noisy", hold))]
+    await until(begun.is_set)
+    jobs += [asyncio.ensure_future(store.write("noisy", say("noisy"))) for _ in range(100)]
+    jobs.append(asyncio.ensure_future(store.write("quiet", say("quiet"))))
+    await asyncio.sleep(0)  # all of them are submitted
+    go_on.set()
+    await asyncio.gather(*jobs)
+    assert ran.index("quiet") <= 1
+    assert len(ran) == 101
+
+
+async def test_a_batch_that_takes_long_is_written_before_it_is_full(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever was done waited for the commit of everybody else's work."""
+    monkeypatch.setattr("clawdforge.stores.sqlite.writer.MAX_BATCH_SECS", -1.0)
+    before = store._writer.commits
+    await asyncio.gather(*(store.write(APP, lambda _: None) for _ in range(20)))
+    assert store._writer.commits - before == 20
+
+
+async def test_a_slice_is_not_in_the_transaction_of_those_before_it(store: SqliteStore) -> None:
+    begun, go_on, sliced = threading.Event(), threading.Event(), threading.Event()
+    never = threading.Event()
+
+    def hold(_: Tx) -> None:
+        begun.set()
+        go_on.wait(30)
+
+    def work_long(_: Tx) -> None:
+        sliced.set()
+        never.wait(30)
+
+    first = asyncio.ensure_future(store.write("noisy", hold))
+    await until(begun.is_set)
+    part = asyncio.ensure_future(store.write_slice("noisy", work_long))
+    await asyncio.sleep(0)
+    go_on.set()
+    await first  # the slice is at work, or has not begun
+    await until(sliced.is_set)
+    assert not part.done()
+    never.set()
+    await part

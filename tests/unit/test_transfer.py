@@ -36,7 +36,7 @@ async def test_nobody_sees_an_import_before_it_is_whole(
 ) -> None:
     transfer = parts.services.transfer
     store = transfer._store
-    write = store.write
+    write = store.write_slice
     seen: list[list[int]] = []
 
     async def list_sessions() -> list[int]:
@@ -52,7 +52,7 @@ async def test_nobody_sees_an_import_before_it_is_whole(
 
     said: list[Any] = [{"role": "user", "content": f"needle {number}"} for number in range(LENGTH)]
     with monkeypatch.context() as patch:
-        patch.setattr(store, "write", write_and_look)
+        patch.setattr(store, "write_slice", write_and_look)
         try:
             await transfer.import_session(APP, ImportRequest(messages=said))
         except StoreUnavailable:
@@ -67,7 +67,7 @@ async def test_no_transaction_takes_more_text_than_a_moment_allows(
 ) -> None:
     """Few messages may be long ones: they were taken in one transaction."""
     store = parts.services.transfer._store
-    write = store.write
+    write = store.write_slice
     sizes: list[int] = []
 
     async def write_and_weigh(app: str, work: Callable[[Tx], Any]) -> Any:
@@ -81,7 +81,7 @@ async def test_no_transaction_takes_more_text_than_a_moment_allows(
 
     said: list[Any] = [{"role": "user", "content": "x" * (CHARS_AT_ONCE // 2)} for _ in range(7)]
     with monkeypatch.context() as patch:
-        patch.setattr(store, "write", write_and_weigh)
+        patch.setattr(store, "write_slice", write_and_weigh)
         await parts.services.transfer.import_session(APP, ImportRequest(messages=said))
     assert sum(sizes) == 7 * (CHARS_AT_ONCE // 2)
     assert max(sizes) <= CHARS_AT_ONCE

@@ -3,7 +3,6 @@
 The home is copied before the new session can be seen: no prompt can reach it before it has its memory.
 """
 
-import asyncio
 from dataclasses import dataclass, replace
 
 from clawdforge.core.model import Clock, SessionRow, new_id
@@ -13,6 +12,7 @@ from clawdforge.core.rules.sessions import SessionState, admit_session, announce
 from clawdforge.core.rules.turns import need_session
 from clawdforge.core.running.folder_holds import FolderHolds
 from clawdforge.core.running.known_workspaces import KnownWorkspaces
+from clawdforge.core.running.long_writes import LongWrite
 from clawdforge.core.running.supervisor import Supervisor
 from clawdforge.wire.base import Micros
 from clawdforge.wire.errors import SessionBusy, StoreUnavailable, TurnNotFound
@@ -87,13 +87,10 @@ class ForkService:
         Returns None if the history was changed meanwhile. Nobody sees the new session before it is whole;
         after a crash it is one that was deleted.
         """
-        clock = asyncio.get_running_loop().time
-        begun = clock()
-        found = await self._store.write(app, lambda tx: _begin(tx, plan))
+        copying = LongWrite(self._store, app)
+        found = await copying.step(lambda tx: _begin(tx, plan))
         while isinstance(found, Copied):
-            await asyncio.sleep(clock() - begun)  # half of the writer's time is for others
-            begun = clock()
-            found = await self._store.write(app, lambda tx, so_far=found: _go_on(tx, plan, so_far))  # type: ignore[misc]
+            found = await copying.step(lambda tx, so_far=found: _go_on(tx, plan, so_far))  # type: ignore[misc]
         if found is None:
             await self._discard(app, plan.target)
         return found
@@ -103,8 +100,7 @@ class ForkService:
         is_whole = await self._store.write(app, lambda tx: tx.session(target) is not None)
         if is_whole:  # asked by a write, which comes after those that were on their way
             return False
-        while not await self._store.write(app, lambda tx: tx.purge(target, PURGE_ROWS)):
-            pass
+        await LongWrite(self._store, app).repeat(lambda tx: tx.purge(target, PURGE_ROWS))
         return True
 
 

@@ -18,6 +18,7 @@ from clawdforge.core.rules.cuts import FileTrees, HistoryChange, cut_from, last_
 from clawdforge.core.rules.turns import admit_turn, need_open, need_session, queue_turn
 from clawdforge.core.running.folder_holds import FolderHolds
 from clawdforge.core.running.known_workspaces import KnownWorkspaces
+from clawdforge.core.running.long_writes import LongWrite
 from clawdforge.core.running.supervisor import Supervisor
 from clawdforge.core.services.settling import Settler
 from clawdforge.core.unbroken import Unbroken
@@ -234,10 +235,10 @@ class HistoryService:
         """Restore the rows of a long cut while nobody sees them yet."""
         cut = await self._store.read(app, lambda view: last_cut(view, need_session(view, session_id)))
         messages, turns, done = cut["messages"], cut["turns"], 0
+        restoring = LongWrite(self._store, app)
         while done < len(messages) + len(turns):
-            done = await self._store.write(
-                app,
-                lambda tx, done=done: tx.restore_slice(session_id, messages, turns, done),  # type: ignore[misc]
+            done = await restoring.step(
+                lambda tx, done=done: tx.restore_slice(session_id, messages, turns, done)  # type: ignore[misc]
             )
 
 

@@ -7,11 +7,12 @@ a crash the next start goes on with it. A damaged session is left as it is until
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from clawdforge.core.model import Commit
 from clawdforge.core.ports import Store, Tx
+from clawdforge.core.running.long_writes import LongWrite
 from clawdforge.wire.errors import ForgeError, SessionDamaged
 from clawdforge.wire.event import EventType
 
@@ -72,7 +73,7 @@ class Settler:
                     log.exception(DAMAGED, extra={"session_id": session_id})
         for app in await self._store.read_system(lambda view: view.unindexed_apps()):
             try:
-                await self._repeat(app, lambda tx: tx.refresh_index())
+                await LongWrite(self._store, app).repeat(lambda tx: tx.refresh_index())
             except SessionDamaged:
                 log.exception("the search index of app %s is damaged; see `clawdforge doctor`", app)
 
@@ -82,7 +83,7 @@ class Settler:
         def step(tx: Tx) -> bool:
             return session_id in self._held or tx.session(session_id) is None or tx.settle(session_id)
 
-        await self._repeat(app, step)
+        await LongWrite(self._store, app).repeat(step)
 
     def _on_commit(self, commit: Commit) -> None:
         if any(event.type in CHANGES for event in commit.events):
@@ -93,11 +94,3 @@ class Settler:
         limit = PAGE + len(left_alone)
         found = await self._store.read_system(lambda view: view.unsettled_sessions(limit))
         return [pair for pair in found if pair[1] not in left_alone]
-
-    async def _repeat(self, app: str, step: Callable[[Tx], bool]) -> None:
-        clock = asyncio.get_running_loop().time
-        while True:
-            begun = clock()
-            if await self._store.write(app, step):
-                return
-            await asyncio.sleep(clock() - begun)  # half of the writer's time is for others

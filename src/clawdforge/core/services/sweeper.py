@@ -17,6 +17,7 @@ from clawdforge.core.model import SECOND, Clock
 from clawdforge.core.ports import Homes, Store, SystemView, Tx, Workspaces
 from clawdforge.core.rules.retention import Ages, idle_since
 from clawdforge.core.rules.sessions import close_session
+from clawdforge.core.running.long_writes import LongWrite
 from clawdforge.core.running.supervisor import Supervisor
 from clawdforge.core.services.files import FileService
 from clawdforge.core.trusted_time import TrustedTime
@@ -182,8 +183,7 @@ class Sweeper:
                 "the folders of a deleted session could not be removed", extra={"session_id": session_id}
             )
             return False
-        while not await self._store.write(app, lambda tx: tx.purge(session_id, PURGE_ROWS)):
-            pass
+        await LongWrite(self._store, app).repeat(lambda tx: tx.purge(session_id, PURGE_ROWS))
         return True
 
 

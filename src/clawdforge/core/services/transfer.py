@@ -25,6 +25,7 @@ from clawdforge.core.rules.sessions import (
     unseen_until,
 )
 from clawdforge.core.rules.turns import make_title, need_session
+from clawdforge.core.running.long_writes import LongWrite
 from clawdforge.core.services.sessions import NewSession, SessionService
 from clawdforge.wire.base import Json
 from clawdforge.wire.errors import InvalidRequest, SessionBusy, SessionDamaged
@@ -97,16 +98,14 @@ class TransferService:
             tx.reveal_session(session_id)
             return announce_session(tx, row, at, _count_imported(found))
 
-        await self._store.write(app, begin)
+        writing = LongWrite(self._store, app)
+        await writing.step(begin)
         for some in parts:
-            await self._store.write(app, lambda tx, some=some: add(tx, partial(_add_messages, tx, row, some)))  # type: ignore[misc]
+            await writing.step(lambda tx, some=some: add(tx, partial(_add_messages, tx, row, some)))  # type: ignore[misc]
         for first in range(0, len(found.turns), AT_ONCE):
             part_of = found.turns[first : first + AT_ONCE]
-            await self._store.write(
-                app,
-                lambda tx, some=part_of: add(tx, partial(_add_turns, tx, session_id, some)),  # type: ignore[misc]
-            )
-        return await self._store.write(app, end)
+            await writing.step(lambda tx, some=part_of: add(tx, partial(_add_turns, tx, session_id, some)))  # type: ignore[misc]
+        return await writing.step(end)
 
     async def export(self, app: str, session_id: str, *, events: bool = False) -> Exported:
         """Read page by page, so that nobody else waits; start over if the history was changed meanwhile."""

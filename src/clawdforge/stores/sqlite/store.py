@@ -15,6 +15,7 @@ from clawdforge.core.model import Clock, Commit
 from clawdforge.core.ports import SystemTx, SystemView, Tx, View
 from clawdforge.stores.folder import make_private_file, prepare_folder
 from clawdforge.stores.sqlite.connection import DISK_ERRORS, Db, open_reader, open_writer
+from clawdforge.stores.sqlite.job_queue import Job
 from clawdforge.stores.sqlite.migrations import migrate
 from clawdforge.stores.sqlite.moved import fit_to_folder
 from clawdforge.stores.sqlite.queries import Queries
@@ -22,7 +23,7 @@ from clawdforge.stores.sqlite.snapshot import FILE, check_integrity, copy_databa
 from clawdforge.stores.sqlite.space import allow_shrinking
 from clawdforge.stores.sqlite.system import SqliteSystemView
 from clawdforge.stores.sqlite.view import SqliteView
-from clawdforge.stores.sqlite.writer import Job, Writer
+from clawdforge.stores.sqlite.writer import Writer
 from clawdforge.wire.errors import SessionDamaged, Stopping, StoreUnavailable
 
 T = TypeVar("T")
@@ -56,6 +57,10 @@ class SqliteStore:
 
     async def write(self, app: str, work: Callable[[Tx], T]) -> T:
         result: T = await self._writer.submit(app, work)
+        return result
+
+    async def write_slice(self, app: str, work: Callable[[Tx], T]) -> T:
+        result: T = await self._writer.submit(app, work, is_slice=True)
         return result
 
     async def write_system(self, work: Callable[[SystemTx], T]) -> T:

@@ -1,4 +1,4 @@
-"""The one thread that writes: all waiting jobs become one transaction with one commit and one fsync.
+"""The one thread that writes: jobs that wait become one transaction with one commit and one fsync.
 
 Each job has a savepoint of its own, so that a job that raises undoes only itself. When the disk fails, the
 outcome of the batch is unknown: all its jobs fail with that message, the connection is thrown away, and the
@@ -8,10 +8,9 @@ thread keeps probing with a real write until the disk works again.
 import asyncio
 import contextlib
 import logging
-import queue
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -24,6 +23,7 @@ from clawdforge.core.histogram import Histogram
 from clawdforge.core.model import Clock, Commit
 from clawdforge.stores.sqlite.checkpoints import Checkpoints
 from clawdforge.stores.sqlite.connection import DISK_ERRORS, Db, open_writer
+from clawdforge.stores.sqlite.job_queue import Job, JobQueue
 from clawdforge.stores.sqlite.queries import Queries
 from clawdforge.stores.sqlite.system import SqliteSystemTx
 from clawdforge.stores.sqlite.tx import SqliteTx
@@ -32,29 +32,13 @@ from clawdforge.wire.errors import SessionDamaged, Stopping, StoreUnavailable
 log = logging.getLogger(__name__)
 
 MAX_BATCH: Final = 256
+MAX_BATCH_SECS: Final = 0.025
+"""After so long nothing more is added to a transaction: whoever is done waits for its commit."""
+
 FIRST_PROBE_SECS: Final = 0.05
 LAST_PROBE_SECS: Final = 1.0
 SLOW_JOB_CPU_SECS: Final = 0.05
 COMMIT_CLASSES: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0)
-
-
-@dataclass(slots=True)
-class Job:
-    """Work for one app, or for the system where `app` is None, with the future of its caller."""
-
-    app: str | None
-    work: Callable[[Any], Any]
-    future: asyncio.Future[Any]
-    result: Any = None
-    error: BaseException | None = None
-
-    def resolve(self) -> None:
-        if self.future.done():  # the caller was cancelled, but its work was done
-            return
-        if self.error is not None:
-            self.future.set_exception(self.error)
-        else:
-            self.future.set_result(self.result)
 
 
 @dataclass(slots=True)
@@ -119,27 +103,23 @@ class Writer:
         self._clock = clock
         self._deliver = deliver
         self._loop = asyncio.get_running_loop()
-        self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
-        self._stopping = False
-        self._door = threading.Lock()  # held while a job comes in, and while the last ones are turned away
+        self._jobs = JobQueue()
         self._db: Db | None = None
         self._use_connection(connection)
         self._thread = threading.Thread(target=self._run, name="store-writer", daemon=True)
         self._thread.start()
 
-    def submit(self, app: str | None, work: Callable[[Any], Any]) -> asyncio.Future[Any]:
+    def submit(
+        self, app: str | None, work: Callable[[Any], Any], *, is_slice: bool = False
+    ) -> asyncio.Future[Any]:
         future: asyncio.Future[Any] = self._loop.create_future()
-        with self._door:
-            if self._stopping:
-                raise Stopping
-            self._jobs.put(Job(app, work, future))
+        if not self._jobs.put(Job(app, work, future, is_slice)):
+            raise Stopping
         return future
 
     async def close(self) -> None:
         """Jobs that were submitted before are still written."""
-        if not self._stopping:
-            self._stopping = True
-            self._jobs.put(None)
+        self._jobs.close()
         await asyncio.to_thread(self._thread.join)
 
     def _run(self) -> None:
@@ -147,11 +127,9 @@ class Writer:
             while not self._serve():
                 pass
         finally:  # whatever happened, nobody may wait for ever
-            with self._door:
-                self._stopping = True
+            self._jobs.close()
             self.reason = self.reason or "the store is closed"
-            while left := self._next_jobs(0)[0]:
-                self._hand_over(Batch(left), StoreUnavailable(_not_written(self.reason)))
+            self._turn_away(StoreUnavailable(_not_written(self.reason)))
         if self._db:
             with contextlib.suppress(*DISK_ERRORS):
                 self._db.connection.close()
@@ -169,41 +147,30 @@ class Writer:
     def _write_all(self) -> None:
         wait = FIRST_PROBE_SECS
         probe_at = 0.0
-        more = True
-        while more:
+        while True:
             db = self._db
-            jobs, more = self._next_jobs(None if db else max(0.0, probe_at - time.monotonic()))
+            first = self._jobs.take_first(None if db else max(0.0, probe_at - time.monotonic()))
+            if first is None and self._jobs.is_closed:
+                return
             if db is None:
-                self._hand_over(Batch(jobs), StoreUnavailable(_not_written(self.reason), retry_after=1.0))
-                if more and time.monotonic() >= probe_at:
+                refusal = StoreUnavailable(_not_written(self.reason), retry_after=1.0)
+                self._turn_away(refusal, *([] if first is None else [first]))
+                if time.monotonic() >= probe_at and not self._jobs.is_closed:
                     self._probe()
                     wait = min(wait * 2, LAST_PROBE_SECS)
                     probe_at = time.monotonic() + wait
-                continue
-            self._write(db, Batch(jobs))
-            wait, probe_at = FIRST_PROBE_SECS, time.monotonic() + FIRST_PROBE_SECS
+            elif first is not None:
+                self._write(db, Batch([first]))
+                wait, probe_at = FIRST_PROBE_SECS, time.monotonic() + FIRST_PROBE_SECS
 
-    def _next_jobs(self, patience: float | None) -> tuple[list[Job], bool]:
-        """All waiting jobs, at least one unless patience runs out; False once `close` was called."""
-        jobs: list[Job] = []
-        try:
-            job = self._jobs.get(timeout=patience)
-            while job is not None:
-                jobs.append(job)
-                if len(jobs) == MAX_BATCH:
-                    return jobs, True
-                job = self._jobs.get_nowait()
-        except queue.Empty:
-            return jobs, True
-        return jobs, False
+    def _turn_away(self, refusal: StoreUnavailable, *jobs: Job) -> None:
+        self._hand_over(Batch([*jobs, *self._jobs.take_all()]), refusal)
 
     def _write(self, db: Db, batch: Batch) -> None:
-        if not batch.jobs:
-            return
         failure: StoreUnavailable | None = StoreUnavailable(retry_after=1.0)
         began = time.perf_counter()
         try:
-            while damaged := self._run_jobs(db, batch):
+            while damaged := self._run_jobs(db, batch, began):
                 damaged.error = SessionDamaged()
             db.connection.execute("COMMIT")
             self.commits += 1
@@ -214,7 +181,7 @@ class Writer:
         finally:
             self._hand_over(batch, failure)
         if failure is None:
-            self.checkpoints.after_commit(db.connection, jobs_wait=not self._jobs.empty())
+            self.checkpoints.after_commit(db.connection, jobs_wait=not self._jobs.is_empty())
 
     def _time_job(self, db: Db, job: Job, batch: Batch) -> None:
         """Warns by CPU and counts by the clock: that the machine is busy is not the fault of a job."""
@@ -222,21 +189,23 @@ class Writer:
         try:
             self._run_job(db, job, batch)
         finally:
-            self.job_times.observe(time.perf_counter() - begun)
+            took = time.perf_counter() - begun
+            self.job_times.observe(took)
+            self._jobs.count(job, took)
             used = time.thread_time() - cpu
             if used > SLOW_JOB_CPU_SECS:
                 log.warning(
                     "%s kept the store's writer busy for %.0f ms of CPU", name_work(job.work), used * 1000
                 )
 
-    def _run_jobs(self, db: Db, batch: Batch) -> Job | None:
-        """Run the jobs that may still succeed, in a new transaction.
+    def _run_jobs(self, db: Db, batch: Batch, began: float) -> Job | None:
+        """Run the jobs that may still succeed, in a new transaction, and those that come meanwhile.
 
         A job that meets a damaged page spoils the transaction: it is returned, and the others try again.
         """
         batch.appended.clear()
         db.connection.execute("BEGIN IMMEDIATE")
-        for job in batch.jobs:
+        for job in self._gather(batch, began):
             if isinstance(job.error, SessionDamaged):
                 continue
             job.error = None
@@ -247,6 +216,16 @@ class Writer:
                 db.connection.execute("ROLLBACK")
                 return job
         return None
+
+    def _gather(self, batch: Batch, began: float) -> Iterator[Job]:
+        """What is in the batch, and what waits, as long as the batch is neither long nor slow."""
+        yield from tuple(batch.jobs)
+        while len(batch.jobs) < MAX_BATCH and time.perf_counter() - began < MAX_BATCH_SECS:
+            job = self._jobs.take_more()
+            if job is None:
+                return
+            batch.jobs.append(job)
+            yield job
 
     def _run_job(self, db: Db, job: Job, batch: Batch) -> None:
         with Savepoint(db.connection, job):

@@ -1,0 +1,107 @@
+"""The jobs that wait for the writer: one line for each app, served in turn, each in its own order.
+
+So a crowd of one app's jobs delays a job of another by one of them. A slice of a long change comes only first
+in a transaction, so that nobody who is done has to wait for it; and while others wait, slices get at most
+half of the writer's time.
+"""
+
+import asyncio
+import threading
+from collections import OrderedDict, deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(slots=True)
+class Job:
+    """Work for one app, or for the system where `app` is None, with the future of its caller."""
+
+    app: str | None
+    work: Callable[[Any], Any]
+    future: asyncio.Future[Any]
+    is_slice: bool = False
+    result: Any = None
+    error: BaseException | None = None
+
+    def resolve(self) -> None:
+        if self.future.done():  # the caller was cancelled, but its work was done
+            return
+        if self.error is not None:
+            self.future.set_exception(self.error)
+        else:
+            self.future.set_result(self.result)
+
+
+class JobQueue:
+    """Filled by any thread and emptied by one."""
+
+    def __init__(self) -> None:
+        self.is_closed = False
+        self._lines: OrderedDict[str | None, deque[Job]] = OrderedDict()
+        self._changed = threading.Condition()
+        self._ahead = 0.0  # seconds that slices have had more than others
+
+    def put(self, job: Job) -> bool:
+        """False when it was closed before: then the job is not taken."""
+        with self._changed:
+            if self.is_closed:
+                return False
+            self._lines.setdefault(job.app, deque()).append(job)
+            self._changed.notify()
+            return True
+
+    def close(self) -> None:
+        """No job comes in any more; those that are there can still be taken."""
+        with self._changed:
+            self.is_closed = True
+            self._changed.notify()
+
+    def is_empty(self) -> bool:
+        return not self._lines
+
+    def take_first(self, patience: float | None) -> Job | None:
+        """The first job of a transaction; waits for one until patience runs out or it is closed."""
+        with self._changed:
+            if not self._lines and not self.is_closed:
+                self._changed.wait_for(lambda: self._lines or self.is_closed, patience)
+            ordinary = self._find(is_slice=False)
+            slices = self._find(is_slice=True)
+            if slices is not None and (ordinary is None or self._ahead <= 0):
+                return self._take(slices)
+            return None if ordinary is None else self._take(ordinary)
+
+    def take_more(self) -> Job | None:
+        """Another job for the same transaction, if one waits."""
+        with self._changed:
+            found = self._find(is_slice=False)
+            return None if found is None else self._take(found)
+
+    def take_all(self) -> list[Job]:
+        """Everything that waits, for whoever has to turn it away."""
+        with self._changed:
+            found = [job for line in self._lines.values() for job in line]
+            self._lines.clear()
+            return found
+
+    def count(self, job: Job, seconds: float) -> None:
+        """Tell how long a job took. What nobody used is not saved up: slices owe only while others come."""
+        self._ahead = max(0.0, self._ahead + (seconds if job.is_slice else -seconds))
+
+    def _find(self, *, is_slice: bool) -> "Line | None":
+        """The first line whose next job is of this kind. What is behind a slice waits with it."""
+        return next((Line(app) for app, line in self._lines.items() if line[0].is_slice is is_slice), None)
+
+    def _take(self, chosen: "Line") -> Job:
+        line = self._lines.pop(chosen.app)
+        job = line.popleft()
+        if line:
+            self._lines[chosen.app] = line
+        return job
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """The name of a line; the system's has none, which is not the same as no line."""
+
+    app: str | None

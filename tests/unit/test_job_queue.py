@@ -1,0 +1,128 @@
+"""The writer's queue: apps in turn, each in its own order, slices apart and with at most half of the time."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from clawdforge.stores.sqlite.job_queue import Job, JobQueue
+
+
+@pytest.fixture
+def loop() -> Iterator[asyncio.AbstractEventLoop]:
+    made = asyncio.new_event_loop()
+    yield made
+    made.close()
+
+
+class Line:
+    """Jobs that are known by their number."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.queue = JobQueue()
+        self._loop = loop
+        self._names: dict[int, str] = {}
+
+    def put(self, app: str | None, name: str, *, is_slice: bool = False) -> None:
+        job = Job(app, lambda _: None, self._loop.create_future(), is_slice)
+        self._names[id(job)] = name
+        assert self.queue.put(job)
+
+    def name(self, job: Job | None) -> str | None:
+        return None if job is None else self._names[id(job)]
+
+    def first(self, took: float = 0.0) -> str | None:
+        job = self.queue.take_first(0)
+        if job is not None:
+            self.queue.count(job, took)
+        return self.name(job)
+
+    def more(self) -> str | None:
+        return self.name(self.queue.take_more())
+
+
+@pytest.fixture
+def line(loop: asyncio.AbstractEventLoop) -> Line:
+    return Line(loop)
+
+
+def test_a_crowd_of_one_app_delays_another_by_one_job(line: Line) -> None:
+    for number in range(1000):
+        line.put("noisy", f"n{number}")
+    line.put("quiet", "q0")
+    line.put("quiet", "q1")
+    line.put(None, "system")
+    taken = [line.first(), *(line.more() for _ in range(6))]
+    assert taken == ["n0", "q0", "system", "n1", "q1", "n2", "n3"]
+
+
+def test_an_app_keeps_its_order_also_behind_a_slice(line: Line) -> None:
+    line.put("a", "first")
+    line.put("a", "slice", is_slice=True)
+    line.put("a", "last")
+    assert [line.first(), line.more()] == ["first", None]
+    assert [line.first(), line.more(), line.more()] == ["slice", "last", None]
+
+
+def test_a_slice_begins_a_transaction_and_is_alone_of_its_kind_in_it(line: Line) -> None:
+    line.put("a", "slice a", is_slice=True)
+    line.put("b", "slice b", is_slice=True)
+    line.put("c", "plain")
+    assert [line.first(), line.more(), line.more()] == ["slice a", "plain", None]
+    assert line.first() == "slice b"
+
+
+def test_while_others_wait_slices_get_half_of_the_time(line: Line) -> None:
+    for number in range(100):
+        line.put("quiet", f"q{number}")
+    kinds = ""
+    for number in range(40):
+        line.put("noisy", f"s{number}", is_slice=True)
+        took = 0.03 if (job := line.queue.take_first(0)) is not None and job.is_slice else 0.01
+        assert job is not None
+        line.queue.count(job, took)
+        kinds += "s" if job.is_slice else "q"
+    assert kinds.startswith("sqqqsqqqs")
+    assert 28 <= kinds.count("q") <= 31
+
+
+def test_slices_of_several_apps_come_in_turn(line: Line) -> None:
+    for number in range(3):
+        line.put("a", f"a{number}", is_slice=True)
+        line.put("b", f"b{number}", is_slice=True)
+    assert [line.first(0.01) for _ in range(6)] == ["a0", "b0", "a1", "b1", "a2", "b2"]
+
+
+def test_time_that_nobody_wanted_is_not_saved_up(line: Line) -> None:
+    line.put("quiet", "long ago")
+    assert line.first(1000.0) == "long ago"
+    line.put("noisy", "s0", is_slice=True)
+    assert line.first(0.01) == "s0"
+    line.put("noisy", "s1", is_slice=True)
+    line.put("quiet", "now")
+    assert line.first() == "now"
+
+
+def test_what_was_put_before_it_was_closed_is_still_there(line: Line) -> None:
+    line.put("a", "one")
+    line.queue.close()
+    assert not line.queue.put(Job("a", lambda _: None, line._loop.create_future()))
+    assert line.queue.take_first(None) is not None
+    assert line.queue.take_first(None) is None
+    assert line.queue.is_empty()
+
+
+def test_whoever_waits_is_woken_by_a_job_and_by_the_end(line: Line) -> None:
+    found: list[str | None] = []
+
+    def wait() -> None:
+        found.append(line.name(line.queue.take_first(None)))
+        found.append(line.name(line.queue.take_first(None)))
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    line.put("a", "one")
+    line.queue.close()
+    thread.join(30)
+    assert found == ["one", None]
