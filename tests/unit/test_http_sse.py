@@ -8,6 +8,7 @@ import pytest
 
 from clawdforge.core.event_model import StoredEvent, draft
 from clawdforge.core.log import LogService
+from clawdforge.core.loop_turns import LoopTurns
 from clawdforge.core.model import SessionRow, SystemClock
 from clawdforge.core.ports import Tx
 from clawdforge.http import sse
@@ -65,7 +66,7 @@ async def test_readers_of_a_large_event_share_one_copy(tmp_path: Path) -> None:
         tx.append("s", [draft(EventType.TEXT, None, 1, fields)])
 
     await store.write("a", work)
-    log = LogService(store)
+    log = LogService(store, LoopTurns())
     readers = [log.follow("a", "s", 0, Form.NESTED) for _ in range(3)]
     first, second, third = [(await anext(reader))[0] for reader in readers]
     assert first is second is third

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from weakref import WeakValueDictionary
 
 from clawdforge.core.event_model import StoredEvent
+from clawdforge.core.loop_turns import FairLock, LoopTurns
 from clawdforge.core.model import Commit, MessageRow
 from clawdforge.core.ports import Store, View
 from clawdforge.wire.errors import InvalidRequest, SessionNotFound
@@ -76,11 +77,12 @@ class Tail:
 class LogService:
     """Reads and follows the events of sessions, and reads the messages projected from them."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, turns: LoopTurns) -> None:
         self._store = store
+        self._turns = turns
         self._tails: dict[str, Tail] = {}
         self._large: WeakValueDictionary[tuple[str, int], StoredEvent] = WeakValueDictionary()
-        self._converting = asyncio.Lock()
+        self._converting = FairLock()
         store.listen(self._on_commit)
 
     @property
@@ -95,7 +97,7 @@ class LogService:
             return view.events(session_id, after=after, limit=limit, max_bytes=8 * PAGE_BYTES)
 
         batch = await self._store.read(app, work)
-        await self._convert_large(batch, form)
+        await self._convert_large(app, batch, form)
         return batch
 
     async def follow(
@@ -114,7 +116,7 @@ class LogService:
                     batch = await self._read(app, session_id, after)
                 if batch:
                     after = batch[-1].seq
-                    await self._convert_large(batch, form)
+                    await self._convert_large(app, batch, form)
                     yield batch
                 else:
                     await added.wait()
@@ -125,6 +127,8 @@ class LogService:
         """What the agent sent in one turn, a bounded page at a time."""
         after = 0
         while True:
+            if after:
+                await self._turns.slice(app)
             batch = await self._store.read(
                 app,
                 lambda view, after=after: view.turn_events(  # type: ignore[misc]
@@ -134,7 +138,7 @@ class LogService:
             if not batch:
                 return
             after = batch[-1].seq
-            await self._convert_large(batch, form)
+            await self._convert_large(app, batch, form)
             yield batch
 
     async def messages(
@@ -179,6 +183,7 @@ class LogService:
         shared = self._large.get((session_id, after + 1))
         if shared is not None:
             return [shared]
+        await self._turns.slice(app)  # to catch up takes very many of these
         batch = await self._store.read(
             app, lambda view: view.events(session_id, after=after, limit=PAGE_EVENTS, max_bytes=STREAM_BYTES)
         )
@@ -189,11 +194,11 @@ class LogService:
             return event
         return self._large.setdefault((session_id, event.seq), event)
 
-    async def _convert_large(self, batch: list[StoredEvent], form: Form) -> None:
-        """One after the other: whoever comes second finds it done."""
+    async def _convert_large(self, app: str, batch: list[StoredEvent], form: Form) -> None:
+        """One after the other, and apps in turn: whoever comes second finds it done."""
         for event in batch:
             if len(event.data) > LARGE_BYTES:
-                async with self._converting:
+                async with self._converting.hold(app):
                     await asyncio.to_thread(event.in_form, form)
 
 

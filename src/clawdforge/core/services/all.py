@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from clawdforge.core.callbacks import CallbackTokens
 from clawdforge.core.log import LogService
+from clawdforge.core.loop_turns import LoopTurns
 from clawdforge.core.model import Clock, SessionRow
 from clawdforge.core.ports import Agents, Catalog, Homes, Snapshots, Store, Workspaces
 from clawdforge.core.rules.retention import Ages
@@ -110,6 +111,7 @@ class Services:
     pauses: PauseService
     agents: Catalog
     ages: Ages
+    loop_turns: LoopTurns
 
 
 def build_engine(ports: Ports, bounds: Bounds, node: str) -> Engine:
@@ -135,7 +137,8 @@ def build_services(
     """`facts` are what the health check tells of this machine."""
     store, clock, agents, supervisor = ports.store, ports.clock, ports.agents, engine.supervisor
     homes, snapshots, workspaces = ports.homes, ports.snapshots, ports.workspaces
-    log = LogService(store)
+    turns_on_loop = LoopTurns()
+    log = LogService(store, turns_on_loop)
     files = FileService(store, clock, ports.uploads, bounds.file_bytes)
     known, folders = engine.known, engine.folders
     sessions = SessionService(
@@ -156,9 +159,10 @@ def build_services(
         settler=settler,
         compaction=CompactionService(store, clock, supervisor, turns),
         forks=ForkService(store, clock, supervisor, homes, snapshots, known, folders, bounds.live_sessions),
-        transfer=TransferService(store, sessions, bounds.live_sessions),
+        transfer=TransferService(store, sessions, turns_on_loop, bounds.live_sessions),
         log=log,
-        messages=MessageService(store, clock, log),
+        messages=MessageService(store, clock, log, turns_on_loop),
+        loop_turns=turns_on_loop,
         permissions=engine.permissions,
         health=HealthService(store, engine.pool, supervisor, engine.background, facts),
         apps=AppService(store, clock, workspaces, shares),

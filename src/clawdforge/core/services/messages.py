@@ -8,6 +8,7 @@ from typing import Final
 
 from clawdforge.core.event_model import draft
 from clawdforge.core.log import LogService, Tail
+from clawdforge.core.loop_turns import LoopTurns
 from clawdforge.core.model import Clock, MessageRow, SessionQuery, SessionRow, TurnRow
 from clawdforge.core.ports import Store, Tx, View
 from clawdforge.core.rules.sessions import SessionState, state_of
@@ -64,10 +65,11 @@ class Transcript:
 
 
 class MessageService:
-    def __init__(self, store: Store, clock: Clock, log: LogService) -> None:
+    def __init__(self, store: Store, clock: Clock, log: LogService, turns: LoopTurns) -> None:
         self._store = store
         self._clock = clock
         self._log = log
+        self._turns = turns
 
     async def post(self, app: str, session_id: str, content: str) -> MessageRow:
         """Store a message without a turn. Nothing runs, and no agent ever sees it."""
@@ -97,7 +99,7 @@ class MessageService:
             before, rows = await self._store.read(app, lambda view: _first_page(view, session_id))
             page = rows
             while len(page) == PAGE_MESSAGES:
-                await asyncio.sleep(0)  # a read does not pause by itself
+                await self._turns.slice(app)  # a read does not pause by itself
                 after = page[-1].seq
                 page = await self._store.read(
                     app,

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from clawdforge.core.event_model import StoredEvent
 from clawdforge.core.imports import formats
+from clawdforge.core.loop_turns import LoopTurns
 from clawdforge.core.model import MessageRow, SessionRow, TurnRow
 from clawdforge.core.ports import Store, Tx, View
 from clawdforge.core.rules import memory
@@ -53,8 +54,11 @@ class Exported:
 
 
 class TransferService:
-    def __init__(self, store: Store, sessions: SessionService, max_live_sessions: int) -> None:
+    def __init__(
+        self, store: Store, sessions: SessionService, turns: LoopTurns, max_live_sessions: int
+    ) -> None:
         self._store = store
+        self._turns = turns
         self._sessions = sessions
         self._max_live = max_live_sessions
 
@@ -161,7 +165,7 @@ class TransferService:
                 return found
             found += batch
             at = key(batch[-1])
-            await asyncio.sleep(0)  # a read does not pause by itself
+            await self._turns.slice(app)  # a read does not pause by itself
 
     async def _read_around(
         self,
@@ -174,7 +178,7 @@ class TransferService:
         """Row by row, those of a page that can be read."""
         found: list[T] = []
         for at in range(after, last):
-            await asyncio.sleep(0)  # nobody else waits for this
+            await self._turns.slice(app)
             with suppress(SessionDamaged):
                 some = await self._store.read(app, lambda view, at=at: page(view, at, 1))  # type: ignore[misc]
                 found += [one for one in some if key(one) == at + 1]

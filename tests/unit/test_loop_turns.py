@@ -1,0 +1,152 @@
+"""Turns on the event loop: apps one after another, few in a pass, slices of long work one at a time."""
+
+import asyncio
+import itertools
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from clawdforge.core.loop_turns import MANY, MOST_PASSES, FairLock, LoopTurns
+
+Wait = Callable[[str], Awaitable[None]]
+
+
+async def order_of(wait: Wait, apps: list[str]) -> list[str]:
+    """Who came when, of tasks that were made in this order."""
+    came: list[str] = []
+
+    async def come(app: str) -> None:
+        await wait(app)
+        came.append(app)
+
+    await asyncio.gather(*(come(app) for app in apps))
+    return came
+
+
+async def test_one_of_a_quiet_app_comes_in_the_pass_after_a_crowd_has_begun() -> None:
+    """It came after all of them."""
+    came = await order_of(LoopTurns().enter, ["noisy"] * 300 + ["quiet"] * 2)
+    assert came[:MANY] == ["noisy"] * MANY
+    assert came.index("quiet") <= MANY + 1
+    assert came[MANY : 2 * MANY].count("quiet") == 2
+    assert len(came) == 302
+
+
+async def test_no_more_than_a_few_begin_in_one_pass() -> None:
+    turns = LoopTurns()
+    begun, most = 0, 0
+
+    async def come() -> None:
+        nonlocal begun
+        await turns.enter("noisy")
+        begun += 1
+
+    tasks = [asyncio.create_task(come()) for _ in range(100)]
+    while not all(task.done() for task in tasks):
+        before = begun
+        await asyncio.sleep(0)
+        most = max(most, begun - before)
+    assert 1 <= most <= MANY
+
+
+async def test_whoever_is_alone_does_not_wait() -> None:
+    turns = LoopTurns()
+    waiting = turns.enter("quiet")
+    with pytest.raises(StopIteration):
+        waiting.send(None)  # type: ignore[attr-defined]  # it would give something to wait for
+
+
+async def test_slices_of_two_apps_alternate_however_many_one_has() -> None:
+    came = await order_of(LoopTurns().slice, ["noisy"] * 20 + ["quiet"] * 3)
+    assert came[:6] == ["noisy", "quiet"] * 3
+
+
+async def test_between_two_slices_others_have_passes_for_what_the_slice_took(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Exactly so many, by a clock that only the slices move."""
+    loop = asyncio.get_running_loop()
+    now = 0.0
+    monkeypatch.setattr(loop, "time", lambda: now)
+    turns, passes = LoopTurns(), 0
+    seen: list[int] = []
+
+    async def count() -> None:
+        nonlocal passes
+        while True:
+            passes += 1
+            await asyncio.sleep(0)
+
+    async def work(milliseconds: int) -> None:
+        nonlocal now
+        for _ in range(5):
+            await turns.slice("noisy")
+            seen.append(passes)
+            now += milliseconds / 1000
+
+    counting = asyncio.create_task(count())
+    gaps = {}
+    for milliseconds in (0, 4, 1000):
+        seen.clear()
+        await work(milliseconds)
+        gaps[milliseconds] = {later - earlier for earlier, later in itertools.pairwise(seen)}
+    counting.cancel()
+    assert max(gaps[0]) <= 3
+    assert min(gaps[4]) >= 4
+    assert MOST_PASSES <= min(gaps[1000]) <= max(gaps[1000]) <= MOST_PASSES + 3
+
+
+async def test_whoever_leaves_the_line_does_not_hold_it_up() -> None:
+    turns = LoopTurns()
+    tasks = [asyncio.create_task(turns.slice("a")) for _ in range(10)]
+    await asyncio.sleep(0)
+    for task in tasks[::2]:
+        task.cancel()
+    done = await asyncio.wait_for(asyncio.gather(*tasks, return_exceptions=True), 30)
+    assert [isinstance(one, asyncio.CancelledError) for one in done] == [True, False] * 5
+
+
+async def test_at_rest_it_does_nothing() -> None:
+    turns = LoopTurns()
+    await turns.enter("a")
+    await turns.slice("a")
+    for _ in range(MOST_PASSES + 5):
+        await asyncio.sleep(0)
+    assert not turns._is_passing
+
+
+async def test_a_lock_is_handed_from_app_to_app() -> None:
+    lock, held = FairLock(), 0
+    came: list[str] = []
+
+    async def come(app: str) -> None:
+        nonlocal held
+        async with lock.hold(app):
+            held += 1
+            assert held == 1
+            came.append(app)
+            await asyncio.sleep(0)
+            held -= 1
+
+    await asyncio.gather(*(come(app) for app in ["noisy"] * 20 + ["quiet"] * 2))
+    assert came[:5] == ["noisy", "noisy", "quiet", "noisy", "quiet"]
+    assert len(came) == 22
+
+
+@pytest.mark.parametrize("others", [0, 1])
+async def test_a_lock_that_is_handed_to_somebody_who_is_cancelled_goes_on(others: int) -> None:
+    """At the moment when it is theirs and they have not run yet."""
+    lock = FairLock()
+
+    async def come() -> None:
+        async with lock.hold("a"):
+            pass
+
+    async with lock.hold("a"):
+        chosen = asyncio.create_task(come())
+        waiting = [asyncio.create_task(come()) for _ in range(others)]
+        await asyncio.sleep(0)
+    chosen.cancel()
+    await asyncio.wait_for(asyncio.gather(chosen, *waiting, return_exceptions=True), 30)
+    async with asyncio.timeout(30), lock.hold("b"):
+        assert chosen.cancelled()
