@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-from clawdforge.stores.sqlite.writer import Batch, Job, Writer, name_work
+from clawdforge.stores.sqlite.job_queue import Job
+from clawdforge.stores.sqlite.writer import Batch, Writer, name_work
 
 PACKAGE: Final = "clawdforge"
 LOOP_SECS: Final = 0.1
