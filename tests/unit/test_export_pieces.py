@@ -1,12 +1,14 @@
 """An export is made in pieces: the same bytes as if it were made at once, and others run in between."""
 
 import asyncio
+from functools import partial
 
 import orjson
 import pytest
 from starlette.responses import StreamingResponse
 
 from clawdforge.core.event_model import StoredEvent, draft
+from clawdforge.core.loop_turns import LoopTurns
 from clawdforge.core.model import MessageRow, SessionRow, TurnRow
 from clawdforge.core.services.transfer import Exported
 from clawdforge.http.dialects.forge import export, shapes
@@ -64,8 +66,8 @@ def test_the_pieces_are_the_document(messages: int, events: bool) -> None:
 async def test_a_long_reply_is_sent_as_it_is_made() -> None:
     body = b"x" * (WHOLE_BYTES + 1)
     short, long = (
-        await piecewise(slices(body[:-1]), "text/plain"),
-        await piecewise(slices(body), "text/plain"),
+        await piecewise(slices(body[:-1]), "text/plain", partial(LoopTurns().slice, "a")),
+        await piecewise(slices(body), "text/plain", partial(LoopTurns().slice, "a")),
     )
     assert short.body == body[:-1]
     assert isinstance(long, StreamingResponse)
@@ -79,7 +81,7 @@ async def test_a_long_reply_is_sent_as_it_is_made() -> None:
             await asyncio.sleep(0)
 
     counting = asyncio.create_task(count())
-    again = await piecewise(slices(body), "text/plain")
+    again = await piecewise(slices(body), "text/plain", partial(LoopTurns().slice, "a"))
     assert isinstance(again, StreamingResponse)
     async for _ in again.body_iterator:
         pass

@@ -1,12 +1,15 @@
 """The outermost layer: a defect is a 500 in the one shape, and an answer that broke off is seen to."""
 
 import logging
+from unittest.mock import Mock
 
 import orjson
 import pytest
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from clawdforge.core.loop_turns import LoopTurns
 from clawdforge.http.guard import Guard
+from clawdforge.http.lanes import Lanes
 from clawdforge.http.middleware import BodyLimit, Envelope
 from clawdforge.wire.errors import BodyTooLarge
 
@@ -38,7 +41,7 @@ class Exchange:
 
 
 def envelope(asgi: ASGIApp) -> Envelope:
-    return Envelope(asgi, Guard("127.0.0.1", ()))
+    return Envelope(asgi, Guard("127.0.0.1", ()), Lanes(Mock(loop_turns=LoopTurns())))
 
 
 async def test_a_defect_is_500_without_its_insides_and_the_log_has_the_id(

@@ -15,7 +15,7 @@ from weakref import WeakValueDictionary
 from clawdforge.core.event_model import StoredEvent
 from clawdforge.core.loop_turns import FairLock, LoopTurns
 from clawdforge.core.model import Commit, MessageRow
-from clawdforge.core.ports import Store, View
+from clawdforge.core.ports import Shown, Store, View
 from clawdforge.wire.errors import InvalidRequest, SessionNotFound
 from clawdforge.wire.event import EventType
 from clawdforge.wire.event_forms import Form
@@ -94,7 +94,7 @@ class LogService:
     ) -> list[StoredEvent]:
         def work(view: View) -> list[StoredEvent]:
             _check_cursor(view, session_id, after)
-            return view.events(session_id, after=after, limit=limit, max_bytes=8 * PAGE_BYTES)
+            return view.events(session_id, after=after, limit=limit, max_bytes=PAGE_BYTES)
 
         batch = await self._store.read(app, work)
         await self._convert_large(app, batch, form)
@@ -142,12 +142,15 @@ class LogService:
             yield batch
 
     async def messages(
-        self, app: str, session_id: str, *, after: int = 0, limit: int = 1000, archived: bool = False
-    ) -> list[MessageRow]:
-        def work(view: View) -> list[MessageRow]:
+        self, app: str, session_id: str, *, after: int, limit: int, archived: bool = False
+    ) -> tuple[list[MessageRow], bool]:
+        """A page of messages, and whether there are more."""
+
+        def work(view: View) -> tuple[list[MessageRow], bool]:
             if view.session(session_id) is None:
                 raise SessionNotFound
-            return view.messages(session_id, after=after, limit=limit, show="all" if archived else "visible")
+            show: Shown = "all" if archived else "visible"
+            return view.message_page(session_id, after=after, limit=limit, max_bytes=PAGE_BYTES, show=show)
 
         return await self._store.read(app, work)
 

@@ -259,10 +259,14 @@ class Commit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionQuery:
-    """A page of an app's sessions, last activity first. `cursor` is opaque to everybody but the store."""
+    """A page of an app's sessions, last activity first. `cursor` is opaque to everybody but the store.
+
+    With `max_bytes` it has at least one session, and then as many as fit.
+    """
 
     include_closed: bool = True
     limit: int = 100
+    max_bytes: int | None = None
     cursor: str | None = None
     agent: str | None = None
     state: Literal["active", "ended"] | None = None

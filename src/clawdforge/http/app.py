@@ -14,6 +14,7 @@ from clawdforge.http.dialects.forge import routers as forge
 from clawdforge.http.dialects.hermes import routers as hermes
 from clawdforge.http.errors import HANDLERS
 from clawdforge.http.guard import Guard
+from clawdforge.http.lanes import Lanes
 from clawdforge.http.login import login_router
 from clawdforge.http.middleware import BodyLimit, Envelope
 from clawdforge.http.openapi import describe
@@ -48,6 +49,7 @@ def build_asgi(services: Services, settings: HttpSettings) -> ASGIApp:
     )
     asgi.state.services = services
     asgi.state.settings = settings
+    asgi.state.lanes = Lanes(services)
     asgi.state.bodies = BodyBudget(settings.max_bodies_bytes)
     dialects = [*hermes.routers(settings.hermes_prefix), *deepagent.routers()]
     asgi.state.table = list(add_routers(asgi, [*forge.routers(), login_router(), *dialects]))
@@ -58,7 +60,7 @@ def build_asgi(services: Services, settings: HttpSettings) -> ASGIApp:
     }
     asgi.state.literal_paths = {route.path for route in asgi.state.table if not route.param_convertors}
     limited = BodyLimit(asgi, settings.max_body_bytes, settings.max_file_bytes)
-    return Envelope(limited, Guard(settings.bind_host, settings.allowed_hosts))
+    return Envelope(limited, Guard(settings.bind_host, settings.allowed_hosts), asgi.state.lanes)
 
 
 def build_models(base: type[BaseModel]) -> None:

@@ -13,6 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from clawdforge.http.access_log import log_request
 from clawdforge.http.errors import error_response
 from clawdforge.http.guard import Guard
+from clawdforge.http.lanes import Lanes
 from clawdforge.http.multipart import FORM_BYTES
 from clawdforge.http.share import LEAVING, tell_rate
 from clawdforge.wire.errors import BodyTooLarge, FileTooLarge, ForgeAPIError, InternalError, Stopping
@@ -31,9 +32,10 @@ SECURITY_HEADERS: Final = {
 class Envelope:
     """The outermost layer: every reply has an id, the security headers and a body of ours."""
 
-    def __init__(self, asgi: ASGIApp, guard: Guard) -> None:
+    def __init__(self, asgi: ASGIApp, guard: Guard, lanes: Lanes) -> None:
         self._asgi = asgi
         self._guard = guard
+        self._lanes = lanes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -74,9 +76,10 @@ class Envelope:
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         """A request is cancelled when the server stops: what it waited for will not happen any more."""
-        refusal = self._guard.refusal(scope["headers"])
-        answer = self._asgi if refusal is None else error_response(refusal)
         try:
+            await self._lanes.enter(scope)
+            refusal = self._guard.refusal(scope["headers"])
+            answer = self._asgi if refusal is None else error_response(refusal)
             await answer(scope, receive, send)
         except asyncio.CancelledError:
             raise Stopping from None

@@ -1,7 +1,6 @@
 """Replies that are made a piece at a time: short ones are sent whole, long ones as they are made."""
 
-import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from itertools import chain
 from typing import Final
 
@@ -11,16 +10,19 @@ WHOLE_BYTES: Final = 256 * 1024
 SLICE_BYTES: Final = 64 * 1024
 
 
-async def piecewise(pieces: Iterator[bytes], media_type: str) -> Response:
-    """Everybody else has a turn between two pieces, whether the client reads slowly or fast."""
+Pause = Callable[[], Awaitable[None]]
+
+
+async def piecewise(pieces: Iterator[bytes], media_type: str, pause: Pause) -> Response:
+    """Between two pieces it is the others' turn, whether the client reads slowly or fast."""
     first: list[bytes] = []
     size = 0
     for piece in pieces:
         first.append(piece)
         size += len(piece)
         if size > WHOLE_BYTES:
-            return StreamingResponse(_send(chain(first, pieces)), media_type=media_type)
-        await asyncio.sleep(0)
+            return StreamingResponse(_send(chain(first, pieces), pause), media_type=media_type)
+        await pause()
     return Response(b"".join(first), media_type=media_type)
 
 
@@ -29,7 +31,7 @@ def slices(body: bytes) -> Iterator[bytes]:
     return (body[start : start + SLICE_BYTES] for start in range(0, len(body), SLICE_BYTES))
 
 
-async def _send(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
+async def _send(pieces: Iterator[bytes], pause: Pause) -> AsyncIterator[bytes]:
     for piece in pieces:
         yield piece
-        await asyncio.sleep(0)  # sending does not pause as long as the client reads
+        await pause()  # sending does not pause as long as the client reads

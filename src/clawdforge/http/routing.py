@@ -111,6 +111,7 @@ class OpenRoute(APIRoute):
             if credential is not None:
                 request.state.principal = await credential.check(request)
                 note_known(request)
+                request.app.state.lanes.remember(request.scope, request.state.principal.app)
                 require_scope(request, request.app.state.scopes.get((request.method, path)))
                 await enter_share(request)
                 await check_binding(request, path)

@@ -68,11 +68,12 @@ class EventStream(Response):
         async with closing(self._frames) as frames:
             with suppress(SessionNotFound):  # it was deleted while it was followed
                 async for piece in frames:
+                    # Neither side need wait, and there may be hundreds: others must have their turn.
+                    await self._services.loop_turns.enter(self._principal.app)
                     self._sent = clock()
                     self._in_frame = not piece.endswith(FRAME_END)
                     message = {"type": "http.response.body", "body": piece, "more_body": True}
                     await send(message)
-                    await asyncio.sleep(0)  # neither side need wait: others must have their turn
 
     async def _beat(self, send: Send) -> None:
         clock = asyncio.get_running_loop().time

@@ -67,6 +67,12 @@ class View(Protocol):
 
     def turn(self, session_id: str, turn_index: int) -> TurnRow | None: ...
     def turns(self, session_id: str, *, after: int = 0, limit: int = 100) -> list[TurnRow]: ...
+    def turn_page(
+        self, session_id: str, *, after: int, limit: int, max_bytes: int
+    ) -> tuple[list[TurnRow], bool]:
+        """At least one turn if there is one, then as many as fit; and whether there are more."""
+        ...
+
     def turns_from(self, session_id: str, turn_index: int) -> list[TurnRow]: ...
     def active_turn(self, session_id: str) -> TurnRow | None:
         """The turn that is running or waiting; there is at most one."""
@@ -107,6 +113,12 @@ class View(Protocol):
         self, session_id: str, *, after: int = 0, limit: int = 1000, show: Shown = "visible"
     ) -> list[MessageRow]:
         """Rising by seq. `visible` leaves out archived and cut, `all` only cut; `cut` is the cut ones."""
+        ...
+
+    def message_page(
+        self, session_id: str, *, after: int, limit: int, max_bytes: int, show: Shown
+    ) -> tuple[list[MessageRow], bool]:
+        """At least one message if there is one, then as many as fit; and whether there are more."""
         ...
 
     def last_messages(self, session_id: str, limit: int, *, show: Shown = "visible") -> list[MessageRow]:

@@ -2,7 +2,7 @@
 
 from contextlib import AbstractContextManager, suppress
 
-from clawdforge.core.log import LogService
+from clawdforge.core.log import PAGE_BYTES, LogService
 from clawdforge.core.model import Clock, TurnRow
 from clawdforge.core.ports import Store, Tx, View
 from clawdforge.core.rules.turns import (
@@ -108,10 +108,12 @@ class TurnService:
 
         return await self._store.read(app, work)
 
-    async def list(self, app: str, session_id: str, after: int, limit: int) -> list[TurnRow]:
-        def work(view: View) -> list[TurnRow]:
+    async def list(self, app: str, session_id: str, after: int, limit: int) -> tuple[list[TurnRow], bool]:
+        """A page of turns, and whether there are more."""
+
+        def work(view: View) -> tuple[list[TurnRow], bool]:
             need_session(view, session_id)
-            return view.turns(session_id, after=after, limit=limit)
+            return view.turn_page(session_id, after=after, limit=limit, max_bytes=PAGE_BYTES)
 
         return await self._store.read(app, work)
 

@@ -82,10 +82,10 @@ class SqliteView:
             f"SELECT {self._q.session.columns} FROM sessions WHERE {' AND '.join(where)}"  # noqa: S608 - only the fragments above
             " ORDER BY updated_at DESC, session_id DESC LIMIT :limit"
         )
-        found = [self._q.session.read(row) for row in self._db.rows(sql, params)]
-        page = found[: query.limit]
-        more = len(found) > query.limit and page
-        return page, to_cursor(page[-1].updated_at, page[-1].session_id) if more else None
+        room = Room(query.limit, query.max_bytes)
+        page = [self._q.session.read(row) for row in self._db.rows(sql, params, room.fits)]
+        is_more = room.is_over and page
+        return page, to_cursor(page[-1].updated_at, page[-1].session_id) if is_more else None
 
     def count_open_sessions(self) -> int:
         row = self._db.row(self._q.system["count_open_sessions"], {})
@@ -103,6 +103,11 @@ class SqliteView:
 
     def turns(self, session_id: str, *, after: int = 0, limit: int = 100) -> list[TurnRow]:
         return self._list(self._q.turn, "turns", session=session_id, after=after, limit=limit)
+
+    def turn_page(
+        self, session_id: str, *, after: int, limit: int, max_bytes: int
+    ) -> tuple[list[TurnRow], bool]:
+        return self._page(self._q.turn, "turns", limit, max_bytes, session=session_id, after=after)
 
     def turns_from(self, session_id: str, turn_index: int) -> list[TurnRow]:
         return self.turns(session_id, after=turn_index - 1, limit=END)
@@ -152,6 +157,12 @@ class SqliteView:
         self, session_id: str, *, after: int = 0, limit: int = 1000, show: Shown = "visible"
     ) -> list[MessageRow]:
         return self._list(self._q.message, f"messages_{show}", session=session_id, after=after, limit=limit)
+
+    def message_page(
+        self, session_id: str, *, after: int, limit: int, max_bytes: int, show: Shown
+    ) -> tuple[list[MessageRow], bool]:
+        name = f"messages_{show}"
+        return self._page(self._q.message, name, limit, max_bytes, session=session_id, after=after)
 
     def last_messages(self, session_id: str, limit: int, *, show: Shown = "visible") -> list[MessageRow]:
         found = self._list(self._q.message, f"last_messages_{show}", session=session_id, limit=limit)
@@ -255,16 +266,7 @@ class SqliteView:
         return self._db.rows(self._q.view[name], {"app": self.app, **params})
 
     def _events(self, name: str, max_bytes: int, /, **params: Value) -> list[StoredEvent]:
-        """As many as fit, but at least one: no page may be empty while there is more."""
-        room, taken = max_bytes, False
-
-        def fits(row: tuple[Any, ...]) -> bool:
-            nonlocal room, taken
-            first, taken = not taken, True
-            room -= len(row[3])
-            return first or room >= 0
-
-        rows = self._db.rows(self._q.view[name], {"app": self.app, **params}, fits)
+        rows = self._db.rows(self._q.view[name], {"app": self.app, **params}, Room(END, max_bytes).fits)
         return [
             StoredEvent(seq, kind, turn, data, Form.COMPACT if compact else Form.NESTED)
             for seq, kind, turn, data, compact in rows
@@ -277,9 +279,39 @@ class SqliteView:
     def _list(self, codec: Codec[R], name: str, /, **params: Value) -> list[R]:
         return [codec.read(row) for row in self._rows(name, **params)]
 
+    def _page(
+        self, codec: Codec[R], name: str, limit: int, max_bytes: int, /, **params: Value
+    ) -> tuple[list[R], bool]:
+        """As many as fit, and whether there are more."""
+        room = Room(limit, max_bytes)
+        values = {"app": self.app, "limit": limit + 1, **params}
+        found = [codec.read(row) for row in self._db.rows(self._q.view[name], values, room.fits)]
+        return found, room.is_over
+
     def _number(self, name: str, **params: Value) -> int:
         row = self._db.row(self._q.view[name], {"app": self.app, **params})
         return int(row[0]) if row and row[0] is not None else 0
+
+
+class Room:
+    """How many rows a page has room for, and how many bytes, as stored; at least one row always fits.
+
+    No page may be empty while there is more.
+    """
+
+    def __init__(self, rows: int, max_bytes: int | None) -> None:
+        self.is_over = False  # there was a row that did not fit
+        self._rows = rows
+        self._bytes = max_bytes
+        self._count = 0
+
+    def fits(self, row: tuple[Any, ...]) -> bool:
+        if self._bytes is not None:
+            self._bytes -= sum(len(value) for value in row if isinstance(value, str | bytes))
+        is_full = self._bytes is not None and self._bytes < 0 and self._count > 0
+        self.is_over = is_full or self._count >= self._rows
+        self._count += 1
+        return not self.is_over
 
 
 def last_fitting(rows: Iterable[tuple[int, int]]) -> int:

@@ -1,5 +1,6 @@
 """Forge routes about a session's past: undo, redo, retry, fork, clear, compact, export, import, search."""
 
+from functools import partial
 from typing import Annotated, Any, Final, Literal
 
 from fastapi import APIRouter, Query
@@ -101,9 +102,10 @@ async def export(
 ) -> Response:
     """The session on its own, as JSON that import reads or as Markdown; `events` adds the log."""
     found = await core.transfer.export(app, session_id, events=events and format == "json")
+    pause = partial(core.loop_turns.slice, app)
     if format == "md":
-        return await piecewise(exports.markdown(found), "text/markdown; charset=utf-8")
-    return await piecewise(exports.document(found), "application/json")
+        return await piecewise(exports.markdown(found), "text/markdown; charset=utf-8", pause)
+    return await piecewise(exports.document(found), "application/json", pause)
 
 
 async def import_session(core: Core, caller: Caller, body: ImportRequest) -> Response:

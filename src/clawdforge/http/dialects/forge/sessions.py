@@ -6,6 +6,7 @@ from fastapi import APIRouter, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
+from clawdforge.core.log import PAGE_BYTES
 from clawdforge.core.model import SessionQuery
 from clawdforge.http.auth import require_scope
 from clawdforge.http.dialects.forge import shapes
@@ -65,6 +66,7 @@ async def list_sessions(
     query = SessionQuery(
         include_closed=include_closed,
         limit=limit,
+        max_bytes=PAGE_BYTES,
         cursor=cursor,
         agent=agent,
         state=state,
@@ -114,7 +116,7 @@ async def messages(
     all: bool = False,  # noqa: A002 - the parameter's name on the wire
 ) -> Response:
     """The transcript, oldest first; `all` shows archived messages as well."""
-    rows = await core.log.messages(app, session_id, after=after, limit=limit + 1, archived=all)
-    page = [shapes.message(row) for row in rows[:limit]]
-    following = page[-1].seq if len(rows) > limit else None
+    rows, is_more = await core.log.messages(app, session_id, after=after, limit=limit, archived=all)
+    page = [shapes.message(row) for row in rows]
+    following = page[-1].seq if is_more else None
     return json_response(MessagePage(session_id=session_id, messages=page, count=len(page), next=following))

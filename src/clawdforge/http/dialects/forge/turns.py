@@ -108,9 +108,9 @@ async def queue_turn(core: Core, app: App, session_id: str, body: TurnRequest, k
 
 async def list_turns(core: Core, app: App, session_id: str, after: After = 0, limit: Limit = 100) -> Response:
     """The session's turns, oldest first, the queue included."""
-    rows = await core.turns.list(app, session_id, after, limit + 1)
-    page = [shapes.turn(row) for row in rows[:limit]]
-    following = page[-1].turn_index if len(rows) > limit else None
+    rows, is_more = await core.turns.list(app, session_id, after, limit)
+    page = [shapes.turn(row) for row in rows]
+    following = page[-1].turn_index if is_more else None
     return json_response(TurnPage(session_id=session_id, turns=page, count=len(page), next=following))
 
 

@@ -68,7 +68,7 @@ async def truncate(core: Core, app: App, body: Truncate) -> Response:
     if gone:
         request = UndoRequest(turns=count, expected_head=before.state.row.head)
         await core.history.undo(app, body.session_id, request)
-    return await whole_reply(await core.messages.transcript(app, body.session_id))
+    return await whole_reply(core, app, await core.messages.transcript(app, body.session_id))
 
 
 async def clear(core: Core, app: App, body: SessionRef) -> Response:
@@ -94,7 +94,7 @@ async def duplicate(core: Core, app: App, body: SessionRef) -> Response:
     before = await core.messages.transcript(app, body.session_id, 0)
     request = ForkRequest(title=f"{shapes.title(before.state.row)[:MOST_TITLE]} (copy)")
     made = await core.forks.fork(app, body.session_id, request)
-    return await whole_reply(await core.messages.transcript(app, made.row.session_id))
+    return await whole_reply(core, app, await core.messages.transcript(app, made.row.session_id))
 
 
 def _find_last_kept_turn(found: Transcript, keep_count: int | None) -> int | None:

@@ -1,11 +1,13 @@
 """What all hermes routes share: how they fail, how they name a session, and how they show a whole one."""
 
 import asyncio
+from functools import partial
 from typing import Annotated, Any, Final, TypeAlias
 
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
+from clawdforge.core.services.all import Services
 from clawdforge.core.services.messages import Transcript
 from clawdforge.http.dialects.hermes import shapes
 from clawdforge.http.errors import encode
@@ -25,11 +27,12 @@ class HermesRoute(AppRoute):
     dialect = "hermes"
 
 
-async def whole_reply(found: Transcript) -> Response:
+async def whole_reply(core: Services, app: str, found: Transcript) -> Response:
     """A session with its messages; one with many is written out beside all other requests."""
     if len(found.messages) <= FEW_MESSAGES:
         return Response(_encode_whole(found), media_type="application/json")
-    return await piecewise(slices(await asyncio.to_thread(_encode_whole, found)), "application/json")
+    body = await asyncio.to_thread(_encode_whole, found)
+    return await piecewise(slices(body), "application/json", partial(core.loop_turns.slice, app))
 
 
 def _encode_whole(found: Transcript) -> bytes:

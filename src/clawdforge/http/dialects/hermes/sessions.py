@@ -1,6 +1,7 @@
 """hermes routes about sessions as such: make, import, read, change, delete, export, find."""
 
 import asyncio
+from functools import partial
 from typing import Annotated
 
 import orjson
@@ -122,7 +123,8 @@ async def export(core: Core, app: App, session_id: SessionId) -> Response:
     """The whole session as a file that can be imported again."""
     found = await core.messages.transcript(app, session_id)
     name = f'attachment; filename="hermes-{found.state.row.session_id}.json"'
-    reply = await piecewise(slices(await asyncio.to_thread(_encode_file, found)), "application/json")
+    body = await asyncio.to_thread(_encode_file, found)
+    reply = await piecewise(slices(body), "application/json", partial(core.loop_turns.slice, app))
     reply.headers["Content-Disposition"] = name
     return reply
 
@@ -198,7 +200,7 @@ async def _compact(core: Services, app: str, session_id: str) -> Response:
 
 
 async def _whole(core: Services, app: str, session_id: str, limit: int | None = None) -> Response:
-    return await whole_reply(await core.messages.transcript(app, session_id, limit))
+    return await whole_reply(core, app, await core.messages.transcript(app, session_id, limit))
 
 
 def _encode_file(found: Transcript) -> bytes:

@@ -1,0 +1,60 @@
+"""Requests begin one app after another; whose one is, is known by a credential that was good before."""
+
+import asyncio
+from unittest.mock import Mock
+
+from starlette.types import Scope
+
+from clawdforge.core.loop_turns import LoopTurns
+from clawdforge.http import lanes
+from clawdforge.http.connection import KEY, Connection
+from clawdforge.http.lanes import OPERATOR, STRANGERS, Lanes
+
+
+def scope(*headers: tuple[bytes, bytes], is_unix: bool = False) -> Scope:
+    connection = Mock(spec=Connection, is_unix=is_unix)
+    return {"headers": [(b"host", b"localhost"), *headers], "state": {KEY: connection}}
+
+
+def bearer(token: str) -> tuple[bytes, bytes]:
+    return (b"authorization", f"Bearer {token}".encode())
+
+
+def make() -> Lanes:
+    return Lanes(Mock(loop_turns=LoopTurns()))
+
+
+def test_a_credential_that_was_good_has_the_lane_of_its_app() -> None:
+    found = make()
+    assert found.lane_of(scope(bearer("one"))) == STRANGERS
+    found.remember(scope(bearer("one")), "alpha")
+    found.remember(scope((b"cookie", b"login=x")), "beta")
+    assert found.lane_of(scope(bearer("one"))) == "alpha"
+    assert found.lane_of(scope((b"cookie", b"login=x"))) == "beta"
+    assert found.lane_of(scope(bearer("guessed"))) == STRANGERS
+    assert found.lane_of(scope()) == STRANGERS
+    assert found.lane_of(scope(is_unix=True)) == OPERATOR
+    assert found.lane_of({"headers": []}) == STRANGERS
+
+
+def test_only_so_many_are_remembered_and_the_oldest_is_forgotten() -> None:
+    found = make()
+    for number in range(lanes.MAX_KNOWN + 1):
+        found.remember(scope(bearer(str(number))), "alpha")
+    assert len(found._apps) == lanes.MAX_KNOWN
+    assert found.lane_of(scope(bearer("0"))) == STRANGERS
+    assert found.lane_of(scope(bearer(str(lanes.MAX_KNOWN)))) == "alpha"
+
+
+async def test_a_known_app_does_not_wait_for_a_crowd_of_strangers() -> None:
+    found = make()
+    found.remember(scope(bearer("good")), "quiet")
+    came: list[str] = []
+
+    async def come(name: str, request: Scope) -> None:
+        await found.enter(request)
+        came.append(name)
+
+    crowd = [come("stranger", scope(bearer(str(number)))) for number in range(500)]
+    await asyncio.gather(*crowd, come("quiet", scope(bearer("good"))))
+    assert came.index("quiet") < 10
