@@ -134,6 +134,20 @@ OWN: Final[dict[EventType, tuple[int | None, Json]]] = {
         {"row": {"seq": 1, "role": "user", "content": "why?"}},
     ),
     EventType.TURN_BROUGHT: (1, {"row": {"turn_index": 1, "state": "ended", "prompt": "why?"}}),
+    EventType.BUDGET_WARNED: (
+        1,
+        {
+            "budget_id": "7f3c1a52-8f5d-4c1e-9b0a-2d6e4f8a1b3c",
+            "scope": "app",
+            "id": None,
+            "period": "day",
+            "warn_at": 0.8,
+            "max_tokens": None,
+            "max_cost_usd": 5.0,
+            "tokens": 81_000,
+            "cost_usd": 4.05,
+        },
+    ),
     EventType.OUTPUT_TRUNCATED: (1, {"dropped_bytes": 209_715_200, "reason": "a line was too long"}),
 }
 

@@ -175,6 +175,7 @@ async def _recover(settings: Settings, services: Services, recovery: RecoverySer
         log.warning(
             "%d turns were cut off when the last server stopped; they are marked interrupted", interrupted
         )
+    await recovery.settle_lost_runs()
     await recovery.note_folders()
 
 

@@ -53,7 +53,7 @@ async def test_whoever_is_alone_does_not_wait() -> None:
     turns = LoopTurns()
     waiting = turns.enter("quiet")
     with pytest.raises(StopIteration):
-        waiting.send(None)  # type: ignore[attr-defined]  # it would give something to wait for
+        waiting.send(None)  # it would give something to wait for
 
 
 async def test_slices_of_two_apps_alternate_however_many_one_has() -> None:

@@ -157,6 +157,7 @@ class TurnRow:
     usage: Json | None = None
     limits: Json = field(default_factory=dict)  # what it may use, by the names of wire.turn.TurnLimits
     stopped_by: str | None = None  # the limit that it crossed
+    token_id: str | None = None  # whose call made it; None for the operator's
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

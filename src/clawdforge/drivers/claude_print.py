@@ -27,6 +27,8 @@ T = TypeVar("T")
 PIECE: Final = 64 * 1024
 WORDS_CHARS: Final = 2000
 INSTALL: Final = "npm install -g @anthropic-ai/claude-code"
+COUNTED: Final = ("input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+"""What `usage` of the envelope counts, each token once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +152,7 @@ def outcome_of(said: ProcessOutput) -> RunOutcome:
             stop_reason="error",
             words=text[:WORDS_CHARS],
             stderr=said.stderr,
+            usage=None if envelope is None else usage_in(envelope),
         )
     if envelope is None:
         error = "claude did not answer with a result in JSON"
@@ -157,11 +160,32 @@ def outcome_of(said: ProcessOutput) -> RunOutcome:
         return RunOutcome(error=error, stop_reason="error", words=shown, stderr=said.stderr)
     if envelope.get("is_error"):
         error = "claude reported an error"
-        return RunOutcome(error=error, stop_reason="error", words=text[:WORDS_CHARS], stderr=said.stderr)
+        return RunOutcome(
+            error=error,
+            stop_reason="error",
+            words=text[:WORDS_CHARS],
+            stderr=said.stderr,
+            usage=usage_in(envelope),
+        )
     reason = envelope.get("stop_reason")
     return RunOutcome(
-        result=parse_value(text), stop_reason=reason if isinstance(reason, str) and reason else "end_turn"
+        result=parse_value(text),
+        stop_reason=reason if isinstance(reason, str) and reason else "end_turn",
+        usage=usage_in(envelope),
     )
+
+
+def usage_in(envelope: dict[str, Any]) -> dict[str, Any] | None:
+    """The tokens and the cost that the envelope tells of, with the names that a turn's usage has."""
+    told, cost = envelope.get("usage"), envelope.get("total_cost_usd")
+    counted = [value for name, value in told.items() if name in COUNTED] if isinstance(told, dict) else []
+    whole = [value for value in counted if type(value) is int]
+    if not whole and not isinstance(cost, int | float):
+        return None
+    return {
+        "total_tokens": sum(whole) if whole else None,
+        "cost_usd": cost if isinstance(cost, int | float) else None,
+    }
 
 
 def envelope_in(stdout: bytes) -> dict[str, Any] | None:

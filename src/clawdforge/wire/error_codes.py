@@ -29,6 +29,7 @@ class ErrorCode(StrEnum):
     PERSONA_NOT_FOUND = "persona_not_found"
     APP_NOT_FOUND = "app_not_found"
     TOKEN_NOT_FOUND = "token_not_found"  # noqa: S105 - a code, not a secret
+    BUDGET_NOT_FOUND = "budget_not_found"
     UNKNOWN_AGENT = "unknown_agent"
     UNKNOWN_FILE = "unknown_file"
     WORKSPACE_REFUSED = "workspace_refused"
@@ -50,6 +51,7 @@ class ErrorCode(StrEnum):
     SERVER_BUSY = "server_busy"
     LIMIT_EXCEEDED = "limit_exceeded"
     PAUSED = "paused"
+    BUDGET_EXCEEDED = "budget_exceeded"
     STORE_UNAVAILABLE = "store_unavailable"
     STOPPING = "stopping"
 

@@ -8,10 +8,11 @@
        ├─ Unauthenticated
        ├─ Forbidden         HostRefused, OriginRefused
        ├─ NotFound          RouteNotFound, SessionNotFound, TurnNotFound, PermissionNotFound, FileNotFound,
-       │                    PersonaNotFound, AppNotFound, TokenNotFound
+       │                    PersonaNotFound, AppNotFound, TokenNotFound, BudgetNotFound
        ├─ Conflict          SessionClosed, SessionBusy, KeyReused, HeadMoved, TurnNotQueued, AlreadyDecided,
        │                    WorkspaceChanged, NoPreviousMessage, NothingToUndo, NothingToRedo
-       ├─ Unavailable       PoolFull, ServerBusy, LimitExceeded, Paused, StoreUnavailable, Stopping
+       ├─ Unavailable       PoolFull, ServerBusy, LimitExceeded, Paused, BudgetExceeded, StoreUnavailable,
+       │                    Stopping; they stand in `unavailable_errors`
        ├─ AgentError        AgentNotInstalled, AgentStartFailed, AgentAuthRequired, AgentFailed,
        │                    TurnTimedOut, TurnInterrupted, RunFailed
        └─ InternalError
@@ -25,8 +26,29 @@ from typing import Final
 
 from clawdforge.wire.error_base import ForgeAPIError, ForgeError
 from clawdforge.wire.error_codes import ErrorCode
+from clawdforge.wire.unavailable_errors import (
+    BudgetExceeded,
+    LimitExceeded,
+    Paused,
+    PoolFull,
+    ServerBusy,
+    Stopping,
+    StoreUnavailable,
+    Unavailable,
+)
 
-__all__ = ["ForgeAPIError", "ForgeError"]
+__all__ = [
+    "BudgetExceeded",
+    "ForgeAPIError",
+    "ForgeError",
+    "LimitExceeded",
+    "Paused",
+    "PoolFull",
+    "ServerBusy",
+    "Stopping",
+    "StoreUnavailable",
+    "Unavailable",
+]
 
 
 class InvalidRequest(ForgeAPIError):
@@ -205,6 +227,12 @@ class TokenNotFound(NotFound):
     code = ErrorCode.TOKEN_NOT_FOUND
 
 
+class BudgetNotFound(NotFound):
+    """budget not found"""
+
+    code = ErrorCode.BUDGET_NOT_FOUND
+
+
 class Conflict(ForgeAPIError):
     """the session is not in a state that allows this"""
 
@@ -277,51 +305,6 @@ class NothingToRedo(Conflict):
     """nothing to redo"""
 
     code = ErrorCode.NOTHING_TO_REDO
-
-
-class Unavailable(ForgeAPIError):
-    """not possible right now; try again later"""
-
-    status = 503
-    is_passing = True
-
-
-class PoolFull(Unavailable):
-    """too many open sessions; close one or raise CLAWDFORGE_MAX_LIVE_SESSIONS"""
-
-    code = ErrorCode.POOL_FULL
-
-
-class ServerBusy(Unavailable):
-    """the server has no room for this right now; try again after the seconds in Retry-After"""
-
-    code = ErrorCode.SERVER_BUSY
-
-
-class LimitExceeded(Unavailable):
-    """this app has reached its limit; try again later"""
-
-    code = ErrorCode.LIMIT_EXCEEDED
-    status = 429
-
-
-class Paused(Unavailable):
-    """the operator has paused this; send it again when it was resumed"""
-
-    code = ErrorCode.PAUSED
-    is_passing = False  # it takes a person, who may be away for hours
-
-
-class StoreUnavailable(Unavailable):
-    """the store cannot be written; the outcome is unknown, retry with the same Idempotency-Key"""
-
-    code = ErrorCode.STORE_UNAVAILABLE
-
-
-class Stopping(Unavailable):
-    """the server is stopping; try again when it is back"""
-
-    code = ErrorCode.STOPPING
 
 
 class AgentError(ForgeAPIError):

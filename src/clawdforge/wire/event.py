@@ -50,6 +50,7 @@ class EventType(StrEnum):
     MESSAGE_BROUGHT = "message.brought"
     TURN_BROUGHT = "turn.brought"
     OUTPUT_TRUNCATED = "output.truncated"
+    BUDGET_WARNED = "budget.warned"
 
 
 AGENT_TYPES: Final = frozenset(kind for kind in EventType if "." not in kind.value)

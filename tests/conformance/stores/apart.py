@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
+from clawdforge.core.budget_model import BudgetRow, PurseRow, ReservationRow
 from clawdforge.core.model import PersonaRow, RunRow, SessionQuery
 from clawdforge.core.ports import Store, Tx, View
+from clawdforge.wire.budgets import BudgetPeriod, BudgetScope
 from clawdforge.wire.errors import NotFound
 from clawdforge.wire.turn import TurnState
 from tests.conformance.stores.samples import (
@@ -29,6 +31,11 @@ PAGE: dict[str, int] = {"after": 0, "limit": 9, "max_bytes": NO_LIMIT}
 
 READS: dict[str, Callable[[View, str], Any]] = {
     "app_row": lambda v, _: v.app_row(),
+    "budgets": lambda v, _: v.budgets(),
+    "budgets_for": lambda v, s: v.budgets_for("token", [s]),
+    "budget": lambda v, s: v.budget(f"b-{s}"),
+    "purse": lambda v, s: v.purse(f"b-{s}", 0),
+    "reservations": lambda v, s: v.reservations(s, 1),
     "session": lambda v, s: v.session(s),
     "sessions": lambda v, s: v.sessions(SessionQuery(prefix=s[:6])),
     "count_app_sessions": lambda v, _: v.count_app_sessions(),
@@ -86,8 +93,14 @@ WRITES: dict[str, Callable[[Tx, str], Any]] = {
     "remove_file": lambda t, s: t.remove_file(f"ff-{s}"),
     "remove_persona": lambda t, s: t.remove_persona(f"n-{s}"),
     "purge": lambda t, s: t.purge(s, 10_000),
+    "remove_budget": lambda t, s: t.remove_budget(f"b-{s}"),
+    "remove_old_purses": lambda t, s: t.remove_old_purses(f"b-{s}", 99),
+    "remove_reservations": lambda t, s: t.remove_reservations(s, 1),
 }
 OWN_ROWS: dict[str, Callable[[Tx], Any]] = {
+    "put_budget": lambda t: t.put_budget(_budget("new")),
+    "put_purse": lambda t: t.put_purse(PurseRow(app_name=APP, budget_id="b", starts_at=0)),
+    "put_reservation": lambda t: t.put_reservation(_reservation("new")),
     "add_session": lambda t: t.add_session(a_session()),
     "add_file": lambda t: t.add_file(a_file("ff-new")),
     "put_persona": lambda t: t.put_persona(_persona("new")),
@@ -105,6 +118,24 @@ OWN_ROWS: dict[str, Callable[[Tx], Any]] = {
     ),
 }
 CHECKED_BELOW = {"audit", "copy_history"}
+
+
+def _budget(session_id: str) -> BudgetRow:
+    return BudgetRow(
+        app_name=APP,
+        budget_id=f"b-{session_id}",
+        scope=BudgetScope.SESSION,
+        scope_id=session_id,
+        period=BudgetPeriod.DAY,
+        warn_at=0.5,
+        created_at=1,
+    )
+
+
+def _reservation(session_id: str) -> ReservationRow:
+    return ReservationRow(
+        app_name=APP, holder_id=session_id, turn_index=1, budget_id=f"b-{session_id}", starts_at=1
+    )
 
 
 def _persona(name: str) -> PersonaRow:
@@ -128,6 +159,9 @@ async def furnished(store: Store) -> str:
         tx.add_permission(a_permission(sid, f"p-{sid}", state="decided", decision="allow_always"))
         tx.add_file(a_file(f"ff-{sid}"))
         tx.put_persona(_persona(f"n-{sid}"))
+        tx.put_budget(_budget(sid))
+        tx.put_purse(PurseRow(app_name=APP, budget_id=f"b-{sid}", starts_at=0))
+        tx.put_reservation(_reservation(sid))
 
     await store.write(APP, fill)
     return sid

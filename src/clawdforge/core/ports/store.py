@@ -25,6 +25,7 @@ from clawdforge.core.model import (
     SessionRow,
     TurnRow,
 )
+from clawdforge.core.ports.budgets import BudgetTx, BudgetView
 from clawdforge.core.ports.system import SystemTx, SystemView
 from clawdforge.core.workspace import Area
 from clawdforge.wire.base import Json, Micros
@@ -38,7 +39,7 @@ class LeaseLost(ForgeError):
     """Another node holds this session now. It never leaves the process."""
 
 
-class View(Protocol):
+class View(BudgetView, Protocol):
     """One app's rows in one consistent snapshot. Deleted sessions are not there."""
 
     app: str
@@ -171,7 +172,7 @@ class View(Protocol):
         ...
 
 
-class Tx(View, Protocol):
+class Tx(View, BudgetTx, Protocol):
     """A transaction for one app. What it raises undoes the whole of it, and only it."""
 
     def add_session(self, row: SessionRow) -> None: ...

@@ -11,6 +11,7 @@ from clawdforge.core.model import TurnRow
 from clawdforge.core.ports import Tx, View
 from clawdforge.core.rules.cuts import cut_turn
 from clawdforge.core.rules.projection import Projection
+from clawdforge.core.rules.purses import can_reserve, is_asked_about
 from clawdforge.core.rules.turns import FIRST_IN_QUEUE, Ending, finish, need_session, queue_turn
 from clawdforge.wire.base import Json, Micros
 from clawdforge.wire.error_codes import ErrorCode
@@ -41,7 +42,12 @@ def end_interrupted_turn(tx: Tx, session_id: str, reason: str, at: Micros) -> No
     turn = tx.active_turn(session_id)
     if turn is None:
         return
-    ending = Ending(outcome=Outcome.INTERRUPTED, error=reason, code=ErrorCode.TURN_INTERRUPTED)
+    ending = Ending(
+        outcome=Outcome.INTERRUPTED,
+        error=reason,
+        code=ErrorCode.TURN_INTERRUPTED,
+        reached_agent=not is_asked_about(tx, turn),
+    )
     message = project_turn(tx, turn).make_message(session_id, turn.turn_index, at)
     ended = finish(tx, session_id, turn.turn_index, ending, at, message=message)
     if tx.count_queued(session_id, [IfBusy.ROLLBACK]):
@@ -68,6 +74,8 @@ def apply_policy(tx: Tx, turn: TurnRow, at: Micros) -> TurnRow | None:
     if tx.count_queued(turn.session_id, FIRST_IN_QUEUE):
         return None
     again = session.on_interrupt is OnInterrupt.RETRY
+    if not can_reserve(tx, session, turn, at):
+        return None  # it stays as it is held; nobody is there to be told that a budget is used up
     if again:
         cut_turn(tx, turn.session_id, turn.turn_index, at, why="retry")
         session = need_session(tx, turn.session_id)
@@ -85,6 +93,7 @@ def apply_policy(tx: Tx, turn: TurnRow, at: Micros) -> TurnRow | None:
             limits=turn.limits,
             retry_of=turn.turn_index,
             automatic=True,
+            token_id=turn.token_id,
         ),
         at,
     )

@@ -9,6 +9,9 @@ from clawdforge.wire.base import Json
 STOP_REASON: Final = "stopped_by_limit"
 """The stop reason of a turn that crossed a limit. Its outcome is that of every turn that was cancelled."""
 
+BUDGET: Final = "budget"
+"""What `stopped_by` names where it was not a limit of the turn's own."""
+
 CENTS: Final = 9
 """Costs are compared to so many digits after the point: a difference of two sums is never exact."""
 

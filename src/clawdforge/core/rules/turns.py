@@ -13,7 +13,10 @@ import orjson
 from clawdforge.core.event_model import Draft, draft
 from clawdforge.core.model import MessageRow, SessionRow, TurnRow
 from clawdforge.core.ports import Tx, View
+from clawdforge.core.principal import Principal
+from clawdforge.core.rules.budgets import NOTHING, UNREACHED, Spending, read_spending
 from clawdforge.core.rules.pauses import check_pause, find_pause
+from clawdforge.core.rules.purses import Question, find_question, find_token, reserve_for_turn, settle_turn
 from clawdforge.core.rules.usage import MAX_COUNT, add_usage, bound_usage, estimate_usage
 from clawdforge.wire.base import Json, Micros
 from clawdforge.wire.errors import (
@@ -56,6 +59,8 @@ class StartedTurn:
     session: SessionRow
     turn: TurnRow
     fence: int
+    is_bounded: bool = False  # by a budget: it holds something of one
+    question: Question | None = None  # to be answered by a person before it runs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +74,7 @@ class Ending:
     error_extra: Json | None = None
     usage: Json | None = None
     stopped_by: str | None = None
+    reached_agent: bool = True  # the prompt was given to the agent, as far as is known
 
 
 def need_session(view: View, session_id: str, expected_head: int | None = None) -> SessionRow:
@@ -97,7 +103,14 @@ def fingerprint(request: TurnRequest) -> str:
     return hashlib.sha256(orjson.dumps(body, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
 
-def submit(tx: Tx, session_id: str, request: TurnRequest, key: str | None, at: Micros) -> SubmittedTurn:
+def submit(
+    tx: Tx,
+    session_id: str,
+    request: TurnRequest,
+    key: str | None,
+    at: Micros,
+    by: Principal | None = None,
+) -> SubmittedTurn:
     """Record a prompt. The same key with the same body finds the turn that it made before."""
     session = need_session(tx, session_id)
     digest = fingerprint(request)
@@ -134,6 +147,7 @@ def submit(tx: Tx, session_id: str, request: TurnRequest, key: str | None, at: M
             timeout_secs=request.timeout_secs,
             limits=request.limits(),
             if_busy=_choose_policy(request.if_busy, busy=busy),
+            token_id=find_token(tx, by),
         ),
         at,
     )
@@ -143,8 +157,12 @@ def submit(tx: Tx, session_id: str, request: TurnRequest, key: str | None, at: M
 
 
 def queue_turn(tx: Tx, session: SessionRow, row: TurnRow, at: Micros) -> TurnRow:
-    """Give a turn the next index and put it at the end of the queue."""
+    """Give a turn the next index and put it at the end of the queue, with what it holds of budgets.
+
+    Every turn that an agent is to be given comes into being here.
+    """
     turn = replace(row, turn_index=session.last_turn + 1, context=session.context)
+    reserve_for_turn(tx, session, turn, at)
     tx.add_turn(turn)
     tx.change_session(session.session_id, last_turn=turn.turn_index)
     fields: Json = {"prompt": turn.prompt, "files": list(turn.files), "if_busy": turn.if_busy.value}
@@ -190,8 +208,7 @@ def start_next(tx: Tx, session_id: str, node: str, at: Micros) -> StartedTurn | 
         total_input_tokens=min(MAX_COUNT, session.total_input_tokens + tokens),
     )
     tx.audit(session_id, "turn", at, {"turn": turn.turn_index})
-    started = tx.turn(session_id, turn.turn_index)
-    return StartedTurn(need_session(tx, session_id), started or turn, fence)
+    return _started(tx, session_id, tx.turn(session_id, turn.turn_index) or turn, fence)
 
 
 def find_started(tx: Tx, session_id: str, node: str) -> StartedTurn | None:
@@ -199,7 +216,13 @@ def find_started(tx: Tx, session_id: str, node: str) -> StartedTurn | None:
     session, turn = tx.session(session_id), tx.active_turn(session_id)
     if session is None or turn is None or session.holder != node:
         return None
-    return StartedTurn(session, turn, tx.claim(session_id, node))
+    return _started(tx, session_id, turn, tx.claim(session_id, node))
+
+
+def _started(tx: Tx, session_id: str, turn: TurnRow, fence: int) -> StartedTurn:
+    bounded = bool(tx.reservations(session_id, turn.turn_index))
+    question = find_question(tx, session_id, turn.turn_index) if bounded else None
+    return StartedTurn(need_session(tx, session_id), turn, fence, bounded, question)
 
 
 def find_next(view: View, session_id: str) -> TurnRow | None:
@@ -248,7 +271,9 @@ def finish(
     }
     if ending.stopped_by is not None:
         fields["stopped_by"] = ending.stopped_by
-    last = tx.append(session_id, [draft(EventType.TURN_ENDED, turn_index, at, fields)], fence=fence)
+    warnings = settle_turn(tx, turn, _find_spending(turn, ending, usage), at)
+    ended = draft(EventType.TURN_ENDED, turn_index, at, fields)
+    last = tx.append(session_id, [*warnings, ended], fence=fence)
     tx.change_turn(
         session_id,
         turn_index,
@@ -266,6 +291,16 @@ def finish(
     if started is not None:
         add_usage(tx, need_session(tx, session_id), reported, message, at)
     return tx.turn(session_id, turn_index) or turn
+
+
+def _find_spending(turn: TurnRow, ending: Ending, usage: Json | None) -> Spending:
+    """What counts against budgets: nothing if no agent was given the prompt."""
+    unheard = turn.started_at is None or not ending.reached_agent or ending.code in UNREACHED
+    if unheard and not ending.usage:
+        return NOTHING
+    if usage is None:
+        return Spending(tokens=estimate_tokens(turn.prompt), tokens_estimated=True)
+    return read_spending(usage)
 
 
 def withdraw(tx: Tx, session_id: str, turn_index: int, at: Micros) -> TurnRow:

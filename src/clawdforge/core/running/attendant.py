@@ -18,7 +18,7 @@ from clawdforge.core.running.running_turn import RunningTurn
 from clawdforge.core.running.stops import LimitWatch, Stop
 from clawdforge.wire.admin import WaitsFor
 from clawdforge.wire.error_codes import ErrorCode
-from clawdforge.wire.errors import AgentFailed, ForgeAPIError
+from clawdforge.wire.errors import AgentFailed, BudgetExceeded, ForgeAPIError
 from clawdforge.wire.turn import Outcome
 
 log = logging.getLogger(__name__)
@@ -115,8 +115,13 @@ class Attendant:
         return _judge(work, turn)
 
     async def _prompt_agent(self, turn: RunningTurn) -> Answer:
+        question = turn.started.question
+        if question is not None and not await turn.recorder.ask_whether_to_run(question):
+            turn.watch.end_budget(f"{question.text} is used up, and nobody let this turn run all the same")
+            raise BudgetExceeded
         ready = await self._opener.make_ready(turn)
         turn.progress.wait_for(WaitsFor.AGENT)
+        turn.recorder.note_prompt()
         try:
             return await ready.agent.prompt(ready.prompt, turn.recorder, preface=ready.preface)
         finally:

@@ -6,7 +6,8 @@ When the store fails, reading from the agent pauses until it heals, for a bounde
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from dataclasses import replace
+from typing import Final, TypeVar
 
 from clawdforge.core.agent_model import Ask, Used, Verdict
 from clawdforge.core.event_model import AgentEvent, Draft, draft, draft_of
@@ -15,6 +16,7 @@ from clawdforge.core.ports import Store, Tx
 from clawdforge.core.rules.cuts import cut_turn
 from clawdforge.core.rules.interrupted import apply_policy
 from clawdforge.core.rules.projection import Projection
+from clawdforge.core.rules.purses import Question, allow, extend
 from clawdforge.core.rules.turns import Ending, StartedTurn, finish
 from clawdforge.core.running.permissions import PermissionService
 from clawdforge.core.running.progress import Progress
@@ -22,11 +24,14 @@ from clawdforge.core.running.stops import LimitWatch
 from clawdforge.wire.admin import WaitsFor
 from clawdforge.wire.errors import StoreUnavailable
 from clawdforge.wire.event import EventType
-from clawdforge.wire.turn import Outcome, TurnState
+from clawdforge.wire.session import PermissionMode
+from clawdforge.wire.turn import OPTION_ID, Outcome, TurnState
 
 T = TypeVar("T")
 HIGH_WATER = 1 << 19  # some thousand short events: what one job can write without keeping others
 RETRY_SECS = 0.2
+QUESTION: Final = "budget"
+NOT_NOW: Final = {OPTION_ID: "leave", "name": "Leave it", "kind": "reject_once"}
 
 
 class TurnRecorder:
@@ -51,6 +56,9 @@ class TurnRecorder:
         self._clock = clock
         self._permissions = permissions
         self._mode = started.session.permission_mode
+        self._is_bounded = started.is_bounded
+        self._used: Used | None = None  # beyond what is known to be held of budgets
+        self._prompted = False
         self._fence = started.fence
         self._written = started.turn.first_seq or 0
         self._projection = Projection()
@@ -81,6 +89,27 @@ class TurnRecorder:
 
     def note_usage(self, used: Used) -> None:
         self._watch.note(used)
+        if self._is_bounded:
+            self._used = used
+            self._work.set()
+
+    def note_prompt(self) -> None:
+        """The agent is given the prompt: from here on the turn may cost something."""
+        self._prompted = True
+
+    async def ask_whether_to_run(self, question: Question) -> bool:
+        """Whether a person lets the turn run though a budget is used up."""
+        options = ({OPTION_ID: "run", "name": "Run it all the same", "kind": "allow_once"}, NOT_NOW)
+        request = Ask(tool=question.name, kind=QUESTION, options=options, request={"title": question.text})
+        self._progress.wait_for(WaitsFor.PERMISSION)
+        verdict = await self._permissions.ask(
+            self.app, self.session_id, self.turn_index, PermissionMode.ASK, request
+        )
+        if verdict.option_id != "run":
+            return False
+        session_id, turn_index = self.session_id, self.turn_index
+        await self._store.write(self.app, lambda tx: allow(tx, session_id, turn_index))
+        return True
 
     async def ask(self, request: Ask) -> Verdict:
         self._progress.wait_for(WaitsFor.PERMISSION)
@@ -105,6 +134,7 @@ class TurnRecorder:
             await asyncio.wait({self._writing})  # it is at its last write at most, which has its patience
             if not self._writing.cancelled():
                 self._writing.exception()  # marks it as seen: what was not written is written now
+        ending = replace(ending, reached_agent=self._prompted)
         session_id, turn_index, fence, written = self.session_id, self.turn_index, self._fence, self._written
         drafts, in_doubt, now = self._take_drafts(), self._in_doubt, self._clock.now()
         message = self._projection.make_message(session_id, turn_index, now)
@@ -134,6 +164,7 @@ class TurnRecorder:
 
     async def end_without_answer(self, ending: Ending) -> TurnRow:
         """The end of the turn and nothing else: what was to be written with it cannot be."""
+        ending = replace(ending, reached_agent=self._prompted)
         session_id, turn_index, fence, now = self.session_id, self.turn_index, self._fence, self._clock.now()
 
         def work(tx: Tx) -> TurnRow:
@@ -149,6 +180,20 @@ class TurnRecorder:
                 self._in_doubt = self._take_drafts()
                 await self._append(self._in_doubt, patience)
                 self._in_doubt = []
+            if self._used is not None and not self._ending:
+                await self._hold_more(patience)
+
+    async def _hold_more(self, patience: float) -> None:
+        """Hold what the turn has used so far of its budgets; it is stopped where it has crossed one."""
+        used, self._used = self._used or Used(), None
+        session_id, turn_index = self.session_id, self.turn_index
+
+        def work(tx: Tx) -> str | None:
+            return extend(tx, session_id, turn_index, used)
+
+        crossed = await self._persist(work, work, patience)
+        if crossed is not None:
+            self._watch.end_budget(crossed)
 
     def _add(self, event: Draft) -> None:
         self._drafts.append(event)

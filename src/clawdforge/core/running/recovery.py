@@ -12,7 +12,9 @@ from typing import Protocol
 
 from clawdforge.core.model import Clock
 from clawdforge.core.ports import Store, Workspaces
+from clawdforge.core.rules.budgets import Spending
 from clawdforge.core.rules.interrupted import end_interrupted_turn
+from clawdforge.core.rules.purses import settle_run
 from clawdforge.core.running.supervisor import Supervisor
 from clawdforge.wire.errors import ForgeError, Unavailable
 
@@ -70,6 +72,14 @@ class RecoveryService:
                     log.error("a turn that was cut off could not be ended", exc_info=failure, extra=note)
                 ended += failure is None
         return ended
+
+    async def settle_lost_runs(self) -> int:
+        """Count the one-shot runs that a dead server left, at what they held of budgets; how many."""
+        left = await self._store.read_system(lambda view: view.open_runs())
+        now = self._clock.now()
+        for app, run_id in left:
+            await self._store.write(app, lambda tx, run_id=run_id: settle_run(tx, run_id, Spending(), now))  # type: ignore[misc]
+        return len(left)
 
     async def wake_all(self) -> int:
         """Start the queued turns; returns how many sessions have some."""

@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import dataclass, field
 
 from clawdforge.core.agent_model import Used
-from clawdforge.core.rules.limits import describe_crossing, find_crossed, read_limits, used_by
+from clawdforge.core.rules.limits import BUDGET, describe_crossing, find_crossed, read_limits, used_by
 from clawdforge.wire.base import Json
 from clawdforge.wire.turn import Outcome
 
@@ -63,6 +63,10 @@ class LimitWatch:
 
     def end_time(self, seconds: float) -> None:
         self._cross("max_seconds", seconds)
+
+    def end_budget(self, reason: str) -> None:
+        """A budget, which is no limit of the turn's own, is crossed or was not opened for it."""
+        self._stop.request(Outcome.CANCELLED, reason, limit=BUDGET)
 
     def _cross(self, name: str, amount: float) -> None:
         reason = describe_crossing(name, self._limits[name], amount)

@@ -21,6 +21,7 @@ from clawdforge.core.running.supervisor import Supervisor
 from clawdforge.core.services.access import AccessService
 from clawdforge.core.services.apps import AppService
 from clawdforge.core.services.audit import AuditService
+from clawdforge.core.services.budgets import BudgetService
 from clawdforge.core.services.compaction import CompactionService
 from clawdforge.core.services.files import FileService, Uploads
 from clawdforge.core.services.forks import ForkService
@@ -109,6 +110,7 @@ class Services:
     runs: RunService
     personas: PersonaService
     pauses: PauseService
+    budgets: BudgetService
     agents: Catalog
     ages: Ages
     loop_turns: LoopTurns
@@ -175,6 +177,7 @@ def build_services(
         runs=runs,
         personas=PersonaService(store, clock, agents),
         pauses=PauseService(store, clock, agents, supervisor, runs),
+        budgets=BudgetService(store, clock),
         agents=ports.catalog,
         ages=bounds.ages,
     )

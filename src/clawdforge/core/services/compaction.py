@@ -9,6 +9,7 @@ import asyncio
 from clawdforge.core.event_model import draft
 from clawdforge.core.model import Clock, MessageRow, TurnRow
 from clawdforge.core.ports import Store, Tx
+from clawdforge.core.principal import Principal
 from clawdforge.core.rules import memory
 from clawdforge.core.rules.cuts import cut_turn
 from clawdforge.core.rules.turns import need_session
@@ -37,9 +38,11 @@ class CompactionService:
         self._turns = turns
         self._tasks: set[asyncio.Task[Archived]] = set()
 
-    async def compact(self, app: str, session_id: str, request: CompactRequest) -> Archived:
+    async def compact(
+        self, app: str, session_id: str, request: CompactRequest, by: Principal | None = None
+    ) -> Archived:
         """Runs to its end even if the caller hangs up."""
-        task = asyncio.create_task(self._compact(app, session_id, request))
+        task = asyncio.create_task(self._compact(app, session_id, request, by))
         self._tasks.add(task)
         task.add_done_callback(self._forget_task)
         return await asyncio.shield(task)
@@ -49,11 +52,13 @@ class CompactionService:
         if not task.cancelled():
             task.exception()  # marks it as seen: the caller may have gone
 
-    async def _compact(self, app: str, session_id: str, request: CompactRequest) -> Archived:
+    async def _compact(
+        self, app: str, session_id: str, request: CompactRequest, by: Principal | None
+    ) -> Archived:
         asked = TurnRequest(
             prompt=request.prompt or SUMMARIZE, if_busy=IfBusy.REJECT, expected_head=request.expected_head
         )
-        submitted = await self._turns.submit(app, session_id, asked, None)
+        submitted = await self._turns.submit(app, session_id, asked, None, by)
         turn = await self._turns.wait(app, session_id, submitted.turn.turn_index)
         now = self._clock.now()
         archived = await self._store.write(app, lambda tx: _archive(tx, session_id, turn, now))

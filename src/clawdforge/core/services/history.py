@@ -13,8 +13,10 @@ from typing import TypeAlias, TypeVar
 from clawdforge.core.event_model import draft
 from clawdforge.core.model import Clock, Hit, MessageRow, SessionRow, TurnRow
 from clawdforge.core.ports import Snapshots, Store, Tx, View
+from clawdforge.core.principal import Principal
 from clawdforge.core.rules import memory
 from clawdforge.core.rules.cuts import FileTrees, HistoryChange, cut_from, last_cut, restore_last
+from clawdforge.core.rules.purses import find_token
 from clawdforge.core.rules.turns import admit_turn, need_open, need_session, queue_turn
 from clawdforge.core.running.folder_holds import FolderHolds
 from clawdforge.core.running.known_workspaces import KnownWorkspaces
@@ -90,14 +92,16 @@ class HistoryService:
 
         return await self._change(app, session_id, request, work, find_target if request.files else None)
 
-    async def retry(self, app: str, session_id: str, request: RetryRequest) -> Cut:
+    async def retry(
+        self, app: str, session_id: str, request: RetryRequest, by: Principal | None = None
+    ) -> Cut:
         """Cut the last exchange and return its prompt; with `run`, queue the prompt again.
 
         A caller that hangs up changes nothing: what it has queued runs.
         """
-        return await self._unbroken.run(self._retry(app, session_id, request))
+        return await self._unbroken.run(self._retry(app, session_id, request, by))
 
-    async def _retry(self, app: str, session_id: str, request: RetryRequest) -> Cut:
+    async def _retry(self, app: str, session_id: str, request: RetryRequest, by: Principal | None) -> Cut:
         now = self._clock.now()
         may_be_queued = False
 
@@ -108,7 +112,7 @@ class HistoryService:
             moved = cut_from(tx, session_id, last.seq, now, why="retry", files=files)
             if not (request.run or request.prompt):
                 return Cut(moved, last.content)
-            queued_turn = _queue_again(tx, session_id, last, request.prompt or last.content, now)
+            queued_turn = _queue_again(tx, last, request.prompt or last.content, by, now)
             may_be_queued = True
             return Cut(moved, last.content, queued_turn)
 
@@ -275,7 +279,8 @@ def _is_short(view: View, session_id: str, request: Guarded) -> bool:
     return view.fits_at_once(session_id, last_cut(view, session)["messages"])
 
 
-def _queue_again(tx: Tx, session_id: str, last: MessageRow, text: str, at: Micros) -> TurnRow:
+def _queue_again(tx: Tx, last: MessageRow, text: str, by: Principal | None, at: Micros) -> TurnRow:
+    session_id = last.session_id
     admit_turn(tx, need_session(tx, session_id))
     before = tx.turn(session_id, last.turn) if last.turn else None
     row = TurnRow(
@@ -288,5 +293,6 @@ def _queue_again(tx: Tx, session_id: str, last: MessageRow, text: str, at: Micro
         timeout_secs=before.timeout_secs if before else None,
         limits=before.limits if before else {},
         retry_of=last.turn or None,
+        token_id=find_token(tx, by),
     )
     return queue_turn(tx, need_session(tx, session_id), row, at)

@@ -11,6 +11,7 @@ from clawdforge.core.histogram import Histogram, Sample
 from clawdforge.core.log import LogService
 from clawdforge.core.model import Commit, PauseRow
 from clawdforge.core.ports import Store
+from clawdforge.core.rules.limits import BUDGET
 from clawdforge.core.running.background import Background
 from clawdforge.core.running.pool import AgentPool
 from clawdforge.core.running.supervisor import Supervisor
@@ -20,6 +21,7 @@ from clawdforge.wire.turn import Outcome, TurnLimits, TurnState
 
 STUCK_SECS: Final = 60.0
 WIDTHS: Final = ("server", "app", "agent")
+LIMITS: Final = (*TurnLimits.model_fields, BUDGET)
 UNENDED: Final = (TurnState.QUEUED, TurnState.RUNNING, TurnState.WAITING)
 
 
@@ -52,6 +54,7 @@ class MetricsService:
         self._ended = {outcome.value: 0 for outcome in Outcome}
         self._stopped = Counter[str | None]()
         self._started = 0
+        self._warned = 0
         self._events = 0
         store.listen(self._count)
 
@@ -62,7 +65,7 @@ class MetricsService:
         paused = Counter(_width(pause) for pause in pauses)
         now = tuple(Sample(turns.get(state.value, 0), {"state": state.value}) for state in UNENDED)
         ended = tuple(Sample(count, {"outcome": outcome}) for outcome, count in self._ended.items())
-        stopped = tuple(Sample(self._stopped[name], {"limit": name}) for name in TurnLimits.model_fields)
+        stopped = tuple(Sample(self._stopped[name], {"limit": name}) for name in LIMITS)
         healthy = self._store.health() is None
         waits = Counter(one.waits_for for one in self._supervisor.find_waiting(STUCK_SECS))
         stuck = tuple(Sample(waits[what], {"wait": what.value}) for what in WaitsFor)
@@ -71,6 +74,7 @@ class MetricsService:
             Metric("turns_started_total", "counter", "Turns that were started.", _single(self._started)),
             Metric("turns_ended_total", "counter", "Turns that ended, by outcome.", ended),
             Metric("turns_stopped_total", "counter", "Turns that crossed a limit of theirs.", stopped),
+            Metric("budget_warnings_total", "counter", "Warnings of budgets.", _single(self._warned)),
             Metric("turns", "gauge", "Turns that have not ended, by state.", now),
             Metric("agents_live", "gauge", "Agent processes that are alive.", _single(self._pool.live)),
             Metric("agents_waiting", "gauge", "Turns that wait for room.", _single(self._pool.waiting)),
@@ -113,6 +117,8 @@ class MetricsService:
                 self._stopped[ended.get("stopped_by")] += 1
             elif event.type == EventType.TURN_STARTED:
                 self._started += 1
+            elif event.type == EventType.BUDGET_WARNED:
+                self._warned += 1
 
 
 def _width(pause: PauseRow) -> str:

@@ -9,10 +9,15 @@ from typing import Any, Protocol
 import orjson
 
 from clawdforge.core.model import Clock, FileRow, PauseRow, RunRow, new_id
-from clawdforge.core.ports import Store, View
+from clawdforge.core.ports import Store, Tx, View
+from clawdforge.core.principal import Principal
+from clawdforge.core.rules.budgets import NOTHING, UNREACHED, read_spending
 from clawdforge.core.rules.pauses import check_pause
+from clawdforge.core.rules.purses import reserve_for_run, settle_run
+from clawdforge.core.rules.usage import bound_usage
 from clawdforge.core.running.fair_slots import FairSlots
 from clawdforge.wire.admin import RunRequest
+from clawdforge.wire.base import Json
 from clawdforge.wire.errors import (
     ForgeAPIError,
     InvalidRequest,
@@ -51,6 +56,7 @@ class RunOutcome:
     error: str | None = None
     words: str = ""
     stderr: str = ""
+    usage: Json | None = None  # as a turn has it; None where the program did not tell
 
 
 class OneShot(Protocol):
@@ -88,14 +94,15 @@ class RunService:
         self._timeout_secs = timeout_secs
         self._slots = FairSlots(max_runs)
         self._in_flight: Counter[str] = Counter()
+        self._heard: set[str] = set()  # runs whose prompt the program was given
         self._tasks: dict[asyncio.Task[RunResult], str] = {}
         self._stopping = False
 
-    async def run(self, app: str, request: RunRequest) -> RunResult:
+    async def run(self, app: str, request: RunRequest, by: Principal | None = None) -> RunResult:
         """A caller that hangs up ends its run, since nobody could get the answer."""
         if self._stopping:
             raise Stopping
-        task = asyncio.create_task(self._run(app, request))
+        task = asyncio.create_task(self._run(app, request, by))
         self._tasks[task] = app
         task.add_done_callback(self._tasks.pop)
         try:
@@ -135,20 +142,22 @@ class RunService:
         await asyncio.gather(*tasks, return_exceptions=True)
         return sum(task.cancelled() for task in tasks)
 
-    async def _run(self, app: str, request: RunRequest) -> RunResult:
+    async def _run(self, app: str, request: RunRequest, by: Principal | None) -> RunResult:
         agent = self._program.agent
         limit, files = await self._store.read(app, lambda view: _read_needs(view, request, agent))
         if limit is not None and self._in_flight[app] >= limit:
             raise LimitExceeded(f"this app may have {limit} runs in flight; try again later", retry_after=1)
         self._in_flight[app] += 1
         try:
-            return await self._run_within_time(app, request, files)
+            return await self._run_within_time(app, request, files, by)
         finally:
             self._in_flight[app] -= 1
             if not self._in_flight[app]:
                 del self._in_flight[app]
 
-    async def _run_within_time(self, app: str, request: RunRequest, files: tuple[FileRow, ...]) -> RunResult:
+    async def _run_within_time(
+        self, app: str, request: RunRequest, files: tuple[FileRow, ...], by: Principal | None
+    ) -> RunResult:
         order = RunOrder(app=app, run_id=new_id(), prompt=request.prompt, model=request.model, files=files)
         seconds = request.timeout_secs or self._timeout_secs
         row = RunRow(
@@ -162,18 +171,20 @@ class RunService:
             created_at=self._clock.now(),
         )
         began = time.monotonic()
+        await self._reserve(app, order.run_id, by)
+        failed: ForgeAPIError
         try:
             async with asyncio.timeout(seconds):
                 outcome = await self._run_when_free(app, order)
         except TimeoutError:
             words = f"the run took longer than {seconds:g} s and was ended"
-            failed: ForgeAPIError = TurnTimedOut(words)
+            failed = TurnTimedOut(words)
             outcome = RunOutcome(error=words, stop_reason=TIMED_OUT)
         except ForgeAPIError as error:
             failed = error
             outcome = RunOutcome(error=error.message, stop_reason=FAILED)
         except asyncio.CancelledError:
-            await self._record(replace(row, error=GONE, duration_ms=_elapsed_ms(began)))
+            await self._record(replace(row, error=GONE, duration_ms=_elapsed_ms(began)), RunOutcome())
             raise
         else:
             words = f"{outcome.error}: {outcome.words}" if outcome.words else outcome.error or ""
@@ -186,7 +197,9 @@ class RunService:
             duration_ms=spent,
             error=outcome.error,
         )
-        await self._record(ended)
+        if failed.code in UNREACHED:
+            self._heard.discard(order.run_id)
+        await self._record(ended, outcome)
         if outcome.error is not None:
             stderr = outcome.stderr or str(failed.extra.get("stderr", ""))
             failed.extra |= {
@@ -201,12 +214,27 @@ class RunService:
         await self._slots.take(app)
         try:
             await self._store.read(app, lambda view: check_pause(view, self._program.agent))
+            self._heard.add(order.run_id)
             return await self._program.run(order)
         finally:
             self._slots.give_back(app)
 
-    async def _record(self, row: RunRow) -> None:
-        await self._store.write(row.app_name, lambda tx: tx.add_run(row))
+    async def _reserve(self, app: str, run_id: str, by: Principal | None) -> None:
+        """Hold what the run may use of budgets. Most apps have none: then nothing is written."""
+        token_id, now = None if by is None else by.token_id, self._clock.now()
+        if await self._store.read(app, lambda view: bool(view.budgets_for(token_id, ()))):
+            await self._store.write(app, lambda tx: reserve_for_run(tx, run_id, token_id, now))
+
+    async def _record(self, row: RunRow, outcome: RunOutcome) -> None:
+        now, heard = self._clock.now(), row.run_id in self._heard
+        self._heard.discard(row.run_id)
+        spending = read_spending(bound_usage(outcome.usage)) if heard else NOTHING
+
+        def work(tx: Tx) -> None:
+            tx.add_run(row)
+            settle_run(tx, row.run_id, spending, now)
+
+        await self._store.write(row.app_name, work)
 
 
 def parse_value(text: str) -> Any:

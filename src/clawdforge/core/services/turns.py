@@ -5,6 +5,7 @@ from contextlib import AbstractContextManager, suppress
 from clawdforge.core.log import PAGE_BYTES, LogService
 from clawdforge.core.model import Clock, TurnRow
 from clawdforge.core.ports import Store, Tx, View
+from clawdforge.core.principal import Principal
 from clawdforge.core.rules.turns import (
     StartedTurn,
     SubmittedTurn,
@@ -35,12 +36,19 @@ class TurnService:
         self._answers = answers
         self._unbroken = Unbroken()
 
-    async def submit(self, app: str, session_id: str, request: TurnRequest, key: str | None) -> SubmittedTurn:
+    async def submit(
+        self,
+        app: str,
+        session_id: str,
+        request: TurnRequest,
+        key: str | None,
+        by: Principal | None = None,
+    ) -> SubmittedTurn:
         """The prompt is on stable storage when this returns. A caller that hangs up changes nothing."""
-        return await self._unbroken.run(self._submit(app, session_id, request, key))
+        return await self._unbroken.run(self._submit(app, session_id, request, key, by))
 
     async def _submit(
-        self, app: str, session_id: str, request: TurnRequest, key: str | None
+        self, app: str, session_id: str, request: TurnRequest, key: str | None, by: Principal | None
     ) -> SubmittedTurn:
         """An idle session starts its turn in the commit that records the prompt.
 
@@ -52,7 +60,7 @@ class TurnService:
         node, now, started = self._supervisor.node, self._clock.now(), None
 
         def work(tx: Tx) -> tuple[SubmittedTurn, StartedTurn | None]:
-            submitted = submit(tx, session_id, request, key, now)
+            submitted = submit(tx, session_id, request, key, now, by)
             if seat is None or submitted.replayed:
                 return submitted, None
             return submitted, start_next(tx, session_id, node, now)

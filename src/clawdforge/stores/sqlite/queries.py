@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+from clawdforge.core.budget_model import BudgetRow, PurseRow, ReservationRow
 from clawdforge.core.model import (
     AppRow,
     AuditRow,
@@ -56,6 +57,9 @@ class Queries:
     def __init__(self) -> None:
         self.app = Codec(AppRow, "apps", ["app_name"])
         self.pause = Codec(PauseRow, "pauses", ["app_name", "agent"])
+        self.budget = Codec(BudgetRow, "budgets", ["app_name", "budget_id"])
+        self.purse = Codec(PurseRow, "purses", ["app_name", "budget_id", "starts_at"])
+        self.reservation = Codec(ReservationRow, "reservations", ["app_name", "holder_id", "turn_index"])
         self.token = Codec(TokenRow, "tokens", ["token_id", "app_name", "hash"])
         self.session = Codec(SessionRow, "sessions", ["app_name", "session_id"], never_null=["meta"])
         self.turn = Codec(TurnRow, "turns", ["session_id", "turn_index"])
@@ -76,6 +80,7 @@ class Queries:
             .replace("messages.archived,", f"(messages.archived OR messages.seq <= {_own('archived_to')}),")
         )
         fragments |= {f"{name}_plain": ", ".join(codec.names) for name, codec in codecs.items()}
+        fragments["budget_marks"] = ", ".join(f":{name}" for name in self.budget.names)
         fragments["turn_copied"] = _copy_columns(
             self.turn,
             session_id=":target",
@@ -85,6 +90,7 @@ class Queries:
             first_seq="NULL",
             last_seq="NULL",
             cut="0",
+            token_id="NULL",  # noqa: S106 - a column
         )
         fragments["message_copied"] = _copy_columns(
             self.message, session_id=":target", pending="0", cut="0", archived="0"

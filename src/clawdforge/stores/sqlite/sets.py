@@ -198,9 +198,6 @@ class HistorySets(SqliteView):
             row = self._db.row(self._q.tx["last_message_id"], key)
         return int(row[0]) if row else 0
 
-    def _run(self, name: str, /, **params: Value) -> int:
-        return self._db.run(self._q.tx[name], {"app": self.app, **params})
-
 
 def _cover(marks: Marks, seqs: Sequence[int], turns: Sequence[int]) -> Marks:
     """Marks for a cut that goes from the first of these to the end of the history."""

@@ -27,6 +27,15 @@ class SqliteSystemView:
     def pauses(self) -> list[PauseRow]:
         return [self._q.pause.read(row) for row in self._rows("pauses")]
 
+    def budget_apps(self) -> list[str]:
+        return [str(app) for (app,) in self._rows("budget_apps")]
+
+    def app_of_budget(self, budget_id: str) -> str | None:
+        return next((str(app) for (app,) in self._rows("app_of_budget", budget=budget_id)), None)
+
+    def open_runs(self) -> list[tuple[str, str]]:
+        return self._pairs("open_runs")
+
     def token_by_hash(self, digest: bytes) -> TokenRow | None:
         return next((self._q.token.read(row) for row in self._rows("token_by_hash", hash=digest)), None)
 

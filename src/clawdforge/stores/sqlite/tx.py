@@ -16,6 +16,7 @@ from clawdforge.core.model import (
 )
 from clawdforge.core.ports import LeaseLost
 from clawdforge.stores.sqlite.audit import add_entry
+from clawdforge.stores.sqlite.budgets import BudgetChanges
 from clawdforge.stores.sqlite.connection import Db
 from clawdforge.stores.sqlite.queries import MINE
 from clawdforge.stores.sqlite.rows import Codec, Value
@@ -30,7 +31,7 @@ ADD_EVENT = (
 PURGED_TEXTS = 100  # messages at once: each is taken out of the full-text index as well
 
 
-class SqliteTx(HistorySets):
+class SqliteTx(HistorySets, BudgetChanges):
     def __init__(self, db: Db, app: str, clock: Clock) -> None:
         super().__init__(db, app)
         self._clock = clock
@@ -148,12 +149,12 @@ class SqliteTx(HistorySets):
             limit -= removed
             if limit <= 0 or removed == most:
                 return False
+        for (budget_id,) in self._db.rows(
+            self._q.tx["budgets_of_session"], {"app": self.app, "session": session_id}
+        ):
+            self.remove_budget(budget_id)
         self._run("purge_session", session=session_id)
         return True
-
-    def _check_own(self, app_name: str) -> None:
-        if app_name != self.app:
-            raise ValueError(f"a row of app {app_name} in a transaction of app {self.app}")
 
     def _insert(self, codec: Codec[Any], row: Any) -> None:
         self._db.run(codec.insert, codec.values(row))

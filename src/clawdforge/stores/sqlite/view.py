@@ -1,7 +1,7 @@
 """One app's rows, read from one snapshot."""
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 import orjson
 
@@ -20,25 +20,19 @@ from clawdforge.core.model import (
 )
 from clawdforge.core.ports import Shown
 from clawdforge.core.workspace import Area
-from clawdforge.stores.sqlite.connection import Db
-from clawdforge.stores.sqlite.rows import Codec, Value, area_values, to_json
+from clawdforge.stores.sqlite.budgets import BudgetRows
+from clawdforge.stores.sqlite.rows import Value, area_values, to_json
 from clawdforge.stores.sqlite.search import build_match, from_cursor, to_cursor
 from clawdforge.wire.event_forms import Form
 from clawdforge.wire.message import Role
 from clawdforge.wire.turn import TurnState
 
-R = TypeVar("R")
 END = 2**63 - 1
 SLICE_ROWS = 200
 SLICE_BYTES = 1 << 20
 
 
-class SqliteView:
-    def __init__(self, db: Db, app: str) -> None:
-        self._db = db
-        self._q = db.queries
-        self.app = app
-
+class SqliteView(BudgetRows):
     def app_row(self) -> AppRow | None:
         return self._get(self._q.app, "app")
 
@@ -262,22 +256,12 @@ class SqliteView:
         more = len(rows) > limit and page
         return [Hit(*row[:-1]) for row in page], to_cursor(page[-1][-1]) if more else None
 
-    def _rows(self, name: str, /, **params: Value) -> list[tuple[Any, ...]]:
-        return self._db.rows(self._q.view[name], {"app": self.app, **params})
-
     def _events(self, name: str, max_bytes: int, /, **params: Value) -> list[StoredEvent]:
         rows = self._db.rows(self._q.view[name], {"app": self.app, **params}, Room(END, max_bytes).fits)
         return [
             StoredEvent(seq, kind, turn, data, Form.COMPACT if compact else Form.NESTED)
             for seq, kind, turn, data, compact in rows
         ]
-
-    def _get(self, codec: Codec[R], name: str, /, **params: Value) -> R | None:
-        row = self._db.row(self._q.view[name], {"app": self.app, **params})
-        return None if row is None else codec.read(row)
-
-    def _list(self, codec: Codec[R], name: str, /, **params: Value) -> list[R]:
-        return [codec.read(row) for row in self._rows(name, **params)]
 
     def _page(
         self, codec: Codec[R], name: str, limit: int, max_bytes: int, /, **params: Value
@@ -287,10 +271,6 @@ class SqliteView:
         values = {"app": self.app, "limit": limit + 1, **params}
         found = [codec.read(row) for row in self._db.rows(self._q.view[name], values, room.fits)]
         return found, room.is_over
-
-    def _number(self, name: str, **params: Value) -> int:
-        row = self._db.row(self._q.view[name], {"app": self.app, **params})
-        return int(row[0]) if row and row[0] is not None else 0
 
 
 class Room:

@@ -92,11 +92,13 @@ async def detail(
 
 
 async def post_message(
-    core: Core, app: App, session_id: str, body: PostMessageRequest, key: Key = None
+    core: Core, caller: Caller, session_id: str, body: PostMessageRequest, key: Key = None
 ) -> Response:
     """Store a message without running anything. With `run: true` it becomes the prompt of a turn instead."""
+    app = caller.app
     if body.run:
-        submitted = await core.turns.submit(app, session_id, TurnRequest(prompt=body.content), key)
+        request = TurnRequest(prompt=body.content)
+        submitted = await core.turns.submit(app, session_id, request, key, caller)
         more = {"turn_index": submitted.turn.turn_index}
     else:
         more = {"seq": (await core.messages.post(app, session_id, body.content)).seq}

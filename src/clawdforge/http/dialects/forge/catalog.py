@@ -69,9 +69,9 @@ async def limits(core: Core, app: App) -> Response:
 
 
 @has_own_limit
-async def run(request: Request, core: Core, app: App, body: RunRequest) -> Response:
+async def run(request: Request, core: Core, caller: Caller, body: RunRequest) -> Response:
     """Run one prompt without a session. Hanging up ends the run."""
-    done = await unless_disconnected(request.receive, core.runs.run(app, body))
+    done = await unless_disconnected(request.receive, core.runs.run(caller.app, body, caller))
     if done is None:
         return Response()  # nobody is there to read it
     reply = RunReply(ok=True, result=done.result, duration_ms=done.duration_ms, stop_reason=done.stop_reason)

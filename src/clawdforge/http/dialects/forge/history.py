@@ -56,9 +56,9 @@ async def undo(core: Core, app: App, session_id: str, body: UndoRequest) -> Resp
     return json_response(_cut(session_id, await core.history.undo(app, session_id, body)))
 
 
-async def retry(core: Core, app: App, session_id: str, body: RetryRequest) -> Response:
+async def retry(core: Core, caller: Caller, session_id: str, body: RetryRequest) -> Response:
     """Take back the last turn and return its prompt; `run` sends it again, `prompt` sends another one."""
-    return json_response(_cut(session_id, await core.history.retry(app, session_id, body)))
+    return json_response(_cut(session_id, await core.history.retry(caller.app, session_id, body, caller)))
 
 
 async def redo(core: Core, app: App, session_id: str, body: RedoRequest) -> Response:
@@ -87,9 +87,10 @@ async def clear(core: Core, app: App, session_id: str, body: Guarded) -> Respons
 
 
 @has_own_limit
-async def compact(core: Core, app: App, session_id: str, body: CompactRequest) -> Response:
+async def compact(core: Core, caller: Caller, session_id: str, body: CompactRequest) -> Response:
     """Ask the agent for a summary and start a new context with it; earlier messages are archived."""
-    return json_response(_archived(session_id, await core.compaction.compact(app, session_id, body)))
+    archived = await core.compaction.compact(caller.app, session_id, body, caller)
+    return json_response(_archived(session_id, archived))
 
 
 async def export(

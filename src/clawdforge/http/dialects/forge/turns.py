@@ -17,6 +17,7 @@ from clawdforge.http.routing import (
     After,
     App,
     AppRoute,
+    Caller,
     Core,
     Limit,
     UntilSent,
@@ -65,7 +66,7 @@ def routes() -> APIRouter:
 async def run_turn(
     request: Request,
     core: Core,
-    app: App,
+    caller: Caller,
     until_sent: UntilSent,
     session_id: str,
     *,
@@ -77,7 +78,8 @@ async def run_turn(
 
     Hanging up does not cancel the turn. `form` is that of the agent's events.
     """
-    submitted = await core.turns.submit(app, session_id, body, key)
+    app = caller.app
+    submitted = await core.turns.submit(app, session_id, body, key, caller)
     turn_index = submitted.turn.turn_index
     until_sent.enter_context(core.turns.expect_answer(session_id, turn_index))
     if wants_stream(request):
@@ -91,9 +93,11 @@ async def run_turn(
     return await _make_reply(shapes.turn_opening(turn), pages)
 
 
-async def queue_turn(core: Core, app: App, session_id: str, body: TurnRequest, key: Key = None) -> Response:
+async def queue_turn(
+    core: Core, caller: Caller, session_id: str, body: TurnRequest, key: Key = None
+) -> Response:
     """Submit a prompt; it is on stable storage when this answers."""
-    submitted = await core.turns.submit(app, session_id, body, key)
+    submitted = await core.turns.submit(caller.app, session_id, body, key, caller)
     turn = submitted.turn
     accepted = TurnAccepted(
         session_id=session_id,

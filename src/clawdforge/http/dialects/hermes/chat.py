@@ -13,7 +13,7 @@ from clawdforge.http.dialects.hermes import frames, shapes
 from clawdforge.http.dialects.hermes.route import StreamId, router
 from clawdforge.http.dialects.hermes.sessions import refuse_move
 from clawdforge.http.errors import NO_MORE, json_response
-from clawdforge.http.routing import App, Core
+from clawdforge.http.routing import App, Caller, Core
 from clawdforge.http.sse import EventStream
 from clawdforge.http.waiting import closing
 from clawdforge.wire.base import Json, to_float
@@ -39,15 +39,16 @@ def routes(prefix: str) -> APIRouter:
     return found
 
 
-async def start(core: Core, app: App, body: ChatStart, key: Key = None) -> Response:
+async def start(core: Core, caller: Caller, body: ChatStart, key: Key = None) -> Response:
     """Submit a prompt; it is on stable storage when this answers. A busy session refuses it with 409."""
+    app = caller.app
     row = (await core.sessions.get(app, body.session_id)).row
     refuse_move(row.cwd, body.workspace)
     request = TurnRequest(prompt=body.message, files=body.attachments or None, if_busy=IfBusy.REJECT)
     try:
         if body.model and body.model != row.model:
             row = (await core.sessions.patch(app, body.session_id, PatchSession(model=body.model))).row
-        submitted = await core.turns.submit(app, body.session_id, request, key)
+        submitted = await core.turns.submit(app, body.session_id, request, key, caller)
     except SessionBusy as busy:
         raise await _name_active_stream(core, app, row, busy) from busy
     turn = submitted.turn

@@ -9,6 +9,15 @@ SELECT {app} FROM apps WHERE app_name = :app
 -- name: pauses
 SELECT {pause} FROM pauses ORDER BY app_name, agent
 
+-- name: budget_apps
+SELECT DISTINCT app_name FROM budgets ORDER BY app_name
+
+-- name: app_of_budget
+SELECT app_name FROM budgets WHERE budget_id = :budget
+
+-- name: open_runs
+SELECT DISTINCT app_name, holder_id FROM reservations WHERE turn_index = 0
+
 -- name: token_by_hash
 SELECT {token} FROM tokens WHERE hash = :hash
 

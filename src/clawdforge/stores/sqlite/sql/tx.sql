@@ -29,6 +29,32 @@ DELETE FROM files WHERE file_token = :file AND app_name = :app
 -- name: remove_persona
 DELETE FROM personas WHERE app_name = :app AND name = :name
 
+-- name: put_budget
+INSERT INTO budgets ({budget_plain}) SELECT {budget_marks} WHERE :app_name = :app
+ON CONFLICT (app_name, scope, scope_id, period, by_operator) DO UPDATE SET
+    max_tokens = excluded.max_tokens, max_cost = excluded.max_cost, share_tokens = excluded.share_tokens,
+    share_cost = excluded.share_cost, warn_at = excluded.warn_at, action = excluded.action
+
+-- name: remove_budget
+DELETE FROM budgets WHERE budget_id = :budget AND app_name = :app
+
+-- name: remove_purses_of_budget
+DELETE FROM purses WHERE app_name = :app AND budget_id = :budget
+
+-- name: remove_reservations_of_budget
+DELETE FROM reservations WHERE app_name = :app AND budget_id = :budget
+
+-- name: remove_old_purses
+DELETE FROM purses WHERE app_name = :app AND budget_id = :budget AND starts_at < :before AND NOT EXISTS (
+    SELECT 1 FROM reservations WHERE reservations.app_name = purses.app_name
+      AND reservations.budget_id = purses.budget_id AND reservations.starts_at = purses.starts_at)
+
+-- name: remove_reservations
+DELETE FROM reservations WHERE app_name = :app AND holder_id = :holder AND turn_index = :turn
+
+-- name: budgets_of_session
+SELECT budget_id FROM budgets WHERE app_name = :app AND scope = 'session' AND scope_id = :session
+
 -- name: purge_state
 SELECT deleted_at FROM sessions WHERE session_id = :session AND app_name = :app
 

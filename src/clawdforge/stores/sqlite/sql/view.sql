@@ -6,6 +6,25 @@ SELECT {app} FROM apps WHERE app_name = :app
 -- name: pauses
 SELECT {pause} FROM pauses WHERE app_name = '' OR app_name = :app ORDER BY pauses.app_name, pauses.agent
 
+-- name: budgets
+SELECT {budget} FROM budgets WHERE app_name = :app ORDER BY by_operator DESC, scope, scope_id, period
+
+-- name: budgets_for
+SELECT {budget} FROM budgets WHERE app_name = :app AND (
+    scope = 'app' OR scope = 'token' AND scope_id = :token
+    OR scope = 'session' AND scope_id IN (SELECT value FROM json_each(:sessions)))
+ORDER BY by_operator DESC, scope, scope_id, period
+
+-- name: budget
+SELECT {budget} FROM budgets WHERE budget_id = :budget AND app_name = :app
+
+-- name: purse
+SELECT {purse} FROM purses WHERE app_name = :app AND budget_id = :budget AND starts_at = :starts
+
+-- name: reservations
+SELECT {reservation} FROM reservations
+WHERE app_name = :app AND holder_id = :holder AND turn_index = :turn ORDER BY budget_id
+
 -- name: session
 SELECT {session} FROM sessions WHERE session_id = :session AND app_name = :app AND deleted_at IS NULL
 
