@@ -1,7 +1,9 @@
 """What the settings allow everybody, in the words of each part that keeps to it."""
 
+from clawdforge.core.rules.quotas import Quotas
 from clawdforge.core.rules.retention import Ages
 from clawdforge.core.running.attendant import Times
+from clawdforge.core.services.access import LOCAL_APP
 from clawdforge.core.services.all import Bounds
 from clawdforge.core.services.shares import Share
 from clawdforge.drivers.processes.cgroups import Ceilings
@@ -23,6 +25,7 @@ def find_bounds(settings: Settings) -> Bounds:
             max_open_requests=settings.app_open_requests,
             max_readers=settings.app_readers,
         ),
+        quotas=Quotas(bytes=settings.app_bytes or None, agents=settings.app_agents or None, exempt=LOCAL_APP),
         ages=Ages(
             idle=settings.session_ttl_secs,
             closed=settings.session_hard_ttl_secs,

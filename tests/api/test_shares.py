@@ -94,8 +94,11 @@ def test_an_app_sees_its_own_limits_and_what_it_has(server: Server, app: App) ->
     app.http.post("/files", files={"file": ("a", b"12345")}).raise_for_status()
     with Forge(server.url, app.token) as forge:
         found = forge.limits()
-    assert (found.app_name, found.max_sessions, found.max_readers, found.max_bytes) == (app.name, 5, 7, None)
-    assert (found.sessions, found.bytes_stored, found.open_requests, found.readers) == (1, 5, 1, 0)
+    assert (found.app_name, found.max_sessions, found.max_readers) == (app.name, 5, 7)
+    assert (found.max_bytes, found.max_agents) == (20 * 2**30, None)
+    assert (found.sessions, found.open_requests, found.readers) == (1, 1, 0)
+    assert found.bytes_by_form["uploads"] == 5
+    assert found.bytes_stored == sum(found.bytes_by_form.values()) > 5
     assert found.max_requests_per_sec == 500
     assert found.requests_left
     assert found.requests_left <= 5000

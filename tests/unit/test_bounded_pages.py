@@ -8,8 +8,8 @@ import pytest
 from clawdforge.core.model import MessageRow, SessionQuery, SessionRow, SystemClock, TurnRow
 from clawdforge.core.ports import Tx
 from clawdforge.stores import open_store
+from clawdforge.stores.sqlite.own_rows import Room
 from clawdforge.stores.sqlite.store import SqliteStore
-from clawdforge.stores.sqlite.view import Room
 from clawdforge.wire.turn import TurnState
 
 APP, COUNT, SIZE = "a", 10, 1000

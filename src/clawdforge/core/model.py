@@ -53,6 +53,7 @@ class AppRow:
     max_requests_per_sec: int | None = None
     max_open_requests: int | None = None
     max_readers: int | None = None
+    max_agents: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

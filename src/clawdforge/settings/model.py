@@ -174,6 +174,18 @@ class Settings(BaseModel):
         256, ge=1, description="how many requests of an app may be open at the same time, streams included"
     )
     app_readers: int = Field(128, ge=1, description="how many event streams of an app may be open")
+    app_bytes: int = Field(
+        20 * 2**30,
+        ge=0,
+        description="how many bytes an app may store in all forms (`clawdforge disk` shows them); beyond it "
+        "new turns, uploads, imports and forks fail with 429; 0: no limit; `local` has none by default",
+    )
+    app_agents: int = Field(
+        0,
+        ge=0,
+        description="how many agents of an app may live at the same time; its other turns wait; 0: no limit "
+        "but the fair share of all; `local` has none by default",
+    )
     turn_timeout_secs: Seconds = Field(
         3600, description="time limit for a turn whose request does not set one"
     )

@@ -99,6 +99,7 @@ class Limits(StrictRequest):
     max_requests_per_sec: int | None = Field(default=None, ge=0, le=2**31)
     max_open_requests: int | None = Field(default=None, ge=0, le=2**31)
     max_readers: int | None = Field(default=None, ge=0, le=2**31)
+    max_agents: int | None = Field(default=None, ge=0, le=2**31)
 
 
 class LimitsReply(Reply):
@@ -116,9 +117,11 @@ class LimitsReply(Reply):
     max_requests_per_sec: int | None = None
     max_open_requests: int | None = None
     max_readers: int | None = None
+    max_agents: int | None = None
     sessions: int
     turns_in_flight: int
     bytes_stored: int
+    bytes_by_form: dict[str, int] = Field(default_factory=dict)
     open_requests: int
     readers: int
     requests_left: int | None = None

@@ -12,6 +12,7 @@ from clawdforge.core.budget_model import BudgetRow, PurseRow, ReservationRow
 from clawdforge.core.model import PersonaRow, RunRow, SessionQuery
 from clawdforge.core.ports import Store, Tx, View
 from clawdforge.wire.budgets import BudgetPeriod, BudgetScope
+from clawdforge.wire.disk import DiskForm
 from clawdforge.wire.errors import NotFound
 from clawdforge.wire.turn import TurnState
 from tests.conformance.stores.samples import (
@@ -65,7 +66,7 @@ READS: dict[str, Callable[[View, str], Any]] = {
     "permissions": lambda v, s: v.permissions(s),
     "is_granted": lambda v, s: v.is_granted(s, "bash", "execute"),
     "file": lambda v, s: v.file(f"ff-{s}"),
-    "bytes_stored": lambda v, _: v.bytes_stored(),
+    "stored_bytes": lambda v, _: v.stored_bytes(),
     "persona": lambda v, s: v.persona(f"n-{s}"),
     "personas": lambda v, _: v.personas(),
     "search": lambda v, s: (v.search("needle", limit=9), v.search("needle", limit=9, session_id=s)),
@@ -92,6 +93,7 @@ WRITES: dict[str, Callable[[Tx, str], Any]] = {
     "change_permission": lambda t, s: t.change_permission(s, f"p-{s}", state="expired"),
     "remove_file": lambda t, s: t.remove_file(f"ff-{s}"),
     "remove_persona": lambda t, s: t.remove_persona(f"n-{s}"),
+    "set_file_bytes": lambda t, s: t.set_file_bytes(s, {DiskForm.HOMES: 9}),
     "purge": lambda t, s: t.purge(s, 10_000),
     "remove_budget": lambda t, s: t.remove_budget(f"b-{s}"),
     "remove_old_purses": lambda t, s: t.remove_old_purses(f"b-{s}", 99),

@@ -183,12 +183,12 @@ async def test_uploads_that_no_open_session_names_grow_old(store: Store) -> None
         tx.add_turn(a_turn(shut, 1, files=("past",)))
 
     await store.write(APP, fill)
-    assert await store.read(APP, lambda v: v.bytes_stored()) == 406
+    assert await store.read(APP, lambda v: sum(v.stored_bytes().values())) == 406
     old = await store.read_system(lambda v: [row.file_token for row in v.old_files(50, 9)])
     assert old == ["free", "past"]
     await store.write(APP, lambda tx: tx.remove_file("free"))
     await store.write(APP, lambda tx: tx.remove_file("free"))
-    assert await store.read(APP, lambda v: (v.file("free"), v.bytes_stored())) == (None, 306)
+    assert await store.read(APP, lambda v: (v.file("free"), sum(v.stored_bytes().values()))) == (None, 306)
 
 
 async def test_apps_tokens_and_usage(store: Store) -> None:

@@ -6,7 +6,7 @@ so that no query can reach another's rows. Work may be run again or elsewhere (a
 touch nothing but its argument. What spans apps is in `system.py`.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Literal, Protocol, TypeVar
 
 from clawdforge.core.event_model import Draft, StoredEvent
@@ -29,6 +29,7 @@ from clawdforge.core.ports.budgets import BudgetTx, BudgetView
 from clawdforge.core.ports.system import SystemTx, SystemView
 from clawdforge.core.workspace import Area
 from clawdforge.wire.base import Json, Micros
+from clawdforge.wire.disk import DiskForm
 from clawdforge.wire.errors import ForgeError
 
 T = TypeVar("T")
@@ -162,7 +163,10 @@ class View(BudgetView, Protocol):
         ...
 
     def file(self, file_token: str) -> FileRow | None: ...
-    def bytes_stored(self) -> int: ...
+    def stored_bytes(self) -> dict[DiskForm, int]:
+        """What the app has on the disk, by form, as counted so far in this transaction."""
+        ...
+
     def persona(self, name: str) -> PersonaRow | None: ...
     def personas(self) -> list[PersonaRow]: ...
     def search(
@@ -260,6 +264,13 @@ class Tx(View, BudgetTx, Protocol):
 
     def refresh_index(self) -> bool:
         """Bring the full-text index up to date for some messages; True when it is for all of the app's."""
+        ...
+
+    def set_file_bytes(self, session_id: str, sizes: Mapping[DiskForm, int]) -> None:
+        """What the folders of a session were found to hold; forms that are left out stay as they are.
+
+        Nothing happens when the session is gone.
+        """
         ...
 
     def purge(self, session_id: str, limit: int) -> bool:

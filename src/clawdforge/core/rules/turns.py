@@ -17,6 +17,7 @@ from clawdforge.core.principal import Principal
 from clawdforge.core.rules.budgets import NOTHING, UNREACHED, Spending, read_spending
 from clawdforge.core.rules.pauses import check_pause, find_pause
 from clawdforge.core.rules.purses import Question, find_question, find_token, reserve_for_turn, settle_turn
+from clawdforge.core.rules.quotas import NO_QUOTAS, Quotas
 from clawdforge.core.rules.usage import MAX_COUNT, add_usage, bound_usage, estimate_usage
 from clawdforge.wire.base import Json, Micros
 from clawdforge.wire.errors import (
@@ -110,6 +111,7 @@ def submit(
     key: str | None,
     at: Micros,
     by: Principal | None = None,
+    quotas: Quotas = NO_QUOTAS,
 ) -> SubmittedTurn:
     """Record a prompt. The same key with the same body finds the turn that it made before."""
     session = need_session(tx, session_id)
@@ -122,7 +124,7 @@ def submit(
     need_open(tx, session_id, request.expected_head)
     if any(tx.file(token) is None for token in request.files or ()):
         raise UnknownFile
-    admit_turn(tx, session)
+    admit_turn(tx, session, quotas)
     active, queued = tx.active_turn(session_id), tx.count_queued(session_id)
     if queued >= MAX_QUEUED:
         raise LimitExceeded(
@@ -357,10 +359,11 @@ def _choose_policy(wanted: IfBusy, *, busy: bool) -> IfBusy:
     return IfBusy.QUEUE if not busy or wanted is IfBusy.STEER else wanted
 
 
-def admit_turn(tx: Tx, session: SessionRow) -> None:
-    """Raise if the operator's pause or the app's limit is against one more turn."""
+def admit_turn(tx: Tx, session: SessionRow, quotas: Quotas) -> None:
+    """Raise if the operator's pause or one of the app's limits is against one more turn."""
     check_pause(tx, session.agent)
     app = tx.app_row()
     limit = app.max_turns_in_flight if app else None
     if limit is not None and tx.turns_in_flight() >= limit:
         raise LimitExceeded(f"this app may have {limit} turns in flight; try again later", retry_after=1)
+    quotas.check_room(tx)

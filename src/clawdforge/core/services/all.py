@@ -8,6 +8,7 @@ from clawdforge.core.log import LogService
 from clawdforge.core.loop_turns import LoopTurns
 from clawdforge.core.model import Clock, SessionRow
 from clawdforge.core.ports import Agents, Catalog, Homes, Snapshots, Store, Workspaces
+from clawdforge.core.rules.quotas import NO_QUOTAS, Quotas
 from clawdforge.core.rules.retention import Ages
 from clawdforge.core.running.answers import Answers
 from clawdforge.core.running.attendant import Attendant, Times
@@ -70,6 +71,7 @@ class Bounds:
     times: Times
     ages: Ages
     share: Share = field(default_factory=Share)
+    quotas: Quotas = NO_QUOTAS
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,29 +143,36 @@ def build_services(
     homes, snapshots, workspaces = ports.homes, ports.snapshots, ports.workspaces
     turns_on_loop = LoopTurns()
     log = LogService(store, turns_on_loop)
-    files = FileService(store, clock, ports.uploads, bounds.file_bytes)
+    files = FileService(store, clock, ports.uploads, bounds.file_bytes, bounds.quotas)
     known, folders = engine.known, engine.folders
     sessions = SessionService(
         store, clock, agents, workspaces, log, supervisor, folders, bounds.live_sessions
     )
-    shares = ShareService(store, clock, bounds.share)
+    shares = ShareService(store, clock, bounds.share, bounds.quotas)
     settler, watchdog = Settler(store), Watchdog()
-    turns = TurnService(store, clock, log, supervisor, engine.answers)
+    turns = TurnService(store, clock, log, supervisor, engine.answers, bounds.quotas)
     runs = RunService(
-        store, clock, ports.program, max_runs=bounds.live_agents, timeout_secs=bounds.times.turn
+        store,
+        clock,
+        ports.program,
+        max_runs=bounds.live_agents,
+        timeout_secs=bounds.times.turn,
+        quotas=bounds.quotas,
     )
     return Services(
         access=AccessService(store, clock, admin_token, ports.callbacks),
         sub_sessions=SubSessionService(store, sessions),
         sessions=sessions,
         turns=turns,
-        history=HistoryService(store, clock, supervisor, snapshots, known, folders, settler),
+        history=HistoryService(store, clock, supervisor, snapshots, known, folders, settler, bounds.quotas),
         settler=settler,
         compaction=CompactionService(store, clock, supervisor, turns),
-        forks=ForkService(store, clock, supervisor, homes, snapshots, known, folders, bounds.live_sessions),
-        transfer=TransferService(store, sessions, turns_on_loop, bounds.live_sessions),
+        forks=ForkService(
+            store, clock, supervisor, homes, snapshots, known, folders, bounds.live_sessions, bounds.quotas
+        ),
+        transfer=TransferService(store, sessions, turns_on_loop, bounds.live_sessions, bounds.quotas),
         log=log,
-        messages=MessageService(store, clock, log, turns_on_loop),
+        messages=MessageService(store, clock, log, turns_on_loop, bounds.quotas),
         loop_turns=turns_on_loop,
         permissions=engine.permissions,
         health=HealthService(store, engine.pool, supervisor, engine.background, facts),

@@ -12,11 +12,10 @@ from typing import BinaryIO, Protocol
 from clawdforge.core.model import Clock, FileRow, new_token
 from clawdforge.core.ports import Store, Tx, View
 from clawdforge.core.rules.file_names import safe_file_name
+from clawdforge.core.rules.quotas import NO_QUOTAS, Quotas
 from clawdforge.core.unbroken import Unbroken
 from clawdforge.wire.base import Micros
-from clawdforge.wire.errors import FileNotFound, FileTooLarge, ForgeAPIError, LimitExceeded, Unavailable
-
-ROOM_RETRY_SECS = 60
+from clawdforge.wire.errors import FileNotFound, FileTooLarge, ForgeAPIError, Unavailable
 
 
 class Incoming(Protocol):
@@ -55,11 +54,19 @@ class Uploads(Protocol):
 
 
 class FileService:
-    def __init__(self, store: Store, clock: Clock, uploads: Uploads, max_file_bytes: int) -> None:
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        uploads: Uploads,
+        max_file_bytes: int,
+        quotas: Quotas = NO_QUOTAS,
+    ) -> None:
         self._store = store
         self._clock = clock
         self._uploads = uploads
         self._max_bytes = max_file_bytes
+        self._quotas = quotas
         self._arriving: Counter[str] = Counter()
         self._unbroken = Unbroken()
 
@@ -117,15 +124,13 @@ class FileService:
 
         Bytes are counted before they are written.
         """
-        bytes_left = await self._store.read(app, _bytes_left)
-        if bytes_left is not None and bytes_left <= 0:
-            raise _storage_full()
+        bytes_left = await self._store.read(app, self._look)
         incoming, size = await self._uploads.create(app, token), 0
         try:
             async for data in pieces:
                 size += len(data)
                 self._arriving[app] += len(data)
-                self._check_size(app, size, bytes_left)
+                await self._check_size(app, size, bytes_left)
                 await incoming.write(data)
             await incoming.seal()
         except BaseException:
@@ -137,17 +142,21 @@ class FileService:
                 del self._arriving[app]
         return size
 
-    def _check_size(self, app: str, size: int, bytes_left: int | None) -> None:
+    def _look(self, view: View) -> int | None:
+        """How many bytes the app may still store; refused when there is no room for one."""
+        self._quotas.check_room(view)
+        return self._quotas.room(view)
+
+    async def _check_size(self, app: str, size: int, bytes_left: int | None) -> None:
         if size > self._max_bytes:
             raise FileTooLarge
-        if bytes_left is not None and self._arriving[app] > bytes_left:
-            raise _storage_full()
+        arriving = self._arriving[app]
+        if bytes_left is not None and arriving > bytes_left:  # when the file began: it may be more by now
+            await self._store.read(app, lambda view: self._quotas.check_room(view, arriving))
 
     async def _record(self, row: FileRow) -> None:
         def work(tx: Tx) -> None:
-            bytes_left = _bytes_left(tx)
-            if bytes_left is not None and row.size > bytes_left:
-                raise _storage_full()
+            self._quotas.check_room(tx, row.size)
             tx.add_file(row)
 
         try:
@@ -187,15 +196,3 @@ class FileService:
         if row is None:
             raise FileNotFound
         return row
-
-
-def _bytes_left(view: View) -> int | None:
-    """How many bytes the app may still store; None without a limit."""
-    app = view.app_row()
-    return None if app is None or app.max_bytes is None else app.max_bytes - view.bytes_stored()
-
-
-def _storage_full() -> LimitExceeded:
-    return LimitExceeded(
-        "this app has used up its storage; delete files that it no longer needs", retry_after=ROOM_RETRY_SECS
-    )

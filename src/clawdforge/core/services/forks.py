@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from clawdforge.core.model import Clock, SessionRow, new_id
 from clawdforge.core.ports import Homes, Snapshots, Store, Tx, View
 from clawdforge.core.rules import memory
+from clawdforge.core.rules.quotas import NO_QUOTAS, Quotas
 from clawdforge.core.rules.sessions import SessionState, admit_session, announce_session, unseen_until
 from clawdforge.core.rules.turns import need_session
 from clawdforge.core.running.folder_holds import FolderHolds
@@ -34,6 +35,7 @@ class ForkService:
         known: KnownWorkspaces,
         folders: FolderHolds,
         max_live_sessions: int,
+        quotas: Quotas = NO_QUOTAS,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -43,6 +45,7 @@ class ForkService:
         self._known = known
         self._folders = folders
         self._max_live = max_live_sessions
+        self._quotas = quotas
 
     async def fork(self, app: str, session_id: str, request: ForkRequest) -> SessionState:
         """Fork a session. While a turn runs, the fork ends with the last turn that has ended."""
@@ -50,6 +53,7 @@ class ForkService:
             app,
             lambda view: (need_session(view, session_id), _last_turn(view, session_id, request)),
         )
+        await self._store.read(app, self._quotas.check_room)  # before its home is copied
         await self._known.confirm(session)
         async with self._folders.enter(session):
             return await self._fork(app, session, turn_index, request)
@@ -65,7 +69,9 @@ class ForkService:
                 await self._homes.branch(session_id, target, turn_index) if turn_index else None
             )
             await self._snapshots.branch(session, target)
-            plan = Plan(session_id, target, turn_index, agent_session_id, request, self._max_live, now)
+            plan = Plan(
+                session_id, target, turn_index, agent_session_id, request, self._max_live, self._quotas, now
+            )
             return await self._copy_unchanged(app, plan)
         except StoreUnavailable:
             raise  # the session may exist; what is left if it does not, the sweeper or the next start finds
@@ -114,6 +120,7 @@ class Plan:
     agent_session_id: str | None
     request: ForkRequest
     max_live: int
+    quotas: Quotas
     at: Micros
 
 
@@ -160,6 +167,7 @@ def _go_on(tx: Tx, plan: Plan, so_far: Copied) -> Copied | SessionState | None:
     if (source.context, source.redo) != so_far.history:
         return None
     after = tx.copy_history(plan.source, plan.target, after=so_far.after, through=so_far.through, at=plan.at)
+    plan.quotas.check_room(tx, 0)
     if after < so_far.through:
         return replace(so_far, after=after)
     row = _build_row(source, plan.target, plan.request, plan.at)

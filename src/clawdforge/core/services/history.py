@@ -17,6 +17,7 @@ from clawdforge.core.principal import Principal
 from clawdforge.core.rules import memory
 from clawdforge.core.rules.cuts import FileTrees, HistoryChange, cut_from, last_cut, restore_last
 from clawdforge.core.rules.purses import find_token
+from clawdforge.core.rules.quotas import NO_QUOTAS, Quotas
 from clawdforge.core.rules.turns import admit_turn, need_open, need_session, queue_turn
 from clawdforge.core.running.folder_holds import FolderHolds
 from clawdforge.core.running.known_workspaces import KnownWorkspaces
@@ -67,6 +68,7 @@ class HistoryService:
         known: KnownWorkspaces,
         folders: FolderHolds,
         settler: Settler,
+        quotas: Quotas = NO_QUOTAS,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -75,6 +77,7 @@ class HistoryService:
         self._known = known
         self._folders = folders
         self._settler = settler
+        self._quotas = quotas
         self._unbroken = Unbroken()
 
     async def undo(self, app: str, session_id: str, request: UndoRequest) -> Cut:
@@ -112,7 +115,8 @@ class HistoryService:
             moved = cut_from(tx, session_id, last.seq, now, why="retry", files=files)
             if not (request.run or request.prompt):
                 return Cut(moved, last.content)
-            queued_turn = _queue_again(tx, last, request.prompt or last.content, by, now)
+            text = request.prompt or last.content
+            queued_turn = _queue_again(tx, last, text, by, now, self._quotas)
             may_be_queued = True
             return Cut(moved, last.content, queued_turn)
 
@@ -279,9 +283,11 @@ def _is_short(view: View, session_id: str, request: Guarded) -> bool:
     return view.fits_at_once(session_id, last_cut(view, session)["messages"])
 
 
-def _queue_again(tx: Tx, last: MessageRow, text: str, by: Principal | None, at: Micros) -> TurnRow:
+def _queue_again(
+    tx: Tx, last: MessageRow, text: str, by: Principal | None, at: Micros, quotas: Quotas
+) -> TurnRow:
     session_id = last.session_id
-    admit_turn(tx, need_session(tx, session_id))
+    admit_turn(tx, need_session(tx, session_id), quotas)
     before = tx.turn(session_id, last.turn) if last.turn else None
     row = TurnRow(
         session_id=session_id,

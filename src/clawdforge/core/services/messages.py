@@ -11,6 +11,7 @@ from clawdforge.core.log import LogService, Tail
 from clawdforge.core.loop_turns import LoopTurns
 from clawdforge.core.model import Clock, MessageRow, SessionQuery, SessionRow, TurnRow
 from clawdforge.core.ports import Store, Tx, View
+from clawdforge.core.rules.quotas import NO_QUOTAS, Quotas
 from clawdforge.core.rules.sessions import SessionState, state_of
 from clawdforge.core.rules.turns import find_last_prompt, find_next, make_title, need_open, need_session
 from clawdforge.wire.base import Micros
@@ -65,16 +66,29 @@ class Transcript:
 
 
 class MessageService:
-    def __init__(self, store: Store, clock: Clock, log: LogService, turns: LoopTurns) -> None:
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        log: LogService,
+        turns: LoopTurns,
+        quotas: Quotas = NO_QUOTAS,
+    ) -> None:
         self._store = store
         self._clock = clock
         self._log = log
         self._turns = turns
+        self._quotas = quotas
 
     async def post(self, app: str, session_id: str, content: str) -> MessageRow:
         """Store a message without a turn. Nothing runs, and no agent ever sees it."""
         now = self._clock.now()
-        return await self._store.write(app, lambda tx: _post(tx, session_id, content, now))
+
+        def work(tx: Tx) -> MessageRow:
+            self._quotas.check_room(tx)
+            return _post(tx, session_id, content, now)
+
+        return await self._store.write(app, work)
 
     async def list(self, app: str, query: SessionQuery) -> list[Summary]:
         return await self._store.read(app, lambda view: _summaries(view, query))

@@ -14,6 +14,7 @@ from clawdforge.core.principal import Principal
 from clawdforge.core.rules.budgets import NOTHING, UNREACHED, read_spending
 from clawdforge.core.rules.pauses import check_pause
 from clawdforge.core.rules.purses import reserve_for_run, settle_run
+from clawdforge.core.rules.quotas import NO_QUOTAS, Quotas
 from clawdforge.core.rules.usage import bound_usage
 from clawdforge.core.running.fair_slots import FairSlots
 from clawdforge.wire.admin import RunRequest
@@ -86,12 +87,20 @@ class RunService:
     """Runs do not use the pool of agents; they have their own limit, shared fairly between apps."""
 
     def __init__(
-        self, store: Store, clock: Clock, program: OneShot, *, max_runs: int, timeout_secs: float
+        self,
+        store: Store,
+        clock: Clock,
+        program: OneShot,
+        *,
+        max_runs: int,
+        timeout_secs: float,
+        quotas: Quotas = NO_QUOTAS,
     ) -> None:
         self._store = store
         self._clock = clock
         self._program = program
         self._timeout_secs = timeout_secs
+        self._quotas = quotas
         self._slots = FairSlots(max_runs)
         self._in_flight: Counter[str] = Counter()
         self._heard: set[str] = set()  # runs whose prompt the program was given
@@ -145,6 +154,7 @@ class RunService:
     async def _run(self, app: str, request: RunRequest, by: Principal | None) -> RunResult:
         agent = self._program.agent
         limit, files = await self._store.read(app, lambda view: _read_needs(view, request, agent))
+        await self._store.read(app, self._quotas.check_room)
         if limit is not None and self._in_flight[app] >= limit:
             raise LimitExceeded(f"this app may have {limit} runs in flight; try again later", retry_after=1)
         self._in_flight[app] += 1

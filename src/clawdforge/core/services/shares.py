@@ -2,13 +2,15 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Final
 
 from clawdforge.core.model import SECOND, AppRow, Clock
 from clawdforge.core.ports import Store, View
+from clawdforge.core.rules.quotas import NO_QUOTAS, Quotas
 from clawdforge.core.services.access import LOCAL_APP
 from clawdforge.wire.base import Micros
+from clawdforge.wire.disk import DiskForm
 from clawdforge.wire.errors import LimitExceeded
 
 WINDOW_SECS: Final = 10
@@ -46,6 +48,7 @@ class Used:
     sessions: int
     turns_in_flight: int
     bytes_stored: int
+    bytes_by_form: dict[DiskForm, int]
     open_requests: int
     readers: int
     requests_left: int | None
@@ -64,10 +67,11 @@ class _Account:
 class ShareService:
     """Counts what is open in this process. `local`, the operator's own, has only limits that it is given."""
 
-    def __init__(self, store: Store, clock: Clock, default: Share) -> None:
+    def __init__(self, store: Store, clock: Clock, default: Share, quotas: Quotas = NO_QUOTAS) -> None:
         self._store = store
         self._clock = clock
         self._default = default
+        self._quotas = quotas
         self._accounts: dict[str, _Account] = {}
 
     def share_of(self, row: AppRow | None, app: str) -> Share:
@@ -115,19 +119,26 @@ class ShareService:
             account.open_requests -= 1
             account.readers -= is_reader
 
-    async def usage(self, app: str) -> tuple[AppRow | None, Share, Used]:
-        row, sessions, turns, stored = await self._store.read(app, _count)
+    async def usage(self, app: str) -> tuple[AppRow, Share, Used]:
+        """The limits of an app, with those of the settings where it has none, and what it has now."""
+        row, sessions, turns, stored = await self._store.read(app, self._count)
         account = await self._account(app)
         per_sec = account.share.max_requests_per_sec
         used = Used(
             sessions=sessions,
             turns_in_flight=turns,
-            bytes_stored=stored,
+            bytes_stored=sum(stored.values()),
+            bytes_by_form=stored,
             open_requests=account.open_requests,
             readers=account.readers,
             requests_left=None if per_sec is None else int(account.tokens),
         )
         return row, self.share_of(row, app), used
+
+    def _count(self, view: View) -> tuple[AppRow, int, int, dict[DiskForm, int]]:
+        row = view.app_row() or AppRow(view.app, 0)
+        row = replace(row, max_bytes=self._quotas.max_bytes(view), max_agents=self._quotas.max_agents(view))
+        return row, view.count_app_sessions(), view.turns_in_flight(), view.stored_bytes()
 
     async def _account(self, app: str) -> _Account:
         account, now = self._accounts.get(app), self._clock.steady()
@@ -148,7 +159,3 @@ class ShareService:
 def _check(what: str, count: int, limit: int | None) -> None:
     if limit is not None and count >= limit:
         raise LimitExceeded(f"this app may have {limit} {what}; close one first", retry_after=1)
-
-
-def _count(view: View) -> tuple[AppRow | None, int, int, int]:
-    return view.app_row(), view.count_app_sessions(), view.turns_in_flight(), view.bytes_stored()

@@ -17,6 +17,7 @@ from clawdforge.core.model import MessageRow, SessionRow, TurnRow
 from clawdforge.core.ports import Store, Tx, View
 from clawdforge.core.rules import memory
 from clawdforge.core.rules.permission_modes import keep_mode
+from clawdforge.core.rules.quotas import NO_QUOTAS, Quotas
 from clawdforge.core.rules.sessions import (
     SessionState,
     admit_session,
@@ -29,7 +30,7 @@ from clawdforge.core.rules.turns import make_title, need_session
 from clawdforge.core.running.long_writes import LongWrite
 from clawdforge.core.services.sessions import NewSession, SessionService
 from clawdforge.wire.base import Json
-from clawdforge.wire.errors import InvalidRequest, SessionBusy, SessionDamaged
+from clawdforge.wire.errors import InvalidRequest, LimitExceeded, SessionBusy, SessionDamaged
 from clawdforge.wire.message import Role
 from clawdforge.wire.session import MAX_TITLE, CreateSession, ImportRequest
 from clawdforge.wire.turn import TurnState
@@ -55,17 +56,24 @@ class Exported:
 
 class TransferService:
     def __init__(
-        self, store: Store, sessions: SessionService, turns: LoopTurns, max_live_sessions: int
+        self,
+        store: Store,
+        sessions: SessionService,
+        turns: LoopTurns,
+        max_live_sessions: int,
+        quotas: Quotas = NO_QUOTAS,
     ) -> None:
         self._store = store
         self._turns = turns
         self._sessions = sessions
         self._max_live = max_live_sessions
+        self._quotas = quotas
 
     async def import_session(
         self, app: str, request: ImportRequest, *, may_decide: bool = True
     ) -> SessionState:
         """Import all of a transcript or nothing. The agent gets the transcript with its first prompt."""
+        await self._store.read(app, self._quotas.check_room)
         found, parts = await asyncio.to_thread(_read_in_parts, request)  # a long one takes a second
         kept = {name: found.settings[name] for name in formats.KEPT if name in found.settings}
         if "permission_mode" in kept:
@@ -76,8 +84,16 @@ class TransferService:
         async with self._sessions.prepare(app, wanted, may_decide=may_decide) as prepared:
             new = replace(prepared, row=replace(prepared.row, **kept, context_plan=plan))
             if len(parts) <= 1 and len(found.turns) <= AT_ONCE:
-                return await self._store.write(app, lambda tx: _import(tx, new, found, self._max_live))
+                return await self._store.write(app, lambda tx: self._import(tx, new, found))
             return await self._import_in_parts(app, new, found, parts)
+
+    def _import(self, tx: Tx, new: NewSession, found: formats.Imported) -> SessionState:
+        row = new.row
+        create_session(tx, row, self._max_live, row.created_at, _count_imported(found), new.above)
+        _add_messages(tx, row, found.messages)
+        _add_turns(tx, row.session_id, found.turns)
+        self._quotas.check_room(tx, 0)
+        return state_of(tx, need_session(tx, row.session_id))
 
     async def _import_in_parts(
         self, app: str, new: NewSession, found: formats.Imported, parts: Sequence[Sequence[MessageRow]]
@@ -95,6 +111,7 @@ class TransferService:
         def add(tx: Tx, part: Callable[[], None]) -> None:
             tx.reveal_session(session_id)  # within this transaction
             part()
+            self._quotas.check_room(tx, 0)
             tx.change_session(session_id, deleted_at=unseen_until(row))
 
         def end(tx: Tx) -> SessionState:
@@ -102,13 +119,23 @@ class TransferService:
             tx.reveal_session(session_id)
             return announce_session(tx, row, at, _count_imported(found))
 
+        def give_up(tx: Tx) -> None:
+            tx.reveal_session(session_id)
+            tx.change_session(session_id, deleted_at=at)  # the next sweep removes it
+
         writing = LongWrite(self._store, app)
         await writing.step(begin)
-        for some in parts:
-            await writing.step(lambda tx, some=some: add(tx, partial(_add_messages, tx, row, some)))  # type: ignore[misc]
-        for first in range(0, len(found.turns), AT_ONCE):
-            part_of = found.turns[first : first + AT_ONCE]
-            await writing.step(lambda tx, some=part_of: add(tx, partial(_add_turns, tx, session_id, some)))  # type: ignore[misc]
+        try:
+            for some in parts:
+                await writing.step(lambda tx, some=some: add(tx, partial(_add_messages, tx, row, some)))  # type: ignore[misc]
+            for first in range(0, len(found.turns), AT_ONCE):
+                part_of = found.turns[first : first + AT_ONCE]
+                await writing.step(
+                    lambda tx, some=part_of: add(tx, partial(_add_turns, tx, session_id, some))  # type: ignore[misc]
+                )
+        except LimitExceeded:
+            await writing.step(give_up)
+            raise
         return await writing.step(end)
 
     async def export(self, app: str, session_id: str, *, events: bool = False) -> Exported:
@@ -202,14 +229,6 @@ def _session_of(request: ImportRequest, found: formats.Imported) -> CreateSessio
     except ValidationError as error:
         problem = formats.explain_invalid(error)
         raise InvalidRequest(f"no session can be made of this transcript: {problem}") from None
-
-
-def _import(tx: Tx, new: NewSession, found: formats.Imported, max_live: int) -> SessionState:
-    row = new.row
-    create_session(tx, row, max_live, row.created_at, _count_imported(found), new.above)
-    _add_messages(tx, row, found.messages)
-    _add_turns(tx, row.session_id, found.turns)
-    return state_of(tx, need_session(tx, row.session_id))
 
 
 def _read_in_parts(

@@ -6,6 +6,7 @@ from clawdforge.core.log import PAGE_BYTES, LogService
 from clawdforge.core.model import Clock, TurnRow
 from clawdforge.core.ports import Store, Tx, View
 from clawdforge.core.principal import Principal
+from clawdforge.core.rules.quotas import NO_QUOTAS, Quotas
 from clawdforge.core.rules.turns import (
     StartedTurn,
     SubmittedTurn,
@@ -27,13 +28,20 @@ COPY_SECS = 0.05
 
 class TurnService:
     def __init__(
-        self, store: Store, clock: Clock, log: LogService, supervisor: Supervisor, answers: Answers
+        self,
+        store: Store,
+        clock: Clock,
+        log: LogService,
+        supervisor: Supervisor,
+        answers: Answers,
+        quotas: Quotas = NO_QUOTAS,
     ) -> None:
         self._store = store
         self._clock = clock
         self._log = log
         self._supervisor = supervisor
         self._answers = answers
+        self._quotas = quotas
         self._unbroken = Unbroken()
 
     async def submit(
@@ -60,7 +68,7 @@ class TurnService:
         node, now, started = self._supervisor.node, self._clock.now(), None
 
         def work(tx: Tx) -> tuple[SubmittedTurn, StartedTurn | None]:
-            submitted = submit(tx, session_id, request, key, now, by)
+            submitted = submit(tx, session_id, request, key, now, by, self._quotas)
             if seat is None or submitted.replayed:
                 return submitted, None
             return submitted, start_next(tx, session_id, node, now)

@@ -1,4 +1,4 @@
-"""The rows of one app: every statement gets its name."""
+"""The rows of one app: every statement gets its name, and every page has its bounds."""
 
 from typing import Any, TypeVar
 
@@ -24,6 +24,15 @@ class OwnRows:
     def _list(self, codec: Codec[R], name: str, /, **params: Value) -> list[R]:
         return [codec.read(row) for row in self._rows(name, **params)]
 
+    def _page(
+        self, codec: Codec[R], name: str, limit: int, max_bytes: int, /, **params: Value
+    ) -> tuple[list[R], bool]:
+        """As many as fit, and whether there are more."""
+        room = Room(limit, max_bytes)
+        values = {"app": self.app, "limit": limit + 1, **params}
+        found = [codec.read(row) for row in self._db.rows(self._q.view[name], values, room.fits)]
+        return found, room.is_over
+
     def _number(self, name: str, **params: Value) -> int:
         row = self._db.row(self._q.view[name], {"app": self.app, **params})
         return int(row[0]) if row and row[0] is not None else 0
@@ -34,3 +43,24 @@ class OwnRows:
     def _check_own(self, app_name: str) -> None:
         if app_name != self.app:
             raise ValueError(f"a row of app {app_name} in a transaction of app {self.app}")
+
+
+class Room:
+    """How many rows a page has room for, and how many bytes, as stored; at least one row always fits.
+
+    No page may be empty while there is more.
+    """
+
+    def __init__(self, rows: int, max_bytes: int | None) -> None:
+        self.is_over = False  # there was a row that did not fit
+        self._rows = rows
+        self._bytes = max_bytes
+        self._count = 0
+
+    def fits(self, row: tuple[Any, ...]) -> bool:
+        if self._bytes is not None:
+            self._bytes -= sum(len(value) for value in row if isinstance(value, str | bytes))
+        is_full = self._bytes is not None and self._bytes < 0 and self._count > 0
+        self.is_over = is_full or self._count >= self._rows
+        self._count += 1
+        return not self.is_over

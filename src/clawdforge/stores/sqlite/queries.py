@@ -18,6 +18,7 @@ from clawdforge.core.model import (
     TurnRow,
 )
 from clawdforge.stores.sqlite.rows import Codec
+from clawdforge.wire.disk import SESSION_FORMS, DiskForm
 
 SQL = Path(__file__).parent / "sql"
 MINE = (
@@ -98,6 +99,7 @@ class Queries:
         fragments["message_told"] = _pair_columns(self.message)
         fragments["turn_told"] = _pair_columns(self.turn)
         fragments |= {"below": BELOW, "said_at": _iso("ts"), "queued_at": _iso("queued_at")}
+        fragments |= {"app_forms": ", ".join(DiskForm), "session_forms": ", ".join(SESSION_FORMS)}
         self.view = load_statements(SQL / "view.sql", fragments)
         self.tx = load_statements(SQL / "tx.sql", fragments)
         self.sets = load_statements(SQL / "sets.sql", fragments)

@@ -1,6 +1,6 @@
 """One app's changes, inside the transaction of one job."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from clawdforge.core.event_model import Draft, StoredEvent
@@ -21,7 +21,9 @@ from clawdforge.stores.sqlite.connection import Db
 from clawdforge.stores.sqlite.queries import MINE
 from clawdforge.stores.sqlite.rows import Codec, Value
 from clawdforge.stores.sqlite.sets import HistorySets
+from clawdforge.stores.sqlite.stored_bytes import add_event_bytes, set_file_bytes
 from clawdforge.wire.base import Json, Micros
+from clawdforge.wire.disk import DiskForm
 from clawdforge.wire.errors import NotFound, PermissionNotFound, SessionNotFound, TurnNotFound
 from clawdforge.wire.event import number
 
@@ -66,6 +68,7 @@ class SqliteTx(HistorySets, BudgetChanges):
             ],
         )
         head += len(stored)
+        add_event_bytes(self._db, self.app, session_id, sum(len(event.data) for event in stored))
         self._run("move_head", session=session_id, head=head, at=self._clock.now())
         self.appended.setdefault(session_id, []).extend(stored)
         return head
@@ -136,6 +139,9 @@ class SqliteTx(HistorySets, BudgetChanges):
 
     def audit(self, session_id: str | None, event: str, at: Micros, details: Json) -> None:
         add_entry(self._db, self.app, session_id, event, at, details)
+
+    def set_file_bytes(self, session_id: str, sizes: Mapping[DiskForm, int]) -> None:
+        set_file_bytes(self._db, self.app, session_id, sizes)
 
     def purge(self, session_id: str, limit: int) -> bool:
         row = self._db.row(self._q.tx["purge_state"], {"app": self.app, "session": session_id})

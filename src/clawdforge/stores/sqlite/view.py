@@ -1,7 +1,6 @@
 """One app's rows, read from one snapshot."""
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any
 
 import orjson
 
@@ -21,8 +20,11 @@ from clawdforge.core.model import (
 from clawdforge.core.ports import Shown
 from clawdforge.core.workspace import Area
 from clawdforge.stores.sqlite.budgets import BudgetRows
+from clawdforge.stores.sqlite.own_rows import Room
 from clawdforge.stores.sqlite.rows import Value, area_values, to_json
 from clawdforge.stores.sqlite.search import build_match, from_cursor, to_cursor
+from clawdforge.stores.sqlite.stored_bytes import bytes_of_app
+from clawdforge.wire.disk import DiskForm
 from clawdforge.wire.event_forms import Form
 from clawdforge.wire.message import Role
 from clawdforge.wire.turn import TurnState
@@ -230,8 +232,8 @@ class SqliteView(BudgetRows):
     def file(self, file_token: str) -> FileRow | None:
         return self._get(self._q.file, "file", file=file_token)
 
-    def bytes_stored(self) -> int:
-        return self._number("bytes_stored")
+    def stored_bytes(self) -> dict[DiskForm, int]:
+        return bytes_of_app(self._db, self.app)
 
     def persona(self, name: str) -> PersonaRow | None:
         return self._get(self._q.persona, "persona", name=name)
@@ -262,36 +264,6 @@ class SqliteView(BudgetRows):
             StoredEvent(seq, kind, turn, data, Form.COMPACT if compact else Form.NESTED)
             for seq, kind, turn, data, compact in rows
         ]
-
-    def _page(
-        self, codec: Codec[R], name: str, limit: int, max_bytes: int, /, **params: Value
-    ) -> tuple[list[R], bool]:
-        """As many as fit, and whether there are more."""
-        room = Room(limit, max_bytes)
-        values = {"app": self.app, "limit": limit + 1, **params}
-        found = [codec.read(row) for row in self._db.rows(self._q.view[name], values, room.fits)]
-        return found, room.is_over
-
-
-class Room:
-    """How many rows a page has room for, and how many bytes, as stored; at least one row always fits.
-
-    No page may be empty while there is more.
-    """
-
-    def __init__(self, rows: int, max_bytes: int | None) -> None:
-        self.is_over = False  # there was a row that did not fit
-        self._rows = rows
-        self._bytes = max_bytes
-        self._count = 0
-
-    def fits(self, row: tuple[Any, ...]) -> bool:
-        if self._bytes is not None:
-            self._bytes -= sum(len(value) for value in row if isinstance(value, str | bytes))
-        is_full = self._bytes is not None and self._bytes < 0 and self._count > 0
-        self.is_over = is_full or self._count >= self._rows
-        self._count += 1
-        return not self.is_over
 
 
 def last_fitting(rows: Iterable[tuple[int, int]]) -> int:

@@ -58,9 +58,10 @@ async def limits(core: Core, app: App) -> Response:
     return json_response(
         LimitsReply(
             app_name=app,
-            max_sessions=row.max_sessions if row else None,
-            max_turns_in_flight=row.max_turns_in_flight if row else None,
-            max_bytes=row.max_bytes if row else None,
+            max_sessions=row.max_sessions,
+            max_turns_in_flight=row.max_turns_in_flight,
+            max_bytes=row.max_bytes,
+            max_agents=row.max_agents,
             **asdict(share),
             **asdict(used),
             paused=[shapes.in_force(row) for row in await core.pauses.find_for(app)],

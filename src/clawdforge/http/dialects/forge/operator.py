@@ -129,6 +129,7 @@ def _app(state: AppState) -> AppInfo:
         "max_requests_per_sec": row.max_requests_per_sec,
         "max_open_requests": row.max_open_requests,
         "max_readers": row.max_readers,
+        "max_agents": row.max_agents,
     }
     return AppInfo(
         app_name=row.app_name,

@@ -163,9 +163,9 @@ DELETE FROM pauses WHERE app_name = :app AND agent = :agent
 
 -- name: put_app
 INSERT INTO apps (app_name, created_at, max_sessions, max_turns_in_flight, max_bytes, workspace_roots,
-                  max_requests_per_sec, max_open_requests, max_readers)
+                  max_requests_per_sec, max_open_requests, max_readers, max_agents)
 VALUES (:app_name, :created_at, :max_sessions, :max_turns_in_flight, :max_bytes, :workspace_roots,
-        :max_requests_per_sec, :max_open_requests, :max_readers)
+        :max_requests_per_sec, :max_open_requests, :max_readers, :max_agents)
 ON CONFLICT (app_name) DO UPDATE SET
     max_sessions = excluded.max_sessions,
     max_turns_in_flight = excluded.max_turns_in_flight,
@@ -173,4 +173,13 @@ ON CONFLICT (app_name) DO UPDATE SET
     workspace_roots = excluded.workspace_roots,
     max_requests_per_sec = excluded.max_requests_per_sec,
     max_open_requests = excluded.max_open_requests,
-    max_readers = excluded.max_readers
+    max_readers = excluded.max_readers,
+    max_agents = excluded.max_agents
+
+-- name: disk_of_apps
+SELECT app_name, {app_forms} FROM app_bytes ORDER BY app_name
+
+-- name: disk_of_sessions
+SELECT total, session_id, {session_forms} FROM session_bytes INDEXED BY session_bytes_by_size
+WHERE app_name = :app AND (total, session_id) < (:total, :session)
+ORDER BY total DESC, session_id DESC LIMIT :limit

@@ -76,3 +76,6 @@ DELETE FROM permissions WHERE permission_id IN (
 
 -- name: purge_session
 DELETE FROM sessions WHERE session_id = {dead}
+
+-- name: add_event_bytes
+UPDATE session_bytes SET events = events + :bytes WHERE session_id = :session AND app_name = :app

@@ -158,9 +158,6 @@ WHERE session_id = {mine} AND tool = :tool AND kind IS :kind
 -- name: file
 SELECT {file} FROM files WHERE file_token = :file AND app_name = :app
 
--- name: bytes_stored
-SELECT coalesce(sum(size), 0) FROM files WHERE app_name = :app
-
 -- name: persona
 SELECT {persona} FROM personas WHERE app_name = :app AND name = :name
 
@@ -186,3 +183,6 @@ WHERE messages_fts MATCH :match AND messages_fts.rowid BETWEEN :first AND :last
   AND messages.seq > sessions.archived_to AND messages.seq NOT BETWEEN sessions.cut_from AND sessions.cut_to
   AND sessions.app_name = :app AND sessions.deleted_at IS NULL
 ORDER BY messages_fts.rowid DESC LIMIT :limit
+
+-- name: stored_bytes
+SELECT {app_forms} FROM app_bytes WHERE app_name = :app
