@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.api.harness import App, Server
+from tests.api.harness import App, Server, until
 
 
 def limit(server: Server, app: App, **limits: int) -> None:
@@ -52,9 +52,18 @@ def test_an_app_that_is_full_may_not_grow_but_shrink(server: Server, app: App) -
         assert shrink(app, session).status_code == 200, what
     server.admin().post("/admin/sweep").raise_for_status()
     assert stored(app) == 0
-    session = app.session()  # its first event fills what it may have
-    limit(server, app, max_bytes=stored(app) + 1)
-    assert app.turn(session, "echo hello").status_code == 200
+    session = app.session()
+    limit(server, app, max_bytes=stored(app) + 100_000)
+    assert app.turn(session, "echo hello").json()["outcome"] == "completed"
+
+
+def test_a_turn_is_refused_at_the_limit_and_not_one_below(server: Server, app: App) -> None:
+    session = app.session()
+    most = stored(app)
+    limit(server, app, max_bytes=most)
+    assert app.turn(session, "echo hello").status_code == 429
+    limit(server, app, max_bytes=most + 1)  # it is recorded, and finds no room for an answer
+    assert app.turn(session, "echo hello").json()["stopped_by"] == "max_bytes"
 
 
 def test_the_limit_itself_is_still_free(server: Server, app: App) -> None:
@@ -116,3 +125,58 @@ def test_quotas_are_whole_numbers(server: Server, app: App, name: str) -> None:
     for bad in (-1, 1.5, "many", 2**60):
         body = {"app_name": app.name, "limits": {name: bad}}
         assert server.admin().post("/admin/apps", json=body).status_code == 422
+
+
+def fill(server: Server, app: App, prompt: str, room: int) -> tuple[dict[str, Any], int]:
+    """A turn that finds so much room; how it ended, and by how much the app is beyond its limit then."""
+    session = app.session()
+    most = stored(app) + room
+    limit(server, app, max_bytes=most)
+    reply = app.turn(session, prompt)
+    assert reply.status_code == 200, reply.text
+    turn = app.http.get(f"/sessions/{session}/turns").json()["turns"][0]
+    return {**turn, "session_id": session}, stored(app) - most
+
+
+FLOODS = ["flood 100000 1000", "bytes 20000000", "tools 100000 0", "flood 100 1000000"]
+
+
+@pytest.mark.parametrize("prompt", FLOODS)
+def test_a_turn_that_floods_is_stopped_soon(server: Server, app: App, prompt: str) -> None:
+    turn, over = fill(server, app, prompt, 3_000_000)
+    assert (turn["outcome"], turn["stop_reason"]) == ("cancelled", "stopped_by_limit")
+    assert turn["stopped_by"] == "max_bytes"
+    assert "clawdforge sessions delete ID" in turn["error"]
+    assert over < 1 << 20
+
+
+def test_what_was_said_before_it_was_stopped_is_kept(server: Server, app: App) -> None:
+    turn, _ = fill(server, app, "echo hello\nflood 100000 1000", 1_000_000)
+    session = turn["session_id"]
+    messages = app.http.get(f"/sessions/{session}/messages").json()["messages"]
+    assert messages[-1]["content"].startswith("hello")
+    assert len(messages[-1]["content"]) > 100_000
+    kinds = [one["type"] for one in app.http.get(f"/sessions/{session}/events?limit=1000").json()["events"]]
+    assert kinds.count("output.truncated") <= 1
+
+
+def test_a_turn_that_just_fits_is_not_stopped(server: Server, app: App) -> None:
+    turn, over = fill(server, app, "flood 1000 1000", 8_000_000)
+    assert (turn["outcome"], turn["stopped_by"]) == ("completed", None)
+    assert over < 0
+
+
+def test_a_queued_turn_that_finds_no_room_does_not_begin(server: Server, app: App) -> None:
+    session = app.session()
+    app.http.post(f"/sessions/{session}/turns", json={"prompt": "sleep 60"}).raise_for_status()
+    app.http.post(f"/sessions/{session}/turns", json={"prompt": "echo hello"}).raise_for_status()
+    limit(server, app, max_bytes=1)
+    app.http.post(f"/sessions/{session}/cancel", json={}).raise_for_status()
+
+    def last() -> Any:
+        return app.http.get(f"/sessions/{session}/turns").json()["turns"][-1]
+
+    until(lambda: last()["outcome"], "the end of the turn")
+    assert (last()["outcome"], last()["stopped_by"]) == ("cancelled", "max_bytes")
+    messages = app.http.get(f"/sessions/{session}/messages").json()["messages"]
+    assert "hello" not in [one["content"] for one in messages]

@@ -12,6 +12,11 @@ STOP_REASON: Final = "stopped_by_limit"
 BUDGET: Final = "budget"
 """What `stopped_by` names where it was not a limit of the turn's own."""
 
+NO_ROOM: Final = (
+    "the turn was stopped because its app may store no more (max_bytes); what was said until then is kept."
+    " Delete sessions that nobody needs: `clawdforge sessions delete ID`"
+)
+
 CENTS: Final = 9
 """Costs are compared to so many digits after the point: a difference of two sums is never exact."""
 

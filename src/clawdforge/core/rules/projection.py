@@ -24,14 +24,23 @@ class Projection:
         self._tools: dict[str, Json] = {}
         self._plan: tuple[Any, ...] = ()
         self._chars = 0
+        self._text_bytes = 0
+        self._tool_bytes = 0
         self.truncated = False
 
-    def feed(self, event: AgentEvent) -> None:
+    @property
+    def size(self) -> int:
+        """About how many bytes the message will have; too many where calls of tools were updated often."""
+        return self._text_bytes + min(self._tool_bytes, len(self._tools) * len(CALL_KEYS) * MAX_TOOL_CHARS)
+
+    def feed(self, event: AgentEvent, size: int = 0) -> None:
+        """Take one event in; `size` is that of the whole event in the log."""
         if event.kind is EventType.TEXT:
             self._add_text(self._text, event.fields)
         elif event.kind is EventType.THINKING:
             self._add_text(self._thinking, event.fields)
         elif event.kind in (EventType.TOOL_CALL, EventType.TOOL_UPDATE):
+            self._tool_bytes += size
             self._merge_tool_call(update_of(event.kind, event.fields))
         elif event.kind is EventType.PLAN:
             entries = update_of(event.kind, event.fields).get("entries")
@@ -48,6 +57,7 @@ class Projection:
         if text:
             target.append(text)
             self._chars += len(text)
+            self._text_bytes += len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
 
     def _merge_tool_call(self, update: Json) -> None:
         call_id = str(update.get(CALL_ID))

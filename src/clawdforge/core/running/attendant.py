@@ -8,6 +8,7 @@ from clawdforge.core.agent_model import Answer
 from clawdforge.core.model import Clock, TurnRow
 from clawdforge.core.ports import LeaseLost, LiveAgent, Store
 from clawdforge.core.rules.limits import STOP_REASON
+from clawdforge.core.rules.quotas import NO_QUOTAS, Quotas
 from clawdforge.core.rules.turns import Ending, StartedTurn
 from clawdforge.core.running.opening import Opener
 from clawdforge.core.running.permissions import PermissionService
@@ -43,6 +44,7 @@ class Attendant:
         pool: AgentPool,
         permissions: PermissionService,
         times: Times,
+        quotas: Quotas = NO_QUOTAS,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -50,13 +52,22 @@ class Attendant:
         self._pool = pool
         self._permissions = permissions
         self._times = times
+        self._quotas = quotas
 
     async def attend(self, seat: Seat, started: StartedTurn, stop: Stop, progress: Progress) -> TurnRow:
         """Returns when the turn has ended and that is on stable storage."""
         watch = LimitWatch(started.turn.limits, stop)
         recorder = TurnRecorder(
-            self._store, self._clock, self._permissions, seat.app, started, progress, watch
+            self._store,
+            self._clock,
+            self._permissions,
+            seat.app,
+            started,
+            progress,
+            watch,
+            self._quotas,
         )
+        await recorder.note_room()
         turn = RunningTurn(started, seat, stop, watch, recorder, progress)
         writing = recorder.start_writing(self._times.store_patience)
         try:

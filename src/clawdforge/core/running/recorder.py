@@ -6,6 +6,7 @@ When the store fails, reading from the agent pauses until it heals, for a bounde
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Final, TypeVar
 
@@ -15,8 +16,10 @@ from clawdforge.core.model import Clock, TurnRow
 from clawdforge.core.ports import Store, Tx
 from clawdforge.core.rules.cuts import cut_turn
 from clawdforge.core.rules.interrupted import apply_policy
+from clawdforge.core.rules.limits import NO_ROOM
 from clawdforge.core.rules.projection import Projection
 from clawdforge.core.rules.purses import Question, allow, extend
+from clawdforge.core.rules.quotas import NO_QUOTAS, Quotas
 from clawdforge.core.rules.turns import Ending, StartedTurn, finish
 from clawdforge.core.running.permissions import PermissionService
 from clawdforge.core.running.progress import Progress
@@ -32,6 +35,9 @@ HIGH_WATER = 1 << 19  # some thousand short events: what one job can write witho
 RETRY_SECS = 0.2
 QUESTION: Final = "budget"
 NOT_NOW: Final = {OPTION_ID: "leave", "name": "Leave it", "kind": "reject_once"}
+OVERDRAFT = 1 << 19
+"""By so much the event that fills an app's share may go beyond it; a larger one is dropped."""
+LAST_WORDS = 1 << 16
 
 
 class TurnRecorder:
@@ -46,9 +52,13 @@ class TurnRecorder:
         started: StartedTurn,
         progress: Progress,
         watch: LimitWatch,
+        quotas: Quotas = NO_QUOTAS,
     ) -> None:
         self.app = app
         self._watch = watch
+        self._quotas = quotas
+        self._room_left: int | None = None  # what the app may still store, as the last write found it
+        self._is_full = self._has_dropped = False
         self._progress = progress
         self.session_id = started.session.session_id
         self.turn_index = started.turn.turn_index
@@ -66,6 +76,7 @@ class TurnRecorder:
         self._in_doubt: list[Draft] = []  # handed to the store, which has not said that they are written
         self._writing: asyncio.Task[None] | None = None
         self._bytes = 0
+        self._bytes_written_now = 0
         self._answered = False
         self._ending = False
         self._work = asyncio.Event()
@@ -73,14 +84,50 @@ class TurnRecorder:
 
     async def emit(self, event: AgentEvent, size: int) -> None:  # noqa: ARG002 - what counts is what we keep
         self._progress.wait_for(WaitsFor.AGENT)
-        self._projection.feed(event)
-        self._add(draft_of(event, self.turn_index, self._clock.now()))
+        made = draft_of(event, self.turn_index, self._clock.now())
         if event.kind is EventType.RESPONSE:
             self._answered = True  # the response is written together with the end of the turn
+        if not await self._has_room(event, len(made.body)):
+            return
+        self._projection.feed(event, len(made.body))
+        self._add(made)
         while self._bytes > HIGH_WATER and not (self._answered or self._ending):
             self._room.clear()
             self._progress.wait_for(WaitsFor.STORE)
             await self._room.wait()
+
+    async def note_room(self) -> None:
+        """Look up what the app may store, before the agent says anything; with none left, nothing begins."""
+        with suppress(StoreUnavailable):  # then the first write tells
+            self._learn_room(await self._store.read(self.app, self._quotas.room))
+
+    async def _has_room(self, event: AgentEvent, size: int) -> bool:
+        """Whether there is room for an event: what a full share has no room for is dropped, and that is told.
+
+        A turn is stopped as soon as it fills the share, with what it said until then. The agent may take
+        long to stop, so nothing more of it is kept, but for how it ended.
+        """
+        if not self._is_full and self._room_left is not None:
+            unwritten = self._bytes + self._bytes_written_now + self._projection.size
+            left = self._room_left - unwritten - 2 * size  # an event is in the log, and in the message
+            if left < 0:
+                self._fill()
+            fits = left >= -OVERDRAFT
+        else:
+            fits = not self._is_full or (event.kind is EventType.RESPONSE and size <= LAST_WORDS)
+        if not fits and not self._has_dropped:
+            self._has_dropped = True
+            await self.report_truncation(size, NO_ROOM)
+        return fits
+
+    def _learn_room(self, room: int | None) -> None:
+        self._room_left = room
+        if room is not None and room - self._projection.size <= 0:
+            self._fill()
+
+    def _fill(self) -> None:
+        self._is_full = True
+        self._watch.end_space()
 
     async def report_truncation(self, dropped: int, reason: str) -> None:
         fields = {"dropped_bytes": dropped, "reason": reason}
@@ -177,6 +224,7 @@ class TurnRecorder:
             await self._work.wait()
             self._work.clear()
             if self._drafts and not (self._answered or self._ending):
+                self._bytes_written_now = self._bytes
                 self._in_doubt = self._take_drafts()
                 await self._append(self._in_doubt, patience)
                 self._in_doubt = []
@@ -208,16 +256,18 @@ class TurnRecorder:
     async def _append(self, drafts: Sequence[Draft], patience: float) -> None:
         session_id, fence, written = self.session_id, self._fence, self._written
 
-        def append(tx: Tx) -> int:
-            return tx.append(session_id, drafts, fence=fence)
+        def append(tx: Tx) -> tuple[int, int | None]:
+            return tx.append(session_id, drafts, fence=fence), self._quotas.room(tx)
 
-        def append_unless_written(tx: Tx) -> int:
+        def append_unless_written(tx: Tx) -> tuple[int, int | None]:
             if not _was_written(tx, session_id, written, drafts[0]):
                 return append(tx)
             session = tx.session(session_id)
-            return session.head if session else written
+            return session.head if session else written, self._quotas.room(tx)
 
-        self._written = await self._persist(append, append_unless_written, patience)
+        self._written, room = await self._persist(append, append_unless_written, patience)
+        self._bytes_written_now = 0
+        self._learn_room(room)
 
     async def _persist(
         self, work: Callable[[Tx], T], work_again: Callable[[Tx], T], patience: float | None

@@ -1,10 +1,17 @@
-"""What stops a running turn: somebody's request, or a limit that it carries and crosses."""
+"""What stops a running turn: somebody's request, a limit that it crosses, or a full share of the disk."""
 
 import asyncio
 from dataclasses import dataclass, field
 
 from clawdforge.core.agent_model import Used
-from clawdforge.core.rules.limits import BUDGET, describe_crossing, find_crossed, read_limits, used_by
+from clawdforge.core.rules.limits import (
+    BUDGET,
+    NO_ROOM,
+    describe_crossing,
+    find_crossed,
+    read_limits,
+    used_by,
+)
 from clawdforge.wire.base import Json
 from clawdforge.wire.turn import Outcome
 
@@ -67,6 +74,10 @@ class LimitWatch:
     def end_budget(self, reason: str) -> None:
         """A budget, which is no limit of the turn's own, is crossed or was not opened for it."""
         self._stop.request(Outcome.CANCELLED, reason, limit=BUDGET)
+
+    def end_space(self) -> None:
+        """The app may store no more, whichever of its turns filled its share."""
+        self._stop.request(Outcome.CANCELLED, NO_ROOM, limit="max_bytes")
 
     def _cross(self, name: str, amount: float) -> None:
         reason = describe_crossing(name, self._limits[name], amount)

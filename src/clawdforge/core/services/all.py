@@ -129,7 +129,7 @@ def build_engine(ports: Ports, bounds: Bounds, node: str) -> Engine:
         return folders.hold(session, but_own=True)  # made below: it holds what the opener is a part of
 
     opener = Opener(store, clock, ports.agents, homes, snapshots, known, hold_others, pool, ports.callbacks)
-    attendant = Attendant(store, clock, opener, pool, permissions, bounds.times)
+    attendant = Attendant(store, clock, opener, pool, permissions, bounds.times, bounds.quotas)
     supervisor = Supervisor(store, clock, pool, attendant, answers, homes, snapshots, node)
     folders = FolderHolds(store, supervisor)
     return Engine(pool, permissions, answers, known, folders, supervisor, Background())

@@ -21,7 +21,7 @@ from clawdforge.wire.turn import Outcome, TurnLimits, TurnState
 
 STUCK_SECS: Final = 60.0
 WIDTHS: Final = ("server", "app", "agent")
-LIMITS: Final = (*TurnLimits.model_fields, BUDGET)
+STOPPING: Final = (*TurnLimits.model_fields, BUDGET, "max_bytes")
 UNENDED: Final = (TurnState.QUEUED, TurnState.RUNNING, TurnState.WAITING)
 
 
@@ -65,7 +65,7 @@ class MetricsService:
         paused = Counter(_width(pause) for pause in pauses)
         now = tuple(Sample(turns.get(state.value, 0), {"state": state.value}) for state in UNENDED)
         ended = tuple(Sample(count, {"outcome": outcome}) for outcome, count in self._ended.items())
-        stopped = tuple(Sample(self._stopped[name], {"limit": name}) for name in LIMITS)
+        stopped = tuple(Sample(self._stopped[name], {"limit": name}) for name in STOPPING)
         healthy = self._store.health() is None
         waits = Counter(one.waits_for for one in self._supervisor.find_waiting(STUCK_SECS))
         stuck = tuple(Sample(waits[what], {"wait": what.value}) for what in WaitsFor)
@@ -73,7 +73,7 @@ class MetricsService:
         return [
             Metric("turns_started_total", "counter", "Turns that were started.", _single(self._started)),
             Metric("turns_ended_total", "counter", "Turns that ended, by outcome.", ended),
-            Metric("turns_stopped_total", "counter", "Turns that crossed a limit of theirs.", stopped),
+            Metric("turns_stopped_total", "counter", "Turns that were stopped by a limit.", stopped),
             Metric("budget_warnings_total", "counter", "Warnings of budgets.", _single(self._warned)),
             Metric("turns", "gauge", "Turns that have not ended, by state.", now),
             Metric("agents_live", "gauge", "Agent processes that are alive.", _single(self._pool.live)),
