@@ -14,6 +14,7 @@ from clawdforge.core.event_model import draft
 from clawdforge.core.model import MessageRow, SessionQuery, SessionRow, SystemClock, TurnRow
 from clawdforge.core.ports import Tx
 from clawdforge.stores import open_store
+from clawdforge.stores.sqlite.connection import open_reader
 from clawdforge.stores.sqlite.queries import Queries
 from clawdforge.stores.sqlite.search import build_match
 from clawdforge.stores.sqlite.store import SqliteStore
@@ -53,7 +54,7 @@ async def test_every_statement_of_an_app_names_the_app(store: SqliteStore) -> No
 
 async def test_no_statement_walks_a_big_table(store: SqliteStore) -> None:
     queries = Queries()
-    db = apsw.Connection(str(store.path), flags=apsw.SQLITE_OPEN_READONLY)
+    db = open_reader(store.path)
     statements = {
         **queries.view,
         **queries.tx,
@@ -132,6 +133,49 @@ async def steps_of(store: SqliteStore, work: Any) -> int:
     await store.read(APP, work)
     reader.connection.set_progress_handler(None)
     return count
+
+
+async def test_a_statement_is_prepared_once_whatever_is_bound_to_it(store: SqliteStore) -> None:
+    """SQLite asks an authorizer whenever it prepares, also when it does so by itself."""
+    await fill(store, 0, 30)
+    reader = store._reader
+    assert reader is not None
+    asked: list[str | None] = []
+
+    def ask(number: int) -> Any:
+        sid = f"{number:06x}-session"
+
+        def work(view: Any) -> None:
+            query = SessionQuery(limit=number + 1, agent=f"{number}", prefix=sid[: number % 7], project=sid)
+            for some in (query, SessionQuery(limit=number + 2), SessionQuery(limit=3, q=f"w{number}")):
+                view.sessions(some)
+            for show in ("visible", "all", "cut"):
+                view.messages(sid, after=number, limit=number, show=show)
+                view.last_messages(sid, number, show=show)
+            view.events(sid, after=number, limit=number, max_bytes=1000)
+            view.turn_events(sid, 1, after=number, limit=number + 1, max_bytes=1000)
+            view.turns(sid, after=number, limit=number)
+            view.queued_turns(sid, number)
+            view.last_prompts(sid, number)
+            view.numbers_from(sid, number)
+            view.search(f"word{number}", limit=number)
+            view.permissions(sid, state=f"{number}")
+
+        return work
+
+    def note(_operation: int, first: str | None, *_rest: object) -> int:
+        asked.append(first)
+        return apsw.SQLITE_OK
+
+    reader.connection.authorizer = note
+    await store.read(APP, ask(1))
+    assert asked
+    own = len(asked)
+    for number in range(2, 30):
+        await store.read(APP, ask(number))
+    fresh = [table for table in asked[own:] if table is not None and "_fts" not in table]
+    reader.connection.authorizer = None
+    assert fresh == []  # the full-text index prepares statements of its own
 
 
 async def fill(store: SqliteStore, first: int, last: int) -> None:

@@ -81,7 +81,7 @@ def _ask(cursor: apsw.Cursor, sql: str, params: dict[str, Value]) -> None:
 
 def open_writer(path: Path) -> apsw.Connection:
     """Open the only connection that writes and checkpoints. The file must exist."""
-    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE, statementcachesize=256)
+    connection = _open(path, apsw.SQLITE_OPEN_READWRITE)
     try:
         connection.set_busy_timeout(WRITER_PATIENCE_MS)
         connection.pragma("auto_vacuum", "incremental")  # only says something to a new file
@@ -96,6 +96,14 @@ def open_writer(path: Path) -> apsw.Connection:
     return connection
 
 
+def _open(path: Path, flags: int) -> apsw.Connection:
+    connection = apsw.Connection(str(path), flags=flags, statementcachesize=256)
+    # Else SQLite prepares a statement anew whenever a bound limit or id changes, since another plan might
+    # suit that value better. That took ten times as long as the statement, and every plan is fixed here.
+    connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
+    return connection
+
+
 def _require_wal(connection: apsw.Connection) -> None:
     mode = connection.pragma("journal_mode", "wal")
     if mode != "wal":
@@ -106,7 +114,7 @@ def _require_wal(connection: apsw.Connection) -> None:
 
 
 def open_reader(path: Path) -> apsw.Connection:
-    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY, statementcachesize=256)
+    connection = _open(path, apsw.SQLITE_OPEN_READONLY)
     try:
         connection.set_busy_timeout(READER_PATIENCE_MS)
         connection.pragma("temp_store", "memory")
