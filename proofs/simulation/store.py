@@ -8,12 +8,13 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from clawdforge.core.event_model import StoredEvent
 from clawdforge.core.histogram import Histogram
 from clawdforge.core.model import Commit
 from clawdforge.core.ports import SystemTx, SystemView, Tx, View
+from clawdforge.stores.sqlite.packing import choose_slice
 from clawdforge.stores.sqlite.system import SqliteSystemTx, SqliteSystemView
 from clawdforge.stores.sqlite.tx import SqliteTx
 from clawdforge.stores.sqlite.view import SqliteView
@@ -72,6 +73,13 @@ class SimStore:
     async def write_system(self, work: Callable[[SystemTx], T]) -> T:
         result: T = await self._submit(None, work)
         return result
+
+    async def pack(self, app: str, session_id: str, through: int) -> bool:
+        chosen = await self._read(lambda: choose_slice(self._db, app, session_id, through))
+        if chosen is None:
+            return False
+        packed = chosen.pack()
+        return await self.write(app, lambda tx: cast(SqliteTx, tx).place_pack(chosen, packed))
 
     def listen(self, listener: Callable[[Commit], None]) -> None:
         self._listeners.append(listener)

@@ -24,7 +24,17 @@ from tests.conformance.stores.samples import a_session
 
 APP = "alpha"
 ADMIN_ONLY = {"usage", "session_counts", "apps", "tokens", "audit_entries", "put_app", "forget_identities"}
-BIG = {"sessions", "events", "messages", "turns", "permissions", "files", "session_events", "turn_files"}
+BIG = {
+    "sessions",
+    "events",
+    "packs",
+    "messages",
+    "turns",
+    "permissions",
+    "files",
+    "session_events",
+    "turn_files",
+}
 
 
 @pytest.fixture
@@ -47,7 +57,7 @@ def scans(db: apsw.Connection, sql: str) -> list[str]:
 
 async def test_every_statement_of_an_app_names_the_app(store: SqliteStore) -> None:
     queries = Queries()
-    for name, sql in {**queries.view, **queries.tx, **queries.sets}.items():
+    for name, sql in {**queries.view, **queries.tx, **queries.sets, **queries.packs}.items():
         assert re.search(r"\bapp_name = :app\b|\(app_name\) VALUES \(:app\)", sql), name
     assert store.health() is None
 
@@ -59,6 +69,7 @@ async def test_no_statement_walks_a_big_table(store: SqliteStore) -> None:
         **queries.view,
         **queries.tx,
         **queries.sets,
+        **queries.packs,
         **{k: v for k, v in queries.system.items() if k not in ADMIN_ONLY},
     }
     bad = {name: found for name, sql in statements.items() if (found := scans(db, sql))}

@@ -14,7 +14,7 @@ from clawdforge.drivers.folders.homes import LOST
 from clawdforge.stores.lock import FolderLock, FolderTaken
 from clawdforge.stores.sqlite import migrations, snapshot
 from clawdforge.stores.sqlite.connection import DAMAGE, Db, open_reader, open_writer
-from clawdforge.stores.sqlite.inspection import Counts, Inspection
+from clawdforge.stores.sqlite.inspection import Counts, Inspection, list_sessions
 from clawdforge.stores.sqlite.queries import Queries
 from clawdforge.stores.sqlite.system import SqliteSystemView
 from clawdforge.stores.sqlite.tx import SqliteTx
@@ -74,9 +74,10 @@ def _survive(about: str, findings: Iterator[Finding]) -> Iterator[Finding]:
 
 
 def _check_sessions(db: Db, clock: Clock, *, repair: bool) -> Iterator[Finding]:
-    count, inspection = 0, Inspection(db)
-    for app, session_id in inspection.sessions():
+    count = 0
+    for app, session_id in list_sessions(db):
         count += 1
+        inspection = Inspection(db, app)
         try:
             with db.connection:  # one state of it: a server may write meanwhile
                 tx = SqliteTx(db, app, clock)
@@ -113,13 +114,20 @@ def _check_session(
 
 
 def _check_log(inspection: Inspection, view: View, session_id: str) -> Iterator[str]:
-    """The events are numbered without a gap, and every turn that began here has one end."""
+    """Events are numbered without a gap, each is in one place, and a turn that began here has one end."""
     session = view.session(session_id)
-    count, first, last = inspection.span_of_log(session_id)
+    count, first, last = 0, None, None
+    queued: set[int | None] = set()
+    ends: Counter[int | None] = Counter()
+    for event in inspection.read_log(session_id):
+        count, first, last = count + 1, event.seq if first is None else first, event.seq
+        if event.type == EventType.TURN_QUEUED:
+            queued.add(event.turn)
+        elif event.type == EventType.TURN_ENDED:
+            ends[event.turn] += 1
     if session is not None and (count, first or 1, last or 0) != (session.head, 1, session.head):
         yield f"its log has {count} events from {first} to {last}, but should have {session.head}"
-    queued = set(inspection.turns_of(session_id, EventType.TURN_QUEUED))
-    ends = Counter(inspection.turns_of(session_id, EventType.TURN_ENDED))
+    yield from inspection.find_wrong_packs(session_id)
     for turn in view.turns(session_id, limit=MANY):
         index, count = turn.turn_index, ends[turn.turn_index]
         if index in queued and (count > 1 or (turn.state is TurnState.ENDED and not count)):

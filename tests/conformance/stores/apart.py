@@ -51,6 +51,7 @@ READS: dict[str, Callable[[View, str], Any]] = {
     "turns_in_flight": lambda v, _: v.turns_in_flight(),
     "events": lambda v, s: v.events(s, **PAGE),
     "count_brought": lambda v, s: v.count_brought(s),
+    "last_ended_seq": lambda v, s: v.last_ended_seq(s, 9),
     "turn_events": lambda v, s: v.turn_events(s, 1, **PAGE),
     "messages": lambda v, s: v.messages(s, show="all"),
     "last_messages": lambda v, s: v.last_messages(s, 9),
@@ -155,6 +156,7 @@ async def furnished(store: Store) -> str:
     def fill(tx: Tx) -> None:
         tx.add_turn(a_turn(sid, 1, state=TurnState.RUNNING, key="key", first_seq=1))
         tx.add_turn(a_turn(sid, 2))
+        tx.add_turn(a_turn(sid, 4, state=TurnState.ENDED, ended_at=8, last_seq=1))
         tx.append(sid, [said("secret", 1)])
         tx.add_message(a_message(sid, "needle secret", turn=1))
         tx.bring(sid, after=0, last=9, turns=[])

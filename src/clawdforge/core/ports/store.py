@@ -105,6 +105,10 @@ class View(BudgetView, Protocol):
         """How many events tell what the session began with; see `Tx.bring`."""
         ...
 
+    def last_ended_seq(self, session_id: str, before: Micros) -> int:
+        """The last number of a turn that ended before then, of those the one that came last; 0 without."""
+        ...
+
     def turn_events(
         self, session_id: str, turn_index: int, *, after: int, limit: int, max_bytes: int
     ) -> list[StoredEvent]:
@@ -305,6 +309,13 @@ class Store(Protocol):
 
     async def read_system(self, work: Callable[[SystemView], T]) -> T: ...
     async def write_system(self, work: Callable[[SystemTx], T]) -> T: ...
+    async def pack(self, app: str, session_id: str, through: int) -> bool:
+        """Put some events of a session up to a number closer together; False when there are none to do.
+
+        Nobody can tell by reading. Nothing of it keeps the writer for longer than a small write.
+        """
+        ...
+
     def listen(self, listener: Callable[[Commit], None]) -> None:
         """Called in the event loop for every commit that added events, in order, before the writer's
         own call returns."""

@@ -57,6 +57,13 @@ class SystemView(Protocol):
         """(app, session_id) of sessions for which `Tx.settle` has work to do."""
         ...
 
+    def unpacked_sessions(self, after: str, limit: int) -> tuple[list[tuple[str, str]], str | None]:
+        """Of the next `limit` sessions by id those whose last events are not packed, and the last id of all.
+
+        That is None when there are no more.
+        """
+        ...
+
     def unindexed_apps(self) -> list[str]:
         """The apps for which `Tx.refresh_index` has work to do."""
         ...

@@ -1,12 +1,14 @@
 """Connections to the SQLite file: opening them, running statements, and which errors come from the disk."""
 
 from collections.abc import Callable
+from functools import lru_cache
 from itertools import takewhile
 from pathlib import Path
 from typing import Any, Final
 
 import apsw
 
+from clawdforge.stores.sqlite.packs import unpack
 from clawdforge.stores.sqlite.queries import Queries
 from clawdforge.stores.sqlite.rows import Value
 from clawdforge.wire.errors import StoreUnavailable
@@ -32,6 +34,7 @@ DAMAGE: Final = (*DISK_ERRORS, apsw.SQLError)
 
 WRITER_PATIENCE_MS: Final = 5000  # a person may hold the write lock with plain SQL for a while
 READER_PATIENCE_MS: Final = 250  # reads run in the event loop
+READ_PACKS: Final = 4  # are kept as they were read: a reader that follows takes many pages out of one
 WAL_LIMIT_BYTES: Final = 64 * 1024 * 1024
 
 
@@ -41,6 +44,7 @@ class Db:
     def __init__(self, connection: apsw.Connection, queries: Queries) -> None:
         self.connection = connection
         self.queries = queries
+        self.unpack = lru_cache(READ_PACKS)(unpack)
 
     def rows(
         self, sql: str, params: dict[str, Value], fits: Callable[[tuple[Any, ...]], bool] | None = None

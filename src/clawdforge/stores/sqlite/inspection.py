@@ -3,15 +3,19 @@
 import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from typing import Any, Final
+from typing import Final
 
 from clawdforge.core.model import MessageRow, TurnRow
 from clawdforge.stores.sqlite.connection import Db
+from clawdforge.stores.sqlite.event_pages import LOWEST, EventPages
+from clawdforge.stores.sqlite.packs import EventRow
 from clawdforge.stores.sqlite.rows import Value
 from clawdforge.wire.base import Json
 from clawdforge.wire.event import EventType
 
 PAGE: Final = 500
+PAGE_BYTES: Final = 1 << 22
+ALL_BYTES: Final = 1 << 62
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,43 +28,46 @@ class Counts:
     last_turn: int
 
 
+def list_sessions(db: Db) -> list[tuple[str, str]]:
+    """App and id of every session that is not deleted."""
+    rows = db.rows(db.queries.inspection["sessions"], {})
+    return [(str(app), str(session_id)) for app, session_id in rows]
+
+
 class Inspection:
-    def __init__(self, db: Db) -> None:
+    """The sessions of one app."""
+
+    def __init__(self, db: Db, app: str) -> None:
         self._db = db
         self._q = db.queries.inspection
+        self._pages = EventPages(db, app)
 
-    def sessions(self) -> list[tuple[str, str]]:
-        """App and id of every session that is not deleted."""
-        return [(str(app), str(session_id)) for app, session_id in self._db.rows(self._q["sessions"], {})]
+    def read_log(self, session_id: str) -> Iterator[EventRow]:
+        """Every event that readers see, from the first on."""
+        return self._walk(session_id, None)
 
-    def span_of_log(self, session_id: str) -> tuple[int, int | None, int | None]:
-        """How many events a session has, and the numbers of the first and the last."""
-        count, first, last = self._db.row(self._q["span_of_log"], {"session": session_id}) or (0, None, None)
-        return count, first, last
-
-    def turns_of(self, session_id: str, kind: EventType) -> list[int | None]:
-        """The turns of all events of one type."""
-        rows = self._db.rows(self._q["turns_of"], {"session": session_id, "type": kind})
-        return [turn for (turn,) in rows]
+    def find_wrong_packs(self, session_id: str) -> Iterator[str]:
+        """What would keep an event from being in one place, and one place only. The log was read whole."""
+        before = LOWEST
+        for first, last in self._pages.packs(session_id):
+            if first <= before:
+                yield f"two packs hold its event {first}"
+            before = last
+        if doubles := self._pages.count_doubles(session_id):
+            yield f"{doubles} of its events are in a pack and beside it"
 
     def count_brought(self, session_id: str) -> tuple[int, int | None]:
         """How many events tell what a session began with, and the number of the lowest."""
-        count, lowest = self._db.row(self._q["count_brought"], {"session": session_id}) or (0, None)
-        return count, lowest
+        count = sum(1 for _ in self._walk_down(session_id))
+        return count, self._pages.lowest(session_id) if count else None
 
     def own_events(self, session_id: str) -> Iterator[tuple[int, Json]]:
         """The server's own events from the first on, by their numbers."""
-        after = 0
-        while page := self._page("own_events", session_id, after=after):
-            after = page[-1][0]
-            yield from ((seq, json.loads(data)) for seq, data in page)
+        return ((row.seq, json.loads(row.data)) for row in self._walk(session_id, 0))
 
     def brought(self, session_id: str) -> Iterator[tuple[int, MessageRow | TurnRow]]:
         """The messages and turns that a session began with, by the numbers of their events."""
-        below = 1
-        while page := self._page("brought", session_id, below=below):
-            below = page[-1][0]
-            yield from ((seq, self._read_row(kind, data)) for seq, kind, data in page)
+        return ((row.seq, self._read_row(row)) for row in self._walk_down(session_id))
 
     def brought_message(self, session_id: str, number: int) -> MessageRow:
         """The message that one of these events tells of."""
@@ -68,8 +75,8 @@ class Inspection:
 
     def event(self, session_id: str, number: int) -> Json:
         """An event by its number. It is one of our own, so any JSON is kept as it was."""
-        row = self._db.row(self._q["event"], {"session": session_id, "seq": number})
-        return json.loads(row[0]) if row else {}
+        page = self._pages.page(session_id, after=number - 1, last=number, limit=1, max_bytes=1)
+        return json.loads(page[0].data) if page else {}
 
     def column_values(self, row: MessageRow | TurnRow) -> dict[str, Value]:
         """A row as the database has it: two are the same if these are."""
@@ -90,11 +97,25 @@ class Inspection:
     def set_counted(self, session_id: str, counts: Counts) -> None:
         self._db.run(self._q["set_counted"], {"session": session_id, **asdict(counts)})
 
-    def _page(self, name: str, session_id: str, **params: Value) -> list[tuple[Any, ...]]:
-        return self._db.rows(self._q[name], {"session": session_id, "limit": PAGE, **params})
+    def _walk(self, session_id: str, by_agent: int | None) -> Iterator[EventRow]:
+        after = 0
+        while page := self._pages.page(
+            session_id, after=after, limit=PAGE, max_bytes=PAGE_BYTES, by_agent=by_agent
+        ):
+            after = page[-1].seq
+            yield from page
 
-    def _read_row(self, kind: str, data: bytes) -> MessageRow | TurnRow:
-        event = json.loads(data)
-        if kind == EventType.TURN_BROUGHT:
+    def _walk_down(self, session_id: str) -> Iterator[EventRow]:
+        """What a session began with stands below its log, the first of it highest."""
+        below = 1
+        while (last := self._pages.last_below(session_id, below)) is not None:
+            below = last - PAGE + 1
+            yield from reversed(
+                self._pages.page(session_id, after=below - 1, last=last, limit=PAGE, max_bytes=ALL_BYTES)
+            )
+
+    def _read_row(self, row: EventRow) -> MessageRow | TurnRow:
+        event = json.loads(row.data)
+        if row.type == EventType.TURN_BROUGHT:
             return self._db.queries.turn.read_named(event["row"])
         return self._db.queries.message.read_named(event["row"])

@@ -48,7 +48,10 @@ TURN_CUT = (
 A unary plus keeps a condition away from the index: a page begins where `AFTER` says, and not at the start.
 """
 
-BELOW = "(SELECT coalesce(min(min(seq), 1), 1) FROM events WHERE session_id = :target)"
+BELOW = (
+    "(SELECT min(1, coalesce((SELECT min(seq) FROM events WHERE session_id = :target), 1), coalesce(("
+    "SELECT first_seq FROM packs WHERE session_id = :target ORDER BY last_seq LIMIT 1), 1)))"
+)
 """The lowest number in a log. What a session began with stands below 1, where no reader's cursor comes."""
 
 
@@ -104,6 +107,7 @@ class Queries:
         self.tx = load_statements(SQL / "tx.sql", fragments)
         self.sets = load_statements(SQL / "sets.sql", fragments)
         self.system = load_statements(SQL / "system.sql", fragments)
+        self.packs = load_statements(SQL / "packs.sql", fragments)
         self.inspection = load_statements(SQL / "inspection.sql", fragments)
 
 

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from clawdforge.stores.sqlite.event_pages import END
 from clawdforge.stores.sqlite.rows import Value
-from clawdforge.stores.sqlite.view import END, SLICE_ROWS, SqliteView, last_fitting
+from clawdforge.stores.sqlite.view import SLICE_ROWS, SqliteView, last_fitting
 from clawdforge.wire.base import Micros
 from clawdforge.wire.errors import SessionBusy, SessionNotFound
 

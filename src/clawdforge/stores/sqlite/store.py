@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import apsw
 
@@ -18,10 +18,12 @@ from clawdforge.stores.sqlite.connection import DISK_ERRORS, Db, open_reader, op
 from clawdforge.stores.sqlite.job_queue import Job
 from clawdforge.stores.sqlite.migrations import migrate
 from clawdforge.stores.sqlite.moved import fit_to_folder
+from clawdforge.stores.sqlite.packing import choose_slice
 from clawdforge.stores.sqlite.queries import Queries
 from clawdforge.stores.sqlite.snapshot import FILE, check_integrity, copy_database, read_schema_version
 from clawdforge.stores.sqlite.space import allow_shrinking
 from clawdforge.stores.sqlite.system import SqliteSystemView
+from clawdforge.stores.sqlite.tx import SqliteTx
 from clawdforge.stores.sqlite.view import SqliteView
 from clawdforge.stores.sqlite.writer import Writer
 from clawdforge.wire.errors import SessionDamaged, Stopping, StoreUnavailable
@@ -66,6 +68,13 @@ class SqliteStore:
     async def write_system(self, work: Callable[[SystemTx], T]) -> T:
         result: T = await self._writer.submit(None, work)
         return result
+
+    async def pack(self, app: str, session_id: str, through: int) -> bool:
+        chosen = self._snapshot(lambda db: choose_slice(db, app, session_id, through))
+        if chosen is None:
+            return False
+        packed = await asyncio.to_thread(chosen.pack)
+        return await self.write(app, lambda tx: cast(SqliteTx, tx).place_pack(chosen, packed))
 
     def listen(self, listener: Callable[[Commit], None]) -> None:
         self._listeners.append(listener)

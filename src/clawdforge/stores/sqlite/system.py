@@ -67,6 +67,11 @@ class SqliteSystemView:
     def unsettled_sessions(self, limit: int) -> list[tuple[str, str]]:
         return self._pairs("unsettled_sessions", limit=limit)
 
+    def unpacked_sessions(self, after: str, limit: int) -> tuple[list[tuple[str, str]], str | None]:
+        rows = self._rows("unpacked_sessions", after=after, limit=limit)
+        found = [(str(app), str(session_id)) for app, session_id, is_packed in rows if not is_packed]
+        return found, str(rows[-1][1]) if rows else None
+
     def unindexed_apps(self) -> list[str]:
         return [str(app) for (app,) in self._rows("unindexed_apps")]
 

@@ -18,6 +18,7 @@ from clawdforge.core.ports import LeaseLost
 from clawdforge.stores.sqlite.audit import add_entry
 from clawdforge.stores.sqlite.budgets import BudgetChanges
 from clawdforge.stores.sqlite.connection import Db
+from clawdforge.stores.sqlite.packing import Slice, place_pack
 from clawdforge.stores.sqlite.queries import MINE
 from clawdforge.stores.sqlite.rows import Codec, Value
 from clawdforge.stores.sqlite.sets import HistorySets
@@ -30,7 +31,8 @@ from clawdforge.wire.event import number
 ADD_EVENT = (
     "INSERT INTO events (session_id, seq, turn, type, by_agent, data, compact) VALUES (?, ?, ?, ?, ?, ?, 1)"
 )
-PURGED_TEXTS = 100  # messages at once: each is taken out of the full-text index as well
+PURGED = {"purge_packs": 50, "purge_messages": 100}
+"""At once, fewer than of other rows: a pack has many pages, and a message is in the full-text index too."""
 
 
 class SqliteTx(HistorySets, BudgetChanges):
@@ -143,14 +145,17 @@ class SqliteTx(HistorySets, BudgetChanges):
     def set_file_bytes(self, session_id: str, sizes: Mapping[DiskForm, int]) -> None:
         set_file_bytes(self._db, self.app, session_id, sizes)
 
+    def place_pack(self, chosen: Slice, packed: bytes) -> bool:
+        return place_pack(self._db, self.app, chosen, packed)
+
     def purge(self, session_id: str, limit: int) -> bool:
         row = self._db.row(self._q.tx["purge_state"], {"app": self.app, "session": session_id})
         if row is None:
             return True
         if row[0] is None:
             raise ValueError("only a deleted session can be purged")
-        for name in ("purge_events", "purge_messages", "purge_turns", "purge_permissions"):
-            most = min(limit, PURGED_TEXTS) if name == "purge_messages" else limit
+        for name in ("purge_events", "purge_packs", "purge_messages", "purge_turns", "purge_permissions"):
+            most = min(limit, PURGED.get(name, limit))
             removed = self._run(name, session=session_id, limit=most)
             limit -= removed
             if limit <= 0 or removed == most:

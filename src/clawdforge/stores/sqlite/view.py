@@ -20,21 +20,28 @@ from clawdforge.core.model import (
 from clawdforge.core.ports import Shown
 from clawdforge.core.workspace import Area
 from clawdforge.stores.sqlite.budgets import BudgetRows
+from clawdforge.stores.sqlite.connection import Db
+from clawdforge.stores.sqlite.event_pages import END, EventPages
 from clawdforge.stores.sqlite.own_rows import Room
+from clawdforge.stores.sqlite.packs import EventRow
 from clawdforge.stores.sqlite.rows import Value, area_values, to_json
 from clawdforge.stores.sqlite.search import build_match, from_cursor, to_cursor
 from clawdforge.stores.sqlite.stored_bytes import bytes_of_app
+from clawdforge.wire.base import Micros
 from clawdforge.wire.disk import DiskForm
 from clawdforge.wire.event_forms import Form
 from clawdforge.wire.message import Role
 from clawdforge.wire.turn import TurnState
 
-END = 2**63 - 1
 SLICE_ROWS = 200
 SLICE_BYTES = 1 << 20
 
 
 class SqliteView(BudgetRows):
+    def __init__(self, db: Db, app: str) -> None:
+        super().__init__(db, app)
+        self._pages = EventPages(db, app)
+
     def app_row(self) -> AppRow | None:
         return self._get(self._q.app, "app")
 
@@ -128,10 +135,12 @@ class SqliteView(BudgetRows):
         return self._number("turns_in_flight")
 
     def events(self, session_id: str, *, after: int, limit: int, max_bytes: int) -> list[StoredEvent]:
-        return self._events("events", max_bytes, session=session_id, after=after, limit=limit)
+        rows = self._pages.page(session_id, after=max(after, 0), limit=limit, max_bytes=max_bytes)
+        return [_stored(row) for row in rows]
 
     def count_brought(self, session_id: str) -> int:
-        return self._number("count_brought", session=session_id)
+        lowest = self._pages.lowest(session_id)
+        return 0 if lowest is None else max(0, 1 - lowest)
 
     def turn_events(
         self, session_id: str, turn_index: int, *, after: int, limit: int, max_bytes: int
@@ -139,15 +148,19 @@ class SqliteView(BudgetRows):
         turn = self.turn(session_id, turn_index)
         if turn is None or (turn.first_seq is None and turn.state in (TurnState.QUEUED, TurnState.ENDED)):
             return []  # it never began, or began in the session that this one was forked from
-        return self._events(
-            "turn_events",
-            max_bytes,
-            session=session_id,
-            turn=turn_index,
+        rows = self._pages.page(
+            session_id,
             after=max(after, (turn.first_seq or 0) - 1),
             last=turn.last_seq or END,
             limit=limit,
+            max_bytes=max_bytes,
+            turn=turn_index,
+            by_agent=1,
         )
+        return [_stored(row) for row in rows]
+
+    def last_ended_seq(self, session_id: str, before: Micros) -> int:
+        return self._number("last_ended_seq", session=session_id, before=before)
 
     def messages(
         self, session_id: str, *, after: int = 0, limit: int = 1000, show: Shown = "visible"
@@ -258,13 +271,6 @@ class SqliteView(BudgetRows):
         more = len(rows) > limit and page
         return [Hit(*row[:-1]) for row in page], to_cursor(page[-1][-1]) if more else None
 
-    def _events(self, name: str, max_bytes: int, /, **params: Value) -> list[StoredEvent]:
-        rows = self._db.rows(self._q.view[name], {"app": self.app, **params}, Room(END, max_bytes).fits)
-        return [
-            StoredEvent(seq, kind, turn, data, Form.COMPACT if compact else Form.NESTED)
-            for seq, kind, turn, data, compact in rows
-        ]
-
 
 def last_fitting(rows: Iterable[tuple[int, int]]) -> int:
     """Of messages as (seq, bytes), the last that belongs to the first slice; 0 when there are none."""
@@ -275,6 +281,11 @@ def last_fitting(rows: Iterable[tuple[int, int]]) -> int:
             break
         last = seq
     return last
+
+
+def _stored(row: EventRow) -> StoredEvent:
+    form = Form.COMPACT if row.compact else Form.NESTED
+    return StoredEvent(row.seq, row.type, row.turn, row.data, form)
 
 
 def _escape_like(text: str) -> str:

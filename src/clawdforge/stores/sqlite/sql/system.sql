@@ -67,6 +67,11 @@ WHERE deleted_at IS NOT NULL AND deleted_at <= :now ORDER BY deleted_at LIMIT :l
 SELECT app_name, session_id FROM sessions INDEXED BY sessions_unsettled
 WHERE cut_from + archived_to > 0 AND deleted_at IS NULL LIMIT :limit
 
+-- name: unpacked_sessions
+SELECT app_name, session_id, head <= coalesce(
+    (SELECT max(last_seq) FROM packs WHERE packs.session_id = sessions.session_id), 0)
+FROM sessions WHERE session_id > :after AND deleted_at IS NULL ORDER BY session_id LIMIT :limit
+
 -- name: unindexed_apps
 SELECT app_name FROM message_ranges WHERE EXISTS (
     SELECT 1 FROM messages INDEXED BY messages_stale

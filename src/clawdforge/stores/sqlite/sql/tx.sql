@@ -62,6 +62,10 @@ SELECT deleted_at FROM sessions WHERE session_id = :session AND app_name = :app
 DELETE FROM events WHERE session_id = {dead} AND seq IN (
     SELECT seq FROM events WHERE session_id = {dead} ORDER BY seq LIMIT :limit)
 
+-- name: purge_packs
+DELETE FROM packs WHERE session_id = {dead} AND last_seq IN (
+    SELECT last_seq FROM packs WHERE session_id = {dead} ORDER BY last_seq LIMIT :limit)
+
 -- name: purge_messages
 DELETE FROM messages WHERE session_id = {dead} AND seq IN (
     SELECT seq FROM messages WHERE session_id = {dead} ORDER BY seq LIMIT :limit)

@@ -62,16 +62,10 @@ SELECT count(*) FROM turns INDEXED BY turns_unsettled
 CROSS JOIN sessions ON sessions.session_id = turns.session_id
 WHERE turns.state <> 'ended' AND sessions.app_name = :app AND sessions.deleted_at IS NULL
 
--- name: events
-SELECT seq, type, turn, data, compact FROM events WHERE session_id = {mine} AND seq > max(:after, 0) ORDER BY seq LIMIT :limit
-
--- name: count_brought
-SELECT max(0, 1 - min(seq)) FROM events WHERE session_id = {mine}
-
--- name: turn_events
-SELECT seq, type, turn, data, compact FROM events
-WHERE session_id = {mine} AND seq > :after AND seq <= :last AND turn = :turn AND by_agent = 1
-ORDER BY seq LIMIT :limit
+-- name: last_ended_seq
+SELECT last_seq FROM turns
+WHERE session_id = {mine} AND state = 'ended' AND ended_at < :before AND last_seq IS NOT NULL
+ORDER BY turn_index DESC LIMIT 1
 
 -- name: messages_visible
 SELECT {message} FROM messages
