@@ -24,7 +24,7 @@ from proofs.simulation.clients import Clients
 from proofs.simulation.homes import SimHomes, SimSnapshots, SimWorkspaces
 from proofs.simulation.store import SimStore
 from proofs.simulation.story import Known, Story
-from proofs.simulation.world import World
+from proofs.simulation.world import SLOW_SECS, World
 
 STORM_SECS = 20.0
 CALM_SECS = 600.0
@@ -127,6 +127,9 @@ class Life:
 
     async def _probe(self, beside: dict[str, asyncio.Task[None]]) -> None:
         """Every open session still works: it answers a prompt, and can be forked, closed and swept."""
+        if self._world.has_struck("slow"):
+            # What began in the storm and takes long, such as the end of an agent, may take longer than a turn may.
+            await asyncio.sleep(SLOW_SECS[1])
         for number, known in enumerate(list(self._story.sessions)):
             await self._bounded(f"a prompt in s{number}", self._ask(known, number))
         number = self._world.chance.randrange(len(self._story.sessions))
