@@ -128,7 +128,7 @@ class Life:
     async def _probe(self, beside: dict[str, asyncio.Task[None]]) -> None:
         """Every open session still works: it answers a prompt, and can be forked, closed and swept."""
         if self._world.has_struck("slow"):
-            # What began in the storm and takes long, such as the end of an agent, may take longer than a turn may.
+            # The end of an agent that began in the storm may take longer than a turn may.
             await asyncio.sleep(SLOW_SECS[1])
         for number, known in enumerate(list(self._story.sessions)):
             await self._bounded(f"a prompt in s{number}", self._ask(known, number))
