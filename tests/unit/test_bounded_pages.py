@@ -12,7 +12,7 @@ from clawdforge.stores.sqlite.own_rows import Room
 from clawdforge.stores.sqlite.store import SqliteStore
 from clawdforge.wire.turn import TurnState
 
-APP, COUNT, SIZE = "a", 10, 1000
+APP, COUNT, SIZE = "a", 10, 20_000
 
 
 @pytest.fixture
@@ -96,11 +96,13 @@ async def test_all_kinds_of_pages_are_bounded_and_complete(
 
 
 def test_a_page_is_over_at_the_first_row_that_does_not_fit() -> None:
-    room = Room(3, 10)
+    room = Room(3, 10, 0)
     assert [room.fits((1, "x" * 5)), room.fits(("x" * 3, b"x" * 2))] == [True, True]
     assert not room.is_over
     assert not room.fits(("x",))
     assert room.is_over
+    room = Room(3, 10, 5)
+    assert [room.fits((1,)), room.fits((1,)), room.fits((1,))] == [True, True, False]
     room = Room(1, None)
     assert room.fits(("x" * 10_000,))
     assert not room.fits((1,))

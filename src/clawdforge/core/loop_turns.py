@@ -1,26 +1,25 @@
-"""Who runs next on the event loop where many want to: a few in each pass of the loop, one app after another.
+"""Who runs next on the event loop where many want to: in each pass of the loop a few of one app, in turn.
 
 A task that is ready runs to its next wait, in the order of readiness, so hundreds of one app's tasks would
 run before one of another's. What comes in crowds (requests, pieces of streams) asks for a turn here first,
-and so does what is long (slices of exports, of histories that are read whole): of these one runs at a
-time, and after it the others have as many passes as it took milliseconds.
+and so does what is long (slices of exports, of histories that are read whole), of which one runs at a time.
+Whoever made a pass long lets as many pass by as it took milliseconds: where nobody else has anything to do
+that is no time at all, and where others have, it leaves them at least half of it.
 """
 
 import asyncio
 from collections import OrderedDict, deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Container
 from contextlib import asynccontextmanager
 from typing import Final
 
 MANY: Final = 4
-"""So many begin in one pass of the loop."""
+"""So many of an app begin in one pass of the loop; one, if that made its last pass long."""
 
 LONG_PASS_SECS: Final = 0.005
-"""After a pass that took so long, one begins in the next."""
-
 REST_SECS: Final = 0.001
 MOST_PASSES: Final = 16
-"""A slice is followed by one pass for each of these that it took, and by no more than so many."""
+"""After a long pass, so many seconds of it are worth one pass for others, up to so many passes."""
 
 
 class InTurn:
@@ -45,17 +44,20 @@ class InTurn:
                 on_lost()
             raise
 
-    def let_in(self, most: int) -> int:
-        """Let the next ones in; how many there were."""
-        count = 0
-        while count < most and self._lines:
-            app, line = self._lines.popitem(last=False)
+    def next_app(self, but: Container[str] = ()) -> str | None:
+        """Whose turn it is."""
+        return next((app for app in self._lines if app not in but), None)
+
+    def let_in(self, app: str, most: int = 1) -> int:
+        """Let the first of this app in; how many there were. It goes behind the others."""
+        line, count = self._lines.pop(app), 0
+        while line and count < most:
             place = line.popleft()
-            if line:
-                self._lines[app] = line
             if not place.done():
                 place.set_result(None)
                 count += 1
+        if line:
+            self._lines[app] = line
         return count
 
     def _forget(self, app: str, place: asyncio.Future[None]) -> None:
@@ -67,21 +69,26 @@ class InTurn:
 
 
 class LoopTurns:
-    """Belongs to one event loop. As long as nobody waits it costs nothing and does nothing."""
+    """Belongs to one event loop. As long as nobody comes it does nothing."""
 
     def __init__(self) -> None:
         self._crowd = InTurn()
         self._long = InTurn()
-        self._left = MANY
-        self._rest = 0
-        self._has_sliced = False
+        self._app: str | None = None  # whose pass this is, of those in the crowd
+        self._left = 0
+        self._is_slicing = False
+        self._slow: set[str] = set()
+        self._resting: dict[str, int] = {}
+        self._rest = 0  # of slices
         self._is_passing = False
         self._passed_at = 0.0
 
     async def enter(self, app: str) -> None:
         """Before a short step of something that comes in crowds. Alone it does not even wait a pass."""
         self._start()
-        if self._left > 0 and not self._crowd:
+        if self._app is None and not (self._is_slicing or self._crowd or app in self._resting):
+            self._give_pass(app)
+        if self._app == app and self._left > 0:
             self._left -= 1
             return
         await self._crowd.wait(app)
@@ -94,8 +101,7 @@ class LoopTurns:
     def _start(self) -> None:
         if not self._is_passing:
             loop = asyncio.get_running_loop()
-            self._is_passing = True
-            self._left, self._passed_at = MANY, loop.time()
+            self._is_passing, self._passed_at = True, loop.time()
             loop.call_soon(self._pass)
 
     def _pass(self) -> None:
@@ -103,21 +109,40 @@ class LoopTurns:
         loop = asyncio.get_running_loop()
         now = loop.time()
         took, self._passed_at = now - self._passed_at, now
-        if self._has_sliced:
-            self._has_sliced, self._rest = False, min(MOST_PASSES, int(took / REST_SECS))
-        elif self._rest:
-            self._rest -= 1
-        most = 1 if took > LONG_PASS_SECS else MANY
-        begun = self._crowd.let_in(most)
-        if not self._rest and self._long.let_in(1):
-            self._has_sliced = True
-        was_used = self._left < MANY
-        self._left = most - begun
-        self._is_passing = bool(
-            begun or was_used or self._has_sliced or self._rest or self._crowd or self._long
-        )
+        self._count_rests()
+        had_slice, had_crowd = self._is_slicing, self._app is not None
+        if had_slice:
+            self._rest = min(MOST_PASSES, int(took / REST_SECS))
+        elif self._app is not None:
+            self._judge(self._app, took)
+        self._app, self._left, self._is_slicing = None, 0, False
+        crowd = self._crowd.next_app(self._resting)
+        long = None if self._rest else self._long.next_app()
+        if long is not None and (crowd is None or had_crowd):
+            self._long.let_in(long)
+            self._is_slicing = True
+        elif crowd is not None:
+            self._give_pass(crowd)
+            self._left -= self._crowd.let_in(crowd, self._left)
+        is_used = had_slice or had_crowd or self._is_slicing or self._app is not None
+        self._is_passing = bool(is_used or self._crowd or self._long or self._rest or self._resting)
         if self._is_passing:
             loop.call_soon(self._pass)
+
+    def _give_pass(self, app: str) -> None:
+        self._app, self._left = app, 1 if app in self._slow else MANY
+
+    def _judge(self, app: str, took: float) -> None:
+        if took > LONG_PASS_SECS:
+            self._slow.add(app)
+            self._resting[app] = min(MOST_PASSES, int(took / REST_SECS))
+        else:
+            self._slow.discard(app)
+
+    def _count_rests(self) -> None:
+        self._rest = max(0, self._rest - 1)
+        if self._resting:
+            self._resting = {app: left - 1 for app, left in self._resting.items() if left > 1}
 
 
 class FairLock:
@@ -139,4 +164,6 @@ class FairLock:
 
     def _hand_on(self) -> None:
         """It stays held when somebody waits: nobody else can take it before they run."""
-        self._is_held = self._waiting.let_in(1) == 1
+        self._is_held = False
+        while not self._is_held and (app := self._waiting.next_app()) is not None:
+            self._is_held = self._waiting.let_in(app) == 1

@@ -6,6 +6,7 @@ from clawdforge.stores.sqlite.connection import Db
 from clawdforge.stores.sqlite.rows import Codec, Value
 
 R = TypeVar("R")
+ROW_BYTES = 2048  # to read a row and to write it out takes as long as so many bytes of it
 
 
 class OwnRows:
@@ -48,18 +49,20 @@ class OwnRows:
 class Room:
     """How many rows a page has room for, and how many bytes, as stored; at least one row always fits.
 
-    No page may be empty while there is more.
+    No page may be empty while there is more. `row_bytes` is what a row costs besides, as if it were bytes.
     """
 
-    def __init__(self, rows: int, max_bytes: int | None) -> None:
+    def __init__(self, rows: int, max_bytes: int | None, row_bytes: int = ROW_BYTES) -> None:
         self.is_over = False  # there was a row that did not fit
+        self._row_bytes = row_bytes
         self._rows = rows
         self._bytes = max_bytes
         self._count = 0
 
     def fits(self, row: tuple[Any, ...]) -> bool:
         if self._bytes is not None:
-            self._bytes -= sum(len(value) for value in row if isinstance(value, str | bytes))
+            size = sum(len(value) for value in row if isinstance(value, str | bytes))
+            self._bytes -= size + self._row_bytes
         is_full = self._bytes is not None and self._bytes < 0 and self._count > 0
         self.is_over = is_full or self._count >= self._rows
         self._count += 1

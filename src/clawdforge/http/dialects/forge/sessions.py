@@ -1,12 +1,11 @@
 """Forge routes about sessions as such: make, list, read, change, close, reopen, and their transcript."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from fastapi import APIRouter, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
-from clawdforge.core.log import PAGE_BYTES
 from clawdforge.core.model import SessionQuery
 from clawdforge.http.auth import require_scope
 from clawdforge.http.dialects.forge import shapes
@@ -25,6 +24,8 @@ from clawdforge.wire.session import (
 )
 
 Words = Annotated[str | None, Query(max_length=500)]
+LIST_BYTES: Final = 3 * 512 * 1024
+"""Room for 500 sessions with little `meta`. To look up the state of each costs more than its bytes."""
 
 
 def routes() -> APIRouter:
@@ -66,7 +67,7 @@ async def list_sessions(
     query = SessionQuery(
         include_closed=include_closed,
         limit=limit,
-        max_bytes=PAGE_BYTES,
+        max_bytes=LIST_BYTES,
         cursor=cursor,
         agent=agent,
         state=state,
