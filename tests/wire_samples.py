@@ -13,6 +13,7 @@ from clawdforge.wire import (
     admin,
     base,
     browser,
+    budgets,
     deepagent,
     error_body,
     event,
@@ -32,7 +33,20 @@ OPENAPI: Final = Path(__file__).parent.parent / "docs" / "reference" / "openapi.
 AT: Final = 1_794_735_000_123_456
 SESSION: Final = "7f8a0c3e-6f43-4c77-9f07-0f6d1f0c9f55"
 AGENT_SESSION: Final = "agent-1"
-MODULES: Final = (base, error_body, event, message, session, turn, pauses, admin, browser, deepagent, hermes)
+MODULES: Final = (
+    base,
+    error_body,
+    event,
+    message,
+    session,
+    turn,
+    pauses,
+    budgets,
+    admin,
+    browser,
+    deepagent,
+    hermes,
+)
 
 UPDATES: Final[dict[str, Json]] = {
     "agent_message_chunk": {"content": {"type": "text", "text": "Hello, wörld"}, "messageId": "m1"},

@@ -53,10 +53,10 @@ class Desk:
         return await self.store.write(APP, lambda tx: tx.put_budget(row))
 
     async def submit(
-        self, session: SessionRow | None = None, by: Principal | None = None, **limits: float
+        self, session: SessionRow | None = None, by: Principal | None = None, **limits: Any
     ) -> int:
         sid, at = (session or self.session).session_id, self.at
-        request = TurnRequest(prompt="four letters", **limits)  # type: ignore[arg-type]
+        request = TurnRequest(prompt="four letters", **limits)
         made = await self.store.write(APP, lambda tx: submit(tx, sid, request, None, at, by))
         return made.turn.turn_index
 

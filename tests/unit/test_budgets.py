@@ -81,9 +81,9 @@ async def test_one_remaining_cent_lets_one_turn_in(desk: Desk) -> None:
     await desk.end(cost=0.99)
     assert (await desk.purse(budget)).spent_cost == 990_000
     await desk.submit()
-    for limits in ({}, {"max_cost_usd": 0.0}, {"max_cost_usd": 0.000001}):
+    for limit in (None, 0.0, 0.000001):
         with pytest.raises(BudgetExceeded):
-            await desk.submit(**limits)
+            await desk.submit(max_cost_usd=limit)
     await desk.end(cost=0.004)
     await desk.submit(max_cost_usd=0.006)
     with pytest.raises(BudgetExceeded):

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from clawdforge.wire.admin import AgentInfo, AppInfo, AuditEntry, Persona, TokenInfo
+    from clawdforge.wire.budgets import Budget
     from clawdforge.wire.event import Event
     from clawdforge.wire.message import Message, SearchHit
     from clawdforge.wire.pauses import Pause
@@ -265,6 +266,23 @@ OWN_TOKENS: Final[Route[list[TokenInfo]]] = Route(
 )
 CREATE_OWN_TOKEN: Final = Route("POST", "/tokens", _read_model(lambda: lazy.admin.TokenReply))
 REVOKE_OWN_TOKEN: Final = Route("DELETE", "/tokens/{token_id}", _read_model(lambda: lazy.admin.Done))
+
+BUDGETS: Final[Route[list[Budget]]] = Route(
+    "GET", "/budgets", _read_part(lambda: lazy.budgets.BudgetPage, lambda page: page.budgets)
+)
+SET_BUDGET: Final[Route[Budget]] = Route(
+    "PUT", "/budgets", _read_part(lambda: lazy.budgets.BudgetReply, lambda reply: reply.budget)
+)
+REMOVE_BUDGET: Final = Route("DELETE", "/budgets/{budget_id}", _read_model(lambda: lazy.admin.Done))
+ANY_BUDGETS: Final[Route[Page[Budget]]] = Route(
+    "GET",
+    "/admin/budgets",
+    _read_part(lambda: lazy.budgets.BudgetPage, lambda page: Page(page.budgets, page.next)),
+)
+SET_ANY_BUDGET: Final[Route[Budget]] = Route(
+    "PUT", "/admin/budgets", _read_part(lambda: lazy.budgets.BudgetReply, lambda reply: reply.budget)
+)
+REMOVE_ANY_BUDGET: Final = Route("DELETE", "/admin/budgets/{budget_id}", _read_model(lambda: lazy.admin.Done))
 
 TOKENS: Final[Route[list[TokenInfo]]] = Route(
     "GET", "/admin/tokens", _read_part(lambda: lazy.admin.TokenPage, lambda page: page.tokens)

@@ -22,6 +22,15 @@ from clawdforge.wire.admin import (
     TokenInfo,
     TokenReply,
 )
+from clawdforge.wire.budgets import (
+    Budget,
+    BudgetPeriod,
+    BudgetPeriodWord,
+    BudgetScope,
+    BudgetScopeWord,
+    BudgetThen,
+    BudgetThenWord,
+)
 from clawdforge.wire.event import Event, EventType
 from clawdforge.wire.message import Message, SearchHit
 from clawdforge.wire.pauses import Pause, PauseReply, ResumeReply
@@ -64,6 +73,13 @@ __all__ = [
     "AppUsage",
     "AuditEntry",
     "AuditVerdict",
+    "Budget",
+    "BudgetPeriod",
+    "BudgetPeriodWord",
+    "BudgetScope",
+    "BudgetScopeWord",
+    "BudgetThen",
+    "BudgetThenWord",
     "CancelReply",
     "CutReply",
     "Decision",

@@ -8,6 +8,7 @@ from clawdforge.wire.scopes import Scope
 
 READ: Final = (
     "GET /agents",
+    "GET /budgets",
     "GET /files/{file_token}",
     "GET /limits",
     "GET /personas",
@@ -80,6 +81,8 @@ ADMIN: Final = (
     "DELETE /personas/{name}",
     "POST /sessions/{session_id}/purge",
     "POST /api/session/delete",
+    "PUT /budgets",
+    "DELETE /budgets/{budget_id}",
     "GET /tokens",
     "POST /tokens",
     "DELETE /tokens/{token_id}",

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from clawdforge.wire.base import Json, Reply, Request, StrictRequest
+from clawdforge.wire.budgets import Budget
 from clawdforge.wire.pauses import Pause
 from clawdforge.wire.scopes import Scope
 from clawdforge.wire.session import Name, PermissionMode
@@ -106,7 +107,7 @@ class LimitsReply(Reply):
     """`GET /limits`: what the caller's app may have, null where there is no limit, and what it has now.
 
     `requests_left` is how many it may send at once. `paused` are the operator's pauses that concern the app:
-    of everybody, of agents, and its own.
+    of everybody, of agents, and its own. `budgets` are those of `GET /budgets`.
     """
 
     ok: bool = True
@@ -126,6 +127,7 @@ class LimitsReply(Reply):
     readers: int
     requests_left: int | None = None
     paused: list[Pause] = Field(default_factory=list)
+    budgets: list[Budget] = Field(default_factory=list)
 
 
 class PutApp(StrictRequest):

@@ -123,6 +123,9 @@ class BudgetReply(Reply):
 
 
 class BudgetPage(Reply):
+    """`next` is the app after which the next page of the operator's list begins."""
+
     ok: bool = True
     budgets: list[Budget]
     count: int
+    next: str | None = None

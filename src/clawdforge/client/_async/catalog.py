@@ -16,6 +16,10 @@ from clawdforge.client.results import RunResult
 if TYPE_CHECKING:
     from clawdforge.client.models import (
         AgentInfo,
+        Budget,
+        BudgetPeriodWord,
+        BudgetScopeWord,
+        BudgetThenWord,
         FileReply,
         Health,
         LimitsReply,
@@ -153,6 +157,44 @@ class AsyncCatalog:
     async def revoke_token(self, token_id: str) -> None:
         """Revoke a token of your app and end its open streams."""
         await self.transport.call(calls.REVOKE_OWN_TOKEN(token_id))
+
+    async def budgets(self) -> list[Budget]:
+        """What this app, its tokens and its sessions may spend, and what is left of it."""
+        return await self.transport.call(calls.BUDGETS())
+
+    async def set_budget(
+        self,
+        *,
+        scope: BudgetScopeWord = "app",
+        id: str | None = None,  # noqa: A002 - the field's name on the wire
+        period: BudgetPeriodWord = "day",
+        max_tokens: int | None = None,
+        max_cost_usd: float | None = None,
+        share_tokens: int | None = None,
+        share_cost_usd: float | None = None,
+        warn_at: float | None = None,
+        then: BudgetThenWord = "refuse",
+    ) -> Budget:
+        """Bound what your app, or one of its tokens or sessions, may spend; needs the scope `admin`.
+
+        `id` names the token or the session. It holds beside what the operator has set.
+        """
+        body = {
+            "scope": scope,
+            "id": id,
+            "period": period,
+            "max_tokens": max_tokens,
+            "max_cost_usd": max_cost_usd,
+            "share_tokens": share_tokens,
+            "share_cost_usd": share_cost_usd,
+            "warn_at": warn_at,
+            "then": then,
+        }
+        return await self.transport.call(calls.SET_BUDGET(body=body))
+
+    async def remove_budget(self, budget_id: str) -> None:
+        """Remove a budget that your app has set itself."""
+        await self.transport.call(calls.REMOVE_BUDGET(budget_id))
 
     async def healthz(self) -> Health:
         """Whether the server is up, and what it is."""

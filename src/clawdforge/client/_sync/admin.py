@@ -15,6 +15,10 @@ if TYPE_CHECKING:
         AppInfo,
         AuditEntry,
         AuditVerdict,
+        Budget,
+        BudgetPeriodWord,
+        BudgetScopeWord,
+        BudgetThenWord,
         Pause,
         PauseReply,
         ResumeReply,
@@ -97,6 +101,46 @@ class Admin:
     def resume(self, *, app_name: str | None = None, agent: str | None = None) -> ResumeReply:
         """End that pause, and start what waits there; without a name, the pause of everything."""
         return self._http.call(calls.RESUME(body={"app_name": app_name, "agent": agent}))
+
+    def budgets(self, app_name: str | None = None) -> Iterator[Budget]:
+        """What apps may spend, and what is left of it: of one app or of all, yours and their own."""
+        return self._http.pages(lambda at: calls.ANY_BUDGETS(params={"app_name": app_name, "after": at}))
+
+    def set_budget(
+        self,
+        app_name: str,
+        *,
+        scope: BudgetScopeWord = "app",
+        id: str | None = None,  # noqa: A002 - the field's name on the wire
+        period: BudgetPeriodWord = "day",
+        max_tokens: int | None = None,
+        max_cost_usd: float | None = None,
+        share_tokens: int | None = None,
+        share_cost_usd: float | None = None,
+        warn_at: float | None = None,
+        then: BudgetThenWord = "refuse",
+    ) -> Budget:
+        """Bound what an app, or one of its tokens or sessions, may spend. The app cannot loosen it.
+
+        `id` names the token or the session. What was spent of a budget that is changed stays spent.
+        """
+        body = {
+            "app_name": app_name,
+            "scope": scope,
+            "id": id,
+            "period": period,
+            "max_tokens": max_tokens,
+            "max_cost_usd": max_cost_usd,
+            "share_tokens": share_tokens,
+            "share_cost_usd": share_cost_usd,
+            "warn_at": warn_at,
+            "then": then,
+        }
+        return self._http.call(calls.SET_ANY_BUDGET(body=body))
+
+    def remove_budget(self, budget_id: str) -> None:
+        """Remove a budget, whoever has set it."""
+        self._http.call(calls.REMOVE_ANY_BUDGET(budget_id))
 
     def sweep(self) -> SweepReply:
         """Close and delete now what is due, instead of at the next sweep."""

@@ -20,8 +20,8 @@ class SystemView(Protocol):
         """All of them, the widest first."""
         ...
 
-    def budget_apps(self) -> list[str]:
-        """The apps that have budgets."""
+    def budget_apps(self, after: str, limit: int) -> list[str]:
+        """Apps that have budgets, by name, after this one."""
         ...
 
     def app_of_budget(self, budget_id: str) -> str | None: ...

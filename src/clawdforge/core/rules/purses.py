@@ -60,10 +60,15 @@ class Question:
 
 
 def find_token(view: View, by: Principal | None) -> str | None:
-    """The token whose budget a caller spends. An agent that calls back spends that of its own turn."""
+    """The token whose budget a caller spends. An agent that calls back spends that of its own turn.
+
+    It may also call between its turns, and then spends that of the last one.
+    """
     if by is None or by.session_id is None:
         return None if by is None else by.token_id
-    turn = view.active_turn(by.session_id)
+    session = view.session(by.session_id)
+    last = 0 if session is None else session.last_turn
+    turn = view.active_turn(by.session_id) or view.turn(by.session_id, last)
     return None if turn is None else turn.token_id
 
 

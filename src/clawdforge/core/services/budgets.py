@@ -43,10 +43,18 @@ class BudgetService:
         now = self._clock.now()
         return await self._store.read(app, lambda view: [_state(view, row, now) for row in view.budgets()])
 
-    async def find_all(self, app: str | None = None) -> list[BudgetState]:
-        """Those of one app or of all."""
-        apps = [app] if app else await self._store.read_system(lambda view: view.budget_apps())
-        return [state for name in apps for state in await self.find_for(name)]
+    async def find_all(self, after: str, limit: int) -> tuple[list[BudgetState], str | None]:
+        """Those of all apps whose names come after this one, at least `limit` if there are as many.
+
+        No app's are torn apart: the second value is the last app of the page, if there are more.
+        """
+        apps = await self._store.read_system(lambda view: view.budget_apps(after, limit + 1))
+        found: list[BudgetState] = []
+        for app in apps:
+            found += await self.find_for(app)
+            if len(found) >= limit:
+                return found, None if app == apps[-1] else app
+        return found, None
 
     async def put(self, app: str, request: PutOwnBudget, *, by_operator: bool) -> BudgetState:
         """Set a budget, or change it: what was spent of it stays spent.

@@ -27,8 +27,8 @@ class SqliteSystemView:
     def pauses(self) -> list[PauseRow]:
         return [self._q.pause.read(row) for row in self._rows("pauses")]
 
-    def budget_apps(self) -> list[str]:
-        return [str(app) for (app,) in self._rows("budget_apps")]
+    def budget_apps(self, after: str, limit: int) -> list[str]:
+        return [str(app) for (app,) in self._rows("budget_apps", after=after, limit=limit)]
 
     def app_of_budget(self, budget_id: str) -> str | None:
         return next((str(app) for (app,) in self._rows("app_of_budget", budget=budget_id)), None)

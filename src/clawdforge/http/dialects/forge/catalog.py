@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from clawdforge.core.model import PersonaRow
 from clawdforge.core.rules.personas import BUILTIN
-from clawdforge.http.dialects.forge import shapes
+from clawdforge.http.dialects.forge import budgets, shapes
 from clawdforge.http.errors import json_response
 from clawdforge.http.routing import App, AppRoute, Caller, Core, has_own_limit
 from clawdforge.http.waiting import unless_disconnected
@@ -53,7 +53,7 @@ def routes() -> APIRouter:
 
 
 async def limits(core: Core, app: App) -> Response:
-    """What the app may have of the server at one time, and what it has now."""
+    """What the app may have of the server at one time, and what it has now; and its budgets."""
     row, share, used = await core.shares.usage(app)
     return json_response(
         LimitsReply(
@@ -65,6 +65,7 @@ async def limits(core: Core, app: App) -> Response:
             **asdict(share),
             **asdict(used),
             paused=[shapes.in_force(row) for row in await core.pauses.find_for(app)],
+            budgets=[budgets.shape(state) for state in await core.budgets.find_for(app)],
         )
     )
 

@@ -4,6 +4,7 @@ from fastapi import APIRouter
 
 from clawdforge.http.dialects.forge import (
     admin,
+    budgets,
     catalog,
     events,
     files,
@@ -29,6 +30,8 @@ def routers() -> list[APIRouter]:
         catalog.run_routes(),
         catalog.routes(),
         tokens.routes(),
+        budgets.routes(),
+        budgets.admin_routes(),
         admin.admin_routes(),
         operator.routes(),
     ]

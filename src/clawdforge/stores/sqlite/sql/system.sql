@@ -10,7 +10,7 @@ SELECT {app} FROM apps WHERE app_name = :app
 SELECT {pause} FROM pauses ORDER BY app_name, agent
 
 -- name: budget_apps
-SELECT DISTINCT app_name FROM budgets ORDER BY app_name
+SELECT DISTINCT app_name FROM budgets WHERE app_name > :after ORDER BY app_name LIMIT :limit
 
 -- name: app_of_budget
 SELECT app_name FROM budgets WHERE budget_id = :budget
