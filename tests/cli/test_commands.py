@@ -253,3 +253,33 @@ def test_the_operator_pauses_and_resumes(run: Run, server: Server) -> None:
     assert app.turn(session_id, "echo hi").status_code == 200
     assert run("pause", "--list") == ""
     run("pause", "--app", "nobody-has-this", code=4)
+
+
+def test_budgets_are_set_shown_and_removed(run: Run, server: Server, local: App) -> None:
+    app = server.app()
+    session_id = app.session()
+    theirs = run("budget", "set", "--app", app.name, "--tokens", "40", "--then", "stop").strip()
+    assert app.turn(session_id, "usage 10 0").status_code == 200
+    (row,) = run("budgets", "--app", app.name).splitlines()
+    cells = row.split("\t")
+    assert cells[:3] == [theirs, f"app {app.name} (operator)", "day"]
+    assert cells[3] == "█" * 5 + "░" * 15 + "  25 %"
+    assert cells[4:7] == ["10 tokens", "0 tokens", "40 tokens"]
+    assert theirs in run("budgets", "--all")
+    app.turn(session_id, "usage 30 0")
+    refused = app.turn(session_id, "echo no").json()["error"]
+    command = refused[refused.index("clawdforge budget set") :].split()[1:]
+    assert run(*command).strip() == theirs, "the line in the refusal can be pasted"
+    assert app.turn(session_id, "echo yes").status_code == 200
+    run("budget", "remove", theirs, code=4)
+    run("budget", "remove", theirs, "--app", app.name)
+    assert run("budgets", "--app", app.name) == ""
+    mine = local.session()
+    words = ("--session", mine[:8], "--period", "total", "--cost", "0.5", "--then", "ask", "--json")
+    made = json.loads(run("budget", "set", *words))
+    assert (made["scope"], made["id"], made["share_cost_usd"]) == ("session", mine, 0.025)
+    (shown,) = json.loads(run("budgets", "--json"))
+    assert shown == made
+    run("budget", "remove", made["budget_id"])
+    run("budget", "set", code=2)
+    run("budget", "set", "--tokens", "1", "--token", "x", "--session", "y", code=2)

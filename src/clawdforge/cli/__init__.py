@@ -22,6 +22,10 @@ COMMANDS: Final = {
     "backup": LazyCommand(
         "upkeep:backup", "Write a consistent copy of the data folder to FILE, also while a server runs."
     ),
+    "budget": LazyCommand(
+        "budgets:budget", "Set and remove budgets: what an app, a token or a session may spend."
+    ),
+    "budgets": LazyCommand("budgets:budgets", "Show what may be spent, and what is spent and left of it."),
     "chat": LazyCommand("chat:chat", "Talk to an agent in the terminal, or print one answer with -p."),
     "completion": LazyCommand("completion:completion", "Print the completion script of a shell."),
     "config": LazyCommand("config:config", "Show the settings."),
