@@ -19,7 +19,8 @@ from clawdforge.stores.sqlite.queries import Queries
 from clawdforge.stores.sqlite.system import SqliteSystemView
 from clawdforge.stores.sqlite.tx import SqliteTx
 from clawdforge.stores.uploads import find_places
-from clawdforge.upkeep.doctor import Finding
+from clawdforge.upkeep.doctor import REPAIR, Finding
+from clawdforge.upkeep.purse_check import check_purses
 from clawdforge.upkeep.rebuilding import Rebuilding, Wrong
 from clawdforge.wire.errors import StoreUnavailable
 from clawdforge.wire.event import EventType
@@ -29,7 +30,6 @@ PAGE: Final = 500
 MANY: Final = 1 << 62
 RESTORE: Final = "restore a backup, or delete the session"
 RESTORE_ALL: Final = "stop the server and restore a backup with `clawdforge restore`"
-REPAIR: Final = "stop the server and run `clawdforge doctor --repair`"
 
 BROKEN: Final = (*DAMAGE, StoreUnavailable, ValueError, TypeError, KeyError)
 """What reading a damaged file, or a row that holds anything, may raise."""
@@ -59,6 +59,7 @@ def _examine(data_dir: Path, path: Path, clock: Clock, *, repair: bool) -> Itera
         db = Db(open_writer(path) if repair else open_reader(path), Queries())
         stack.callback(db.connection.close)
         yield from _survive("sessions", _check_sessions(db, clock, repair=repair))
+        yield from _survive("budgets", check_purses(db, clock, repair=repair))
         yield from _survive("audit", _check_audit(db))
         yield from _survive("files", _check_files(data_dir))
     yield from _survive("folder", _check_folders(data_dir))

@@ -29,6 +29,7 @@ NETWORKED: Final = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "fus
 MOUNTS: Final = Path("/proc/self/mounts")
 
 Level = Literal["ok", "warn", "bad"]
+REPAIR: Final = "stop the server and run `clawdforge doctor --repair`"
 
 
 @dataclass(frozen=True, slots=True)
