@@ -48,10 +48,8 @@ LINEAR_BUGS = (
         "a key is looked up before the transaction",
         Change(
             RULES,
-            "def submit(tx: Tx, session_id: str, request: TurnRequest, key: str | None, at: Micros)"
-            " -> SubmittedTurn:\n",
-            "def submit(tx: Tx, session_id: str, request: TurnRequest, key: str | None, at: Micros, prior"
-            ": TurnRow | None) -> SubmittedTurn:\n",
+            "    quotas: Quotas = NO_QUOTAS,\n) -> SubmittedTurn:\n",
+            "    quotas: Quotas,\n    prior: TurnRow | None,\n) -> SubmittedTurn:\n",
         ),
         Change(
             RULES,
@@ -69,8 +67,8 @@ LINEAR_BUGS = (
         ),
         Change(
             TURNS,
-            "submit(tx, session_id, request, key, now)",
-            "submit(tx, session_id, request, key, now, prior)",
+            "submit(tx, session_id, request, key, now, self._quotas)",
+            "submit(tx, session_id, request, key, now, self._quotas, prior)",
         ),
         Change(
             f"{SRC}/stores/sqlite/sql/migrations/0001_init.sql",

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
 from clawdforge.core.callbacks import CallbackTokens
-from clawdforge.core.ports import Catalog
+from clawdforge.core.ports import Catalog, FolderSizes
 from clawdforge.core.rules.retention import Ages
 from clawdforge.core.running.attendant import Times
 from clawdforge.core.running.recovery import RecoveryService
@@ -58,6 +58,7 @@ class Life:
             homes=self._homes,
             snapshots=SimSnapshots(world),
             workspaces=SimWorkspaces(),
+            sizes=cast("FolderSizes", nothing),  # nobody measures here
             uploads=cast("Uploads", nothing),
             program=cast("OneShot", nothing),
             callbacks=CallbackTokens(""),

@@ -19,6 +19,7 @@ from clawdforge.core.model import SystemClock, new_id, new_token
 from clawdforge.core.ports import Driver
 from clawdforge.core.running.background import Background
 from clawdforge.core.running.idle import until_idle
+from clawdforge.core.running.meter import Meter
 from clawdforge.core.running.recovery import RecoveryService
 from clawdforge.core.running.supervisor import Supervisor
 from clawdforge.core.services.access import LOCAL_APP
@@ -29,6 +30,7 @@ from clawdforge.drivers.acpx.driver import AcpxDriver
 from clawdforge.drivers.claude_print import ClaudePrint
 from clawdforge.drivers.folders.homes import HomeFolders
 from clawdforge.drivers.folders.ownership import Ownership
+from clawdforge.drivers.folders.sizes import SessionSizes
 from clawdforge.drivers.folders.snapshots import Snapshots
 from clawdforge.drivers.folders.workspaces import Workspaces
 from clawdforge.drivers.processes.callers import ProcCallers
@@ -69,6 +71,7 @@ class Parts:
 
     services: Services
     supervisor: Supervisor
+    meter: Meter
     recovery: RecoveryService
     background: Background
     catalog: AgentCatalog
@@ -108,6 +111,7 @@ async def open_parts(settings: Settings, url: str = "", port: int | None = None)
                 settings.data_dir, Helpers(spawner.containment.bwrap, spawner.containment.walls, groups)
             ),
             workspaces=workspaces,
+            sizes=SessionSizes(settings.data_dir),
             uploads=UploadFolder(settings.data_dir.resolve()),
             program=program,
             callbacks=CallbackTokens(url),
@@ -121,7 +125,7 @@ async def open_parts(settings: Settings, url: str = "", port: int | None = None)
         await asyncio.to_thread(program.clean_up_unfinished)
         await recovery.notice_move(workspaces)
         await _recover(settings, services, recovery)
-        yield Parts(services, engine.supervisor, recovery, engine.background, catalog)
+        yield Parts(services, engine.supervisor, engine.meter, recovery, engine.background, catalog)
 
 
 async def _open_spawner(settings: Settings, boot: str, networks: Networks) -> tuple[Spawner, Groups]:
@@ -293,6 +297,7 @@ async def _run(
     beside.keep("the door", door.watch)
     beside.keep("putting agents to sleep", partial(parts.supervisor.sleep_idle, IDLE_LOOK_SECS))
     beside.keep("the sweeper", partial(parts.services.sweeper.run, settings.sweep_secs))
+    beside.keep("measuring folders", parts.meter.run)
     beside.keep("the settler of histories", parts.services.settler.run)
     beside.keep("the uses of tokens", partial(parts.services.access.uses.run, TOKEN_USES_SECS))
     if not lifetime.stopping.is_set():

@@ -180,3 +180,26 @@ def test_a_queued_turn_that_finds_no_room_does_not_begin(server: Server, app: Ap
     assert (last()["outcome"], last()["stopped_by"]) == ("cancelled", "max_bytes")
     messages = app.http.get(f"/sessions/{session}/messages").json()["messages"]
     assert "hello" not in [one["content"] for one in messages]
+
+
+def forms(app: App) -> dict[str, int]:
+    found: dict[str, int] = app.http.get("/limits").json()["bytes_by_form"]
+    return found
+
+
+def test_what_an_agent_writes_is_counted_after_its_turn(server: Server, app: App) -> None:
+    session = app.session()
+    app.turn(session, f"write big.txt {'x' * 300_000}").raise_for_status()
+    until(lambda: forms(app)["workspaces"] > 300_000, "the workspace is measured")
+    until(lambda: forms(app)["homes"] and forms(app)["home_copies"], "the home is measured")
+    fork = app.http.post(f"/sessions/{session}/fork", json={}).json()["session_id"]
+    before = forms(app)
+    until(lambda: forms(app)["homes"] > before["homes"] // 2, "the fork's home is measured")
+    limit(server, app, max_bytes=300_000)
+    refused = app.turn(session, "echo more")
+    assert refused.status_code == 429
+    assert "most of it" in refused.json()["error"]
+    for each in (session, fork):
+        app.http.post(f"/sessions/{each}/purge").raise_for_status()
+    server.admin().post("/admin/sweep").raise_for_status()
+    assert stored(app) == 0

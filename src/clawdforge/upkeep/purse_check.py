@@ -6,17 +6,17 @@ from dataclasses import replace
 from clawdforge.core.model import Clock, TurnRow
 from clawdforge.core.rules.budgets import NOTHING, Spending, read_spending
 from clawdforge.core.rules.purses import settle
+from clawdforge.stores.sqlite.budgets import lost_reservations, miscounted_purses
 from clawdforge.stores.sqlite.connection import Db
-from clawdforge.stores.sqlite.inspection import Inspection
 from clawdforge.stores.sqlite.tx import SqliteTx
 from clawdforge.upkeep.doctor import REPAIR, Finding
 
 
 def check_purses(db: Db, clock: Clock, *, repair: bool) -> Iterator[Finding]:
     """A turn settles in the transaction that ends it, so one that ended and still holds was never counted."""
-    inspection, found = Inspection(db), 0
+    found = 0
     with db.connection:
-        for app, session_id, turn_index in inspection.lost_reservations():
+        for app, session_id, turn_index in lost_reservations(db):
             found += 1
             text = f"{session_id}: turn {turn_index} has ended, but still holds a part of a budget"
             if repair:
@@ -24,7 +24,7 @@ def check_purses(db: Db, clock: Clock, *, repair: bool) -> Iterator[Finding]:
                 spending = _spending_of(tx.turn(session_id, turn_index))
                 settle(tx, session_id, turn_index, spending, clock.now())
             yield _tell(text, "counted", repair=repair)
-        for app, budget_id, starts_at, tokens, cost in inspection.miscounted_purses():
+        for app, budget_id, starts_at, tokens, cost in miscounted_purses(db):
             found += 1
             text = f"the budget {budget_id} of {app} counts more or less as held than turns hold"
             if repair:

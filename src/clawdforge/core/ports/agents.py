@@ -11,6 +11,7 @@ from clawdforge.core.event_model import AgentEvent
 from clawdforge.core.model import FileRow, SessionRow
 from clawdforge.core.workspace import Workspace
 from clawdforge.wire.admin import AgentPage
+from clawdforge.wire.disk import DiskForm
 
 
 class Sink(Protocol):
@@ -140,6 +141,14 @@ class Snapshots(Protocol):
 
     async def branch(self, source: SessionRow, target: str) -> None:
         """Give another session of the same workspace what is known of it."""
+        ...
+
+
+class FolderSizes(Protocol):
+    """How much of the disk the folders of a session take."""
+
+    async def measure(self, session_id: str, workspace: str | None) -> dict[DiskForm, int]:
+        """Of its home, its copies, its snapshots, and of the folder of that name that we made to work in."""
         ...
 
 

@@ -68,6 +68,10 @@ class SystemView(Protocol):
         """The apps for which `Tx.refresh_index` has work to do."""
         ...
 
+    def unmeasured_sessions(self, after: str, limit: int) -> list[tuple[str, str]]:
+        """(app, session_id) of those that have run a turn, but of whose home no size is known, by id."""
+        ...
+
     def unknown_sessions(self, session_ids: Sequence[str]) -> list[str]:
         """Those of which there is no row, not even a deleted one."""
         ...

@@ -15,6 +15,7 @@ from clawdforge.core.ports import Homes, LeaseLost, Snapshots, Store, Tx
 from clawdforge.core.rules.turns import StartedTurn, find_started, start_next
 from clawdforge.core.running.answers import Answers
 from clawdforge.core.running.attendant import Attendant
+from clawdforge.core.running.meter import Meter
 from clawdforge.core.running.pool import AgentPool, Seat
 from clawdforge.core.running.progress import Progress, Waiting
 from clawdforge.core.running.stops import Stop
@@ -83,6 +84,7 @@ class Supervisor:
         homes: Homes,
         snapshots: Snapshots,
         node: str,
+        meter: Meter,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -92,6 +94,7 @@ class Supervisor:
         self._homes = homes
         self._snapshots = snapshots
         self._node = node
+        self._meter = meter
         self._workers: dict[str, Worker] = {}
         self._reserved: dict[str, Worker] = {}  # sessions with a seat whose turn is being written
         self._stopping = False
@@ -182,6 +185,10 @@ class Supervisor:
     def retire_agent(self, session_id: str) -> None:
         """Let go of an idle agent whose memory holds turns that were undone."""
         self._pool.retire_agent(session_id)
+
+    def measure(self, app: str, session_id: str) -> None:
+        """Files of this session were changed by somebody else than a turn."""
+        self._meter.look(app, session_id)
 
     async def wait_for_copy(
         self, session_id: str, turn: int | None = None, within: float | None = None
@@ -354,6 +361,7 @@ class Supervisor:
         for failure in await asyncio.gather(*copies, return_exceptions=True):
             if failure is not None:  # it costs an undo to here its files or its memory, never the next turn
                 log.error("no copy after a turn", exc_info=failure, extra={"session_id": session_id})
+        self._meter.look(worker.app, session_id)
 
     def _now(self) -> float:
         return asyncio.get_running_loop().time()

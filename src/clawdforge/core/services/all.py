@@ -7,7 +7,7 @@ from clawdforge.core.callbacks import CallbackTokens
 from clawdforge.core.log import LogService
 from clawdforge.core.loop_turns import LoopTurns
 from clawdforge.core.model import Clock, SessionRow
-from clawdforge.core.ports import Agents, Catalog, Homes, Snapshots, Store, Workspaces
+from clawdforge.core.ports import Agents, Catalog, FolderSizes, Homes, Snapshots, Store, Workspaces
 from clawdforge.core.rules.quotas import NO_QUOTAS, Quotas
 from clawdforge.core.rules.retention import Ages
 from clawdforge.core.running.answers import Answers
@@ -15,6 +15,7 @@ from clawdforge.core.running.attendant import Attendant, Times
 from clawdforge.core.running.background import Background
 from clawdforge.core.running.folder_holds import FolderHolds
 from clawdforge.core.running.known_workspaces import KnownWorkspaces
+from clawdforge.core.running.meter import Meter
 from clawdforge.core.running.opening import Opener
 from clawdforge.core.running.permissions import PermissionService
 from clawdforge.core.running.pool import AgentPool
@@ -54,6 +55,7 @@ class Ports:
     homes: Homes
     snapshots: Snapshots
     workspaces: Workspaces
+    sizes: FolderSizes
     uploads: Uploads
     program: OneShot
     callbacks: CallbackTokens
@@ -83,6 +85,7 @@ class Engine:
     answers: Answers
     known: KnownWorkspaces
     folders: FolderHolds
+    meter: Meter
     supervisor: Supervisor
     background: Background
 
@@ -130,9 +133,10 @@ def build_engine(ports: Ports, bounds: Bounds, node: str) -> Engine:
 
     opener = Opener(store, clock, ports.agents, homes, snapshots, known, hold_others, pool, ports.callbacks)
     attendant = Attendant(store, clock, opener, pool, permissions, bounds.times, bounds.quotas)
-    supervisor = Supervisor(store, clock, pool, attendant, answers, homes, snapshots, node)
+    meter = Meter(store, ports.sizes)
+    supervisor = Supervisor(store, clock, pool, attendant, answers, homes, snapshots, node, meter)
     folders = FolderHolds(store, supervisor)
-    return Engine(pool, permissions, answers, known, folders, supervisor, Background())
+    return Engine(pool, permissions, answers, known, folders, meter, supervisor, Background())
 
 
 def build_services(

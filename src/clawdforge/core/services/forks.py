@@ -72,13 +72,15 @@ class ForkService:
             plan = Plan(
                 session_id, target, turn_index, agent_session_id, request, self._max_live, self._quotas, now
             )
-            return await self._copy_unchanged(app, plan)
+            state = await self._copy_unchanged(app, plan)
         except StoreUnavailable:
             raise  # the session may exist; what is left if it does not, the sweeper or the next start finds
         except BaseException:
             if await self._discard(app, target):
                 await self._homes.remove(target)
             raise
+        self._supervisor.measure(app, target)
+        return state
 
     async def _copy_unchanged(self, app: str, plan: "Plan") -> SessionState:
         for _ in range(TRIES):

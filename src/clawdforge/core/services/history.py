@@ -227,6 +227,7 @@ class HistoryService:
             raise
         # Whoever hangs up meanwhile leaves the plan, and the next turn finishes what it says.
         await self._store.write(app, clear_plan)
+        self._supervisor.measure(app, session_id)
         return result
 
     async def _write(self, app: str, session_id: str, work: Callable[[Tx], T]) -> T:

@@ -3,6 +3,7 @@
 from collections.abc import Collection
 
 from clawdforge.core.budget_model import BudgetRow, PurseRow, ReservationRow
+from clawdforge.stores.sqlite.connection import Db
 from clawdforge.stores.sqlite.own_rows import OwnRows
 from clawdforge.stores.sqlite.rows import to_json
 from clawdforge.wire.base import Micros
@@ -63,3 +64,17 @@ def _key(row: BudgetRow) -> tuple[str, str, str, bool]:
 
 def _replacing(insert: str) -> str:
     return insert.replace("INSERT", "INSERT OR REPLACE", 1)
+
+
+def lost_reservations(db: Db) -> list[tuple[str, str, int]]:
+    """(app, session, turn) of turns that hold something of a budget, but have ended or are not there."""
+    rows = db.rows(db.queries.inspection["lost_reservations"], {})
+    return [(str(app), str(session_id), int(turn)) for app, session_id, turn in rows]
+
+
+def miscounted_purses(db: Db) -> list[tuple[str, str, int, int, int]]:
+    """(app, budget, start) of purses that miscount what is held, and the tokens and cost that are."""
+    return [
+        (str(app), str(budget), int(starts), int(tokens), int(cost))
+        for app, budget, starts, tokens, cost in db.rows(db.queries.inspection["miscounted_purses"], {})
+    ]

@@ -97,20 +97,6 @@ class Inspection:
     def set_counted(self, session_id: str, counts: Counts) -> None:
         self._db.run(self._q["set_counted"], {"session": session_id, **asdict(counts)})
 
-    def lost_reservations(self) -> list[tuple[str, str, int]]:
-        """(app, session, turn) of turns that hold something of a budget, but have ended or are not there."""
-        return [(str(app), str(sid), int(turn)) for app, sid, turn in self._all("lost_reservations")]
-
-    def miscounted_purses(self) -> list[tuple[str, str, int, int, int]]:
-        """(app, budget, start) of purses that miscount what is held, and the tokens and cost that are."""
-        return [
-            (str(app), str(budget), int(starts), int(tokens), int(cost))
-            for app, budget, starts, tokens, cost in self._all("miscounted_purses")
-        ]
-
-    def _all(self, name: str) -> list[tuple[Any, ...]]:
-        return self._db.rows(self._q[name], {})
-
     def _walk(self, session_id: str, by_agent: int | None) -> Iterator[EventRow]:
         after = 0
         while page := self._pages.page(

@@ -75,6 +75,9 @@ class SqliteSystemView:
     def unindexed_apps(self) -> list[str]:
         return [str(app) for (app,) in self._rows("unindexed_apps")]
 
+    def unmeasured_sessions(self, after: str, limit: int) -> list[tuple[str, str]]:
+        return self._pairs("unmeasured_sessions", after=after, limit=limit)
+
     def unknown_sessions(self, session_ids: Sequence[str]) -> list[str]:
         ids = to_json(list(session_ids))
         return [str(found) for (found,) in self._rows("unknown_sessions", ids=ids)]

@@ -77,6 +77,13 @@ SELECT app_name FROM message_ranges WHERE EXISTS (
     SELECT 1 FROM messages INDEXED BY messages_stale
     WHERE stale = 1 AND id BETWEEN number << 40 AND (number + 1 << 40) - 1)
 
+-- name: unmeasured_sessions
+SELECT sessions.app_name, sessions.session_id FROM session_bytes
+CROSS JOIN sessions ON sessions.session_id = session_bytes.session_id
+WHERE session_bytes.session_id > :after AND session_bytes.homes = 0
+  AND sessions.last_turn > 0 AND sessions.deleted_at IS NULL
+ORDER BY session_bytes.session_id LIMIT :limit
+
 -- name: unknown_sessions
 SELECT value FROM json_each(:ids)
 WHERE NOT EXISTS (SELECT 1 FROM sessions WHERE sessions.session_id = json_each.value)
