@@ -31,6 +31,7 @@ def find_bounds(settings: Settings) -> Bounds:
             closed=settings.session_hard_ttl_secs,
             upload=settings.file_ttl_secs,
             run=settings.run_ttl_secs,
+            event=settings.pack_after_secs,
         ),
     )
 

@@ -299,6 +299,8 @@ async def _run(
     beside.keep("the sweeper", partial(parts.services.sweeper.run, settings.sweep_secs))
     beside.keep("measuring folders", parts.meter.run)
     beside.keep("the settler of histories", parts.services.settler.run)
+    if settings.pack_after_secs:
+        beside.keep("the packer of events", parts.services.packer.run)
     beside.keep("the uses of tokens", partial(parts.services.access.uses.run, TOKEN_USES_SECS))
     if not lifetime.stopping.is_set():
         await parts.recovery.wake_all()

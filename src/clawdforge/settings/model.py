@@ -152,6 +152,11 @@ class Settings(BaseModel):
     run_ttl_secs: Age = Field(
         7_776_000, description="how long the record of a one-shot run is kept, 90 days; 0: for ever"
     )
+    pack_after_secs: Age = Field(
+        3600,
+        description="how long after the end of a turn its events are packed: they take a tenth of the room, "
+        "and readers get the same bytes; 0: never",
+    )
     sweep_secs: Seconds = Field(
         60, description="how often the server looks for sessions and files to close or delete"
     )

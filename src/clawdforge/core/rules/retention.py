@@ -9,15 +9,18 @@ from clawdforge.wire.session import Retention
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ages:
-    """Seconds until an idle session is closed, a closed one deleted, an unused upload and a run removed.
+    """Seconds until an idle session is closed, a closed one deleted, an unused upload and a run removed, and
+    until the events of a turn that ended are packed.
 
-    Runs are kept for ever with 0: nothing needs them but whoever looks into the database.
+    Runs are kept for ever with 0: nothing needs them but whoever looks into the database. Events are never
+    packed with 0.
     """
 
     idle: float
     closed: float
     upload: float
     run: float = 0.0
+    event: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,7 @@ from clawdforge.core.services.health import HealthService
 from clawdforge.core.services.history import HistoryService
 from clawdforge.core.services.messages import MessageService
 from clawdforge.core.services.metrics import MetricsService
+from clawdforge.core.services.packing import Packer
 from clawdforge.core.services.pauses import PauseService
 from clawdforge.core.services.personas import PersonaService
 from clawdforge.core.services.runs import OneShot, RunService
@@ -110,6 +111,7 @@ class Services:
     metrics: MetricsService
     sweeper: Sweeper
     settler: Settler
+    packer: Packer
     watchdog: Watchdog
     files: FileService
     runs: RunService
@@ -170,6 +172,7 @@ def build_services(
         turns=turns,
         history=HistoryService(store, clock, supervisor, snapshots, known, folders, settler, bounds.quotas),
         settler=settler,
+        packer=Packer(store, clock, bounds.ages.event),
         compaction=CompactionService(store, clock, supervisor, turns),
         forks=ForkService(
             store, clock, supervisor, homes, snapshots, known, folders, bounds.live_sessions, bounds.quotas

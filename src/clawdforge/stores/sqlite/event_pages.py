@@ -35,7 +35,7 @@ class EventPages:
         """
         page = _Page(limit, max_bytes)
         wanted: dict[str, Value] = {"session": session_id, "turn": turn, "by_agent": by_agent}
-        while page.has_room and page.places and after < last:
+        while page.places > 0 and after < last:
             pack = self._row("next_pack", session=session_id, after=after)
             until = last if pack is None else min(last, int(pack[1]) - 1)
             if until > after:
@@ -80,22 +80,21 @@ class EventPages:
 
 
 class _Page:
-    """What was taken so far, and whether more may come."""
+    """What was taken so far, and how much more may come."""
+
+    __slots__ = ("_bytes_left", "places", "rows")
 
     def __init__(self, limit: int, max_bytes: int) -> None:
         self.rows: list[EventRow] = []
-        self.has_room = limit > 0
-        self._limit = limit
+        self.places = limit
         self._bytes_left = max_bytes
 
-    @property
-    def places(self) -> int:
-        return self._limit - len(self.rows)
-
     def add(self, row: EventRow) -> bool:
-        """Take it if it fits; whether it did."""
+        """Take it if it fits; whether it did. Nothing comes after what did not fit."""
         self._bytes_left -= len(row.data)
-        self.has_room = self.places > 0 and (not self.rows or self._bytes_left >= 0)
-        if self.has_room:
-            self.rows.append(row)
-        return self.has_room
+        if self.places <= 0 or (self._bytes_left < 0 and self.rows):
+            self.places = 0
+            return False
+        self.rows.append(row)
+        self.places -= 1
+        return True
