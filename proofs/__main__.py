@@ -13,6 +13,7 @@ from pathlib import Path
 from proofs.kit.report import Run
 from proofs.kit.server import ROOT
 from proofs.kit.table import table, write_table
+from proofs.noise.page import write_page
 
 PROOFS = {
     "kills": "kill_loop",
@@ -78,14 +79,16 @@ def main() -> int:
     parser.add_argument("--size", type=int, help="kills, states, turns …: what the proof counts")
     parser.add_argument("--short", action="store_true", help="the form that runs with the tests")
     parser.add_argument(
-        "--record", action="store_true", help="keep the figures in proofs/results and README.md"
+        "--record",
+        action="store_true",
+        help="keep the figures in proofs/results, and show them",
     )
     parser.add_argument("--source", type=Path, default=ROOT, help="the source tree to prove")
     parser.add_argument(
         "--only",
         action="append",
         default=[],
-        help="of teeth or syscalls: the parts with this word in their name; of races: a deed, a level",
+        help="of teeth, syscalls or noise: the parts with this word in their name; of races: a deed, a level",
     )
     parser.add_argument(
         "--workers", type=int, help="of simulation and races: who share the work; as many as there are cores"
@@ -110,6 +113,7 @@ def main() -> int:
         if args.record:
             run.record()
             write_table()
+            write_page()
     return 1 if bad else 0
 
 

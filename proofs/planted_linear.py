@@ -20,13 +20,16 @@ LINEAR_BUGS = (
         Change(
             TURNS,
             "        self._unbroken = Unbroken()\n",
-            "        self._unbroken = Unbroken()\n        self._lists: dict[str, list[TurnRow]] = {}\n",
+            "        self._unbroken = Unbroken()\n"
+            "        self._lists: dict[str, tuple[list[TurnRow], bool]] = {}\n",
         ),
         Change(
             TURNS,
-            "            return view.turns(session_id, after=after, limit=limit)\n\n"
+            "            return view.turn_page("
+            "session_id, after=after, limit=limit, max_bytes=PAGE_BYTES)\n\n"
             "        return await self._store.read(app, work)\n",
-            "            return view.turns(session_id, after=after, limit=limit)\n\n"
+            "            return view.turn_page("
+            "session_id, after=after, limit=limit, max_bytes=PAGE_BYTES)\n\n"
             "        fresh = await self._store.read(app, work)\n"
             "        known = self._lists.get(session_id, fresh)\n"
             "        self._lists[session_id] = fresh\n"

@@ -262,3 +262,20 @@ def test_odd_text_from_an_agent_arrives_as_valid_json(app: App) -> None:
         assert reply.status_code in (200, 502), reply.text
         orjson.loads(reply.content)
     assert app.http.get(f"/sessions/{session_id}/events", params={"limit": 1000}).json()["ok"] is True
+
+
+def test_a_turn_with_large_messages_between_small_ones_is_sent_whole(app: App) -> None:
+    """They are sent in slices, which must not show."""
+    session_id = app.session()
+    prompt = "bytes 300000\necho one\necho two\nbytes 400000\nbytes 300000\necho three"
+    reply = app.http.post(f"/sessions/{session_id}/turn", json={"prompt": prompt})
+    assert reply.status_code == 200, reply.text[:500]
+    said = [event["content"] for event in reply.json()["events"] if event["type"] == "text"]
+    assert [len(text) if len(text) > 10 else text for text in said] == [
+        300_000,
+        "one",
+        "two",
+        400_000,
+        300_000,
+        "three",
+    ]

@@ -14,6 +14,7 @@ from proofs.kit.disk import STRACE, Call, Disk, Step, read_log
 from proofs.kit.history import History, check
 from proofs.kit.source import Change, DoesNotFit, check_fits
 from proofs.kit.table import README, with_table
+from proofs.noise import page
 from proofs.syscalls import inject
 from tests.needs import needs
 
@@ -219,3 +220,8 @@ def test_a_change_that_no_longer_fits_is_an_error(tmp_path: Path) -> None:
 def test_the_page_shows_the_recorded_figures() -> None:
     text = README.read_text()
     assert with_table(text) == text
+
+
+def test_the_page_of_neighbours_shows_the_recorded_figures() -> None:
+    text = page.PAGE.read_text()
+    assert page.with_table(text) == text

@@ -8,6 +8,7 @@ import pytest
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from clawdforge.core.loop_turns import LoopTurns
+from clawdforge.http.connection import KEY, Connection
 from clawdforge.http.guard import Guard
 from clawdforge.http.lanes import Lanes
 from clawdforge.http.middleware import BodyLimit, Envelope
@@ -93,3 +94,13 @@ async def test_a_body_is_counted_as_it_is_read(
     else:
         with pytest.raises(BodyTooLarge):
             await exchange.run(BodyLimit(read, 10, 10))
+
+
+async def test_a_request_whose_caller_hung_up_while_it_waited_is_not_begun() -> None:
+    async def begin(_scope: Scope, _receive: Receive, _send: Send) -> None:
+        pytest.fail("nobody waits for it")
+
+    exchange = Exchange()
+    exchange.scope["state"] = {KEY: Mock(spec=Connection, is_unix=False, is_gone=True)}
+    await exchange.run(envelope(begin))
+    assert exchange.sent == []

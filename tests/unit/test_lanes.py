@@ -11,8 +11,8 @@ from clawdforge.http.connection import KEY, Connection
 from clawdforge.http.lanes import OPERATOR, STRANGERS, Lanes
 
 
-def scope(*headers: tuple[bytes, bytes], is_unix: bool = False) -> Scope:
-    connection = Mock(spec=Connection, is_unix=is_unix)
+def scope(*headers: tuple[bytes, bytes], is_unix: bool = False, is_gone: bool = False) -> Scope:
+    connection = Mock(spec=Connection, is_unix=is_unix, is_gone=is_gone)
     return {"headers": [(b"host", b"localhost"), *headers], "state": {KEY: connection}}
 
 
@@ -58,3 +58,10 @@ async def test_a_known_app_does_not_wait_for_a_crowd_of_strangers() -> None:
     crowd = [come("stranger", scope(bearer(str(number)))) for number in range(500)]
     await asyncio.gather(*crowd, come("quiet", scope(bearer("good"))))
     assert came.index("quiet") < 10
+
+
+async def test_a_request_whose_caller_is_gone_does_not_begin() -> None:
+    found = make()
+    assert await found.enter(scope())
+    assert not await found.enter(scope(is_gone=True))
+    assert await found.enter({"headers": []})

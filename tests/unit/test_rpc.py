@@ -72,6 +72,39 @@ async def test_an_agent_that_floods_lets_others_run_between_its_lines(
     assert passes > 1000
 
 
+async def test_lines_that_are_no_json_let_others_run_between_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They give nothing to handle, so all of a chunk was taken apart at once."""
+    monkeypatch.setattr(rpc, "PASS_SECS", -1.0)  # everything takes longer than that
+    passes = 0
+
+    class Garbage:
+        """Two chunks, and the end."""
+
+        def __init__(self) -> None:
+            self._left = 2
+
+        async def read(self) -> bytes:
+            self._left -= 1
+            return b"x\n" * (rpc.READ_BYTES // 2) if self._left >= 0 else b""
+
+        def unread(self) -> int:
+            return 0
+
+    async def count() -> None:
+        nonlocal passes
+        while True:
+            passes += 1
+            await asyncio.sleep(0)
+
+    counting = asyncio.create_task(count())
+    connection = rpc.Connection(Garbage(), Heard())  # type: ignore[arg-type]  # nothing is written to it
+    async with asyncio.timeout(60):
+        await connection._reader
+    counting.cancel()
+    await connection.close()
+    assert passes >= 2 * rpc.READ_BYTES // rpc.FEED_BYTES
+
+
 async def test_an_error_answer_raises_with_the_words_of_the_other_side(script: Script) -> None:
     error = {"code": -32603, "message": "Internal error", "data": {"details": "no model"}}
     body = f"send(id=number, error={error!r})"

@@ -20,6 +20,7 @@ class Connection:
     def __init__(self, end: socket.socket) -> None:
         self.is_unix = end.family == socket.AF_UNIX
         self.is_known = False  # whether a request of it has shown a credential
+        self.is_gone = False  # whether the client has hung up
         self._end = end
         self._standing = Standing.UNKNOWN
         self._is_agent = False

@@ -25,9 +25,11 @@ class Lanes:
         self._services = services
         self._apps: OrderedDict[int, str] = OrderedDict()  # by a hash: the credentials are not kept
 
-    async def enter(self, scope: Scope) -> None:
-        """Wait for this request's turn."""
+    async def enter(self, scope: Scope) -> bool:
+        """Wait for this request's turn. False if nobody waits for its answer any more: it has not begun."""
         await self._services.loop_turns.enter(self.lane_of(scope))
+        connection = scope.get("state", {}).get(KEY)
+        return not (isinstance(connection, Connection) and connection.is_gone)
 
     def lane_of(self, scope: Scope) -> str:
         connection = scope.get("state", {}).get(KEY)

@@ -77,7 +77,8 @@ class Envelope:
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         """A request is cancelled when the server stops: what it waited for will not happen any more."""
         try:
-            await self._lanes.enter(scope)
+            if not await self._lanes.enter(scope):
+                return
             refusal = self._guard.refusal(scope["headers"])
             answer = self._asgi if refusal is None else error_response(refusal)
             await answer(scope, receive, send)

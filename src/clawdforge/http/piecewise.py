@@ -9,7 +9,6 @@ from starlette.responses import Response, StreamingResponse
 WHOLE_BYTES: Final = 256 * 1024
 SLICE_BYTES: Final = 64 * 1024
 
-
 Pause = Callable[[], Awaitable[None]]
 
 

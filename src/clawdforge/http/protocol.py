@@ -58,6 +58,7 @@ class ForgeProtocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._door.leave(self)
+        self._connection.is_gone = True
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:

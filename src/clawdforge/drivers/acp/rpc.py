@@ -24,6 +24,9 @@ INVALID_PARAMS: Final = -32602
 INTERNAL_ERROR: Final = -32603
 
 READ_BYTES: Final = 256 * 1024
+FEED_BYTES: Final = 8 * 1024
+"""So much is taken apart at once: it may be thousands of lines."""
+
 CATCH_UP_SECONDS: Final = 1.0
 PASS_SECS: Final = 0.002
 """So long the lines of one agent are handled before everybody else has a turn."""
@@ -210,9 +213,14 @@ class Connection:
             while chunk := await self._pipe.read():
                 self._bytes_read += len(chunk)
                 pause_at = clock() + PASS_SECS
-                async for frame in self._framer.decode_large(self._framer.feed(chunk)):
-                    await self._dispatch(frame)
-                    if clock() > pause_at:  # a flood must not keep the rest of the server from running
+                for start in range(0, len(chunk), FEED_BYTES):
+                    frames = self._framer.feed(chunk[start : start + FEED_BYTES])
+                    async for frame in self._framer.decode_large(frames):
+                        await self._dispatch(frame)
+                        if clock() > pause_at:  # a flood must not keep the rest of the server from running
+                            await asyncio.sleep(0)
+                            pause_at = clock() + PASS_SECS
+                    if clock() > pause_at:  # what is no JSON is nothing to dispatch, and costs the most
                         await asyncio.sleep(0)
                         pause_at = clock() + PASS_SECS
                 self._bytes_handled = self._bytes_read

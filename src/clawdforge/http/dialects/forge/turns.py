@@ -1,6 +1,7 @@
 """Forge routes about turns: submit and wait, stream or queue, cancel, and the agent's permission requests."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Header, Path
@@ -12,6 +13,7 @@ from clawdforge.core.rules.turns import SubmittedTurn
 from clawdforge.core.services.turns import raise_for
 from clawdforge.http.dialects.forge import shapes
 from clawdforge.http.errors import json_response
+from clawdforge.http.piecewise import WHOLE_BYTES, Pause, slices
 from clawdforge.http.routing import (
     MAX_CURSOR,
     After,
@@ -29,6 +31,7 @@ from clawdforge.http.waiting import closing, unless_disconnected
 from clawdforge.wire.base import Json
 from clawdforge.wire.error_body import ErrorBody
 from clawdforge.wire.event_forms import Form
+from clawdforge.wire.json_bounds import LARGE_BYTES
 from clawdforge.wire.turn import (
     CancelReply,
     CancelRequest,
@@ -90,7 +93,7 @@ async def run_turn(
         return Response()  # nobody is there to read it
     raise_for(turn)
     pages = _encode_pages(core.log.turn_pages(app, session_id, turn_index, form), form)
-    return await _make_reply(shapes.turn_opening(turn), pages)
+    return await _make_reply(shapes.turn_opening(turn), pages, partial(core.loop_turns.slice, app))
 
 
 async def queue_turn(
@@ -153,24 +156,43 @@ def _find_start(submitted: SubmittedTurn) -> int:
 
 
 async def _encode_pages(batches: AsyncIterator[list[StoredEvent]], form: Form) -> AsyncIterator[bytes]:
+    lead = b""
     async with closing(batches):
         async for batch in batches:
-            yield shapes.join_events(batch, form)
+            for piece in _encode_batch(batch, form, lead):
+                yield piece
+            lead = b","
 
 
-async def _make_reply(opening: bytes, pages: AsyncIterator[bytes]) -> Response:
-    """A short turn is sent at once; a long one page by page, so that it is never in memory as a whole."""
-    first = opening + await anext(pages, b"")
-    second = await anext(pages, None)
-    if second is None:
-        return Response(first + ENDING, media_type=JSON)
-    return StreamingResponse(_join_pages(first, second, pages), media_type=JSON)
+def _encode_batch(batch: list[StoredEvent], form: Form, lead: bytes) -> Iterator[bytes]:
+    """A large event is sent in slices of the bytes that all its readers share."""
+    small: list[StoredEvent] = []
+    for event in batch:
+        if len(event.data) <= LARGE_BYTES:
+            small.append(event)
+            continue
+        yield lead + shapes.join_events(small, form) + (b"," if small else b"")
+        yield from slices(event.in_form(form))
+        small, lead = [], b","
+    if small:
+        yield lead + shapes.join_events(small, form)
 
 
-async def _join_pages(first: bytes, second: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+async def _make_reply(opening: bytes, pieces: AsyncIterator[bytes], pause: Pause) -> Response:
+    """A short turn is sent at once; a long one as it is read, so that it is never in memory as a whole."""
+    first = [opening]
+    async for piece in pieces:
+        first.append(piece)
+        if sum(map(len, first)) > WHOLE_BYTES:
+            return StreamingResponse(_go_on(first, pieces, pause), media_type=JSON)
+    return Response(b"".join([*first, ENDING]), media_type=JSON)
+
+
+async def _go_on(first: list[bytes], rest: AsyncIterator[bytes], pause: Pause) -> AsyncIterator[bytes]:
     async with closing(rest):
-        yield first
-        yield b"," + second
-        async for page in rest:
-            yield b"," + page
+        for piece in first:
+            yield piece
+        async for piece in rest:
+            await pause()
+            yield piece
     yield ENDING
