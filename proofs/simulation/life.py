@@ -30,6 +30,7 @@ STORM_SECS = 20.0
 CALM_SECS = 600.0
 LOOK_SECS = 0.25
 SWEEP_SECS = 4.0
+PACK_SECS = 2.0
 IDLE_SECS = 2.0
 READER_SECS = 15.0
 
@@ -47,7 +48,7 @@ class Life:
             agent_idle_secs=IDLE_SECS,
             permission_secs=5.0,
             times=Times(turn=10.0, cancel_grace=1.0, store_patience=5.0),
-            ages=Ages(idle=30.0, closed=30.0, upload=1e6),
+            ages=Ages(idle=30.0, closed=30.0, upload=1e6, event=PACK_SECS),
         )
         nothing: Any = None
         ports = Ports(
@@ -76,6 +77,7 @@ class Life:
             "idle agents": asyncio.create_task(self._engine.supervisor.sleep_idle(1.0)),
             "sweeper": asyncio.create_task(self._services.sweeper.run(SWEEP_SECS)),
             "settler": asyncio.create_task(self._services.settler.run()),
+            "packer": asyncio.create_task(self._services.packer.run()),
         }
         folders = asyncio.create_task(self._recovery.set_aside_unknown_folders())
         await self._recovery.wake_all()
