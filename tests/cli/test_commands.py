@@ -283,3 +283,19 @@ def test_budgets_are_set_shown_and_removed(run: Run, server: Server, local: App)
     run("budget", "remove", made["budget_id"])
     run("budget", "set", code=2)
     run("budget", "set", "--tokens", "1", "--token", "x", "--session", "y", code=2)
+
+
+def test_the_disk_is_shown_by_app_form_and_session(run: Run, server: Server) -> None:
+    token = run("token", "create", "storing").strip()
+    app = server.client(token)
+    app.post("/files", files={"file": ("a", b"x" * 2048)}).raise_for_status()
+    session = app.post("/sessions", json={"agent": "claude"}).json()["session_id"]
+    (line,) = [one for one in run("disk").splitlines() if one.startswith("storing ")]
+    assert "20 GiB" in line
+    assert "uploads 2 KiB" in line
+    shown = run("disk", "storing")
+    assert "█" in shown
+    assert session in shown
+    found = json.loads(run("disk", "storing", "--json"))
+    assert found["apps"][0]["forms"]["uploads"] == 2048
+    assert [one["session_id"] for one in found["sessions"]] == [session]

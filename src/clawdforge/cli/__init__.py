@@ -32,6 +32,9 @@ COMMANDS: Final = {
     "deny": LazyCommand(
         "permissions:deny", "Refuse what the agent asks for: REQUEST, or the only one that is waiting."
     ),
+    "disk": LazyCommand(
+        "disk:disk", "Show what every app stores; with APP, its forms and its largest sessions."
+    ),
     "doctor": LazyCommand("upkeep:doctor", "Check the data folder and this machine for problems."),
     "open": LazyCommand("catalog:open_", "Print the server's address, and how to log in there."),
     "pause": LazyCommand(

@@ -90,3 +90,19 @@ def money(cost: float | None) -> str:
     if cost is None:
         return ""
     return f"${cost:.2f}" if cost >= 1 else f"${cost:.4f}"
+
+
+def size(count: int) -> str:
+    """`950 B`, `1.2 MiB`, `20 GiB`."""
+    amount, unit = float(count), "B"
+    for larger in ("KiB", "MiB", "GiB", "TiB"):
+        if amount < 1000:
+            break
+        amount, unit = amount / 1024, larger
+    return f"{amount:.0f} {unit}" if amount >= 100 or unit == "B" else f"{amount:.3g} {unit}"
+
+
+def bar(part: int, whole: int, width: int = 20) -> str:
+    """How much of the whole something is; what is there at all is seen, and what is beyond fills it."""
+    filled = 0 if whole <= 0 or part <= 0 else max(1, min(width, round(width * part / whole)))
+    return "█" * filled + "░" * (width - filled)

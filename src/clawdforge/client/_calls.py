@@ -296,6 +296,7 @@ PAUSE: Final = Route("POST", "/admin/pause", _read_model(lambda: lazy.pauses.Pau
 RESUME: Final = Route("POST", "/admin/resume", _read_model(lambda: lazy.pauses.ResumeReply))
 SWEEP: Final = Route("POST", "/admin/sweep", _read_model(lambda: lazy.admin.SweepReply))
 STUCK: Final = Route("GET", "/admin/stuck", _read_model(lambda: lazy.admin.StuckReply))
+DISK: Final = Route("GET", "/admin/disk", _read_model(lambda: lazy.disk.DiskReply))
 AUDIT: Final[Route[Page[AuditEntry]]] = Route(
     "GET",
     "/admin/audit",

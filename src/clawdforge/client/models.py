@@ -31,6 +31,7 @@ from clawdforge.wire.budgets import (
     BudgetThen,
     BudgetThenWord,
 )
+from clawdforge.wire.disk import AppDisk, DiskReply, SessionDisk
 from clawdforge.wire.event import Event, EventType
 from clawdforge.wire.message import Message, SearchHit
 from clawdforge.wire.pauses import Pause, PauseReply, ResumeReply
@@ -69,6 +70,7 @@ from clawdforge.wire.turn import (
 __all__ = [
     "AdminUsage",
     "AgentInfo",
+    "AppDisk",
     "AppInfo",
     "AppUsage",
     "AuditEntry",
@@ -84,6 +86,7 @@ __all__ = [
     "CutReply",
     "Decision",
     "DecisionWord",
+    "DiskReply",
     "Event",
     "EventType",
     "Export",
@@ -114,6 +117,7 @@ __all__ = [
     "RunResult",
     "ScopeWord",
     "SearchHit",
+    "SessionDisk",
     "SessionState",
     "SessionStateWord",
     "StuckReply",

@@ -150,6 +150,7 @@ class AppInfo(Reply):
     workspace_roots: list[str] = Field(default_factory=list)
     sessions: int = 0
     tokens: int = 0
+    bytes_stored: int = 0
     paused: Pause | None = None
 
 

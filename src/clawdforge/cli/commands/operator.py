@@ -56,7 +56,10 @@ def _format_limits(limits: dict[str, Any]) -> str:
     "--max-sessions", type=click.IntRange(min=0), metavar="N", help="Open sessions at the same time."
 )
 @click.option("--max-turns", type=click.IntRange(min=0), metavar="N", help="Turns that run or wait.")
-@click.option("--max-bytes", type=click.IntRange(min=0), metavar="N", help="Bytes of uploads.")
+@click.option("--max-bytes", type=click.IntRange(min=0), metavar="N", help="Bytes stored, in all forms.")
+@click.option(
+    "--max-agents", type=click.IntRange(min=0), metavar="N", help="Agents that live at the same time."
+)
 @target_options
 @click.pass_obj
 def limit(
@@ -67,9 +70,15 @@ def limit(
     max_sessions: int | None,
     max_turns: int | None,
     max_bytes: int | None,
+    max_agents: int | None,
 ) -> None:
     """Create the app NAME, or replace its limits. Limits that are left out are removed."""
-    limits = {"max_sessions": max_sessions, "max_turns_in_flight": max_turns, "max_bytes": max_bytes}
+    limits = {
+        "max_sessions": max_sessions,
+        "max_turns_in_flight": max_turns,
+        "max_bytes": max_bytes,
+        "max_agents": max_agents,
+    }
     with connect_as_operator(target) as forge:
         forge.admin.put_app(name, limits={key: value for key, value in limits.items() if value is not None})
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         BudgetPeriodWord,
         BudgetScopeWord,
         BudgetThenWord,
+        DiskReply,
         Pause,
         PauseReply,
         ResumeReply,
@@ -149,6 +150,16 @@ class Admin:
     def stuck(self, secs: float = 60.0) -> StuckReply:
         """The sessions whose work has waited for the same thing for so long, and for what."""
         return self._http.call(calls.STUCK(params={"secs": secs}))
+
+    def disk(
+        self, app_name: str | None = None, *, limit: int | None = None, cursor: str | None = None
+    ) -> DiskReply:
+        """What each app stores, by form; with `app_name`, that app and its largest sessions.
+
+        `next` of the reply is the cursor of the next page of sessions.
+        """
+        params = {"app_name": app_name, "limit": limit, "cursor": cursor}
+        return self._http.call(calls.DISK(params=params))
 
     def audit(self, *, app_name: str | None = None, after: int | None = None) -> Iterator[AuditEntry]:
         """The audit log in order, page by page."""

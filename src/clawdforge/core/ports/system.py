@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from clawdforge.core.model import AppRow, AuditRow, FileRow, PauseRow, TokenRow
 from clawdforge.core.workspace import Area
 from clawdforge.wire.base import Json, Micros
+from clawdforge.wire.disk import DiskForm
 
 
 class SystemView(Protocol):
@@ -90,6 +91,16 @@ class SystemView(Protocol):
 
     def place(self) -> str | None:
         """The identity of the data folder when the identities of workspaces were recorded."""
+        ...
+
+    def disk_of_apps(self) -> dict[str, dict[DiskForm, int]]:
+        """What every app has on the disk, by form."""
+        ...
+
+    def disk_of_sessions(
+        self, app_name: str, *, limit: int, cursor: str | None = None
+    ) -> tuple[list[tuple[str, dict[DiskForm, int]]], str | None]:
+        """A page of an app's sessions with what they have, the largest first, and the next one's cursor."""
         ...
 
     def turn_counts(self) -> dict[str, int]:

@@ -6,6 +6,7 @@ What frees space is asked of nobody: a deletion, an end, an undo and a purge go 
 from dataclasses import dataclass
 from typing import Final
 
+from clawdforge.core.model import AppRow
 from clawdforge.core.ports import View
 from clawdforge.wire.disk import DiskForm
 from clawdforge.wire.errors import LimitExceeded
@@ -31,14 +32,18 @@ class Quotas:
     exempt: str = ""
 
     def max_bytes(self, view: View) -> int | None:
-        row = view.app_row()
-        own = None if row is None else row.max_bytes
-        return own if own is not None else self._default(view.app, self.bytes)
+        return self.bytes_of(view.app, view.app_row())
 
     def max_agents(self, view: View) -> int | None:
-        row = view.app_row()
+        return self.agents_of(view.app, view.app_row())
+
+    def bytes_of(self, app: str, row: AppRow | None) -> int | None:
+        own = None if row is None else row.max_bytes
+        return own if own is not None else self._default(app, self.bytes)
+
+    def agents_of(self, app: str, row: AppRow | None) -> int | None:
         own = None if row is None else row.max_agents
-        return own if own is not None else self._default(view.app, self.agents)
+        return own if own is not None else self._default(app, self.agents)
 
     def room(self, view: View) -> int | None:
         """How many bytes the app may still store, below 0 when it has too many; None without a limit."""

@@ -25,6 +25,7 @@ from clawdforge.core.services.apps import AppService
 from clawdforge.core.services.audit import AuditService
 from clawdforge.core.services.budgets import BudgetService
 from clawdforge.core.services.compaction import CompactionService
+from clawdforge.core.services.disk import DiskService
 from clawdforge.core.services.files import FileService, Uploads
 from clawdforge.core.services.forks import ForkService
 from clawdforge.core.services.health import HealthService
@@ -118,6 +119,7 @@ class Services:
     personas: PersonaService
     pauses: PauseService
     budgets: BudgetService
+    disk: DiskService
     agents: Catalog
     ages: Ages
     loop_turns: LoopTurns
@@ -194,6 +196,7 @@ def build_services(
         personas=PersonaService(store, clock, agents),
         pauses=PauseService(store, clock, agents, supervisor, runs),
         budgets=BudgetService(store, clock),
+        disk=DiskService(store, bounds.quotas),
         agents=ports.catalog,
         ages=bounds.ages,
     )

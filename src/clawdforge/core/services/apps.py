@@ -13,12 +13,13 @@ from clawdforge.wire.base import Json
 
 @dataclass(frozen=True, slots=True)
 class AppState:
-    """An app's row, its sessions, its tokens that are not revoked, and the operator's pause of it."""
+    """An app's row, its sessions, its tokens that are not revoked, its pause, and what it stores."""
 
     row: AppRow
     sessions: int
     tokens: int
     pause: PauseRow | None = None
+    bytes_stored: int = 0
 
 
 class AppService:
@@ -71,5 +72,9 @@ def _list_states(view: SystemView) -> list[AppState]:
         if token.revoked_at is None:
             tokens[token.app_name] = tokens.get(token.app_name, 0) + 1
     pauses = {pause.app_name: pause for pause in view.pauses() if not pause.agent}
+    stored = {app: sum(forms.values()) for app, forms in view.disk_of_apps().items()}
     names = ((row, row.app_name) for row in view.apps())
-    return [AppState(row, sessions.get(app, 0), tokens.get(app, 0), pauses.get(app)) for row, app in names]
+    return [
+        AppState(row, sessions.get(app, 0), tokens.get(app, 0), pauses.get(app), stored.get(app, 0))
+        for row, app in names
+    ]

@@ -16,6 +16,7 @@ from clawdforge.core.running.background import Background
 from clawdforge.core.running.pool import AgentPool
 from clawdforge.core.running.supervisor import Supervisor
 from clawdforge.wire.admin import WaitsFor
+from clawdforge.wire.disk import DiskForm
 from clawdforge.wire.event import EventType
 from clawdforge.wire.turn import Outcome, TurnLimits, TurnState
 
@@ -59,8 +60,11 @@ class MetricsService:
         store.listen(self._count)
 
     async def read(self) -> list[Metric]:
-        turns, sessions, pauses = await self._store.read_system(
-            lambda view: (view.turn_counts(), view.count_open_sessions(), view.pauses())
+        turns, sessions, pauses, apps = await self._store.read_system(
+            lambda view: (view.turn_counts(), view.count_open_sessions(), view.pauses(), view.disk_of_apps())
+        )
+        stored = tuple(
+            Sample(sum(forms[form] for forms in apps.values()), {"form": form.value}) for form in DiskForm
         )
         paused = Counter(_width(pause) for pause in pauses)
         now = tuple(Sample(turns.get(state.value, 0), {"state": state.value}) for state in UNENDED)
@@ -105,6 +109,7 @@ class MetricsService:
                 "pauses", "gauge", "Pauses in force, by what they stop.",
                 tuple(Sample(paused[width], {"of": width}) for width in WIDTHS),
             ),
+            Metric("stored_bytes", "gauge", "Bytes that all apps store, by form.", stored),
             Metric("store_writable", "gauge", "1 when the store can be written.", _single(healthy)),
         ]  # fmt: skip
 

@@ -8,9 +8,13 @@ from clawdforge.core.workspace import Area
 from clawdforge.stores.sqlite.audit import add_entry
 from clawdforge.stores.sqlite.connection import Db
 from clawdforge.stores.sqlite.rows import Value, area_values, to_json
+from clawdforge.stores.sqlite.search import from_cursor, to_cursor
 from clawdforge.stores.sqlite.space import give_back
 from clawdforge.wire.admin import AppUsage
 from clawdforge.wire.base import Json, Micros
+from clawdforge.wire.disk import SESSION_FORMS, DiskForm
+
+MOST = 2**63 - 1
 
 
 class SqliteSystemView:
@@ -94,6 +98,19 @@ class SqliteSystemView:
 
     def place(self) -> str | None:
         return next((str(identity) for (identity,) in self._rows("place")), None)
+
+    def disk_of_apps(self) -> dict[str, dict[DiskForm, int]]:
+        rows = self._rows("disk_of_apps")
+        return {str(app): dict(zip(DiskForm, sizes, strict=True)) for app, *sizes in rows}
+
+    def disk_of_sessions(
+        self, app_name: str, *, limit: int, cursor: str | None = None
+    ) -> tuple[list[tuple[str, dict[DiskForm, int]]], str | None]:
+        total, session_id = (MOST, "") if cursor is None else from_cursor(cursor, int, str)
+        rows = self._rows("disk_of_sessions", app=app_name, total=total, session=session_id, limit=limit + 1)
+        page = [(str(own), dict(zip(SESSION_FORMS, sizes, strict=True))) for _, own, *sizes in rows[:limit]]
+        following = to_cursor(*rows[limit - 1][:2]) if len(rows) > limit else None
+        return page, following
 
     def turn_counts(self) -> dict[str, int]:
         return {str(state): int(count) for state, count in self._rows("turn_counts")}

@@ -1,5 +1,6 @@
 """Forge routes for operators: apps and their limits, pauses, the sweep, the audit log, usage, metrics."""
 
+from collections.abc import Sequence
 from typing import Annotated
 
 from fastapi import APIRouter, Query
@@ -7,6 +8,7 @@ from starlette.responses import PlainTextResponse, Response
 
 from clawdforge.core.model import AuditRow
 from clawdforge.core.services.apps import AppState
+from clawdforge.core.services.disk import Stored
 from clawdforge.http.dialects.forge import shapes
 from clawdforge.http.errors import json_response
 from clawdforge.http.prometheus import CONTENT_TYPE, render
@@ -25,10 +27,12 @@ from clawdforge.wire.admin import (
     SweepReply,
 )
 from clawdforge.wire.base import to_iso, to_seconds
+from clawdforge.wire.disk import AppDisk, DiskReply, SessionDisk
 from clawdforge.wire.error_body import ErrorBody
 from clawdforge.wire.pauses import PausePage, PauseReply, PauseRequest, ResumeReply, ResumeRequest
 
 AppName = Annotated[str | None, Query(max_length=128)]
+Cursor = Annotated[str | None, Query(max_length=1000)]
 Secs = Annotated[float, Query(ge=0, le=10**9, allow_inf_nan=False)]
 Head = Annotated[str | None, Query(pattern=r"^[0-9a-f]{64}$")]
 
@@ -42,6 +46,7 @@ def routes() -> APIRouter:
     router.post("/admin/resume", response_model=ResumeReply)(resume)
     router.post("/admin/sweep", response_model=SweepReply)(sweep)
     router.get("/admin/stuck", response_model=StuckReply)(stuck)
+    router.get("/admin/disk", response_model=DiskReply)(disk)
     router.get("/admin/audit", response_model=AuditPage)(audit)
     router.get("/admin/audit/verify", response_model=AuditVerdict)(verify)
     router.get("/admin/usage", response_model=AdminUsage)(usage)
@@ -95,6 +100,17 @@ async def stuck(core: Core, secs: Secs = 60.0) -> Response:
     return json_response(core.health.stuck(secs))
 
 
+async def disk(core: Core, app_name: AppName = None, cursor: Cursor = None, limit: Limit = 100) -> Response:
+    """What each app stores, by form, the largest first; with `app_name`, it and a page of its sessions."""
+    apps = await core.disk.apps()
+    if app_name is None:
+        return json_response(_disk(apps))
+    sessions, following = await core.disk.sessions(app_name, limit, cursor)
+    rows = [SessionDisk(session_id=one.name, bytes=one.bytes, forms=_forms(one)) for one in sessions]
+    reply = _disk([one for one in apps if one.name == app_name])
+    return json_response(reply.model_copy(update={"sessions": rows, "next": following}))
+
+
 async def audit(core: Core, app_name: AppName = None, after: After = 0, limit: Limit = 100) -> Response:
     """The audit log, oldest first; `app_name` shows one app's entries."""
     rows = await core.audit.page(app_name, after, limit + 1)
@@ -138,8 +154,20 @@ def _app(state: AppState) -> AppInfo:
         workspace_roots=list(row.workspace_roots),
         sessions=state.sessions,
         tokens=state.tokens,
+        bytes_stored=state.bytes_stored,
         paused=shapes.pause(state.pause),
     )
+
+
+def _disk(apps: Sequence[Stored]) -> DiskReply:
+    rows = [
+        AppDisk(app_name=one.name, bytes=one.bytes, max_bytes=one.most, forms=_forms(one)) for one in apps
+    ]
+    return DiskReply(bytes=sum(one.bytes for one in apps), apps=rows)
+
+
+def _forms(stored: Stored) -> dict[str, int]:
+    return {form.value: size for form, size in stored.forms.items()}
 
 
 def _entry(row: AuditRow) -> AuditEntry:
