@@ -89,7 +89,11 @@ ORDER_BUGS = (
             "            await asyncio.wait({self._closing[session_id]})\n        seat = self.try_take",
             "            pass\n        seat = self.try_take",
         ),
-        Change(POOL, "        if session_id in self._closing or not", "        if not"),
+        Change(
+            POOL,
+            "        if session_id in self._closing:\n            return None\n        if self._slots",
+            "        if self._slots",
+        ),
     ),
     _order(
         "the second who ends an agent does not wait for the first",
@@ -99,8 +103,8 @@ ORDER_BUGS = (
         "a place that was left is offered to nobody",
         Change(
             f"{SRC}/core/running/fair_slots.py",
-            "        while (chosen := self._next()) is not None:",
-            "        while (chosen := self._next()) is not None and self.taken < 0:",
+            "        while (found := self._next()) is not None:",
+            "        while (found := self._next()) is not None and self.taken < 0:",
         ),
     ),
     _order(

@@ -203,3 +203,34 @@ def test_what_an_agent_writes_is_counted_after_its_turn(server: Server, app: App
         app.http.post(f"/sessions/{each}/purge").raise_for_status()
     server.admin().post("/admin/sweep").raise_for_status()
     assert stored(app) == 0
+
+
+def states(app: App, sessions: list[str]) -> list[str]:
+    """Of the first turn of each session."""
+    return [app.http.get(f"/sessions/{one}/turns").json()["turns"][0]["state"] for one in sessions]
+
+
+@pytest.mark.parametrize("own", [None, 2])
+def test_an_app_has_so_many_agents(start: Callable[..., Server], own: int | None) -> None:
+    server, most = start(APP_AGENTS="1"), own or 1
+    app = server.app()
+    if own is not None:
+        limit(server, app, max_agents=own)
+    sessions = [app.session() for _ in range(3)]
+    for session in sessions:
+        app.http.post(f"/sessions/{session}/turns", json={"prompt": "sleep 600"}).raise_for_status()
+    until(lambda: states(app, sessions).count("running") == most, "as many as may run")
+    assert states(app, sessions).count("queued") == 3 - most
+    first = states(app, sessions).index("running")
+    app.http.post(f"/sessions/{sessions[first]}/cancel", json={}).raise_for_status()
+    until(lambda: states(app, sessions).count("running") == most, "the next one runs")
+    limit(server, app, max_agents=3)
+    until(lambda: states(app, sessions).count("running") == 2, "a limit that is raised lets the others run")
+    assert app.turn(sessions[first], "echo hello").json()["outcome"] == "completed"
+
+
+def test_an_app_without_agents_is_told_so(server: Server, app: App) -> None:
+    limit(server, app, max_agents=0)
+    refused = app.turn(app.session(), "echo hello")
+    assert (refused.status_code, refused.json()["code"]) == (429, "limit_exceeded")
+    assert "max_agents" in refused.json()["error"]

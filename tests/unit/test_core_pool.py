@@ -10,6 +10,7 @@ import pytest
 from clawdforge.core.agent_model import Answer
 from clawdforge.core.ports import Sink
 from clawdforge.core.running import pool as pools
+from tests.unit.rpc_peer import until
 
 
 class Stubborn:
@@ -158,3 +159,34 @@ async def test_a_turn_that_outlasts_the_pool_gives_its_place_back_once(late: boo
         await pool.close()
     assert pool.taken == 0
     assert came is None or not came.alive
+
+
+async def test_an_app_at_its_limit_puts_its_own_idle_agent_to_sleep() -> None:
+    pool = pools.AgentPool(10, idle_secs=60)
+    pool.limit("app", 1)
+    ready = Stubborn()
+    ready.let_go.set()
+    pool.give_back(taken(pool, "one", ready), now=1.0)
+    seat = await asyncio.wait_for(pool.take("app", "two"), 10)
+    assert (seat.session_id, seat.is_counted, pool.taken) == ("two", True, 1)
+    assert not ready.alive
+    await pool.close()
+
+
+async def test_a_sub_session_does_not_wait_for_the_place_of_its_parent() -> None:
+    """The parent's turn may wait for it: both would wait for ever."""
+    pool = pools.AgentPool(10, idle_secs=60)
+    pool.limit("app", 1)
+    parent = await pool.take("app", "parent")
+    child = await asyncio.wait_for(pool.take("app", "child", "parent"), 10)
+    below = await asyncio.wait_for(pool.take("app", "below", "child"), 10)
+    assert [parent.is_counted, child.is_counted, below.is_counted] == [True, False, False]
+    stranger = asyncio.create_task(pool.take("app", "stranger", "nobody"))
+    await asyncio.sleep(0)
+    for seat in (below, child):
+        pool.give_back(seat, now=1.0)
+    await until(lambda: pool.taken == 1)
+    assert not stranger.done()
+    pool.give_back(parent, now=2.0)
+    assert (await asyncio.wait_for(stranger, 10)).is_counted
+    await pool.close()

@@ -102,3 +102,68 @@ async def test_a_place_goes_to_the_first_who_may_have_it() -> None:
     assert not first.done(), "four are taken, and the fifth is kept"
     slots.give_back("new")
     await asyncio.wait_for(first, 60)
+
+
+async def test_an_app_has_no_more_than_its_limit() -> None:
+    slots = FairSlots(10)
+    slots.limit("a", 2)
+    assert [slots.try_take("a") for _ in range(3)] == [True, True, False]
+    assert slots.try_take("b"), "the limit of one app is not that of another"
+    waiting = asyncio.create_task(slots.take("a"))
+    await asyncio.sleep(0)
+    assert (slots.waiting, slots.excess("a")) == (1, 1)
+    slots.give_back("b")
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    slots.give_back("a")
+    assert await waiting
+    assert slots.taken == 2
+
+
+async def test_a_limit_that_is_raised_or_taken_away_serves_those_who_wait() -> None:
+    slots = FairSlots(10)
+    slots.limit("a", 1)
+    assert slots.try_take("a")
+    waiting = [asyncio.create_task(slots.take("a")) for _ in range(3)]
+    await asyncio.sleep(0)
+    slots.limit("a", 2)
+    await asyncio.sleep(0)
+    assert [task.done() for task in waiting] == [True, False, False]
+    slots.limit("a", None)
+    assert await asyncio.gather(*waiting) == [True, True, True]
+    slots.limit("a", 1)
+    assert slots.excess("a") == 4
+
+
+async def test_who_comes_beside_is_not_counted_at_the_limit_and_waits_for_nobody() -> None:
+    slots = FairSlots(10)
+    slots.limit("a", 1)
+    assert await slots.take("a", beside=True), "below the limit it counts like any other"
+    ordinary = asyncio.create_task(slots.take("a"))
+    await asyncio.sleep(0)
+    assert not await slots.take("a", beside=True)
+    assert not ordinary.done()
+    slots.give_back("a", counted=False)
+    await asyncio.sleep(0)
+    assert not ordinary.done(), "it gave back what was not counted"
+    slots.give_back("a")
+    assert await ordinary
+    slots.give_back("a")
+    assert (slots.taken, slots.excess("a")) == (0, 0)
+
+
+async def test_who_comes_beside_does_not_wait_behind_others_of_its_app() -> None:
+    slots = FairSlots(1)
+    slots.limit("a", 0)
+    assert slots.try_take("b")
+    ordinary = asyncio.create_task(slots.take("a"))
+    await asyncio.sleep(0)
+    beside = asyncio.create_task(slots.take("a", beside=True))
+    await asyncio.sleep(0)
+    slots.give_back("b")
+    assert await beside is False
+    assert not ordinary.done()
+    ordinary.cancel()
+    await asyncio.wait({ordinary})
+    slots.give_back("a", counted=False)
+    assert (slots.taken, slots.waiting) == (0, 0)

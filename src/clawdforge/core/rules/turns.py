@@ -367,3 +367,5 @@ def admit_turn(tx: Tx, session: SessionRow, quotas: Quotas) -> None:
     if limit is not None and tx.turns_in_flight() >= limit:
         raise LimitExceeded(f"this app may have {limit} turns in flight; try again later", retry_after=1)
     quotas.check_room(tx)
+    if quotas.max_agents(tx) == 0:
+        raise LimitExceeded("this app may have no agents (max_agents); ask the operator for some")

@@ -24,6 +24,7 @@ class Seat:
     agent: LiveAgent | None = None
     context: int = 0
     busy: bool = True
+    is_counted: bool = True  # among those that its app may have
     has_place: bool = True  # until its place is given back, which happens once
     used_at: float = field(default=0.0)
     ending: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -51,19 +52,30 @@ class AgentPool:
     def waiting(self) -> int:
         return self._slots.waiting
 
-    def try_take(self, app: str, session_id: str) -> Seat | None:
-        """This session's idle seat, or a free one; None when it would have to wait."""
+    def limit(self, app: str, most: int | None) -> None:
+        """How many agents of an app may live at the same time."""
+        self._slots.limit(app, most)
+
+    def try_take(self, app: str, session_id: str, parent: str | None = None) -> Seat | None:
+        """This session's idle seat, or a free one; None when it would have to wait.
+
+        The turn of `parent` may wait for this session's: so it needs no place among those of its app.
+        """
         seat = self._seats.get(session_id)
         if seat is not None:
             if seat.busy:
                 return None
             seat.busy = True
             return seat
-        if session_id in self._closing or not self._slots.try_take(app):
+        if session_id in self._closing:
             return None
-        return self._add(app, session_id)
+        if self._slots.try_take(app):
+            return self._add(app, session_id, is_counted=True)
+        if self._is_busy(parent) and self._slots.try_take_beside(app):
+            return self._add(app, session_id, is_counted=False)
+        return None
 
-    async def take(self, app: str, session_id: str) -> Seat:
+    async def take(self, app: str, session_id: str, parent: str | None = None) -> Seat:
         """Waits for room, in fair order; an idle agent of somebody else is put to sleep for it.
 
         There is no bound: the turn is still in the queue, can be taken out of it, and is told of as one that
@@ -71,18 +83,19 @@ class AgentPool:
         """
         if session_id in self._closing:  # one home must never serve two processes
             await asyncio.wait({self._closing[session_id]})
-        seat = self.try_take(app, session_id)
+        seat = self.try_take(app, session_id, parent)
         if seat is not None:
             return seat
         self._make_room(app)
-        await self._slots.take(app)
-        return self._add(app, session_id)
+        is_counted = await self._slots.take(app, beside=self._is_busy(parent))
+        return self._add(app, session_id, is_counted=is_counted)
 
     def give_back(self, seat: Seat, now: float) -> None:
         """The turn is over. The agent stays as long as nobody else needs the seat, and the pool is open."""
         seat.busy, seat.used_at = False, now
         is_ours = self._seats.get(seat.session_id) is seat
-        if not is_ours or seat.agent is None or not seat.agent.alive or self._slots.waiting:
+        is_of_use = is_ours and seat.is_counted and seat.agent is not None and seat.agent.alive
+        if not is_of_use or self._slots.waiting:
             self._release(seat)
 
     async def end_agent(self, session_id: str) -> bool:
@@ -128,17 +141,24 @@ class AgentPool:
         if self._closing:  # one that does not end must not keep the server from ending
             await asyncio.wait(self._closing.values(), timeout=CLOSE_SECS)
 
-    def _add(self, app: str, session_id: str) -> Seat:
-        seat = Seat(app, session_id)
+    def _is_busy(self, session_id: str | None) -> bool:
+        seat = None if session_id is None else self._seats.get(session_id)
+        return seat is not None and seat.busy
+
+    def _add(self, app: str, session_id: str, *, is_counted: bool) -> Seat:
+        seat = Seat(app, session_id, is_counted=is_counted)
         self._seats[session_id] = seat
         return seat
 
     def _make_room(self, app: str) -> None:
-        """Put idle agents to sleep, if that is enough for this app to get a seat."""
+        """Put idle agents to sleep, its own first where it has too many, if that is enough for a seat."""
         idle = sorted((seat for seat in self._seats.values() if not seat.busy), key=lambda seat: seat.used_at)
-        lacking = self._slots.lacking(app)
-        for seat in idle[:lacking] if lacking <= len(idle) else ():
-            self._release(seat)
+        own = [seat for seat in idle if seat.app == app][: self._slots.excess(app)]
+        others = [seat for seat in idle if seat not in own]
+        lacking = max(0, self._slots.lacking(app) - len(own))
+        if len(own) == self._slots.excess(app) and lacking <= len(others):
+            for seat in [*own, *others[:lacking]]:
+                self._release(seat)
 
     def _release(self, seat: Seat) -> None:
         """Take the seat out; its slot is free once its processes are gone.
@@ -169,7 +189,7 @@ class AgentPool:
         finally:
             if seat.has_place:
                 seat.has_place = False
-                self._slots.give_back(seat.app)
+                self._slots.give_back(seat.app, counted=seat.is_counted)
         await ending
 
     async def _end(self, seat: Seat) -> None:

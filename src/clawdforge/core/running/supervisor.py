@@ -10,8 +10,9 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 
-from clawdforge.core.model import Clock
-from clawdforge.core.ports import Homes, LeaseLost, Snapshots, Store, Tx
+from clawdforge.core.model import AppRow, Clock, SessionRow
+from clawdforge.core.ports import Homes, LeaseLost, Snapshots, Store, Tx, View
+from clawdforge.core.rules.quotas import NO_QUOTAS, Quotas
 from clawdforge.core.rules.turns import StartedTurn, find_started, start_next
 from clawdforge.core.running.answers import Answers
 from clawdforge.core.running.attendant import Attendant
@@ -85,6 +86,7 @@ class Supervisor:
         snapshots: Snapshots,
         node: str,
         meter: Meter,
+        quotas: Quotas = NO_QUOTAS,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -95,6 +97,7 @@ class Supervisor:
         self._snapshots = snapshots
         self._node = node
         self._meter = meter
+        self._quotas = quotas
         self._workers: dict[str, Worker] = {}
         self._reserved: dict[str, Worker] = {}  # sessions with a seat whose turn is being written
         self._stopping = False
@@ -118,13 +121,27 @@ class Supervisor:
         """Nothing runs and nothing waits for a seat."""
         return not self._workers
 
-    def reserve(self, app: str, session_id: str) -> Seat | None:
+    async def find_parent(self, app: str, session_id: str) -> str | None:
+        """Whose turn may wait for this session's. How many agents its app may have is looked up as well."""
+
+        def look(view: View) -> tuple[SessionRow | None, int | None]:
+            return view.session(session_id), self._quotas.max_agents(view)
+
+        session, most = await self._store.read(app, look)
+        self._pool.limit(app, most)
+        return None if session is None else session.parent_session_id
+
+    def limit_agents(self, app: str, row: AppRow) -> None:
+        """The operator has changed what the app may have."""
+        self._pool.limit(app, self._quotas.agents_of(app, row))
+
+    def reserve(self, app: str, session_id: str, parent: str | None = None) -> Seat | None:
         """A seat for a turn that could start at once; None when it has to wait its turn."""
         if self._stopping:
             raise Stopping
         if session_id in self._workers or session_id in self._reserved:
             return None
-        seat = self._pool.try_take(app, session_id)
+        seat = self._pool.try_take(app, session_id, parent)
         if seat is not None:
             worker = self._reserved[session_id] = Worker(app, session_id)
             worker.progress.wait_for(WaitsFor.STORE)
@@ -297,7 +314,9 @@ class Supervisor:
 
     async def _work(self, worker: Worker, seat: Seat | None, started: StartedTurn | None) -> None:
         try:
-            seat = seat or await self._pool.take(worker.app, worker.session_id)
+            if seat is None:
+                parent = await self.find_parent(worker.app, worker.session_id)
+                seat = await self._pool.take(worker.app, worker.session_id, parent)
             started = started or await self._start_next(worker)
             while started is not None:
                 await self._run_turn(worker, seat, started)

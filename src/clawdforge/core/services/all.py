@@ -138,7 +138,9 @@ def build_engine(ports: Ports, bounds: Bounds, node: str) -> Engine:
     opener = Opener(store, clock, ports.agents, homes, snapshots, known, hold_others, pool, ports.callbacks)
     attendant = Attendant(store, clock, opener, pool, permissions, bounds.times, bounds.quotas)
     meter = Meter(store, ports.sizes)
-    supervisor = Supervisor(store, clock, pool, attendant, answers, homes, snapshots, node, meter)
+    supervisor = Supervisor(
+        store, clock, pool, attendant, answers, homes, snapshots, node, meter, bounds.quotas
+    )
     folders = FolderHolds(store, supervisor)
     return Engine(pool, permissions, answers, known, folders, meter, supervisor, Background())
 
@@ -185,7 +187,7 @@ def build_services(
         loop_turns=turns_on_loop,
         permissions=engine.permissions,
         health=HealthService(store, engine.pool, supervisor, engine.background, facts),
-        apps=AppService(store, clock, workspaces, shares),
+        apps=AppService(store, clock, workspaces, shares, supervisor),
         shares=shares,
         audit=AuditService(store),
         metrics=MetricsService(store, log, engine.pool, supervisor, engine.background, watchdog.delays),

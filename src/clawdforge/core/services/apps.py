@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from clawdforge.core.model import AppRow, Clock, PauseRow
 from clawdforge.core.ports import Store, SystemTx, SystemView, Workspaces
+from clawdforge.core.running.supervisor import Supervisor
 from clawdforge.core.services.access import check_app_name
 from clawdforge.core.services.shares import ShareService
 from clawdforge.wire.admin import Limits
@@ -23,11 +24,19 @@ class AppState:
 
 
 class AppService:
-    def __init__(self, store: Store, clock: Clock, workspaces: Workspaces, shares: ShareService) -> None:
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        workspaces: Workspaces,
+        shares: ShareService,
+        supervisor: Supervisor,
+    ) -> None:
         self._store = store
         self._clock = clock
         self._workspaces = workspaces
         self._shares = shares
+        self._supervisor = supervisor
 
     async def list_apps(self) -> list[AppState]:
         return await self._store.read_system(_list_states)
@@ -52,6 +61,7 @@ class AppService:
 
         state = await self._store.write_system(work)
         self._shares.forget(app_name)
+        self._supervisor.limit_agents(app_name, state.row)
         return state
 
     async def _check_roots(self, app_name: str, roots: Sequence[str]) -> tuple[str, ...]:

@@ -64,7 +64,8 @@ class TurnService:
         """
         await self._store.read(app, lambda view: need_session(view, session_id))
         await self._supervisor.wait_for_copy(session_id, within=COPY_SECS)
-        seat = self._supervisor.reserve(app, session_id)
+        parent = await self._supervisor.find_parent(app, session_id)
+        seat = self._supervisor.reserve(app, session_id, parent)
         node, now, started = self._supervisor.node, self._clock.now(), None
 
         def work(tx: Tx) -> tuple[SubmittedTurn, StartedTurn | None]:
