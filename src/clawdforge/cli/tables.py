@@ -102,7 +102,15 @@ def size(count: int) -> str:
     return f"{amount:.0f} {unit}" if amount >= 100 or unit == "B" else f"{amount:.3g} {unit}"
 
 
-def bar(part: int, whole: int, width: int = 20) -> str:
-    """How much of the whole something is; what is there at all is seen, and what is beyond fills it."""
-    filled = 0 if whole <= 0 or part <= 0 else max(1, min(width, round(width * part / whole)))
-    return "█" * filled + "░" * (width - filled)
+def bar(part: float, whole: float, held: float = 0, width: int = 20) -> str:
+    """How much of the whole something is, and how much more is held for something.
+
+    What is there at all is seen, and what is beyond the whole fills it.
+    """
+    filled = _cells(part, whole, width)
+    reserved = min(width - filled, _cells(held, whole, width))
+    return "█" * filled + "▒" * reserved + "░" * (width - filled - reserved)
+
+
+def _cells(part: float, whole: float, width: int) -> int:
+    return 0 if whole <= 0 or part <= 0 else max(1, min(width, round(width * part / whole)))

@@ -6,7 +6,7 @@ from typing import Final
 
 import click
 
-from clawdforge.cli.tables import align, money, tokens
+from clawdforge.cli.tables import align, bar, money, tokens
 from clawdforge.cli.target.connect import connect, connect_as_operator
 from clawdforge.cli.target.find_session import find
 from clawdforge.cli.target.options import Target, target_options
@@ -18,7 +18,6 @@ from clawdforge.client.models import (
 )
 from clawdforge.wire.base import to_iso
 
-BAR: Final = 20
 HEAD: Final = ("budget", "of", "period", "used", "spent", "held", "of at most", "then", "begins anew")
 PERIODS: Final = ("day", "month", "total")
 THEN: Final = ("refuse", "ask", "stop")
@@ -137,13 +136,6 @@ def remove(target: Target, /, budget_id: str, *, app_name: str | None) -> None:
     target.note(f"budget {budget_id} is removed")
 
 
-def draw_bar(part: float, held: float) -> str:
-    """What is spent, what is held, what is left, as far as a line of text can tell it."""
-    spent = min(BAR, round(BAR * part))
-    reserved = min(BAR - spent, round(BAR * held))
-    return f"{'█' * spent}{'▒' * reserved}{'░' * (BAR - spent - reserved)} {part * 100:3.0f} %"
-
-
 def _make_rows(one: Budget) -> list[Sequence[str]]:
     """A line for its money, and one for its tokens."""
     lines: list[tuple[float, float, float, tuple[str, ...]]] = []
@@ -164,7 +156,7 @@ def _make_rows(one: Budget) -> list[Sequence[str]]:
             one.budget_id,
             whose,
             one.period,
-            draw_bar(*(amount / limit if limit else 1.0 for amount in (spent, held))),
+            f"{bar(spent, limit, held)} {spent / limit * 100 if limit else 100:3.0f} %",
             *shown,
             one.then,
             anew,
