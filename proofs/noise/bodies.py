@@ -46,7 +46,7 @@ async def uploads(noisy: Noisy) -> None:
 async def large_prompts(noisy: Noisy) -> None:
     """Bodies of many MiB that are good: they are stored, heard and answered."""
     session = await noisy.once("session", noisy.session)
-    prompt = "x" * (noisy.size(8, 2) * MIB)
+    prompt = "x" * (noisy.size(2, 1) * MIB)
     await noisy.expect(202, "POST", f"/sessions/{session}/turns", {"prompt": prompt})
 
 
@@ -56,5 +56,5 @@ BODIES = (
     Way("deep JSON", "bodies 500,000 levels deep", deep_json),
     Way("tiny parts", "forms of 100,000 parts", tiny_parts),
     Way("uploads", "files of 24 MiB, four at a time", uploads),
-    Way("large prompts", "prompts of 8 MiB", large_prompts, hands=2),
+    Way("large prompts", "prompts of 2 MiB", large_prompts, hands=2),
 )

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator
@@ -23,6 +24,10 @@ MOST_MIB = 300
 MIB = 1 << 20
 BITE_SECS = 60.0
 LINE_BYTES = 1 << 20
+SAID = {
+    re.compile(r"the event loop stood still for \d+ ms \((\d+) ms of CPU\)[^\"]*"): 100,
+    re.compile(r"[\w.<>]+ kept the store's writer busy for (\d+) ms of CPU"): 50,
+}
 DEFAULT_SHARES = {
     "CLAWDFORGE_APP_REQUESTS_PER_SEC": "500",
     "CLAWDFORGE_APP_OPEN_REQUESTS": "256",
@@ -42,6 +47,15 @@ def prove(run: Run) -> None:
     with zygote(run.source) as made, Server(run.folder, made, source=run.source, env=env) as server:
         server.start()
         asyncio.run(_all(run, server, chosen))
+        if run.size:
+            _check_log(run, server.log.read_text())
+
+
+def _check_log(run: Run, text: str) -> None:
+    """The server counts by the processor's clock, which a busy machine does not change."""
+    for pattern, most in SAID.items():
+        for found in pattern.finditer(text):
+            run.check(int(found[1]) <= most, f"the server says: {found[0]}")
 
 
 async def _all(run: Run, server: Server, chosen: list[Way]) -> None:

@@ -3,6 +3,7 @@
 from typing import Any
 
 import orjson
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -87,3 +88,18 @@ def test_a_value_is_written_out_only_when_that_is_short() -> None:
     assert write_briefly({"a": [1, "b"]}, 100) == "{'a': [1, 'b']}"
     assert write_briefly("x" * 500, 100) == "x" * 100
     assert write_briefly([{}] * 500, 100) == "(list)"
+
+
+def test_no_more_is_counted_than_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of it was counted three times over, and nothing else could run meanwhile."""
+    counted = 0
+    marks = json_bounds._marks
+
+    def count_marks(data: bytes) -> int:
+        nonlocal counted
+        counted += len(data)
+        return marks(data)
+
+    monkeypatch.setattr(json_bounds, "_marks", count_marks)
+    assert has_more_values(b"[" + b"{}," * 1_000_000 + b"{}]", 1000)
+    assert counted <= 2 * json_bounds.PIECE_BYTES

@@ -12,9 +12,9 @@ from starlette.types import ASGIApp
 from clawdforge.http.door import Door
 from clawdforge.http.protocol import ForgeProtocol
 
-ACCEPTS_AT_ONCE: Final = 32
-"""The event loop takes so many connections in a row. When descriptors run out it fails, and tells the log of
-it, as often in a row."""
+ACCEPTS_AT_ONCE: Final = 8
+"""The event loop takes so many connections in a row, and then serves those that it has. When descriptors run
+out it fails, and tells the log of it, as often in a row."""
 
 FAREWELL_SECS: Final = 2
 
