@@ -94,6 +94,8 @@ def picture(db: Db, head: int) -> list[Any]:
             )
     pages = view._pages
     whole = pages.page(SESSION, after=-(2**63), limit=10**6, max_bytes=10**9)
+    for first, last in ((-5, -1), (-1, 2), (2, 2), (2, 7), (3, 11), (8, head)):
+        found.append(pages.page(SESSION, after=first, last=last, limit=10**6, max_bytes=10**9))
     below = [pages.last_below(SESSION, number) for number in range(-5, head + 2)]
     return [*found, whole, below]
 
@@ -258,6 +260,16 @@ def test_a_changed_byte_of_a_pack_is_noticed(events: list[Any], flip: int, first
         assert unpack(ZLIB, first, last, bytes(packed)) == rows  # a bit that nobody reads, at the very end
 
 
+def whole_pack(size: int) -> bytes:
+    """One event of zeros, as it lies in a pack before it is compressed."""
+    lists = b'[[null],["text"],[1],[1],[0],[%d]]' % size
+    return len(lists).to_bytes(4, "big") + lists + bytes(size)
+
+
+def test_an_event_of_a_pack_may_be_this_large() -> None:
+    assert unpack(ZLIB, 1, 1, zlib.compress(whole_pack(MAX_BYTES)))[0].data == bytes(MAX_BYTES)
+
+
 @pytest.mark.parametrize(
     ("codec", "last", "packed"),
     [
@@ -270,7 +282,7 @@ def test_a_changed_byte_of_a_pack_is_noticed(events: list[Any], flip: int, first
         (ZLIB, 2, pack(texts(3))),
         (ZLIB, 4, pack(texts(3))),
         (ZLIB, 3, pack(texts(3))[:-1]),
-        (ZLIB, 1, zlib.compress(bytes(1 << 26))),
+        (ZLIB, 1, zlib.compress(whole_pack(1 << 26))),
     ],
 )
 def test_what_is_no_pack_is_damaged(codec: int, last: int, packed: bytes) -> None:

@@ -14,6 +14,7 @@ from clawdforge.core.event_model import draft
 from clawdforge.core.model import MessageRow, SessionQuery, SessionRow, SystemClock, TurnRow
 from clawdforge.core.ports import Tx
 from clawdforge.stores import open_store
+from clawdforge.stores.sqlite import packing
 from clawdforge.stores.sqlite.connection import open_reader
 from clawdforge.stores.sqlite.queries import Queries
 from clawdforge.stores.sqlite.search import build_match
@@ -256,6 +257,33 @@ async def test_cost_is_flat_in_the_length_of_a_history(store: SqliteStore) -> No
     large = {name: await steps_of(store, call) for name, call in calls.items()}
     for name in calls:
         assert large[name] <= small[name] * 1.2 + 2, (name, small, large)
+
+
+async def test_cost_is_flat_in_the_number_of_packs(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A page begins at its pack, and does not walk those before it or behind it."""
+    monkeypatch.setattr(packing, "MAX_EVENTS", 10)
+    await fill(store, 0, 1)
+    sid = "000000-session"
+    event = draft(EventType.TEXT, 1, 1, {"content": "x"})
+    calls = {
+        "first": lambda v: v.events(sid, after=0, limit=5, max_bytes=10**6),
+        "last": lambda v: v.events(sid, after=v.session(sid).head - 4, limit=5, max_bytes=10**6),
+        "end": lambda v: v.events(sid, after=v.session(sid).head, limit=5, max_bytes=10**6),
+        "turn": lambda v: v.turn_events(sid, 1, after=v.session(sid).head - 4, limit=5, max_bytes=10**6),
+        "brought": lambda v: v.count_brought(sid),
+        "below": lambda v: v._pages.last_below(sid, 1),
+    }
+    costs = []
+    for head in (41, 2001):
+        more = head - await store.read(APP, lambda v: v.session(sid).head)  # type: ignore[union-attr]
+        await store.write(APP, lambda tx, more=more: tx.append(sid, [event] * more))  # type: ignore[misc]
+        while await store.pack(APP, sid, head):
+            pass
+        costs.append({name: await steps_of(store, call) for name, call in calls.items()})
+    for name in calls:
+        assert costs[1][name] <= costs[0][name] * 1.2 + 2, (name, costs)
 
 
 @settings(

@@ -34,7 +34,7 @@ DAMAGE: Final = (*DISK_ERRORS, apsw.SQLError)
 
 WRITER_PATIENCE_MS: Final = 5000  # a person may hold the write lock with plain SQL for a while
 READER_PATIENCE_MS: Final = 250  # reads run in the event loop
-READ_PACKS: Final = 4  # are kept as they were read: a reader that follows takes many pages out of one
+READ_PACKS: Final = 16  # are kept as they were read, 4 MiB at most: who follows takes many pages out of one
 WAL_LIMIT_BYTES: Final = 64 * 1024 * 1024
 
 
