@@ -124,6 +124,22 @@ async def test_what_can_be_read_of_a_damaged_session_can_be_exported(parts: Part
     assert head - 20 < len(numbers) < head, "only what stood on that page is missing"
 
 
+async def test_an_export_lacks_a_damaged_pack_and_no_more(parts: Parts) -> None:
+    store = parts.supervisor._store
+    head = (await parts.services.sessions.get(LOCAL_APP, "sound")).row.head
+    assert await store.pack(LOCAL_APP, "sound", 60)
+
+    def spoil(tx: Tx) -> None:
+        assert isinstance(tx, SqliteTx)
+        tx._db.run("UPDATE packs SET data = substr(data, 1, octet_length(data) - 1)", {})
+
+    await store.write(LOCAL_APP, spoil)
+    exported = await parts.services.transfer.export(LOCAL_APP, "sound", events=True)
+    assert exported.events is not None
+    assert [event.seq for event in exported.events] == list(range(61, head + 1))
+    assert exported.messages[0].content == "go"
+
+
 @pytest.mark.parametrize("left", [0, 10])
 async def test_the_export_of_a_log_without_its_end_ends(parts: Parts, left: int) -> None:
     """It looked for the missing events for ever, and the whole server stood still meanwhile."""
