@@ -15,10 +15,10 @@ ZLIB: Final = 1
 """The only codec so far.
 
 On logs of short chunks, 512 events to a pack, zlib takes 16 bytes for an event of 111 and is read in 0.2 ms.
-bz2 takes 13 and lzma 15, but both are four to five times as slow to read, and the event loop reads. A zstd
-would be as small as lzma and as quick as zlib, but Python 3.11 has none, and it is not worth a dependency.
+bz2 takes 13 and lzma 15, but both take several times as long to read, and the event loop reads. Python 3.11
+has no zstd; what it might save is not worth a dependency.
 """
-LEVEL: Final = 6  # 9 saves another 3 % and takes four times as long
+LEVEL: Final = 6  # 9 saves another 3 % and takes two to four times as long
 MAX_EVENTS: Final = 512
 MAX_BYTES: Final = 1 << 18
 """Whoever needs one event of a pack reads all of it. A larger event than this stays a row of its own."""
