@@ -15,6 +15,7 @@ from pathlib import Path
 from clawdforge import __version__, logs
 from clawdforge.bounds import find_bounds, find_ceilings, find_door_limits
 from clawdforge.core.callbacks import CallbackTokens
+from clawdforge.core.interpreter import short_pauses
 from clawdforge.core.model import SystemClock, new_id, new_token
 from clawdforge.core.ports import Driver
 from clawdforge.core.running.background import Background
@@ -309,7 +310,7 @@ async def _run(
         lock.announce(url)
         _greet(settings, url)
     try:
-        with parts.services.watchdog.watching():
+        with short_pauses(), parts.services.watchdog.watching():
             await server.serve(sockets=listeners)
     finally:
         lifetime.end("the port is closed")
