@@ -6,7 +6,7 @@ from clawdforge.stores.sqlite.connection import Db
 from clawdforge.stores.sqlite.rows import Codec, Value
 
 R = TypeVar("R")
-ROW_BYTES = 2048  # to read a row and to write it out takes as long as so many bytes of it
+ROW_BYTES = 512  # to read a row and to write it out costs as much as so many bytes of it
 
 
 class OwnRows:

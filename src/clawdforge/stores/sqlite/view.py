@@ -35,6 +35,7 @@ from clawdforge.wire.turn import TurnState
 
 SLICE_ROWS = 200
 SLICE_BYTES = 1 << 20
+SESSION_BYTES = 2048  # to list a session costs as much as so many bytes of it: its state is looked up as well
 
 
 class SqliteView(BudgetRows):
@@ -85,7 +86,7 @@ class SqliteView(BudgetRows):
             f"SELECT {self._q.session.columns} FROM sessions WHERE {' AND '.join(where)}"  # noqa: S608 - only the fragments above
             " ORDER BY updated_at DESC, session_id DESC LIMIT :limit"
         )
-        room = Room(query.limit, query.max_bytes)
+        room = Room(query.limit, query.max_bytes, SESSION_BYTES)
         page = [self._q.session.read(row) for row in self._db.rows(sql, params, room.fits)]
         is_more = room.is_over and page
         return page, to_cursor(page[-1].updated_at, page[-1].session_id) if is_more else None
