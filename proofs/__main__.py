@@ -24,6 +24,7 @@ PROOFS = {
     "liars": "liars",
     "races": "races",
     "duplicates": "duplicates",
+    "budgets": "budgets",
     "machine": "machine",
     "simulation": "simulation.proof",
     "linear": "linear.proof",

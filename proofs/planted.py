@@ -255,4 +255,26 @@ BUGS = (
             ),
         ),
     ),
+    Bug(
+        "what a turn may use is not held",
+        "prove budgets --short",
+        (
+            Change(
+                f"{SRC}/core/rules/purses.py",
+                "        tx.put_purse(_move(purse, Amount(), amount))\n",
+                "        tx.put_purse(purse)\n",
+            ),
+        ),
+    ),
+    Bug(
+        "a turn that was cut off costs nothing",
+        "tests/unit/test_budget_endings.py -k crash_cut_off",
+        (
+            Change(
+                f"{SRC}/core/rules/budgets.py",
+                "        cost, cost_estimated = held.cost, True\n",
+                "        cost, cost_estimated = 0, True\n",
+            ),
+        ),
+    ),
 )

@@ -51,8 +51,8 @@ LINEAR_BUGS = (
         "a key is looked up before the transaction",
         Change(
             RULES,
-            "    quotas: Quotas = NO_QUOTAS,\n) -> SubmittedTurn:\n",
-            "    quotas: Quotas,\n    prior: TurnRow | None,\n) -> SubmittedTurn:\n",
+            "    by: Principal | None = None,\n    quotas: Quotas = NO_QUOTAS,\n) -> SubmittedTurn:\n",
+            "    by: Principal | None,\n    quotas: Quotas,\n    prior: TurnRow | None,\n) -> SubmittedTurn:\n",
         ),
         Change(
             RULES,
@@ -70,8 +70,8 @@ LINEAR_BUGS = (
         ),
         Change(
             TURNS,
-            "submit(tx, session_id, request, key, now, self._quotas)",
-            "submit(tx, session_id, request, key, now, self._quotas, prior)",
+            "submit(tx, session_id, request, key, now, by, self._quotas)",
+            "submit(tx, session_id, request, key, now, by, self._quotas, prior)",
         ),
         Change(
             f"{SRC}/stores/sqlite/sql/migrations/0001_init.sql",

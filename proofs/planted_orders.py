@@ -78,8 +78,8 @@ ORDER_BUGS = (
         "a caller that hangs up takes the commit of its prompt along",
         Change(
             TURNS,
-            "        return await self._unbroken.run(self._submit(app, session_id, request, key))\n",
-            "        return await self._submit(app, session_id, request, key)\n",
+            "        return await self._unbroken.run(self._submit(app, session_id, request, key, by))\n",
+            "        return await self._submit(app, session_id, request, key, by)\n",
         ),
     ),
     _order(

@@ -10,12 +10,15 @@ from typing import Any
 
 import apsw
 
+from clawdforge.core.budget_model import BudgetRow
 from clawdforge.core.model import SECOND
 from clawdforge.stores.sqlite.connection import Db
 from clawdforge.stores.sqlite.migrations import migrate
 from clawdforge.stores.sqlite.queries import Queries
 from clawdforge.stores.sqlite.rows import Codec, Value
 from clawdforge.wire.base import Micros
+from clawdforge.wire.budgets import BudgetPeriod, BudgetScope
+from proofs.simulation.plans import APPS
 
 EPOCH = 1_800_000_000
 STATEMENTS = 512  # the most that apsw keeps; each use counts, so that a rare one is soon prepared again
@@ -34,6 +37,24 @@ class SimDb(Db):
         # Without it SQLite prepares many statements anew for each value: another plan might suit it better.
         self.connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
         migrate(self.connection, _Stopped())
+        self._bound_apps()
+
+    def _bound_apps(self) -> None:
+        """Give every app a budget that is never used up: each turn holds something and gives it back."""
+        for app in APPS:
+            row = BudgetRow(
+                app_name=app,
+                budget_id=f"budget of {app}",
+                scope=BudgetScope.APP,
+                period=BudgetPeriod.TOTAL,
+                max_tokens=2**50,
+                share_tokens=1,
+                max_cost=2**50,
+                share_cost=1,
+                warn_at=1.0,
+                created_at=EPOCH * SECOND,
+            )
+            self.run(self.queries.budget.insert, self.queries.budget.values(row))
 
     def begin(self) -> None:
         """Put everything back to what a new server finds."""

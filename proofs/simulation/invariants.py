@@ -9,6 +9,7 @@ from clawdforge.stores.sqlite.view import SqliteView
 from clawdforge.wire.event import EventType
 from clawdforge.wire.message import Role
 from clawdforge.wire.turn import Outcome, TurnState
+from proofs.simulation.plans import APPS
 from proofs.simulation.story import Story
 from proofs.simulation.world import World
 
@@ -29,10 +30,21 @@ def check(world: World, story: Story) -> Iterator[str]:
         turns[known.session_id] = view.turns(known.session_id, limit=ALL)
         for words in _check_session(view, row, logs[known.session_id], turns[known.session_id]):
             yield f"s{story.sessions.index(known)}: {words}"
+    yield from _check_purses(world)
     yield from _check_acks(story, logs, turns)
     yield from _check_readers(story, logs)
     yield from _check_heard(world, story, turns)
     yield from _check_decisions(world, story)
+
+
+def _check_purses(world: World) -> Iterator[str]:
+    """Every turn has given back what it held, also those of sessions that are deleted."""
+    for app in APPS:
+        view = SqliteView(world.disk.db, app)
+        for budget in view.budgets():
+            purse = view.purse(budget.budget_id, 0)
+            if purse is not None and (purse.reserved_tokens or purse.reserved_cost):
+                yield f"{purse.reserved_tokens} turns of {app} still hold a part of its budget"
 
 
 def _check_session(
@@ -43,6 +55,9 @@ def _check_session(
         yield f"the log is not 1..{row.head}: {seqs}"
     yield from _check_lives(log, turns)
     yield from _check_messages(view, row, log, turns)
+    for turn in turns:
+        if view.reservations(row.session_id, turn.turn_index):
+            yield f"turn {turn.turn_index} is {turn.state.value}, but holds a part of a budget"
     if view.permissions(row.session_id, state="pending"):
         yield "a permission is pending, but no turn runs"
 
