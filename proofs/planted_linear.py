@@ -51,8 +51,8 @@ LINEAR_BUGS = (
         "a key is looked up before the transaction",
         Change(
             RULES,
-            "    by: Principal | None = None,\n    quotas: Quotas = NO_QUOTAS,\n) -> SubmittedTurn:\n",
-            "    by: Principal | None,\n    quotas: Quotas,\n    prior: TurnRow | None,\n) -> SubmittedTurn:\n",
+            " = None,\n    quotas: Quotas = NO_QUOTAS,\n) -> SubmittedTurn:\n",
+            ",\n    quotas: Quotas,\n    prior: TurnRow | None,\n) -> SubmittedTurn:\n",
         ),
         Change(
             RULES,

@@ -164,7 +164,8 @@ def test_a_person_decides_whether_a_turn_runs(server: Server, app: App) -> None:
     assert submit(app, session_id, "usage 2 3\necho asked") == 202
     asked = question(app, session_id)
     assert (asked["kind"], asked["turn_index"]) == ("budget", 1)
-    assert made["budget_id"] in asked["tool"]
+    assert asked["request"]["budget_ids"] == [made["budget_id"]]
+    assert asked["tool"].startswith("run a turn beyond the budget of this app (0 tokens a day) from 20")
     assert turns(app, session_id)[0]["state"] == "waiting"
     at = f"/sessions/{session_id}/permissions"
     app.http.post(f"{at}/{asked['permission_id']}", json={"decision": "allow_once"})
@@ -251,6 +252,15 @@ def test_a_token_and_a_session_have_budgets_of_their_own(server: Server, app: Ap
     app.http.post(f"/sessions/{beside}/purge")
     server.admin().post("/admin/sweep")
     assert [one["scope"] for one in app.http.get("/budgets").json()["budgets"]] == ["token"]
+
+
+@pytest.mark.parametrize("agent", ["login", "dies", "missing"])
+def test_an_agent_that_did_not_start_costs_nothing(server: Server, app: App, agent: str) -> None:
+    bound(server, app, max_cost_usd=1, max_tokens=100)
+    session_id = app.session(agent=agent)
+    assert app.turn(session_id, "echo no").status_code == 502
+    found = budget(app)
+    assert (found["left"], found["estimated"]["tokens"]) == ({"tokens": 100, "cost_usd": 1.0}, 0)
 
 
 def test_bodies_that_bound_nothing_are_refused(server: Server, app: App) -> None:

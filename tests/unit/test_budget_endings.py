@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 
 from clawdforge.core.agent_model import Used
+from clawdforge.core.model import SystemClock
 from clawdforge.core.rules.budgets import empty_purse, read_spending
 from clawdforge.core.rules.interrupted import end_interrupted_turn
 from clawdforge.core.rules.purses import allow, extend, find_question, reserve_for_run, settle_run
 from clawdforge.core.rules.turns import Ending, finish, start_next, withdraw
+from clawdforge.core.running.recovery import RecoveryService
 from clawdforge.wire.budgets import BudgetThen
 from clawdforge.wire.error_codes import ErrorCode
 from clawdforge.wire.errors import BudgetExceeded
@@ -147,7 +149,7 @@ async def test_a_person_is_asked_when_nothing_is_left(desk: Desk) -> None:
     ]
     assert questions[0] is None
     assert questions[1] is not None
-    assert "10 tokens a day" in questions[1].text
+    assert "10 tokens a day" in questions[1].name
     await desk.end(tokens=10)
     started = await desk.store.write(APP, lambda tx: start_next(tx, sid, "node", desk.at))
     assert started is not None
@@ -203,3 +205,14 @@ async def test_what_an_agent_claims_cannot_overflow(desk: Desk) -> None:
         await desk.end(tokens=tokens, cost=cost)
     purse = await desk.purse(budget)
     assert (purse.spent_tokens, purse.spent_cost) == (2**53 - 1, 2**53 - 1)
+
+
+async def test_runs_that_a_dead_server_left_are_counted_at_the_start(desk: Desk) -> None:
+    budget = await desk.bound(max_cost=100, share_cost=60)
+    await desk.store.write(APP, lambda tx: reserve_for_run(tx, "one", None, desk.at))
+    await desk.reopen()
+    nobody: Any = None
+    recovery = RecoveryService(desk.store, SystemClock(), nobody, ())
+    assert [await recovery.settle_lost_runs() for _ in range(2)] == [1, 0]
+    purse = await desk.purse(budget)
+    assert (purse.reserved_cost, purse.estimated_cost) == (0, 60)

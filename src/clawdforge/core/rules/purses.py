@@ -30,7 +30,7 @@ from clawdforge.core.rules.budgets import (
     to_usd,
 )
 from clawdforge.core.rules.limits import read_limits
-from clawdforge.wire.base import Json, Micros
+from clawdforge.wire.base import Json, Micros, to_iso_seconds
 from clawdforge.wire.budgets import BudgetThen
 from clawdforge.wire.event import EventType
 
@@ -56,7 +56,7 @@ class Question:
     """Whether a turn may run though nothing is left. `name` is the same for all turns of a period."""
 
     name: str
-    text: str
+    budget_ids: tuple[str, ...]
 
 
 def find_token(view: View, by: Principal | None) -> str | None:
@@ -96,11 +96,14 @@ def can_reserve(view: View, session: SessionRow, turn: TurnRow, at: Micros) -> b
 def find_question(view: View, session_id: str, turn_index: int) -> Question | None:
     """What a person is to be asked before this turn runs."""
     held = [one for one in view.reservations(session_id, turn_index) if one.asks]
-    budgets = [found for one in held if (found := view.budget(one.budget_id)) is not None]
-    if not budgets:
+    pairs = [(one, found) for one in held if (found := view.budget(one.budget_id)) is not None]
+    if not pairs:
         return None
-    title = ", ".join(describe(budget) for budget in budgets)
-    return Question(f"budget {' '.join(f'{one.budget_id}@{one.starts_at}' for one in held)}", title)
+    names = [
+        f"{describe(budget)}{f' from {to_iso_seconds(one.starts_at)}' if one.starts_at else ''}"
+        for one, budget in pairs
+    ]
+    return Question(f"run a turn beyond {', '.join(names)}", tuple(one.budget_id for one in held))
 
 
 def is_asked_about(view: View, turn: TurnRow) -> bool:
@@ -144,8 +147,11 @@ def settle(tx: Tx, holder_id: str, turn_index: int, spending: Spending, at: Micr
 
     Settling again changes nothing, since nothing is held any more.
     """
-    warnings = []
-    for held in tx.reservations(holder_id, turn_index):
+    warnings: list[Json] = []
+    reservations = tx.reservations(holder_id, turn_index)
+    if not reservations:
+        return warnings
+    for held in reservations:
         budget, purse = tx.budget(held.budget_id), tx.purse(held.budget_id, held.starts_at)
         if budget is None or purse is None:
             continue

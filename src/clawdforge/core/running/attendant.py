@@ -128,7 +128,7 @@ class Attendant:
     async def _prompt_agent(self, turn: RunningTurn) -> Answer:
         question = turn.started.question
         if question is not None and not await turn.recorder.ask_whether_to_run(question):
-            turn.watch.end_budget(f"{question.text} is used up, and nobody let this turn run all the same")
+            turn.watch.end_budget(f"a budget is used up, and nobody allowed this: {question.name}")
             raise BudgetExceeded
         ready = await self._opener.make_ready(turn)
         turn.progress.wait_for(WaitsFor.AGENT)

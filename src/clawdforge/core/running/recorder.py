@@ -136,7 +136,7 @@ class TurnRecorder:
 
     def note_usage(self, used: Used) -> None:
         self._watch.note(used)
-        if self._is_bounded:
+        if self._is_bounded and (used.tokens is not None or used.cost_usd is not None):
             self._used = used
             self._work.set()
 
@@ -147,7 +147,8 @@ class TurnRecorder:
     async def ask_whether_to_run(self, question: Question) -> bool:
         """Whether a person lets the turn run though a budget is used up."""
         options = ({OPTION_ID: "run", "name": "Run it all the same", "kind": "allow_once"}, NOT_NOW)
-        request = Ask(tool=question.name, kind=QUESTION, options=options, request={"title": question.text})
+        about = {"title": question.name, "budget_ids": list(question.budget_ids)}
+        request = Ask(tool=question.name, kind=QUESTION, options=options, request=about)
         self._progress.wait_for(WaitsFor.PERMISSION)
         verdict = await self._permissions.ask(
             self.app, self.session_id, self.turn_index, PermissionMode.ASK, request
