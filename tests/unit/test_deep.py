@@ -93,3 +93,49 @@ def test_an_upload_is_found_where_the_folder_is_now(data: Path, folder: str) -> 
     assert examine(moved) == []
     (place / "t1").write_bytes(b"word")
     assert [one.about for one in examine(moved)] == ["files"]
+
+
+def change(data: Path, sql: str) -> None:
+    with closing(sqlite3.connect(data / FILE)) as database, database:
+        database.executescript(sql)
+
+
+WRONG_COUNTS = {
+    "a session counts too much": "UPDATE session_bytes SET events = events + 5",
+    "a session counts too little": "UPDATE session_bytes SET messages = messages - 5",
+    "a session counts nothing": "DELETE FROM session_bytes",
+    "an app counts too much": "UPDATE app_bytes SET uploads = 999",
+    "an app counts nothing": "INSERT INTO runs VALUES ('r', 'beta', NULL, 'p', 1, 'end', 1, 1, NULL);"
+    " DELETE FROM app_bytes",
+}
+
+
+@pytest.mark.parametrize("sql", WRONG_COUNTS.values(), ids=WRONG_COUNTS)
+def test_bytes_that_are_counted_wrong_are_found_and_counted_anew(data: Path, sql: str) -> None:
+    assert examine(data) == []
+    change(data, sql)
+    assert {(one.level, one.about) for one in examine(data)} == {("bad", "disk")}
+    assert "doctor --repair" in examine(data)[0].advice
+    assert examine(data, repair=True) == []
+    assert examine(data) == []
+
+
+def test_bytes_of_a_session_that_is_gone_are_forgotten(data: Path) -> None:
+    change(data, "INSERT INTO session_bytes (session_id, app_name, homes) VALUES ('gone', 'alpha', 70)")
+    assert [one.about for one in examine(data)] == ["disk"]
+    assert examine(data, repair=True) == []
+    assert examine(data) == []
+    with closing(sqlite3.connect(data / FILE)) as database:
+        assert database.execute("SELECT session_id FROM session_bytes").fetchall() == [("s1",)]
+
+
+def test_folders_are_measured_anew(data: Path) -> None:
+    (data / "homes" / "s1").mkdir(parents=True)
+    (data / "homes" / "s1" / "memory").write_bytes(b"x" * 100_000)
+    texts = [one.text for one in examine_deep(data, SystemClock())]
+    assert "1 sessions have folders that changed since they were measured" in texts
+    examine(data, repair=True)
+    with closing(sqlite3.connect(data / FILE)) as database:
+        ((session,),) = database.execute("SELECT homes FROM session_bytes").fetchall()
+        ((app,),) = database.execute("SELECT homes FROM app_bytes").fetchall()
+    assert session == app >= 100_000

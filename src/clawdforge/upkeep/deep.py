@@ -22,6 +22,7 @@ from clawdforge.stores.uploads import find_places
 from clawdforge.upkeep.doctor import REPAIR, Finding
 from clawdforge.upkeep.purse_check import check_purses
 from clawdforge.upkeep.rebuilding import Rebuilding, Wrong
+from clawdforge.upkeep.stored import check_stored
 from clawdforge.wire.errors import StoreUnavailable
 from clawdforge.wire.event import EventType
 from clawdforge.wire.turn import TurnState
@@ -60,6 +61,7 @@ def _examine(data_dir: Path, path: Path, clock: Clock, *, repair: bool) -> Itera
         stack.callback(db.connection.close)
         yield from _survive("sessions", _check_sessions(db, clock, repair=repair))
         yield from _survive("budgets", check_purses(db, clock, repair=repair))
+        yield from _survive("disk", check_stored(db, data_dir, repair=repair))
         yield from _survive("audit", _check_audit(db))
         yield from _survive("files", _check_files(data_dir))
     yield from _survive("folder", _check_folders(data_dir))

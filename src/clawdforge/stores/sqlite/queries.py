@@ -103,6 +103,9 @@ class Queries:
         fragments["turn_told"] = _pair_columns(self.turn)
         fragments |= {"below": BELOW, "said_at": _iso("ts"), "queued_at": _iso("queued_at")}
         fragments |= {"app_forms": ", ".join(DiskForm), "session_forms": ", ".join(SESSION_FORMS)}
+        fragments["app_values"] = ", ".join(f":{form}" for form in DiskForm)
+        fragments["session_values"] = ", ".join(f":{form}" for form in SESSION_FORMS)
+        fragments["session_excluded"] = ", ".join(f"{form} = excluded.{form}" for form in SESSION_FORMS)
         self.view = load_statements(SQL / "view.sql", fragments)
         self.tx = load_statements(SQL / "tx.sql", fragments)
         self.sets = load_statements(SQL / "sets.sql", fragments)

@@ -86,6 +86,10 @@ CREATE TRIGGER events_removed AFTER DELETE ON events BEGIN
     UPDATE session_bytes SET events = events - length(old.data) WHERE session_id = old.session_id;
 END;
 
+CREATE TRIGGER events_edited AFTER UPDATE OF data ON events BEGIN
+    UPDATE session_bytes SET events = events + length(new.data) - length(old.data) WHERE session_id = new.session_id;
+END;
+
 CREATE TRIGGER messages_counted AFTER INSERT ON messages BEGIN
     UPDATE session_bytes SET messages = messages
         + length(CAST(new.content AS BLOB)) + length(CAST(new.thinking AS BLOB))
@@ -113,6 +117,9 @@ CREATE TRIGGER files_counted AFTER INSERT ON files BEGIN
 END;
 CREATE TRIGGER files_uncounted AFTER DELETE ON files BEGIN
     UPDATE app_bytes SET uploads = uploads - old.size WHERE app_name = old.app_name;
+END;
+CREATE TRIGGER files_edited AFTER UPDATE OF size ON files BEGIN
+    UPDATE app_bytes SET uploads = uploads + new.size - old.size WHERE app_name = new.app_name;
 END;
 CREATE TRIGGER runs_counted AFTER INSERT ON runs BEGIN
     INSERT INTO app_bytes (app_name, runs)
