@@ -96,6 +96,7 @@ NO_CLIENTS: Final = frozenset(
             for name in ("archive", "backup", "deep", "doctor", "unpacking")
         ),
         (f"{ROOT}.cli.commands.upkeep", f"{ROOT}.core.model"),
+        *((f"{ROOT}.cli.commands.archive", f"{ROOT}.upkeep.{name}") for name in ("archive", "ledgers")),
         (f"{ROOT}.cli.commands.sandbox", f"{ROOT}.upkeep.sandbox"),
     }
 )

@@ -18,6 +18,9 @@ COMMANDS: Final = {
     "approve": LazyCommand(
         "permissions:approve", "Allow what the agent asks for: REQUEST, or the only one that is waiting."
     ),
+    "archive": LazyCommand(
+        "archive:archive", "Put old audit entries and run records into a file, and remove them."
+    ),
     "audit": LazyCommand("operator:audit", "Check the audit log."),
     "backup": LazyCommand(
         "upkeep:backup", "Write a consistent copy of the data folder to FILE, also while a server runs."

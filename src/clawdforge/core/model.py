@@ -4,7 +4,7 @@ import secrets
 import time
 import uuid
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from clawdforge.core.event_model import StoredEvent
 from clawdforge.wire.base import Json, Micros
@@ -232,6 +232,13 @@ class RunRow:
     duration_ms: int
     created_at: Micros
     error: str | None = None
+
+
+class AuditBase(NamedTuple):
+    """The entry of the audit after which its chain goes on: those up to it were archived."""
+
+    number: int = 0
+    hash: str = "0" * 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -166,7 +166,8 @@ def _list(counts: Counts) -> str:
 
 
 def _check_audit(db: Db) -> Iterator[Finding]:
-    chain, view, after = ChainCheck(), SqliteSystemView(db), 0
+    view, after = SqliteSystemView(db), 0
+    chain = ChainCheck(base=view.audit_base())
     while rows := view.audit(after=after, limit=PAGE):
         verdict = chain.check(rows)
         if verdict is not None:

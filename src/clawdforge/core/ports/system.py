@@ -6,7 +6,7 @@ As in `store.py`, but bound to no app. These find; the change is then made under
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from clawdforge.core.model import AppRow, AuditRow, FileRow, PauseRow, TokenRow
+from clawdforge.core.model import AppRow, AuditBase, AuditRow, FileRow, PauseRow, TokenRow
 from clawdforge.core.workspace import Area
 from clawdforge.wire.base import Json, Micros
 from clawdforge.wire.disk import DiskForm
@@ -112,6 +112,10 @@ class SystemView(Protocol):
         ...
 
     def audit(self, *, app_name: str | None = None, after: int = 0, limit: int = 100) -> list[AuditRow]: ...
+    def audit_base(self) -> AuditBase:
+        """The last entry of the audit that was archived; before the first, if none was."""
+        ...
+
     def usage(self) -> list[Json]:
         """Per app: sessions, turns and token totals, keyed as wire.admin.AppUsage."""
         ...

@@ -3,13 +3,16 @@
 import hashlib
 import json
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from clawdforge.core.model import AuditRow
+from clawdforge.core.model import AuditBase, AuditRow
 from clawdforge.wire.base import Json, Micros
 
-START = "0" * 64
+START = AuditBase().hash
 """The hash before the first entry."""
+
+
+FIRST: Final = AuditBase()
 
 
 class ChainVerdict(NamedTuple):
@@ -30,16 +33,17 @@ def entry_hash(
 
 
 class ChainCheck:
-    """Checks the audit from its start, page by page.
+    """Checks the audit from its start, or from what was archived of it, page by page.
 
     With `head`, it must contain that hash, noted earlier.
     """
 
-    def __init__(self, head: str | None = None) -> None:
-        self._prev = START
-        self._count = 0
+    def __init__(self, head: str | None = None, base: AuditBase = FIRST) -> None:
+        self._prev = base.hash
+        self._count = base.number
         self._head = head
-        self._seen = head is None or head == START
+        self._seen = head is None or head in (START, base.hash)
+        self._is_archived = base != FIRST
 
     def check(self, entries: Iterable[AuditRow]) -> ChainVerdict | None:
         """Check the next entries. Returns a verdict as soon as one is wrong."""
@@ -71,6 +75,8 @@ class ChainCheck:
         if self._seen:
             return ChainVerdict(True, self._count, self._prev)
         reason = "the noted head is not in the audit: its end was cut off, or all of it was rewritten"
+        if self._is_archived:
+            reason += "; or it is in what was archived, which `clawdforge archive verify` checks"
         return ChainVerdict(False, self._count, self._prev, self._count + 1, reason)
 
 

@@ -20,7 +20,8 @@ class AuditService:
 
     async def verify(self, head: str | None = None) -> ChainVerdict:
         """Check the whole chain page by page, so that a long one neither fills memory nor delays others."""
-        chain, after, limit = ChainCheck(head), 0, PAGE
+        base = await self._store.read_system(lambda view: view.audit_base())
+        chain, after, limit = ChainCheck(head, base), 0, PAGE
         while True:
             try:
                 rows = await self.page(None, after, limit)

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from clawdforge.core.model import AppRow, AuditRow, FileRow, PauseRow, TokenRow
+from clawdforge.core.model import AppRow, AuditBase, AuditRow, FileRow, PauseRow, RunRow, TokenRow
 from clawdforge.core.workspace import Area
-from clawdforge.stores.sqlite.audit import add_entry
+from clawdforge.stores.sqlite.audit import add_entry, read_base
 from clawdforge.stores.sqlite.connection import Db
 from clawdforge.stores.sqlite.rows import Value, area_values, to_json
 from clawdforge.stores.sqlite.search import from_cursor, to_cursor
@@ -125,6 +125,14 @@ class SqliteSystemView:
             rows = self._rows("audit_of_app", app=app_name, after=after, limit=limit)
         return [self._q.audit.read(row) for row in rows]
 
+    def audit_base(self) -> AuditBase:
+        return read_base(self._db)
+
+    def old_runs(self, before: Micros, *, after: int, limit: int) -> list[tuple[int, RunRow]]:
+        """Records of runs from before then, with their places in the table, in that order."""
+        rows = self._rows("old_runs", before=before, after=after, limit=limit)
+        return [(int(place), self._q.run.read(row)) for place, *row in rows]
+
     def usage(self) -> list[Json]:
         names = tuple(AppUsage.model_fields)
         return [dict(zip(names, row, strict=True)) for row in self._rows("usage")]
@@ -163,6 +171,17 @@ class SqliteSystemTx(SqliteSystemView):
 
     def remove_runs(self, before: Micros, limit: int) -> int:
         return self._db.run(self._q.system["remove_runs"], {"before": before, "limit": limit})
+
+    def remove_audit(self, through: int) -> AuditBase:
+        """For an archive that has them: remove the entries up to one, which the chain then goes on from."""
+        self._db.run(self._q.system["move_audit_base"], {"number": through})
+        self._db.run(self._q.system["remove_audit"], {"number": through})
+        return self.audit_base()
+
+    def remove_old_runs(self, before: Micros, *, through: int, limit: int) -> int:
+        """For an archive that has them: remove some; how many they were."""
+        params: dict[str, Value] = {"before": before, "through": through, "limit": limit}
+        return self._db.run(self._q.system["remove_old_runs"], params)
 
     def give_back_space(self) -> bool:
         return give_back(self._db.connection)

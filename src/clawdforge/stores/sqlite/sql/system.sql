@@ -151,6 +151,23 @@ SELECT {audit} FROM session_events WHERE app_name = :app AND number > :after ORD
 -- name: audit_head
 SELECT number, hash FROM session_events ORDER BY number DESC LIMIT 1
 
+-- name: audit_base
+SELECT number, hash FROM audit_base
+
+-- name: move_audit_base
+INSERT OR REPLACE INTO audit_base (only, number, hash)
+SELECT 1, number, hash FROM session_events WHERE number = :number
+
+-- name: remove_audit
+DELETE FROM session_events WHERE number <= :number AND number <= (SELECT number FROM audit_base)
+
+-- name: old_runs
+SELECT runs.rowid, {run} FROM runs WHERE runs.created_at < :before AND runs.rowid > :after ORDER BY runs.rowid LIMIT :limit
+
+-- name: remove_old_runs
+DELETE FROM runs WHERE rowid IN (
+    SELECT rowid FROM runs WHERE created_at < :before AND rowid <= :through ORDER BY rowid LIMIT :limit)
+
 -- name: usage
 -- total() cannot overflow, and is exact up to 2^53 - 1, where the sums of a session stop as well.
 SELECT names.app_name, count(session_id), coalesce(sum(turn_count), 0),
