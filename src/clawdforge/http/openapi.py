@@ -19,10 +19,12 @@ BY_NAME: Final[Mapping[str, E]] = {
     "token_id": E.TOKEN_NOT_FOUND,
     "file_token": E.FILE_NOT_FOUND,
     "name": E.PERSONA_NOT_FOUND,
+    "budget_id": E.BUDGET_NOT_FOUND,
 }
 """The failure of each kind of id in a path."""
 
-TURN: Final = (E.SESSION_CLOSED, E.SESSION_BUSY, E.KEY_REUSED, E.HEAD_MOVED, E.UNKNOWN_FILE, E.LIMIT_EXCEEDED)
+SPENDING: Final = (E.LIMIT_EXCEEDED, E.BUDGET_EXCEEDED)
+TURN: Final = (E.SESSION_CLOSED, E.SESSION_BUSY, E.KEY_REUSED, E.HEAD_MOVED, E.UNKNOWN_FILE, *SPENDING)
 AGENT: Final = (
     *(E.AGENT_NOT_INSTALLED, E.AGENT_START_FAILED, E.AGENT_AUTH_REQUIRED, E.AGENT_FAILED),
     *(E.TURN_TIMED_OUT, E.TURN_INTERRUPTED),
@@ -32,6 +34,7 @@ CREATE: Final = (
     *(E.UNKNOWN_AGENT, E.WORKSPACE_REFUSED, E.PERSONA_NOT_FOUND, E.SESSION_NOT_FOUND, E.SESSION_CLOSED),
     E.LIMIT_EXCEEDED,
 )
+BUDGET: Final = (E.SESSION_NOT_FOUND, E.TOKEN_NOT_FOUND, E.LIMIT_EXCEEDED)
 BY_ROUTE: Final[Mapping[str, tuple[E, ...]]] = {
     "POST /login": (E.UNAUTHENTICATED, E.FORBIDDEN),
     "POST /sessions": (*CREATE, E.POOL_FULL),
@@ -47,15 +50,18 @@ BY_ROUTE: Final[Mapping[str, tuple[E, ...]]] = {
     "POST /sessions/{session_id}/permissions/{permission_id}": (E.ALREADY_DECIDED,),
     "POST /sessions/{session_id}/undo": (*HISTORY, E.NOTHING_TO_UNDO),
     "POST /sessions/{session_id}/redo": (*HISTORY, E.NOTHING_TO_REDO),
-    "POST /sessions/{session_id}/retry": (*HISTORY, E.NO_PREVIOUS_MESSAGE, E.LIMIT_EXCEEDED),
+    "POST /sessions/{session_id}/retry": (*HISTORY, E.NO_PREVIOUS_MESSAGE, *SPENDING),
     "POST /sessions/{session_id}/fork": (*HISTORY, E.TURN_NOT_FOUND, E.LIMIT_EXCEEDED),
     "POST /sessions/{session_id}/clear": HISTORY,
-    "POST /sessions/{session_id}/compact": (*HISTORY, *AGENT, E.UNSUPPORTED, E.CONFLICT, E.LIMIT_EXCEEDED),
+    "POST /sessions/{session_id}/compact": (*HISTORY, *AGENT, E.UNSUPPORTED, E.CONFLICT, *SPENDING),
     "GET /sessions/{session_id}/export": (E.SESSION_BUSY,),
     "POST /sessions/import": (E.UNKNOWN_AGENT, E.WORKSPACE_REFUSED, E.LIMIT_EXCEEDED),
     "GET /search": (E.SESSION_NOT_FOUND,),
     "POST /files": (E.LIMIT_EXCEEDED,),
-    "POST /run": (E.UNKNOWN_FILE, E.LIMIT_EXCEEDED, E.RUN_FAILED, E.AGENT_NOT_INSTALLED, *AGENT),
+    "POST /run": (E.UNKNOWN_FILE, *SPENDING, E.RUN_FAILED, E.AGENT_NOT_INSTALLED, *AGENT),
+    "PUT /budgets": BUDGET,
+    "PUT /admin/budgets": (*BUDGET, E.APP_NOT_FOUND),
+    "GET /admin/disk": (E.APP_NOT_FOUND,),
     "PUT /personas/{name}": (E.UNKNOWN_AGENT, E.CONFLICT),
     "DELETE /personas/{name}": (E.CONFLICT,),
 }
@@ -64,7 +70,7 @@ BY_ROUTE: Final[Mapping[str, tuple[E, ...]]] = {
 BY_DIALECT: Final[Mapping[str, tuple[E, ...]]] = {
     "hermes": (
         *(E.SESSION_NOT_FOUND, E.TURN_NOT_FOUND, E.PERMISSION_NOT_FOUND, E.ALREADY_DECIDED),
-        *(E.SESSION_CLOSED, E.SESSION_BUSY, E.HEAD_MOVED, E.KEY_REUSED, E.LIMIT_EXCEEDED, E.UNSUPPORTED),
+        *(E.SESSION_CLOSED, E.SESSION_BUSY, E.HEAD_MOVED, E.KEY_REUSED, *SPENDING, E.UNSUPPORTED),
         *(E.NO_PREVIOUS_MESSAGE, E.NOTHING_TO_UNDO, E.UNKNOWN_AGENT, E.WORKSPACE_REFUSED),
     ),
 }
