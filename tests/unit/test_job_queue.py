@@ -126,3 +126,14 @@ def test_whoever_waits_is_woken_by_a_job_and_by_the_end(line: Line) -> None:
     line.queue.close()
     thread.join(30)
     assert found == ["one", None]
+
+
+def test_slices_of_a_quiet_hour_are_not_held_against_the_next_one(line: Line) -> None:
+    for number in range(1000):
+        line.put("long", f"s{number}", is_slice=True)
+        assert line.first(took=0.03) == f"s{number}"
+    line.put("long", "next", is_slice=True)
+    for number in range(200):
+        line.put("busy", f"b{number}")
+    taken = [line.first(took=0.001) for _ in range(40)]
+    assert taken.index("next") == 30, "others have had as long as the slice before took"

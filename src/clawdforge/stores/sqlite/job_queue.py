@@ -40,7 +40,7 @@ class JobQueue:
         self.is_closed = False
         self._lines: OrderedDict[str | None, deque[Job]] = OrderedDict()
         self._changed = threading.Condition()
-        self._ahead = 0.0  # seconds that slices have had more than others
+        self._ahead = 0.0  # seconds that others are to have before the next slice
 
     def put(self, job: Job) -> bool:
         """False when it was closed before: then the job is not taken."""
@@ -85,8 +85,11 @@ class JobQueue:
             return found
 
     def count(self, job: Job, seconds: float) -> None:
-        """Tell how long a job took. What nobody used is not saved up: slices owe only while others come."""
-        self._ahead = max(0.0, self._ahead + (seconds if job.is_slice else -seconds))
+        """Tell how long a job took. After a slice, others have as long; what came before it is forgotten.
+
+        Else the slices of a quiet night would keep the first one of a busy morning waiting for as long.
+        """
+        self._ahead = seconds if job.is_slice else max(0.0, self._ahead - seconds)
 
     def _find(self, *, is_slice: bool) -> "Line | None":
         """The first line whose next job is of this kind. What is behind a slice waits with it."""
