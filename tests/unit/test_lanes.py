@@ -65,3 +65,13 @@ async def test_a_request_whose_caller_is_gone_does_not_begin() -> None:
     assert await found.enter(scope())
     assert not await found.enter(scope(is_gone=True))
     assert await found.enter({"headers": []})
+
+
+def test_another_cookie_each_time_leads_to_no_other_lane() -> None:
+    found = make()
+    found.remember(scope(bearer("one"), (b"cookie", b"x=1")), "alpha")
+    assert found.lane_of(scope(bearer("one"), (b"cookie", b"x=2"))) == "alpha"
+    assert found.lane_of(scope((b"cookie", b"y=3"), bearer("one"))) == "alpha"
+    for number in range(100):
+        found.remember(scope(bearer("one"), (b"cookie", f"x={number}".encode())), "alpha")
+    assert len(found._apps) == 1
