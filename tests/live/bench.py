@@ -14,7 +14,7 @@ import psutil
 
 from clawdforge import Forge
 from clawdforge.client.models import Outcome, Turn
-from clawdforge.drivers.processes.launching import LAUNCHER
+from clawdforge.drivers.processes.launching import SOURCE, find_compiled
 from clawdforge.wire.local import TOKEN_FILE
 from tests.api.harness import Server, until
 from tests.live.installing import folder, search_path
@@ -23,7 +23,7 @@ from tests.support.model.endpoint import Endpoint, running
 
 PATIENCE = 90.0
 VERSION = re.compile(r"\d+\.\d+[\w.]*")
-OUTER = frozenset({"bwrap", LAUNCHER.name, "host.py", "acpx"})
+OUTER = frozenset({"bwrap", SOURCE.name, find_compiled(SOURCE).name, "host.py", "acpx"})
 """What stands between the server and an agent; a name in the path of a program."""
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from clawdforge.drivers.processes.launching import SOURCE, find_compiled
+from clawdforge.drivers.processes.launching import SOURCE, find_command, find_compiled
 
 
 @pytest.fixture
@@ -50,3 +50,12 @@ def test_a_form_of_another_python_or_a_broken_one_is_not_run(source: Path) -> No
 def test_the_launcher_is_the_imported_file() -> None:
     assert SOURCE.name == "launcher.py"
     assert find_compiled(SOURCE).name.startswith("launcher.")
+
+
+def test_a_form_that_is_taken_away_beside_a_running_server_is_done_without(
+    source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("clawdforge.drivers.processes.launching.SOURCE", source)
+    assert find_command()[-1].endswith(".pyc")
+    find_compiled(source).unlink()
+    assert find_command()[-1] == str(source)

@@ -17,7 +17,7 @@ import pytest
 
 from clawdforge.drivers.processes import containment, landlock, mounts, walls
 from clawdforge.drivers.processes.containment import Containment, Limits, find_containment
-from clawdforge.drivers.processes.launching import COMMAND
+from clawdforge.drivers.processes.launching import find_command
 from clawdforge.drivers.processes.mounts import AgentFolders, Mount
 from clawdforge.drivers.processes.policy import Policy
 from clawdforge.drivers.processes.runtimes import Needs
@@ -351,7 +351,7 @@ def test_what_holds_is_found_out_by_attempts(monkeypatch: pytest.MonkeyPatch, tm
     lying.write_text(
         "import os, sys\nend = sys.argv.index('--')\nos.execv(sys.argv[end + 1], sys.argv[end + 1:])"
     )
-    monkeypatch.setattr(walls, "COMMAND", (*COMMAND[:-1], str(lying)))
+    monkeypatch.setattr(walls, "find_command", lambda: (*find_command()[:-1], str(lying)))
     fooled = find_walls()
     assert fooled.names == ("no_new_privs",)
     assert any("got through" in reason for reason in fooled.reasons)

@@ -34,7 +34,7 @@ from typing import Final, Literal
 
 from clawdforge.drivers.processes import landlock, launcher
 from clawdforge.drivers.processes.etc_links import find_linked_settings
-from clawdforge.drivers.processes.launching import COMMAND, EXECUTABLE, LAUNCHER, SOURCE
+from clawdforge.drivers.processes.launching import EXECUTABLE, SOURCE, find_command
 from clawdforge.drivers.processes.mounts import (
     SHARED_MEMORY,
     AgentFolders,
@@ -156,6 +156,9 @@ class Containment:
                 "the server's own code lies in a folder that this agent may write, and only bubblewrap could"
                 " keep it from changing that; install bubblewrap, or work in another folder"
             )
+        program = find_command()
+        if program[-1] != str(SOURCE):
+            mounts.append(Mount(Path(program[-1]), "read-only", "prepares the agent's process"))
         if user is not None:  # bwrap makes it for root alone
             mounts.append(Mount(SHARED_MEMORY, "empty", "its own shared memory"))
         walls = _compare(mounts, sources) if active in NAMESPACES else []
@@ -164,7 +167,7 @@ class Containment:
             hidden = folders.data_dir.resolve()
             access = _access(active, mounts, sources, hidden, allows) if self.walls.files else None
             walls += self.walls.words(access, allows, user, sees_others=active not in NAMESPACES)
-        launched = [*COMMAND, mode, *numbers, *walls, "--", *command]
+        launched = [*program, mode, *numbers, *walls, "--", *command]
         if active not in NAMESPACES or self.bwrap is None:
             return launched
         network = ["--unshare-net"] if own_network else []
@@ -265,7 +268,7 @@ def harden_self() -> None:
 
 
 def _plan_base() -> tuple[Mount, ...]:
-    return plan_base((*find_servers_own(EXECUTABLE, LAUNCHER), *find_linked_settings()))
+    return plan_base((*find_servers_own(EXECUTABLE, SOURCE), *find_linked_settings()))
 
 
 def _arguments(mounts: Sequence[Mount], folders: AgentFolders, sources: Mapping[Path, str]) -> list[str]:

@@ -28,7 +28,7 @@ from clawdforge.drivers.processes import landlock
 from clawdforge.drivers.processes.cgroups import Ceilings, Group, Groups
 from clawdforge.drivers.processes.folder_identity import is_same, read_identity
 from clawdforge.drivers.processes.held_paths import PathChanged, PathMissing, open_real_path
-from clawdforge.drivers.processes.launching import COMMAND
+from clawdforge.drivers.processes.launching import find_command
 from clawdforge.drivers.processes.walls import NO_WALLS, Walls
 
 SYSTEM: Final = (
@@ -247,7 +247,7 @@ class Helpers:
         for folder in folders:
             rights[f"/proc/self/fd/{folder.fd}"] = landlock.WRITE if folder.writable else landlock.READ
         words = self._walls.words(landlock.Access(rights), (), sees_others=True)
-        return [*COMMAND, "exec", str(status), *NO_LIMITS, *words, "--"]
+        return [*find_command(), "exec", str(status), *NO_LIMITS, *words, "--"]
 
 
 def _read_help(bwrap: str) -> bytes:

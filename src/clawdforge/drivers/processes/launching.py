@@ -33,5 +33,6 @@ def find_compiled(source: Path) -> Path:
     return compiled if header == importlib.util.MAGIC_NUMBER + BY_TIME_AND_SIZE + expected else source
 
 
-LAUNCHER: Final = find_compiled(SOURCE)
-COMMAND: Final = (str(EXECUTABLE), "-I", "-S", str(LAUNCHER))
+def find_command() -> tuple[str, ...]:
+    """Asked at each start: an upgrade beside a running server may take the compiled form away."""
+    return (str(EXECUTABLE), "-I", "-S", str(find_compiled(SOURCE)))

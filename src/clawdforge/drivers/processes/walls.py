@@ -13,7 +13,7 @@ from typing import Final
 
 from clawdforge.drivers.processes import landlock
 from clawdforge.drivers.processes.landlock import Access
-from clawdforge.drivers.processes.launching import COMMAND
+from clawdforge.drivers.processes.launching import find_command
 from clawdforge.drivers.processes.seccomp import NoFilter, build_filter
 from clawdforge.drivers.processes.users import User
 
@@ -148,7 +148,7 @@ def _start(words: Sequence[str], attempt: str, target: str) -> subprocess.Popen[
     status = os.open(os.devnull, os.O_WRONLY)
     try:
         python = (sys.executable, "-I", "-S")
-        launched = (*COMMAND, "exec", str(status), "0", "0", "0", "-", *words, "--")
+        launched = (*find_command(), "exec", str(status), "0", "0", "0", "-", *words, "--")
         return subprocess.Popen(
             [*launched, *python, "-c", attempt, target],
             stdin=subprocess.DEVNULL,
