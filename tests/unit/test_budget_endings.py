@@ -177,6 +177,17 @@ async def test_a_running_turn_that_crosses_is_stopped(desk: Desk, tokens: int, s
     assert (await desk.purse(budget)).reserved_tokens == 0
 
 
+async def test_what_others_hold_stops_nobody(desk: Desk) -> None:
+    """Nineteen turns in the queue have used nothing, and may never."""
+    await desk.bound(max_tokens=20, share_tokens=1, action=BudgetThen.STOP)
+    index = await desk.submit()
+    for _ in range(19):
+        await desk.submit(await desk.add_session())
+    sid = desk.session.session_id
+    assert await desk.store.write(APP, lambda tx: extend(tx, sid, index, Used(tokens=2))) is None
+    assert await desk.store.write(APP, lambda tx: extend(tx, sid, index, Used(tokens=21))) is not None
+
+
 async def test_what_a_running_turn_uses_is_gone_for_others(desk: Desk) -> None:
     await desk.bound(max_tokens=20, share_tokens=5)
     index, other = await desk.submit(), await desk.add_session()
@@ -208,7 +219,7 @@ async def test_what_an_agent_claims_cannot_overflow(desk: Desk) -> None:
 
 
 async def test_runs_that_a_dead_server_left_are_counted_at_the_start(desk: Desk) -> None:
-    budget = await desk.bound(max_cost=100, share_cost=60)
+    budget = await desk.bound(max_cost=100, share_cost=60, max_tokens=100, share_tokens=30)
     await desk.store.write(APP, lambda tx: reserve_for_run(tx, "one", None, desk.at))
     await desk.reopen()
     nobody: Any = None
@@ -216,3 +227,4 @@ async def test_runs_that_a_dead_server_left_are_counted_at_the_start(desk: Desk)
     assert [await recovery.settle_lost_runs() for _ in range(2)] == [1, 0]
     purse = await desk.purse(budget)
     assert (purse.reserved_cost, purse.estimated_cost) == (0, 60)
+    assert (purse.reserved_tokens, purse.estimated_tokens) == (0, 30), "nobody knows what it has used"

@@ -8,6 +8,7 @@ from clawdforge.core.rules.budgets import NOTHING, Spending, read_spending
 from clawdforge.core.rules.purses import settle
 from clawdforge.stores.sqlite.budgets import lost_reservations, miscounted_purses
 from clawdforge.stores.sqlite.connection import Db
+from clawdforge.stores.sqlite.system import SqliteSystemView
 from clawdforge.stores.sqlite.tx import SqliteTx
 from clawdforge.upkeep.doctor import REPAIR, Finding
 
@@ -24,6 +25,12 @@ def check_purses(db: Db, clock: Clock, *, repair: bool) -> Iterator[Finding]:
                 spending = _spending_of(tx.turn(session_id, turn_index))
                 settle(tx, session_id, turn_index, spending, clock.now())
             yield _tell(text, "counted", repair=repair)
+        for app, run_id in SqliteSystemView(db).open_runs() if repair else ():  # nothing runs now
+            found += 1
+            settle(SqliteTx(db, app, clock), run_id, 0, Spending(), clock.now())
+            yield _tell(
+                f"the run {run_id} has ended, but still holds a part of a budget", "counted", repair=True
+            )
         for app, budget_id, starts_at, tokens, cost in miscounted_purses(db):
             found += 1
             text = f"the budget {budget_id} of {app} counts more or less as held than turns hold"

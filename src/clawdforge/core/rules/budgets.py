@@ -101,10 +101,13 @@ def find_hold(budget: BudgetRow, purse: PurseRow, limits: Mapping[str, float]) -
     return None if tokens is None or cost is None else Amount(tokens, cost)
 
 
-def has_crossed(budget: BudgetRow, purse: PurseRow) -> bool:
-    """Whether more was spent, or is held, than the budget has. Just as much is no crossing."""
-    tokens = purse.spent_tokens + purse.estimated_tokens + purse.reserved_tokens
-    cost = purse.spent_cost + purse.estimated_cost + purse.reserved_cost
+def has_crossed(budget: BudgetRow, purse: PurseRow, used: Amount) -> bool:
+    """Whether more was spent than the budget has, with what a running turn has used. As much is no crossing.
+
+    What others hold does not count: they may never use it, and those in the queue have used nothing.
+    """
+    tokens = purse.spent_tokens + purse.estimated_tokens + used.tokens
+    cost = purse.spent_cost + purse.estimated_cost + used.cost
     over_tokens = budget.max_tokens is not None and tokens > budget.max_tokens
     return over_tokens or (budget.max_cost is not None and cost > budget.max_cost)
 
@@ -121,14 +124,16 @@ def is_due(budget: BudgetRow, purse: PurseRow) -> bool:
 def charge(held: ReservationRow, spending: Spending) -> tuple[Amount, Amount]:
     """What counts as reported and what as estimated when a turn ends.
 
-    Tokens that nobody told are none. Money that nobody told is estimated as what was held: else a budget
-    would have no end for agents that do not report what they cost.
+    What nobody told is estimated as what was held: else a budget would have no end for agents that do not
+    report what they cost, and for runs that are cut off.
     """
-    tokens = spending.tokens or 0
+    tokens, tokens_estimated = spending.tokens, spending.tokens_estimated
+    if tokens is None:
+        tokens, tokens_estimated = held.tokens, True
     cost, cost_estimated = spending.cost, spending.cost_estimated
     if cost is None:
         cost, cost_estimated = held.cost, True
-    told = Amount(0 if spending.tokens_estimated else tokens, 0 if cost_estimated else cost)
+    told = Amount(0 if tokens_estimated else tokens, 0 if cost_estimated else cost)
     return told, Amount(tokens - told.tokens, cost - told.cost)
 
 

@@ -137,7 +137,7 @@ def extend(tx: Tx, session_id: str, turn_index: int, used: Used) -> str | None:
             purse = _move(purse, Amount(held.tokens, held.cost), now)
             tx.put_purse(purse)
             tx.put_reservation(replace(held, tokens=now.tokens, cost=now.cost))
-        if budget.action is BudgetThen.STOP and has_crossed(budget, purse):
+        if budget.action is BudgetThen.STOP and has_crossed(budget, purse, Amount(add_up(tokens), cost)):
             crossed = f"the turn was stopped: it crossed {describe(budget)}; what was said is kept"
     return crossed
 

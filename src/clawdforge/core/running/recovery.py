@@ -8,6 +8,7 @@ found before the port opens and done after.
 import asyncio
 import logging
 from collections.abc import Sequence
+from functools import partial
 from typing import Protocol
 
 from clawdforge.core.model import Clock
@@ -16,7 +17,7 @@ from clawdforge.core.rules.budgets import Spending
 from clawdforge.core.rules.interrupted import end_interrupted_turn
 from clawdforge.core.rules.purses import settle_run
 from clawdforge.core.running.supervisor import Supervisor
-from clawdforge.wire.errors import ForgeError, Unavailable
+from clawdforge.wire.errors import ForgeError, SessionDamaged, Unavailable
 
 log = logging.getLogger(__name__)
 CUT_OFF = "the server stopped while this turn ran; what was said until then is kept"
@@ -78,7 +79,10 @@ class RecoveryService:
         left = await self._store.read_system(lambda view: view.open_runs())
         now = self._clock.now()
         for app, run_id in left:
-            await self._store.write(app, lambda tx, run_id=run_id: settle_run(tx, run_id, Spending(), now))  # type: ignore[misc]
+            try:
+                await self._store.write(app, partial(settle_run, run_id=run_id, spending=Spending(), at=now))
+            except SessionDamaged:
+                log.exception("what a run held of budgets could not be counted", extra={"run_id": run_id})
         return len(left)
 
     async def wake_all(self) -> int:

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -29,6 +30,7 @@ from clawdforge.wire.errors import (
     TurnTimedOut,
     UnknownFile,
 )
+from clawdforge.wire.message import estimate_tokens
 
 STDERR_CHARS = 8192
 END_SECS = 15.0
@@ -181,7 +183,11 @@ class RunService:
             created_at=self._clock.now(),
         )
         began = time.monotonic()
-        await self._reserve(app, order.run_id, by)
+        try:
+            await self._reserve(app, order.run_id, by)
+        except BaseException:  # the caller hung up, or the store did not answer: it may be on disk
+            await self._give_back(app, order.run_id)
+            raise
         failed: ForgeAPIError
         try:
             async with asyncio.timeout(seconds):
@@ -193,8 +199,9 @@ class RunService:
         except ForgeAPIError as error:
             failed = error
             outcome = RunOutcome(error=error.message, stop_reason=FAILED)
-        except asyncio.CancelledError:
-            await self._record(replace(row, error=GONE, duration_ms=_elapsed_ms(began)), RunOutcome())
+        except BaseException as error:  # the caller hung up, or something failed that nobody expected
+            why = GONE if isinstance(error, asyncio.CancelledError) else f"the run could not be made: {error}"
+            await self._record(replace(row, error=why, duration_ms=_elapsed_ms(began)), RunOutcome())
             raise
         else:
             words = f"{outcome.error}: {outcome.words}" if outcome.words else outcome.error or ""
@@ -235,10 +242,19 @@ class RunService:
         if await self._store.read(app, lambda view: bool(view.budgets_for(token_id, ()))):
             await self._store.write(app, lambda tx: reserve_for_run(tx, run_id, token_id, now))
 
+    async def _give_back(self, app: str, run_id: str) -> None:
+        """What cannot be given back now is settled by the next start, or by `doctor --repair`."""
+        now = self._clock.now()
+        with suppress(ForgeAPIError):
+            await self._store.write(app, lambda tx: settle_run(tx, run_id, NOTHING, now))
+
     async def _record(self, row: RunRow, outcome: RunOutcome) -> None:
         now, heard = self._clock.now(), row.run_id in self._heard
         self._heard.discard(row.run_id)
         spending = read_spending(bound_usage(outcome.usage)) if heard else NOTHING
+        if spending.tokens is None:  # ended before it told: estimated from the text, as for turns
+            tokens = estimate_tokens(row.prompt)
+            spending = replace(spending, tokens=tokens, tokens_estimated=True)
 
         def work(tx: Tx) -> None:
             tx.add_run(row)
