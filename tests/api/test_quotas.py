@@ -180,6 +180,10 @@ def test_a_queued_turn_that_finds_no_room_does_not_begin(server: Server, app: Ap
     assert (last()["outcome"], last()["stopped_by"]) == ("cancelled", "max_bytes")
     messages = app.http.get(f"/sessions/{session}/messages").json()["messages"]
     assert "hello" not in [one["content"] for one in messages]
+    limit(server, app, max_bytes=10**9)
+    remembered = app.turn(session, "recall").text
+    assert "sleep 60" in remembered
+    assert "echo hello" not in remembered, "the agent was given the prompt of a turn that did not begin"
 
 
 def forms(app: App) -> dict[str, int]:

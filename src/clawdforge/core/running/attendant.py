@@ -19,7 +19,7 @@ from clawdforge.core.running.running_turn import RunningTurn
 from clawdforge.core.running.stops import LimitWatch, Stop
 from clawdforge.wire.admin import WaitsFor
 from clawdforge.wire.error_codes import ErrorCode
-from clawdforge.wire.errors import AgentFailed, BudgetExceeded, ForgeAPIError
+from clawdforge.wire.errors import AgentFailed, BudgetExceeded, ForgeAPIError, TurnInterrupted
 from clawdforge.wire.turn import Outcome
 
 log = logging.getLogger(__name__)
@@ -67,10 +67,10 @@ class Attendant:
             watch,
             self._quotas,
         )
-        await recorder.note_room()
         turn = RunningTurn(started, seat, stop, watch, recorder, progress)
         writing = recorder.start_writing(self._times.store_patience)
         try:
+            await recorder.note_room()
             ending = await self._run_until_end(turn, writing)
         except LeaseLost:
             writing.cancel()
@@ -118,7 +118,9 @@ class Attendant:
         timed_out = not turn.stop.requested.is_set()
         await self._stop_agent(turn, work)
         if timed_out:
+            answered = not work.cancelled() and work.exception() is None
             return Ending(
+                usage=work.result().usage if answered else None,
                 outcome=Outcome.TIMED_OUT,
                 error=f"the turn took longer than {seconds:g} s and was ended; the session stays usable",
                 code=ErrorCode.TURN_TIMED_OUT,
@@ -132,6 +134,8 @@ class Attendant:
             raise BudgetExceeded
         ready = await self._opener.make_ready(turn)
         turn.progress.wait_for(WaitsFor.AGENT)
+        if turn.stop.requested.is_set():
+            raise TurnInterrupted  # the stop says how it ends; the agent has not heard of it
         turn.recorder.note_prompt()
         try:
             return await ready.agent.prompt(ready.prompt, turn.recorder, preface=ready.preface)
