@@ -13,7 +13,7 @@ from clawdforge.core.running.meter import Meter, find_workspace
 from clawdforge.stores import open_store
 from clawdforge.stores.sqlite.store import SqliteStore
 from clawdforge.wire.disk import DiskForm
-from clawdforge.wire.errors import StoreUnavailable
+from clawdforge.wire.errors import SessionDamaged, StoreUnavailable
 from tests.conformance.stores.samples import APP, a_session, make
 from tests.unit.rpc_peer import until
 
@@ -90,6 +90,26 @@ async def test_one_that_cannot_be_measured_keeps_no_other_waiting(store: SqliteS
         found.look(APP, good)
         await until(lambda: found.is_idle)
     assert await homes(store) == 2
+
+
+async def test_a_damaged_session_keeps_no_other_waiting(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bad, good, sizes = await make(store), await make(store), Sizes()
+    read, asked = store.read, []
+
+    async def fail(app: str, work: object) -> object:
+        asked.append(work)
+        if len(asked) == 1:
+            raise SessionDamaged
+        return await read(app, work)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(store, "read", fail)
+    async with running(store, sizes) as found:
+        found.look(APP, bad)
+        found.look(APP, good)
+        await until(lambda: found.is_idle)
+    assert sizes.asked == [(good, None)]
 
 
 async def test_a_store_that_fails_is_asked_again(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:

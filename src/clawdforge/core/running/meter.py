@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from clawdforge.core.ports import FolderSizes, Store, View
-from clawdforge.wire.errors import StoreUnavailable
+from clawdforge.wire.errors import SessionDamaged, StoreUnavailable
 
 log = logging.getLogger(__name__)
 PAGE: Final = 200
@@ -61,14 +61,12 @@ class Meter:
             await asyncio.sleep(0)
 
     async def _measure(self, app: str, session_id: str) -> None:
-        found = await self._store.read(app, lambda view: find_workspace(view, session_id))
         try:
+            found = await self._store.read(app, lambda view: find_workspace(view, session_id))
             sizes = await self._sizes.measure(session_id, found)
-        except OSError as error:
-            log.warning("what a session stores was not measured: %s", error, extra={"session_id": session_id})
-            return
-        try:
             await self._store.write(app, lambda tx: tx.set_file_bytes(session_id, sizes))
+        except (OSError, SessionDamaged) as error:
+            log.warning("what a session stores was not measured: %s", error, extra={"session_id": session_id})
         except StoreUnavailable:
             self.look(app, session_id)
             await asyncio.sleep(STORE_RETRY_SECS)

@@ -47,10 +47,10 @@ class Packer:
             for app, session_id in found:
                 if session_id not in self._damaged:
                     await self._pack_session(app, session_id, before)
+                await asyncio.sleep(0)  # a read does not pause by itself
             if last is None:
                 return
             after = last
-            await asyncio.sleep(0)  # a read does not pause by itself
 
     async def _pack_session(self, app: str, session_id: str, before: Micros) -> None:
         clock = asyncio.get_running_loop().time
