@@ -7,7 +7,10 @@ from pathlib import Path
 
 import psutil
 import pytest
+from click.testing import CliRunner
 
+from clawdforge.cli import main
+from clawdforge.cli.commands import server as commands_of_server
 from tests.api.harness import Server, until
 from tests.cli.kit import Cli
 from tests.cli.test_background import holder
@@ -88,3 +91,27 @@ def test_the_log_is_read_and_followed(alone: Cli) -> None:
     assert following.stdout.readline() == "three\n"
     os.kill(following.pid, signal.SIGINT)
     assert following.wait(30) == 130
+
+
+def test_a_restart_has_these_variables_whoever_is_faster(
+    make: Callable[..., Cli], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An open conversation looks for a server all the time, and starts one with its own variables."""
+    old, new = make(tmp_path / "data"), make(tmp_path / "data", OPENAI_API_KEY="sk-of-today")
+    started: list[str] = []
+
+    def start_late(_folder: Path, _say: Callable[[str], None]) -> str:
+        started.append((new if started else old)("-p", "echo x").stdout)
+        return ""
+
+    old("-p", "echo before")
+    monkeypatch.setattr(commands_of_server, "start_server", start_late)
+    for name in os.environ.keys() - new.env.keys():
+        monkeypatch.delenv(name)
+    for name, value in new.env.items():
+        monkeypatch.setenv(name, value)
+    done = CliRunner().invoke(main, ["server", "restart"])
+    assert done.exit_code == 0, done.output
+    assert len(started) == 2
+    assert psutil.Process(holder(new)).environ()["OPENAI_API_KEY"] == "sk-of-today"
+    new("server", "stop")

@@ -6,7 +6,7 @@ import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 import click
 
@@ -17,6 +17,7 @@ from clawdforge.cli.target.options import Target, target_options
 from clawdforge.cli.target.quick_get import get
 
 STOP_SECS: Final = 120.0
+TRIES: Final = 3
 LOOK_SECS: Final = 0.1
 LOG_LINES: Final = 50
 READ_BYTES: Final = 256 * 1024
@@ -98,14 +99,28 @@ def restart(target: Target, /) -> None:
     """Stop the server and start one in the background, with the variables that are set here and now."""
     folder = _folder(target)
     holder = read_holder(folder)
-    if holder is not None:
-        if not was_started_here(folder, holder.get("pid")):
-            raise Failure(
-                f"the server on {folder} (process {holder.get('pid')}) was started by hand or by a service; "
-                "start it again there, or stop it with `clawdforge server stop`: the next command starts one"
-            )
-        _stop(target, folder, holder)
-    start_server(folder, target.note)
+    if holder is not None and not was_started_here(folder, holder.get("pid")):
+        raise Failure(
+            f"the server on {folder} (process {holder.get('pid')}) was started by hand or by a service; "
+            "start it again there, or stop it with `clawdforge server stop`: the next command starts one"
+        )
+    for _ in range(TRIES):
+        if holder is not None:
+            _stop(target, folder, holder)
+        start_server(folder, target.note)
+        holder = read_holder(folder)
+        if holder is None or _has_these_variables(folder, holder):
+            return
+    raise Failure(
+        "other commands were faster each time, and their server has their variables; leave the conversations "
+        "that are open on this folder, and try again"
+    )
+
+
+def _has_these_variables(folder: Path, holder: dict[str, object]) -> bool:
+    """An open conversation looks for a server all the time, and may have started the new one."""
+    pid = holder.get("pid")
+    return was_started_here(folder, pid) and not find_changes(folder, pid, os.environ)
 
 
 @server.command()
@@ -138,13 +153,21 @@ def _read_end(path: Path, lines: int, *, follow: bool) -> Iterator[str]:
             new = file.read(READ_BYTES)
             if new:
                 yield new.decode("utf-8", "replace")
-            elif path.exists() and path.stat().st_ino != os.fstat(file.fileno()).st_ino:
+            elif _was_renamed(path, file):
+                yield file.read().decode("utf-8", "replace")  # what was written to it in the meantime
                 file.close()
                 file = path.open("rb")
             else:
                 time.sleep(LOOK_SECS)
     finally:
         file.close()
+
+
+def _was_renamed(path: Path, file: BinaryIO) -> bool:
+    try:
+        return path.stat().st_ino != os.fstat(file.fileno()).st_ino
+    except FileNotFoundError:  # between the two steps of a change
+        return False
 
 
 def _stop(target: Target, folder: Path, holder: dict[str, object]) -> None:

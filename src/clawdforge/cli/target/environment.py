@@ -23,8 +23,14 @@ NOT_ITS: Final = ("CLAWDFORGE_URL", "CLAWDFORGE_TOKEN", "CLAWDFORGE_ADMIN_TOKEN"
 """They tell a command where to go, and a server nothing."""
 
 
+TERMINALS: Final = ("XDG_", "VSCODE_", "SSH_", "TERM", "ITERM_", "KITTY_", "WEZTERM_")
+"""What each window has of its own, however it ends."""
+
+
 def matters(name: str) -> bool:
-    return name not in NOT_ITS and (name == "PATH" or name.upper().endswith(ENDINGS) or name.startswith(OURS))
+    if name in NOT_ITS or name.startswith(TERMINALS):
+        return False
+    return name == "PATH" or name.upper().endswith(ENDINGS) or name.startswith(OURS)
 
 
 def remember(folder: Path, pid: int, env: Mapping[str, str]) -> None:
