@@ -68,6 +68,13 @@ def test_ctrl_c_leaves_the_search_in_the_history(cli: Cli) -> None:
     terminal.expect(r"\n>$")
     terminal.send("echo pears")
     terminal.expect(r"> echo pears\n.*pears")
+    terminal.expect(r"\n>$")
+    terminal.type(CTRL_R + "appl")
+    terminal.expect("I-search backward: appl")
+    terminal.type(ENTER)  # takes what was found into the line
+    terminal.expect(r"> echo apples$")
+    terminal.type(ENTER)
+    terminal.expect(r"pears.*> echo apples\n.*apples.*out")
 
 
 def test_words_typed_while_the_agent_asks_decide_nothing(cli: Cli) -> None:

@@ -33,11 +33,11 @@ class Keys:
 
     def bindings(self) -> KeyBindings:
         keys = KeyBindings()
-        empty = Condition(lambda: not get_app().current_buffer.text)
+        empty = Condition(lambda: not get_app().current_buffer.text) & ~is_searching
         asked = Condition(lambda: self._conversation.view.menu is not None)
         chosen = Condition(lambda: self._find_decision() is not None)
-        keys.add("enter")(self._send)
-        keys.add("escape", "enter")(self._new_line)
+        keys.add("enter", filter=~is_searching)(self._send)
+        keys.add("escape", "enter", filter=~is_searching)(self._new_line)
         keys.add("c-c", filter=~is_searching)(self._stop)
         keys.add("c-c", filter=is_searching)(abort_search)
         keys.add("c-d", filter=empty)(self._leave)
