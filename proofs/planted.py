@@ -115,9 +115,9 @@ BUGS = (
                 "ORDER BY created_at LIMIT",
             ),
             Change(
-                f"{SRC}/core/services/sweeper.py",
-                "    since = session.created_at if session.last_turn_at is None else session.last_turn_at",
-                "    since = session.created_at",
+                f"{SRC}/core/rules/retention.py",
+                "    return row.created_at if row.last_turn_at is None else row.last_turn_at",
+                "    return row.created_at",
             ),
         ),
     ),

@@ -11,6 +11,12 @@ from clawdforge.core.loop_turns import MANY, MOST_PASSES, FairLock, LoopTurns
 Wait = Callable[[str], Awaitable[None]]
 
 
+@pytest.fixture(autouse=True)
+async def still(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The clock stands: on a busy machine, any pass may be a long one."""
+    monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: 0.0)
+
+
 async def order_of(wait: Wait, apps: list[str]) -> list[str]:
     """Who came when, of tasks that were made in this order."""
     came: list[str] = []
