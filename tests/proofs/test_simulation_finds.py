@@ -14,9 +14,11 @@ def db() -> SimDb:
     return SimDb()
 
 
-def find_violations(db: SimDb, ops: tuple[Op, ...], faults: tuple[Fault, ...] = ()) -> dict[int, list[str]]:
+def find_violations(
+    db: SimDb, ops: tuple[Op, ...], faults: tuple[Fault, ...] = (), orders: range = ORDERS
+) -> dict[int, list[str]]:
     session = ("red", "approve_all", "hold")
-    plans = [Plan(order=order, sessions=(session,), clients=(ops,), faults=faults) for order in ORDERS]
+    plans = [Plan(order=order, sessions=(session,), clients=(ops,), faults=faults) for order in orders]
     outcomes = {plan.order: simulate(plan, db).violations for plan in plans}
     return {order: violations for order, violations in outcomes.items() if violations}
 
@@ -37,3 +39,15 @@ def test_a_retry_runs_although_its_files_could_not_be_put_back(db: SimDb) -> Non
     prompt = Op("submit", 0, script="done", flag=True)
     ops = (prompt, prompt, Op("retry", 0, number=1, flag=True))
     assert find_violations(db, ops, (Fault("no snapshot", 5),)) == {}
+
+
+def test_a_start_in_doubt_is_looked_at_again_although_a_read_fails(db: SimDb) -> None:
+    """Nobody knows of the commit that started the turn, and the worker that was to look failed at once."""
+    prompt = Op("submit", 0, script="done", flag=True)
+    found: dict[tuple[int, int, int], list[str]] = {}
+    for doubt in range(1, 4):
+        for read in range(4, 16):
+            faults = (Fault("store in doubt", doubt), Fault("read fails", read))
+            some = find_violations(db, (prompt,), faults, range(8))
+            found |= {(doubt, read, order): each for order, each in some.items()}
+    assert found == {}

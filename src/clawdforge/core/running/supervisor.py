@@ -9,6 +9,7 @@ import logging
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 
 from clawdforge.core.model import AppRow, Clock, SessionRow
 from clawdforge.core.ports import Homes, LeaseLost, Snapshots, Store, Tx, View
@@ -327,8 +328,8 @@ class Supervisor:
                 await self._pool.drop_agent(seat)
         except Exception:  # the top of a task: nothing above could report it
             log.exception("a worker failed", extra={"session_id": worker.session_id})
-            loop = asyncio.get_running_loop()
-            loop.call_later(WORKER_RETRY_SECS, self.wake, worker.app, worker.session_id)
+            again = partial(self.wake, worker.app, worker.session_id, start_in_doubt=worker.start_in_doubt)
+            asyncio.get_running_loop().call_later(WORKER_RETRY_SECS, again)
         finally:
             self._remove_worker(worker)
             if seat is not None:
@@ -345,6 +346,9 @@ class Supervisor:
                 worker.start_in_doubt = True
                 await asyncio.sleep(STORE_RETRY_SECS)
                 continue
+            except BaseException:
+                worker.start_in_doubt = worker.start_in_doubt or in_doubt
+                raise
             if started is not None:
                 worker.begin(started.turn.turn_index)
             if started is not None or not worker.look_again:
