@@ -51,3 +51,14 @@ def test_a_start_in_doubt_is_looked_at_again_although_a_read_fails(db: SimDb) ->
             some = find_violations(db, (prompt,), faults, range(8))
             found |= {(doubt, read, order): each for order, each in some.items()}
     assert found == {}
+
+
+def test_a_session_that_is_opened_again_while_it_is_deleted_holds_nothing(db: SimDb) -> None:
+    """A turn that began in between had no end, and kept its part of the app's budget."""
+    prompt, session = Op("submit", 0, script="say done", flag=True), ("red", "approve_all", "hold")
+    reopening = (Op("reopen", 0), prompt) * 3
+    plans = (
+        Plan(order=order, sessions=(session,), clients=((prompt, Op("delete", 0)), reopening), shuffle=1.0)
+        for order in range(300)
+    )
+    assert {plan.order: found for plan in plans if (found := simulate(plan, db).violations)} == {}

@@ -239,15 +239,21 @@ class SessionService:
 
         The sweeper removes rows, home and files later.
         """
-        await self.close(app, session_id)
         now = self._clock.now()
 
-        def work(tx: Tx) -> None:
-            need_session(tx, session_id)
+        def work(tx: Tx) -> bool:
+            if need_session(tx, session_id).closed_at is None:
+                return False  # somebody has opened it again, and a turn may run in it
             tx.change_session(session_id, deleted_at=now)
             tx.audit(session_id, "hard_delete", now, {"by": "caller"})
+            return True
 
-        await self._store.write(app, work)
+        for _ in CLOSE_WAITS:
+            await self.close(app, session_id)
+            if await self._store.write(app, work):
+                break
+        else:
+            raise SessionBusy
         self._log.end_readers(session_id)
 
     async def _children(self, app: str, session_id: str) -> Sequence[str]:
