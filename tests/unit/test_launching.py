@@ -15,7 +15,8 @@ from clawdforge.drivers.processes.launching import SOURCE, find_command, find_co
 def source(tmp_path: Path) -> Path:
     path = tmp_path / "program.py"
     path.write_text("print('first')\n")
-    py_compile.compile(str(path), doraise=True)
+    beside = path.parent / "__pycache__" / f"program.{sys.implementation.cache_tag}.pyc"
+    py_compile.compile(str(path), cfile=str(beside), doraise=True)
     return path
 
 
@@ -23,6 +24,17 @@ def test_what_an_import_left_behind_is_run(source: Path) -> None:
     found = find_compiled(source)
     assert found.suffix == ".pyc"
     assert subprocess.check_output([sys.executable, "-I", "-S", str(found)]) == b"first\n"
+
+
+def test_a_form_that_is_kept_elsewhere_is_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An agent may be able to write there, and would run with the server's rights."""
+    source, elsewhere = tmp_path / "own" / "program.py", tmp_path / "elsewhere"
+    source.parent.mkdir()
+    source.write_text("print('first')\n")
+    monkeypatch.setattr(sys, "pycache_prefix", str(elsewhere))
+    planted = Path(py_compile.compile(str(source), doraise=True) or "")
+    assert planted.is_relative_to(elsewhere)
+    assert find_compiled(source) == source
 
 
 def test_the_source_is_run_where_nothing_was_compiled(tmp_path: Path) -> None:

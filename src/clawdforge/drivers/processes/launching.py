@@ -20,8 +20,12 @@ BY_TIME_AND_SIZE: Final = bytes(4)
 
 
 def find_compiled(source: Path) -> Path:
-    """The compiled form of a source, or the source itself if that is missing, older, or made elsewhere."""
-    compiled = Path(importlib.util.cache_from_source(str(source)))
+    """The compiled form of a source, or the source itself if that is missing, older, or made elsewhere.
+
+    Only what lies beside the source, which agents cannot write. Where Python is told to keep compiled files
+    elsewhere (PYTHONPYCACHEPREFIX), an agent may be able to, and time and size are easily forged.
+    """
+    compiled = source.parent / "__pycache__" / f"{source.stem}.{sys.implementation.cache_tag}.pyc"
     try:
         made = source.stat()
         with compiled.open("rb") as file:
