@@ -284,6 +284,16 @@ class Server:
         pages = Path(f"/proc/{self.pid}/statm").read_text().split()[1]
         return int(pages) * os.sysconf("SC_PAGESIZE")
 
+    def cpu_secs_in(self, seconds: float) -> float:
+        """How much of the processors it takes in the next so many seconds."""
+        before = self._cpu_secs()
+        time.sleep(seconds)
+        return self._cpu_secs() - before
+
+    def _cpu_secs(self) -> float:
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
     def fds(self) -> int:
         return len(list(Path(f"/proc/{self.pid}/fd").iterdir()))
 

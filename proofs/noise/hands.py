@@ -16,8 +16,8 @@ from proofs.kit.server import Stuck
 from proofs.noise.way import Noisy, Way
 from proofs.noise.ways import WAYS
 
-NICE = 5
-"""The quiet client has the processor first: what is proved is the server's fairness, not the kernel's."""
+NICE = 19
+"""They stand for machines of their own: what is proved is the server's fairness, not the kernel's."""
 
 REST_SECS = 0.05
 

@@ -42,6 +42,23 @@ def request(pieces: list[bytes], length: int | None = None) -> Request:
     return Request({"type": "http", "method": "POST", "path": "/", "headers": headers}, receive)
 
 
+async def no_turn() -> None:
+    raise AssertionError("a small body waits for nobody")
+
+
+async def test_a_large_body_waits_for_a_turn_with_each_piece() -> None:
+    turns = 0
+
+    async def turn() -> None:
+        nonlocal turns
+        turns += 1
+
+    pieces = [b"x" * FREE_BYTES] * 5
+    with BodyBudget(1 << 20).claim("a") as claim:
+        assert len(await read_body(request(pieces), claim, turn, is_open=False)) == 5 * FREE_BYTES
+    assert turns == 4
+
+
 @pytest.mark.parametrize(
     ("size", "length", "fits"),
     [(OPEN_BYTES, None, True), (OPEN_BYTES + 1, None, False), (1, OPEN_BYTES, True), (1, 4097, False)],
@@ -50,7 +67,7 @@ async def test_a_stranger_may_send_little(size: int, length: int | None, fits: b
     pieces = [b"x" * (size - 1), b"x"]
     with BodyBudget(0).claim("") as claim:
         if fits:
-            assert await read_body(request(pieces, length), claim, is_open=True) == b"x" * size
+            assert await read_body(request(pieces, length), claim, no_turn, is_open=True) == b"x" * size
         else:
             with pytest.raises(BodyTooLarge, match="4,096"):
-                await read_body(request(pieces, length), claim, is_open=True)
+                await read_body(request(pieces, length), claim, no_turn, is_open=True)

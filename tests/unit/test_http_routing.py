@@ -9,8 +9,9 @@ from starlette.responses import Response
 from starlette.types import Message
 
 from clawdforge.http.app import add_routers
-from clawdforge.http.routing import AppRoute, OpenRoute, UntilSent, parse_body
-from clawdforge.wire.errors import InvalidJson, InvalidRequest
+from clawdforge.http.json_bodies import FEW_VALUES, MANY_VALUES, parse_body
+from clawdforge.http.routing import AppRoute, OpenRoute, UntilSent
+from clawdforge.wire.errors import BodyTooLarge, InvalidJson, InvalidRequest
 
 
 @pytest.mark.parametrize(
@@ -31,13 +32,13 @@ from clawdforge.wire.errors import InvalidJson, InvalidRequest
 )
 def test_what_is_not_json_or_cannot_be_written_again_is_refused(raw: bytes) -> None:
     with pytest.raises(InvalidJson):
-        parse_body(raw)
+        parse_body(raw, FEW_VALUES)
 
 
 def test_what_is_accepted_can_be_written_inside_an_answer() -> None:
     for levels in range(1, 400):
         try:
-            value = parse_body(b"[" * levels + b"]" * levels)
+            value = parse_body(b"[" * levels + b"]" * levels, FEW_VALUES)
         except InvalidJson:
             assert levels > 100
             continue
@@ -46,21 +47,21 @@ def test_what_is_accepted_can_be_written_inside_an_answer() -> None:
 
 def test_strings_with_brackets_are_not_nesting() -> None:
     text = "[{" * 5000
-    assert parse_body(orjson.dumps({"prompt": text})) == {"prompt": text}
+    assert parse_body(orjson.dumps({"prompt": text}), FEW_VALUES) == {"prompt": text}
 
 
 @pytest.mark.parametrize("number", [2**64, -(2**63) - 1, 10**300])
 @pytest.mark.parametrize("body", ['{"meta":{"n":%d}}', '{"meta":[1.5,[{"n": %d }]]}', "%d"])
 def test_an_integer_that_would_become_another_number_is_refused(body: str, number: int) -> None:
     with pytest.raises(InvalidRequest, match="send it as text"):
-        parse_body((body % number).encode())
+        parse_body((body % number).encode(), FEW_VALUES)
 
 
 @pytest.mark.parametrize("number", [2**64 - 1, -(2**63), 1e300, -1.5e19, 18446744073709551616.0])
 def test_numbers_that_stay_what_they_are(number: float) -> None:
     text = f"digits in a text are no number: {2**70}, {2**64}"
     body = {"n": number, text: [text, str(2**64)]}
-    assert parse_body(json.dumps(body).encode()) == body
+    assert parse_body(json.dumps(body).encode(), FEW_VALUES) == body
 
 
 async def _handler() -> None:
@@ -100,3 +101,12 @@ async def test_what_lasts_until_the_answer_is_sent_lasts_that_long() -> None:
     scope = {"type": "http", "method": "GET", "path": "/", "query_string": b"", "headers": []}
     await app(scope, receive, send)
     assert order == ["http.response.start", "http.response.body", "left"]
+
+
+@pytest.mark.parametrize("most", [FEW_VALUES, MANY_VALUES])
+def test_a_body_holds_as_many_values_as_its_route_takes(most: int) -> None:
+    """The list itself is one of them, and commas in text are none."""
+    fits = b"[" + b"0," * (most - 1) + b'"' + b"," * most + b'"]'
+    assert len(parse_body(fits, most)) == most
+    with pytest.raises(BodyTooLarge, match=f"{most:,}"):
+        parse_body(b"[" + b"0," * most + b"0]", most)

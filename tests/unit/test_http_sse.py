@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from clawdforge.core.computing import Computing
 from clawdforge.core.event_model import StoredEvent, draft
 from clawdforge.core.log import LogService
 from clawdforge.core.loop_turns import LoopTurns
@@ -66,7 +67,7 @@ async def test_readers_of_a_large_event_share_one_copy(tmp_path: Path) -> None:
         tx.append("s", [draft(EventType.TEXT, None, 1, fields)])
 
     await store.write("a", work)
-    log = LogService(store, LoopTurns())
+    log = LogService(store, LoopTurns(), Computing())
     readers = [log.follow("a", "s", 0, Form.NESTED) for _ in range(3)]
     first, second, third = [(await anext(reader))[0] for reader in readers]
     assert first is second is third

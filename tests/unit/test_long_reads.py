@@ -7,6 +7,7 @@ from typing import TypeVar
 
 import pytest
 
+from clawdforge.core.computing import Computing
 from clawdforge.core.log import LogService
 from clawdforge.core.loop_turns import LoopTurns
 from clawdforge.core.model import MessageRow, SessionRow, SystemClock, TurnRow
@@ -76,11 +77,11 @@ async def test_others_run_between_the_pages_of_a_long_transcript(
             tx.add_message(MessageRow(session_id=SID, role="user", content=f"text {number}", ts=1))
 
     await store.write(APP, fill)
-    service = MessageService(store, SystemClock(), LogService(store, LoopTurns()), LoopTurns())
+    service = MessageService(store, SystemClock(), LogService(store, LoopTurns(), Computing()), LoopTurns())
     passes, found = await passes_during(service.transcript(APP, SID))
     assert [row.content for row in found.messages] == [f"text {number}" for number in range(101)]
     assert passes >= 20
-    exporting = TransferService(store, None, LoopTurns(), 1)  # type: ignore[arg-type]  # an export makes no session
+    exporting = TransferService(store, None, LoopTurns(), Computing(), 1)  # type: ignore[arg-type]  # an export makes no session
     passes, exported = await passes_during(exporting.export(APP, SID))
     assert len(exported.messages) == 101
     assert passes >= 20

@@ -10,10 +10,12 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
+from functools import partial
 from weakref import WeakValueDictionary
 
+from clawdforge.core.computing import Computing
 from clawdforge.core.event_model import StoredEvent
-from clawdforge.core.loop_turns import FairLock, LoopTurns
+from clawdforge.core.loop_turns import LoopTurns
 from clawdforge.core.model import Commit, MessageRow
 from clawdforge.core.ports import Shown, Store, View
 from clawdforge.wire.errors import InvalidRequest, SessionNotFound
@@ -77,12 +79,12 @@ class Tail:
 class LogService:
     """Reads and follows the events of sessions, and reads the messages projected from them."""
 
-    def __init__(self, store: Store, turns: LoopTurns) -> None:
+    def __init__(self, store: Store, turns: LoopTurns, computing: Computing) -> None:
         self._store = store
         self._turns = turns
         self._tails: dict[str, Tail] = {}
         self._large: WeakValueDictionary[tuple[str, int], StoredEvent] = WeakValueDictionary()
-        self._converting = FairLock()
+        self._computing = computing
         store.listen(self._on_commit)
 
     @property
@@ -201,8 +203,7 @@ class LogService:
         """One after the other, and apps in turn: whoever comes second finds it done."""
         for event in batch:
             if len(event.data) > LARGE_BYTES:
-                async with self._converting.hold(app):
-                    await asyncio.to_thread(event.in_form, form)
+                await self._computing.run(app, partial(event.in_form, form))
 
 
 def _check_cursor(view: View, session_id: str, after: int) -> None:

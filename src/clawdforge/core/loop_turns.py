@@ -3,23 +3,25 @@
 A task that is ready runs to its next wait, in the order of readiness, so hundreds of one app's tasks would
 run before one of another's. What comes in crowds (requests, pieces of streams) asks for a turn here first,
 and so does what is long (slices of exports, of histories that are read whole), of which one runs at a time.
-Whoever made a pass long lets as many pass by as it took milliseconds: where nobody else has anything to do
-that is no time at all, and where others have, it leaves them at least half of it.
+Whoever made a pass long rests, so that others have at least half of the time.
 """
 
 import asyncio
 from collections import OrderedDict, deque
-from collections.abc import AsyncIterator, Callable, Container
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Container
 from typing import Final
 
 MANY: Final = 4
-"""So many of an app begin in one pass of the loop; one, if that made its last pass long."""
+"""So many of an app begin in one pass of the loop; one, if others are about, or if its last pass was long."""
 
 LONG_PASS_SECS: Final = 0.005
-REST_SECS: Final = 0.001
+PASS_SECS: Final = 0.001
 MOST_PASSES: Final = 16
-"""After a long pass, so many seconds of it are worth one pass for others, up to so many passes."""
+MOST_REST_SECS: Final = 0.05
+ABOUT_SECS: Final = 1.0
+MOST_SEEN: Final = 1000
+SLICES: Final = "\0slices"
+"""Rests for all that is long; no app is named so."""
 
 
 class InTurn:
@@ -68,26 +70,76 @@ class InTurn:
                 del self._lines[app]
 
 
+class Rests:
+    """Who lets others go first, and for how long: as long as its pass took.
+
+    By the clock, where another app was seen a moment ago: its turns wait for disks and agents between any two
+    steps, and a pass that comes at once would meet each of them. Where there is nobody else, by passes of
+    the loop, which take no time if there is nothing else to do.
+    """
+
+    def __init__(self) -> None:
+        self._passes: dict[str, int] = {}
+        self._until: dict[str, float] = {}
+        self._seen: OrderedDict[str, float] = OrderedDict()  # the last one at the end
+
+    def see(self, app: str, now: float) -> None:
+        self._seen[app] = now
+        self._seen.move_to_end(app)
+        if len(self._seen) > MOST_SEEN:
+            self._seen.popitem(last=False)
+
+    def are_others_about(self, app: str, now: float) -> bool:
+        other = next((one for one in reversed(self._seen) if one != app), None)
+        return other is not None and now - self._seen[other] < ABOUT_SECS
+
+    def rest(self, who: str, app: str, took: float, now: float) -> None:
+        if self.are_others_about(app, now):
+            self._until[who] = now + min(MOST_REST_SECS, took)
+        elif passes := min(MOST_PASSES, int(took / PASS_SECS)):
+            self._passes[who] = passes
+
+    def who(self, now: float) -> Container[str]:
+        if self._until:
+            self._until = {who: end for who, end in self._until.items() if end > now}
+        return {*self._passes, *self._until}
+
+    def count_pass(self) -> None:
+        if self._passes:
+            self._passes = {who: left - 1 for who, left in self._passes.items() if left > 1}
+
+    def is_counting(self) -> bool:
+        return bool(self._passes)
+
+    def next_end(self, now: float) -> float:
+        """After how many seconds somebody may go on."""
+        if self._passes or not self._until:
+            return 0.0
+        return max(0.0, min(self._until.values()) - now)
+
+
 class LoopTurns:
     """Belongs to one event loop. As long as nobody comes it does nothing."""
 
     def __init__(self) -> None:
         self._crowd = InTurn()
         self._long = InTurn()
-        self._app: str | None = None  # whose pass this is, of those in the crowd
+        self._app: str | None = None  # whose pass this is
         self._left = 0
         self._is_slicing = False
         self._slow: set[str] = set()
-        self._resting: dict[str, int] = {}
-        self._rest = 0  # of slices
-        self._is_passing = False
+        self._rests = Rests()
+        self._handle: asyncio.Handle | None = None
+        self._is_soon = False
         self._passed_at = 0.0
 
     async def enter(self, app: str) -> None:
         """Before a short step of something that comes in crowds. Alone it does not even wait a pass."""
-        self._start()
-        if self._app is None and not (self._is_slicing or self._crowd or app in self._resting):
-            self._give_pass(app)
+        now = self._start(app)
+        if self._app is None and not self._is_slicing:
+            resting = self._rests.who(now)
+            if app not in resting and self._crowd.next_app(resting) is None:
+                self._give_pass(app)
         if self._app == app and self._left > 0:
             self._left -= 1
             return
@@ -95,75 +147,62 @@ class LoopTurns:
 
     async def slice(self, app: str) -> None:
         """Before each slice of something long. Others always have a pass in between."""
-        self._start()
+        self._start(app)
         await self._long.wait(app)
 
-    def _start(self) -> None:
-        if not self._is_passing:
-            loop = asyncio.get_running_loop()
-            self._is_passing, self._passed_at = True, loop.time()
-            loop.call_soon(self._pass)
+    def _start(self, app: str) -> float:
+        loop = asyncio.get_running_loop()
+        now = loop.time()
+        self._rests.see(app, now)
+        if self._handle is None:
+            self._passed_at = now
+        if not self._is_soon:
+            self._go_on(loop, 0.0)
+        return now
+
+    def _go_on(self, loop: asyncio.AbstractEventLoop, secs: float) -> None:
+        if self._handle is not None:
+            self._handle.cancel()
+        self._is_soon = not secs
+        self._handle = loop.call_soon(self._pass) if self._is_soon else loop.call_later(secs, self._pass)
 
     def _pass(self) -> None:
         """Runs once in each pass of the loop, after those that were let in by the last one."""
         loop = asyncio.get_running_loop()
         now = loop.time()
         took, self._passed_at = now - self._passed_at, now
-        self._count_rests()
-        had_slice, had_crowd = self._is_slicing, self._app is not None
-        if had_slice:
-            self._rest = min(MOST_PASSES, int(took / REST_SECS))
-        elif self._app is not None:
-            self._judge(self._app, took)
-        self._app, self._left, self._is_slicing = None, 0, False
-        crowd = self._crowd.next_app(self._resting)
-        long = None if self._rest else self._long.next_app()
+        had_crowd = self._app is not None and not self._is_slicing
+        if self._app is not None:
+            self._judge(self._app, took, now)
+        self._app, self._left, self._is_slicing, self._handle = None, 0, False, None
+        resting = self._rests.who(now)
+        crowd = self._crowd.next_app(resting)
+        long = None if SLICES in resting else self._long.next_app()
         if long is not None and (crowd is None or had_crowd):
+            self._app, self._is_slicing = long, True
             self._long.let_in(long)
-            self._is_slicing = True
         elif crowd is not None:
             self._give_pass(crowd)
             self._left -= self._crowd.let_in(crowd, self._left)
-        is_used = had_slice or had_crowd or self._is_slicing or self._app is not None
-        self._is_passing = bool(is_used or self._crowd or self._long or self._rest or self._resting)
-        if self._is_passing:
-            loop.call_soon(self._pass)
+        self._rests.count_pass()
+        if self._app is not None or had_crowd:
+            self._go_on(loop, 0.0)
+        elif self._crowd or self._long or self._rests.is_counting():
+            self._go_on(loop, self._rests.next_end(now))
+        else:
+            self._is_soon = False
 
     def _give_pass(self, app: str) -> None:
-        self._app, self._left = app, 1 if app in self._slow else MANY
+        few = app in self._slow or self._rests.are_others_about(app, self._passed_at)
+        self._app, self._left = app, 1 if few else MANY
 
-    def _judge(self, app: str, took: float) -> None:
-        if took > LONG_PASS_SECS:
+    def _judge(self, app: str, took: float, now: float) -> None:
+        is_long = took > LONG_PASS_SECS
+        if self._is_slicing:
+            self._rests.rest(SLICES, app, took, now)
+        elif is_long:
             self._slow.add(app)
-            self._resting[app] = min(MOST_PASSES, int(took / REST_SECS))
         else:
             self._slow.discard(app)
-
-    def _count_rests(self) -> None:
-        self._rest = max(0, self._rest - 1)
-        if self._resting:
-            self._resting = {app: left - 1 for app, left in self._resting.items() if left > 1}
-
-
-class FairLock:
-    """One at a time; whoever waits is served one app after another."""
-
-    def __init__(self) -> None:
-        self._is_held = False
-        self._waiting = InTurn()
-
-    @asynccontextmanager
-    async def hold(self, app: str) -> AsyncIterator[None]:
-        if self._is_held:
-            await self._waiting.wait(app, self._hand_on)
-        self._is_held = True
-        try:
-            yield
-        finally:
-            self._hand_on()
-
-    def _hand_on(self) -> None:
-        """It stays held when somebody waits: nobody else can take it before they run."""
-        self._is_held = False
-        while not self._is_held and (app := self._waiting.next_app()) is not None:
-            self._is_held = self._waiting.let_in(app) == 1
+        if not self._is_slicing and (is_long or self._rests.are_others_about(app, now)):
+            self._rests.rest(app, app, took, now)

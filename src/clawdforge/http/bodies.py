@@ -1,7 +1,7 @@
 """Reads whole bodies into memory, within what one body may hold, one app, and all of them together."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
@@ -73,8 +73,10 @@ class Claim:
             self.counted += more
 
 
-async def read_body(request: Request, claim: Claim, *, is_open: bool) -> bytes:
-    """The whole body; `is_open` when nobody knows who sends it."""
+async def read_body(
+    request: Request, claim: Claim, turn: Callable[[], Awaitable[None]], *, is_open: bool
+) -> bytes:
+    """The whole body; `is_open` when nobody knows who sends it. A large one waits for its turns."""
     pieces: list[bytes] = []
     size = 0
     if is_open:
@@ -86,6 +88,8 @@ async def read_body(request: Request, claim: Claim, *, is_open: bool) -> bytes:
             _check_open(size)
         claim.add(len(piece))
         pieces.append(piece)
+        if piece and size > FREE_BYTES:
+            await turn()
     return b"".join(pieces)
 
 

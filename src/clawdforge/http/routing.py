@@ -1,13 +1,12 @@
 """Routes that authenticate before they read anything else, and the dependencies of handlers."""
 
 import asyncio
-import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any, ClassVar, Final, TypeAlias, TypeVar
 
-import orjson
 from fastapi import Depends, Query
 from fastapi.routing import APIRoute
 from starlette.requests import ClientDisconnect, Request
@@ -21,35 +20,16 @@ from clawdforge.http.auth import require_admin, require_app, require_scope
 from clawdforge.http.binding import check_binding
 from clawdforge.http.bodies import BodyBudget, read_body
 from clawdforge.http.connection import note_known
+from clawdforge.http.json_bodies import FEW_VALUES, MANY_VALUES, parse_body
 from clawdforge.http.share import enter_share
-from clawdforge.wire.errors import (
-    BodyTooLarge,
-    InvalidJson,
-    InvalidRequest,
-    RequestTimedOut,
-    UnsupportedMediaType,
-)
-from clawdforge.wire.json_bounds import (
-    LARGE_BYTES,
-    MAX_BODY_VALUES,
-    has_more_values,
-    is_deeper,
-    outside_strings,
-)
+from clawdforge.wire.errors import RequestTimedOut, UnsupportedMediaType
+from clawdforge.wire.json_bounds import LARGE_BYTES
 
 Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
 OWN_LIMIT: Final = "has_own_limit"
+MANY: Final = "takes_many_values"
 BODY_METHODS: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
-MAX_DEPTH: Final = 190
-"""What we write may nest 254 levels; some are left for the event or the list that a value becomes part of."""
-
 MAX_CURSOR: Final = 2**53
-DIGITS: Final = bytes(ord("0") if chr(byte).isdecimal() else ord(" ") for byte in range(256))
-LONG_NUMBER: Final = b"0" * 19
-"""How a number that may have more than 64 bits looks after `translate` with DIGITS."""
-
-LONGEST_INTEGER: Final = 20
-INTEGER: Final = re.compile(rb"(?<![\w.+-])-?\d{19,}(?![\w.])")
 
 
 class JsonRequest(Request):
@@ -74,6 +54,12 @@ def has_own_limit(endpoint: Endpoint) -> Endpoint:
     return endpoint
 
 
+def takes_many_values(endpoint: Endpoint) -> Endpoint:
+    """Mark a handler that is sent whole histories."""
+    setattr(endpoint, MANY, True)
+    return endpoint
+
+
 class OpenRoute(APIRoute):
     """A route that anybody may call."""
 
@@ -94,6 +80,7 @@ class OpenRoute(APIRoute):
         path = self.path_format
 
         has_own_limit = getattr(self.endpoint, OWN_LIMIT, False)
+        most_values = MANY_VALUES if getattr(self.endpoint, MANY, False) else FEW_VALUES
 
         async def check_and_handle(request: Request) -> Response:
             """What is sent after this, as a stream, is no longer part of it."""
@@ -124,11 +111,12 @@ class OpenRoute(APIRoute):
             app = "" if credential is None else request.state.principal.app
             with bodies.claim(app) as claim:
                 try:
-                    raw = await read_body(request, claim, is_open=credential is None)
+                    turn = partial(request.app.state.services.loop_turns.enter, app)
+                    raw = await read_body(request, claim, turn, is_open=credential is None)
                 except ClientDisconnect:
                     return Response()  # nobody is there to read it
                 _check_type(request, raw)
-                value = await _parse(raw) if has_body and raw else {}
+                value = await _parse(request, app, raw, most_values) if has_body else {}
                 return await handle(JsonRequest(request, raw or b"{}", value))
 
         return check_and_handle
@@ -146,32 +134,11 @@ class AdminRoute(OpenRoute):
     credential = Credential(require_admin)
 
 
-async def _parse(raw: bytes) -> Any:
-    return parse_body(raw) if len(raw) <= LARGE_BYTES else await asyncio.to_thread(parse_body, raw)
-
-
-def parse_body(raw: bytes) -> Any:
-    """Parse a body as JSON that we can also write: no NaN, no lone surrogates, not nested too deeply."""
-    if has_more_values(raw, MAX_BODY_VALUES):
-        raise BodyTooLarge(f"the body holds more than {MAX_BODY_VALUES:,} values; send less at once")
-    try:
-        value = orjson.loads(raw)
-    except orjson.JSONDecodeError as error:
-        raise InvalidJson(f"the body is not valid JSON: {error}") from None
-    if raw.count(b"{") + raw.count(b"[") > MAX_DEPTH and is_deeper(value, MAX_DEPTH):
-        raise InvalidJson("the body is nested too deeply")
-    _check_integers(raw)
-    return value
-
-
-def _check_integers(raw: bytes) -> None:
-    """Refuse integers of more than 64 bits, which the parser would silently turn into floats."""
-    if LONG_NUMBER not in raw.translate(DIGITS):
-        return
-    for found in INTEGER.findall(b"".join(outside_strings(raw))):
-        if len(found) > LONGEST_INTEGER or not -(2**63) <= int(found) < 2**64:
-            number = found[:40].decode()
-            raise InvalidRequest(f"{number} has more than 64 bits and cannot be stored; send it as text")
+async def _parse(request: Request, app: str, raw: bytes, most_values: int) -> Any:
+    if len(raw) <= LARGE_BYTES:
+        return parse_body(raw, most_values) if raw else {}
+    services: Services = request.app.state.services
+    return await services.computing.run(app, partial(parse_body, raw, most_values))
 
 
 def _check_type(request: Request, raw: bytes) -> None:

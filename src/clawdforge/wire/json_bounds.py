@@ -12,7 +12,6 @@ LARGE_BYTES: Final = 256 * 1024
 """From here on JSON is parsed in a thread, so that the event loop goes on."""
 
 MAX_LINE_VALUES: Final = 200_000
-MAX_BODY_VALUES: Final = 500_000
 PIECE_BYTES: Final = 64 * 1024
 
 

@@ -7,6 +7,7 @@ import orjson
 from pydantic import AfterValidator, ConfigDict, Field, StringConstraints
 
 from clawdforge.wire.base import Json, Record, Reply, Request
+from clawdforge.wire.json_bounds import is_larger
 from clawdforge.wire.message import Message
 from clawdforge.wire.pauses import Pause
 from clawdforge.wire.turn import Outcome, TurnLimits, Usage
@@ -17,9 +18,8 @@ MAX_META_BYTES: Final = 64 * 1024
 
 def _check_meta(value: Json) -> Json:
     """It is part of every list that the session is in, so it cannot be of any size."""
-    size = len(orjson.dumps(value))
-    if size > MAX_META_BYTES:
-        raise ValueError(f"it takes {size} bytes as JSON; keep what is more than {MAX_META_BYTES} elsewhere")
+    if is_larger(value, MAX_META_BYTES) or len(orjson.dumps(value)) > MAX_META_BYTES:
+        raise ValueError(f"it takes more than {MAX_META_BYTES} bytes as JSON; keep what is large elsewhere")
     return value
 
 

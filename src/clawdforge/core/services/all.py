@@ -4,6 +4,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 
 from clawdforge.core.callbacks import CallbackTokens
+from clawdforge.core.computing import Computing
 from clawdforge.core.log import LogService
 from clawdforge.core.loop_turns import LoopTurns
 from clawdforge.core.model import Clock, SessionRow
@@ -123,6 +124,7 @@ class Services:
     agents: Catalog
     ages: Ages
     loop_turns: LoopTurns
+    computing: Computing
 
 
 def build_engine(ports: Ports, bounds: Bounds, node: str) -> Engine:
@@ -151,8 +153,8 @@ def build_services(
     """`facts` are what the health check tells of this machine."""
     store, clock, agents, supervisor = ports.store, ports.clock, ports.agents, engine.supervisor
     homes, snapshots, workspaces = ports.homes, ports.snapshots, ports.workspaces
-    turns_on_loop = LoopTurns()
-    log = LogService(store, turns_on_loop)
+    turns_on_loop, computing = LoopTurns(), Computing()
+    log = LogService(store, turns_on_loop, computing)
     files = FileService(store, clock, ports.uploads, bounds.file_bytes, bounds.quotas)
     known, folders = engine.known, engine.folders
     sessions = SessionService(
@@ -181,10 +183,13 @@ def build_services(
         forks=ForkService(
             store, clock, supervisor, homes, snapshots, known, folders, bounds.live_sessions, bounds.quotas
         ),
-        transfer=TransferService(store, sessions, turns_on_loop, bounds.live_sessions, bounds.quotas),
+        transfer=TransferService(
+            store, sessions, turns_on_loop, computing, bounds.live_sessions, bounds.quotas
+        ),
         log=log,
         messages=MessageService(store, clock, log, turns_on_loop, bounds.quotas),
         loop_turns=turns_on_loop,
+        computing=computing,
         permissions=engine.permissions,
         health=HealthService(store, engine.pool, supervisor, engine.background, facts),
         apps=AppService(store, clock, workspaces, shares, supervisor),

@@ -1,6 +1,5 @@
 """Import and export of sessions."""
 
-import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -10,6 +9,7 @@ from typing import TypeVar
 
 from pydantic import ValidationError
 
+from clawdforge.core.computing import Computing
 from clawdforge.core.event_model import StoredEvent
 from clawdforge.core.imports import formats
 from clawdforge.core.loop_turns import LoopTurns
@@ -60,11 +60,13 @@ class TransferService:
         store: Store,
         sessions: SessionService,
         turns: LoopTurns,
+        computing: Computing,
         max_live_sessions: int,
         quotas: Quotas = NO_QUOTAS,
     ) -> None:
         self._store = store
         self._turns = turns
+        self._computing = computing
         self._sessions = sessions
         self._max_live = max_live_sessions
         self._quotas = quotas
@@ -74,7 +76,7 @@ class TransferService:
     ) -> SessionState:
         """Import all of a transcript or nothing. The agent gets the transcript with its first prompt."""
         await self._store.read(app, self._quotas.check_room)
-        found, parts = await asyncio.to_thread(_read_in_parts, request)  # a long one takes a second
+        found, parts = await self._computing.run(app, partial(_read_in_parts, request))
         kept = {name: found.settings[name] for name in formats.KEPT if name in found.settings}
         if "permission_mode" in kept:
             kept["permission_mode"] = keep_mode(kept["permission_mode"], may_decide=may_decide)

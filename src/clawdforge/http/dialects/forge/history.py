@@ -11,7 +11,7 @@ from clawdforge.http.dialects.forge import export as exports
 from clawdforge.http.dialects.forge import shapes
 from clawdforge.http.errors import json_response
 from clawdforge.http.piecewise import piecewise
-from clawdforge.http.routing import App, AppRoute, Caller, Core, Limit, has_own_limit
+from clawdforge.http.routing import App, AppRoute, Caller, Core, Limit, has_own_limit, takes_many_values
 from clawdforge.wire.base import to_iso
 from clawdforge.wire.error_body import ErrorBody
 from clawdforge.wire.message import SearchHit, SearchPage
@@ -109,6 +109,7 @@ async def export(
     return await piecewise(exports.document(found), "application/json", pause)
 
 
+@takes_many_values
 async def import_session(core: Core, caller: Caller, body: ImportRequest) -> Response:
     """A session from a transcript: messages, an export of ours, or a file of Claude Code or Codex."""
     state = await core.transfer.import_session(caller.app, body, may_decide=caller.may_decide)

@@ -1,6 +1,5 @@
 """What all hermes routes share: how they fail, how they name a session, and how they show a whole one."""
 
-import asyncio
 from functools import partial
 from typing import Annotated, Any, Final, TypeAlias
 
@@ -31,7 +30,7 @@ async def whole_reply(core: Services, app: str, found: Transcript) -> Response:
     """A session with its messages; one with many is written out beside all other requests."""
     if len(found.messages) <= FEW_MESSAGES:
         return Response(_encode_whole(found), media_type="application/json")
-    body = await asyncio.to_thread(_encode_whole, found)
+    body = await core.computing.run(app, partial(_encode_whole, found))
     return await piecewise(slices(body), "application/json", partial(core.loop_turns.slice, app))
 
 

@@ -1,6 +1,5 @@
 """hermes routes about sessions as such: make, import, read, change, delete, export, find."""
 
-import asyncio
 from functools import partial
 from typing import Annotated
 
@@ -15,7 +14,7 @@ from clawdforge.http.dialects.hermes import shapes
 from clawdforge.http.dialects.hermes.route import SessionId, router, whole_reply
 from clawdforge.http.errors import json_response
 from clawdforge.http.piecewise import piecewise, slices
-from clawdforge.http.routing import App, Caller, Core
+from clawdforge.http.routing import App, Caller, Core, takes_many_values
 from clawdforge.wire.admin import Done
 from clawdforge.wire.errors import SessionNotFound, Unsupported, WorkspaceRefused
 from clawdforge.wire.hermes import (
@@ -74,6 +73,7 @@ async def new(core: Core, caller: Caller, body: NewSession) -> Response:
     return await _whole(core, caller.app, made.row.session_id)
 
 
+@takes_many_values
 async def import_session(core: Core, caller: Caller, body: ImportSession) -> Response:
     """Make a session from a transcript. Its id is always fresh; its rows keep their roles and order.
 
@@ -123,7 +123,7 @@ async def export(core: Core, app: App, session_id: SessionId) -> Response:
     """The whole session as a file that can be imported again."""
     found = await core.messages.transcript(app, session_id)
     name = f'attachment; filename="hermes-{found.state.row.session_id}.json"'
-    body = await asyncio.to_thread(_encode_file, found)
+    body = await core.computing.run(app, partial(_encode_file, found))
     reply = await piecewise(slices(body), "application/json", partial(core.loop_turns.slice, app))
     reply.headers["Content-Disposition"] = name
     return reply

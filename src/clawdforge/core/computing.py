@@ -1,0 +1,51 @@
+"""What takes the interpreter for long, beside the event loop: in a thread, one at a time, apps in turn.
+
+A thread that parses or encodes megabytes lets the loop run only now and then, and four of them hardly ever:
+a GET that took 2 ms took 300. So there is one, and after its work nobody begins the next for as long as it
+took twice over: two thirds of the interpreter are left to all the others.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+from clawdforge.core.loop_turns import InTurn
+
+Result = TypeVar("Result")
+RESTS: Final = 2
+MOST_REST_SECS: Final = 0.2
+
+
+class Computing:
+    """Belongs to one event loop. Nothing that waits for a lock or a disk belongs here: others wait for it."""
+
+    def __init__(self) -> None:
+        self._is_busy = False
+        self._waiting = InTurn()
+
+    async def run(self, app: str, work: Callable[[], Result]) -> Result:
+        """The result of this work, which is done when it is this app's turn.
+
+        Whoever is cancelled does not wait for it; the thread goes on, and the others wait for its end.
+        """
+        if self._is_busy:
+            await self._waiting.wait(app, self._go_on)
+        self._is_busy = True
+        loop = asyncio.get_running_loop()
+
+        def work_and_rest() -> Result:
+            begun = time.thread_time()
+            try:
+                return work()
+            finally:
+                rest = min(RESTS * (time.thread_time() - begun), MOST_REST_SECS)
+                loop.call_soon_threadsafe(loop.call_later, rest, self._go_on)
+
+        return await asyncio.shield(loop.run_in_executor(None, work_and_rest))
+
+    def _go_on(self) -> None:
+        """It stays busy when somebody waits: nobody else can begin before they do."""
+        self._is_busy = False
+        while not self._is_busy and (app := self._waiting.next_app()) is not None:
+            self._is_busy = self._waiting.let_in(app) == 1
