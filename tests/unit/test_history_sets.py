@@ -21,6 +21,7 @@ from clawdforge.upkeep.deep import examine_deep
 from clawdforge.wire.errors import SessionBusy
 from clawdforge.wire.event import EventType
 from clawdforge.wire.turn import Outcome, TurnState
+from tests.unit.walks import check_pages
 
 APP, SID = "alpha", "s-1"
 T = TypeVar("T")
@@ -332,6 +333,8 @@ async def test_readers_see_what_a_plain_history_would_show(
         assert (seen.visible, seen.count) == (model.visible, len(model.visible)), step
         assert seen.present == [n for n in range(1, model.last + 1) if n not in model.cut], step
         assert set(seen.archived) == model.archived - model.cut, step
+        await store.read(APP, lambda v, seen=seen: check_pages(v, SID, seen.visible, "visible"))  # type: ignore[misc]
+        await store.read(APP, lambda v, seen=seen: check_pages(v, SID, seen.present, "all"))  # type: ignore[misc]
         assert set(seen.found) <= set(model.visible), step
         assert seen.turns_cut == sorted({(n + 1) // 2 for n in model.cut}), step
     await Settler(store).settle_all()

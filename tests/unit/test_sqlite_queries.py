@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from clawdforge.core.event_model import draft
 from clawdforge.core.model import MessageRow, SessionQuery, SessionRow, SystemClock, TurnRow
 from clawdforge.core.ports import Tx
+from clawdforge.core.rules.paging import Place, read_messages
 from clawdforge.stores import open_store
 from clawdforge.stores.sqlite import packing
 from clawdforge.stores.sqlite.connection import open_reader
@@ -164,6 +165,10 @@ async def test_a_statement_is_prepared_once_whatever_is_bound_to_it(store: Sqlit
             for show in ("visible", "all", "cut"):
                 view.messages(sid, after=number, limit=number, show=show)
                 view.last_messages(sid, number, show=show)
+            for kept in ("visible", "all"):
+                view.message_page_before(sid, before=number, limit=number, max_bytes=1000, show=kept)
+                view.has_message_before(sid, number, show=kept)
+                view.has_message_after(sid, number, show=kept)
             view.events(sid, after=number, limit=number, max_bytes=1000)
             view.turn_events(sid, 1, after=number, limit=number + 1, max_bytes=1000)
             view.turns(sid, after=number, limit=number)
@@ -234,6 +239,18 @@ async def test_cost_is_flat_in_the_length_of_a_history(store: SqliteStore) -> No
     calls = {
         "page": lambda v: v.events(sid, after=v.session(sid).head - 10, limit=10, max_bytes=10**6),
         "last": lambda v: v.last_messages(sid, 5),
+        "tail": lambda v: v.message_page_before(sid, before=None, limit=5, max_bytes=10**6, show="visible"),
+        "tail of all": lambda v: v.message_page_before(
+            sid, before=None, limit=5, max_bytes=10**6, show="all"
+        ),
+        "around": lambda v: read_messages(
+            v, sid, Place("around", v.session(sid).last_message // 2), 6, "all"
+        ),
+        "neighbours": lambda v: [
+            has(sid, v.session(sid).last_message // 2, show=show)
+            for has in (v.has_message_before, v.has_message_after)
+            for show in ("visible", "all")
+        ],
         "a page": lambda v: v.messages(sid, after=v.session(sid).last_message - 10, limit=5),
         "of a fork": lambda v: v.last_of_fork(sid, v.session(sid).last_turn + 1),
         "numbers": lambda v: v.numbers_from(sid, v.session(sid).last_message - 3),
@@ -257,6 +274,15 @@ async def test_cost_is_flat_in_the_length_of_a_history(store: SqliteStore) -> No
     large = {name: await steps_of(store, call) for name, call in calls.items()}
     for name in calls:
         assert large[name] <= small[name] * 1.2 + 2, (name, small, large)
+    numbers = await store.read(APP, lambda v: v.numbers_from(sid, 10))
+    await store.write(APP, lambda tx: tx.hide_messages(sid, *numbers))
+    assert not await store.read(APP, lambda v: v.is_settled(sid))
+    for name in ("tail", "tail of all"):
+        assert await steps_of(store, calls[name]) <= small[name] * 1.2 + 2, "what was cut is not walked"
+    await store.write(APP, lambda tx: tx.show_messages(sid, *numbers))
+    await store.write(APP, lambda tx: tx.archive_messages(sid))
+    assert not await store.read(APP, lambda v: v.is_settled(sid))
+    assert await steps_of(store, calls["tail"]) <= small["tail"] * 1.2 + 2, "nor what was archived"
 
 
 async def test_cost_is_flat_in_the_number_of_packs(

@@ -203,6 +203,10 @@ MESSAGES: Final[Route[Page[Message]]] = Route(
     _read_part(lambda: lazy.message.MessagePage, lambda page: Page(page.messages, page.next)),
 )
 
+MESSAGE_PAGE: Final = Route(
+    "GET", "/sessions/{session_id}/messages", _read_model(lambda: lazy.message.MessagePage)
+)
+
 UNDO: Final = Route("POST", "/sessions/{session_id}/undo", _read_model(lambda: lazy.session.CutReply))
 REDO: Final = Route("POST", "/sessions/{session_id}/redo", _read_model(lambda: lazy.session.RestoreReply))
 RETRY: Final = Route("POST", "/sessions/{session_id}/retry", _read_model(lambda: lazy.session.CutReply))

@@ -33,7 +33,7 @@ from clawdforge.wire.budgets import (
 )
 from clawdforge.wire.disk import AppDisk, DiskReply, SessionDisk
 from clawdforge.wire.event import Event, EventType
-from clawdforge.wire.message import Message, SearchHit
+from clawdforge.wire.message import Message, MessagePage, SearchHit
 from clawdforge.wire.pauses import Pause, PauseReply, ResumeReply
 from clawdforge.wire.scopes import ScopeWord
 from clawdforge.wire.session import (
@@ -98,6 +98,7 @@ __all__ = [
     "ImportFormat",
     "LimitsReply",
     "Message",
+    "MessagePage",
     "OnInterrupt",
     "OnInterruptWord",
     "Outcome",

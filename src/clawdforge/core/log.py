@@ -16,8 +16,8 @@ from weakref import WeakValueDictionary
 from clawdforge.core.computing import Computing
 from clawdforge.core.event_model import StoredEvent
 from clawdforge.core.loop_turns import LoopTurns
-from clawdforge.core.model import Commit, MessageRow
-from clawdforge.core.ports import Shown, Store, View
+from clawdforge.core.model import Commit
+from clawdforge.core.ports import Store, View
 from clawdforge.wire.errors import InvalidRequest, SessionNotFound
 from clawdforge.wire.event import EventType
 from clawdforge.wire.event_forms import Form
@@ -77,7 +77,7 @@ class Tail:
 
 
 class LogService:
-    """Reads and follows the events of sessions, and reads the messages projected from them."""
+    """Reads and follows the events of sessions."""
 
     def __init__(self, store: Store, turns: LoopTurns, computing: Computing) -> None:
         self._store = store
@@ -142,19 +142,6 @@ class LogService:
             after = batch[-1].seq
             await self._convert_large(app, batch, form)
             yield batch
-
-    async def messages(
-        self, app: str, session_id: str, *, after: int, limit: int, archived: bool = False
-    ) -> tuple[list[MessageRow], bool]:
-        """A page of messages, and whether there are more."""
-
-        def work(view: View) -> tuple[list[MessageRow], bool]:
-            if view.session(session_id) is None:
-                raise SessionNotFound
-            show: Shown = "all" if archived else "visible"
-            return view.message_page(session_id, after=after, limit=limit, max_bytes=PAGE_BYTES, show=show)
-
-        return await self._store.read(app, work)
 
     @contextmanager
     def tail(self, session_id: str) -> Iterator[Tail]:

@@ -40,13 +40,15 @@ class Message(Reply):
 
 
 class MessagePage(Reply):
-    """`next` is the `after` of the following page, null on the last one."""
+    """Oldest first. `next` is the `after` of the following page, null on the last one; `previous` is the
+    `before` of the page above it, null on the first one."""
 
     ok: bool = True
     session_id: str
     messages: list[Message]
     count: int
     next: int | None = None
+    previous: int | None = None
 
 
 class SearchHit(Reply):

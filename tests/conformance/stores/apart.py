@@ -56,6 +56,11 @@ READS: dict[str, Callable[[View, str], Any]] = {
     "turn_events": lambda v, s: v.turn_events(s, 1, **PAGE),
     "messages": lambda v, s: v.messages(s, show="all"),
     "message_page": lambda v, s: v.message_page(s, **PAGE, show="all"),
+    "message_page_before": lambda v, s: v.message_page_before(
+        s, before=None, limit=9, max_bytes=NO_LIMIT, show="all"
+    ),
+    "has_message_before": lambda v, s: v.has_message_before(s, 9, show="all"),
+    "has_message_after": lambda v, s: v.has_message_after(s, 0, show="all"),
     "last_messages": lambda v, s: v.last_messages(s, 9),
     "last_message": lambda v, s: v.last_message(s, "user"),
     "last_spoken_turn": lambda v, s: v.last_spoken_turn(s),

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         Export,
         HistoryReply,
         Message,
+        MessagePage,
         OnInterruptWord,
         PermissionModeWord,
         PurgeReply,
@@ -35,6 +36,25 @@ class AsyncHistory:
         """The transcript in order, page by page; `all` shows archived messages too."""
         return self._http.pages(
             lambda at: calls.MESSAGES(self.session_id, params={"all": all, "after": at}), after
+        )
+
+    async def message_page(
+        self,
+        *,
+        tail: bool | None = None,
+        before: int | None = None,
+        after: int | None = None,
+        around: int | None = None,
+        limit: int | None = None,
+        all: bool | None = None,  # noqa: A002 - the name on the wire
+    ) -> MessagePage:
+        """One page of the transcript, oldest first: its end, or what stands before, after or around a seq.
+
+        Its `previous` is the `before` of the page above, its `next` the `after` of the page below.
+        """
+        asked = {"tail": tail, "before": before, "after": after, "around": around}
+        return await self._http.call(
+            calls.MESSAGE_PAGE(self.session_id, params={**asked, "limit": limit, "all": all})
         )
 
     async def undo(

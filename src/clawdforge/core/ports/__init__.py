@@ -13,9 +13,9 @@ from clawdforge.core.ports.agents import (
     Workspaces,
 )
 from clawdforge.core.ports.callers import Callers, Standing
+from clawdforge.core.ports.pages import Shown
 from clawdforge.core.ports.store import (
     LeaseLost,
-    Shown,
     Store,
     Tx,
     View,

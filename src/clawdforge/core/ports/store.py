@@ -7,7 +7,7 @@ touch nothing but its argument. What spans apps is in `system.py`.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from clawdforge.core.event_model import Draft, StoredEvent
 from clawdforge.core.histogram import Histogram
@@ -26,6 +26,7 @@ from clawdforge.core.model import (
     TurnRow,
 )
 from clawdforge.core.ports.budgets import BudgetTx, BudgetView
+from clawdforge.core.ports.pages import PageView, Shown
 from clawdforge.core.ports.system import SystemTx, SystemView
 from clawdforge.core.workspace import Area
 from clawdforge.wire.base import Json, Micros
@@ -33,14 +34,13 @@ from clawdforge.wire.disk import DiskForm
 from clawdforge.wire.errors import ForgeError
 
 T = TypeVar("T")
-Shown = Literal["visible", "all", "cut"]
 
 
 class LeaseLost(ForgeError):
     """Another node holds this session now. It never leaves the process."""
 
 
-class View(BudgetView, Protocol):
+class View(BudgetView, PageView, Protocol):
     """One app's rows in one consistent snapshot. Deleted sessions are not there."""
 
     app: str
@@ -119,12 +119,6 @@ class View(BudgetView, Protocol):
         self, session_id: str, *, after: int = 0, limit: int = 1000, show: Shown = "visible"
     ) -> list[MessageRow]:
         """Rising by seq. `visible` leaves out archived and cut, `all` only cut; `cut` is the cut ones."""
-        ...
-
-    def message_page(
-        self, session_id: str, *, after: int, limit: int, max_bytes: int, show: Shown
-    ) -> tuple[list[MessageRow], bool]:
-        """At least one message if there is one, then as many as fit; and whether there are more."""
         ...
 
     def last_messages(self, session_id: str, limit: int, *, show: Shown = "visible") -> list[MessageRow]:

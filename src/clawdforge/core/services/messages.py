@@ -1,4 +1,4 @@
-"""Messages as rows: posts one without a turn, lists a session with its newest, follows them by seq."""
+"""Messages as rows: posts one without a turn, reads a page, lists a session's newest, follows them by seq."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -11,6 +11,7 @@ from clawdforge.core.log import LogService, Tail
 from clawdforge.core.loop_turns import LoopTurns
 from clawdforge.core.model import Clock, MessageRow, SessionQuery, SessionRow, TurnRow
 from clawdforge.core.ports import Store, Tx, View
+from clawdforge.core.rules.paging import MessageSpan, Place, read_messages
 from clawdforge.core.rules.quotas import NO_QUOTAS, Quotas
 from clawdforge.core.rules.sessions import SessionState, state_of
 from clawdforge.core.rules.turns import find_last_prompt, find_next, make_title, need_open, need_session
@@ -89,6 +90,15 @@ class MessageService:
             return _post(tx, session_id, content, now)
 
         return await self._store.write(app, work)
+
+    async def page(
+        self, app: str, session_id: str, place: Place, limit: int, *, archived: bool = False
+    ) -> MessageSpan:
+        def work(view: View) -> MessageSpan:
+            need_session(view, session_id)
+            return read_messages(view, session_id, place, limit, "all" if archived else "visible")
+
+        return await self._store.read(app, work)
 
     async def list(self, app: str, query: SessionQuery) -> list[Summary]:
         return await self._store.read(app, lambda view: _summaries(view, query))

@@ -39,13 +39,18 @@ HIDDEN = f"messages.seq BETWEEN {_own('cut_from')} AND {_own('cut_to')}"
 PRESENT = f"messages.cut = 0 AND NOT {HIDDEN}"
 VISIBLE = f"{PRESENT} AND messages.archived = 0 AND +messages.seq > {_own('archived_to')}"
 AFTER = f"max(:after, {_own('archived_to')})"
+BEFORE = _own(
+    "iif(min(:before - 1, last_message) BETWEEN cut_from AND cut_to, cut_from,"
+    " min(:before, last_message + 1))"
+)
 TURN_CUT = (
     f"(turns.cut OR {_own('cut_from')} > 0 AND EXISTS (SELECT 1 FROM json_each({_own('cut_turns')})"  # noqa: S608 - our own names
     " WHERE turns.turn_index BETWEEN value ->> 0 AND value ->> 1))"
 )
 """What a reader sees while the rows of a long change are still being marked (migration `history_in_sets`).
 
-A unary plus keeps a condition away from the index: a page begins where `AFTER` says, and not at the start.
+A unary plus keeps a condition away from the index: a page begins where `AFTER` says, and not at the start;
+one that goes back begins where `BEFORE` says, below what was just cut from the end.
 """
 
 BELOW = (
@@ -77,6 +82,7 @@ class Queries:
         fragments = {name: codec.columns for name, codec in codecs.items()}
         fragments |= {"mine": MINE, "dead": DEAD, "visible": VISIBLE, "present": PRESENT, "hidden": HIDDEN}
         fragments |= {"turn_cut": TURN_CUT, "cut_turns": _own("cut_turns"), "after": AFTER}
+        fragments |= {"before": BEFORE, "archived_to": _own("archived_to")}
         fragments["turn"] = fragments["turn"].replace("turns.cut,", f"{TURN_CUT},")
         fragments["message"] = (
             fragments["message"]

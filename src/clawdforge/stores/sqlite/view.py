@@ -22,6 +22,7 @@ from clawdforge.core.workspace import Area
 from clawdforge.stores.sqlite.budgets import BudgetRows
 from clawdforge.stores.sqlite.connection import Db
 from clawdforge.stores.sqlite.event_pages import END, EventPages
+from clawdforge.stores.sqlite.message_pages import MessagePages
 from clawdforge.stores.sqlite.own_rows import Room
 from clawdforge.stores.sqlite.packs import EventRow
 from clawdforge.stores.sqlite.rows import Value, area_values, to_json
@@ -38,7 +39,7 @@ SLICE_BYTES = 1 << 20
 SESSION_BYTES = 2048  # to list a session costs as much as so many bytes of it: its state is looked up as well
 
 
-class SqliteView(BudgetRows):
+class SqliteView(BudgetRows, MessagePages):
     def __init__(self, db: Db, app: str) -> None:
         super().__init__(db, app)
         self._pages = EventPages(db, app)
@@ -167,12 +168,6 @@ class SqliteView(BudgetRows):
         self, session_id: str, *, after: int = 0, limit: int = 1000, show: Shown = "visible"
     ) -> list[MessageRow]:
         return self._list(self._q.message, f"messages_{show}", session=session_id, after=after, limit=limit)
-
-    def message_page(
-        self, session_id: str, *, after: int, limit: int, max_bytes: int, show: Shown
-    ) -> tuple[list[MessageRow], bool]:
-        name = f"messages_{show}"
-        return self._page(self._q.message, name, limit, max_bytes, session=session_id, after=after)
 
     def last_messages(self, session_id: str, limit: int, *, show: Shown = "visible") -> list[MessageRow]:
         found = self._list(self._q.message, f"last_messages_{show}", session=session_id, limit=limit)

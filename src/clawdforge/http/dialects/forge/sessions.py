@@ -7,11 +7,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from clawdforge.core.model import SessionQuery
+from clawdforge.core.rules.paging import Place
 from clawdforge.http.auth import require_scope
 from clawdforge.http.dialects.forge import shapes
 from clawdforge.http.errors import json_response
-from clawdforge.http.routing import After, App, AppRoute, Caller, Core, Limit
+from clawdforge.http.routing import MAX_CURSOR, App, AppRoute, Caller, Core, Limit
 from clawdforge.wire.error_body import ErrorBody
+from clawdforge.wire.errors import InvalidRequest
 from clawdforge.wire.message import MessagePage
 from clawdforge.wire.scopes import Scope
 from clawdforge.wire.session import (
@@ -23,6 +25,7 @@ from clawdforge.wire.session import (
     SessionReply,
 )
 
+Seq = Annotated[int | None, Query(ge=0, le=MAX_CURSOR)]
 Words = Annotated[str | None, Query(max_length=500)]
 LIST_BYTES: Final = 3 * 512 * 1024
 """Room for 500 sessions with little `meta`. To look up the state of each costs more than its bytes."""
@@ -112,12 +115,34 @@ async def messages(
     app: App,
     session_id: str,
     *,
-    after: After = 0,
+    after: Seq = None,
+    before: Seq = None,
+    around: Seq = None,
+    tail: bool = False,
     limit: Limit = 200,
     all: bool = False,  # noqa: A002 - the parameter's name on the wire
 ) -> Response:
-    """The transcript, oldest first; `all` shows archived messages as well."""
-    rows, is_more = await core.log.messages(app, session_id, after=after, limit=limit, archived=all)
-    page = [shapes.message(row) for row in rows]
-    following = page[-1].seq if is_more else None
-    return json_response(MessagePage(session_id=session_id, messages=page, count=len(page), next=following))
+    """The transcript, oldest first; `tail` is its end, `around` a seq with what stands near it.
+
+    `all` shows archived messages as well.
+    """
+    span = await core.messages.page(
+        app, session_id, _find_place(after, before, around, tail=tail), limit, archived=all
+    )
+    page = [shapes.message(row) for row in span.rows]
+    return json_response(
+        MessagePage(
+            session_id=session_id, messages=page, count=len(page), next=span.next, previous=span.previous
+        )
+    )
+
+
+def _find_place(after: int | None, before: int | None, around: int | None, *, tail: bool) -> Place:
+    """Where the page lies that was asked for; without a word about it, at the beginning."""
+    given = [Place("after", after)] if after is not None else []
+    given += [Place("before", before)] if before is not None else []
+    given += [Place("around", around)] if around is not None else []
+    given += [Place("before", None)] if tail else []
+    if len(given) > 1:
+        raise InvalidRequest("a page lies at one place: give only one of after, before, around and tail")
+    return given[0] if given else Place()

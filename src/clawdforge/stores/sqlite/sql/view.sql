@@ -78,6 +78,26 @@ SELECT {message} FROM messages WHERE session_id = {mine} AND {present} AND seq >
 SELECT {message} FROM messages
 WHERE session_id = {mine} AND (cut = 1 OR {hidden}) AND seq > :after ORDER BY seq LIMIT :limit
 
+-- name: messages_before_visible
+SELECT {message} FROM messages
+WHERE session_id = {mine} AND {visible} AND seq > {archived_to} AND seq < {before} ORDER BY seq DESC LIMIT :limit
+
+-- name: messages_before_all
+SELECT {message} FROM messages WHERE session_id = {mine} AND {present} AND seq < {before} ORDER BY seq DESC LIMIT :limit
+
+-- name: has_before_visible
+SELECT EXISTS (
+    SELECT 1 FROM messages WHERE session_id = {mine} AND {visible} AND seq > {archived_to} AND seq < {before})
+
+-- name: has_before_all
+SELECT EXISTS (SELECT 1 FROM messages WHERE session_id = {mine} AND {present} AND seq < {before})
+
+-- name: has_after_visible
+SELECT EXISTS (SELECT 1 FROM messages WHERE session_id = {mine} AND {visible} AND seq > {after})
+
+-- name: has_after_all
+SELECT EXISTS (SELECT 1 FROM messages WHERE session_id = {mine} AND {present} AND seq > :after)
+
 -- name: last_messages_visible
 SELECT {message} FROM messages
 WHERE session_id = {mine} AND {visible} ORDER BY seq DESC LIMIT :limit

@@ -1,0 +1,30 @@
+"""What core asks of a store in pages: parts of a list that a reader goes through in both directions."""
+
+from typing import Literal, Protocol
+
+from clawdforge.core.model import MessageRow
+
+Shown = Literal["visible", "all", "cut"]
+
+
+class PageView(Protocol):
+    def message_page(
+        self, session_id: str, *, after: int, limit: int, max_bytes: int, show: Shown
+    ) -> tuple[list[MessageRow], bool]:
+        """At least one message if there is one, then as many as fit; and whether there are more."""
+        ...
+
+    def message_page_before(
+        self, session_id: str, *, before: int | None, limit: int, max_bytes: int, show: Shown
+    ) -> tuple[list[MessageRow], bool]:
+        """The newest of those below a seq, or of all, rising, as many as fit; and whether there are earlier
+        ones. `show` is not `cut` here."""
+        ...
+
+    def has_message_before(self, session_id: str, seq: int, *, show: Shown) -> bool:
+        """Whether one with a smaller seq is shown."""
+        ...
+
+    def has_message_after(self, session_id: str, seq: int, *, show: Shown) -> bool:
+        """Whether one with a larger seq is shown."""
+        ...

@@ -1,0 +1,28 @@
+"""Pages of a session's messages, in both directions, each read from where it begins."""
+
+from clawdforge.core.model import MessageRow
+from clawdforge.core.ports import Shown
+from clawdforge.stores.sqlite.event_pages import END
+from clawdforge.stores.sqlite.own_rows import OwnRows
+
+
+class MessagePages(OwnRows):
+    def message_page(
+        self, session_id: str, *, after: int, limit: int, max_bytes: int, show: Shown
+    ) -> tuple[list[MessageRow], bool]:
+        name = f"messages_{show}"
+        return self._page(self._q.message, name, limit, max_bytes, session=session_id, after=after)
+
+    def message_page_before(
+        self, session_id: str, *, before: int | None, limit: int, max_bytes: int, show: Shown
+    ) -> tuple[list[MessageRow], bool]:
+        below = END if before is None else before
+        name = f"messages_before_{show}"
+        found, is_more = self._page(self._q.message, name, limit, max_bytes, session=session_id, before=below)
+        return found[::-1], is_more
+
+    def has_message_before(self, session_id: str, seq: int, *, show: Shown) -> bool:
+        return self._number(f"has_before_{show}", session=session_id, before=seq) == 1
+
+    def has_message_after(self, session_id: str, seq: int, *, show: Shown) -> bool:
+        return self._number(f"has_after_{show}", session=session_id, after=seq) == 1
