@@ -8,6 +8,7 @@ from functools import partial
 from typing import Annotated, Any, ClassVar, Final, TypeAlias, TypeVar
 
 from fastapi import Depends, Query
+from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
@@ -22,7 +23,7 @@ from clawdforge.http.bodies import BodyBudget, read_body
 from clawdforge.http.connection import note_known
 from clawdforge.http.json_bodies import FEW_VALUES, MANY_VALUES, parse_body
 from clawdforge.http.share import enter_share
-from clawdforge.wire.errors import RequestTimedOut, UnsupportedMediaType
+from clawdforge.wire.errors import InvalidRequest, RequestTimedOut, UnsupportedMediaType
 from clawdforge.wire.json_bounds import LARGE_BYTES
 
 Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
@@ -30,6 +31,8 @@ OWN_LIMIT: Final = "has_own_limit"
 MANY: Final = "takes_many_values"
 BODY_METHODS: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 MAX_CURSOR: Final = 2**53
+NAMED_PARAMETERS: Final = 5
+NAMED_CHARS: Final = 64
 
 
 class JsonRequest(Request):
@@ -66,6 +69,8 @@ class OpenRoute(APIRoute):
     dialect: ClassVar[str] = "forge"
     credential: ClassVar[Credential | None] = None
     takes_json: ClassVar[bool] = True
+    refuses_unknown: ClassVar[bool] = False
+    """Whether a parameter that the route does not have is refused. Not where probes ask: they add some."""
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         """A path that is spelled out somewhere is no id: `/sessions/import` takes what it takes itself."""
@@ -78,6 +83,7 @@ class OpenRoute(APIRoute):
         has_body = self.body_field is not None
         credential, dialect, takes_json = self.credential, self.dialect, self.takes_json
         path = self.path_format
+        known = find_parameters(self.dependant) if self.refuses_unknown else None
 
         has_own_limit = getattr(self.endpoint, OWN_LIMIT, False)
         most_values = MANY_VALUES if getattr(self.endpoint, MANY, False) else FEW_VALUES
@@ -102,6 +108,8 @@ class OpenRoute(APIRoute):
                 require_scope(request, request.app.state.scopes.get((request.method, path)))
                 await enter_share(request)
                 await check_binding(request, path)
+            if known is not None:
+                _check_parameters(request, known)
             if takes_json and request.method in BODY_METHODS:
                 return await read_and_answer(request)
             return await handle(request)
@@ -126,12 +134,31 @@ class AppRoute(OpenRoute):
     """A route that needs an app's token."""
 
     credential = Credential(require_app)
+    refuses_unknown = True
 
 
 class AdminRoute(OpenRoute):
     """A route that needs the operator's token."""
 
     credential = Credential(require_admin)
+    refuses_unknown = True
+
+
+def find_parameters(dependant: Dependant) -> frozenset[str]:
+    """The names of all query parameters that a route declares, in its handler or in what that depends on."""
+    own = {field.alias for field in dependant.query_params}
+    return frozenset(own.union(*map(find_parameters, dependant.dependencies)))
+
+
+def _check_parameters(request: Request, known: frozenset[str]) -> None:
+    """Refuse what would be ignored: a misspelled `before` would silently give the first page."""
+    if not request.scope["query_string"]:
+        return
+    unknown = sorted(set(request.query_params) - known)
+    if unknown:
+        names = ", ".join(name[:NAMED_CHARS] for name in unknown[:NAMED_PARAMETERS])
+        takes = f"takes {', '.join(sorted(known))}" if known else "takes no parameters"
+        raise InvalidRequest(f"unknown parameter: {names}; this route {takes}")
 
 
 async def _parse(request: Request, app: str, raw: bytes, most_values: int) -> Any:

@@ -37,6 +37,7 @@ class DeepagentRoute(AppRoute):
     """A route whose callers expect 409 from a session that has ended."""
 
     dialect = "deepagent"
+    refuses_unknown = False  # its callers send parameters that other servers of this dialect have
 
 
 def routers() -> list[APIRouter]:

@@ -24,6 +24,7 @@ class HermesRoute(AppRoute):
     """A route whose callers expect 400 for a body that is wrong, and 409 from a session that has ended."""
 
     dialect = "hermes"
+    refuses_unknown = False  # its callers send parameters that other servers of this dialect have
 
 
 async def whole_reply(core: Services, app: str, found: Transcript) -> Response:
