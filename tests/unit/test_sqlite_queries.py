@@ -21,6 +21,7 @@ from clawdforge.stores.sqlite.queries import Queries
 from clawdforge.stores.sqlite.search import build_match
 from clawdforge.stores.sqlite.store import SqliteStore
 from clawdforge.wire.event import EventType
+from clawdforge.wire.session import Activity
 from clawdforge.wire.turn import TurnState
 from tests.conformance.stores.samples import a_session
 
@@ -117,6 +118,8 @@ async def test_list_pages_come_ready_sorted_from_an_index(store: SqliteStore) ->
         SessionQuery(include_closed=False, cursor="WzEsICJhIl0"),
         SessionQuery(project="p"),
         SessionQuery(parent="p"),
+        *(SessionQuery(activity=one) for one in (Activity.IDLE, Activity.INTERRUPTED, Activity.FAILED)),
+        SessionQuery(activity=Activity.FAILED, cursor="WzEsICJhIl0"),
     ):
         reader.connection.exec_trace = note
         await store.read(APP, lambda v, query=query: v.sessions(query))  # type: ignore[misc]
@@ -129,6 +132,7 @@ async def test_list_pages_come_ready_sorted_from_an_index(store: SqliteStore) ->
         assert len(steps) == 1, steps
         assert steps[0].startswith("SEARCH sessions USING INDEX sessions_"), steps
     assert any("sessions_open" in steps[0] for steps in plans.values())
+    assert sum("sessions_at_rest" in steps[0] for steps in plans.values()) == 4
 
 
 async def steps_of(store: SqliteStore, work: Any) -> int:
@@ -218,6 +222,12 @@ async def test_cost_is_flat_in_the_number_of_sessions(store: SqliteStore) -> Non
         "list": lambda v: v.sessions(SessionQuery(limit=10)),
         "open": lambda v: v.sessions(SessionQuery(limit=10, include_closed=False)),
         "prefix": lambda v: v.sessions(SessionQuery(prefix="000001-s")),
+        "failed": lambda v: v.sessions(SessionQuery(limit=10, activity=Activity.FAILED)),
+        "idle": lambda v: v.sessions(SessionQuery(limit=10, activity=Activity.IDLE)),
+        "running": lambda v: v.sessions(SessionQuery(limit=10, activity=Activity.RUNNING)),
+        "a page of waiting": lambda v: v.sessions(
+            SessionQuery(limit=10, activity=Activity.WAITING, cursor="WzEsICJhIl0", include_closed=False)
+        ),
         "session": lambda v: v.session("000001-session"),
         "events": lambda v: v.events("000001-session", after=0, limit=10, max_bytes=1000),
         "turn_events": lambda v: v.turn_events("000001-session", 1, after=0, limit=10, max_bytes=1000),

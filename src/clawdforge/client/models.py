@@ -37,6 +37,8 @@ from clawdforge.wire.message import Message, MessagePage, SearchHit
 from clawdforge.wire.pauses import Pause, PauseReply, ResumeReply
 from clawdforge.wire.scopes import ScopeWord
 from clawdforge.wire.session import (
+    Activity,
+    ActivityWord,
     CutReply,
     Export,
     HistoryReply,
@@ -68,6 +70,8 @@ from clawdforge.wire.turn import (
 )
 
 __all__ = [
+    "Activity",
+    "ActivityWord",
     "AdminUsage",
     "AgentInfo",
     "AppDisk",

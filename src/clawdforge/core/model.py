@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 from clawdforge.core.event_model import StoredEvent
 from clawdforge.wire.base import Json, Micros
-from clawdforge.wire.session import OnInterrupt, PermissionMode, Retention
+from clawdforge.wire.session import Activity, OnInterrupt, PermissionMode, Retention
 from clawdforge.wire.turn import IfBusy, Outcome, TurnState
 
 SECOND = 1_000_000
@@ -109,6 +109,8 @@ class SessionRow:
     last_turn_at: Micros | None = None
     closed_at: Micros | None = None
     deleted_at: Micros | None = None
+    activity: Activity = Activity.IDLE  # see core/rules/activity.py
+    last_outcome: Outcome | None = None  # of the last turn that was not taken back
     turn_count: int = 0  # turns that were started
     last_turn: int = 0  # highest turn_index given out
     head: int = 0  # * last event's seq
@@ -279,6 +281,7 @@ class SessionQuery:
     cursor: str | None = None
     agent: str | None = None
     state: Literal["active", "ended"] | None = None
+    activity: Activity | None = None
     label: str | None = None
     project: str | None = None
     prefix: str | None = None

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 
 from clawdforge.core.model import MessageRow, TurnRow
+from clawdforge.core.rules.activity import note_activity
 from clawdforge.core.rules.interrupted import project_turn
 from clawdforge.core.rules.replay import Replay, ToldMessage
 from clawdforge.stores.sqlite.inspection import Counts, Inspection
@@ -115,6 +116,7 @@ class Rebuilding:
             self._tx.change_turn(self._session_id, wrong.key, **wrong.changes)
         elif wrong.changes:
             self._tx.change_messages(self._session_id, [wrong.key], **wrong.changes)
+        note_activity(self._tx, self._session_id)
 
     def count(self) -> Counts:
         """What the session should count. What an older version brought is counted as it lies there."""

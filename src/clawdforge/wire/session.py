@@ -61,6 +61,20 @@ class Retention(StrEnum):
 
 
 RetentionWord: TypeAlias = Retention | Literal["ttl", "keep"]
+
+
+class Activity(StrEnum):
+    """What an open session is doing; at rest, how its last turn ended."""
+
+    IDLE = "idle"
+    QUEUED = "queued"
+    RUNNING = "running"
+    WAITING = "waiting"
+    INTERRUPTED = "interrupted"
+    FAILED = "failed"
+
+
+ActivityWord: TypeAlias = Activity | Literal["idle", "queued", "running", "waiting", "interrupted", "failed"]
 SessionStateWord: TypeAlias = Literal["active", "ended"]
 ImportFormat: TypeAlias = Literal["messages", "clawdforge", "claude", "codex"]
 
@@ -109,6 +123,10 @@ class Session(Record):
     `ttl` session will be closed and deleted if nothing happens before; both are null for a `keep` session and
     while a turn runs or waits.
 
+    `activity` is `waiting` while the agent has asked for something: `pending_permissions` are not decided.
+    At rest it tells of `last_outcome`: how the last turn ended that was not taken back, null before the first
+    and after a clear.
+
     This server sends all of it. The defaults are for the replies of an older one, which has fewer fields.
     """
 
@@ -145,6 +163,9 @@ class Session(Record):
     turn_count: int = 0
     running_turn: int | None = None
     queued_turns: int = 0
+    activity: Annotated[Activity | str, KNOWN_FIRST] = Activity.IDLE
+    pending_permissions: int = 0
+    last_outcome: Annotated[Outcome | str | None, KNOWN_FIRST] = None
     paused: Pause | None = None
     message_count: int = 0
     context: int = 1

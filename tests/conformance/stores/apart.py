@@ -71,6 +71,7 @@ READS: dict[str, Callable[[View, str], Any]] = {
     "fits_at_once": lambda v, s: v.fits_at_once(s, [1]),
     "is_settled": lambda v, s: v.is_settled(s),
     "permission": lambda v, s: v.permission(s, f"p-{s}"),
+    "count_pending": lambda v, s: v.count_pending(s),
     "permissions": lambda v, s: v.permissions(s),
     "is_granted": lambda v, s: v.is_granted(s, "bash", "execute"),
     "file": lambda v, s: v.file(f"ff-{s}"),
@@ -168,6 +169,7 @@ async def furnished(store: Store) -> str:
         tx.add_message(a_message(sid, "needle secret", turn=1))
         tx.bring(sid, after=0, last=9, turns=[])
         tx.add_permission(a_permission(sid, f"p-{sid}", state="decided", decision="allow_always"))
+        tx.add_permission(a_permission(sid, f"q-{sid}"))
         tx.add_file(a_file(f"ff-{sid}"))
         tx.put_persona(_persona(f"n-{sid}"))
         tx.put_budget(_budget(sid))

@@ -13,6 +13,7 @@ from clawdforge.client._async.session import AsyncSession
 
 if TYPE_CHECKING:
     from clawdforge.client.models import (
+        ActivityWord,
         Export,
         ImportFormat,
         OnInterruptWord,
@@ -110,6 +111,7 @@ class AsyncForge(AsyncConnection):
         include_closed: bool | None = None,
         agent: str | None = None,
         state: SessionStateWord | None = None,
+        activity: ActivityWord | None = None,
         label: str | None = None,
         project: str | None = None,
         prefix: str | None = None,
@@ -120,6 +122,7 @@ class AsyncForge(AsyncConnection):
             include_closed=include_closed,
             agent=agent,
             state=state,
+            activity=activity,
             label=label,
             project=project,
             prefix=prefix,
@@ -133,6 +136,7 @@ class AsyncForge(AsyncConnection):
         include_closed: bool | None = None,
         agent: str | None = None,
         state: SessionStateWord | None = None,
+        activity: ActivityWord | None = None,
         label: str | None = None,
         project: str | None = None,
         prefix: str | None = None,
@@ -144,6 +148,7 @@ class AsyncForge(AsyncConnection):
             "include_closed": include_closed,
             "agent": agent,
             "state": state,
+            "activity": activity,
             "label": label,
             "project": project,
             "prefix": prefix,

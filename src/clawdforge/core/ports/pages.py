@@ -8,6 +8,10 @@ Shown = Literal["visible", "all", "cut"]
 
 
 class PageView(Protocol):
+    def count_pending(self, session_id: str) -> int:
+        """How many permission requests wait for an answer."""
+        ...
+
     def message_page(
         self, session_id: str, *, after: int, limit: int, max_bytes: int, show: Shown
     ) -> tuple[list[MessageRow], bool]:

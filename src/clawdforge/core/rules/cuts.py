@@ -15,6 +15,7 @@ from clawdforge.core.event_model import draft
 from clawdforge.core.model import SessionRow
 from clawdforge.core.ports import Tx, View
 from clawdforge.core.rules import memory
+from clawdforge.core.rules.activity import note_activity
 from clawdforge.core.rules.turns import need_session
 from clawdforge.wire.base import Json, Micros
 from clawdforge.wire.errors import NothingToRedo
@@ -122,6 +123,7 @@ def _start_context(
         files_plan=files.after if files else session.files_plan,
         redo=redo,
     )
+    note_activity(tx, session_id, before=before)
 
 
 def _read_event(view: View, session_id: str, seq: int) -> Json:

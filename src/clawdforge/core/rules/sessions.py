@@ -11,13 +11,14 @@ from clawdforge.core.event_model import draft
 from clawdforge.core.model import SECOND, PauseRow, SessionRow
 from clawdforge.core.ports import Tx, View
 from clawdforge.core.rules import memory
+from clawdforge.core.rules.activity import find_activity
 from clawdforge.core.rules.folders import need_free_folder
 from clawdforge.core.rules.pauses import find_pause
 from clawdforge.core.rules.turns import need_open, need_session, withdraw_some
 from clawdforge.wire.base import Json, Micros
 from clawdforge.wire.errors import InvalidRequest, LimitExceeded, PoolFull, SessionBusy
 from clawdforge.wire.event import EventType
-from clawdforge.wire.session import Retention
+from clawdforge.wire.session import Activity, Retention
 
 MAX_DEPTH = 3
 UNSEEN_SECS = 3600
@@ -25,12 +26,17 @@ UNSEEN_SECS = 3600
 
 @dataclass(frozen=True, slots=True)
 class SessionState:
-    """A session's row, its running turn, its queue, and what keeps that from going on."""
+    """A session's row, its running turn, its queue, and what keeps that from going on.
+
+    `activity` is found from the turns themselves; `pending` counts what the agent has asked for.
+    """
 
     row: SessionRow
     running_turn: int | None
     queued_turns: int
     pause: PauseRow | None = None
+    activity: Activity = Activity.IDLE
+    pending: int = 0
 
     @property
     def is_busy(self) -> bool:
@@ -41,7 +47,9 @@ def state_of(view: View, row: SessionRow) -> SessionState:
     active = view.active_turn(row.session_id)
     queued = view.count_queued(row.session_id)
     pause = find_pause(view, row.agent)
-    return SessionState(row, active.turn_index if active else None, queued, pause)
+    activity = find_activity(active, queued, row.last_outcome)
+    pending = view.count_pending(row.session_id) if activity is Activity.WAITING else 0
+    return SessionState(row, active.turn_index if active else None, queued, pause, activity, pending)
 
 
 def close_session(tx: Tx, session_id: str, event: str, at: Micros) -> bool | None:

@@ -14,11 +14,12 @@ from clawdforge.core.event_model import Draft, draft
 from clawdforge.core.model import MessageRow, SessionRow, TurnRow
 from clawdforge.core.ports import Tx, View
 from clawdforge.core.principal import Principal
+from clawdforge.core.rules.activity import when_ended, when_queued
 from clawdforge.core.rules.budgets import NOTHING, UNREACHED, Spending, read_spending
 from clawdforge.core.rules.pauses import check_pause, find_pause
 from clawdforge.core.rules.purses import Question, find_question, find_token, reserve_for_turn, settle_turn
 from clawdforge.core.rules.quotas import NO_QUOTAS, Quotas
-from clawdforge.core.rules.usage import MAX_COUNT, add_usage, bound_usage, estimate_usage
+from clawdforge.core.rules.usage import MAX_COUNT, bound_usage, estimate_usage, sum_usage
 from clawdforge.wire.base import Json, Micros
 from clawdforge.wire.errors import (
     HeadMoved,
@@ -33,6 +34,7 @@ from clawdforge.wire.errors import (
 )
 from clawdforge.wire.event import EventType
 from clawdforge.wire.message import Role, estimate_tokens
+from clawdforge.wire.session import Activity
 from clawdforge.wire.turn import MOVES, IfBusy, Outcome, TurnRequest, TurnState
 
 TITLE_CHARS = 50
@@ -166,7 +168,7 @@ def queue_turn(tx: Tx, session: SessionRow, row: TurnRow, at: Micros) -> TurnRow
     turn = replace(row, turn_index=session.last_turn + 1, context=session.context)
     reserve_for_turn(tx, session, turn, at)
     tx.add_turn(turn)
-    tx.change_session(session.session_id, last_turn=turn.turn_index)
+    tx.change_session(session.session_id, last_turn=turn.turn_index, activity=when_queued(session))
     fields: Json = {"prompt": turn.prompt, "files": list(turn.files), "if_busy": turn.if_busy.value}
     if turn.limits:
         fields["limits"] = turn.limits
@@ -204,6 +206,7 @@ def start_next(tx: Tx, session_id: str, node: str, at: Micros) -> StartedTurn | 
     tx.change_session(
         session_id,
         turn_count=session.turn_count + 1,
+        activity=Activity.RUNNING,
         last_turn_at=at,
         title=session.title or make_title(turn.prompt),
         redo=(),
@@ -291,7 +294,11 @@ def finish(
         last_seq=last,
     )
     if started is not None:
-        add_usage(tx, need_session(tx, session_id), reported, message, at)
+        used = sum_usage(need_session(tx, session_id), reported, message)
+        activity = when_ended(tx, session_id, ending.outcome)
+        tx.change_session(session_id, last_turn_at=at, activity=activity, last_outcome=ending.outcome, **used)
+    elif session.activity is Activity.QUEUED:
+        tx.change_session(session_id, activity=when_ended(tx, session_id, session.last_outcome))
     return tx.turn(session_id, turn_index) or turn
 
 

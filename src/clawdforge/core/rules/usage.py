@@ -4,8 +4,7 @@ import math
 from typing import Any, Final
 
 from clawdforge.core.model import MessageRow, SessionRow, TurnRow
-from clawdforge.core.ports import Tx
-from clawdforge.wire.base import Json, Micros
+from clawdforge.wire.base import Json
 from clawdforge.wire.message import estimate_tokens
 
 MAX_COUNT: Final = 2**53 - 1
@@ -33,25 +32,21 @@ def estimate_usage(turn: TurnRow, message: MessageRow | None) -> Json | None:
     }
 
 
-def add_usage(
-    tx: Tx, session: SessionRow, usage: Json | None, message: MessageRow | None, at: Micros
-) -> None:
-    """Count a turn's bounded usage in its session's sums, which stop at the largest number."""
+def sum_usage(session: SessionRow, usage: Json | None, message: MessageRow | None) -> Json:
+    """The session's sums with a turn's bounded usage, by their columns; they stop at the largest number."""
     usage = usage or {}
     cost = usage.get("cost_usd")
     costs = {"cost_usd": session.cost_usd, "estimated_cost_usd": session.estimated_cost_usd}
     if cost is not None:
         kind = "estimated_cost_usd" if usage.get("cost_estimated") else "cost_usd"
         costs[kind] = (costs[kind] or 0.0) + float(cost)
-    tx.change_session(
-        session.session_id,
-        last_turn_at=at,
-        total_output_tokens=_sum(session.total_output_tokens, message.token_count if message else 0),
-        input_tokens=_sum(session.input_tokens, usage.get("input_tokens")),
-        output_tokens=_sum(session.output_tokens, usage.get("output_tokens")),
-        cached_tokens=_sum(session.cached_tokens, usage.get("cached_tokens")),
+    return {
+        "total_output_tokens": _sum(session.total_output_tokens, message.token_count if message else 0),
+        "input_tokens": _sum(session.input_tokens, usage.get("input_tokens")),
+        "output_tokens": _sum(session.output_tokens, usage.get("output_tokens")),
+        "cached_tokens": _sum(session.cached_tokens, usage.get("cached_tokens")),
         **costs,
-    )
+    }
 
 
 def _sum(before: int, more: Any) -> int:

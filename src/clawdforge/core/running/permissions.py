@@ -14,7 +14,7 @@ from clawdforge.core.rules.turns import need_session
 from clawdforge.wire.base import Json, Micros
 from clawdforge.wire.errors import AlreadyDecided, PermissionNotFound
 from clawdforge.wire.event import EventType
-from clawdforge.wire.session import PermissionMode
+from clawdforge.wire.session import Activity, PermissionMode
 from clawdforge.wire.turn import OPTION_ID, DecideRequest, Decision, TurnState
 
 READ_KINDS = frozenset({"read", "search", "think", "fetch"})
@@ -156,6 +156,7 @@ def _record_request(tx: Tx, row: PermissionRow) -> None:
     turn = tx.turn(row.session_id, row.turn_index)
     if turn is not None and turn.state is TurnState.RUNNING:
         tx.change_turn(row.session_id, row.turn_index, state=TurnState.WAITING)
+        tx.change_session(row.session_id, activity=Activity.WAITING)
 
 
 def _record_policy(
@@ -177,6 +178,7 @@ def _record_decision(
     turn = tx.turn(sid, row.turn_index)
     if turn is not None and turn.state is TurnState.WAITING and not tx.permissions(sid, state="pending"):
         tx.change_turn(sid, row.turn_index, state=TurnState.RUNNING)
+        tx.change_session(sid, activity=Activity.RUNNING)
 
 
 def _expire(tx: Tx, row: PermissionRow, reason: str, at: Micros) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from clawdforge.core.model import Clock, SessionRow, new_id
 from clawdforge.core.ports import Homes, Snapshots, Store, Tx, View
 from clawdforge.core.rules import memory
+from clawdforge.core.rules.activity import note_activity
 from clawdforge.core.rules.quotas import NO_QUOTAS, Quotas
 from clawdforge.core.rules.sessions import SessionState, admit_session, announce_session, unseen_until
 from clawdforge.core.rules.turns import need_session
@@ -178,6 +179,7 @@ def _go_on(tx: Tx, plan: Plan, so_far: Copied) -> Copied | SessionState | None:
     fresh = memory.TRANSCRIPT if need_session(tx, plan.target).message_count else memory.NEW
     how = memory.LOAD if plan.agent_session_id else fresh
     tx.change_session(plan.target, context_plan=how, agent_session_id=plan.agent_session_id)
+    note_activity(tx, plan.target)
     brought = tx.count_brought(plan.target)
     origin = {"forked_from": plan.source, "after_turn": plan.turn_index, "brought": brought}
     return announce_session(tx, row, plan.at, origin)

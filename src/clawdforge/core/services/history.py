@@ -28,7 +28,7 @@ from clawdforge.core.unbroken import Unbroken
 from clawdforge.wire.base import Micros
 from clawdforge.wire.errors import ForgeAPIError, NoPreviousMessage, NothingToUndo, SessionBusy
 from clawdforge.wire.event import EventType
-from clawdforge.wire.session import Guarded, RedoRequest, RetryRequest, UndoRequest
+from clawdforge.wire.session import Activity, Guarded, RedoRequest, RetryRequest, UndoRequest
 from clawdforge.wire.turn import TurnState
 
 T = TypeVar("T")
@@ -261,10 +261,16 @@ def need_idle(view: View, session_id: str, expected_head: int | None) -> Session
 
 
 def start_context(tx: Tx, session_id: str, plan: str) -> SessionRow:
-    """Start a new context. Earlier cuts can no longer be redone."""
+    """Start a new context, of a session without work. Earlier cuts can no longer be redone."""
     session = need_session(tx, session_id)
     tx.change_session(
-        session_id, context=session.context + 1, context_plan=plan, agent_session_id=None, redo=()
+        session_id,
+        context=session.context + 1,
+        context_plan=plan,
+        agent_session_id=None,
+        redo=(),
+        activity=Activity.IDLE,
+        last_outcome=None,
     )
     return need_session(tx, session_id)
 

@@ -16,6 +16,7 @@ from clawdforge.core.loop_turns import LoopTurns
 from clawdforge.core.model import MessageRow, SessionRow, TurnRow
 from clawdforge.core.ports import Store, Tx, View
 from clawdforge.core.rules import memory
+from clawdforge.core.rules.activity import note_activity
 from clawdforge.core.rules.permission_modes import keep_mode
 from clawdforge.core.rules.quotas import NO_QUOTAS, Quotas
 from clawdforge.core.rules.sessions import (
@@ -119,6 +120,7 @@ class TransferService:
         def end(tx: Tx) -> SessionState:
             admit_session(tx, row, self._max_live, new.above)
             tx.reveal_session(session_id)
+            note_activity(tx, session_id)
             return announce_session(tx, row, at, _count_imported(found))
 
         def give_up(tx: Tx) -> None:

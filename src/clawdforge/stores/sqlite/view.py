@@ -13,7 +13,6 @@ from clawdforge.core.model import (
     PauseRow,
     PermissionRow,
     PersonaRow,
-    SessionQuery,
     SessionRow,
     TurnRow,
 )
@@ -23,10 +22,10 @@ from clawdforge.stores.sqlite.budgets import BudgetRows
 from clawdforge.stores.sqlite.connection import Db
 from clawdforge.stores.sqlite.event_pages import END, EventPages
 from clawdforge.stores.sqlite.message_pages import MessagePages
-from clawdforge.stores.sqlite.own_rows import Room
 from clawdforge.stores.sqlite.packs import EventRow
 from clawdforge.stores.sqlite.rows import Value, area_values, to_json
 from clawdforge.stores.sqlite.search import build_match, from_cursor, to_cursor
+from clawdforge.stores.sqlite.session_pages import SessionPages
 from clawdforge.stores.sqlite.stored_bytes import bytes_of_app
 from clawdforge.wire.base import Micros
 from clawdforge.wire.disk import DiskForm
@@ -36,10 +35,9 @@ from clawdforge.wire.turn import TurnState
 
 SLICE_ROWS = 200
 SLICE_BYTES = 1 << 20
-SESSION_BYTES = 2048  # to list a session costs as much as so many bytes of it: its state is looked up as well
 
 
-class SqliteView(BudgetRows, MessagePages):
+class SqliteView(BudgetRows, MessagePages, SessionPages):
     def __init__(self, db: Db, app: str) -> None:
         super().__init__(db, app)
         self._pages = EventPages(db, app)
@@ -52,45 +50,6 @@ class SqliteView(BudgetRows, MessagePages):
 
     def session(self, session_id: str) -> SessionRow | None:
         return self._get(self._q.session, "session", session=session_id)
-
-    def sessions(self, query: SessionQuery) -> tuple[list[SessionRow], str | None]:
-        where = ["deleted_at IS NULL"]
-        params: dict[str, Value] = {"app": self.app, "limit": query.limit + 1}
-        # A unary plus keeps the list's index away: a prefix finds few rows by the primary key.
-        where.append("app_name = :app" if query.prefix is None else "+app_name = :app")
-        if not query.include_closed or query.state == "active":
-            where.append("closed_at IS NULL")
-        if query.state == "ended":
-            where.append("closed_at IS NOT NULL")
-        if query.agent is not None:
-            where.append("agent = :agent")
-            params["agent"] = query.agent
-        if query.label is not None:
-            where.append("EXISTS (SELECT 1 FROM json_each(labels) WHERE value = :label)")
-            params["label"] = query.label
-        if query.project is not None:
-            where.append("project_key = :project AND project_key IS NOT NULL")
-            params["project"] = query.project
-        if query.parent is not None:
-            where.append("parent_session_id = :parent AND parent_session_id IS NOT NULL")
-            params["parent"] = query.parent
-        if query.prefix is not None:
-            where.append("session_id >= :prefix AND session_id < :prefix || char(0x10ffff)")
-            params["prefix"] = query.prefix
-        if query.q is not None:
-            where.append("title LIKE :q ESCAPE '\\'")
-            params["q"] = f"%{_escape_like(query.q)}%"
-        if query.cursor is not None:
-            where.append("(updated_at, session_id) < (:updated_at, :session_id)")
-            params["updated_at"], params["session_id"] = from_cursor(query.cursor, int, str)
-        sql = (
-            f"SELECT {self._q.session.columns} FROM sessions WHERE {' AND '.join(where)}"  # noqa: S608 - only the fragments above
-            " ORDER BY updated_at DESC, session_id DESC LIMIT :limit"
-        )
-        room = Room(query.limit, query.max_bytes, SESSION_BYTES)
-        page = [self._q.session.read(row) for row in self._db.rows(sql, params, room.fits)]
-        is_more = room.is_over and page
-        return page, to_cursor(page[-1].updated_at, page[-1].session_id) if is_more else None
 
     def count_open_sessions(self) -> int:
         row = self._db.row(self._q.system["count_open_sessions"], {})
@@ -235,6 +194,9 @@ class SqliteView(BudgetRows, MessagePages):
             return self._list(self._q.permission, "permissions_pending", session=session_id)
         return self._list(self._q.permission, "permissions", session=session_id, state=state)
 
+    def count_pending(self, session_id: str) -> int:
+        return self._number("count_pending", session=session_id)
+
     def is_granted(self, session_id: str, tool: str, kind: str | None) -> bool:
         return any(self._rows("is_granted", session=session_id, tool=tool, kind=kind))
 
@@ -282,7 +244,3 @@ def last_fitting(rows: Iterable[tuple[int, int]]) -> int:
 def _stored(row: EventRow) -> StoredEvent:
     form = Form.COMPACT if row.compact else Form.NESTED
     return StoredEvent(row.seq, row.type, row.turn, row.data, form)
-
-
-def _escape_like(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")

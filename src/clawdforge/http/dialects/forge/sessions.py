@@ -17,6 +17,7 @@ from clawdforge.wire.errors import InvalidRequest
 from clawdforge.wire.message import MessagePage
 from clawdforge.wire.scopes import Scope
 from clawdforge.wire.session import (
+    Activity,
     CloseReply,
     CreateSession,
     PatchSession,
@@ -61,6 +62,7 @@ async def list_sessions(
     cursor: Words = None,
     agent: Words = None,
     state: Literal["active", "ended"] | None = None,
+    activity: Activity | None = None,
     label: Words = None,
     project: Words = None,
     prefix: Words = None,
@@ -74,6 +76,7 @@ async def list_sessions(
         cursor=cursor,
         agent=agent,
         state=state,
+        activity=activity,
         label=label,
         project=project,
         prefix=prefix,

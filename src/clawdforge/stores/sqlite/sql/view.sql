@@ -164,6 +164,9 @@ WHERE session_id = {mine} AND (:state IS NULL OR state = :state) ORDER BY reques
 SELECT {permission} FROM permissions
 WHERE session_id = {mine} AND state = 'pending' ORDER BY requested_at, permission_id
 
+-- name: count_pending
+SELECT count(*) FROM permissions INDEXED BY permissions_pending WHERE session_id = {mine} AND state = 'pending'
+
 -- name: is_granted
 SELECT 1 FROM permissions
 WHERE session_id = {mine} AND tool = :tool AND kind IS :kind

@@ -1,0 +1,77 @@
+"""Pages of an app's sessions, last activity first, each condition by an index where there is one."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from clawdforge.core.model import SessionQuery, SessionRow
+from clawdforge.stores.sqlite.own_rows import OwnRows, Room
+from clawdforge.stores.sqlite.rows import Value
+from clawdforge.stores.sqlite.search import from_cursor, to_cursor
+from clawdforge.wire.session import Activity
+
+SESSION_BYTES: Final = 2048
+"""To list a session costs as much as so many bytes of it: its state is looked up as well."""
+
+AT_REST: Final = "activity IN ('idle', 'interrupted', 'failed')"
+AT_WORK: Final = "activity IN ('queued', 'running', 'waiting')"
+"""As the indexes say it: only a query that says the same can use one."""
+
+WORKING: Final = frozenset({Activity.QUEUED, Activity.RUNNING, Activity.WAITING})
+
+
+class SessionPages(OwnRows):
+    def sessions(self, query: SessionQuery) -> tuple[list[SessionRow], str | None]:
+        where, params = zip(*_conditions(query), strict=True)
+        values: dict[str, Value] = {"app": self.app, "limit": query.limit + 1}
+        for some in params:
+            values |= some
+        # Those at work are few and sorted here: the plus keeps away an index that has all of them in order.
+        order = "+updated_at" if query.activity in WORKING else "updated_at"
+        sql = (
+            f"SELECT {self._q.session.columns} FROM sessions WHERE {' AND '.join(where)}"  # noqa: S608 - only the fragments below
+            f" ORDER BY {order} DESC, session_id DESC LIMIT :limit"
+        )
+        room = Room(query.limit, query.max_bytes, SESSION_BYTES)
+        page = [self._q.session.read(row) for row in self._db.rows(sql, values, room.fits)]
+        is_more = room.is_over and page
+        return page, to_cursor(page[-1].updated_at, page[-1].session_id) if is_more else None
+
+
+def _conditions(query: SessionQuery) -> Iterator[tuple[str, dict[str, Value]]]:
+    yield "deleted_at IS NULL", {}
+    # A unary plus keeps the list's index away: a prefix finds few rows by the primary key.
+    yield "app_name = :app" if query.prefix is None else "+app_name = :app", {}
+    if not query.include_closed or query.state == "active":
+        yield "closed_at IS NULL", {}
+    if query.state == "ended":
+        yield "closed_at IS NOT NULL", {}
+    if query.activity is not None:
+        yield _is_doing(query.activity), {}
+    if query.agent is not None:
+        yield "agent = :agent", {"agent": query.agent}
+    if query.project is not None:
+        yield "project_key = :project AND project_key IS NOT NULL", {"project": query.project}
+    if query.parent is not None:
+        yield "parent_session_id = :parent AND parent_session_id IS NOT NULL", {"parent": query.parent}
+    if query.prefix is not None:
+        yield "session_id >= :prefix AND session_id < :prefix || char(0x10ffff)", {"prefix": query.prefix}
+    yield from _words(query)
+    if query.cursor is not None:
+        updated_at, session_id = from_cursor(query.cursor, int, str)
+        last: dict[str, Value] = {"updated_at": updated_at, "session_id": session_id}
+        yield "(updated_at, session_id) < (:updated_at, :session_id)", last
+
+
+def _words(query: SessionQuery) -> Iterator[tuple[str, dict[str, Value]]]:
+    if query.label is not None:
+        yield "EXISTS (SELECT 1 FROM json_each(labels) WHERE value = :label)", {"label": query.label}
+    if query.q is not None:
+        yield "title LIKE :q ESCAPE '\\'", {"q": f"%{_escape_like(query.q)}%"}
+
+
+def _is_doing(activity: Activity) -> str:
+    return f"activity = '{activity.value}' AND {AT_WORK if activity in WORKING else AT_REST}"
+
+
+def _escape_like(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
