@@ -108,6 +108,8 @@ def _list_codes(operation: Json, route: OpenRoute, method: str) -> Iterator[E]:
         yield from WITH_TOKEN
     if method in BODY_METHODS:
         yield from WITH_BODY
+    if route.refuses_unknown:
+        yield E.INVALID_REQUEST
     for parameter in operation.get("parameters", ()):
         if parameter["in"] == "path":
             yield BY_NAME.get(parameter["name"], E.ROUTE_NOT_FOUND)
