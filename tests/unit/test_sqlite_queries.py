@@ -23,7 +23,7 @@ from clawdforge.stores.sqlite.store import SqliteStore
 from clawdforge.wire.event import EventType
 from clawdforge.wire.session import Activity
 from clawdforge.wire.turn import TurnState
-from tests.conformance.stores.samples import a_session
+from tests.conformance.stores.samples import a_permission, a_session
 
 APP = "alpha"
 ADMIN_ONLY = {"usage", "session_counts", "apps", "tokens", "audit_entries", "put_app", "forget_identities"}
@@ -181,6 +181,7 @@ async def test_a_statement_is_prepared_once_whatever_is_bound_to_it(store: Sqlit
             view.numbers_from(sid, number)
             view.search(f"word{number}", limit=number)
             view.permissions(sid, state=f"{number}")
+            view.pending_permissions(limit=number, max_bytes=number)
 
         return work
 
@@ -213,6 +214,7 @@ async def fill(store: SqliteStore, first: int, last: int) -> None:
                 )
             )
             tx.append(sid, [draft(EventType.TEXT, 1, 1, {"content": "x"})])
+            tx.add_permission(a_permission(sid, f"p-{n}", state="decided"))
 
     await store.write(APP, work)
 
@@ -233,6 +235,7 @@ async def test_cost_is_flat_in_the_number_of_sessions(store: SqliteStore) -> Non
         "turn_events": lambda v: v.turn_events("000001-session", 1, after=0, limit=10, max_bytes=1000),
         "messages": lambda v: v.messages("000001-session"),
         "in_flight": lambda v: v.turns_in_flight(),
+        "pending": lambda v: v.pending_permissions(limit=10, max_bytes=1000),
     }
     await fill(store, 0, 50)
     small = {name: await steps_of(store, call) for name, call in calls.items()}

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from clawdforge.wire.message import Message, SearchHit
     from clawdforge.wire.pauses import Pause
     from clawdforge.wire.session import Session
-    from clawdforge.wire.turn import Permission, Turn
+    from clawdforge.wire.turn import AppPermission, Permission, Turn
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -225,6 +225,11 @@ PERMISSIONS: Final[Route[list[Permission]]] = Route(
     "GET",
     "/sessions/{session_id}/permissions",
     _read_part(lambda: lazy.turn.PermissionPage, lambda page: page.permissions),
+)
+PENDING: Final[Route[Page[AppPermission]]] = Route(
+    "GET",
+    "/permissions",
+    _read_part(lambda: lazy.turn.AppPermissionPage, lambda page: Page(page.permissions, page.next)),
 )
 DECIDE: Final[Route[Permission]] = Route(
     "POST",

@@ -56,6 +56,7 @@ from clawdforge.wire.session import (
 )
 from clawdforge.wire.session import Session as SessionState
 from clawdforge.wire.turn import (
+    AppPermission,
     CancelReply,
     Decision,
     DecisionWord,
@@ -76,6 +77,7 @@ __all__ = [
     "AgentInfo",
     "AppDisk",
     "AppInfo",
+    "AppPermission",
     "AppUsage",
     "AuditEntry",
     "AuditVerdict",

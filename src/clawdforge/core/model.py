@@ -201,6 +201,14 @@ class PermissionRow:
     decided_at: Micros | None = None
 
 
+class PendingPermission(NamedTuple):
+    """A request that waits for an answer, and the session that it belongs to, as a list of many shows it."""
+
+    row: PermissionRow
+    title: str
+    agent: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileRow:
     file_token: str

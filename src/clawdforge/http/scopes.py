@@ -11,6 +11,7 @@ READ: Final = (
     "GET /budgets",
     "GET /files/{file_token}",
     "GET /limits",
+    "GET /permissions",
     "GET /personas",
     "GET /personas/{name}",
     "GET /search",

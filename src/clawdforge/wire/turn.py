@@ -224,6 +224,23 @@ class PermissionPage(Reply):
     count: int
 
 
+class AppPermission(Permission):
+    """A request with the session that it belongs to. Undecided, it is refused at `expires_at`."""
+
+    title: str = ""
+    agent: str = ""
+    expires_at: int | None = None
+
+
+class AppPermissionPage(Reply):
+    """What agents ask for in all of an app's sessions, oldest first; `next` is the next page's cursor."""
+
+    ok: bool = True
+    permissions: list[AppPermission]
+    count: int
+    next: str | None = None
+
+
 class PermissionReply(Reply):
     ok: bool = True
     permission: Permission

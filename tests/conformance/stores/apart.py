@@ -72,6 +72,7 @@ READS: dict[str, Callable[[View, str], Any]] = {
     "is_settled": lambda v, s: v.is_settled(s),
     "permission": lambda v, s: v.permission(s, f"p-{s}"),
     "count_pending": lambda v, s: v.count_pending(s),
+    "pending_permissions": lambda v, _: v.pending_permissions(limit=9, max_bytes=NO_LIMIT),
     "permissions": lambda v, s: v.permissions(s),
     "is_granted": lambda v, s: v.is_granted(s, "bash", "execute"),
     "file": lambda v, s: v.file(f"ff-{s}"),

@@ -16,6 +16,7 @@ from clawdforge.client.results import RunResult
 if TYPE_CHECKING:
     from clawdforge.client.models import (
         AgentInfo,
+        AppPermission,
         Budget,
         BudgetPeriodWord,
         BudgetScopeWord,
@@ -96,6 +97,12 @@ class Catalog:
             raise ValueError("the query is empty")
         return self.transport.pages(
             lambda at: calls.SEARCH(params={"q": query, "cursor": at, "limit": page_size})
+        )
+
+    def pending_permissions(self, *, page_size: int | None = None) -> Iterator[AppPermission]:
+        """What agents ask for in all your sessions and nobody has decided, oldest first, page by page."""
+        return self.transport.pages(
+            lambda at: calls.PENDING(params={"state": "pending", "cursor": at, "limit": page_size})
         )
 
     def agents(self) -> list[AgentInfo]:

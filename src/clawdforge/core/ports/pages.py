@@ -2,7 +2,7 @@
 
 from typing import Literal, Protocol
 
-from clawdforge.core.model import MessageRow
+from clawdforge.core.model import MessageRow, PendingPermission
 
 Shown = Literal["visible", "all", "cut"]
 
@@ -10,6 +10,13 @@ Shown = Literal["visible", "all", "cut"]
 class PageView(Protocol):
     def count_pending(self, session_id: str) -> int:
         """How many permission requests wait for an answer."""
+        ...
+
+    def pending_permissions(
+        self, *, limit: int, max_bytes: int, cursor: str | None = None
+    ) -> tuple[list[PendingPermission], str | None]:
+        """What agents ask for in all sessions of the app and nobody has decided, oldest first; and the cursor
+        of the next page."""
         ...
 
     def message_page(

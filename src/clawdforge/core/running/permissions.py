@@ -5,10 +5,11 @@ reason when its turn ends or its time is up.
 """
 
 import asyncio
+from collections.abc import Sequence
 
 from clawdforge.core.agent_model import Ask, Verdict
 from clawdforge.core.event_model import draft
-from clawdforge.core.model import Clock, Commit, PermissionRow, new_id
+from clawdforge.core.model import SECOND, Clock, Commit, PendingPermission, PermissionRow, new_id
 from clawdforge.core.ports import Store, Tx, View
 from clawdforge.core.rules.turns import need_session
 from clawdforge.wire.base import Json, Micros
@@ -17,6 +18,7 @@ from clawdforge.wire.event import EventType
 from clawdforge.wire.session import Activity, PermissionMode
 from clawdforge.wire.turn import OPTION_ID, DecideRequest, Decision, TurnState
 
+PAGE_BYTES = 1 << 20
 READ_KINDS = frozenset({"read", "search", "think", "fetch"})
 
 
@@ -34,6 +36,18 @@ class PermissionService:
             return view.permissions(session_id, state=state)
 
         return await self._store.read(app, work)
+
+    async def pending(
+        self, app: str, limit: int, cursor: str | None = None
+    ) -> tuple[Sequence[PendingPermission], str | None]:
+        """A page of what agents ask for in the app's sessions, and the cursor of the next one."""
+        return await self._store.read(
+            app, lambda view: view.pending_permissions(limit=limit, max_bytes=PAGE_BYTES, cursor=cursor)
+        )
+
+    def expires_at(self, row: PermissionRow) -> Micros | None:
+        """When a request is refused that nobody has decided until then."""
+        return row.requested_at + int(self._timeout * SECOND) if row.state == "pending" else None
 
     async def decide(
         self, app: str, session_id: str, permission_id: str, request: DecideRequest

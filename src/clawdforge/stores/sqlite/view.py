@@ -11,6 +11,7 @@ from clawdforge.core.model import (
     Hit,
     MessageRow,
     PauseRow,
+    PendingPermission,
     PermissionRow,
     PersonaRow,
     SessionRow,
@@ -22,6 +23,7 @@ from clawdforge.stores.sqlite.budgets import BudgetRows
 from clawdforge.stores.sqlite.connection import Db
 from clawdforge.stores.sqlite.event_pages import END, EventPages
 from clawdforge.stores.sqlite.message_pages import MessagePages
+from clawdforge.stores.sqlite.own_rows import Room
 from clawdforge.stores.sqlite.packs import EventRow
 from clawdforge.stores.sqlite.rows import Value, area_values, to_json
 from clawdforge.stores.sqlite.search import build_match, from_cursor, to_cursor
@@ -196,6 +198,18 @@ class SqliteView(BudgetRows, MessagePages, SessionPages):
 
     def count_pending(self, session_id: str) -> int:
         return self._number("count_pending", session=session_id)
+
+    def pending_permissions(
+        self, *, limit: int, max_bytes: int, cursor: str | None = None
+    ) -> tuple[list[PendingPermission], str | None]:
+        at, last = (-END, "") if cursor is None else from_cursor(cursor, int, str)
+        values = {"app": self.app, "limit": limit + 1, "requested_at": at, "permission_id": last}
+        room = Room(limit, max_bytes)
+        rows = self._db.rows(self._q.view["pending_of_app"], values, room.fits)
+        found = [PendingPermission(self._q.permission.read(row[2:]), row[0], row[1]) for row in rows]
+        if not room.is_over or not found:
+            return found, None
+        return found, to_cursor(found[-1].row.requested_at, found[-1].row.permission_id)
 
     def is_granted(self, session_id: str, tool: str, kind: str | None) -> bool:
         return any(self._rows("is_granted", session=session_id, tool=tool, kind=kind))

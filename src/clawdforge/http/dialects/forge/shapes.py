@@ -11,17 +11,17 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from clawdforge.core.event_model import StoredEvent
-from clawdforge.core.model import MessageRow, PauseRow, PermissionRow, TokenRow, TurnRow
+from clawdforge.core.model import MessageRow, PauseRow, PendingPermission, PermissionRow, TokenRow, TurnRow
 from clawdforge.core.rules.retention import Ages, find_dates
 from clawdforge.core.rules.sessions import SessionState
 from clawdforge.http.errors import encode
 from clawdforge.wire.admin import TokenInfo, TokenReply
-from clawdforge.wire.base import Json, to_iso, to_seconds
+from clawdforge.wire.base import Json, Micros, to_iso, to_seconds
 from clawdforge.wire.event_forms import Form
 from clawdforge.wire.message import Message
 from clawdforge.wire.pauses import Pause
 from clawdforge.wire.session import Session
-from clawdforge.wire.turn import Outcome, Permission, Turn, TurnLimits, TurnSummary, Usage
+from clawdforge.wire.turn import AppPermission, Outcome, Permission, Turn, TurnLimits, TurnSummary, Usage
 
 SessionT = TypeVar("SessionT", bound=Session)
 ReplyT = TypeVar("ReplyT", bound=BaseModel)
@@ -188,21 +188,34 @@ def message(row: MessageRow) -> Message:
 
 
 def permission(row: PermissionRow) -> Permission:
+    return build_reply(Permission, **_permission_fields(row))
+
+
+def app_permission(found: PendingPermission, expires_at: Micros | None) -> AppPermission:
     return build_reply(
-        Permission,
-        permission_id=row.permission_id,
-        session_id=row.session_id,
-        turn_index=row.turn_index,
-        tool=row.tool,
-        kind=row.kind,
-        request=row.request,
-        options=list(row.options),
-        state=row.state,
-        decision=row.decision,
-        reason=row.reason,
-        requested_at=to_seconds(row.requested_at),
-        decided_at=to_seconds(row.decided_at),
+        AppPermission,
+        **_permission_fields(found.row),
+        title=found.title,
+        agent=found.agent,
+        expires_at=to_seconds(expires_at),
     )
+
+
+def _permission_fields(row: PermissionRow) -> Json:
+    return {
+        "permission_id": row.permission_id,
+        "session_id": row.session_id,
+        "turn_index": row.turn_index,
+        "tool": row.tool,
+        "kind": row.kind,
+        "request": row.request,
+        "options": list(row.options),
+        "state": row.state,
+        "decision": row.decision,
+        "reason": row.reason,
+        "requested_at": to_seconds(row.requested_at),
+        "decided_at": to_seconds(row.decided_at),
+    }
 
 
 def token(row: TokenRow) -> TokenInfo:

@@ -2,9 +2,9 @@
 
 from collections.abc import AsyncIterator, Iterator
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Literal
 
-from fastapi import APIRouter, Header, Path
+from fastapi import APIRouter, Header, Path, Query
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
@@ -33,6 +33,7 @@ from clawdforge.wire.error_body import ErrorBody
 from clawdforge.wire.event_forms import Form
 from clawdforge.wire.json_bounds import LARGE_BYTES
 from clawdforge.wire.turn import (
+    AppPermissionPage,
     CancelReply,
     CancelRequest,
     DecideRequest,
@@ -61,6 +62,7 @@ def routes() -> APIRouter:
     router.delete(f"{at}/turns/{{turn_index}}", response_model=CancelReply)(withdraw)
     router.post(f"{at}/cancel", response_model=CancelReply)(cancel)
     router.get(f"{at}/permissions", response_model=PermissionPage)(list_permissions)
+    router.get("/permissions", response_model=AppPermissionPage)(list_pending)
     router.post(f"{at}/permissions/{{permission_id}}", response_model=PermissionReply)(decide)
     return router
 
@@ -139,6 +141,20 @@ async def list_permissions(
     """What the agent asked for, and what was decided."""
     rows = [shapes.permission(row) for row in await core.permissions.list(app, session_id, state)]
     return json_response(PermissionPage(session_id=session_id, permissions=rows, count=len(rows)))
+
+
+async def list_pending(
+    core: Core,
+    app: App,
+    *,
+    state: Literal["pending"] = "pending",  # noqa: ARG001 - said by callers; there is no other list yet
+    limit: Limit = 100,
+    cursor: Annotated[str | None, Query(max_length=500)] = None,
+) -> Response:
+    """What agents ask for in all of the app's sessions and nobody has decided, oldest first."""
+    found, following = await core.permissions.pending(app, limit, cursor)
+    rows = [shapes.app_permission(one, core.permissions.expires_at(one.row)) for one in found]
+    return json_response(AppPermissionPage(permissions=rows, count=len(rows), next=following))
 
 
 async def decide(core: Core, app: App, session_id: str, permission_id: str, body: DecideRequest) -> Response:

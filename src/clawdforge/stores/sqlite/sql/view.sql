@@ -167,6 +167,21 @@ WHERE session_id = {mine} AND state = 'pending' ORDER BY requested_at, permissio
 -- name: count_pending
 SELECT count(*) FROM permissions INDEXED BY permissions_pending WHERE session_id = {mine} AND state = 'pending'
 
+-- name: pending_of_app
+-- Only a turn that runs has open requests, so that few are walked. They are sorted by their keys alone, then read.
+SELECT sessions.title, sessions.agent, {permission}
+FROM (
+    SELECT permissions.permission_id AS found, sessions.session_id AS owner
+    FROM turns INDEXED BY turns_one_active
+    CROSS JOIN sessions ON sessions.session_id = turns.session_id
+    CROSS JOIN permissions INDEXED BY permissions_pending ON permissions.session_id = turns.session_id
+    WHERE turns.state IN ('running', 'waiting') AND sessions.app_name = :app AND sessions.deleted_at IS NULL
+      AND permissions.state = 'pending' AND (requested_at, permission_id) > (:requested_at, :permission_id)
+    ORDER BY permissions.requested_at, permissions.permission_id LIMIT :limit)
+CROSS JOIN permissions ON permissions.permission_id = found
+CROSS JOIN sessions ON sessions.session_id = owner
+ORDER BY permissions.requested_at, permissions.permission_id
+
 -- name: is_granted
 SELECT 1 FROM permissions
 WHERE session_id = {mine} AND tool = :tool AND kind IS :kind
