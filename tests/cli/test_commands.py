@@ -93,14 +93,13 @@ def test_rename_fork_search_export_import_delete(run: Run, session: str, tmp_pat
     run("sessions", "show", fork, code=4)
 
 
-def test_agents_personas_usage_open(run: Run, session: str, server: Server) -> None:
+def test_agents_personas_usage(run: Run, session: str) -> None:
     assert "demo\t" in run("agents")
     assert any(agent["name"] == "claude" for agent in json.loads(run("agents", "--json")))
     assert "default-interactive" in run("personas")
     assert "turns" in run("usage", session)
     assert "local" in run("usage")
     assert any(app["app_name"] == "local" for app in json.loads(run("usage", "--json"))["apps"])
-    assert run("open") == f"{server.url}\n"
 
 
 def test_a_token_with_scopes_that_expires(run: Run, server: Server) -> None:

@@ -39,7 +39,9 @@ COMMANDS: Final = {
         "disk:disk", "Show what every app stores; with APP, its forms and its largest sessions."
     ),
     "doctor": LazyCommand("upkeep:doctor", "Check the data folder and this machine for problems."),
-    "open": LazyCommand("catalog:open_", "Print the server's address, and how to log in there."),
+    "open": LazyCommand(
+        "browser:open_", "Open the server's page in the browser, logged in; with ID, at that session."
+    ),
     "pause": LazyCommand(
         "pauses:pause", "Let no turn start until `resume`: none at all, none of an app, or none of an agent."
     ),

@@ -276,6 +276,8 @@ OWN_TOKENS: Final[Route[list[TokenInfo]]] = Route(
 CREATE_OWN_TOKEN: Final = Route("POST", "/tokens", _read_model(lambda: lazy.admin.TokenReply))
 REVOKE_OWN_TOKEN: Final = Route("DELETE", "/tokens/{token_id}", _read_model(lambda: lazy.admin.Done))
 
+LOGIN_CODE: Final = Route("POST", "/login/codes", _read_model(lambda: lazy.browser.LoginCode))
+
 BUDGETS: Final[Route[list[Budget]]] = Route(
     "GET", "/budgets", _read_part(lambda: lazy.budgets.BudgetPage, lambda page: page.budgets)
 )

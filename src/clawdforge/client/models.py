@@ -22,6 +22,7 @@ from clawdforge.wire.admin import (
     TokenInfo,
     TokenReply,
 )
+from clawdforge.wire.browser import LoginCode
 from clawdforge.wire.budgets import (
     Budget,
     BudgetPeriod,
@@ -103,6 +104,7 @@ __all__ = [
     "IfBusyWord",
     "ImportFormat",
     "LimitsReply",
+    "LoginCode",
     "Message",
     "MessagePage",
     "OnInterrupt",

@@ -9,8 +9,9 @@ from clawdforge.core.principal import Principal
 from clawdforge.core.services.access import LOCAL_APP
 from clawdforge.core.services.all import Services
 from clawdforge.http.connection import identify_caller, is_from_agent, is_on_unix_socket
+from clawdforge.http.own_page import NOT_OURS, is_from_own_page
 from clawdforge.http.settings import HttpSettings
-from clawdforge.http.trust import OWN_PAGE, is_trusted
+from clawdforge.http.trust import is_trusted
 from clawdforge.wire.errors import Forbidden, Unauthenticated
 from clawdforge.wire.scopes import Scope
 
@@ -21,18 +22,26 @@ WHO: Final = {
 }
 
 
-async def authenticate(request: Request) -> Principal:
-    """Missing, wrong, revoked and expired credentials all raise the same error."""
+async def authenticate(request: Request, *, for_operator: bool = False) -> Principal:
+    """Missing, wrong, revoked and expired credentials all raise the same error.
+
+    A browser may hold a cookie of an app and one of the operator; the one that the route is for counts.
+    """
     services: Services = request.app.state.services
     credentials = request.headers.getlist("authorization")
     if not credentials:
-        login = request.cookies.get(cookie_name(request))
-        if login is not None and request.headers.get("sec-fetch-site") in OWN_PAGE:
-            return await services.access.authenticate_login(login)
+        login = _find_login(request, for_operator=for_operator)
+        if login is not None and is_from_own_page(request):
+            value, is_operators = login
+            principal = await services.logins.authenticate(value, is_operators=is_operators)
+            await refuse_agents(request)
+            return principal
         if is_on_unix_socket(request):
             return await _operator(request)
         if await is_trusted(request):
             return Principal(app=LOCAL_APP, scopes=frozenset(Scope))
+        if login is not None:
+            raise Unauthenticated(NOT_OURS)
     scheme, _, token = (credentials[0] if len(credentials) == 1 else "").partition(" ")
     token = token.strip()
     if scheme.lower() != "bearer" or not token:
@@ -57,9 +66,21 @@ def require_scope(request: Request, scope: Scope | None) -> None:
 
 
 async def require_admin(request: Request) -> Principal:
-    principal = await authenticate(request)
+    principal = await authenticate(request, for_operator=True)
     if not principal.admin:
         raise Forbidden("this needs the admin token; the server keeps it in admin.token in its data folder")
+    await check_operators_way(request)
+    return principal
+
+
+async def refuse_agents(request: Request) -> None:
+    """A browser's cookie is sent to agents too, if they serve a page on its host; it must not help them."""
+    if await is_from_agent(request):
+        raise Forbidden("an agent cannot log in or use a login; it has a token of its own")
+
+
+async def check_operators_way(request: Request) -> None:
+    """Refuse an operator who is an agent, or who comes where this server does not serve its operator."""
     if await is_from_agent(request):
         raise Forbidden("an agent cannot act as the operator, whatever token it has")
     settings: HttpSettings = request.app.state.settings
@@ -68,7 +89,6 @@ async def require_admin(request: Request) -> Principal:
             "this server listens beyond loopback and serves its operator on operator.sock in its data folder"
             " only; use the command line there, or set CLAWDFORGE_ADMIN_BEYOND_LOOPBACK=1"
         )
-    return principal
 
 
 async def _operator(request: Request) -> Principal:
@@ -82,6 +102,15 @@ async def _operator(request: Request) -> Principal:
     return Principal(app="", admin=True)
 
 
-def cookie_name(request: Request) -> str:
+def _find_login(request: Request, *, for_operator: bool) -> tuple[str, bool] | None:
+    """The value of a cookie, and whether it is the operator's."""
+    for is_operators in (for_operator, not for_operator):
+        value = request.cookies.get(cookie_name(request, is_operators=is_operators))
+        if value is not None:
+            return value, is_operators
+    return None
+
+
+def cookie_name(request: Request, *, is_operators: bool = False) -> str:
     """A name for each port, because browsers share cookies between all ports of a host."""
-    return f"clawdforge_session_{request.url.port or 0}"
+    return f"clawdforge_{'operator' if is_operators else 'session'}_{request.url.port or 0}"

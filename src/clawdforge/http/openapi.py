@@ -37,6 +37,7 @@ CREATE: Final = (
 BUDGET: Final = (E.SESSION_NOT_FOUND, E.TOKEN_NOT_FOUND, E.LIMIT_EXCEEDED)
 BY_ROUTE: Final[Mapping[str, tuple[E, ...]]] = {
     "POST /login": (E.UNAUTHENTICATED, E.FORBIDDEN),
+    "POST /logout": (E.UNAUTHENTICATED,),
     "POST /sessions": (*CREATE, E.POOL_FULL),
     "POST /api/sessions": CREATE,
     "POST /api/sessions/{session_id}/messages": TURN,

@@ -14,6 +14,7 @@ READ: Final = (
     "GET /permissions",
     "GET /personas",
     "GET /personas/{name}",
+    "POST /login/codes",  # it opens no more than the token that asks
     "GET /search",
     "GET /sessions",
     "GET /sessions/{session_id}",

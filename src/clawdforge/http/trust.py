@@ -8,11 +8,9 @@ from starlette.requests import Request
 
 from clawdforge.core.ports import Standing
 from clawdforge.http.connection import identify_caller
+from clawdforge.http.own_page import OWN_PAGE
 from clawdforge.http.settings import HttpSettings
 from clawdforge.wire.errors import Unauthenticated
-
-OWN_PAGE: Final = frozenset({"same-origin", "none"})
-"""`Sec-Fetch-Site` of requests from this server's own page, or from the person at the browser."""
 
 PROXIED: Final = re.compile(
     r"forward|prox(?:y|ied)|client-?ip|real-?ip|remote-|connecting-ip|original|originating"

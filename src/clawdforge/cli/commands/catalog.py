@@ -1,7 +1,6 @@
-"""`agents`, `personas`, `usage` and `open`: what is there, what it cost, and where to look at it."""
+"""`agents`, `personas` and `usage`: what is there, and what it cost."""
 
 import json
-import webbrowser
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,7 +12,6 @@ from clawdforge.cli.target.completing import complete_id
 from clawdforge.cli.target.connect import connect, connect_as_operator
 from clawdforge.cli.target.find_session import find
 from clawdforge.cli.target.options import Target, target_options
-from clawdforge.wire.local import TOKEN_FILE
 
 JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
@@ -101,22 +99,6 @@ def _usage_of_apps(target: Target, *, as_json: bool) -> None:
         for one in found.apps
     ]
     _print_table(target, ("app", "sessions", "turns", "in", "out", "cost"), rows)
-
-
-@click.command(name="open")
-@click.option("--browser", is_flag=True, help="Open it in the browser as well.")
-@target_options
-@click.pass_obj
-def open_(target: Target, /, *, browser: bool) -> None:
-    """Print the server's address, and how to log in there."""
-    endpoint = target.reach()
-    click.echo(endpoint.url)
-    if target.address is None:
-        target.note(f"the token to log in with is in {target.folder / TOKEN_FILE}")
-    else:
-        target.note("log in with your token of that server")
-    if browser:
-        webbrowser.open(endpoint.url)
 
 
 def _print_table(target: Target, head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

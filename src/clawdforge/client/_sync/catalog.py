@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         FileReply,
         Health,
         LimitsReply,
+        LoginCode,
         PermissionModeWord,
         Persona,
         Ready,
@@ -164,6 +165,10 @@ class Catalog:
     def revoke_token(self, token_id: str) -> None:
         """Revoke a token of your app and end its open streams."""
         self.transport.call(calls.REVOKE_OWN_TOKEN(token_id))
+
+    def login_code(self) -> LoginCode:
+        """A code that logs a browser in as your token does: once, and within a minute."""
+        return self.transport.call(calls.LOGIN_CODE())
 
     def budgets(self) -> list[Budget]:
         """What this app, its tokens and its sessions may spend, and what is left of it."""

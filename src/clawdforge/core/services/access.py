@@ -3,11 +3,9 @@
 import asyncio
 import hashlib
 import hmac
-import secrets
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from urllib.parse import quote, unquote
 
 from clawdforge.core.callbacks import CallbackTokens
 from clawdforge.core.model import SECOND, AppRow, Clock, TokenRow, new_id, new_token
@@ -15,11 +13,11 @@ from clawdforge.core.ports import Store, SystemTx
 from clawdforge.core.principal import Principal
 from clawdforge.core.services.token_uses import TokenUses
 from clawdforge.wire.admin import CreateOwnToken, CreateToken
+from clawdforge.wire.base import Micros
 from clawdforge.wire.errors import Forbidden, InvalidRequest, TokenNotFound, Unauthenticated
 from clawdforge.wire.scopes import Scope
 
 LOCAL_APP = "local"
-LOGIN_SECS = 30 * 86_400
 CALLBACK_SCOPES = frozenset({Scope.READ, Scope.PROMPT})
 
 
@@ -35,7 +33,6 @@ class AccessService:
         self._store = store
         self._clock = clock
         self._admin = hash_token(admin_token)
-        self._login_key = hash_token(f"login:{admin_token}")
         self._callbacks = callbacks
         self._watched: dict[str, set[asyncio.Event]] = {}
         self.uses = TokenUses(store, clock)
@@ -52,28 +49,8 @@ class AccessService:
             raise Unauthenticated
         return self._admit(row)
 
-    async def login(self, token: str) -> str:
-        """The value of a browser's cookie: it opens the same app as the token until it expires.
-
-        Browsers send a cookie to every port of a host, so it must not be the token itself.
-        """
-        principal = await self.authenticate(token)
-        if principal.token_id is None:
-            raise Unauthenticated
-        head = f"{principal.token_id}.{self._clock.now() // SECOND + LOGIN_SECS}.{secrets.token_urlsafe(9)}"
-        # A header is Latin text, and an app's name need not be.
-        return f"{head}.{self._sign(head, principal.app)}.{quote(principal.app, safe='')}"
-
-    async def authenticate_login(self, login: str) -> Principal:
-        """The app of a browser that has logged in, as long as its token is valid."""
-        parts = login.split(".", 4)
-        if len(parts) != 5 or not parts[1].isdecimal():
-            raise Unauthenticated
-        token_id, expires, _, signature, quoted = parts
-        app = unquote(quoted)
-        genuine = hmac.compare_digest(signature.encode(), self._sign(".".join(parts[:3]), app).encode())
-        if not genuine or int(expires) * SECOND <= self._clock.now():
-            raise Unauthenticated
+    async def admit(self, app: str, token_id: str) -> Principal:
+        """The principal of a token that is known by its id, as long as it is valid."""
         row = await self._find(app, token_id)
         if row is None or not self._is_valid(row):
             raise Unauthenticated
@@ -88,9 +65,6 @@ class AccessService:
     def _admit(self, row: TokenRow) -> Principal:
         self.uses.note(row)
         return Principal(app=row.app_name, token_id=row.token_id, scopes=frozenset(row.scopes))
-
-    def _sign(self, head: str, app: str) -> str:
-        return hmac.new(self._login_key, f"{head}.{app}".encode(), hashlib.sha256).hexdigest()
 
     async def create_token(self, request: CreateToken) -> tuple[str, TokenRow]:
         """Make a token, and its app if that is new. The token itself is returned only here."""
@@ -178,36 +152,53 @@ class AccessService:
         now = self._clock.now()
         if not await self._store.write_system(lambda tx: tx.change_token(token_id, revoked_at=now)):
             raise TokenNotFound
-        for event in self._watched.get(token_id, ()):
+        self._end_streams(token_id)
+
+    async def end_logins(self, holder: str) -> None:
+        """End all logins of a token, or of the operator, and the streams that they opened."""
+        await self._store.write_system(lambda tx: tx.end_logins(holder))
+        self._end_streams(_login_key(holder))
+
+    def _end_streams(self, key: str) -> None:
+        for event in self._watched.get(key, ()):
             event.set()
 
     @contextmanager
     def watch(self, principal: Principal) -> Iterator[asyncio.Event]:
-        """An event that is set when the principal's token is revoked while a stream is open."""
-        event, token_id = asyncio.Event(), principal.token_id
-        if token_id is None:
-            yield event
-            return
-        watchers = self._watched.setdefault(token_id, set())
-        watchers.add(event)
+        """An event that is set when the principal's token or login is ended while a stream is open."""
+        event = asyncio.Event()
+        keys = [] if principal.token_id is None else [principal.token_id]
+        keys += [] if principal.login is None else [_login_key(principal.login.holder)]
+        for key in keys:
+            self._watched.setdefault(key, set()).add(event)
         try:
             yield event
         finally:
-            watchers.discard(event)
-            if not watchers:
-                self._watched.pop(token_id, None)
+            for key in keys:
+                self._watched[key].discard(event)
+                if not self._watched[key]:
+                    del self._watched[key]
 
     async def seconds_left(self, principal: Principal) -> float | None:
-        """Seconds until the principal's token expires; None when it does not."""
-        if principal.token_id is None:
-            return None
-        row = await self._find(principal.app, principal.token_id)
-        if row is None or not self._is_valid(row):
-            return 0.0
-        return None if row.expires_at is None else (row.expires_at - self._clock.now()) / SECOND
+        """Seconds until the principal's token or login expires; None when neither does."""
+        ends: list[Micros] = []
+        login = principal.login
+        if login is not None:
+            held = await self._store.read_system(lambda view: view.login_round(login.holder))
+            ends.append(login.ends_at if held == login.round else 0)
+        if principal.token_id is not None:
+            row = await self._find(principal.app, principal.token_id)
+            if row is None or not self._is_valid(row):
+                return 0.0
+            ends += [] if row.expires_at is None else [row.expires_at]
+        return (min(ends) - self._clock.now()) / SECOND if ends else None
 
     def _is_valid(self, row: TokenRow) -> bool:
         return row.revoked_at is None and (row.expires_at is None or row.expires_at > self._clock.now())
+
+
+def _login_key(holder: str) -> str:
+    return f"login {holder}"
 
 
 def _check_no_larger(caller: Principal, scopes: Iterable[str]) -> None:

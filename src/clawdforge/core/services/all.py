@@ -31,6 +31,7 @@ from clawdforge.core.services.files import FileService, Uploads
 from clawdforge.core.services.forks import ForkService
 from clawdforge.core.services.health import HealthService
 from clawdforge.core.services.history import HistoryService
+from clawdforge.core.services.logins import LoginService
 from clawdforge.core.services.messages import MessageService
 from clawdforge.core.services.metrics import MetricsService
 from clawdforge.core.services.packing import Packer
@@ -96,6 +97,7 @@ class Engine:
 @dataclass(frozen=True, slots=True)
 class Services:
     access: AccessService
+    logins: LoginService
     sub_sessions: SubSessionService
     sessions: SessionService
     turns: TurnService
@@ -161,6 +163,7 @@ def build_services(
         store, clock, agents, workspaces, log, supervisor, folders, bounds.live_sessions
     )
     shares = ShareService(store, clock, bounds.share, bounds.quotas)
+    access = AccessService(store, clock, admin_token, ports.callbacks)
     settler, watchdog = Settler(store), Watchdog()
     turns = TurnService(store, clock, log, supervisor, engine.answers, bounds.quotas)
     runs = RunService(
@@ -172,7 +175,8 @@ def build_services(
         quotas=bounds.quotas,
     )
     return Services(
-        access=AccessService(store, clock, admin_token, ports.callbacks),
+        access=access,
+        logins=LoginService(store, clock, access, admin_token),
         sub_sessions=SubSessionService(store, sessions),
         sessions=sessions,
         turns=turns,

@@ -47,6 +47,9 @@ class SqliteSystemView:
         rows = self._rows("tokens") if app_name is None else self._rows("tokens_of_app", app=app_name)
         return [self._q.token.read(row) for row in rows]
 
+    def login_round(self, holder: str) -> int:
+        return next((int(number) for (number,) in self._rows("login_round", holder=holder)), 0)
+
     def count_open_sessions(self) -> int:
         return int(self._rows("count_open_sessions")[0][0])
 
@@ -168,6 +171,9 @@ class SqliteSystemTx(SqliteSystemView):
             return False
         sql = f"UPDATE tokens SET {assignments} WHERE token_id = :token"  # noqa: S608 - names checked by the codec
         return self._db.run(sql, {"token": token_id, **values}) > 0
+
+    def end_logins(self, holder: str) -> None:
+        self._db.run(self._q.system["end_logins"], {"holder": holder})
 
     def remove_runs(self, before: Micros, limit: int) -> int:
         return self._db.run(self._q.system["remove_runs"], {"before": before, "limit": limit})

@@ -1,4 +1,4 @@
-"""Forge routes about an app's own tokens, for the app itself."""
+"""Forge routes about an app's own tokens and the logins they open, for the app itself."""
 
 from fastapi import APIRouter
 from starlette.responses import Response
@@ -7,6 +7,8 @@ from clawdforge.http.dialects.forge import shapes
 from clawdforge.http.errors import json_response
 from clawdforge.http.routing import AppRoute, Caller, Core
 from clawdforge.wire.admin import CreateOwnToken, Done, TokenPage, TokenReply
+from clawdforge.wire.base import to_seconds
+from clawdforge.wire.browser import LoginCode
 from clawdforge.wire.error_body import ErrorBody
 
 
@@ -15,6 +17,7 @@ def routes() -> APIRouter:
     router.get("/tokens", response_model=TokenPage)(list_tokens)
     router.post("/tokens", response_model=TokenReply)(create_token)
     router.delete("/tokens/{token_id}", response_model=Done)(revoke_token)
+    router.post("/login/codes", response_model=LoginCode)(make_login_code)
     return router
 
 
@@ -34,3 +37,9 @@ async def revoke_token(core: Core, caller: Caller, token_id: str) -> Response:
     """Revoke a token of the app that has no scope that yours lacks, and end its open streams."""
     await core.access.revoke_own(caller, token_id)
     return json_response(Done())
+
+
+async def make_login_code(core: Core, caller: Caller) -> Response:
+    """A code that logs a browser in as this token does: once, and within a minute."""
+    code, expires_at = core.logins.make_code(caller)
+    return json_response(LoginCode(code=code, expires_at=to_seconds(expires_at) or 0))

@@ -27,6 +27,12 @@ SELECT {token} FROM tokens ORDER BY app_name, created_at, token_id
 -- name: tokens_of_app
 SELECT {token} FROM tokens WHERE app_name = :app ORDER BY created_at, token_id
 
+-- name: login_round
+SELECT round FROM login_rounds WHERE holder = :holder
+
+-- name: end_logins
+INSERT INTO login_rounds (holder, round) VALUES (:holder, 1) ON CONFLICT DO UPDATE SET round = round + 1
+
 -- name: count_open_sessions
 SELECT count(*) FROM sessions INDEXED BY sessions_capped
 WHERE retention = 'ttl' AND closed_at IS NULL AND deleted_at IS NULL
