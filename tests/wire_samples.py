@@ -14,6 +14,7 @@ from clawdforge.wire import (
     base,
     browser,
     budgets,
+    changes,
     deepagent,
     error_body,
     event,
@@ -44,6 +45,7 @@ MODULES: Final = (
     budgets,
     admin,
     browser,
+    changes,
     deepagent,
     hermes,
 )

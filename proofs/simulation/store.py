@@ -84,6 +84,9 @@ class SimStore:
     def listen(self, listener: Callable[[Commit], None]) -> None:
         self._listeners.append(listener)
 
+    def listen_for_changes(self, listener: Callable[[str], None]) -> None:
+        """No part of a simulated life follows a list."""
+
     def health(self) -> str | None:
         return "down" if self._is_down else None
 
@@ -138,6 +141,7 @@ class SimStore:
                 else:
                     tx = SqliteTx(self._db, job.app, self._world)
                     job.result = self._db.attempt(partial(job.work, tx))
+                    self._db.attempt(tx.write_changes)
                     for session_id, events in tx.appended.items():
                         appended.setdefault((job.app, session_id), []).extend(events)
             except Exception as error:  # whatever it is, it is for the caller

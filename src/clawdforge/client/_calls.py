@@ -207,6 +207,8 @@ MESSAGE_PAGE: Final = Route(
     "GET", "/sessions/{session_id}/messages", _read_model(lambda: lazy.message.MessagePage)
 )
 
+CHANGES: Final = Route("GET", "/events", _read_model(lambda: lazy.changes.ChangePage))
+
 UNDO: Final = Route("POST", "/sessions/{session_id}/undo", _read_model(lambda: lazy.session.CutReply))
 REDO: Final = Route("POST", "/sessions/{session_id}/redo", _read_model(lambda: lazy.session.RestoreReply))
 RETRY: Final = Route("POST", "/sessions/{session_id}/retry", _read_model(lambda: lazy.session.CutReply))

@@ -10,9 +10,21 @@ TYPE_CHECKING = False  # as type checkers understand it, without the import
 if TYPE_CHECKING:
     import httpx2
 
-    from clawdforge.wire import admin, browser, budgets, disk, event, message, pauses, session, turn
+    from clawdforge.wire import admin, browser, budgets, changes, disk, event, message, pauses, session, turn
 
-__all__ = ["admin", "browser", "budgets", "disk", "event", "httpx2", "message", "pauses", "session", "turn"]
+__all__ = [
+    "admin",
+    "browser",
+    "budgets",
+    "changes",
+    "disk",
+    "event",
+    "httpx2",
+    "message",
+    "pauses",
+    "session",
+    "turn",
+]
 
 
 def __getattr__(name: str) -> object:

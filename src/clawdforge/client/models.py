@@ -32,6 +32,7 @@ from clawdforge.wire.budgets import (
     BudgetThen,
     BudgetThenWord,
 )
+from clawdforge.wire.changes import Change, ChangePage, ListedPermission
 from clawdforge.wire.disk import AppDisk, DiskReply, SessionDisk
 from clawdforge.wire.event import Event, EventType
 from clawdforge.wire.message import Message, MessagePage, SearchHit
@@ -90,6 +91,8 @@ __all__ = [
     "BudgetThen",
     "BudgetThenWord",
     "CancelReply",
+    "Change",
+    "ChangePage",
     "CutReply",
     "Decision",
     "DecisionWord",
@@ -104,6 +107,7 @@ __all__ = [
     "IfBusyWord",
     "ImportFormat",
     "LimitsReply",
+    "ListedPermission",
     "LoginCode",
     "Message",
     "MessagePage",

@@ -9,6 +9,7 @@ from clawdforge.wire.scopes import Scope
 READ: Final = (
     "GET /agents",
     "GET /budgets",
+    "GET /events",
     "GET /files/{file_token}",
     "GET /limits",
     "GET /permissions",

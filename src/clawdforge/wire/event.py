@@ -56,6 +56,16 @@ class EventType(StrEnum):
 AGENT_TYPES: Final = frozenset(kind for kind in EventType if "." not in kind.value)
 """Types that stand for one message of the agent; `/turn` answers with these only."""
 
+LISTED: Final = frozenset(
+    {
+        *(EventType.SESSION_CREATED, EventType.SESSION_CHANGED, EventType.SESSION_CLOSED),
+        *(EventType.SESSION_REOPENED, EventType.TURN_QUEUED, EventType.TURN_STARTED, EventType.TURN_ENDED),
+        *(EventType.HISTORY_CUT, EventType.HISTORY_RESTORED, EventType.HISTORY_CLEARED),
+        *(EventType.HISTORY_COMPACTED, EventType.MESSAGE_POSTED),
+    }
+)
+"""Types that tell of something that a list of sessions shows. A request for a permission has its own row."""
+
 RESERVED: Final = frozenset({"seq", "ts", "turn", "type"})
 """Keys that only the server sets, whatever an agent puts at the top of its message."""
 

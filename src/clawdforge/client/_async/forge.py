@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING, Any
 from clawdforge.client import _calls as calls
 from clawdforge.client._async.connection import AsyncConnection
 from clawdforge.client._async.session import AsyncSession
+from clawdforge.client._async.stream import follow_changes
 
 if TYPE_CHECKING:
     from clawdforge.client.models import (
         ActivityWord,
+        Change,
+        ChangePage,
         Export,
         ImportFormat,
         OnInterruptWord,
@@ -156,6 +159,17 @@ class AsyncForge(AsyncConnection):
             "limit": page_size,
         }
         return self.transport.pages(lambda at: calls.LIST_SESSIONS(params={**params, "cursor": at}))
+
+    async def changes(self, after: int | None = None, *, limit: int | None = None) -> ChangePage:
+        """What changed in the list of sessions after a cursor: each session and permission once, as it is.
+
+        Without a cursor it says where you stand. After a `reset`, read the list again.
+        """
+        return await self.transport.call(calls.CHANGES(params={"after": after, "limit": limit}))
+
+    def follow_changes(self, after: int | None = None) -> AsyncIterator[Change]:
+        """The same as it happens, for ever, through lost connections and restarts."""
+        return follow_changes(self.transport, after)
 
     async def import_session(
         self,

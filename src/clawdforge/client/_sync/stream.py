@@ -16,7 +16,7 @@ from clawdforge.client.results import TurnResult
 from clawdforge.wire.sse import Decoder
 
 if TYPE_CHECKING:
-    from clawdforge.client.models import CancelReply, Event
+    from clawdforge.client.models import CancelReply, Change, Event
 
 PASSING_STATUSES = frozenset({408, 429, 500, 502, 503, 504})
 
@@ -45,6 +45,30 @@ def follow(http: Transport, session_id: str, after: int) -> Generator[Event, Non
                 raise
             lost = error
         except (ForgeConnectionError, Gap) as error:
+            lost = error
+        sleep(cursor.pause(str(lost or "the server ended the stream")))
+
+
+def follow_changes(http: Transport, after: int | None) -> Generator[Change, None, None]:
+    """What changes in the app's list, for ever; connections that are lost are made again as in `follow`."""
+    cursor = Cursor(after or 0, patience_secs=http.options.reconnect_secs)
+    while True:
+        lost: ForgeError | None = None
+        call = calls.CHANGES(params={"after": after}, accept="text/event-stream")
+        try:
+            with http.open(call) as chunks:
+                decoder = Decoder()
+                for chunk in chunks:
+                    cursor.note_life()
+                    for frame in decoder.feed(chunk):
+                        change = lazy.changes.Change.model_validate_json(frame.data)
+                        after = change.cursor
+                        yield change
+        except ForgeAPIError as error:
+            if error.status_code not in PASSING_STATUSES:
+                raise
+            lost = error
+        except ForgeConnectionError as error:
             lost = error
         sleep(cursor.pause(str(lost or "the server ended the stream")))
 

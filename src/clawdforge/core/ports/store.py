@@ -26,6 +26,7 @@ from clawdforge.core.model import (
     TurnRow,
 )
 from clawdforge.core.ports.budgets import BudgetTx, BudgetView
+from clawdforge.core.ports.changes import ChangeTx, ChangeView
 from clawdforge.core.ports.pages import PageView, Shown
 from clawdforge.core.ports.system import SystemTx, SystemView
 from clawdforge.core.workspace import Area
@@ -40,7 +41,7 @@ class LeaseLost(ForgeError):
     """Another node holds this session now. It never leaves the process."""
 
 
-class View(BudgetView, PageView, Protocol):
+class View(BudgetView, PageView, ChangeView, Protocol):
     """One app's rows in one consistent snapshot. Deleted sessions are not there."""
 
     app: str
@@ -174,7 +175,7 @@ class View(BudgetView, PageView, Protocol):
         ...
 
 
-class Tx(View, BudgetTx, Protocol):
+class Tx(View, BudgetTx, ChangeTx, Protocol):
     """A transaction for one app. What it raises undoes the whole of it, and only it."""
 
     def add_session(self, row: SessionRow) -> None: ...
@@ -313,6 +314,11 @@ class Store(Protocol):
     def listen(self, listener: Callable[[Commit], None]) -> None:
         """Called in the event loop for every commit that added events, in order, before the writer's
         own call returns."""
+        ...
+
+    def listen_for_changes(self, listener: Callable[[str], None]) -> None:
+        """Called in the event loop with the app of every commit that added to its `changes`, before the
+        writer's own call returns; with an empty name when the store was away."""
         ...
 
     def health(self) -> str | None:

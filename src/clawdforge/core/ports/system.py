@@ -69,6 +69,10 @@ class SystemView(Protocol):
         """
         ...
 
+    def apps_with_old_changes(self, before: Micros) -> list[str]:
+        """Those in which `Tx.forget_changes` has something to forget."""
+        ...
+
     def unindexed_apps(self) -> list[str]:
         """The apps for which `Tx.refresh_index` has work to do."""
         ...

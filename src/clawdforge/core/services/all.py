@@ -25,6 +25,7 @@ from clawdforge.core.services.access import AccessService
 from clawdforge.core.services.apps import AppService
 from clawdforge.core.services.audit import AuditService
 from clawdforge.core.services.budgets import BudgetService
+from clawdforge.core.services.changes import ChangeService
 from clawdforge.core.services.compaction import CompactionService
 from clawdforge.core.services.disk import DiskService
 from clawdforge.core.services.files import FileService, Uploads
@@ -106,6 +107,7 @@ class Services:
     forks: ForkService
     transfer: TransferService
     log: LogService
+    changes: ChangeService
     messages: MessageService
     permissions: PermissionService
     health: HealthService
@@ -157,6 +159,7 @@ def build_services(
     homes, snapshots, workspaces = ports.homes, ports.snapshots, ports.workspaces
     turns_on_loop, computing = LoopTurns(), Computing()
     log = LogService(store, turns_on_loop, computing)
+    changes = ChangeService(store, turns_on_loop)
     files = FileService(store, clock, ports.uploads, bounds.file_bytes, bounds.quotas)
     known, folders = engine.known, engine.folders
     sessions = SessionService(
@@ -191,6 +194,7 @@ def build_services(
             store, sessions, turns_on_loop, computing, bounds.live_sessions, bounds.quotas
         ),
         log=log,
+        changes=changes,
         messages=MessageService(store, clock, log, turns_on_loop, bounds.quotas),
         loop_turns=turns_on_loop,
         computing=computing,
@@ -199,7 +203,9 @@ def build_services(
         apps=AppService(store, clock, workspaces, shares, supervisor),
         shares=shares,
         audit=AuditService(store),
-        metrics=MetricsService(store, log, engine.pool, supervisor, engine.background, watchdog.delays),
+        metrics=MetricsService(
+            store, log, changes, engine.pool, supervisor, engine.background, watchdog.delays
+        ),
         watchdog=watchdog,
         sweeper=Sweeper(store, clock, supervisor, log, homes, workspaces, files, bounds.ages),
         files=files,

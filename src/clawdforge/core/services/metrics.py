@@ -15,6 +15,7 @@ from clawdforge.core.rules.limits import BUDGET
 from clawdforge.core.running.background import Background
 from clawdforge.core.running.pool import AgentPool
 from clawdforge.core.running.supervisor import Supervisor
+from clawdforge.core.services.changes import ChangeService
 from clawdforge.wire.admin import WaitsFor
 from clawdforge.wire.disk import DiskForm
 from clawdforge.wire.event import EventType
@@ -41,6 +42,7 @@ class MetricsService:
         self,
         store: Store,
         events: LogService,
+        changes: ChangeService,
         pool: AgentPool,
         supervisor: Supervisor,
         background: Background,
@@ -49,6 +51,7 @@ class MetricsService:
         self._supervisor = supervisor
         self._store = store
         self._log = events
+        self._changes = changes
         self._pool = pool
         self._background = background
         self._loop_delays = loop_delays
@@ -66,6 +69,7 @@ class MetricsService:
         stored = tuple(
             Sample(sum(forms[form] for forms in apps.values()), {"form": form.value}) for form in DiskForm
         )
+        readers = self._log.readers + self._changes.readers
         paused = Counter(_width(pause) for pause in pauses)
         now = tuple(Sample(turns.get(state.value, 0), {"state": state.value}) for state in UNENDED)
         ended = tuple(Sample(count, {"outcome": outcome}) for outcome, count in self._ended.items())
@@ -85,7 +89,7 @@ class MetricsService:
             Metric("places_taken", "gauge", "Places for agents that are taken.", _single(self._pool.taken)),
             Metric("sessions_open", "gauge", "Open sessions with retention ttl.", _single(sessions)),
             Metric("events_appended_total", "counter", "Events written to the log.", _single(self._events)),
-            Metric("readers", "gauge", "Open readers of event streams.", _single(self._log.readers)),
+            Metric("readers", "gauge", "Open readers of event streams.", _single(readers)),
             Metric(
                 "commit_seconds", "histogram", "Time of a commit, its sync to disk included.",
                 self._store.commit_times.samples(),

@@ -31,6 +31,8 @@ COPY_SECS = 5.0  # for the copy after a turn that has just ended
 PURGE_ROWS = 2000
 STEP_SECS = 120.0
 """What takes longer for one session is no longer waited for; it goes on, and others have their turn."""
+CHANGES_AGE = 86_400 * SECOND
+"""A reader of an app's changes that was away for longer reads the whole list again."""
 Found = list[tuple[str, str]]
 
 
@@ -99,6 +101,7 @@ class Sweeper:
             await self._attempt("uploads", partial(self._remove_uploads, uploaded_before))
             if self._ages.run:
                 await self._attempt("runs", partial(self._remove_runs, now - round(self._ages.run * SECOND)))
+            await self._attempt("changes", partial(self._forget_changes, now - CHANGES_AGE))
             await self._attempt("unused space", self._give_back_space)
         return Swept(closed, deleted)
 
@@ -147,6 +150,12 @@ class Sweeper:
     async def _remove_runs(self, before: Micros) -> bool:
         while await self._store.write_system(lambda tx: tx.remove_runs(before, PAGE)):
             pass
+        return True
+
+    async def _forget_changes(self, before: Micros) -> bool:
+        apps = await self._store.read_system(lambda view: view.apps_with_old_changes(before))
+        for app in apps:
+            await LongWrite(self._store, app).repeat(lambda tx: tx.forget_changes(before, PAGE))
         return True
 
     async def _give_back_space(self) -> bool:

@@ -39,6 +39,7 @@ class SqliteStore:
         self.path = path
         self._queries = queries
         self._listeners: list[Callable[[Commit], None]] = []
+        self._change_listeners: list[Callable[[str], None]] = []
         self._reader: Db | None = None
         self._closed = False
         self._writer = Writer(path, connection, queries, clock, self._deliver)
@@ -78,6 +79,9 @@ class SqliteStore:
 
     def listen(self, listener: Callable[[Commit], None]) -> None:
         self._listeners.append(listener)
+
+    def listen_for_changes(self, listener: Callable[[str], None]) -> None:
+        self._change_listeners.append(listener)
 
     @property
     def commit_times(self) -> Histogram:
@@ -144,11 +148,12 @@ class SqliteStore:
             with contextlib.suppress(*DISK_ERRORS):
                 reader.connection.close(True)
 
-    def _deliver(self, commits: list[Commit], jobs: list[Job]) -> None:
+    def _deliver(self, commits: list[Commit], changed: set[str], jobs: list[Job]) -> None:
         """Tell listeners first, then callers. One that fails does not stop the others."""
         calls: list[Callable[[], None]] = [
             partial(listener, commit) for commit in commits for listener in self._listeners
         ]
+        calls += [partial(listener, app) for app in changed for listener in self._change_listeners]
         with contextlib.ExitStack() as stack:  # calls in reverse, all of them, and raises the last error
             for call in reversed(calls + [job.resolve for job in jobs]):
                 stack.callback(call)

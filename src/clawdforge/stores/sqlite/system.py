@@ -79,6 +79,9 @@ class SqliteSystemView:
         found = [(str(app), str(session_id)) for app, session_id, is_packed in rows if not is_packed]
         return found, str(rows[-1][1]) if rows else None
 
+    def apps_with_old_changes(self, before: Micros) -> list[str]:
+        return [str(app) for (app,) in self._rows("apps_with_old_changes", before=before)]
+
     def unindexed_apps(self) -> list[str]:
         return [str(app) for (app,) in self._rows("unindexed_apps")]
 

@@ -17,6 +17,7 @@ from clawdforge.core.model import (
 from clawdforge.core.ports import LeaseLost
 from clawdforge.stores.sqlite.audit import add_entry
 from clawdforge.stores.sqlite.budgets import BudgetChanges
+from clawdforge.stores.sqlite.changes import Touched, forget_changes
 from clawdforge.stores.sqlite.connection import Db
 from clawdforge.stores.sqlite.packing import Slice, place_pack
 from clawdforge.stores.sqlite.queries import MINE
@@ -40,6 +41,7 @@ class SqliteTx(HistorySets, BudgetChanges):
         super().__init__(db, app)
         self._clock = clock
         self.appended: dict[str, list[StoredEvent]] = {}
+        self._touched = Touched()
 
     def add_session(self, row: SessionRow) -> None:
         self._check_own(row.app_name)
@@ -49,6 +51,12 @@ class SqliteTx(HistorySets, BudgetChanges):
         self._change(
             self._q.session, f"session_id = {MINE}", {"session": session_id}, changes, SessionNotFound
         )
+        if changes.get("deleted_at") is not None:
+            self._touched.note_deleted(session_id)
+
+    def reveal_session(self, session_id: str) -> None:
+        super().reveal_session(session_id)
+        self._touched.note_revealed(session_id)
 
     def append(self, session_id: str, drafts: Sequence[Draft], *, fence: int | None = None) -> int:
         state = self._db.row(self._q.tx["state"], {"app": self.app, "session": session_id})
@@ -73,6 +81,7 @@ class SqliteTx(HistorySets, BudgetChanges):
         add_event_bytes(self._db, self.app, session_id, sum(len(event.data) for event in stored))
         self._run("move_head", session=session_id, head=head, at=self._clock.now())
         self.appended.setdefault(session_id, []).extend(stored)
+        self._touched.note_events(session_id, drafts)
         return head
 
     def claim(self, session_id: str, node: str) -> int:
@@ -113,11 +122,24 @@ class SqliteTx(HistorySets, BudgetChanges):
     def add_permission(self, row: PermissionRow) -> None:
         self._need_session(row.session_id)
         self._insert(self._q.permission, row)
+        self._note_permission(row.session_id, row.permission_id)
 
     def change_permission(self, session_id: str, permission_id: str, **changes: Any) -> None:
         key: dict[str, Value] = {"session": session_id, "permission": permission_id}
         where = f"session_id = {MINE} AND permission_id = :permission"
         self._change(self._q.permission, where, key, changes, PermissionNotFound)
+        self._note_permission(session_id, permission_id)
+
+    def _note_permission(self, session_id: str, permission_id: str) -> None:
+        self._touched.note(session_id, permission_id)
+        self._touched.note(session_id)  # which shows how many wait
+
+    def write_changes(self) -> bool:
+        """At the end of a job: number what lists would show otherwise. Whether there was anything."""
+        return self._touched.write(self._db, self.app, self._clock.now())
+
+    def forget_changes(self, before: Micros, limit: int) -> bool:
+        return forget_changes(self._db, self.app, before, limit)
 
     def add_file(self, row: FileRow) -> None:
         self._check_own(row.app_name)

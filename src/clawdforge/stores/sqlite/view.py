@@ -20,6 +20,7 @@ from clawdforge.core.model import (
 from clawdforge.core.ports import Shown
 from clawdforge.core.workspace import Area
 from clawdforge.stores.sqlite.budgets import BudgetRows
+from clawdforge.stores.sqlite.changes import ChangeRows
 from clawdforge.stores.sqlite.connection import Db
 from clawdforge.stores.sqlite.event_pages import END, EventPages
 from clawdforge.stores.sqlite.message_pages import MessagePages
@@ -39,7 +40,7 @@ SLICE_ROWS = 200
 SLICE_BYTES = 1 << 20
 
 
-class SqliteView(BudgetRows, MessagePages, SessionPages):
+class SqliteView(BudgetRows, MessagePages, SessionPages, ChangeRows):
     def __init__(self, db: Db, app: str) -> None:
         super().__init__(db, app)
         self._pages = EventPages(db, app)

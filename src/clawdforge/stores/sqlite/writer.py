@@ -45,12 +45,14 @@ COMMIT_CLASSES: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0
 class Batch:
     jobs: list[Job]
     appended: dict[tuple[str, str], list[StoredEvent]] = field(default_factory=dict)
+    changed: set[str] = field(default_factory=set)  # apps whose lists look otherwise
 
     def commits(self) -> list[Commit]:
         return [Commit(app, session, tuple(events)) for (app, session), events in self.appended.items()]
 
     def fail(self, error: StoreUnavailable) -> None:
         self.appended.clear()
+        self.changed.clear()
         for job in self.jobs:
             job.result, job.error = None, StoreUnavailable(error.message, retry_after=error.retry_after)
 
@@ -91,7 +93,7 @@ class Writer:
         connection: apsw.Connection,
         queries: Queries,
         clock: Clock,
-        deliver: Callable[[list[Commit], list[Job]], None],
+        deliver: Callable[[list[Commit], set[str], list[Job]], None],
     ) -> None:
         self.reason: str | None = None
         self.commits = 0
@@ -204,6 +206,7 @@ class Writer:
         A job that meets a damaged page spoils the transaction: it is returned, and the others try again.
         """
         batch.appended.clear()
+        batch.changed.clear()
         db.connection.execute("BEGIN IMMEDIATE")
         for job in self._gather(batch, began):
             if isinstance(job.error, SessionDamaged):
@@ -234,6 +237,8 @@ class Writer:
                 return
             tx = SqliteTx(db, job.app, self._clock)
             job.result = job.work(tx)
+            if tx.write_changes():
+                batch.changed.add(job.app)
             for session_id, events in tx.appended.items():
                 batch.appended.setdefault((job.app, session_id), []).extend(events)
 
@@ -242,7 +247,7 @@ class Writer:
             batch.fail(failure)
         if batch.jobs:
             with contextlib.suppress(RuntimeError):  # the event loop is gone, and the callers with it
-                self._loop.call_soon_threadsafe(self._deliver, batch.commits(), batch.jobs)
+                self._loop.call_soon_threadsafe(self._deliver, batch.commits(), batch.changed, batch.jobs)
 
     def _use_connection(self, connection: apsw.Connection) -> None:
         self.checkpoints.follow(connection)
@@ -278,7 +283,7 @@ class Writer:
         self.reason = None
         log.warning("the store can be written again")
         with contextlib.suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(self._deliver, [Commit("", "", ())], [])
+            self._loop.call_soon_threadsafe(self._deliver, [Commit("", "", ())], {""}, [])
 
 
 def name_work(work: Callable[[Any], Any]) -> str:

@@ -218,3 +218,8 @@ SELECT app_name, {app_forms} FROM app_bytes ORDER BY app_name
 SELECT total, session_id, {session_forms} FROM session_bytes INDEXED BY session_bytes_by_size
 WHERE app_name = :app AND (total, session_id) < (:total, :session)
 ORDER BY total DESC, session_id DESC LIMIT :limit
+
+-- name: apps_with_old_changes
+SELECT app_name FROM change_counts WHERE (
+    SELECT at FROM app_changes WHERE app_changes.app_name = change_counts.app_name ORDER BY number LIMIT 1) < :before
+ORDER BY app_name

@@ -83,3 +83,21 @@ DELETE FROM sessions WHERE session_id = {dead}
 
 -- name: add_event_bytes
 UPDATE session_bytes SET events = events + :bytes WHERE session_id = :session AND app_name = :app
+
+-- name: count_changes
+INSERT INTO change_counts (app_name, last) VALUES (:app, :count)
+ON CONFLICT DO UPDATE SET last = last + excluded.last WHERE app_name = :app RETURNING last
+
+-- name: put_change
+INSERT INTO app_changes (session_id, permission_id, app_name, number, at)
+VALUES (:session, :permission, :app, :number, :at)
+ON CONFLICT (session_id, permission_id) DO UPDATE SET number = excluded.number, at = excluded.at WHERE app_name = :app
+
+-- name: first_changes
+SELECT number, at FROM app_changes WHERE app_name = :app ORDER BY number LIMIT :limit
+
+-- name: forget_changes
+DELETE FROM app_changes WHERE app_name = :app AND number <= :through
+
+-- name: move_forgotten
+UPDATE change_counts SET forgotten = max(forgotten, :through) WHERE app_name = :app

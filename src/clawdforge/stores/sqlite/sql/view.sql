@@ -218,3 +218,10 @@ ORDER BY messages_fts.rowid DESC LIMIT :limit
 
 -- name: stored_bytes
 SELECT {app_forms} FROM app_bytes WHERE app_name = :app
+
+-- name: change_bounds
+SELECT forgotten, last FROM change_counts WHERE app_name = :app
+
+-- name: changes
+SELECT number, session_id, permission_id FROM app_changes
+WHERE app_name = :app AND number > :after ORDER BY number LIMIT :limit
