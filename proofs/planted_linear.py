@@ -21,15 +21,13 @@ LINEAR_BUGS = (
             TURNS,
             "        self._unbroken = Unbroken()\n",
             "        self._unbroken = Unbroken()\n"
-            "        self._lists: dict[str, tuple[list[TurnRow], bool]] = {}\n",
+            "        self._lists: dict[str, tuple[list[TurnRow], bool, dict[int, int]]] = {}\n",
         ),
         Change(
             TURNS,
-            "            return view.turn_page("
-            "session_id, after=after, limit=limit, max_bytes=PAGE_BYTES)\n\n"
+            "            return rows, is_more, {index: place for place, index in enumerate(order)}\n\n"
             "        return await self._store.read(app, work)\n",
-            "            return view.turn_page("
-            "session_id, after=after, limit=limit, max_bytes=PAGE_BYTES)\n\n"
+            "            return rows, is_more, {index: place for place, index in enumerate(order)}\n\n"
             "        fresh = await self._store.read(app, work)\n"
             "        known = self._lists.get(session_id, fresh)\n"
             "        self._lists[session_id] = fresh\n"

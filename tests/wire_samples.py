@@ -106,6 +106,7 @@ OWN: Final[dict[EventType, tuple[int | None, Json]]] = {
     EventType.SESSION_CLOSED: (None, {"why": "close"}),
     EventType.SESSION_REOPENED: (None, {}),
     EventType.TURN_QUEUED: (1, {"prompt": "Say hello.", "files": [], "if_busy": "queue"}),
+    EventType.TURN_CHANGED: (1, {"prompt": "Say hello, twice.", "position": 0}),
     EventType.TURN_STARTED: (1, {"message": 1}),
     EventType.TURN_ENDED: (
         1,

@@ -45,6 +45,7 @@ BODIES = [
     (client.Session.turn, wire_turn.TurnRequest),
     (client.Session.submit, wire_turn.TurnRequest),
     (client.Session.stream, wire_turn.TurnRequest),
+    (client.Session.change_turn, wire_turn.ChangeTurn),
     (client.Session.cancel, wire_turn.CancelRequest),
     (client.Session.decide, wire_turn.DecideRequest),
     (client.Session.undo, wire_session.UndoRequest),

@@ -12,8 +12,9 @@ from clawdforge.core.log import LogService
 from clawdforge.core.loop_turns import LoopTurns
 from clawdforge.core.model import MessageRow, SessionRow, SystemClock, TurnRow
 from clawdforge.core.ports import Tx
+from clawdforge.core.rules.queue import find_next
 from clawdforge.core.rules.sessions import state_of
-from clawdforge.core.rules.turns import WITHDRAWN_AT_ONCE, find_next, need_session, withdraw_some
+from clawdforge.core.rules.turns import WITHDRAWN_AT_ONCE, need_session, withdraw_some
 from clawdforge.core.services import messages, transfer
 from clawdforge.core.services.messages import MessageService
 from clawdforge.core.services.sessions import SessionService
@@ -106,7 +107,7 @@ async def test_the_state_of_a_session_reads_no_queued_prompt(store: SqliteStore)
     reader.connection.exec_trace = None
     assert state.queued_turns == 9
     assert [sql for sql in seen if "prompt" in sql and "'queued'" in sql] == []
-    first = await store.read(APP, lambda v: find_next(v, SID))
+    first = await store.read(APP, lambda v: find_next(v, need_session(v, SID)))
     assert first is not None
     assert first.turn_index == 7
     counts = await store.read(

@@ -186,6 +186,9 @@ TURNS: Final[Route[Page[Turn]]] = Route(
     "/sessions/{session_id}/turns",
     _read_part(lambda: lazy.turn.TurnPage, lambda page: Page(page.turns, page.next)),
 )
+CHANGE_TURN: Final = Route(
+    "PATCH", "/sessions/{session_id}/turns/{turn_index}", _read_model(lambda: lazy.turn.TurnChanged)
+)
 WITHDRAW: Final = Route(
     "DELETE", "/sessions/{session_id}/turns/{turn_index}", _read_model(lambda: lazy.turn.CancelReply)
 )

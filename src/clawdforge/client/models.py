@@ -69,6 +69,7 @@ from clawdforge.wire.turn import (
     PermissionState,
     Turn,
     TurnAccepted,
+    TurnChanged,
     Usage,
 )
 
@@ -140,6 +141,7 @@ __all__ = [
     "TokenReply",
     "Turn",
     "TurnAccepted",
+    "TurnChanged",
     "TurnResult",
     "Usage",
     "UsageReply",

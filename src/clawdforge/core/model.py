@@ -121,6 +121,7 @@ class SessionRow:
     agent_session_id: str | None = None
     files_plan: str | None = None  # a tree that the workspace is being put back to
     redo: tuple[int, ...] = ()  # the cuts that a redo can take back, newest last, by their event's seq
+    queue_order: tuple[int, ...] = ()  # queued turns that somebody has put in an order, the next first
     holder: str | None = None
     fence: int = 0
     total_input_tokens: int = 0  # estimated

@@ -48,6 +48,9 @@ BY_ROUTE: Final[Mapping[str, tuple[E, ...]]] = {
     "POST /sessions/{session_id}/turn": (*TURN, *AGENT),
     "POST /sessions/{session_id}/turns": TURN,
     "DELETE /sessions/{session_id}/turns/{turn_index}": (E.TURN_NOT_QUEUED,),
+    "PATCH /sessions/{session_id}/turns/{turn_index}": (
+        *(E.TURN_NOT_QUEUED, E.CONFLICT, E.UNKNOWN_FILE, E.LIMIT_EXCEEDED),
+    ),
     "POST /sessions/{session_id}/permissions/{permission_id}": (E.ALREADY_DECIDED,),
     "POST /sessions/{session_id}/undo": (*HISTORY, E.NOTHING_TO_UNDO),
     "POST /sessions/{session_id}/redo": (*HISTORY, E.NOTHING_TO_REDO),

@@ -55,6 +55,7 @@ PROMPT: Final = (
     "POST /sessions/{session_id}/retry",
     "POST /sessions/{session_id}/turn",
     "POST /sessions/{session_id}/turns",
+    "PATCH /sessions/{session_id}/turns/{turn_index}",
     "DELETE /sessions/{session_id}/turns/{turn_index}",
     "POST /sessions/{session_id}/undo",
     "GET /api/chat/cancel",

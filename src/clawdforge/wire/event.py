@@ -37,6 +37,7 @@ class EventType(StrEnum):
     SESSION_CLOSED = "session.closed"
     SESSION_REOPENED = "session.reopened"
     TURN_QUEUED = "turn.queued"
+    TURN_CHANGED = "turn.changed"
     TURN_STARTED = "turn.started"
     TURN_ENDED = "turn.ended"
     PERMISSION_REQUESTED = "permission.requested"

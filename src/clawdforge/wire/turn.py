@@ -70,6 +70,19 @@ class TurnRequest(Request):
         return {name: value for name, value in given.items() if value is not None}
 
 
+class ChangeTurn(Request):
+    """Body of `PATCH /sessions/{id}/turns/{n}`: what is to change about a turn that waits.
+
+    `position` is its place in the queue, 0 for the next. With `expected_prompt` nothing is changed if the
+    prompt is another one by now.
+    """
+
+    prompt: Prompt | None = None
+    files: list[FileToken] | None = Field(default=None, max_length=256)
+    position: int | None = Field(default=None, ge=0, le=2**31)
+    expected_prompt: str | None = None
+
+
 class TurnLimits(Reply):
     """What a turn may use; null is no limit. To use just as much is no crossing."""
 
@@ -100,11 +113,13 @@ class Usage(Reply):
 class Turn(Reply):
     """A turn as the queue and the history show it. Times are whole seconds.
 
-    `limits` are those that it carries, and `stopped_by` names the one that it crossed.
+    `limits` are those that it carries, and `stopped_by` names the one that it crossed. `position` is the
+    place of a queued turn, 0 for the next.
     """
 
     turn_index: int
     state: TurnState
+    position: int | None = None
     outcome: Outcome | None = None
     stop_reason: str | None = None
     error: str | None = None
@@ -157,6 +172,13 @@ class TurnAccepted(Reply):
     if_busy: IfBusy
     head: int
     replayed: bool = False
+
+
+class TurnChanged(Turn):
+    """A queued turn as it is after a change."""
+
+    ok: bool = True
+    session_id: str
 
 
 class TurnPage(Reply):

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         SessionState,
         Turn,
         TurnAccepted,
+        TurnChanged,
     )
 
 
@@ -167,6 +168,27 @@ class Session(History):
     def cancel(self, *, queued: bool = False) -> CancelReply:
         """Stop the running turn, and with `queued` those that wait. What was said is kept."""
         return self._http.call(calls.CANCEL(self.session_id, body={"queued": queued or None}))
+
+    def change_turn(
+        self,
+        turn_index: int,
+        *,
+        prompt: str | None = None,
+        files: Sequence[str] | None = None,
+        position: int | None = None,
+        expected_prompt: str | None = None,
+    ) -> TurnChanged:
+        """Change a turn that waits in the queue: its prompt, its files, or its place, 0 for the next.
+
+        TurnNotQueued once it has begun. With `expected_prompt`, Conflict when the prompt is another by now.
+        """
+        body = {
+            "prompt": prompt,
+            "files": None if files is None else list(files),
+            "position": position,
+            "expected_prompt": expected_prompt,
+        }
+        return self._http.call(calls.CHANGE_TURN(self.session_id, turn_index, body=body))
 
     def withdraw(self, turn_index: int) -> CancelReply:
         """Take a turn out of the queue."""

@@ -89,6 +89,10 @@ class View(BudgetView, PageView, ChangeView, Protocol):
         """The one that came first, but automatic ones and those with such an `if_busy` before others."""
         ...
 
+    def queue(self, session_id: str, first: Collection[str]) -> list[tuple[int, bool]]:
+        """The index of every queued turn, rising, and whether it goes first as in `next_queued`."""
+        ...
+
     def count_queued(self, session_id: str, policies: Collection[str] | None = None) -> int:
         """How many turns wait; with `policies`, of those with such an `if_busy`."""
         ...

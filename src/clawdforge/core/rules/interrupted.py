@@ -12,7 +12,8 @@ from clawdforge.core.ports import Tx, View
 from clawdforge.core.rules.cuts import cut_turn
 from clawdforge.core.rules.projection import Projection
 from clawdforge.core.rules.purses import can_reserve, is_asked_about
-from clawdforge.core.rules.turns import FIRST_IN_QUEUE, Ending, finish, need_session, queue_turn
+from clawdforge.core.rules.queue import FIRST_IN_QUEUE
+from clawdforge.core.rules.turns import Ending, finish, need_session, queue_turn
 from clawdforge.wire.base import Json, Micros
 from clawdforge.wire.error_codes import ErrorCode
 from clawdforge.wire.event import EventType, join_words

@@ -60,6 +60,7 @@ class Replay:
             EventType.SESSION_CHANGED: self._change,
             EventType.CONTEXT_STARTED: self._start_context,
             EventType.TURN_QUEUED: self._queue,
+            EventType.TURN_CHANGED: self._change_turn,
             EventType.TURN_STARTED: self._start,
             EventType.TURN_ENDED: self._end,
             EventType.OUTPUT_TRUNCATED: self._truncate,
@@ -101,6 +102,11 @@ class Replay:
         columns["limits"] = event.get("limits", {})
         columns |= {name: event[name] for name in QUEUED if name in event}
         self.turns[event["turn"]] = ToldTurn({**columns, "state": TurnState.QUEUED})
+
+    def _change_turn(self, _seq: int, event: Json) -> None:
+        columns = self.turns[event["turn"]].columns
+        columns["prompt"] = event.get("prompt", columns["prompt"])
+        columns["files"] = tuple(event.get("files", columns["files"]))
 
     def _start(self, seq: int, event: Json) -> None:
         turn, at = event["turn"], from_iso(event["ts"])

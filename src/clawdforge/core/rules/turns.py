@@ -18,6 +18,7 @@ from clawdforge.core.rules.activity import when_ended, when_queued
 from clawdforge.core.rules.budgets import NOTHING, UNREACHED, Spending, read_spending
 from clawdforge.core.rules.pauses import check_pause, find_pause
 from clawdforge.core.rules.purses import Question, find_question, find_token, reserve_for_turn, settle_turn
+from clawdforge.core.rules.queue import find_next, leave_queue
 from clawdforge.core.rules.quotas import NO_QUOTAS, Quotas
 from clawdforge.core.rules.usage import MAX_COUNT, bound_usage, estimate_usage, sum_usage
 from clawdforge.wire.base import Json, Micros
@@ -42,7 +43,6 @@ FIRST_FIELDS = ("prompt", "files", "timeout_secs")
 """What every fingerprint holds, given or not: so did those that version 0.3 stored."""
 WITHDRAWN_AT_ONCE = 40
 MAX_QUEUED = 1000
-FIRST_IN_QUEUE = frozenset({IfBusy.INTERRUPT, IfBusy.ROLLBACK})
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +183,7 @@ def start_next(tx: Tx, session_id: str, node: str, at: Micros) -> StartedTurn | 
     session = tx.session(session_id)
     if session is None or session.closed_at is not None or tx.active_turn(session_id) is not None:
         return None
-    turn = find_next(tx, session_id)
+    turn = find_next(tx, session)
     if turn is None or find_pause(tx, session.agent) is not None:
         return None
     fence = tx.claim(session_id, node)
@@ -210,6 +210,7 @@ def start_next(tx: Tx, session_id: str, node: str, at: Micros) -> StartedTurn | 
         last_turn_at=at,
         title=session.title or make_title(turn.prompt),
         redo=(),
+        queue_order=leave_queue(session, turn.turn_index),
         total_input_tokens=min(MAX_COUNT, session.total_input_tokens + tokens),
     )
     tx.audit(session_id, "turn", at, {"turn": turn.turn_index})
@@ -228,11 +229,6 @@ def _started(tx: Tx, session_id: str, turn: TurnRow, fence: int) -> StartedTurn:
     bounded = bool(tx.reservations(session_id, turn.turn_index))
     question = find_question(tx, session_id, turn.turn_index) if bounded else None
     return StartedTurn(need_session(tx, session_id), turn, fence, bounded, question)
-
-
-def find_next(view: View, session_id: str) -> TurnRow | None:
-    """First come, first served; but turns that interrupt, and automatic retries, go first."""
-    return view.next_queued(session_id, FIRST_IN_QUEUE)
 
 
 def finish(

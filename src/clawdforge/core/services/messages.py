@@ -12,9 +12,10 @@ from clawdforge.core.loop_turns import LoopTurns
 from clawdforge.core.model import Clock, MessageRow, SessionQuery, SessionRow, TurnRow
 from clawdforge.core.ports import Store, Tx, View
 from clawdforge.core.rules.paging import MessageSpan, Place, read_messages
+from clawdforge.core.rules.queue import find_next
 from clawdforge.core.rules.quotas import NO_QUOTAS, Quotas
 from clawdforge.core.rules.sessions import SessionState, state_of
-from clawdforge.core.rules.turns import find_last_prompt, find_next, make_title, need_open, need_session
+from clawdforge.core.rules.turns import find_last_prompt, make_title, need_open, need_session
 from clawdforge.wire.base import Micros
 from clawdforge.wire.errors import InvalidRequest, SessionBusy
 from clawdforge.wire.event import EventType
@@ -230,7 +231,7 @@ def _without_messages(view: View, row: SessionRow) -> Transcript:
             message for message in view.messages_from(session_id, last.seq) if message.turn == last.turn
         ]
         return Transcript(state_of(view, row), last, unsaid=len(unsaid))
-    waits = find_next(view, session_id)
+    waits = find_next(view, row)
     return Transcript(state_of(view, row), None if waits is None else _queued_message(waits))
 
 

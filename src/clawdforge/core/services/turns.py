@@ -6,6 +6,8 @@ from clawdforge.core.log import PAGE_BYTES, LogService
 from clawdforge.core.model import Clock, TurnRow
 from clawdforge.core.ports import Store, Tx, View
 from clawdforge.core.principal import Principal
+from clawdforge.core.rules.queue import order_queue
+from clawdforge.core.rules.queue_edits import change_queued
 from clawdforge.core.rules.quotas import NO_QUOTAS, Quotas
 from clawdforge.core.rules.turns import (
     StartedTurn,
@@ -20,7 +22,7 @@ from clawdforge.core.running.answers import Answers
 from clawdforge.core.running.supervisor import Supervisor
 from clawdforge.core.unbroken import Unbroken
 from clawdforge.wire.errors import BY_CODE, AgentFailed, StoreUnavailable, TurnNotFound, TurnNotQueued
-from clawdforge.wire.turn import IfBusy, Outcome, TurnRequest, TurnState
+from clawdforge.wire.turn import ChangeTurn, IfBusy, Outcome, TurnRequest, TurnState
 
 COPY_SECS = 0.05
 """A prompt waits so long for the copy after the last turn, to start in the commit that records it."""
@@ -125,12 +127,18 @@ class TurnService:
 
         return await self._store.read(app, work)
 
-    async def list(self, app: str, session_id: str, after: int, limit: int) -> tuple[list[TurnRow], bool]:
-        """A page of turns, and whether there are more."""
+    async def list(
+        self, app: str, session_id: str, after: int, limit: int
+    ) -> tuple[list[TurnRow], bool, dict[int, int]]:
+        """A page of turns, whether there are more, and the places of those that wait."""
 
-        def work(view: View) -> tuple[list[TurnRow], bool]:
-            need_session(view, session_id)
-            return view.turn_page(session_id, after=after, limit=limit, max_bytes=PAGE_BYTES)
+        def work(view: View) -> tuple[list[TurnRow], bool, dict[int, int]]:
+            session = need_session(view, session_id)
+            rows, is_more = view.turn_page(session_id, after=after, limit=limit, max_bytes=PAGE_BYTES)
+            if not any(row.state is TurnState.QUEUED for row in rows):
+                return rows, is_more, {}
+            order = order_queue(view, session)
+            return rows, is_more, {index: place for place, index in enumerate(order)}
 
         return await self._store.read(app, work)
 
@@ -153,6 +161,15 @@ class TurnService:
                 await self.withdraw(app, session_id, turn_index)
                 return True
         return await self._supervisor.cancel(app, session_id, turn_index)
+
+    async def change(
+        self, app: str, session_id: str, turn_index: int, request: ChangeTurn
+    ) -> tuple[TurnRow, int]:
+        """Change a turn that waits; the turn and its place in the queue."""
+        now = self._clock.now()
+        return await self._store.write(
+            app, lambda tx: change_queued(tx, session_id, turn_index, request, now, self._quotas)
+        )
 
     async def withdraw(self, app: str, session_id: str, turn_index: int) -> TurnRow:
         now = self._clock.now()

@@ -88,6 +88,10 @@ class SqliteView(BudgetRows, MessagePages, SessionPages, ChangeRows):
     def next_queued(self, session_id: str, first: Collection[str]) -> TurnRow | None:
         return self._get(self._q.turn, "next_queued", session=session_id, first=to_json(list(first)))
 
+    def queue(self, session_id: str, first: Collection[str]) -> list[tuple[int, bool]]:
+        rows = self._rows("queue", session=session_id, first=to_json(list(first)))
+        return [(int(index), bool(goes_first)) for index, goes_first in rows]
+
     def count_queued(self, session_id: str, policies: Collection[str] | None = None) -> int:
         wanted = None if policies is None else to_json(list(policies))
         return self._number("count_queued", session=session_id, policies=wanted)

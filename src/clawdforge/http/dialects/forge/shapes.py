@@ -101,9 +101,11 @@ def in_force(row: PauseRow) -> Pause:
     )
 
 
-def turn(row: TurnRow) -> Turn:
+def turn(row: TurnRow, kind: type[Turn] = Turn, *, position: int | None = None, **more: Any) -> Turn:
     return build_reply(
-        Turn,
+        kind,
+        **more,
+        position=position,
         turn_index=row.turn_index,
         state=row.state,
         outcome=row.outcome,

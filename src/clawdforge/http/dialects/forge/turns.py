@@ -36,11 +36,13 @@ from clawdforge.wire.turn import (
     AppPermissionPage,
     CancelReply,
     CancelRequest,
+    ChangeTurn,
     DecideRequest,
     PermissionPage,
     PermissionReply,
     PermissionState,
     TurnAccepted,
+    TurnChanged,
     TurnPage,
     TurnReply,
     TurnRequest,
@@ -59,6 +61,7 @@ def routes() -> APIRouter:
     router.post(f"{at}/turn", response_model=TurnReply, responses={200: STREAM})(run_turn)
     router.post(f"{at}/turns", response_model=TurnAccepted, status_code=202)(queue_turn)
     router.get(f"{at}/turns", response_model=TurnPage)(list_turns)
+    router.patch(f"{at}/turns/{{turn_index}}", response_model=TurnChanged)(change_turn)
     router.delete(f"{at}/turns/{{turn_index}}", response_model=CancelReply)(withdraw)
     router.post(f"{at}/cancel", response_model=CancelReply)(cancel)
     router.get(f"{at}/permissions", response_model=PermissionPage)(list_permissions)
@@ -117,10 +120,17 @@ async def queue_turn(
 
 async def list_turns(core: Core, app: App, session_id: str, after: After = 0, limit: Limit = 100) -> Response:
     """The session's turns, oldest first, the queue included."""
-    rows, is_more = await core.turns.list(app, session_id, after, limit)
-    page = [shapes.turn(row) for row in rows]
+    rows, is_more, places = await core.turns.list(app, session_id, after, limit)
+    page = [shapes.turn(row, position=places.get(row.turn_index)) for row in rows]
     following = page[-1].turn_index if is_more else None
     return json_response(TurnPage(session_id=session_id, turns=page, count=len(page), next=following))
+
+
+async def change_turn(core: Core, app: App, session_id: str, turn_index: Index, body: ChangeTurn) -> Response:
+    """Change the prompt, the files or the place of a turn that waits in the queue; 409 once it has begun."""
+    row, position = await core.turns.change(app, session_id, turn_index, body)
+    changed = shapes.turn(row, TurnChanged, session_id=session_id, position=position)
+    return json_response(changed)
 
 
 async def withdraw(core: Core, app: App, session_id: str, turn_index: Index) -> Response:

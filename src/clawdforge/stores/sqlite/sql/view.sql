@@ -49,6 +49,10 @@ SELECT {turn} FROM turns INDEXED BY turns_unsettled
 WHERE session_id = {mine} AND state <> 'ended' AND state = 'queued'
 ORDER BY NOT (automatic OR if_busy IN (SELECT value FROM json_each(:first))), turn_index LIMIT 1
 
+-- name: queue
+SELECT turn_index, automatic OR if_busy IN (SELECT value FROM json_each(:first)) FROM turns INDEXED BY turns_unsettled
+WHERE session_id = {mine} AND state <> 'ended' AND state = 'queued' ORDER BY turn_index
+
 -- name: count_queued
 SELECT count(*) FROM turns INDEXED BY turns_unsettled
 WHERE session_id = {mine} AND state <> 'ended' AND state = 'queued'

@@ -1,0 +1,72 @@
+"""What may be changed about a turn while it waits in the queue: its prompt, its files, its place."""
+
+from typing import Any
+
+from clawdforge.core.event_model import draft
+from clawdforge.core.model import TurnRow
+from clawdforge.core.ports import Tx
+from clawdforge.core.rules.queue import order_queue
+from clawdforge.core.rules.quotas import NO_QUOTAS, Quotas
+from clawdforge.core.rules.turns import need_session
+from clawdforge.wire.base import Json, Micros
+from clawdforge.wire.errors import Conflict, TurnNotFound, TurnNotQueued, UnknownFile
+from clawdforge.wire.event import EventType
+from clawdforge.wire.turn import ChangeTurn, TurnState
+
+
+def change_queued(
+    tx: Tx,
+    session_id: str,
+    turn_index: int,
+    request: ChangeTurn,
+    at: Micros,
+    quotas: Quotas = NO_QUOTAS,
+) -> tuple[TurnRow, int]:
+    """Change a queued turn; the turn and its place. Nothing is changed once it has begun.
+
+    A turn begins in a transaction too, so it runs either with all of this or with nothing of it.
+    """
+    need_session(tx, session_id)
+    turn = tx.turn(session_id, turn_index)
+    if turn is None:
+        raise TurnNotFound
+    if turn.state is not TurnState.QUEUED:
+        done = "has ended" if turn.state is TurnState.ENDED else "runs already"
+        raise TurnNotQueued(f"this turn {done}, so it stays as it is; send another prompt")
+    if request.expected_prompt is not None and request.expected_prompt != turn.prompt:
+        raise Conflict("somebody else has changed this prompt; read it again", prompt=turn.prompt)
+    changed = _change_words(tx, turn, request, quotas)
+    changed |= _change_place(tx, session_id, turn_index, request.position)
+    if changed:
+        tx.append(session_id, [draft(EventType.TURN_CHANGED, turn_index, at, changed)])
+    order = order_queue(tx, need_session(tx, session_id))
+    return tx.turn(session_id, turn_index) or turn, order.index(turn_index)
+
+
+def _change_words(tx: Tx, turn: TurnRow, request: ChangeTurn, quotas: Quotas) -> Json:
+    changes: dict[str, Any] = {}
+    if request.prompt is not None and request.prompt != turn.prompt:
+        changes["prompt"] = request.prompt
+    if request.files is not None and tuple(request.files) != turn.files:
+        if any(tx.file(token) is None for token in request.files):
+            raise UnknownFile
+        changes["files"] = tuple(request.files)
+    if not changes:
+        return {}
+    if len(request.prompt or "") > len(turn.prompt):
+        quotas.check_room(tx)
+    tx.change_turn(turn.session_id, turn.turn_index, **changes)
+    return {name: list(value) if name == "files" else value for name, value in changes.items()}
+
+
+def _change_place(tx: Tx, session_id: str, turn_index: int, position: int | None) -> Json:
+    """Put it in its place among those that wait now; behind the last if there are not so many."""
+    if position is None:
+        return {}
+    order = order_queue(tx, need_session(tx, session_id))
+    others = [index for index in order if index != turn_index]
+    wanted = [*others[:position], turn_index, *others[position:]]
+    if wanted == order:
+        return {}
+    tx.change_session(session_id, queue_order=tuple(wanted))
+    return {"position": wanted.index(turn_index)}
