@@ -18,6 +18,7 @@ from clawdforge.http.lanes import Lanes
 from clawdforge.http.login import login_router
 from clawdforge.http.middleware import BodyLimit, Envelope
 from clawdforge.http.openapi import describe
+from clawdforge.http.page import find_page, page_router
 from clawdforge.http.routing import OpenRoute
 from clawdforge.http.scopes import find_scope
 from clawdforge.http.settings import HttpSettings
@@ -51,8 +52,9 @@ def build_asgi(services: Services, settings: HttpSettings) -> ASGIApp:
     asgi.state.settings = settings
     asgi.state.lanes = Lanes(services)
     asgi.state.bodies = BodyBudget(settings.max_bodies_bytes)
+    asgi.state.page = find_page()
     dialects = [*hermes.routers(settings.hermes_prefix), *deepagent.routers()]
-    asgi.state.table = list(add_routers(asgi, [*forge.routers(), login_router(), *dialects]))
+    asgi.state.table = list(add_routers(asgi, [*forge.routers(), login_router(), page_router(), *dialects]))
     asgi.state.scopes = {
         (method, route.path_format): find_scope(route, method, settings.hermes_prefix)
         for route in asgi.state.table

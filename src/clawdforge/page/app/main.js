@@ -1,0 +1,21 @@
+// @ts-check
+// Where the page begins: the address, the login, the first painting.
+import { effect, html, render } from "./lib.js";
+import { begin, takeCode } from "./login/actions.js";
+import { App } from "./shell/app.js";
+import { startRouter } from "./shell/router.js";
+import { current, me, waiting } from "./store.js";
+import { watchSessions } from "./sessions/actions.js";
+
+const code = takeCode();
+startRouter();
+const root = /** @type {HTMLElement} */ (document.getElementById("app"));
+render(html`<${App} />`, root);
+begin(code);
+
+effect(() => {
+  const count = waiting.value.length ? `(${waiting.value.length}) ` : "";
+  const title = me.value && current.value ? `${current.value.title || "New session"} · ` : "";
+  document.title = `${count}${title}clawdforge`;
+});
+watchSessions();

@@ -1,0 +1,44 @@
+// @ts-check
+// Times and dates in words.
+
+/** How long ago, short. @param {number} seconds since 1970 */
+export function ago(seconds) {
+  const past = Math.max(0, Date.now() / 1000 - seconds);
+  if (past < 60) return "now";
+  if (past < 3600) return `${Math.floor(past / 60)} min`;
+  if (past < 86400) return `${Math.floor(past / 3600)} h`;
+  if (past < 7 * 86400) return `${Math.floor(past / 86400)} d`;
+  return new Date(seconds * 1000).toLocaleDateString(undefined, { day: "numeric", month: "short" });
+}
+
+/** A day in full. @param {number} seconds */
+export const day = (seconds) =>
+  new Date(seconds * 1000).toLocaleDateString(undefined, { weekday: "short", day: "numeric", month: "long", year: "numeric" });
+
+/** A moment in full. @param {number|string} at seconds, or ISO text */
+export const moment = (at) =>
+  new Date(typeof at === "number" ? at * 1000 : at).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" });
+
+/** How long something took. @param {number} ms */
+export function lasted(ms) {
+  if (ms < 1000) return `${(ms / 1000).toFixed(1)} s`;
+  if (ms < 60000) return `${(ms / 1000).toFixed(ms < 10000 ? 1 : 0)} s`;
+  const minutes = Math.floor(ms / 60000);
+  return minutes < 60 ? `${minutes} min ${Math.round((ms % 60000) / 1000)} s` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+}
+
+/** A large number, short: 12.4k. @param {number} count */
+export function brief(count) {
+  if (count < 1000) return String(count);
+  if (count < 1e6) return `${(count / 1000).toFixed(count < 1e4 ? 1 : 0)}k`;
+  return `${(count / 1e6).toFixed(1)}M`;
+}
+
+/** What becomes of a session that is left alone. @param {import("../store.js").Session} row */
+export function retentionWords(row) {
+  if (row.retention === "keep") return "Kept until you delete it.";
+  if (row.closes_at && row.deletes_at) return `Closes on ${day(row.closes_at)} and is deleted on ${day(row.deletes_at)}, if nothing happens before.`;
+  if (row.deletes_at) return `Deleted on ${day(row.deletes_at)}, if nothing happens before.`;
+  if (row.closes_at) return `Closes on ${day(row.closes_at)}, if nothing happens before.`;
+  return "Closed when it has been idle for long, and deleted some time later.";
+}

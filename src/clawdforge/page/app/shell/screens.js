@@ -1,0 +1,25 @@
+// @ts-check
+// Every screen and every panel of the page. To add one: a folder in app/screens with an index.js whose default
+// export is a component, and one line here. It is loaded when it is first shown.
+
+/**
+ * @typedef {{name: string, title: string, icon: string, place: "top"|"more"|null, load: () => Promise<any>,
+ *   operator?: boolean, count?: () => number}} Screen
+ * A screen's component is given {route}. `name` is the first part of its address.
+ * @typedef {{name: string, title: string, load: () => Promise<any>}} Panel
+ * A panel stands at the right of a session; its component is given {session}.
+ */
+
+/** @type {Screen[]} */
+export const SCREENS = [
+  { name: "s", title: "Chat", icon: "chat", place: null, load: () => import("../screens/chat/index.js") },
+];
+
+/** Screens that need no login, without the frame: what a shared link shows. @type {Screen[]} */
+export const OPEN_SCREENS = [];
+
+/** @type {Panel[]} */
+export const PANELS = [];
+
+/** @param {string} name */
+export const findScreen = (name) => SCREENS.find((screen) => screen.name === name) || null;
