@@ -6,7 +6,7 @@ import { Dialog } from "../shell/dialog.js";
 import { notify } from "../store.js";
 import { makeSession } from "./actions.js";
 
-const MODES = [
+export const MODES = [
   ["ask", "Ask me", "Each thing the agent wants to do waits for your word."],
   ["approve_reads", "Allow reading", "Reading is allowed; everything else waits for your word."],
   ["approve_all", "Allow everything", "Nothing is asked. Best inside a sandbox."],

@@ -1,0 +1,87 @@
+// @ts-check
+// The only place where text becomes markup: marked reads it, DOMPurify cleans it, and nodes come out.
+import { Marked } from "../../vendor/marked.js";
+import "../../vendor/dompurify.js";
+import { codeBlock } from "./code.js";
+
+const purify = /** @type {any} */ (globalThis).DOMPurify;
+const LINKS = /^(?:https?:|mailto:)/i;
+const MAX_MARKDOWN = 128 * 1024;
+
+const CLEAN = {
+  ALLOWED_TAGS: ["p", "br", "hr", "h1", "h2", "h3", "h4", "h5", "h6", "em", "strong", "del", "code", "pre", "blockquote",
+    "ul", "ol", "li", "table", "thead", "tbody", "tr", "th", "td", "a", "input", "span", "sup", "sub"],
+  ALLOWED_ATTR: ["href", "title", "class", "start", "align", "type", "checked", "disabled", "data-lang"],
+  ALLOWED_URI_REGEXP: LINKS,
+  ALLOW_DATA_ATTR: false,
+  ALLOW_ARIA_ATTR: false,
+  RETURN_DOM_FRAGMENT: true,
+};
+
+/** @param {string} text */
+const escape = (text) =>
+  text.replace(/[&<>"']/g, (found) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" })[found] || found);
+
+/** @param {string} href @param {string} shown markup that is clean already @param {string} [title] */
+function anchor(href, shown, title) {
+  if (!LINKS.test(href)) return shown;
+  return `<a href="${escape(href)}"${title ? ` title="${escape(title)}"` : ""}>${shown}</a>`;
+}
+
+const marked = new Marked({
+  gfm: true,
+  breaks: false,
+  renderer: {
+    html: ({ text }) => escape(text),
+    link({ href, title, tokens }) {
+      return anchor(href, this.parser.parseInline(tokens), title || "");
+    },
+    image: ({ href, title, text }) => anchor(href, `picture: ${escape(text || href)}`, title || "") || escape(text),
+    code: ({ text, lang }) => `<pre data-lang="${escape((lang || "").split(/\s/)[0])}"><code>${escape(text)}</code></pre>`,
+  },
+});
+
+/** Markdown as nodes. @param {string} text @returns {DocumentFragment} */
+export function renderMarkdown(text) {
+  if (text.length > MAX_MARKDOWN) return plain(text);
+  let markup;
+  try {
+    markup = /** @type {string} */ (marked.parse(text.replaceAll("\0", "\uFFFD")));
+  } catch {
+    return plain(text);
+  }
+  const nodes = /** @type {DocumentFragment} */ (purify.sanitize(markup, CLEAN));
+  for (const link of nodes.querySelectorAll("a")) {
+    if (!LINKS.test(link.getAttribute("href") || "")) link.removeAttribute("href");
+    link.target = "_blank";
+    link.rel = "noopener noreferrer";
+  }
+  for (const box of nodes.querySelectorAll("input")) {
+    box.type = "checkbox";
+    box.disabled = true;
+    box.setAttribute("aria-label", box.checked ? "done" : "to do");
+  }
+  for (const table of nodes.querySelectorAll("table")) {
+    const frame = document.createElement("div");
+    frame.className = "table-frame";
+    frame.tabIndex = 0;
+    frame.setAttribute("role", "region");
+    frame.setAttribute("aria-label", "Table");
+    table.replaceWith(frame);
+    frame.append(table);
+  }
+  for (const pre of nodes.querySelectorAll("pre")) {
+    pre.replaceWith(codeBlock(pre.textContent || "", pre.dataset.lang || ""));
+  }
+  return nodes;
+}
+
+/** @param {string} text */
+function plain(text) {
+  const nodes = document.createDocumentFragment();
+  const block = document.createElement("p");
+  block.className = "wrap";
+  block.textContent = text;
+  nodes.append(block);
+  return nodes;
+}

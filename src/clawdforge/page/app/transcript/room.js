@@ -1,0 +1,202 @@
+// @ts-check
+// One session on the screen: its groups of rows, its queue, and what arrives by the stream.
+import { signal } from "../lib.js";
+import { get } from "../api/client.js";
+import { keepSessions, sessions } from "../store.js";
+import { follow } from "../stream/link.js";
+import { refreshSession } from "../sessions/actions.js";
+import { applyToTurn } from "./apply.js";
+import { loadAround, loadNewer, loadOlder, loadTail, upgrade } from "./history.js";
+import { Group, makeRow } from "./rows.js";
+
+const MAX_ROWS = 4000;
+const KEEP_ROWS = 2500;
+const RELOADING = new Set(["history.restored", "history.cleared", "history.compacted", "turn.changed"]);
+
+export class Room {
+  /** @param {string} id */
+  constructor(id) {
+    this.id = id;
+    this.path = `/sessions/${encodeURIComponent(id)}`;
+    /** @type {Group[]} */
+    this.groups = [];
+    /** @type {import("./rows.js").Row[]} */
+    this.rows = [];
+    this.version = 0;
+    /** Rises with each change of which rows there are. */
+    this.shape = signal(0);
+    this.state = signal(/** @type {"loading"|"ready"|"failed"} */ ("loading"));
+    this.problem = signal("");
+    /** Where the page above and the page below begin; null at the ends. */
+    this.previous = /** @type {number|null} */ (null);
+    this.next = /** @type {number|null} */ (null);
+    this.queue = signal(/** @type {any[]} */ ([]));
+    this.running = signal(/** @type {number|null} */ (null));
+    this.context = signal(/** @type {{used: number, size: number}|null} */ (null));
+    this.commands = signal(/** @type {any[]} */ ([]));
+    /** How many turns the last undo took, while a redo may bring them back. */
+    this.undone = signal(0);
+    /** @type {(() => void)|null} */
+    this.stop = null;
+    this.closed = false;
+    /** The view may ask for a pause before the next batch. */
+    this.ready = () => Promise.resolve();
+  }
+
+  /** @param {number|null} at the message to show, or null for the end */
+  async open(at) {
+    try {
+      if (at === null) await loadTail(this);
+      else await loadAround(this, at);
+      if (this.closed) return;
+      this.state.value = "ready";
+      if (this.next === null) this.follow();
+    } catch (error) {
+      this.problem.value = /** @type {Error} */ (error).message;
+      this.state.value = "failed";
+    }
+  }
+
+  close() {
+    this.closed = true;
+    this.stop?.();
+  }
+
+  /** Read what happens from the beginning of the running turn, or from now. */
+  follow() {
+    this.stop?.();
+    this.stop = follow(this.id, this.cursor, async (events) => {
+      for (const event of events) this.take(event);
+      this.flatten();
+      await this.ready();
+    });
+  }
+
+  cursor = 0;
+
+  /** @param {number} turn */
+  groupOf(turn) {
+    let group = this.groups.find((one) => one.turn === turn);
+    if (!group) {
+      group = new Group(`t${turn}`, turn, Number.MAX_SAFE_INTEGER);
+      group.from = "events";
+      this.groups.push(group);
+    }
+    return group;
+  }
+
+  /** @param {any} event */
+  take(event) {
+    this.cursor = event.seq;
+    if (event.type === "commands") this.commands.value = event.update?.availableCommands || [];
+    else if (event.type === "usage") this.context.value = event.update?.size ? { used: event.update.used, size: event.update.size } : this.context.value;
+    else if (event.type === "turn.queued") this.queue.value = [...this.queue.value.filter((turn) => turn.turn_index !== event.turn), { turn_index: event.turn, prompt: event.prompt, files: event.files || [], state: "queued" }];
+    else if (event.type === "turn.started") this.begin(event);
+    else if (event.type === "history.cut") this.cut(event);
+    else if (event.type === "message.posted") this.post(event);
+    else if (RELOADING.has(event.type)) this.reload();
+    else if (event.type.startsWith("session.")) this.refresh();
+    else if (event.turn !== null) this.inTurn(event);
+  }
+
+  /** @param {any} event */
+  inTurn(event) {
+    if (event.type === "turn.ended") {
+      this.queue.value = this.queue.value.filter((turn) => turn.turn_index !== event.turn);
+      if (this.running.value === event.turn) this.running.value = null;
+      this.refresh();
+      if (!this.groups.some((group) => group.turn === event.turn)) return; // it never started
+    }
+    if (event.type === "permission.requested" || event.type === "permission.decided") this.refresh();
+    applyToTurn(this.groupOf(event.turn), event);
+  }
+
+  /** @param {any} event */
+  begin(event) {
+    const queued = this.queue.value.find((turn) => turn.turn_index === event.turn);
+    this.queue.value = this.queue.value.filter((turn) => turn !== queued);
+    this.running.value = event.turn;
+    this.undone.value = 0;
+    const group = this.groupOf(event.turn);
+    group.reset();
+    group.from = "events";
+    group.end = null;
+    group.seq = Math.min(group.seq, event.message);
+    group.info = { ...group.info, turn_index: event.turn, state: "running", started_at: Date.parse(event.ts) / 1000, first_seq: event.seq, ...queued && { prompt: queued.prompt } };
+    if (!group.prompt && queued) group.prompt = makeRow(group, "prompt", { raw: queued.prompt, files: queued.files, ts: event.ts });
+    this.refresh();
+  }
+
+  /** @param {any} event */
+  cut(event) {
+    const gone = new Set(event.turns || []);
+    this.groups = this.groups.filter((group) => group.turn === null || !gone.has(group.turn));
+    this.undone.value = gone.size;
+    this.refresh();
+  }
+
+  /** @param {any} event */
+  post(event) {
+    if (this.groups.some((group) => group.seq === event.message)) return;
+    const group = new Group(`m${event.message}`, null, event.message);
+    if (event.role === "user") group.prompt = makeRow(group, "prompt", { raw: event.content, files: [], ts: event.ts });
+    else group.takeMessage(event);
+    this.groups.push(group);
+  }
+
+  /** Read the transcript again: something took away or brought back what is not known here. */
+  async reload() {
+    this.stop?.();
+    await this.open(null);
+  }
+
+  refresh() {
+    refreshSession(this.id).catch(() => null);
+  }
+
+  /** Put all rows into one list, and forget the oldest of very many. */
+  flatten() {
+    if (this.rows.length > MAX_ROWS && this.mayForget()) this.forget();
+    this.version += 1;
+    this.rows = this.groups.flatMap((group) => group.rows);
+    this.rows.forEach((row, at) => {
+      row.i = at;
+      row.v = this.version;
+    });
+    this.shape.value = this.version;
+  }
+
+  /** Whether rows at the top may go: the view says so while it follows the end. */
+  mayForget = () => false;
+
+  forget() {
+    let count = this.rows.length;
+    while (count > KEEP_ROWS && this.groups.length > 1) {
+      count -= this.groups[0].rows.length;
+      this.groups.shift();
+      this.previous = this.groups[0].seq;
+    }
+    const last = this.groups[0];
+    if (count > KEEP_ROWS) {
+      last.body.splice(0, count - KEEP_ROWS);
+      last.body.unshift(makeRow(last, "note", { text: "The beginning of this answer is no longer shown here. It is stored, and an export has it.", tone: "" }));
+    }
+  }
+
+  older = () => loadOlder(this);
+  newer = () => loadNewer(this);
+  /** @param {Group} group */
+  upgrade = (group) => upgrade(this, group);
+
+  get row() {
+    return sessions.value.get(this.id) || null;
+  }
+
+  /** The newest row and the turns that wait. */
+  async look() {
+    const row = await get(this.path);
+    keepSessions([row]);
+    this.running.value = row.running_turn;
+    return row;
+  }
+}

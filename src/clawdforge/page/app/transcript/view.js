@@ -1,0 +1,110 @@
+// @ts-check
+// The transcript on the screen: mounts the window's rows, holds the anchor, knows when a person wants to read on alone.
+import { html, useEffect, useLayoutEffect, useMemo, useRef } from "../lib.js";
+import { Icon } from "../shell/icons.js";
+import { EndRow } from "./kinds/end.js";
+import { PermissionRow } from "./kinds/permission.js";
+import { PromptRow } from "./kinds/prompt.js";
+import { ImageRow, NoteRow, PlanRow, SummaryRow, ThinkingRow } from "./kinds/small.js";
+import { TextRow } from "./kinds/text.js";
+import { ToolRow } from "./kinds/tool.js";
+import { redo } from "./turn_actions.js";
+import { RowWindow } from "./window.js";
+
+/** @type {Record<string, any>} */
+const KINDS = { prompt: PromptRow, text: TextRow, thinking: ThinkingRow, tool: ToolRow, plan: PlanRow, note: NoteRow, summary: SummaryRow, image: ImageRow, permission: PermissionRow, end: EndRow };
+const AWAY = new Set(["PageUp", "ArrowUp", "Home"]);
+
+/** @param {{row: import("./rows.js").Row, room: import("./room.js").Room}} props */
+function RowView({ row, room }) {
+  const hold = useMemo(() => (/** @type {HTMLElement|null} */ element) => (row.element = element), [row]);
+  return html`<div class=${`entry ${row.kind}-entry`} data-row=${row.key} data-turn=${row.turn} ref=${hold}>
+    <${KINDS[row.kind]} row=${row} room=${room} session=${room.id} />
+  </div>`;
+}
+
+/** What stands below the last row. @param {{room: import("./room.js").Room}} props */
+function Tail({ room }) {
+  if (room.undone.value > 0) {
+    return html`<div class="tail row"><span class="quiet">${room.undone.value === 1 ? "One turn was" : `${room.undone.value} turns were`} taken back.</span>
+      <button class="button" onClick=${() => redo(room)}><${Icon} name="redo" />Redo</button></div>`;
+  }
+  return room.running.value !== null ? html`<div class="tail working" role="status"><span class="dot running"></span><span class="out-of-sight">The agent is working</span></div>` : null;
+}
+
+/** Everything that tells whether a person wants to leave the end, or is back. @param {HTMLElement} scroller @param {RowWindow} window */
+function listen(scroller, window) {
+  let touched = 0;
+  let lastTop = 0;
+  const leave = () => {
+    touched = performance.now();
+    if (window.following.value && scroller.scrollHeight > scroller.clientHeight) {
+      window.following.value = false;
+      window.note();
+    }
+  };
+  const onWheel = (/** @type {WheelEvent} */ event) => (event.deltaY < 0 ? leave() : (touched = performance.now()));
+  const onKey = (/** @type {KeyboardEvent} */ event) => {
+    const typing = event.target instanceof HTMLTextAreaElement || event.target instanceof HTMLInputElement;
+    if (AWAY.has(event.key) && !typing) leave();
+    else touched = performance.now();
+  };
+  const onTouch = () => leave();
+  const onGrab = (/** @type {PointerEvent} */ event) => event.target === scroller && leave(); // the scroll bar
+  const onScroll = () => {
+    const atEnd = scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < 3;
+    const down = scroller.scrollTop >= lastTop;
+    lastTop = scroller.scrollTop;
+    if (window.following.value) return;
+    if (atEnd && down && performance.now() - touched < 1500 && window.end === window.room.rows.length && window.room.next === null) window.following.value = true;
+    window.note();
+    window.work();
+  };
+  scroller.addEventListener("wheel", onWheel, { passive: true });
+  scroller.addEventListener("touchmove", onTouch, { passive: true });
+  scroller.addEventListener("pointerdown", onGrab);
+  scroller.addEventListener("keydown", onKey);
+  scroller.addEventListener("scroll", onScroll, { passive: true });
+}
+
+/** @param {{room: import("./room.js").Room, at: number|null}} props */
+export function Transcript({ room, at }) {
+  const scroller = useRef(/** @type {HTMLElement|null} */ (null));
+  const list = useRef(/** @type {HTMLElement|null} */ (null));
+  const window = useMemo(() => new RowWindow(room), [room]);
+  void window.rev.value;
+  const version = room.shape.value;
+  useEffect(() => {
+    const element = /** @type {HTMLElement} */ (scroller.current);
+    window.scroller = element;
+    listen(element, window);
+    const sizes = new ResizeObserver(() => window.settle());
+    sizes.observe(/** @type {HTMLElement} */ (list.current));
+    sizes.observe(element);
+    return () => {
+      window.closed = true;
+      sizes.disconnect();
+    };
+  }, [window]);
+  useEffect(() => {
+    if (room.state.value !== "ready") return;
+    const wanted = at === null ? null : room.groups.find((group) => group.seq === at) || room.groups.findLast((group) => group.seq <= at);
+    if (wanted && !window.lastMounted.length) window.show(wanted.rows[0]);
+    else window.work();
+  }, [version, room.state.value, window]);
+  useLayoutEffect(() => {
+    window.settle();
+    for (const group of new Set(window.lastMounted.map((row) => row.group))) room.upgrade(group);
+  });
+  const rows = window.lastMounted.filter((row) => row.v === room.version);
+  return html`<div class="reader">
+    <div class="scroll transcript" ref=${scroller} tabindex="0" role="log" aria-label="Conversation" aria-busy=${String(room.running.value !== null)} aria-live="off">
+      <div class="rows" ref=${list}>
+        ${rows.map((row) => html`<${RowView} row=${row} room=${room} key=${row.key} />`)}
+        ${window.end === room.rows.length && html`<${Tail} room=${room} />`}
+      </div>
+    </div>
+    ${!window.following.value && rows.length > 0 &&
+    html`<button class="button to-end" onClick=${() => window.toEnd()}><${Icon} name="down" />${room.running.value !== null ? "Follow the answer" : "To the end"}</button>`}
+  </div>`;
+}
