@@ -62,6 +62,7 @@ sys.exit(None if found.uid else found.why_no_users or "it needs root and bubblew
 PROBES: Final[Mapping[str, tuple[str, ...]]] = {
     "bwrap": ("bwrap", "--dev-bind", "/", "/", "--unshare-pid", "--proc", "/proc", "true"),
     "strace": ("strace", "-o", "/dev/null", "true"),
+    "chromium": ("chromium", "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom", "about:blank"),
     "curl": ("curl", "--version"),
     "java": ("/usr/bin/keytool", "-help"),
     "acpx": ("env", f"PATH={ACPX}:{os.environ.get('PATH', os.defpath)}", "sh", "-c", AS_AN_AGENT, __file__),
