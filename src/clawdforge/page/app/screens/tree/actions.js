@@ -1,0 +1,72 @@
+// @ts-check
+// Time travel: what can be done from a turn of the past. Every step carries the head that was seen, so that two do not mix.
+import { get, post } from "../../api/client.js";
+import { notify } from "../../store.js";
+import { ask } from "../../shell/dialog.js";
+import { go, link } from "../../shell/router.js";
+import { guessTree, turnsAfter } from "./lanes.js";
+
+const PAGE = 500;
+const MOST = 10_000;
+
+/** @param {string} id @param {AbortSignal} signal */
+export async function loadTree(id, signal) {
+  try {
+    return await loadAll(`/sessions/${id}/tree`, signal);
+  } catch (/** @type {any} */ failure) {
+    if (failure.status !== 404 && failure.status !== 405) throw failure;
+    const found = await loadAll(`/sessions/${id}/turns`, signal); // a server without trees
+    return { ...found, turns: guessTree(found.turns) };
+  }
+}
+
+/** @param {string} path @param {AbortSignal} signal */
+async function loadAll(path, signal) {
+  /** @type {any[]} */
+  const turns = [];
+  let page;
+  let after;
+  do {
+    page = await get(path, { after, limit: PAGE }, signal);
+    turns.push(...page.turns);
+    after = page.next;
+  } while (after !== null && after !== undefined && turns.length < MOST);
+  return { forked_from: page.forked_from ?? null, turns, whole: after == null };
+}
+
+/** @param {import("../../store.js").Session} session @param {import("./lanes.js").TreeTurn} turn */
+export async function forkFrom(session, turn) {
+  await attempt(async () => {
+    const made = await post(`/sessions/${session.session_id}/fork`, { after_turn: turn.turn_index });
+    notify(`A new session goes on from turn ${turn.turn_index}.`);
+    go(link("s", made.session_id));
+  });
+}
+
+/**
+ * @param {import("../../store.js").Session} session @param {import("./lanes.js").TreeTurn[]} turns
+ * @param {import("./lanes.js").TreeTurn} turn @param {boolean} files
+ */
+export async function undoTo(session, turns, turn, files) {
+  const count = turnsAfter(turns, turn);
+  const also = files ? " The files of the workspace go back as well." : " Files stay as they are.";
+  const text = `${count === 1 ? "One turn is" : `${count} turns are`} taken back.${also} Redo brings everything back as long as nothing new was said.`;
+  if (!(await ask({ title: `Undo to turn ${turn.turn_index}?`, text, yes: "Undo" }))) return false;
+  return attempt(() => post(`/sessions/${session.session_id}/undo`, { turns: count, files, expected_head: session.head }));
+}
+
+/** @param {import("../../store.js").Session} session @param {boolean} files */
+export function redo(session, files) {
+  return attempt(() => post(`/sessions/${session.session_id}/redo`, { files, expected_head: session.head }));
+}
+
+/** @param {() => Promise<any>} work */
+async function attempt(work) {
+  try {
+    await work();
+    return true;
+  } catch (/** @type {any} */ failure) {
+    notify(failure.message, "bad");
+    return false;
+  }
+}

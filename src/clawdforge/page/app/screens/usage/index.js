@@ -1,0 +1,75 @@
+// @ts-check
+// Tokens and cost over days, by agent or model; for the operator also by app.
+import { get } from "../../api/client.js";
+import { html, useState } from "../../lib.js";
+import { me } from "../../store.js";
+import { Trouble, useLoad } from "../loading.js";
+import { sayCount, sayMoney } from "../words.js";
+import { Legend, StackedBars } from "./bars.js";
+import { writeCsv } from "./csv.js";
+import { MEASURES, dayAgo, sumDays } from "./sums.js";
+import { UsageTable } from "./table.js";
+
+const SPANS = { 7: "7 days", 30: "30 days", 90: "90 days", 365: "A year" };
+const NAMES = { agent: "Agent", model: "Model", app: "App" };
+
+export default function Usage() {
+  const ofAll = !me.value?.app_name && Boolean(me.value?.operator);
+  const [back, setBack] = useState(30);
+  const [by, setBy] = useState(ofAll ? "app" : "agent");
+  const [measure, setMeasure] = useState("total_tokens");
+  const from = dayAgo(back - 1);
+  const to = dayAgo(0);
+  const { value, error, busy, again } = useLoad(
+    (signal) => get(ofAll ? "/admin/usage" : "/usage", { by: `day,agent,model${ofAll ? ",app" : ""}`, from, to }, signal),
+    [ofAll, from, to],
+  );
+  const rows = value?.rows ?? [];
+  const reported = sumDays(rows, by, "reported", measure, from, to);
+  const estimated = sumDays(rows, by, "estimated", measure, from, to);
+  const names = reported.most >= estimated.most ? reported.names : estimated.names;
+  const say = measure === "cost_usd" ? sayMoney : sayCount;
+  const order = (/** @type {typeof reported} */ summed) => ({ ...summed, names });
+  return html`<header class="head">
+      <h1 class="grow">Usage</h1>
+      <button class="button" disabled=${!rows.length} onClick=${() => save(writeCsv(rows), `usage-${from}-${to}.csv`)}>CSV</button>
+    </header>
+    <div class="scroll" tabindex="0" role="region" aria-label="Usage" aria-busy=${String(busy)}>
+      <div class="page stack">
+        <div class="choices">
+          <${Choice} name="Time" value=${back} options=${SPANS} set=${(/** @type {string} */ value) => setBack(Number(value))} />
+          <${Choice} name="By" value=${by} options=${ofAll ? NAMES : { agent: NAMES.agent, model: NAMES.model }} set=${setBy} />
+          <${Choice} name="Measure" value=${measure} options=${MEASURES} set=${setMeasure} />
+        </div>
+        ${error && html`<${Trouble} error=${error} again=${again} />`}
+        ${
+          value &&
+          html`<${Legend} names=${names} />
+          <${StackedBars} title=${measure === "turns" ? "Turns" : "Reported by agents"} summed=${order(reported)} say=${say} />
+          ${measure !== "turns" && html`<div class="estimates"><${StackedBars} title="Estimated from text, where agents report nothing" summed=${order(estimated)} say=${say} /></div>`}
+          <${UsageTable} rows=${rows} by=${by} title=${/** @type {any} */ (NAMES)[by]} />
+          <p class="hint">Days are counted in UTC. What agents report and what is estimated from the text are never added to each other.</p>`
+        }
+      </div>
+    </div>`;
+}
+
+/** @param {{name: string, value: unknown, options: Record<string, string>, set: (value: string) => void}} props */
+function Choice({ name, value, options, set }) {
+  return html`<label class="choice small">
+    <span class="quiet">${name}</span>
+    <select value=${String(value)} onChange=${(/** @type {any} */ event) => set(event.target.value)}>
+      ${Object.entries(options).map(([key, title]) => html`<option value=${key} selected=${key === String(value)}>${title}</option>`)}
+    </select>
+  </label>`;
+}
+
+/** @param {string} text @param {string} name */
+function save(text, name) {
+  const url = URL.createObjectURL(new Blob([text], { type: "text/csv" }));
+  const anchor = document.createElement("a");
+  anchor.href = url;
+  anchor.download = name;
+  anchor.click();
+  setTimeout(() => URL.revokeObjectURL(url), 1000);
+}
