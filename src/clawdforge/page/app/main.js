@@ -4,6 +4,7 @@ import { effect, html, render } from "./lib.js";
 import { begin, takeCode } from "./login/actions.js";
 import { App } from "./shell/app.js";
 import { startRouter } from "./shell/router.js";
+import { startInbox } from "./screens/inbox/watch.js";
 import { current, me, waiting } from "./store.js";
 import { watchSessions } from "./sessions/actions.js";
 
@@ -19,3 +20,4 @@ effect(() => {
   document.title = `${count}${title}clawdforge`;
 });
 watchSessions();
+startInbox();

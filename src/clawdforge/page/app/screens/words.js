@@ -6,10 +6,13 @@ const UNITS = ["B", "KB", "MB", "GB", "TB"];
 /** @param {number|null|undefined} count */
 export function sayCount(count) {
   if (count == null) return "–";
-  if (count < 10_000) return count.toLocaleString("en");
-  if (count < 1_000_000) return `${(count / 1000).toFixed(count < 100_000 ? 1 : 0)}k`;
-  return `${(count / 1_000_000).toFixed(count < 100_000_000 ? 1 : 0)}M`;
+  if (count < 10_000) return count.toLocaleString("en", { maximumFractionDigits: 1 });
+  if (count < 1_000_000) return `${short(count / 1000)}k`;
+  return `${short(count / 1_000_000)}M`;
 }
+
+/** @param {number} count */
+const short = (count) => count.toLocaleString("en", { maximumFractionDigits: count < 100 ? 1 : 0 });
 
 /** @param {number|null|undefined} dollars */
 export function sayMoney(dollars) {

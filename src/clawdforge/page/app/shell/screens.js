@@ -1,6 +1,7 @@
 // @ts-check
 // Every screen and every panel of the page. To add one: a folder in app/screens with an index.js whose default
 // export is a component, and one line here. It is loaded when it is first shown.
+import { waiting } from "../store.js";
 
 /**
  * @typedef {{name: string, title: string, icon: string, place: "top"|"more"|null, load: () => Promise<any>,
@@ -13,13 +14,29 @@
 /** @type {Screen[]} */
 export const SCREENS = [
   { name: "s", title: "Chat", icon: "chat", place: null, load: () => import("../screens/chat/index.js") },
+  {
+    name: "inbox",
+    title: "Waiting for you",
+    icon: "inbox",
+    place: "top",
+    load: () => import("../screens/inbox/index.js"),
+    count: () => waiting.value.length,
+  },
+  { name: "search", title: "Search", icon: "search", place: "top", load: () => import("../screens/search/index.js") },
+  { name: "usage", title: "Usage", icon: "usage", place: "more", load: () => import("../screens/usage/index.js") },
+  { name: "admin", title: "Admin", icon: "admin", place: "more", load: () => import("../screens/admin/index.js"), operator: true },
+  { name: "changes", title: "Changes", icon: "file", place: null, load: () => import("../screens/changes/index.js") },
 ];
 
 /** Screens that need no login, without the frame: what a shared link shows. @type {Screen[]} */
 export const OPEN_SCREENS = [];
 
 /** @type {Panel[]} */
-export const PANELS = [];
+export const PANELS = [
+  { name: "turn", title: "Turn", load: () => import("../screens/timeline/panel.js") },
+  { name: "files", title: "Files", load: () => import("../screens/changes/panel.js") },
+  { name: "tree", title: "Tree", load: () => import("../screens/tree/index.js") },
+];
 
 /** @param {string} name */
 export const findScreen = (name) => SCREENS.find((screen) => screen.name === name) || null;

@@ -7,6 +7,7 @@ import { Section } from "./parts.js";
 
 const EVERY_MS = 2000;
 const KEPT = 120;
+const FEWEST = 30;
 
 export function Live() {
   const [past, setPast] = useState(/** @type {Record<string, number>[]} */ ([]));
@@ -53,7 +54,8 @@ const HEIGHT = 56;
 /** @param {{measure: import("./measures.js").Measure, values: number[]}} props */
 function Plot({ measure, values }) {
   const most = Math.max(1, ...values) * 1.1;
-  const x = (/** @type {number} */ index) => WIDTH - (values.length - 1 - index) * (WIDTH / (KEPT - 1));
+  const x = (/** @type {number} */ index) =>
+    WIDTH - (values.length - 1 - index) * (WIDTH / (Math.max(values.length, FEWEST) - 1));
   const y = (/** @type {number} */ value) => HEIGHT - 2 - (value / most) * (HEIGHT - 4);
   const line = values.map((value, index) => `${x(index).toFixed(1)},${y(value).toFixed(1)}`).join(" ");
   const last = values.at(-1);

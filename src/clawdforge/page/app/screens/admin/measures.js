@@ -46,9 +46,9 @@ export const MEASURES = [
   },
   { key: "agents", title: "Live agents", unit: "", read: (now) => valueOf(now, "clawdforge_agents_live") },
   { key: "readers", title: "Open streams", unit: "", read: (now) => valueOf(now, "clawdforge_readers") },
-  { key: "events", title: "Events a second", unit: "/s", read: rate("clawdforge_events_appended_total") },
-  { key: "commit", title: "Commit, mean", unit: "ms", read: mean("clawdforge_commit_seconds") },
-  { key: "delay", title: "Delay of the loop, mean", unit: "ms", read: mean("clawdforge_loop_delay_seconds") },
+  { key: "events", title: "Events a second", unit: "", read: rate("clawdforge_events_appended_total") },
+  { key: "commit", title: "Commit, mean", unit: " ms", read: mean("clawdforge_commit_seconds") },
+  { key: "delay", title: "Delay of the loop, mean", unit: " ms", read: mean("clawdforge_loop_delay_seconds") },
 ];
 
 /** @param {string} name @returns {Measure['read']} */

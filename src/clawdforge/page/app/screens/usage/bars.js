@@ -1,40 +1,52 @@
 // @ts-check
 // Stacked bars over days, drawn as SVG: no library, and nothing that moves.
-import { html } from "../../lib.js";
+import { html, useLayoutEffect, useRef, useState } from "../../lib.js";
 import { showHidden } from "../words.js";
 
-const WIDTH = 720;
 const HEIGHT = 180;
 const LEFT = 52;
 const BOTTOM = 22;
 const TOP = 8;
 const SERIES = 6;
 
-/** The next round number: 1, 2 or 5 with zeros. @param {number} most */
+/** The next round number. @param {number} most */
 export function roundUp(most) {
   if (!(most > 0)) return 1;
   const power = 10 ** Math.floor(Math.log10(most));
-  return [1, 2, 5, 10].map((step) => step * power).find((step) => step >= most) ?? most;
+  return [1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10].map((step) => step * power).find((step) => step >= most) ?? most;
 }
 
 /** @param {number} index */
 export const seriesClass = (index) => `series-${Math.min(index, SERIES - 1)}`;
 
+/** How wide an element is, as it changes: letters in a drawing must not shrink with it. @returns {[any, number]} */
+function useWidth() {
+  const element = useRef(/** @type {Element|null} */ (null));
+  const [width, setWidth] = useState(600);
+  useLayoutEffect(() => {
+    const watcher = new ResizeObserver(([entry]) => setWidth(Math.max(240, Math.round(entry.contentRect.width))));
+    if (element.current) watcher.observe(element.current);
+    return () => watcher.disconnect();
+  }, []);
+  return [element, width];
+}
+
 /** @param {{title: string, summed: ReturnType<typeof import("./sums.js").sumDays>, say: (amount: number) => string}} props */
 export function StackedBars({ title, summed, say }) {
   const { days, names } = summed;
+  const [place, wide] = useWidth();
   const most = roundUp(summed.most);
-  const step = (WIDTH - LEFT) / Math.max(1, days.length);
+  const step = (wide - LEFT) / Math.max(1, days.length);
   const width = Math.max(1, Math.min(step * 0.72, 34));
   const y = (/** @type {number} */ amount) => TOP + (HEIGHT - TOP - BOTTOM) * (1 - amount / most);
-  const every = Math.ceil(days.length / 8);
+  const every = Math.ceil(days.length / Math.max(2, Math.floor((wide - LEFT) / 64)));
   const total = days.reduce((sum, day) => sum + day.total, 0);
   return html`<figure class="plot">
     <figcaption class="row"><span class="grow">${title}</span><strong>${say(total)}</strong></figcaption>
-    <svg viewBox=${`0 0 ${WIDTH} ${HEIGHT}`} role="img" aria-label=${`${title}: ${say(total)} from ${days[0]?.day} to ${days.at(-1)?.day}. The table below has the numbers.`}>
+    <svg ref=${place} height=${HEIGHT} viewBox=${`0 0 ${wide} ${HEIGHT}`} role="img" aria-label=${`${title}: ${say(total)} from ${days[0]?.day} to ${days.at(-1)?.day}. The table below has the numbers.`}>
       ${[0, 0.5, 1].map(
         (share) => html`<g class="grid">
-          <line x1=${LEFT} x2=${WIDTH} y1=${y(most * share)} y2=${y(most * share)} />
+          <line x1=${LEFT} x2=${wide} y1=${y(most * share)} y2=${y(most * share)} />
           <text x=${LEFT - 8} y=${y(most * share) + 4} text-anchor="end">${say(most * share)}</text>
         </g>`,
       )}
@@ -60,7 +72,8 @@ export function StackedBars({ title, summed, say }) {
 }
 
 /** @param {string} day */
-const sayDay = (day) => `${Number(day.slice(8))}.${Number(day.slice(5, 7))}.`;
+const sayDay = (day) =>
+  new Date(`${day}T00:00:00Z`).toLocaleDateString("en", { day: "numeric", month: "short", timeZone: "UTC" });
 
 /** @param {{names: string[]}} props */
 export function Legend({ names }) {

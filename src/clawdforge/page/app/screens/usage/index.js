@@ -46,7 +46,7 @@ export default function Usage() {
           value &&
           html`<${Legend} names=${names} />
           <${StackedBars} title=${measure === "turns" ? "Turns" : "Reported by agents"} summed=${order(reported)} say=${say} />
-          ${measure !== "turns" && html`<div class="estimates"><${StackedBars} title="Estimated from text, where agents report nothing" summed=${order(estimated)} say=${say} /></div>`}
+          ${measure !== "turns" && html`<div class="estimates"><${StackedBars} title="Estimated from the text" summed=${order(estimated)} say=${say} /></div>`}
           <${UsageTable} rows=${rows} by=${by} title=${/** @type {any} */ (NAMES)[by]} />
           <p class="hint">Days are counted in UTC. What agents report and what is estimated from the text are never added to each other.</p>`
         }
