@@ -40,7 +40,7 @@ export function watchSessions() {
   let timer;
   const again = async () => {
     clearTimeout(timer);
-    if (!me.value || me.value.operator || document.hidden) return;
+    if (!me.value || isOnlyOperator() || document.hidden) return;
     await loadSessions().catch(() => null);
     timer = setTimeout(again, EVERY_MS);
   };
@@ -51,6 +51,9 @@ export function watchSessions() {
   });
   document.addEventListener("visibilitychange", again);
 }
+
+/** Whoever logged in as the operator alone has no sessions. */
+const isOnlyOperator = () => Boolean(me.value?.operator) && !me.value?.app_name;
 
 /** The newest row of one session. @param {string} id */
 export async function refreshSession(id) {

@@ -107,7 +107,7 @@ function More() {
 
 function Nothing() {
   return html`<div class="empty">
-    <h2>No session is open</h2>
+    <h1>No session is open</h1>
     <p>Choose one at the left, or start a new one.</p>
   </div>`;
 }

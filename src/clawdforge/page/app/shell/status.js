@@ -8,7 +8,7 @@ const WORRY = { waiting: "warn", offline: "warn", gone: "bad" };
 export function StatusLine() {
   const { state, text } = status.value;
   const worry = /** @type {Record<string, string>} */ (WORRY)[state] || "";
-  return html`<footer class=${`status ${worry ? "trouble" : ""}`} role="status" data-state=${state}>
+  return html`<div class=${`status ${worry ? "trouble" : ""}`} role="status" data-state=${state}>
     <span class=${worry}>${text}</span>
-  </footer>`;
+  </div>`;
 }
