@@ -1,6 +1,5 @@
 """Tabs of a real browser on a real server: opened, logged in, and watched for what must not happen."""
 
-import json
 import re
 import shutil
 import time
@@ -41,6 +40,8 @@ ARGUMENTS: Final = (
 RESPONSE: Final = re.compile(r"^Failed to load resource: ")
 """The browser's own word about a refused or lost request. The page has to deal with those, so they are no
 error of its own; but every file of the page has to be there."""
+
+expect.set_options(timeout=WAIT_MS)
 
 FIRED: Final = "window.__fired"
 """What a payload of ours sets if a browser runs it."""
@@ -99,7 +100,7 @@ class Tab:
     def open(self, where: str = "") -> "Tab":
         """`open("#/session/ID")`; the shell is there when this returns."""
         self.page.goto(f"{self.server.url}/ui/{where}")
-        expect(self.page.locator("main")).to_be_visible(timeout=WAIT_MS)
+        expect(self.page.locator("#app > *").first).to_be_visible()
         return self
 
     def go(self, fragment: str) -> "Tab":
@@ -107,37 +108,38 @@ class Tab:
         self.page.evaluate("fragment => { location.hash = fragment }", fragment)
         return self
 
+    def settle(self) -> "Tab":
+        """Everything that the screen asked for is there, and was painted."""
+        self.page.wait_for_load_state("networkidle")
+        self.until("document.querySelector('#app [aria-busy=true]') === null")
+        return self
+
     def get(self, role: Any, name: str | re.Pattern[str] | None = None, *, exact: bool = False) -> Locator:
         if name is None:
             return self.page.get_by_role(role)
         return self.page.get_by_role(role, name=name, exact=exact)
 
-    def see(self, what: Locator | str, *, seconds: float = WAIT_MS / 1000) -> Locator:
+    def see(self, what: Locator | str) -> Locator:
         found = self.page.get_by_text(what).first if isinstance(what, str) else what
-        expect(found).to_be_visible(timeout=seconds * 1000)
+        expect(found).to_be_visible()
         return found
 
     def gone(self, what: Locator) -> None:
-        expect(what).to_have_count(0, timeout=WAIT_MS)
+        expect(what).to_have_count(0)
 
     def until(self, script: str, argument: Any = None) -> None:
-        """Wait for an expression of the page to become true."""
-        self.page.wait_for_function(script, arg=argument, timeout=WAIT_MS)
+        """Wait for an expression of the page to become true. (Playwright's own way needs `eval` in the page.)"""
+        wait_until(self.page, lambda: self.page.evaluate(script, argument), script)
 
-    def check_accessible(self, what: str) -> None:
-        """No finding of axe."""
+    def axe(self) -> list[str]:
+        """What axe finds on the screen as it is."""
         self.page.evaluate(files("axe_playwright_python").joinpath("axe.min.js").read_text())
         found = self.page.evaluate("axe.run().then(found => found.violations)")
-        told = [
-            {"rule": one["id"], "help": one["help"], "at": [node["html"][:200] for node in one["nodes"][:3]]}
-            for one in found
-        ]
-        assert not told, f"{what}: {json.dumps(told, indent=1)}"
+        return [f"{one['id']}: {node['html'][:200]}" for one in found for node in one["nodes"][:3]]
 
-    def check_width(self, what: str) -> None:
-        """Nothing sticks out to the right, and no button is too small for a thumb."""
-        wide = self.page.evaluate("document.documentElement.scrollWidth - innerWidth")
-        assert wide <= 0, f"{what}: {wide} px wider than the window"
+    def excess(self) -> int:
+        """How many pixels stick out to the right."""
+        return int(self.page.evaluate("document.documentElement.scrollWidth - innerWidth"))
 
     def check_nothing_fired(self) -> None:
         assert self.page.evaluate(f"{FIRED} === undefined"), "a payload ran"

@@ -26,7 +26,7 @@ export function Apps() {
   };
   return html`<${Section} title="Apps">
     ${error && html`<${Trouble} error=${error} again=${again} />`}
-    <div class="table-scroll" tabindex="0" role="region" aria-label="Apps">
+    <div class="table-scroll" tabindex="0" role="region" aria-label="Table of apps">
       <table class="numbers">
         <thead><tr><th scope="col">App</th><th scope="col">Sessions</th><th scope="col">Tokens</th><th scope="col">Stored</th><th scope="col">Since</th><th><span class="out-of-sight">Actions</span></th></tr></thead>
         <tbody>

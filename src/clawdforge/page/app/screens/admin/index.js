@@ -34,7 +34,7 @@ export default function Admin({ route }) {
         )}
       </nav>
     </header>
-    <div class="scroll" tabindex="0" role="region" aria-label=${section.title}>
+    <div class="scroll" tabindex="0">
       <div class="page stack" key=${section.name}><${section.view} route=${route} /></div>
     </div>`;
 }

@@ -26,7 +26,7 @@ export function Tokens() {
   };
   return html`<${Section} title="Tokens" actions=${html`<button class="button main" onClick=${() => setMaking(true)}>New token</button>`}>
     ${error && html`<${Trouble} error=${error} again=${again} />`} ${made && html`<${Once} made=${made} close=${() => setMade(null)} />`}
-    <div class="table-scroll" tabindex="0" role="region" aria-label="Tokens">
+    <div class="table-scroll" tabindex="0" role="region" aria-label="Table of tokens">
       <table>
         <thead><tr><th scope="col">App</th><th scope="col">Note</th><th scope="col">May</th><th scope="col">Last used</th><th scope="col">Expires</th><th><span class="out-of-sight">Actions</span></th></tr></thead>
         <tbody>
