@@ -18,6 +18,7 @@ from playwright.sync_api import (
     Page,
     Playwright,
     Request,
+    Route,
     WebError,
     expect,
 )
@@ -88,6 +89,13 @@ def wait_until(page: Page, found: Callable[[], object], what: str) -> None:
         page.wait_for_timeout(20)
 
 
+def _drop_reads(route: Route) -> None:
+    if route.request.method == "GET":
+        route.abort()
+    else:
+        route.continue_()
+
+
 class Tab:
     """One page with its context; `page` is Playwright's own."""
 
@@ -114,6 +122,14 @@ class Tab:
         self.until("document.querySelector('#app [aria-busy=true]') === null")
         return self
 
+    @contextmanager
+    def deaf(self) -> Iterator[None]:
+        """The page learns nothing meanwhile; what it sends arrives."""
+        only_writes = re.compile(r"/(sessions|events|permissions)")
+        self.context.route(only_writes, _drop_reads)
+        yield
+        self.context.unroute(only_writes)
+
     def get(self, role: Any, name: str | re.Pattern[str] | None = None, *, exact: bool = False) -> Locator:
         if name is None:
             return self.page.get_by_role(role)
@@ -128,7 +144,7 @@ class Tab:
         expect(what).to_have_count(0)
 
     def until(self, script: str, argument: Any = None) -> None:
-        """Wait for an expression of the page to become true. (Playwright's own way needs `eval` in the page.)"""
+        """Wait for an expression to become true. (Playwright's own way needs `eval` in the page.)"""
         wait_until(self.page, lambda: self.page.evaluate(script, argument), script)
 
     def axe(self) -> list[str]:

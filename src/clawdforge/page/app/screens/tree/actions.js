@@ -4,6 +4,7 @@ import { get, post } from "../../api/client.js";
 import { notify } from "../../store.js";
 import { ask } from "../../shell/dialog.js";
 import { go, link } from "../../shell/router.js";
+import { refreshSession } from "../../sessions/actions.js";
 import { guessTree, turnsAfter } from "./lanes.js";
 
 const PAGE = 500;
@@ -52,12 +53,19 @@ export async function undoTo(session, turns, turn, files) {
   const also = files ? " The files of the workspace go back as well." : " Files stay as they are.";
   const text = `${count === 1 ? "One turn is" : `${count} turns are`} taken back.${also} Redo brings everything back as long as nothing new was said.`;
   if (!(await ask({ title: `Undo to turn ${turn.turn_index}?`, text, yes: "Undo" }))) return false;
-  return attempt(() => post(`/sessions/${session.session_id}/undo`, { turns: count, files, expected_head: session.head }));
+  return travel(session, "undo", { turns: count, files });
 }
 
 /** @param {import("../../store.js").Session} session @param {boolean} files */
 export function redo(session, files) {
-  return attempt(() => post(`/sessions/${session.session_id}/redo`, { files, expected_head: session.head }));
+  return travel(session, "redo", { files });
+}
+
+/** Afterwards the session is another, whether it worked or was refused. @param {any} session @param {string} how @param {any} body */
+async function travel(session, how, body) {
+  const done = await attempt(() => post(`/sessions/${session.session_id}/${how}`, { ...body, expected_head: session.head }));
+  await attempt(() => refreshSession(session.session_id));
+  return done;
 }
 
 /** @param {() => Promise<any>} work */
