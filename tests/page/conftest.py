@@ -46,6 +46,11 @@ def app(server: Server) -> App:
 
 
 @pytest.fixture
+def other(server: Server) -> App:
+    return server.app()
+
+
+@pytest.fixture
 def tabs(browser: Browser, server: Server) -> Iterator[Tabs]:
     """`tabs.tab(app, "#/inbox")`. Errors, breaches of the page's policy and requests to others fail."""
     found = Tabs(browser, server)

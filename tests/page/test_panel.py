@@ -63,8 +63,8 @@ def test_the_tree_shows_what_was_cut_and_leads_back_to_a_turn(tabs: Tabs, app: A
     expect(rows(shown).nth(1)).to_contain_text("cut")
     expect(shown.locator("circle.hollow")).to_have_count(1)
     rows(shown).nth(2).click()
-    tab.get("link", "View").click()
-    expect(tab.page).to_have_url(re.compile(r"turn=1$"))
+    tab.get("button", "View").click()
+    expect(tab.page).to_have_url(re.compile(r"at=1$"))
 
 
 def test_a_fork_goes_on_from_a_turn_of_the_past(tabs: Tabs, app: App, session_id: str) -> None:

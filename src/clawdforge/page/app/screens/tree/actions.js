@@ -35,6 +35,17 @@ async function loadAll(path, signal) {
   return { forked_from: page.forked_from ?? null, turns, whole: after == null };
 }
 
+/** Show a turn where it stands in the transcript. @param {import("../../store.js").Session} session @param {import("./lanes.js").TreeTurn} turn */
+export function view(session, turn) {
+  return attempt(async () => {
+    const path = `/sessions/${session.session_id}`;
+    const [found] = (await get(`${path}/turns`, { after: turn.turn_index - 1, limit: 1 })).turns;
+    const page = found?.first_seq ? await get(`${path}/events`, { after: found.first_seq - 1, limit: 1, form: "compact" }) : null;
+    const message = page?.events[0]?.message;
+    go(message ? link("s", session.session_id, { at: String(message) }) : link("s", session.session_id));
+  });
+}
+
 /** @param {import("../../store.js").Session} session @param {import("./lanes.js").TreeTurn} turn */
 export async function forkFrom(session, turn) {
   await attempt(async () => {

@@ -4,7 +4,7 @@ import { html, useMemo, useState } from "../../lib.js";
 import { link } from "../../shell/router.js";
 import { Trouble, useLoad } from "../loading.js";
 import { sayAgo, sayOutcome, showHidden } from "../words.js";
-import { forkFrom, loadTree, redo, undoTo } from "./actions.js";
+import { forkFrom, loadTree, redo, undoTo, view } from "./actions.js";
 import { Piece, linesOf } from "./graph.js";
 import { placeTurns, turnsAfter } from "./lanes.js";
 
@@ -59,7 +59,7 @@ function Choices({ session, turns, turn, done }) {
   const lastCut = turns.some((one) => one.cut);
   const act = (/** @type {() => Promise<any>} */ work) => async () => (await work()) && done();
   return html`<div class="tree-choices">
-    ${!turn.cut && html`<a class="button" href=${link("s", session.session_id, { turn: String(turn.turn_index) })}>View</a>`}
+    ${!turn.cut && html`<button class="button" onClick=${() => view(session, turn)}>View</button>`}
     ${!turn.cut && turn.state === "ended" && html`<button class="button" onClick=${act(() => forkFrom(session, turn))}>Fork from here</button>`}
     ${!turn.cut && after > 0 && html`<button class="button" disabled=${!rests} onClick=${act(() => undoTo(session, turns, turn, files))}>Undo to here</button>`}
     ${lastCut && (turn.cut || after === 0) && html`<button class="button" disabled=${!rests} onClick=${act(() => redo(session, files))}>Redo the last undo</button>`}
