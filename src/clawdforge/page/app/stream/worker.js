@@ -8,8 +8,8 @@ const FULL_EVENTS = 2000;
 const SILENT_MS = 45000;
 const FIRST_MS = 300;
 const LONGEST_MS = 10000;
-const OFTEN_MS = 2000;
-const OFTEN_TRIES = 15;
+const OFTEN_MS = 1000;
+const OFTEN_TRIES = 60;
 
 const pending = new Pending();
 let url = "";
@@ -17,7 +17,6 @@ let cursor = 0;
 let open = false;
 let taken = true;
 let tries = 0;
-let lost = 0;
 /** @type {AbortController|null} */
 let reading = null;
 /** @type {(() => void)|null} */
@@ -93,7 +92,6 @@ async function run() {
     const longest = tries < OFTEN_TRIES ? OFTEN_MS : LONGEST_MS;
     const ms = Math.round(Math.min(longest, FIRST_MS * 2 ** Math.min(tries, 10)) * (0.8 + 0.4 * Math.random()));
     tries += 1;
-    lost += 1;
     tell({ type: "state", state: "waiting", ms, tries });
     await new Promise((resolve) => {
       const timer = setTimeout(resolve, ms);

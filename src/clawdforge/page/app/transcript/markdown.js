@@ -11,7 +11,7 @@ const MAX_MARKDOWN = 128 * 1024;
 const CLEAN = {
   ALLOWED_TAGS: ["p", "br", "hr", "h1", "h2", "h3", "h4", "h5", "h6", "em", "strong", "del", "code", "pre", "blockquote",
     "ul", "ol", "li", "table", "thead", "tbody", "tr", "th", "td", "a", "input", "span", "sup", "sub"],
-  ALLOWED_ATTR: ["href", "title", "class", "start", "align", "type", "checked", "disabled", "data-lang"],
+  ALLOWED_ATTR: ["href", "title", "class", "start", "align", "type", "checked", "disabled"],
   ALLOWED_URI_REGEXP: LINKS,
   ALLOW_DATA_ATTR: false,
   ALLOW_ARIA_ATTR: false,
@@ -37,7 +37,7 @@ const marked = new Marked({
       return anchor(href, this.parser.parseInline(tokens), title || "");
     },
     image: ({ href, title, text }) => anchor(href, `picture: ${escape(text || href)}`, title || "") || escape(text),
-    code: ({ text, lang }) => `<pre data-lang="${escape((lang || "").split(/\s/)[0])}"><code>${escape(text)}</code></pre>`,
+    code: ({ text, lang }) => `<pre title="${escape((lang || "").split(/\s/)[0])}"><code>${escape(text)}</code></pre>`,
   },
 });
 
@@ -71,7 +71,7 @@ export function renderMarkdown(text) {
     frame.append(table);
   }
   for (const pre of nodes.querySelectorAll("pre")) {
-    pre.replaceWith(codeBlock(pre.textContent || "", pre.dataset.lang || ""));
+    pre.replaceWith(codeBlock(pre.textContent || "", pre.title));
   }
   return nodes;
 }
