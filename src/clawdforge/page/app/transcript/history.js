@@ -27,7 +27,7 @@ async function messages(room, query) {
 
 /** How the turns of these messages went. @param {Room} room @param {any[]} rows @returns {Promise<Map<number, any>>} */
 async function turnsOf(room, rows) {
-  const numbers = rows.map((row) => row.turn).filter((turn) => turn !== null);
+  const numbers = rows.map(turnOf).filter((turn) => turn !== null);
   const found = new Map();
   if (!numbers.length) return found;
   const last = Math.max(...numbers);
@@ -41,15 +41,19 @@ async function turnsOf(room, rows) {
   return found;
 }
 
+/** The turn of a message; what was imported belongs to none. @param {any} message @returns {number|null} */
+const turnOf = (message) => (message.turn > 0 ? message.turn : null);
+
 /** @param {any[]} rows @param {Map<number, any>} turns @returns {Group[]} */
 function groupsOf(rows, turns) {
   /** @type {Group[]} */
   const groups = [];
   for (const message of rows) {
     let group = groups[groups.length - 1];
-    if (!group || message.turn === null || group.turn !== message.turn) {
-      group = new Group(message.turn === null ? `m${message.seq}` : `t${message.turn}`, message.turn, message.seq);
-      group.info = turns.get(message.turn) || null;
+    const turn = turnOf(message);
+    if (!group || turn === null || group.turn !== turn) {
+      group = new Group(turn === null ? `m${message.seq}` : `t${turn}`, turn, message.seq);
+      group.info = turn === null ? null : turns.get(turn) || null;
       groups.push(group);
     }
     if (message.role === "user" && !group.prompt) group.prompt = makeRow(group, "prompt", { raw: message.content, files: group.info?.files || [], ts: message.ts });

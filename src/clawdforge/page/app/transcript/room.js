@@ -76,7 +76,7 @@ export class Room {
 
   /** @param {number} turn */
   groupOf(turn) {
-    let group = this.groups.find((one) => one.turn === turn);
+    let group = this.groups.findLast((one) => one.turn === turn);
     if (!group) {
       group = new Group(`t${turn}`, turn, Number.MAX_SAFE_INTEGER);
       group.from = "events";
