@@ -182,6 +182,8 @@ async def test_a_statement_is_prepared_once_whatever_is_bound_to_it(store: Sqlit
             view.search(f"word{number}", limit=number)
             view.permissions(sid, state=f"{number}")
             view.pending_permissions(limit=number, max_bytes=number)
+            view.turn_nodes(sid, after=number, limit=number, chars=number)
+            view.forks_after(sid, after=number, last=number, limit=number)
 
         return work
 
@@ -236,6 +238,7 @@ async def test_cost_is_flat_in_the_number_of_sessions(store: SqliteStore) -> Non
         "messages": lambda v: v.messages("000001-session"),
         "in_flight": lambda v: v.turns_in_flight(),
         "pending": lambda v: v.pending_permissions(limit=10, max_bytes=1000),
+        "forks": lambda v: v.forks_after("000001-session", after=0, last=9, limit=10),
     }
     await fill(store, 0, 50)
     small = {name: await steps_of(store, call) for name, call in calls.items()}
@@ -268,6 +271,7 @@ async def test_cost_is_flat_in_the_length_of_a_history(store: SqliteStore) -> No
         "of a fork": lambda v: v.last_of_fork(sid, v.session(sid).last_turn + 1),
         "numbers": lambda v: v.numbers_from(sid, v.session(sid).last_message - 3),
         "by role": lambda v: v.last_message(sid, "user"),
+        "tree": lambda v: v.turn_nodes(sid, after=v.session(sid).last_turn - 10, limit=5, chars=9),
         "by key": lambda v: v.turn_by_key(sid, "k"),
         "queue": lambda v: (v.queued_turns(sid), v.active_turn(sid)),
     }

@@ -212,6 +212,8 @@ MESSAGE_PAGE: Final = Route(
 
 CHANGES: Final = Route("GET", "/events", _read_model(lambda: lazy.changes.ChangePage))
 
+TREE: Final = Route("GET", "/sessions/{session_id}/tree", _read_model(lambda: lazy.tree.TreeReply))
+
 UNDO: Final = Route("POST", "/sessions/{session_id}/undo", _read_model(lambda: lazy.session.CutReply))
 REDO: Final = Route("POST", "/sessions/{session_id}/redo", _read_model(lambda: lazy.session.RestoreReply))
 RETRY: Final = Route("POST", "/sessions/{session_id}/retry", _read_model(lambda: lazy.session.CutReply))

@@ -10,7 +10,19 @@ TYPE_CHECKING = False  # as type checkers understand it, without the import
 if TYPE_CHECKING:
     import httpx2
 
-    from clawdforge.wire import admin, browser, budgets, changes, disk, event, message, pauses, session, turn
+    from clawdforge.wire import (
+        admin,
+        browser,
+        budgets,
+        changes,
+        disk,
+        event,
+        message,
+        pauses,
+        session,
+        tree,
+        turn,
+    )
 
 __all__ = [
     "admin",
@@ -23,6 +35,7 @@ __all__ = [
     "message",
     "pauses",
     "session",
+    "tree",
     "turn",
 ]
 

@@ -57,6 +57,7 @@ from clawdforge.wire.session import (
     UsageReply,
 )
 from clawdforge.wire.session import Session as SessionState
+from clawdforge.wire.tree import ForkInfo, ForkOrigin, TreeReply, TreeTurn
 from clawdforge.wire.turn import (
     AppPermission,
     CancelReply,
@@ -102,6 +103,8 @@ __all__ = [
     "EventType",
     "Export",
     "FileReply",
+    "ForkInfo",
+    "ForkOrigin",
     "Health",
     "HistoryReply",
     "IfBusy",
@@ -139,6 +142,8 @@ __all__ = [
     "SweepReply",
     "TokenInfo",
     "TokenReply",
+    "TreeReply",
+    "TreeTurn",
     "Turn",
     "TurnAccepted",
     "TurnChanged",

@@ -105,6 +105,7 @@ class SessionRow:
     project_key: str | None = None
     parent_session_id: str | None = None
     forked_from: str | None = None
+    forked_after: int | None = None  # the turn of its source up to which it has the same history
     depth: int = 0
     last_turn_at: Micros | None = None
     closed_at: Micros | None = None
@@ -162,6 +163,7 @@ class TurnRow:
     limits: Json = field(default_factory=dict)  # what it may use, by the names of wire.turn.TurnLimits
     stopped_by: str | None = None  # the limit that it crossed
     token_id: str | None = None  # whose call made it; None for the operator's
+    parent: int | None = None  # the turn that it was said after, 0 without; None: it was not noted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,6 +202,26 @@ class PermissionRow:
     option_id: str | None = None
     reason: str | None = None
     decided_at: Micros | None = None
+
+
+class TurnNode(NamedTuple):
+    """A turn as the tree of a session shows it: with the beginning of its prompt."""
+
+    turn_index: int
+    parent: int | None
+    cut: bool
+    state: str
+    outcome: str | None
+    prompt: str
+    queued_at: Micros
+
+
+class ForkNode(NamedTuple):
+    """A session that was forked after a turn of another one."""
+
+    after_turn: int | None
+    session_id: str
+    title: str
 
 
 class PendingPermission(NamedTuple):

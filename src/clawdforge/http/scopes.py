@@ -23,6 +23,7 @@ READ: Final = (
     "GET /sessions/{session_id}/export",
     "GET /sessions/{session_id}/messages",
     "GET /sessions/{session_id}/permissions",
+    "GET /sessions/{session_id}/tree",
     "GET /sessions/{session_id}/turns",
     "GET /sessions/{session_id}/usage",
     "GET /api/approval/pending",

@@ -72,6 +72,8 @@ READS: dict[str, Callable[[View, str], Any]] = {
     "is_settled": lambda v, s: v.is_settled(s),
     "permission": lambda v, s: v.permission(s, f"p-{s}"),
     "count_pending": lambda v, s: v.count_pending(s),
+    "turn_nodes": lambda v, s: v.turn_nodes(s, after=0, limit=9, chars=9),
+    "forks_after": lambda v, s: v.forks_after(s, after=0, last=9, limit=9),
     "pending_permissions": lambda v, _: v.pending_permissions(limit=9, max_bytes=NO_LIMIT),
     "permissions": lambda v, s: v.permissions(s),
     "is_granted": lambda v, s: v.is_granted(s, "bash", "execute"),
@@ -171,6 +173,7 @@ async def furnished(store: Store) -> str:
         tx.bring(sid, after=0, last=9, turns=[])
         tx.add_permission(a_permission(sid, f"p-{sid}", state="decided", decision="allow_always"))
         tx.add_permission(a_permission(sid, f"q-{sid}"))
+        tx.add_session(a_session(forked_from=sid, forked_after=1))
         tx.add_file(a_file(f"ff-{sid}"))
         tx.put_persona(_persona(f"n-{sid}"))
         tx.put_budget(_budget(sid))

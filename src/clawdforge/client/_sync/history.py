@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         RestoreReply,
         RetentionWord,
         SessionState,
+        TreeReply,
         UsageReply,
     )
 
@@ -56,6 +57,10 @@ class History:
         return self._http.call(
             calls.MESSAGE_PAGE(self.session_id, params={**asked, "limit": limit, "all": all})
         )
+
+    def tree(self, *, after: int | None = None, limit: int | None = None) -> TreeReply:
+        """A page of the session's turns with the turn that each was said after, and its forks."""
+        return self._http.call(calls.TREE(self.session_id, params={"after": after, "limit": limit}))
 
     def undo(
         self, turns: int | None = None, *, files: bool | None = None, expected_head: int | None = None

@@ -2,7 +2,7 @@
 
 from typing import Literal, Protocol
 
-from clawdforge.core.model import MessageRow, PendingPermission
+from clawdforge.core.model import ForkNode, MessageRow, PendingPermission, TurnNode
 
 Shown = Literal["visible", "all", "cut"]
 
@@ -17,6 +17,14 @@ class PageView(Protocol):
     ) -> tuple[list[PendingPermission], str | None]:
         """What agents ask for in all sessions of the app and nobody has decided, oldest first; and the cursor
         of the next page."""
+        ...
+
+    def turn_nodes(self, session_id: str, *, after: int, limit: int, chars: int) -> list[TurnNode]:
+        """Turns after an index, rising, with so many characters of their prompts."""
+        ...
+
+    def forks_after(self, session_id: str, *, after: int, last: int, limit: int) -> list[ForkNode]:
+        """The sessions that were forked after a turn between these, the first of them not included."""
         ...
 
     def message_page(

@@ -189,6 +189,7 @@ def start_next(tx: Tx, session_id: str, node: str, at: Micros) -> StartedTurn | 
     fence = tx.claim(session_id, node)
     confirm_prompt(tx, session_id)
     tokens = estimate_tokens(turn.prompt)
+    parent = tx.last_spoken_turn(session_id)
     seq = tx.add_message(
         MessageRow(
             session_id=session_id,
@@ -202,7 +203,7 @@ def start_next(tx: Tx, session_id: str, node: str, at: Micros) -> StartedTurn | 
     )
     first = tx.append(session_id, [draft(EventType.TURN_STARTED, turn.turn_index, at, {"message": seq})])
     changes = {"state": TurnState.RUNNING, "started_at": at, "first_seq": first, "context": session.context}
-    tx.change_turn(session_id, turn.turn_index, **changes)
+    tx.change_turn(session_id, turn.turn_index, **changes, parent=parent)
     tx.change_session(
         session_id,
         turn_count=session.turn_count + 1,

@@ -159,7 +159,7 @@ def _begin(tx: Tx, plan: Plan) -> Copied | SessionState | None:
     source = need_session(tx, plan.source)
     row = _build_row(source, plan.target, plan.request, plan.at)
     admit_session(tx, row, plan.max_live)
-    tx.add_session(replace(row, deleted_at=unseen_until(row)))
+    tx.add_session(replace(row, deleted_at=unseen_until(row), forked_after=plan.turn_index))
     through = tx.last_of_fork(plan.source, plan.turn_index)
     return _go_on(tx, plan, Copied(0, through, (source.context, source.redo)))
 

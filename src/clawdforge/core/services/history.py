@@ -15,6 +15,7 @@ from clawdforge.core.model import Clock, Hit, MessageRow, SessionRow, TurnRow
 from clawdforge.core.ports import Snapshots, Store, Tx, View
 from clawdforge.core.principal import Principal
 from clawdforge.core.rules import memory
+from clawdforge.core.rules.branches import Branches, read_branches
 from clawdforge.core.rules.cuts import FileTrees, HistoryChange, cut_from, last_cut, restore_last
 from clawdforge.core.rules.purses import find_token
 from clawdforge.core.rules.quotas import NO_QUOTAS, Quotas
@@ -163,6 +164,9 @@ class HistoryService:
         cleared = await self._store.write(app, work)
         self._supervisor.retire_agent(session_id)
         return cleared
+
+    async def tree(self, app: str, session_id: str, after: int, limit: int) -> Branches:
+        return await self._store.read(app, lambda view: read_branches(view, session_id, after, limit))
 
     async def search(
         self, app: str, q: str, limit: int, cursor: str | None, session_id: str | None

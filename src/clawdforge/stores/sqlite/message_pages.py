@@ -1,12 +1,20 @@
-"""Pages of a session's messages, in both directions, each read from where it begins."""
+"""Pages of a session's messages, in both directions, and of its turns, each read from where it begins."""
 
-from clawdforge.core.model import MessageRow
+from clawdforge.core.model import ForkNode, MessageRow, TurnNode
 from clawdforge.core.ports import Shown
 from clawdforge.stores.sqlite.event_pages import END
 from clawdforge.stores.sqlite.own_rows import OwnRows
 
 
 class MessagePages(OwnRows):
+    def turn_nodes(self, session_id: str, *, after: int, limit: int, chars: int) -> list[TurnNode]:
+        rows = self._rows("turn_nodes", session=session_id, after=after, limit=limit, chars=chars)
+        return [TurnNode(row[0], row[1], bool(row[2]), *row[3:]) for row in rows]
+
+    def forks_after(self, session_id: str, *, after: int, last: int, limit: int) -> list[ForkNode]:
+        rows = self._rows("forks_after", session=session_id, after=after, last=last, limit=limit)
+        return [ForkNode(*row) for row in rows]
+
     def message_page(
         self, session_id: str, *, after: int, limit: int, max_bytes: int, show: Shown
     ) -> tuple[list[MessageRow], bool]:

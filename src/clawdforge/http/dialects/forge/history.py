@@ -11,7 +11,16 @@ from clawdforge.http.dialects.forge import export as exports
 from clawdforge.http.dialects.forge import shapes
 from clawdforge.http.errors import json_response
 from clawdforge.http.piecewise import piecewise
-from clawdforge.http.routing import App, AppRoute, Caller, Core, Limit, has_own_limit, takes_many_values
+from clawdforge.http.routing import (
+    After,
+    App,
+    AppRoute,
+    Caller,
+    Core,
+    Limit,
+    has_own_limit,
+    takes_many_values,
+)
 from clawdforge.wire.base import to_iso
 from clawdforge.wire.error_body import ErrorBody
 from clawdforge.wire.message import SearchHit, SearchPage
@@ -29,6 +38,7 @@ from clawdforge.wire.session import (
     SessionReply,
     UndoRequest,
 )
+from clawdforge.wire.tree import TreeReply
 
 Question = Annotated[str, Query(min_length=1, max_length=1000)]
 Words = Annotated[str | None, Query(max_length=500)]
@@ -47,6 +57,7 @@ def routes() -> APIRouter:
     router.post("/sessions/{session_id}/clear", response_model=HistoryReply)(clear)
     router.post("/sessions/{session_id}/compact", response_model=HistoryReply)(compact)
     router.get("/sessions/{session_id}/export", response_model=Export, responses={200: MARKDOWN})(export)
+    router.get("/sessions/{session_id}/tree", response_model=TreeReply)(tree)
     router.get("/search", response_model=SearchPage)(search)
     return router
 
@@ -107,6 +118,11 @@ async def export(
     if format == "md":
         return await piecewise(exports.markdown(found), "text/markdown; charset=utf-8", pause)
     return await piecewise(exports.document(found), "application/json", pause)
+
+
+async def tree(core: Core, app: App, session_id: str, after: After = 0, limit: Limit = 200) -> Response:
+    """The session's turns with the turn that each was said after, those taken back, and its forks."""
+    return json_response(shapes.tree(await core.history.tree(app, session_id, after, limit)))
 
 
 @takes_many_values

@@ -11,7 +11,16 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from clawdforge.core.event_model import StoredEvent
-from clawdforge.core.model import MessageRow, PauseRow, PendingPermission, PermissionRow, TokenRow, TurnRow
+from clawdforge.core.model import (
+    MessageRow,
+    PauseRow,
+    PendingPermission,
+    PermissionRow,
+    TokenRow,
+    TurnNode,
+    TurnRow,
+)
+from clawdforge.core.rules.branches import Branches
 from clawdforge.core.rules.retention import Ages, find_dates
 from clawdforge.core.rules.sessions import SessionState
 from clawdforge.http.errors import encode
@@ -21,6 +30,7 @@ from clawdforge.wire.event_forms import Form
 from clawdforge.wire.message import Message
 from clawdforge.wire.pauses import Pause
 from clawdforge.wire.session import Session
+from clawdforge.wire.tree import ForkInfo, ForkOrigin, TreeReply, TreeTurn
 from clawdforge.wire.turn import AppPermission, Outcome, Permission, Turn, TurnLimits, TurnSummary, Usage
 
 SessionT = TypeVar("SessionT", bound=Session)
@@ -186,6 +196,34 @@ def message(row: MessageRow) -> Message:
         archived=row.archived,
         pending=row.pending,
         truncated=row.truncated,
+    )
+
+
+def tree(found: Branches) -> TreeReply:
+    forks: dict[int | None, list[ForkInfo]] = {}
+    for one in found.forks:
+        forks.setdefault(one.after_turn, []).append(ForkInfo(session_id=one.session_id, title=one.title))
+    row = found.session
+    origin = None
+    if row.forked_from is not None:
+        origin = ForkOrigin(session_id=row.forked_from, after_turn=row.forked_after)
+    turns = [_tree_turn(node, forks.get(node.turn_index, [])) for node in found.turns]
+    return TreeReply(
+        session_id=row.session_id, forked_from=origin, turns=turns, forks=forks.get(0, []), next=found.next
+    )
+
+
+def _tree_turn(node: TurnNode, forks: list[ForkInfo]) -> TreeTurn:
+    return build_reply(
+        TreeTurn,
+        turn_index=node.turn_index,
+        parent=node.parent or None,
+        cut=node.cut,
+        state=node.state,
+        outcome=node.outcome,
+        prompt=node.prompt,
+        queued_at=to_seconds(node.queued_at),
+        forks=forks,
     )
 
 

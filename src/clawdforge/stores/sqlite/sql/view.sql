@@ -37,6 +37,16 @@ SELECT {turn} FROM turns WHERE session_id = {mine} AND turn_index = :turn
 -- name: turns
 SELECT {turn} FROM turns WHERE session_id = {mine} AND turn_index > :after ORDER BY turn_index LIMIT :limit
 
+-- name: turn_nodes
+SELECT turn_index, parent, {turn_cut}, state, outcome, substr(prompt, 1, :chars), queued_at FROM turns
+WHERE session_id = {mine} AND turn_index > :after ORDER BY turn_index LIMIT :limit
+
+-- name: forks_after
+SELECT forked_after, session_id, title FROM sessions INDEXED BY sessions_of_source
+WHERE app_name = :app AND deleted_at IS NULL AND forked_from IS NOT NULL AND forked_from = {mine}
+  AND forked_after > :after AND forked_after <= :last
+ORDER BY forked_after, session_id LIMIT :limit
+
 -- name: active_turn
 SELECT {turn} FROM turns WHERE session_id = {mine} AND state IN ('running', 'waiting')
 

@@ -23,3 +23,13 @@ CREATE INDEX sessions_at_rest ON sessions (app_name, activity, updated_at, sessi
     WHERE deleted_at IS NULL AND activity IN ('idle', 'interrupted', 'failed');
 CREATE INDEX sessions_at_work ON sessions (app_name, activity, session_id)
     WHERE deleted_at IS NULL AND activity IN ('queued', 'running', 'waiting');
+
+-- The turn that a turn was said after (0: none; null: it began before this was noted), and where a fork left its source.
+ALTER TABLE turns ADD COLUMN parent INTEGER;
+ALTER TABLE sessions ADD COLUMN forked_after INTEGER;
+UPDATE sessions SET forked_after = (
+    SELECT CAST(json_extract(CAST(data AS TEXT), '$.after_turn') AS INTEGER) FROM events
+    WHERE events.session_id = sessions.session_id AND seq = 1 AND type = 'session.created')
+WHERE forked_from IS NOT NULL;
+CREATE INDEX sessions_of_source ON sessions (app_name, forked_from, forked_after, session_id)
+    WHERE deleted_at IS NULL AND forked_from IS NOT NULL;
