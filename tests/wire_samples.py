@@ -22,6 +22,7 @@ from clawdforge.wire import (
     message,
     pauses,
     session,
+    shares,
     turn,
 )
 from clawdforge.wire.base import Json
@@ -40,6 +41,7 @@ MODULES: Final = (
     event,
     message,
     session,
+    shares,
     turn,
     pauses,
     budgets,

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from clawdforge.wire.message import Message, SearchHit
     from clawdforge.wire.pauses import Pause
     from clawdforge.wire.session import Session
+    from clawdforge.wire.shares import Share
     from clawdforge.wire.turn import AppPermission, Permission, Turn
 
 T = TypeVar("T")
@@ -227,6 +228,18 @@ PURGE: Final = Route("POST", "/sessions/{session_id}/purge", _read_model(lambda:
 USAGE: Final = Route("GET", "/sessions/{session_id}/usage", _read_model(lambda: lazy.session.UsageReply))
 EXPORT: Final = Route("GET", "/sessions/{session_id}/export", _read_model(lambda: lazy.session.Export))
 EXPORT_TEXT: Final = Route("GET", "/sessions/{session_id}/export", _text)
+
+SHARE: Final = Route("POST", "/sessions/{session_id}/shares", _read_model(lambda: lazy.shares.ShareReply))
+SHARES: Final[Route[list[Share]]] = Route(
+    "GET",
+    "/sessions/{session_id}/shares",
+    _read_part(lambda: lazy.shares.SharePage, lambda page: page.shares),
+)
+REVOKE_SHARE: Final = Route(
+    "DELETE", "/sessions/{session_id}/shares/{share_id}", _read_model(lambda: lazy.admin.Done)
+)
+SHARED: Final = Route("GET", "/shared", _read_model(lambda: lazy.shares.SharedSession))
+SHARED_MESSAGES: Final = Route("GET", "/shared/messages", _read_model(lambda: lazy.shares.SharedMessages))
 
 PERMISSIONS: Final[Route[list[Permission]]] = Route(
     "GET",

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         message,
         pauses,
         session,
+        shares,
         tree,
         turn,
     )
@@ -35,6 +36,7 @@ __all__ = [
     "message",
     "pauses",
     "session",
+    "shares",
     "tree",
     "turn",
 ]

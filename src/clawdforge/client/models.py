@@ -57,6 +57,7 @@ from clawdforge.wire.session import (
     UsageReply,
 )
 from clawdforge.wire.session import Session as SessionState
+from clawdforge.wire.shares import Share, SharedMessages, SharedSession, ShareReply
 from clawdforge.wire.tree import ForkInfo, ForkOrigin, TreeReply, TreeTurn
 from clawdforge.wire.turn import (
     AppPermission,
@@ -137,6 +138,10 @@ __all__ = [
     "SessionDisk",
     "SessionState",
     "SessionStateWord",
+    "Share",
+    "ShareReply",
+    "SharedMessages",
+    "SharedSession",
     "StuckReply",
     "StuckSession",
     "SweepReply",

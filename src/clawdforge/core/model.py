@@ -80,6 +80,20 @@ class TokenRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LinkRow:
+    """A token that reads one session: messages up to `last_seq`, and the rest of `up_to_turn` itself."""
+
+    share_id: str
+    app_name: str
+    session_id: str
+    hash: bytes
+    created_at: Micros
+    expires_at: Micros
+    up_to_turn: int
+    last_seq: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SessionRow:
     """One row of `sessions`. Fields marked * are kept by the store itself when events are appended."""
 

@@ -20,6 +20,7 @@ BY_NAME: Final[Mapping[str, E]] = {
     "file_token": E.FILE_NOT_FOUND,
     "name": E.PERSONA_NOT_FOUND,
     "budget_id": E.BUDGET_NOT_FOUND,
+    "share_id": E.SHARE_NOT_FOUND,
 }
 """The failure of each kind of id in a path."""
 
@@ -63,6 +64,9 @@ BY_ROUTE: Final[Mapping[str, tuple[E, ...]]] = {
     "GET /search": (E.SESSION_NOT_FOUND,),
     "POST /files": (E.LIMIT_EXCEEDED,),
     "POST /run": (E.UNKNOWN_FILE, *SPENDING, E.RUN_FAILED, E.AGENT_NOT_INSTALLED, *AGENT),
+    "POST /sessions/{session_id}/shares": (E.TURN_NOT_FOUND, E.LIMIT_EXCEEDED),
+    "GET /shared": (E.SHARE_NOT_FOUND,),
+    "GET /shared/messages": (E.SHARE_NOT_FOUND,),
     "PUT /budgets": BUDGET,
     "PUT /admin/budgets": (*BUDGET, E.APP_NOT_FOUND),
     "GET /admin/disk": (E.APP_NOT_FOUND,),

@@ -30,6 +30,7 @@ class ErrorCode(StrEnum):
     APP_NOT_FOUND = "app_not_found"
     TOKEN_NOT_FOUND = "token_not_found"  # noqa: S105 - a code, not a secret
     BUDGET_NOT_FOUND = "budget_not_found"
+    SHARE_NOT_FOUND = "share_not_found"
     UNKNOWN_AGENT = "unknown_agent"
     UNKNOWN_FILE = "unknown_file"
     WORKSPACE_REFUSED = "workspace_refused"

@@ -8,7 +8,7 @@
        ├─ Unauthenticated
        ├─ Forbidden         HostRefused, OriginRefused
        ├─ NotFound          RouteNotFound, SessionNotFound, TurnNotFound, PermissionNotFound, FileNotFound,
-       │                    PersonaNotFound, AppNotFound, TokenNotFound, BudgetNotFound
+       │                    PersonaNotFound, AppNotFound, TokenNotFound, BudgetNotFound, ShareNotFound
        ├─ Conflict          SessionClosed, SessionBusy, KeyReused, HeadMoved, TurnNotQueued, AlreadyDecided,
        │                    WorkspaceChanged, NoPreviousMessage, NothingToUndo, NothingToRedo
        ├─ Unavailable       PoolFull, ServerBusy, LimitExceeded, Paused, BudgetExceeded, StoreUnavailable,
@@ -225,6 +225,12 @@ class TokenNotFound(NotFound):
     """token not found"""
 
     code = ErrorCode.TOKEN_NOT_FOUND
+
+
+class ShareNotFound(NotFound):
+    """there is nothing behind this link: it was revoked, has expired, or never was"""
+
+    code = ErrorCode.SHARE_NOT_FOUND
 
 
 class BudgetNotFound(NotFound):

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from clawdforge.core.budget_model import BudgetRow, PurseRow, ReservationRow
-from clawdforge.core.model import PersonaRow, RunRow, SessionQuery
+from clawdforge.core.model import LinkRow, PersonaRow, RunRow, SessionQuery
 from clawdforge.core.ports import Store, Tx, View
 from clawdforge.wire.budgets import BudgetPeriod, BudgetScope
 from clawdforge.wire.disk import DiskForm
@@ -81,6 +81,7 @@ READS: dict[str, Callable[[View, str], Any]] = {
     "stored_bytes": lambda v, _: v.stored_bytes(),
     "persona": lambda v, s: v.persona(f"n-{s}"),
     "personas": lambda v, _: v.personas(),
+    "links": lambda v, s: v.links(s),
     "search": lambda v, s: (v.search("needle", limit=9), v.search("needle", limit=9, session_id=s)),
 }
 OF_ALL_APPS = {"count_open_sessions", "is_taken", "pauses"}
@@ -107,6 +108,8 @@ WRITES: dict[str, Callable[[Tx, str], Any]] = {
     "remove_persona": lambda t, s: t.remove_persona(f"n-{s}"),
     "set_file_bytes": lambda t, s: t.set_file_bytes(s, {DiskForm.HOMES: 9}),
     "purge": lambda t, s: t.purge(s, 10_000),
+    "add_link": lambda t, s: t.add_link(_link(s, f"new-{s}")),
+    "remove_link": lambda t, s: t.remove_link(s, f"l-{s}"),
     "remove_budget": lambda t, s: t.remove_budget(f"b-{s}"),
     "remove_old_purses": lambda t, s: t.remove_old_purses(f"b-{s}", 99),
     "remove_reservations": lambda t, s: t.remove_reservations(s, 1),
@@ -152,6 +155,19 @@ def _reservation(session_id: str) -> ReservationRow:
     )
 
 
+def _link(session_id: str, share_id: str, app: str = OTHER) -> LinkRow:
+    return LinkRow(
+        share_id=share_id,
+        app_name=app,
+        session_id=session_id,
+        hash=share_id.encode(),
+        created_at=1,
+        expires_at=2,
+        up_to_turn=1,
+        last_seq=1,
+    )
+
+
 def _persona(name: str) -> PersonaRow:
     return PersonaRow(app_name=APP, name=name, agent="demo", created_at=1)
 
@@ -176,6 +192,7 @@ async def furnished(store: Store) -> str:
         tx.add_session(a_session(forked_from=sid, forked_after=1))
         tx.add_file(a_file(f"ff-{sid}"))
         tx.put_persona(_persona(f"n-{sid}"))
+        tx.add_link(_link(sid, f"l-{sid}", APP))
         tx.put_budget(_budget(sid))
         tx.put_purse(PurseRow(app_name=APP, budget_id=f"b-{sid}", starts_at=0))
         tx.put_reservation(_reservation(sid))

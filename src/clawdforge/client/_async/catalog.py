@@ -30,6 +30,8 @@ if TYPE_CHECKING:
         Ready,
         ScopeWord,
         SearchHit,
+        SharedMessages,
+        SharedSession,
         TokenInfo,
         TokenReply,
     )
@@ -165,6 +167,22 @@ class AsyncCatalog:
     async def revoke_token(self, token_id: str) -> None:
         """Revoke a token of your app and end its open streams."""
         await self.transport.call(calls.REVOKE_OWN_TOKEN(token_id))
+
+    async def shared(self) -> SharedSession:
+        """With the token of a share link as your token: what it shows."""
+        return await self.transport.call(calls.SHARED())
+
+    async def shared_messages(
+        self,
+        *,
+        after: int | None = None,
+        before: int | None = None,
+        tail: bool | None = None,
+        limit: int | None = None,
+    ) -> SharedMessages:
+        """With the token of a share link as your token: a page of its transcript."""
+        params = {"after": after, "before": before, "tail": tail, "limit": limit}
+        return await self.transport.call(calls.SHARED_MESSAGES(params=params))
 
     async def login_code(self) -> LoginCode:
         """A code that logs a browser in as your token does: once, and within a minute."""

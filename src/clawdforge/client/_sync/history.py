@@ -21,6 +21,8 @@ if TYPE_CHECKING:
         RestoreReply,
         RetentionWord,
         SessionState,
+        Share,
+        ShareReply,
         TreeReply,
         UsageReply,
     )
@@ -145,6 +147,22 @@ class History:
     def usage(self) -> UsageReply:
         """Tokens and money: what the agent reported, and what was estimated."""
         return self._http.call(calls.USAGE(self.session_id))
+
+    def share(self, *, expires_in_secs: int | None = None, up_to_turn: int | None = None) -> ShareReply:
+        """A link that shows this session to whoever has it, for a week unless you say otherwise.
+
+        It shows what is there now, or only the turns up to one. Its token is told only this once.
+        """
+        body = {"expires_in_secs": expires_in_secs, "up_to_turn": up_to_turn}
+        return self._http.call(calls.SHARE(self.session_id, body=body))
+
+    def shares(self) -> list[Share]:
+        """The links to this session that are good, without their tokens."""
+        return self._http.call(calls.SHARES(self.session_id))
+
+    def revoke_share(self, share_id: str) -> None:
+        """Revoke a link at once."""
+        self._http.call(calls.REVOKE_SHARE(self.session_id, share_id))
 
     def export(self, *, events: bool | None = None) -> Export:
         """The session on its own; `forge.import_session(export=…)` reads it back."""

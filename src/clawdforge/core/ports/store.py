@@ -27,6 +27,7 @@ from clawdforge.core.model import (
 )
 from clawdforge.core.ports.budgets import BudgetTx, BudgetView
 from clawdforge.core.ports.changes import ChangeTx, ChangeView
+from clawdforge.core.ports.links import LinkTx, LinkView
 from clawdforge.core.ports.pages import PageView, Shown
 from clawdforge.core.ports.system import SystemTx, SystemView
 from clawdforge.core.workspace import Area
@@ -41,7 +42,7 @@ class LeaseLost(ForgeError):
     """Another node holds this session now. It never leaves the process."""
 
 
-class View(BudgetView, PageView, ChangeView, Protocol):
+class View(BudgetView, PageView, ChangeView, LinkView, Protocol):
     """One app's rows in one consistent snapshot. Deleted sessions are not there."""
 
     app: str
@@ -179,7 +180,7 @@ class View(BudgetView, PageView, ChangeView, Protocol):
         ...
 
 
-class Tx(View, BudgetTx, ChangeTx, Protocol):
+class Tx(View, BudgetTx, ChangeTx, LinkTx, Protocol):
     """A transaction for one app. What it raises undoes the whole of it, and only it."""
 
     def add_session(self, row: SessionRow) -> None: ...

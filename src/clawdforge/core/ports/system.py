@@ -6,7 +6,7 @@ As in `store.py`, but bound to no app. These find; the change is then made under
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from clawdforge.core.model import AppRow, AuditBase, AuditRow, FileRow, PauseRow, TokenRow
+from clawdforge.core.model import AppRow, AuditBase, AuditRow, FileRow, LinkRow, PauseRow, TokenRow
 from clawdforge.core.workspace import Area
 from clawdforge.wire.base import Json, Micros
 from clawdforge.wire.disk import DiskForm
@@ -32,6 +32,7 @@ class SystemView(Protocol):
 
     def token_by_hash(self, digest: bytes) -> TokenRow | None: ...
     def tokens(self, app_name: str | None = None) -> list[TokenRow]: ...
+    def link_by_hash(self, digest: bytes) -> LinkRow | None: ...
     def login_round(self, holder: str) -> int:
         """How often all logins of a token, or of the operator, were ended."""
         ...

@@ -32,6 +32,7 @@ from clawdforge.core.services.files import FileService, Uploads
 from clawdforge.core.services.forks import ForkService
 from clawdforge.core.services.health import HealthService
 from clawdforge.core.services.history import HistoryService
+from clawdforge.core.services.links import LinkService
 from clawdforge.core.services.logins import LoginService
 from clawdforge.core.services.messages import MessageService
 from clawdforge.core.services.metrics import MetricsService
@@ -109,6 +110,7 @@ class Services:
     log: LogService
     changes: ChangeService
     messages: MessageService
+    links: LinkService
     permissions: PermissionService
     health: HealthService
     apps: AppService
@@ -196,6 +198,7 @@ def build_services(
         log=log,
         changes=changes,
         messages=MessageService(store, clock, log, turns_on_loop, bounds.quotas),
+        links=LinkService(store, clock),
         loop_turns=turns_on_loop,
         computing=computing,
         permissions=engine.permissions,

@@ -8,6 +8,7 @@ from clawdforge.core.model import (
     AppRow,
     AuditRow,
     FileRow,
+    LinkRow,
     MessageRow,
     PauseRow,
     PermissionRow,
@@ -70,6 +71,7 @@ class Queries:
         self.purse = Codec(PurseRow, "purses", ["app_name", "budget_id", "starts_at"])
         self.reservation = Codec(ReservationRow, "reservations", ["app_name", "holder_id", "turn_index"])
         self.token = Codec(TokenRow, "tokens", ["token_id", "app_name", "hash"])
+        self.link = Codec(LinkRow, "share_links", ["share_id", "app_name", "session_id", "hash"])
         self.session = Codec(SessionRow, "sessions", ["app_name", "session_id"], never_null=["meta"])
         self.turn = Codec(TurnRow, "turns", ["session_id", "turn_index"])
         self.message = Codec(MessageRow, "messages", ["session_id", "seq"])

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from clawdforge.core.model import AppRow, AuditBase, AuditRow, FileRow, PauseRow, RunRow, TokenRow
+from clawdforge.core.model import AppRow, AuditBase, AuditRow, FileRow, LinkRow, PauseRow, RunRow, TokenRow
 from clawdforge.core.workspace import Area
 from clawdforge.stores.sqlite.audit import add_entry, read_base
 from clawdforge.stores.sqlite.connection import Db
@@ -46,6 +46,9 @@ class SqliteSystemView:
     def tokens(self, app_name: str | None = None) -> list[TokenRow]:
         rows = self._rows("tokens") if app_name is None else self._rows("tokens_of_app", app=app_name)
         return [self._q.token.read(row) for row in rows]
+
+    def link_by_hash(self, digest: bytes) -> LinkRow | None:
+        return next((self._q.link.read(row) for row in self._rows("link_by_hash", hash=digest)), None)
 
     def login_round(self, holder: str) -> int:
         return next((int(number) for (number,) in self._rows("login_round", holder=holder)), 0)

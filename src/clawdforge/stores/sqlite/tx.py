@@ -7,6 +7,7 @@ from clawdforge.core.event_model import Draft, StoredEvent
 from clawdforge.core.model import (
     Clock,
     FileRow,
+    LinkRow,
     MessageRow,
     PermissionRow,
     PersonaRow,
@@ -19,6 +20,7 @@ from clawdforge.stores.sqlite.audit import add_entry
 from clawdforge.stores.sqlite.budgets import BudgetChanges
 from clawdforge.stores.sqlite.changes import Touched, forget_changes
 from clawdforge.stores.sqlite.connection import Db
+from clawdforge.stores.sqlite.links import LinkChanges
 from clawdforge.stores.sqlite.packing import Slice, place_pack
 from clawdforge.stores.sqlite.queries import MINE
 from clawdforge.stores.sqlite.rows import Codec, Value
@@ -36,7 +38,7 @@ PURGED = {"purge_packs": 50, "purge_messages": 100}
 """At once, fewer than of other rows: a pack has many pages, and a message is in the full-text index too."""
 
 
-class SqliteTx(HistorySets, BudgetChanges):
+class SqliteTx(HistorySets, BudgetChanges, LinkChanges):
     def __init__(self, db: Db, app: str, clock: Clock) -> None:
         super().__init__(db, app)
         self._clock = clock
@@ -140,6 +142,11 @@ class SqliteTx(HistorySets, BudgetChanges):
 
     def forget_changes(self, before: Micros, limit: int) -> bool:
         return forget_changes(self._db, self.app, before, limit)
+
+    def add_link(self, row: LinkRow) -> None:
+        self._check_own(row.app_name)
+        self._need_session(row.session_id)
+        self._insert(self._q.link, row)
 
     def add_file(self, row: FileRow) -> None:
         self._check_own(row.app_name)

@@ -23,6 +23,7 @@ from clawdforge.stores.sqlite.budgets import BudgetRows
 from clawdforge.stores.sqlite.changes import ChangeRows
 from clawdforge.stores.sqlite.connection import Db
 from clawdforge.stores.sqlite.event_pages import END, EventPages
+from clawdforge.stores.sqlite.links import LinkRows
 from clawdforge.stores.sqlite.message_pages import MessagePages
 from clawdforge.stores.sqlite.own_rows import Room
 from clawdforge.stores.sqlite.packs import EventRow
@@ -40,7 +41,7 @@ SLICE_ROWS = 200
 SLICE_BYTES = 1 << 20
 
 
-class SqliteView(BudgetRows, MessagePages, SessionPages, ChangeRows):
+class SqliteView(BudgetRows, MessagePages, SessionPages, ChangeRows, LinkRows):
     def __init__(self, db: Db, app: str) -> None:
         super().__init__(db, app)
         self._pages = EventPages(db, app)

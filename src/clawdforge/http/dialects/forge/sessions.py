@@ -130,7 +130,7 @@ async def messages(
     `all` shows archived messages as well.
     """
     span = await core.messages.page(
-        app, session_id, _find_place(after, before, around, tail=tail), limit, archived=all
+        app, session_id, find_place(after, before, around, tail=tail), limit, archived=all
     )
     page = [shapes.message(row) for row in span.rows]
     return json_response(
@@ -140,7 +140,7 @@ async def messages(
     )
 
 
-def _find_place(after: int | None, before: int | None, around: int | None, *, tail: bool) -> Place:
+def find_place(after: int | None, before: int | None, around: int | None, *, tail: bool) -> Place:
     """Where the page lies that was asked for; without a word about it, at the beginning."""
     given = [Place("after", after)] if after is not None else []
     given += [Place("before", before)] if before is not None else []

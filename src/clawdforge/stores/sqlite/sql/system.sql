@@ -27,6 +27,9 @@ SELECT {token} FROM tokens ORDER BY app_name, created_at, token_id
 -- name: tokens_of_app
 SELECT {token} FROM tokens WHERE app_name = :app ORDER BY created_at, token_id
 
+-- name: link_by_hash
+SELECT {link} FROM share_links WHERE hash = :hash
+
 -- name: login_round
 SELECT round FROM login_rounds WHERE holder = :holder
 

@@ -101,3 +101,6 @@ DELETE FROM app_changes WHERE app_name = :app AND number <= :through
 
 -- name: move_forgotten
 UPDATE change_counts SET forgotten = max(forgotten, :through) WHERE app_name = :app
+
+-- name: remove_link
+DELETE FROM share_links WHERE share_id = :share AND session_id = {mine} AND app_name = :app

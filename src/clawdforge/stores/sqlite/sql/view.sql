@@ -239,3 +239,6 @@ SELECT forgotten, last FROM change_counts WHERE app_name = :app
 -- name: changes
 SELECT number, session_id, permission_id FROM app_changes
 WHERE app_name = :app AND number > :after ORDER BY number LIMIT :limit
+
+-- name: links
+SELECT {link} FROM share_links WHERE session_id = {mine} AND app_name = :app ORDER BY created_at, share_id
