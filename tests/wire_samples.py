@@ -23,6 +23,7 @@ from clawdforge.wire import (
     pauses,
     session,
     shares,
+    tree,
     turn,
 )
 from clawdforge.wire.base import Json
@@ -43,6 +44,7 @@ MODULES: Final = (
     session,
     shares,
     turn,
+    tree,
     pauses,
     budgets,
     admin,
