@@ -110,7 +110,7 @@ export function Composer({ room }) {
       <${Suggestions} found=${found} chosen=${chosen} take=${take} />
       <${AttachmentList} attachments=${attachments} />
       <textarea ref=${area} rows="1" aria-label="Prompt" placeholder=${ended ? "This session is closed; a prompt opens it again" : running ? "Write what comes next" : "Ask or tell; / for commands"} value=${text}
-        role="combobox" aria-expanded=${String(found.length > 0)} aria-controls="suggestions" aria-autocomplete="list" aria-activedescendant=${found.length ? `suggestion-${chosen}` : null}
+        aria-haspopup="listbox" aria-controls=${found.length ? "suggestions" : null} aria-autocomplete="list" aria-activedescendant=${found.length ? `suggestion-${chosen}` : null}
         onInput=${(/** @type {any} */ event) => type(event.target.value)} onKeyDown=${onKey} onPaste=${onPaste}></textarea>
       <div class="row tools">
         <input type="file" multiple hidden ref=${picker} onChange=${(/** @type {any} */ event) => (attachments.add([...event.target.files]), (event.target.value = ""))} />
