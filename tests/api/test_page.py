@@ -9,7 +9,7 @@ from typing import Final
 import httpx2
 import pytest
 
-from clawdforge.http.page import KINDS, Page
+from clawdforge.http.page import KINDS, Page, leave_notes
 from tests.api.harness import Server
 
 FOLDER: Final = Path(__file__).parents[2] / "src" / "clawdforge" / "page"
@@ -68,7 +68,7 @@ def test_every_file_is_served_packed_for_ever_and_with_its_kind(browser: httpx2.
     assert reply.headers["content-type"] == KINDS[Path(name).suffix]
     assert "immutable" in reply.headers["cache-control"]
     if name != "index.html":
-        assert reply.content == (FOLDER / name).read_bytes()
+        assert reply.content == leave_notes(name, (FOLDER / name).read_bytes())
 
 
 def test_what_a_browser_has_already_is_not_sent_again(browser: httpx2.Client) -> None:
@@ -80,7 +80,7 @@ def test_what_a_browser_has_already_is_not_sent_again(browser: httpx2.Client) ->
 def test_a_caller_who_cannot_unpack_gets_the_plain_file(server: Server) -> None:
     reply = server.client(**{"Accept-Encoding": "identity"}).get("/ui/app/main.js")
     assert "content-encoding" not in reply.headers
-    assert reply.content == (FOLDER / "app/main.js").read_bytes()
+    assert reply.content == leave_notes("app/main.js", (FOLDER / "app/main.js").read_bytes())
     assert reply.headers["cache-control"] == "no-cache"
 
 
@@ -106,9 +106,22 @@ def test_nothing_else_can_be_read(browser: httpx2.Client, path: str) -> None:
 
 
 def test_all_files_together_are_small() -> None:
-    sizes = {name: len(gzip.compress((FOLDER / name).read_bytes(), 9)) for name in NAMES}
+    sent_as = {name: leave_notes(name, (FOLDER / name).read_bytes()) for name in NAMES}
+    sizes = {name: len(gzip.compress(content, 9)) for name, content in sent_as.items()}
     sent = sum(size for name, size in sizes.items() if not name.endswith(".LICENSE"))
     assert sent <= MAX_PACKED, sizes
+
+
+def test_comments_stay_on_the_server_and_lines_keep_their_numbers() -> None:
+    source = (
+        b"// @ts-check\n/** of two\n * lines */\nconst a = `/** x */`; // kept\n  /** @param x */\nf(a);\n"
+    )
+    assert leave_notes("app/a.js", source) == b"\n\n\nconst a = `/** x */`; // kept\n\nf(a);\n"
+    assert leave_notes("vendor/a.js", source) == source
+    for name in NAMES:
+        whole = (FOLDER / name).read_bytes()
+        sent = leave_notes(name, whole)
+        assert sent.count(b"\n") == whole.count(b"\n"), name
 
 
 async def test_a_changed_file_changes_the_folder_that_the_page_names(tmp_path: Path) -> None:

@@ -54,6 +54,9 @@ UNSEALED: Final = "v/0/"
 
 SEALED: Final = re.compile(r"v/([0-9a-f]{16})/(.+)")
 STATIC_IMPORT: Final = re.compile(r"""^\s*(?:import|export)\b[^"'()]*["'](\.[^"']+)["']""", re.MULTILINE)
+NOTE: Final = re.compile(r"^[ \t]*(?://[^\n]*|/\*\*(?:[^*]|\*(?!/))*\*/)[ \t]*$", re.MULTILINE)
+"""A comment that has its lines to itself: an eighth of what would be sent."""
+
 PRELOADS: Final = "<!-- preloads -->"
 FOR_EVER: Final = "public, max-age=31536000, immutable"
 ASK_AGAIN: Final = "no-cache"
@@ -108,7 +111,15 @@ def read_tree(folder: Path, known: PageTree | None) -> PageTree:
     sums = "".join(f"{name} {_sum(content)}\n" for name, content in sorted(contents.items()))
     seal = _sum(sums.encode())[:16]
     contents[INDEX] = _seal_index(contents, seal)
-    return PageTree(stamp, seal, {name: _pack(name, content) for name, content in contents.items()})
+    sent = {name: leave_notes(name, content) for name, content in contents.items()}
+    return PageTree(stamp, seal, {name: _pack(name, content) for name, content in sent.items()})
+
+
+def leave_notes(name: str, content: bytes) -> bytes:
+    """A module of ours as it is sent: comments stay here, and every line keeps its number."""
+    if not (name.startswith("app/") and name.endswith(".js")):
+        return content
+    return NOTE.sub(lambda found: "\n" * found[0].count("\n"), content.decode()).encode()
 
 
 def _walk(folder: Path) -> Iterator[Path]:
