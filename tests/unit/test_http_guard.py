@@ -92,3 +92,24 @@ def test_an_authority_is_a_plain_name_and_a_number_or_nothing(text: str) -> None
         assert name
         assert not set(name) & set("/@ ")
         assert port == "" or port.isdecimal()
+
+
+@pytest.mark.parametrize(
+    ("path", "mode", "origin", "is_let_in"),
+    [
+        ("/ui/", b"navigate", None, True),
+        ("/ui/shared", b"navigate", None, True),
+        ("/ui/", b"no-cors", None, False),
+        ("/ui/", b"navigate", b"http://evil.example", False),
+        ("/sessions", b"navigate", None, False),
+        ("/api/chat/cancel", b"navigate", None, False),
+        ("/uix", b"navigate", None, False),
+    ],
+)
+def test_a_link_elsewhere_may_lead_to_our_page_and_to_nothing_else(
+    path: str, mode: bytes, origin: bytes | None, *, is_let_in: bool
+) -> None:
+    sent = [(b"host", b"localhost:8800"), (b"sec-fetch-site", b"cross-site"), (b"sec-fetch-mode", mode)]
+    sent += [] if origin is None else [(b"origin", origin)]
+    refusal = Guard("127.0.0.1", ()).refusal(sent, path)
+    assert (refusal is None) is is_let_in

@@ -3,6 +3,7 @@
 from clawdforge.wire.errors import ForgeAPIError, HostRefused, OriginRefused
 
 ALWAYS = ("localhost", "127.0.0.1", "[::1]")
+PAGE = "/ui/"
 DEFAULT_PORTS = {"http": "80", "https": "443"}
 
 
@@ -33,16 +34,21 @@ class Guard:
         self._any = "*" in allowed_hosts
         self._names = {name.lower() for name in (*ALWAYS, bind, *allowed_hosts)}
 
-    def refusal(self, headers: list[tuple[bytes, bytes]]) -> ForgeAPIError | None:
-        """Why this request is not served, or None."""
+    def refusal(self, headers: list[tuple[bytes, bytes]], path: str = "") -> ForgeAPIError | None:
+        """Why this request is not served, or None.
+
+        A link on another site may lead to our page: the same for everybody, and loaded without a cookie.
+        """
         hosts = [value.decode("latin-1") for name, value in headers if name == b"host"]
         host = split_authority(hosts[0]) if len(hosts) == 1 else None
         if host is None or not (self._any or host[0] in self._names):
             return HostRefused()
+        follows_link = path.startswith(PAGE) and (b"sec-fetch-mode", b"navigate") in headers
         for name, value in headers:
             if name == b"origin" and not self._same_origin(value.decode("latin-1"), host):
                 return OriginRefused()
-            if name == b"sec-fetch-site" and value.strip().lower() == b"cross-site":
+            is_foreign = name == b"sec-fetch-site" and value.strip().lower() == b"cross-site"
+            if is_foreign and not follows_link:
                 return OriginRefused()
         return None
 

@@ -79,7 +79,7 @@ class Envelope:
         try:
             if not await self._lanes.enter(scope):
                 return
-            refusal = self._guard.refusal(scope["headers"])
+            refusal = self._guard.refusal(scope["headers"], scope["path"])
             answer = self._asgi if refusal is None else error_response(refusal)
             await answer(scope, receive, send)
         except asyncio.CancelledError:
