@@ -41,7 +41,7 @@ export function EndRow({ row, room }) {
       ${last && button("retry", "Retry", () => actions.retry(room))}
       ${last && button("edit", "Edit and send again", () => actions.edit(room, group))}
       ${last && button("undo", "Undo", () => actions.undo(room, group))}
-      ${button("fork", "Fork from here", () => actions.fork(room, group))}
+      ${button("fork", "Fork after this turn", () => actions.fork(room, group))}
       ${!last && html`<${Menu} label="More about this turn" items=${[
         { name: "Undo to before this …", icon: "undo", run: () => actions.undo(room, group) },
         { name: "Edit and send again …", icon: "edit", run: () => actions.edit(room, group) },
