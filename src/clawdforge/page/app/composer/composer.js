@@ -71,6 +71,7 @@ export function Composer({ room }) {
         if (key.current.text !== text) key.current = { text, key: newKey() };
         await post(`${room.path}/turns`, { prompt: text, files: attachments.tokens.length ? attachments.tokens : null, if_busy: running ? busy : "queue" }, key.current.key);
         attachments.clear();
+        room.sent();
       }
       key.current = { text: "", key: "" };
       type("");

@@ -41,6 +41,8 @@ export class Room {
     this.closed = false;
     /** The view may ask for a pause before the next batch. */
     this.ready = () => Promise.resolve();
+    /** Whoever sends something wants to see what becomes of it. */
+    this.sent = () => {};
   }
 
   /** @param {number|null} at the message to show, or null for the end */

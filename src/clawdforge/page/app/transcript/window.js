@@ -30,6 +30,7 @@ export class RowWindow {
       await painted();
       while (this.busy && !this.closed) await painted(); // the page is behind: take no more yet
     };
+    room.sent = () => void this.toEnd();
     room.mayForget = () => this.following.value;
   }
 
