@@ -63,14 +63,14 @@ def test_the_tree_shows_what_was_cut_and_leads_back_to_a_turn(tabs: Tabs, app: A
     expect(rows(shown).nth(1)).to_contain_text("cut")
     expect(shown.locator("circle.hollow")).to_have_count(1)
     rows(shown).nth(2).click()
-    tab.get("button", "View").click()
+    shown.get_by_role("button", name="View").click()
     expect(tab.page).to_have_url(re.compile(r"at=1$"))
 
 
 def test_a_fork_goes_on_from_a_turn_of_the_past(tabs: Tabs, app: App, session_id: str) -> None:
     tab, shown = panel(tabs, app, session_id, "Tree")
     rows(shown).nth(2).click()
-    tab.get("button", "Fork from here").click()
+    shown.get_by_role("button", name="Fork from here").click()
     tab.page.wait_for_url(lambda url: session_id not in url)
     made = tab.page.url.split("#/s/")[1]
     assert [
@@ -90,7 +90,7 @@ def test_undo_to_a_turn_takes_files_along_if_wanted(
     tab, shown = panel(tabs, app, session_id, "Tree")
     rows(shown).nth(2).click()
     shown.get_by_label("Files too").set_checked(files)
-    tab.get("button", "Undo to here").click()
+    shown.get_by_role("button", name="Undo to here").click()
     tab.get("dialog").get_by_role("button", name="Undo").click()
     expect(rows(shown).nth(2)).to_contain_text("here")
     expect(shown.locator("circle.hollow")).to_have_count(2)
@@ -100,10 +100,10 @@ def test_undo_to_a_turn_takes_files_along_if_wanted(
 def test_redo_brings_back_what_undo_took(tabs: Tabs, app: App, session_id: str) -> None:
     tab, shown = panel(tabs, app, session_id, "Tree")
     rows(shown).nth(2).click()
-    tab.get("button", "Undo to here").click()
+    shown.get_by_role("button", name="Undo to here").click()
     tab.get("dialog").get_by_role("button", name="Undo").click()
     expect(rows(shown).nth(2)).to_contain_text("here")
-    tab.get("button", "Redo the last undo").click()
+    shown.get_by_role("button", name="Redo the last undo").click()
     expect(rows(shown).first).to_contain_text("here")
     assert content(app, session_id) == "three"
 
@@ -115,7 +115,7 @@ def test_an_undo_of_what_has_moved_on_is_refused_in_words(tabs: Tabs, app: App, 
     with tab.deaf():
         app.turn(session_id, "echo meanwhile")
         head = app.http.get(f"/sessions/{session_id}").json()["head"]
-        tab.get("button", "Undo to here").click()
+        shown.get_by_role("button", name="Undo to here").click()
         tab.get("dialog").get_by_role("button", name="Undo").click()
         expect(tab.page.locator(".notice.bad").first).to_contain_text(re.compile(r"head|moved"))
     assert app.http.get(f"/sessions/{session_id}").json()["head"] == head

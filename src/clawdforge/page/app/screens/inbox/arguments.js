@@ -3,6 +3,12 @@
 import { html } from "../../lib.js";
 import { showHidden } from "../words.js";
 
+/** What is asked, to its end: `tool` is cut where names are listed. @param {any} permission */
+export function wholeName(permission) {
+  const title = permission.request?.toolCall?.title;
+  return showHidden(typeof title === "string" && title ? title : permission.tool);
+}
+
 /** @param {{permission: any}} props */
 export function Arguments({ permission }) {
   const call = permission.request?.toolCall ?? {};

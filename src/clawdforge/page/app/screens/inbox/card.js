@@ -6,7 +6,7 @@ import { link } from "../../shell/router.js";
 import { useClock } from "../loading.js";
 import { sayAgo, sayLeft, showHidden } from "../words.js";
 import { decide, forget, putOff } from "./actions.js";
-import { Arguments } from "./arguments.js";
+import { Arguments, wholeName } from "./arguments.js";
 
 /** @param {{permission: import("./actions.js").Permission, folded: boolean}} props */
 export function Card({ permission, folded }) {
@@ -18,7 +18,7 @@ export function Card({ permission, folded }) {
     setBusy(false);
   };
   const name = `ask-${permission.permission_id}`;
-  const tool = showHidden(permission.tool);
+  const tool = wholeName(permission);
   return html`<li class="ask card" aria-labelledby=${name} data-permission=${permission.permission_id}>
     <div class="ask-head small">
       <span class="dot waiting"></span>
