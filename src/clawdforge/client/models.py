@@ -32,7 +32,7 @@ from clawdforge.wire.budgets import (
     BudgetThen,
     BudgetThenWord,
 )
-from clawdforge.wire.changes import Change, ChangePage, ListedPermission
+from clawdforge.wire.changes import Change, ChangePage
 from clawdforge.wire.disk import AppDisk, DiskReply, SessionDisk
 from clawdforge.wire.event import Event, EventType
 from clawdforge.wire.message import Message, MessagePage, SearchHit
@@ -112,7 +112,6 @@ __all__ = [
     "IfBusyWord",
     "ImportFormat",
     "LimitsReply",
-    "ListedPermission",
     "LoginCode",
     "Message",
     "MessagePage",

@@ -4,17 +4,9 @@ from typing import Literal, TypeAlias
 
 from clawdforge.wire.base import Reply
 from clawdforge.wire.session import Session
-from clawdforge.wire.turn import Permission
+from clawdforge.wire.turn import AppPermission
 
 ChangeWord: TypeAlias = Literal["session", "session.deleted", "permission", "cursor", "reset"]
-
-
-class ListedPermission(Permission):
-    """A permission with what a list over all sessions shows beside it."""
-
-    title: str
-    agent: str
-    expires_at: int | None = None  # while it waits
 
 
 class Change(Reply):
@@ -27,7 +19,7 @@ class Change(Reply):
     type: ChangeWord
     session: Session | None = None
     session_id: str | None = None
-    permission: ListedPermission | None = None
+    permission: AppPermission | None = None
 
 
 class ChangePage(Reply):

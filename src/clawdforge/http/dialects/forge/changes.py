@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from clawdforge.core.log import PAGE_BYTES
-from clawdforge.core.model import PermissionRow, SessionRow
+from clawdforge.core.model import PendingPermission, PermissionRow, SessionRow
 from clawdforge.core.services.all import Services
 from clawdforge.core.services.changes import Change
 from clawdforge.http.dialects.forge import shapes
@@ -18,11 +18,12 @@ from clawdforge.http.routing import MAX_CURSOR, App, AppRoute, Core, Limit
 from clawdforge.http.share import wants_stream
 from clawdforge.http.sse import EventStream
 from clawdforge.http.waiting import closing
-from clawdforge.wire.base import Json, to_seconds
-from clawdforge.wire.changes import ChangePage, ListedPermission
+from clawdforge.wire.base import Json
+from clawdforge.wire.changes import ChangePage
 from clawdforge.wire.error_body import ErrorBody
 from clawdforge.wire.session import Session
 from clawdforge.wire.sse import encode as encode_frame
+from clawdforge.wire.turn import AppPermission
 
 Since = Annotated[int | None, Query(ge=0, le=MAX_CURSOR)]
 LastEventId = Annotated[int | None, Header(alias="Last-Event-ID", ge=0, le=MAX_CURSOR)]
@@ -86,11 +87,6 @@ def _encode(core: Services, change: Change) -> bytes:
     return orjson.dumps(fields)
 
 
-def _shape_permission(core: Services, row: PermissionRow, session: SessionRow) -> ListedPermission:
-    return shapes.build_reply(
-        ListedPermission,
-        **shapes.permission(row).model_dump(),
-        title=session.title,
-        agent=session.agent,
-        expires_at=to_seconds(core.permissions.expires_at(row)),
-    )
+def _shape_permission(core: Services, row: PermissionRow, session: SessionRow) -> AppPermission:
+    found = PendingPermission(row, session.title, session.agent)
+    return shapes.app_permission(found, core.permissions.expires_at(row))
