@@ -16,8 +16,9 @@ from clawdforge.wire.local import OPERATOR_SOCKET
 log = logging.getLogger(__name__)
 BACKLOG = 1024
 MOST_GONE = 4
-GONE = (bytes([7]), bytes([8]))
-"""CLOSE and CLOSE_WAIT: the state of a connection as the kernel tells it, in the first byte of `TCP_INFO`."""
+GONE = bytes([7])
+"""CLOSE: the state of a connection as the kernel tells it, in the first byte of `TCP_INFO`. One that has only
+ended what it sends (CLOSE_WAIT) may still read an answer."""
 
 MAX_DESCRIPTORS = 65_536
 
@@ -32,7 +33,7 @@ class Listener(socket.socket):
     def accept(self) -> tuple[socket.socket, Any]:
         for _ in range(MOST_GONE):
             connection, address = super().accept()
-            if connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1) not in GONE:
+            if connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1) != GONE:
                 return connection, address
             connection.close()
         raise BlockingIOError  # the event loop serves those that it has, and comes again

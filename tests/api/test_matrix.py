@@ -43,6 +43,8 @@ def test_a_bad_credential_answers_the_same_bytes_whatever_is_asked(
     bodies = set()
     count = 0
     for operation, (who, client), (kind, session_id) in product(every, clients.items(), ids.items()):
+        if operation.path.startswith("/shared"):  # no credential opens it but a link, which is found or not
+            continue
         if operation.secured and (operation.names_a_session or kind == "unknown"):
             reply = operation.call(client, session_id)
             assert reply.status_code == 401, (operation, who, kind, reply.text)

@@ -7,6 +7,9 @@ import pytest
 from clawdforge.http.routing import AdminRoute, AppRoute, OpenRoute
 from tests.api.harness import App, Server
 
+OF_LINKS = ("/shared",)
+"""They answer nobody but the holder of a share link."""
+
 TOLERANT = ("/api/", "/health", "/healthz", "/readyz", "/login", "/logout")
 """Other dialects, whose callers have their own ideas, and what is open to anybody, probes above all."""
 
@@ -35,7 +38,7 @@ def test_every_route_refuses_a_parameter_that_it_does_not_have(
 ) -> None:
     walked = 0
     for method, path, names in operations:
-        if path.startswith(TOLERANT):
+        if path.startswith((*TOLERANT, *OF_LINKS)):
             continue
         walked += 1
         http = server.admin() if path.startswith(("/admin/", "/metrics")) else app.http
@@ -44,6 +47,14 @@ def test_every_route_refuses_a_parameter_that_it_does_not_have(
         takes = f"takes {', '.join(names)}" if names else "takes no parameters"
         assert reply.json()["detail"] == f"unknown parameter: bfore; this route {takes}"
     assert walked >= 50
+
+
+def test_the_routes_of_share_links_refuse_it_as_well(server: Server, app: App) -> None:
+    session_id = app.session()
+    token = app.http.post(f"/sessions/{session_id}/shares", json={}).json()["token"]
+    for path in ("/shared", "/shared/messages"):
+        reply = server.client(token).get(path, params={"bfore": "1"})
+        assert (reply.status_code, reply.json()["code"]) == (422, "invalid_request"), path
 
 
 def test_the_dialects_and_open_routes_ignore_it(

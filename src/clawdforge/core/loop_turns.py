@@ -17,6 +17,7 @@ MANY: Final = 4
 LONG_PASS_SECS: Final = 0.005
 PASS_SECS: Final = 0.001
 MOST_PASSES: Final = 16
+SHORT_REST_SECS: Final = 0.003
 MOST_REST_SECS: Final = 0.05
 ABOUT_SECS: Final = 1.0
 MOST_SEEN: Final = 1000
@@ -81,6 +82,7 @@ class Rests:
     def __init__(self) -> None:
         self._passes: dict[str, int] = {}
         self._until: dict[str, float] = {}
+        self._owed: dict[str, float] = {}  # rests that are too short for a timer, until they make one
         self._seen: OrderedDict[str, float] = OrderedDict()  # the last one at the end
 
     def see(self, app: str, now: float) -> None:
@@ -95,7 +97,11 @@ class Rests:
 
     def rest(self, who: str, app: str, took: float, now: float) -> None:
         if self.are_others_about(app, now):
-            self._until[who] = now + min(MOST_REST_SECS, took)
+            owed = self._owed.pop(who, 0.0) + took
+            if owed >= SHORT_REST_SECS:
+                self._until[who] = now + min(MOST_REST_SECS, owed)
+            elif len(self._owed) < MOST_SEEN:
+                self._owed[who] = owed
         elif passes := min(MOST_PASSES, int(took / PASS_SECS)):
             self._passes[who] = passes
 
@@ -154,9 +160,8 @@ class LoopTurns:
         loop = asyncio.get_running_loop()
         now = loop.time()
         self._rests.see(app, now)
-        if self._handle is None:
+        if not self._is_soon:  # what went by until now was nobody's
             self._passed_at = now
-        if not self._is_soon:
             self._go_on(loop, 0.0)
         return now
 

@@ -8,7 +8,7 @@ from clawdforge.core.ports import Standing
 from clawdforge.core.principal import Principal
 from clawdforge.core.services.access import LOCAL_APP
 from clawdforge.core.services.all import Services
-from clawdforge.http.connection import identify_caller, is_from_agent, is_on_unix_socket
+from clawdforge.http.connection import identify_caller, is_from_agent, is_on_unix_socket, may_be_agent
 from clawdforge.http.own_page import NOT_OURS, is_from_own_page
 from clawdforge.http.settings import HttpSettings
 from clawdforge.http.trust import is_trusted
@@ -75,8 +75,11 @@ async def require_admin(request: Request) -> Principal:
 
 async def refuse_agents(request: Request) -> None:
     """A browser's cookie is sent to agents too, if they serve a page on its host; it must not help them."""
-    if await is_from_agent(request):
-        raise Forbidden("an agent cannot log in or use a login; it has a token of its own")
+    if await may_be_agent(request):
+        raise Forbidden(
+            "a login counts only for a browser, and this server cannot tell that no agent sends this request;"
+            " try again, or send a token"
+        )
 
 
 async def check_operators_way(request: Request) -> None:

@@ -1,5 +1,7 @@
 """What is known of a connection besides its requests: who is at its other end, asked until it is certain."""
 
+import asyncio
+import errno
 import socket
 from typing import Final
 
@@ -9,6 +11,8 @@ from clawdforge.core.ports import Callers, Standing
 from clawdforge.http.settings import HttpSettings
 
 KEY: Final = "connection"
+LOOKS: Final = 3
+LOOK_AGAIN_SECS: Final = 0.05
 
 
 class Connection:
@@ -22,6 +26,7 @@ class Connection:
         self.is_known = False  # whether a request of it has shown a credential
         self.is_gone = False  # whether the client has hung up
         self._end = end
+        self._is_from_here: bool | None = None
         self._standing = Standing.UNKNOWN
         self._is_agent = False
 
@@ -41,6 +46,28 @@ class Connection:
                 return False
             self._is_agent = await callers.is_running_agent(theirs, ours)
         return self._is_agent
+
+    async def may_be_agent(self, callers: Callers) -> bool:
+        """Whether an agent is there, or somebody on this machine of whom that cannot be ruled out.
+
+        An agent can hide for a moment: a socket on its way from one process to another is in none. What looks
+        the same by chance (a browser that is just starting a process) is gone at the next look.
+        """
+        if not self.is_from_here:
+            return False
+        for look in range(LOOKS):
+            await asyncio.sleep(LOOK_AGAIN_SECS if look else 0)
+            standing = await self.identify(callers)
+            if standing is not Standing.UNKNOWN:
+                return standing is Standing.AGENT
+        return True
+
+    @property
+    def is_from_here(self) -> bool:
+        """Whether the other end has an address of this machine; also where it can no longer be asked."""
+        if self._is_from_here is None:
+            self._is_from_here = self.is_unix or _is_own_address(self._end)
+        return self._is_from_here
 
     async def _ask(self, callers: Callers) -> Standing:
         try:
@@ -73,6 +100,15 @@ async def identify_caller(request: Request) -> Standing:
     return await connection.identify(settings.callers)
 
 
+async def may_be_agent(request: Request) -> bool:
+    """Fails shut, where `is_from_agent` fails open: for what is no secret from agents, such as a cookie."""
+    settings: HttpSettings = request.app.state.settings
+    connection = _connection_of(request)
+    if connection is None or settings.callers is None:
+        return False
+    return await connection.may_be_agent(settings.callers)
+
+
 async def is_from_agent(request: Request) -> bool:
     settings: HttpSettings = request.app.state.settings
     connection = _connection_of(request)
@@ -84,3 +120,14 @@ async def is_from_agent(request: Request) -> bool:
 def _connection_of(request: Request) -> Connection | None:
     found = getattr(request.state, KEY, None)
     return found if isinstance(found, Connection) else None
+
+
+def _is_own_address(end: socket.socket) -> bool:
+    """Only an address of this machine can be bound here."""
+    try:
+        host, _, *scope = end.getpeername()
+        with socket.socket(end.family, socket.SOCK_STREAM) as trial:
+            trial.bind((host, 0, *scope))
+    except OSError as error:
+        return error.errno != errno.EADDRNOTAVAIL
+    return True

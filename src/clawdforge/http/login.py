@@ -36,8 +36,7 @@ async def show_login(request: Request) -> Response:
 async def login(request: Request, core: Core, body: LoginRequest) -> Response:
     """Take a token or a code and set a cookie that stands for it, on requests of this origin's pages only."""
     _check_browser(request)
-    await refuse_agents(request)
-    principal = await _find_principal(core, body)
+    principal = await _find_principal(request, core, body)
     if principal.admin:
         await check_operators_way(request)
     value, seconds = await core.logins.log_in(principal)
@@ -62,10 +61,15 @@ async def logout(request: Request, core: Core, body: LogoutRequest) -> Response:
     return response
 
 
-async def _find_principal(core: Services, body: LoginRequest) -> Principal:
-    if body.code is not None:
-        return await core.logins.use_code(body.code)
-    return await core.access.authenticate(body.token or "")
+async def _find_principal(request: Request, core: Services, body: LoginRequest) -> Principal:
+    """A stranger is not looked at, which takes long, and an agent does not use up a code."""
+    if body.code is None:
+        principal = await core.access.authenticate(body.token or "")
+        await refuse_agents(request)
+        return principal
+    core.logins.check_code(body.code)
+    await refuse_agents(request)
+    return await core.logins.use_code(body.code)
 
 
 async def _try(require: Callable[[Request], Awaitable[Principal]], request: Request) -> Principal | None:

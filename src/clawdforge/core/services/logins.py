@@ -96,14 +96,19 @@ class LoginService:
         self._codes[hash_token(code)] = _Code(principal.app, principal.token_id, ends_at)
         return code, self._clock.now() + CODE_SECS * SECOND
 
-    async def use_code(self, code: str) -> Principal:
-        """The principal of a code, which is gone before anything is waited for: nobody else can use it."""
-        found = self._codes.pop(hash_token(code), None)
+    def check_code(self, code: str) -> _Code:
+        found = self._codes.get(hash_token(code))
         if found is None or found.ends_at <= self._clock.steady():
             raise Unauthenticated(
                 "this code was used already, is more than a minute old, or was made before the server's last"
                 " start; get another with `clawdforge open`"
             )
+        return found
+
+    async def use_code(self, code: str) -> Principal:
+        """The principal of a code, which is gone before anything is waited for: nobody else can use it."""
+        found = self.check_code(code)
+        del self._codes[hash_token(code)]
         return await self._access.admit(found.app, found.token_id)
 
     def _sign(self, head: str, held: int, app: str) -> str:

@@ -95,6 +95,7 @@ class TransferService:
         create_session(tx, row, self._max_live, row.created_at, _count_imported(found), new.above)
         _add_messages(tx, row, found.messages)
         _add_turns(tx, row.session_id, found.turns)
+        note_activity(tx, row.session_id)
         self._quotas.check_room(tx, 0)
         return state_of(tx, need_session(tx, row.session_id))
 

@@ -40,6 +40,7 @@ class SharedRoute(OpenRoute):
     """A route that needs the token of a share link."""
 
     credential = Credential(require_share)
+    refuses_unknown = True
 
 
 async def _shared(request: Request) -> Shared:
