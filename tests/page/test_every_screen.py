@@ -10,7 +10,7 @@ from tests.needs import needs
 from tests.page.kit import PHONE, TABLET, Scheme, Tab, Tabs
 
 pytestmark = needs("chromium")
-OWN = ["#/", "#/inbox", "#/search?q=echo", "#/usage", "#/more", "#/changes/{id}/1", "#/s/{id}"]
+OWN = ["#/", "#/inbox", "#/search?q=echo", "#/more", "#/s/{id}"]
 OPERATOR = [f"#/admin/{name}" for name in ("health", "apps", "tokens", "budgets", "agents", "live", "audit")]
 
 

@@ -122,7 +122,7 @@ def test_nothing_that_others_wrote_runs(tabs: Tabs, app: App, payload: str) -> N
         tab.check_nothing_fired()
         assert tab.page.locator("a[href^='javascript']").count() == 0
     tab.go(f"#/s/{session_id}")
-    for name in ("Files", "Tree", "Turn"):
+    for name in ("Tree", "Turn"):
         tab.get("tab", name).click()
         tab.see(tab.get("tabpanel", name))
         tab.check_nothing_fired()

@@ -5,6 +5,7 @@ just reads, writes or runs something through us are held to the same rules.
 """
 
 import asyncio
+import hashlib
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
@@ -17,6 +18,7 @@ from clawdforge.wire.base import Json
 
 PERMISSION_DENIED: Final = -32003
 MAX_TOOL_CHARS: Final = 200
+SUM_CHARS: Final = 32
 MAX_SHOWN_CHARS: Final = 4000
 ALLOW: Final = "allow"
 OPTIONS: Final[tuple[Json, ...]] = (
@@ -28,6 +30,17 @@ CAPABILITIES: Final[Json] = {"fs": {"readTextFile": True, "writeTextFile": True}
 
 Asker = Callable[[Ask], Awaitable[Verdict]]
 Answering = Callable[[Json], Awaitable[Json]]
+
+
+def shorten_name(tool: str) -> str:
+    """A name of bounded length; of a long one the end is a sum of all of it.
+
+    What is allowed for good is known by its name, so two long commands with the same beginning need two.
+    """
+    if len(tool) <= MAX_TOOL_CHARS:
+        return tool
+    digest = hashlib.sha256(tool.encode("utf-8", "surrogatepass")).hexdigest()[:SUM_CHARS]
+    return f"{tool[: MAX_TOOL_CHARS - SUM_CHARS - 2]}… {digest}"
 
 
 class ClientSide:
@@ -65,7 +78,7 @@ class ClientSide:
         tool = next((name for name in named if name and isinstance(name, str)), "tool")
         verdict = await self._ask(
             Ask(
-                tool=tool[:MAX_TOOL_CHARS],
+                tool=shorten_name(tool),
                 kind=kind if isinstance(kind, str) else None,
                 options=tuple(o for o in options if isinstance(o, dict)) if isinstance(options, list) else (),
                 request=params,

@@ -1,9 +1,10 @@
 // @ts-check
-// What can be done with a session from the list: rename, pin, keep, delete.
+// What can be done with a session from the list: rename, pin, keep, share, delete.
 import { html } from "../lib.js";
+import { BASE } from "../api/client.js";
 import { ask } from "../shell/dialog.js";
 import { Menu } from "../shell/menu.js";
-import { changeSession, purgeSession } from "./actions.js";
+import { changeSession, purgeSession, shareSession } from "./actions.js";
 import { retentionWords } from "./words.js";
 
 /** @param {import("../store.js").Session} row */
@@ -23,6 +24,18 @@ export async function purge(row) {
   if (yes) await purgeSession(row.session_id);
 }
 
+/** @param {import("../store.js").Session} row */
+export async function share(row) {
+  const yes = await ask({
+    title: `Share “${row.title || "New session"}”?`,
+    text: "Whoever has the link can read what has been said until now, for a week. Nobody can write by it, and deleting the session ends it.",
+    yes: "Make a link",
+  });
+  if (!yes) return;
+  const made = await shareSession(row.session_id);
+  if (made) await ask({ title: "The link, shown only this once", name: "Link", value: new URL(made.path, BASE).href, yes: "Done" });
+}
+
 /** @param {{row: import("../store.js").Session}} props */
 export function SessionMenu({ row }) {
   const keep = row.retention === "keep";
@@ -30,6 +43,7 @@ export function SessionMenu({ row }) {
     { name: "Rename", icon: "edit", run: () => rename(row) },
     { name: row.pinned ? "Unpin" : "Pin", icon: "pin", run: () => changeSession(row.session_id, { pinned: !row.pinned }) },
     { name: keep ? "Let it expire" : "Keep it", icon: "check", run: () => changeSession(row.session_id, { retention: keep ? "ttl" : "keep" }) },
+    { name: "Share …", icon: "share", run: () => share(row) },
     { name: "Delete …", icon: "trash", bad: true, run: () => purge(row) },
   ]} />`;
 }

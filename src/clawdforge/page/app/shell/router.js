@@ -2,8 +2,9 @@
 // The address after the hash: #/s/ID, #/inbox, #/search?q=… . One signal, and links that change it.
 import { route } from "../store.js";
 
-/** @param {string} hash @returns {import("../store.js").Route} */
+/** At /ui/shared the hash is the token of a share link. @param {string} hash @returns {import("../store.js").Route} */
 export function parse(hash) {
+  if (location.pathname.endsWith("/ui/shared")) return { name: "shared", parts: [hash.replace(/^#/, "")], query: new URLSearchParams() };
   const [path, query = ""] = hash.replace(/^#\/?/, "").split("?", 2);
   const parts = path.split("/").filter(Boolean).map(decode);
   return { name: parts[0] || "", parts: parts.slice(1), query: new URLSearchParams(query) };

@@ -7,7 +7,7 @@ import { Menu } from "../../shell/menu.js";
 import * as actions from "../turn_actions.js";
 
 /** @type {Record<string, string>} */
-const OUTCOMES = { cancelled: "Stopped. The answer so far is kept.", failed: "Failed", timed_out: "Out of time", interrupted: "Interrupted: the server or the agent stopped in the middle." };
+const OUTCOMES = { cancelled: "Stopped. The answer so far is kept.", failed: "Failed.", timed_out: "Out of time.", interrupted: "Interrupted: the server or the agent stopped in the middle." };
 
 /** @param {any} usage */
 function spent(usage) {
@@ -29,7 +29,7 @@ export function EndRow({ row, room }) {
   return html`<footer class=${`end ${last ? "last" : ""}`}>
     ${bad &&
     html`<div class=${`outcome ${info.outcome}`} role=${last ? "status" : null}>
-      <p class="wrap">${OUTCOMES[info.outcome] || info.outcome}${info.error ? `: ${info.error}` : ""}${info.stopped_by ? ` It crossed ${info.stopped_by}.` : ""}</p>
+      <p class="wrap">${OUTCOMES[info.outcome] || info.outcome}${info.error ? ` ${info.error}.` : ""}${info.stopped_by ? ` It crossed ${info.stopped_by}.` : ""}</p>
       ${last && info.outcome !== "cancelled" &&
       html`<div class="row">
         <button class="button" onClick=${() => actions.goOn(room)}>Continue</button>

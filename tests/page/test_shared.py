@@ -1,0 +1,40 @@
+"""What a share link shows: the transcript, to anybody who has the link, to read and no more."""
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.api.harness import App
+from tests.needs import needs
+from tests.page.kit import PHONE, Scheme, Tabs
+
+pytestmark = needs("chromium")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_link_made_on_the_page_shows_the_session_to_a_stranger(
+    tabs: Tabs, app: App, scheme: Scheme
+) -> None:
+    session_id = app.session(title="Of herons")
+    app.turn(session_id, "think hm\ntool look\necho **bold** <img src=x onerror=alert(1)>")
+    owner = tabs.tab(app, f"#/s/{session_id}")
+    owner.get("button", "More about Of herons").first.click()
+    owner.get("menuitem", "Share …").click()
+    owner.get("button", "Make a link").click()
+    link = owner.page.get_by_label("Link", exact=True).input_value()
+    owner.get("button", "Done").click()
+    app.turn(session_id, "echo later words")
+
+    stranger = tabs.tab(None, link.partition("/ui/")[2], scheme=scheme, size=PHONE)
+    stranger.see(stranger.get("heading", "Of herons"))
+    expect(stranger.page.locator(".md strong")).to_have_text("bold")
+    stranger.see(stranger.page.get_by_text("<img src=x onerror=alert(1)>").last)
+    expect(stranger.page.get_by_text("later words")).to_have_count(0)
+    expect(stranger.page.get_by_role("textbox")).to_have_count(0)
+    assert not stranger.settle().axe()
+    assert stranger.excess() <= 0
+
+    share = app.http.get(f"/sessions/{session_id}/shares").json()["shares"][0]
+    app.http.delete(f"/sessions/{session_id}/shares/{share['share_id']}")
+    stranger.page.reload()
+    stranger.see("There is nothing behind this link")
+    expect(stranger.page.get_by_text("bold")).to_have_count(0)
