@@ -36,12 +36,17 @@ class ToldMessage:
 
 @dataclass(slots=True)
 class ToldTurn:
-    """A turn as far as the log tells of it: columns of its row by their names."""
+    """A turn as far as the log tells of it: columns of its row by their names.
+
+    `parent` is the turn that it was said after. It is not compared: rows of older versions have none.
+    """
 
     columns: dict[str, Any]
+    parent: int | None = None
 
     def make_row(self, session_id: str, turn_index: int) -> TurnRow:
-        return TurnRow(**{"session_id": session_id, "turn_index": turn_index, **self.columns})
+        named = {"session_id": session_id, "turn_index": turn_index, "parent": self.parent}
+        return TurnRow(**{**named, **self.columns})
 
 
 class Replay:
@@ -53,6 +58,7 @@ class Replay:
         self.brought: int | None = 0  # how many events must stand before the first; None: it is not told
         self.truncated: set[int] = set()  # turns in which output of the agent was dropped
         self._visible: set[int] = set()
+        self._spoken: list[int] = []  # what was said in turns
         self._prompts: list[int] = []  # of the user, with a turn: one of them may be pending
         self._context = 1
         self._readers: dict[str, Callable[[int, Json], None]] = {
@@ -111,6 +117,7 @@ class Replay:
     def _start(self, seq: int, event: Json) -> None:
         turn, at = event["turn"], from_iso(event["ts"])
         self._confirm()
+        self.turns[turn].parent = self._last_spoken_turn()
         told = ToldMessage(event["message"], EventType.TURN_STARTED, seq, turn, at, pending=True)
         self._add(told, is_users=True)
         columns = {"state": TurnState.RUNNING, "started_at": at, "first_seq": seq, "context": self._context}
@@ -166,8 +173,15 @@ class Replay:
         self.messages[told.seq] = told
         if not told.archived:
             self._visible.add(told.seq)
+        if told.turn is not None and told.turn > 0:
+            self._spoken.append(told.seq)
         if is_users:
             self._prompts.append(told.seq)
+
+    def _last_spoken_turn(self) -> int:
+        """As the store's: of the newest message that is visible and belongs to a turn."""
+        newest = next((seq for seq in reversed(self._spoken) if seq in self._visible), None)
+        return 0 if newest is None else self.messages[newest].turn or 0
 
     def _confirm(self) -> None:
         """As `turns.confirm_prompt`: the newest prompt that is visible is pending no longer."""
