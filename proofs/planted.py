@@ -152,9 +152,9 @@ BUGS = (
         (
             Change(
                 f"{SRC}/http/middleware.py",
-                '            refusal = self._guard.refusal(scope["headers"])\n',
+                '            refusal = self._guard.refusal(scope["headers"], scope["path"])\n',
                 '            routed = scope["path"].startswith(("/sessions", "/admin"))\n'
-                '            refusal = self._guard.refusal(scope["headers"]) if routed else None\n',
+                '            refusal = self._guard.refusal(scope["headers"], scope["path"]) if routed else None\n',
             ),
         ),
     ),
