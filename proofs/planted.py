@@ -154,7 +154,9 @@ BUGS = (
                 f"{SRC}/http/middleware.py",
                 '            refusal = self._guard.refusal(scope["headers"], scope["path"])\n',
                 '            routed = scope["path"].startswith(("/sessions", "/admin"))\n'
-                '            refusal = self._guard.refusal(scope["headers"], scope["path"]) if routed else None\n',
+                "            refusal = None\n"
+                "            if routed:\n"
+                '                refusal = self._guard.refusal(scope["headers"], scope["path"])\n',
             ),
         ),
     ),

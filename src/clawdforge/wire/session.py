@@ -18,8 +18,11 @@ MAX_META_BYTES: Final = 64 * 1024
 
 def _check_meta(value: Json) -> Json:
     """It is part of every list that the session is in, so it cannot be of any size."""
-    if is_larger(value, MAX_META_BYTES) or len(orjson.dumps(value)) > MAX_META_BYTES:
-        raise ValueError(f"it takes more than {MAX_META_BYTES} bytes as JSON; keep what is large elsewhere")
+    if is_larger(value, MAX_META_BYTES):  # looks no further than it must
+        raise ValueError(f"it takes far more than {MAX_META_BYTES} bytes as JSON; keep it elsewhere")
+    size = len(orjson.dumps(value))
+    if size > MAX_META_BYTES:
+        raise ValueError(f"it takes {size} bytes as JSON; keep what is more than {MAX_META_BYTES} elsewhere")
     return value
 
 
