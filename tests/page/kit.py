@@ -42,6 +42,9 @@ RESPONSE: Final = re.compile(r"^Failed to load resource: ")
 """The browser's own word about a refused or lost request. The page has to deal with those, so they are no
 error of its own; but every file of the page has to be there."""
 
+GONE: Final = "net::ERR_CONNECTION_"
+"""Said when a test kills the server under a page that is still loading; a file that is missing is a 404."""
+
 expect.set_options(timeout=WAIT_MS)
 
 FIRED: Final = "window.__fired"
@@ -65,7 +68,8 @@ class Watch:
         if message.type not in ("error", "warning", "assert"):
             return
         address = str(message.location.get("url", ""))
-        if RESPONSE.match(message.text) and "/ui/" not in address:
+        is_there = "/ui/" not in address or GONE in message.text
+        if RESPONSE.match(message.text) and is_there:
             return
         self.found.append(f"console {message.type}: {message.text} ({address})")
 
