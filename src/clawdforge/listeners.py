@@ -26,8 +26,8 @@ MAX_DESCRIPTORS = 65_536
 class Listener(socket.socket):
     """A listening socket that lets nobody in who has hung up while waiting.
 
-    To set up a connection, read its request and find that nobody is there takes 0.4 ms, and to look takes
-    0.02: a crowd that connects and hangs up keeps the others waiting for a twentieth of the time.
+    To look is one system call. To set up a connection, read its request and find that nobody is there is
+    most of the work of an answer, and those who wait behind a crowd that hangs up wait for all of it.
     """
 
     def accept(self) -> tuple[socket.socket, Any]:

@@ -94,3 +94,13 @@ def test_the_sdk_filters_by_activity(server: Server, app: App) -> None:
         (found,) = forge.list_sessions(activity="failed")
         assert (found.session_id, found.activity, found.last_outcome) == (sid, Activity.FAILED, "failed")
         assert forge.list_sessions(activity=Activity.RUNNING) == []
+
+
+def test_an_imported_session_says_how_its_last_turn_ended(app: App) -> None:
+    """A short one said nothing; a long one, which is imported in parts, did."""
+    sid = app.session()
+    app.turn(sid, "error it broke")
+    document = app.http.get(f"/sessions/{sid}/export").json()
+    body = {"format": "clawdforge", "export": document}
+    made = app.http.post("/sessions/import", json=body).json()
+    assert doing(app, made["session_id"]) == ("failed", 0, "failed")

@@ -101,6 +101,58 @@ async def test_whoever_rests_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) ->
     await waiting
 
 
+async def test_the_time_of_a_rest_is_nobodys(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever came in the middle of another app's rest was charged with all of it, and rested as long."""
+    clock = Clock(monkeypatch)
+    loop = asyncio.get_running_loop()
+    waits: list[asyncio.Handle] = []
+
+    def wait_for_ever(_secs: float, call: Callable[[], None]) -> asyncio.Handle:
+        waits.append(asyncio.Handle(call, (), loop))
+        return waits[-1]
+
+    monkeypatch.setattr(loop, "call_later", wait_for_ever)
+    turns = LoopTurns()
+    await turns.enter("quiet")
+    await turns.enter("noisy")
+    clock.now += 0.04
+    waiting = asyncio.create_task(turns.enter("noisy"))
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert waits
+    clock.now += 0.03
+    for _ in range(5):
+        entering = asyncio.create_task(turns.enter("quiet"))
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert entering.done(), "the quiet app rests for the noisy one"
+    waiting.cancel()
+
+
+async def test_short_passes_are_rested_from_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A timer takes a millisecond at least, which is long for a pass of a tenth."""
+    clock = Clock(monkeypatch)
+    turns = LoopTurns()
+    rests: list[float] = []
+    later = asyncio.get_running_loop().call_later
+
+    def note(secs: float, call: Callable[[], None]) -> asyncio.Handle:
+        rests.append(secs)
+        return later(secs, call)
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "call_later", note)
+
+    async def light() -> None:
+        await turns.enter("noisy")
+        clock.now += 0.0001
+
+    await turns.enter("quiet")
+    await asyncio.gather(*(light() for _ in range(100)))
+    assert 1 <= len(rests) <= 5
+    assert min(rests) > 0.002
+    assert sum(rests) == pytest.approx(100 * 0.0001, rel=0.5)
+
+
 async def test_alone_an_app_whose_request_took_long_lets_only_passes_go_by(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

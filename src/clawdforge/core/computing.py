@@ -1,8 +1,8 @@
 """What takes the interpreter for long, beside the event loop: in a thread, one at a time, apps in turn.
 
 A thread that parses or encodes megabytes lets the loop run only now and then, and four of them hardly ever:
-a GET that took 2 ms took 300. So there is one, and after its work nobody begins the next for as long as it
-took twice over: two thirds of the interpreter are left to all the others.
+beside four that parsed, the slowest GETs took 300 ms instead of 10. So there is one, and after its work
+nobody begins the next for twice as long as it took: two thirds of the interpreter are left to the others.
 """
 
 import asyncio
