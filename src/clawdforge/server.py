@@ -17,6 +17,7 @@ from clawdforge.bounds import find_bounds, find_ceilings, find_door_limits
 from clawdforge.core.callbacks import CallbackTokens
 from clawdforge.core.interpreter import short_pauses
 from clawdforge.core.model import SystemClock, new_id, new_token
+from clawdforge.core.pace import Pace
 from clawdforge.core.ports import Driver
 from clawdforge.core.running.background import Background
 from clawdforge.core.running.idle import until_idle
@@ -98,7 +99,8 @@ async def open_parts(settings: Settings, url: str = "", port: int | None = None)
         made = str(settings.data_dir / "workspaces")
         spawner.note_written(await store.read_system(lambda view: view.named_folders(made)))
         ends.push_async_callback(homes.close)
-        registry = _build_registry(settings, spawner, ownership)
+        pace = Pace()
+        registry = _build_registry(settings, spawner, ownership, pace)
         catalog = AgentCatalog(registry, spawner, os.environ)
         program = _build_program(settings, spawner, registry, ownership)
         workspaces = Workspaces(settings.data_dir, settings.workspace_roots)
@@ -116,6 +118,7 @@ async def open_parts(settings: Settings, url: str = "", port: int | None = None)
             uploads=UploadFolder(settings.data_dir.resolve()),
             program=program,
             callbacks=CallbackTokens(url),
+            pace=pace,
         )
         bounds = find_bounds(settings)
         engine = build_engine(ports, bounds, boot)
@@ -143,15 +146,15 @@ async def _open_spawner(settings: Settings, boot: str, networks: Networks) -> tu
     return spawner, groups
 
 
-def _build_registry(settings: Settings, spawner: Spawner, ownership: Ownership) -> Registry:
+def _build_registry(settings: Settings, spawner: Spawner, ownership: Ownership, pace: Pace) -> Registry:
     limits = AcpLimits(
         max_line_bytes=settings.max_line_bytes,
         max_turn_bytes=settings.max_turn_bytes,
         start_timeout=settings.agent_start_secs,
     )
     drivers: dict[str, Driver] = {
-        "acp": AcpDriver(spawner, os.environ, limits, ownership=ownership),
-        "acpx": AcpxDriver(spawner, os.environ, limits, ownership=ownership),
+        "acp": AcpDriver(spawner, os.environ, limits, ownership=ownership, pace=pace),
+        "acpx": AcpxDriver(spawner, os.environ, limits, ownership=ownership, pace=pace),
     }
     changes = {name: dict(change) for name, change in settings.agents.items()}
     return Registry(drivers, changes, settings.default_agent)

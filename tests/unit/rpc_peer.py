@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 
+from clawdforge.core.pace import Pace
 from clawdforge.drivers.acp.rpc import METHOD_NOT_FOUND, Connection, RpcError, StdioPipe
 from clawdforge.drivers.processes.pipes import Output
 from clawdforge.wire.base import Json
@@ -71,7 +72,7 @@ def block_until(condition: Callable[[], bool], within: float = 10.0) -> None:
 
 @asynccontextmanager
 async def talk(
-    body: str, heard: Heard, max_line_bytes: int = 1024 * 1024
+    body: str, heard: Heard, max_line_bytes: int = 1024 * 1024, pace: Pace | None = None
 ) -> AsyncIterator[tuple[Connection, asyncio.subprocess.Process]]:
     reading, writing = os.pipe()
     process = await asyncio.create_subprocess_exec(
@@ -84,7 +85,8 @@ async def talk(
     transport, _ = await asyncio.get_running_loop().connect_read_pipe(
         lambda: asyncio.StreamReaderProtocol(output), pipe
     )
-    connection = Connection(StdioPipe(output, process.stdin), heard, max_line_bytes=max_line_bytes)
+    own = (pace or Pace()).of("app")
+    connection = Connection(StdioPipe(output, process.stdin), heard, own, max_line_bytes=max_line_bytes)
     try:
         yield connection, process
     finally:

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from clawdforge.core.pace import Pace
 from clawdforge.drivers.acp.ndjson import Framer, LargeLine, Line, Oversize, decode_line
 from clawdforge.wire.json_bounds import LARGE_BYTES, MAX_LINE_VALUES
 
@@ -142,7 +143,7 @@ async def test_a_long_line_is_decoded_beside_the_loop_and_in_its_place() -> None
     framer = Framer()
     frames = framer.feed(b'{"a":1}\n' + long + b'\n{"b":2}\n')
     assert frames[1] == LargeLine(long)
-    decoded = [frame async for frame in framer.decode_large(frames)]
+    decoded = [frame async for frame in framer.decode_large(frames, Pace().of("app"))]
     assert messages(list(decoded)) == [{"a": 1}, {"text": "x" * LARGE_BYTES}, {"b": 2}]
 
 
@@ -153,7 +154,7 @@ async def test_a_line_of_too_many_values_is_dropped_unread() -> None:
     text = orjson.dumps({"text": "{[," * MAX_LINE_VALUES, "more": '\\"' * 50_000})
     framer = Framer()
     frames = framer.feed(b"\n".join((many, allowed, text, b"")))
-    lost, kept, spoken = [frame async for frame in framer.decode_large(frames)]
+    lost, kept, spoken = [frame async for frame in framer.decode_large(frames, Pace().of("app"))]
     assert isinstance(lost, Oversize)
     assert (lost.dropped_bytes, lost.head) == (len(many), many[:256])
     assert isinstance(kept, Line)

@@ -8,6 +8,9 @@ from pathlib import Path
 import psutil
 import pytest
 
+from clawdforge.core.computing import Computing, Result
+from clawdforge.core.loop_turns import LoopTurns
+from clawdforge.core.pace import Pace
 from clawdforge.drivers.acp import rpc
 from clawdforge.drivers.acp.rpc import METHOD_NOT_FOUND, Disconnected, RpcError
 from clawdforge.wire.base import Json
@@ -72,6 +75,39 @@ async def test_an_agent_that_floods_lets_others_run_between_its_lines(
     assert passes > 1000
 
 
+class Noted(LoopTurns):
+    """Whose turns were asked for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.entered: list[str] = []
+
+    async def enter(self, app: str) -> None:
+        self.entered.append(app)
+        await super().enter(app)
+
+
+async def test_what_an_agent_says_waits_for_its_apps_turn_like_a_request(
+    script: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where another app is about it rests: a chatty agent had nearly all of the loop."""
+    monkeypatch.setattr(rpc, "PASS_SECS", -1.0)  # every line takes longer than that
+    turns, computed = Noted(), []
+
+    class Thread(Computing):
+        async def run(self, app: str, work: Callable[[], Result]) -> Result:
+            computed.append(app)
+            return await super().run(app, work)
+
+    body = "for n in range(50): update(n)\nupdate('x' * 300_000)"
+    heard = Heard()
+    async with talk(script(body), heard, pace=Pace(turns, Thread())) as (connection, _):
+        await connection.notify("go", {})
+        await until(lambda: len(heard.told_messages) == 51)
+    assert len(turns.entered) >= 50
+    assert {*turns.entered} == {"app"} == {*computed}
+
+
 async def test_lines_that_are_no_json_let_others_run_between_them(monkeypatch: pytest.MonkeyPatch) -> None:
     """They give nothing to handle, so all of a chunk was taken apart at once."""
     monkeypatch.setattr(rpc, "PASS_SECS", -1.0)  # everything takes longer than that
@@ -97,7 +133,7 @@ async def test_lines_that_are_no_json_let_others_run_between_them(monkeypatch: p
             await asyncio.sleep(0)
 
     counting = asyncio.create_task(count())
-    connection = rpc.Connection(Garbage(), Heard())  # type: ignore[arg-type]  # nothing is written to it
+    connection = rpc.Connection(Garbage(), Heard(), Pace().of("app"))  # type: ignore[arg-type]  # nothing is written to it
     async with asyncio.timeout(60):
         await connection._reader
     counting.cancel()

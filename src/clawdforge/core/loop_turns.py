@@ -3,7 +3,7 @@
 A task that is ready runs to its next wait, in the order of readiness, so hundreds of one app's tasks would
 run before one of another's. What comes in crowds (requests, pieces of streams) asks for a turn here first,
 and so does what is long (slices of exports, of histories that are read whole), of which one runs at a time.
-Whoever made a pass long rests, so that others have at least half of the time.
+Whoever has had more than half of the time rests, so that others have the other half.
 """
 
 import asyncio
@@ -19,6 +19,9 @@ PASS_SECS: Final = 0.001
 MOST_PASSES: Final = 16
 SHORT_REST_SECS: Final = 0.003
 MOST_REST_SECS: Final = 0.05
+SHARE: Final = 0.5
+BURST_SECS: Final = 0.01
+"""So far may an app go beyond its share at once; what is sliced may not."""
 ABOUT_SECS: Final = 1.0
 MOST_SEEN: Final = 1000
 SLICES: Final = "\0slices"
@@ -72,17 +75,21 @@ class InTurn:
 
 
 class Rests:
-    """Who lets others go first, and for how long: as long as its pass took.
+    """Who lets others go first, and for how long.
 
     By the clock, where another app was seen a moment ago: its turns wait for disks and agents between any two
-    steps, and a pass that comes at once would meet each of them. Where there is nobody else, by passes of
-    the loop, which take no time if there is nothing else to do.
+    steps, and a pass that comes at once would meet each of them. An app may have half of the time, and a few
+    passes more at once; beyond that it rests. An app that has less never does, whatever others do: one that
+    rested after each of its passes took twice as long for a turn beside noise as the noise made it. Where
+    there is nobody else, by passes of the loop, which take no time if there is nothing else to do.
     """
 
     def __init__(self) -> None:
         self._passes: dict[str, int] = {}
         self._until: dict[str, float] = {}
-        self._owed: dict[str, float] = {}  # rests that are too short for a timer, until they make one
+        self._used: OrderedDict[str, tuple[float, float]] = (
+            OrderedDict()
+        )  # beyond its share, and when that was
         self._seen: OrderedDict[str, float] = OrderedDict()  # the last one at the end
 
     def see(self, app: str, now: float) -> None:
@@ -97,13 +104,23 @@ class Rests:
 
     def rest(self, who: str, app: str, took: float, now: float) -> None:
         if self.are_others_about(app, now):
-            owed = self._owed.pop(who, 0.0) + took
-            if owed >= SHORT_REST_SECS:
-                self._until[who] = now + min(MOST_REST_SECS, owed)
-            elif len(self._owed) < MOST_SEEN:
-                self._owed[who] = owed
+            free = 0.0 if who == SLICES else BURST_SECS
+            beyond = self._note(who, took, now) - free
+            if beyond >= SHARE * SHORT_REST_SECS:
+                self._until[who] = now + min(MOST_REST_SECS, beyond / SHARE)
         elif passes := min(MOST_PASSES, int(took / PASS_SECS)):
             self._passes[who] = passes
+
+    def _note(self, who: str, took: float, now: float) -> float:
+        """What it has used beyond its share: time takes it back, and no more is kept than a rest is for."""
+        used, at = self._used.pop(who, (0.0, now))
+        idle = max(0.0, now - took - at)
+        used = max(0.0, used - SHARE * idle) + (1 - SHARE) * took
+        used = min(used, BURST_SECS + SHARE * MOST_REST_SECS)
+        self._used[who] = (used, now)
+        if len(self._used) > MOST_SEEN:
+            self._used.popitem(last=False)
+        return used
 
     def who(self, now: float) -> Container[str]:
         if self._until:

@@ -8,6 +8,7 @@ from clawdforge.core.computing import Computing
 from clawdforge.core.log import LogService
 from clawdforge.core.loop_turns import LoopTurns
 from clawdforge.core.model import Clock, SessionRow
+from clawdforge.core.pace import Pace
 from clawdforge.core.ports import Agents, Catalog, FolderSizes, Homes, Snapshots, Store, Workspaces
 from clawdforge.core.rules.quotas import NO_QUOTAS, Quotas
 from clawdforge.core.rules.retention import Ages
@@ -65,6 +66,7 @@ class Ports:
     uploads: Uploads
     program: OneShot
     callbacks: CallbackTokens
+    pace: Pace = field(default_factory=Pace)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,7 +161,7 @@ def build_services(
     """`facts` are what the health check tells of this machine."""
     store, clock, agents, supervisor = ports.store, ports.clock, ports.agents, engine.supervisor
     homes, snapshots, workspaces = ports.homes, ports.snapshots, ports.workspaces
-    turns_on_loop, computing = LoopTurns(), Computing()
+    turns_on_loop, computing = ports.pace.turns, ports.pace.computing
     log = LogService(store, turns_on_loop, computing)
     changes = ChangeService(store, turns_on_loop)
     files = FileService(store, clock, ports.uploads, bounds.file_bytes, bounds.quotas)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from clawdforge.core.agent_model import Answer, Ask, Launch, Verdict
+from clawdforge.core.pace import AppPace, Pace
 from clawdforge.core.ports import Capability, Sink
 from clawdforge.drivers.acp.client import ClientSide
 from clawdforge.drivers.acp.controls import SessionControls
@@ -73,8 +74,10 @@ class AcpDriver:
         operator_home: Path | None = None,
         prices: Prices | None = None,
         ownership: Ownership | None = None,
+        pace: Pace | None = None,
     ) -> None:
         self._ownership = ownership
+        self._pace = pace or Pace()
         self._prices = prices or Prices.read()
         self._spawner = spawner
         self._operator_env = operator_env
@@ -120,7 +123,8 @@ class AcpDriver:
         files = _open_files(launch, readable, runs_as.user)
         process = await spawn(launch.agent.command)
         terminals = Terminals(partial(spawn, beside=process), files, launch.cwd)
-        agent = AcpAgent(launch, sink, process, terminals, files, self._limits, self._prices)
+        pace = self._pace.of(launch.app)
+        agent = AcpAgent(launch, sink, process, terminals, files, self._limits, self._prices, pace)
         try:
             await agent.start()
         except BaseException:
@@ -145,6 +149,7 @@ class AcpAgent:
         files: WorkspaceFiles,
         limits: AcpLimits,
         prices: Prices,
+        pace: AppPace,
     ) -> None:
         self.agent_session_id = ""
         self.how: Literal["new", "loaded", "resumed"] = "new"
@@ -171,7 +176,7 @@ class AcpAgent:
         self._closing: asyncio.Task[None] | None = None
         self._login_methods: list[str] = []
         pipe = StdioPipe(process.stdout, process.stdin)
-        self._connection = Connection(pipe, self, max_line_bytes=limits.max_line_bytes)
+        self._connection = Connection(pipe, self, pace, max_line_bytes=limits.max_line_bytes)
 
     @property
     def alive(self) -> bool:

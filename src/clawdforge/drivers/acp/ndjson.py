@@ -4,15 +4,16 @@ What comes out can always be encoded again: text is valid Unicode, numbers fit, 
 with more values than anybody needs is dropped like one that is too long. A long one is decoded in a thread.
 """
 
-import asyncio
 import json
 import re
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import orjson
 
+from clawdforge.core.pace import AppPace
 from clawdforge.wire.base import Json
 from clawdforge.wire.json_bounds import LARGE_BYTES, MAX_LINE_VALUES, has_more_values, is_deeper
 
@@ -82,12 +83,12 @@ class Framer:
         return out
 
     async def decode_large(
-        self, frames: Sequence[Line | Oversize | LargeLine]
+        self, frames: Sequence[Line | Oversize | LargeLine], pace: AppPace
     ) -> AsyncIterator[Line | Oversize]:
         """The same lines with the large ones decoded, in order."""
         for frame in frames:
             if isinstance(frame, LargeLine):
-                decoded = await asyncio.to_thread(self._decode, frame.data)
+                decoded = await pace.compute(partial(self._decode, frame.data))
                 if decoded is not None:
                     yield decoded
             else:

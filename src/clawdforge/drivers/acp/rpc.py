@@ -13,6 +13,7 @@ from typing import Any, Final, Protocol
 
 import orjson
 
+from clawdforge.core.pace import AppPace
 from clawdforge.drivers.acp.ndjson import MAX_LINE_BYTES, Framer, Line, Oversize
 from clawdforge.drivers.processes.pipes import Output
 from clawdforge.wire.base import Json
@@ -136,8 +137,11 @@ class Disconnected(Exception):
 class Connection:
     """Requests and notifications to the other side; a handler for what it says by itself."""
 
-    def __init__(self, pipe: Pipe, handler: Handler, *, max_line_bytes: int = MAX_LINE_BYTES) -> None:
+    def __init__(
+        self, pipe: Pipe, handler: Handler, pace: AppPace, *, max_line_bytes: int = MAX_LINE_BYTES
+    ) -> None:
         self._pipe = pipe
+        self._pace = pace
         self._handler = handler
         self._framer = Framer(max_line_bytes)
         self._ids = itertools.count(1)
@@ -212,27 +216,32 @@ class Connection:
         try:
             while chunk := await self._pipe.read():
                 self._bytes_read += len(chunk)
+                await self._pace.enter()
                 pause_at = clock() + PASS_SECS
                 for start in range(0, len(chunk), FEED_BYTES):
                     frames = self._framer.feed(chunk[start : start + FEED_BYTES])
-                    async for frame in self._framer.decode_large(frames):
+                    async for frame in self._framer.decode_large(frames, self._pace):
                         await self._dispatch(frame)
                         if clock() > pause_at:  # a flood must not keep the rest of the server from running
-                            await asyncio.sleep(0)
-                            pause_at = clock() + PASS_SECS
+                            pause_at = await self._let_others_run()
                     if clock() > pause_at:  # what is no JSON is nothing to dispatch, and costs the most
-                        await asyncio.sleep(0)
-                        pause_at = clock() + PASS_SECS
+                        pause_at = await self._let_others_run()
                 self._bytes_handled = self._bytes_read
                 self._progress.set()
                 await asyncio.sleep(0)
-            async for frame in self._framer.decode_large(self._framer.finish()):
+            async for frame in self._framer.decode_large(self._framer.finish(), self._pace):
                 await self._dispatch(frame)
             self._fail(Disconnected("it closed its output"))
         except OSError as error:
             self._fail(Disconnected(f"its output cannot be read: {error}"))
         except Exception as error:  # noqa: BLE001 - top of the task; whoever waits for an answer gets it
             self._fail(error)
+
+    async def _let_others_run(self) -> float:
+        """Until when to go on. Alone, it goes on in the next pass of the loop."""
+        await asyncio.sleep(0)
+        await self._pace.enter()
+        return asyncio.get_running_loop().time() + PASS_SECS
 
     def _fail(self, failure: Exception) -> None:
         self._failure = failure

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from clawdforge.core.agent_model import AgentSpec, Answer, Ask, Launch
+from clawdforge.core.pace import AppPace, Pace
 from clawdforge.core.ports import Capability, Sink
 from clawdforge.drivers.acp.driver import AcpLimits
 from clawdforge.drivers.acp.ndjson import Framer, Line, Oversize, explain_lost_line
@@ -77,8 +78,10 @@ class AcpxDriver:
         operator_home: Path | None = None,
         prices: Prices | None = None,
         ownership: Ownership | None = None,
+        pace: Pace | None = None,
     ) -> None:
         self._ownership = ownership
+        self._pace = pace or Pace()
         self._spawner = spawner
         self._operator_env = operator_env
         self._limits = limits or AcpLimits()
@@ -109,7 +112,7 @@ class AcpxDriver:
             identity=launch.workspace_identity,
             runs_as=runs_as,
         )
-        agent = AcpxAgent(launch, sink, process, self._limits, self._prices)
+        agent = AcpxAgent(launch, sink, process, self._limits, self._prices, self._pace.of(launch.app))
         try:
             await agent.start()
         except BaseException:
@@ -124,8 +127,15 @@ class AcpxAgent:
     """One session of acpx in its process tree, ready for prompts."""
 
     def __init__(
-        self, launch: Launch, sink: Sink, process: AgentProcess, limits: AcpLimits, prices: Prices
+        self,
+        launch: Launch,
+        sink: Sink,
+        process: AgentProcess,
+        limits: AcpLimits,
+        prices: Prices,
+        pace: AppPace,
     ) -> None:
+        self._pace = pace
         self.agent_session_id = ""
         self.how: Literal["new", "loaded", "resumed"] = "new"
         self.remembered: list[str] | None = []
@@ -330,7 +340,9 @@ class AcpxAgent:
                     f"{self._name}: its processes have ended{self._quote_last_words()}",
                     stderr=self.stderr_tail(),
                 )
-            self._lines += [line async for line in self._framer.decode_large(self._framer.feed(chunk))]
+            await self._pace.enter()
+            frames = self._framer.feed(chunk)
+            self._lines += [line async for line in self._framer.decode_large(frames, self._pace)]
 
     def _quote_last_words(self) -> str:
         said = [line for line in self.stderr_tail().splitlines() if not line.startswith("[acpx]")]
