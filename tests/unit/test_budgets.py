@@ -3,16 +3,19 @@
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from clawdforge.core.principal import Principal
 from clawdforge.core.rules.budgets import to_micro_dollars
 from clawdforge.core.rules.periods import period_end, period_start
+from clawdforge.core.rules.queue_edits import change_queued
 from clawdforge.core.rules.turns import start_next
 from clawdforge.wire.base import from_iso
 from clawdforge.wire.budgets import BudgetPeriod, BudgetScope
 from clawdforge.wire.errors import BudgetExceeded
+from clawdforge.wire.turn import ChangeTurn
 from tests.conformance.stores.samples import APP
 from tests.unit.budget_desk import DAY, Desk
 
@@ -115,6 +118,30 @@ async def test_a_token_spends_its_own_budget_and_an_agent_that_of_its_turn(desk:
     with pytest.raises(BudgetExceeded):
         await desk.submit(sub, by=agent)
     await desk.submit(sub, by=his)
+
+
+async def test_whoever_writes_another_prompt_pays_for_it(desk: Desk) -> None:
+    """It was held of the budget of whoever had queued it."""
+    mine, his = Principal(app=APP, token_id="mine"), Principal(app=APP, token_id="his")
+    budget = await desk.bound(scope=BudgetScope.TOKEN, scope_id="mine", max_tokens=10, share_tokens=10)
+    other = await desk.bound(scope=BudgetScope.TOKEN, scope_id="his", max_tokens=10, share_tokens=10)
+    index = await desk.submit(by=mine)
+
+    async def change(by: Principal, **fields: Any) -> None:
+        request, sid = ChangeTurn(**fields), desk.session.session_id
+        await desk.store.write(APP, lambda tx: change_queued(tx, sid, index, request, desk.at, by=by))
+
+    await change(his, position=0)
+    assert (await desk.purse(budget)).reserved_tokens == 10, "the prompt is the same"
+    await change(his, prompt="five letters")
+    assert (await desk.purse(budget)).reserved_tokens == 0
+    assert (await desk.purse(other)).reserved_tokens == 10
+    await desk.submit(by=mine)
+    with pytest.raises(BudgetExceeded):
+        await change(mine, prompt="six")
+    assert (await desk.purse(other)).reserved_tokens == 10, "nothing was changed"
+    await desk.end(tokens=3)
+    assert (await desk.purse(other)).spent_tokens == 3
 
 
 async def test_sub_sessions_spend_the_budget_of_the_session_above(desk: Desk) -> None:

@@ -1,10 +1,14 @@
 """What may be changed about a turn while it waits in the queue: its prompt, its files, its place."""
 
+from dataclasses import replace
 from typing import Any
 
 from clawdforge.core.event_model import draft
-from clawdforge.core.model import TurnRow
+from clawdforge.core.model import SessionRow, TurnRow
 from clawdforge.core.ports import Tx
+from clawdforge.core.principal import Principal
+from clawdforge.core.rules.budgets import NOTHING
+from clawdforge.core.rules.purses import find_token, reserve_for_turn, settle
 from clawdforge.core.rules.queue import order_queue
 from clawdforge.core.rules.quotas import NO_QUOTAS, Quotas
 from clawdforge.core.rules.turns import need_session
@@ -21,12 +25,14 @@ def change_queued(
     request: ChangeTurn,
     at: Micros,
     quotas: Quotas = NO_QUOTAS,
+    by: Principal | None = None,
 ) -> tuple[TurnRow, int]:
     """Change a queued turn; the turn and its place. Nothing is changed once it has begun.
 
-    A turn begins in a transaction too, so it runs either with all of this or with nothing of it.
+    A turn begins in a transaction too, so it runs either with all of this or with nothing of it. Whoever
+    writes another prompt pays for it: what the turn may cost is held of that caller's budget from then on.
     """
-    need_session(tx, session_id)
+    session = need_session(tx, session_id)
     turn = tx.turn(session_id, turn_index)
     if turn is None:
         raise TurnNotFound
@@ -36,6 +42,8 @@ def change_queued(
     if request.expected_prompt is not None and request.expected_prompt != turn.prompt:
         raise Conflict("somebody else has changed this prompt; read it again", prompt=turn.prompt)
     changed = _change_words(tx, turn, request, quotas)
+    if changed:
+        _change_payer(tx, session, turn, find_token(tx, by), at)
     changed |= _change_place(tx, session_id, turn_index, request.position)
     if changed:
         tx.append(session_id, [draft(EventType.TURN_CHANGED, turn_index, at, changed)])
@@ -57,6 +65,14 @@ def _change_words(tx: Tx, turn: TurnRow, request: ChangeTurn, quotas: Quotas) ->
         quotas.check_room(tx)
     tx.change_turn(turn.session_id, turn.turn_index, **changes)
     return {name: list(value) if name == "files" else value for name, value in changes.items()}
+
+
+def _change_payer(tx: Tx, session: SessionRow, turn: TurnRow, token_id: str | None, at: Micros) -> None:
+    if token_id == turn.token_id:
+        return
+    settle(tx, turn.session_id, turn.turn_index, NOTHING, at)
+    tx.change_turn(turn.session_id, turn.turn_index, token_id=token_id)
+    reserve_for_turn(tx, session, replace(turn, token_id=token_id), at)
 
 
 def _change_place(tx: Tx, session_id: str, turn_index: int, position: int | None) -> Json:

@@ -163,12 +163,12 @@ class TurnService:
         return await self._supervisor.cancel(app, session_id, turn_index)
 
     async def change(
-        self, app: str, session_id: str, turn_index: int, request: ChangeTurn
+        self, by: Principal, session_id: str, turn_index: int, request: ChangeTurn
     ) -> tuple[TurnRow, int]:
         """Change a turn that waits; the turn and its place in the queue."""
         now = self._clock.now()
         return await self._store.write(
-            app, lambda tx: change_queued(tx, session_id, turn_index, request, now, self._quotas)
+            by.app, lambda tx: change_queued(tx, session_id, turn_index, request, now, self._quotas, by)
         )
 
     async def withdraw(self, app: str, session_id: str, turn_index: int) -> TurnRow:

@@ -126,9 +126,11 @@ async def list_turns(core: Core, app: App, session_id: str, after: After = 0, li
     return json_response(TurnPage(session_id=session_id, turns=page, count=len(page), next=following))
 
 
-async def change_turn(core: Core, app: App, session_id: str, turn_index: Index, body: ChangeTurn) -> Response:
+async def change_turn(
+    core: Core, caller: Caller, session_id: str, turn_index: Index, body: ChangeTurn
+) -> Response:
     """Change the prompt, the files or the place of a turn that waits in the queue; 409 once it has begun."""
-    row, position = await core.turns.change(app, session_id, turn_index, body)
+    row, position = await core.turns.change(caller, session_id, turn_index, body)
     changed = shapes.turn(row, TurnChanged, session_id=session_id, position=position)
     return json_response(changed)
 
