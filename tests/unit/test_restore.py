@@ -19,12 +19,15 @@ from click.testing import CliRunner
 
 from clawdforge.cli import main
 from clawdforge.cli.commands import upkeep as commands
+from clawdforge.core.model import SystemClock
 from clawdforge.drivers.folders.home_copies import Copies, Entry, Manifest
-from clawdforge.stores.sqlite.snapshot import FILE
+from clawdforge.stores import open_store
+from clawdforge.stores.sqlite.snapshot import FAR, FILE
 from clawdforge.upkeep import unpacking
 from clawdforge.upkeep.archive import UpkeepError, create_archive, ignore_progress
 from clawdforge.upkeep.backup import restore
 from clawdforge.upkeep.unpacking import UnpackLimits
+from tests.conformance.stores.samples import APP, a_session
 from tests.unit.backups import back_up, make_data, one_workspace
 from tests.unit.trees import count_descriptors
 
@@ -351,3 +354,19 @@ def test_a_copy_of_a_home_that_a_stranger_made_reaches_no_other_file(tmp_path: P
         assert not copies.build(Manifest(1, "a", 1, (entry,)), target)
         assert list(target.iterdir()) == []
     assert copies.build(Manifest(1, "a", 1, (Entry("fine", "d", mode=0o700),)), tmp_path / "home")
+
+
+async def test_every_reader_of_changes_is_told_to_begin_anew(tmp_path: Path) -> None:
+    """A restored server that had counted past a reader's cursor went on as if nothing had happened."""
+    data = await make_data(tmp_path)
+    store = await open_store(data, SystemClock())
+    await store.write(APP, lambda tx: tx.add_session(a_session()))
+    await store.close()
+    back_up(data)
+    restore(tmp_path / "copy.tar", tmp_path / "new")
+    store = await open_store(tmp_path / "new", SystemClock())
+    try:
+        bounds = await store.read(APP, lambda view: view.change_bounds())
+    finally:
+        await store.close()
+    assert bounds.forgotten == bounds.last >= FAR

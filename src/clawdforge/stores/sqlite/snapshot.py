@@ -36,6 +36,14 @@ MOVE_SESSIONS: Final = """
 UPDATE sessions SET cwd = :new || substr(cwd, length(:old) + 1)
 WHERE own_cwd = 1 AND instr(cwd, :old || '/') = 1
 """
+HAS_CHANGES: Final = "SELECT 1 FROM sqlite_master WHERE name = 'change_counts'"
+FORGET_CHANGES: Final = """
+INSERT INTO change_counts (app_name, last, forgotten)
+SELECT app_name, :far, :far FROM (SELECT app_name FROM apps UNION SELECT app_name FROM sessions) WHERE true
+ON CONFLICT (app_name) DO UPDATE SET last = last + :far, forgotten = last + :far
+"""
+FAR: Final = 2**32
+"""What nobody has counted since the backup was made: every reader's cursor lies before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +141,8 @@ def rewrite_paths(path: Path, old: Path, new: Path, plans: Mapping[str, str], lo
             [(plan, session_id) for session_id, plan in plans.items()],
         )
         connection.executemany("DELETE FROM files WHERE file_token = ?", [(token,) for token in lost])
+        if connection.execute(HAS_CHANGES).fetchone():  # a copy may be of an older version
+            connection.execute(FORGET_CHANGES, {"far": FAR})
 
 
 def fit_copy(path: Path, data_dir: Path) -> None:
