@@ -13,6 +13,8 @@ from clawdforge.client import _lazy as lazy
 from clawdforge.client.results import RunResult, TurnResult
 
 if TYPE_CHECKING:
+    from datetime import date
+
     from pydantic import BaseModel
 
     from clawdforge.wire.admin import AgentInfo, AppInfo, AuditEntry, Persona, TokenInfo
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from clawdforge.wire.session import Session
     from clawdforge.wire.shares import Share
     from clawdforge.wire.turn import AppPermission, Permission, Turn
+    from clawdforge.wire.usage import UsageRow
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -115,6 +118,15 @@ def fill(path: str, ids: Sequence[str | int]) -> str:
 def drop_nulls(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Only the fields that the caller has set: no nulls on the wire."""
     return {name: value for name, value in fields.items() if value is not None}
+
+
+def name_days(
+    by: Sequence[str], from_day: date | str | None, to_day: date | str | None, page_size: int | None
+) -> dict[str, Any]:
+    """The parameters of usage by day; a date says its day by itself."""
+    days = {"from": from_day, "to": to_day}
+    said = {name: None if day is None else str(day) for name, day in days.items()}
+    return {"by": ",".join(by) or "day", **said, "limit": page_size}
 
 
 def check_prompt(prompt: str) -> str:
@@ -335,6 +347,12 @@ AUDIT: Final[Route[Page[AuditEntry]]] = Route(
 )
 VERIFY_AUDIT: Final = Route("GET", "/admin/audit/verify", _read_model(lambda: lazy.admin.AuditVerdict))
 ADMIN_USAGE: Final = Route("GET", "/admin/usage", _read_model(lambda: lazy.admin.AdminUsage))
+USAGE_ROWS: Final[Route[Page[UsageRow]]] = Route(
+    "GET", "/usage", _read_part(lambda: lazy.usage.UsagePage, lambda page: Page(page.rows, page.next))
+)
+ADMIN_USAGE_ROWS: Final[Route[Page[UsageRow]]] = Route(
+    "GET", "/admin/usage", _read_part(lambda: lazy.usage.UsagePage, lambda page: Page(page.rows, page.next))
+)
 
 
 def routes(namespace: Mapping[str, object]) -> frozenset[tuple[str, str]]:

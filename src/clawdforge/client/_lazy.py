@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         shares,
         tree,
         turn,
+        usage,
     )
 
 __all__ = [
@@ -39,6 +40,7 @@ __all__ = [
     "shares",
     "tree",
     "turn",
+    "usage",
 ]
 
 

@@ -74,6 +74,7 @@ from clawdforge.wire.turn import (
     TurnChanged,
     Usage,
 )
+from clawdforge.wire.usage import UsageAmount, UsageBy, UsageByWord, UsageRow
 
 __all__ = [
     "Activity",
@@ -153,5 +154,9 @@ __all__ = [
     "TurnChanged",
     "TurnResult",
     "Usage",
+    "UsageAmount",
+    "UsageBy",
+    "UsageByWord",
     "UsageReply",
+    "UsageRow",
 ]

@@ -11,10 +11,12 @@ import pytest
 from clawdforge.core.budget_model import BudgetRow, PurseRow, ReservationRow
 from clawdforge.core.model import LinkRow, PersonaRow, RunRow, SessionQuery
 from clawdforge.core.ports import Store, Tx, View
+from clawdforge.core.usage_model import DayUsage, UsageQuery
 from clawdforge.wire.budgets import BudgetPeriod, BudgetScope
 from clawdforge.wire.disk import DiskForm
 from clawdforge.wire.errors import NotFound
 from clawdforge.wire.turn import TurnState
+from clawdforge.wire.usage import UsageBy
 from tests.conformance.stores.samples import (
     APP,
     NO_LIMIT,
@@ -28,6 +30,8 @@ from tests.conformance.stores.samples import (
     said,
 )
 
+USED = DayUsage(day="2026-11-16", agent="demo", input_tokens=3)
+USAGE = UsageQuery(by=frozenset(UsageBy), first="2026-11-01", last="2026-11-30", limit=9)
 PAGE: dict[str, int] = {"after": 0, "limit": 9, "max_bytes": NO_LIMIT}
 
 READS: dict[str, Callable[[View, str], Any]] = {
@@ -85,6 +89,7 @@ READS: dict[str, Callable[[View, str], Any]] = {
     "persona": lambda v, s: v.persona(f"n-{s}"),
     "personas": lambda v, _: v.personas(),
     "links": lambda v, s: v.links(s),
+    "usage_sums": lambda v, _: v.usage_sums(USAGE),
     "search": lambda v, s: (v.search("needle", limit=9), v.search("needle", limit=9, session_id=s)),
 }
 OF_ALL_APPS = {"count_open_sessions", "is_taken", "pauses"}
@@ -138,7 +143,7 @@ OWN_ROWS: dict[str, Callable[[Tx], Any]] = {
         )
     ),
 }
-CHECKED_BELOW = {"audit", "copy_history"}
+CHECKED_BELOW = {"audit", "copy_history", "add_usage"}
 
 
 def _budget(session_id: str) -> BudgetRow:
@@ -197,6 +202,7 @@ async def furnished(store: Store) -> str:
         tx.add_file(a_file(f"ff-{sid}"))
         tx.put_persona(_persona(f"n-{sid}"))
         tx.add_link(_link(sid, f"l-{sid}", APP))
+        tx.add_usage(USED)
         tx.put_budget(_budget(sid))
         tx.put_purse(PurseRow(app_name=APP, budget_id=f"b-{sid}", starts_at=0))
         tx.put_reservation(_reservation(sid))
@@ -245,6 +251,16 @@ async def test_writing_with_a_foreign_id_is_writing_with_an_unknown_one(store: S
 async def test_a_row_of_another_app_is_refused(store: Store, name: str) -> None:
     with pytest.raises(ValueError, match=APP):
         await store.write(OTHER, OWN_ROWS[name])
+
+
+async def test_what_an_app_uses_is_counted_for_it_alone(store: Store) -> None:
+    for app in (APP, OTHER, APP):
+        await store.write(app, lambda tx: tx.add_usage(USED))
+    for app, turns in ((APP, 2), (OTHER, 1)):
+        rows, _ = await store.read(app, lambda view: view.usage_sums(USAGE))
+        assert [(row.app, row.turns, row.input_tokens) for row in rows] == [(app, turns, 3 * turns)]
+    of_all, _ = await store.read_system(lambda view: view.usage_sums(USAGE))
+    assert [(row.app, row.turns) for row in of_all] == sorted([(APP, 2), (OTHER, 1)])
 
 
 async def test_history_is_copied_neither_from_nor_to_another_app(store: Store) -> None:

@@ -62,11 +62,32 @@ def personas(target: Target, /, *, as_json: bool) -> None:
 
 @click.command()
 @click.argument("session", metavar="[ID]", required=False, shell_complete=complete_id)
+@click.option(
+    "--by", metavar="NAMES", help="Instead, of all your turns by day, agent, model; with app, of every app."
+)
+@click.option("--from", "first", metavar="DAY", help="With --by: the first day, in UTC; else 29 days back.")
+@click.option("--to", "last", metavar="DAY", help="With --by: the last day; else today.")
 @JSON
 @target_options
 @click.pass_obj
-def usage(target: Target, /, session: str | None, *, as_json: bool) -> None:
+def usage(
+    target: Target,
+    /,
+    session: str | None,
+    *,
+    by: str | None,
+    first: str | None,
+    last: str | None,
+    as_json: bool,
+) -> None:
     """Show tokens and cost of a session; without ID, of every app (for operators)."""
+    if by is None and (first is not None or last is not None):
+        raise click.UsageError("--from and --to go with --by, such as --by day")
+    if by is not None and session is not None:
+        raise click.UsageError("--by adds up all sessions: leave ID out")
+    if by is not None:
+        _usage_by(target, [name.strip() for name in by.split(",")], first, last, as_json=as_json)
+        return
     if session is None:
         _usage_of_apps(target, as_json=as_json)
         return
@@ -99,6 +120,34 @@ def _usage_of_apps(target: Target, *, as_json: bool) -> None:
         for one in found.apps
     ]
     _print_table(target, ("app", "sessions", "turns", "in", "out", "cost"), rows)
+
+
+def _usage_by(
+    target: Target, by: Sequence[Any], first: str | None, last: str | None, *, as_json: bool
+) -> None:
+    if "app" in by:
+        with connect_as_operator(target) as forge:
+            found = list(forge.admin.usage_by(*by, from_day=first, to_day=last))
+    else:
+        with connect(target) as forge:
+            found = list(forge.usage_by(*by, from_day=first, to_day=last))
+    if as_json:
+        click.echo(json.dumps([one.model_dump() for one in found], indent=2))
+        return
+    names = [name for name in ("day", "app", "agent", "model") if name in by]
+    rows = [
+        (
+            *(getattr(one, name) or "-" for name in names),
+            str(one.turns),
+            tokens(one.reported.total_tokens),
+            money(one.reported.cost_usd) or "-",
+            tokens(one.estimated.total_tokens),
+            money(one.estimated.cost_usd) or "-",
+        )
+        for one in found
+    ]
+    head = (*names, "turns", "reported", "cost", "estimated", "estimated cost")
+    _print_table(target, head, rows)
 
 
 def _print_table(target: Target, head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

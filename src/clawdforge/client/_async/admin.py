@@ -10,6 +10,8 @@ from clawdforge.client import _calls as calls
 from clawdforge.client._async.transport import AsyncTransport
 
 if TYPE_CHECKING:
+    from datetime import date
+
     from clawdforge.client.models import (
         AdminUsage,
         AppInfo,
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
         SweepReply,
         TokenInfo,
         TokenReply,
+        UsageByWord,
+        UsageRow,
     )
 
 
@@ -172,3 +176,14 @@ class AsyncAdmin:
     async def usage(self) -> AdminUsage:
         """What each app has used."""
         return await self._http.call(calls.ADMIN_USAGE())
+
+    def usage_by(
+        self,
+        *by: UsageByWord,
+        from_day: date | str | None = None,
+        to_day: date | str | None = None,
+        page_size: int | None = None,
+    ) -> AsyncIterator[UsageRow]:
+        """As `forge.usage_by`, over all apps; `app` tells them apart."""
+        params = calls.name_days(by, from_day, to_day, page_size)
+        return self._http.pages(lambda at: calls.ADMIN_USAGE_ROWS(params={**params, "cursor": at}))

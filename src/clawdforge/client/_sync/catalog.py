@@ -14,6 +14,8 @@ from clawdforge.client._waits import open_file, write
 from clawdforge.client.results import RunResult
 
 if TYPE_CHECKING:
+    from datetime import date
+
     from clawdforge.client.models import (
         AgentInfo,
         AppPermission,
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
         SharedSession,
         TokenInfo,
         TokenReply,
+        UsageByWord,
+        UsageRow,
     )
 
 
@@ -107,6 +111,21 @@ class Catalog:
         return self.transport.pages(
             lambda at: calls.PENDING(params={"state": "pending", "cursor": at, "limit": page_size})
         )
+
+    def usage_by(
+        self,
+        *by: UsageByWord,
+        from_day: date | str | None = None,
+        to_day: date | str | None = None,
+        page_size: int | None = None,
+    ) -> Iterator[UsageRow]:
+        """What your turns have used by `day` (of UTC), `agent` and `model`; the last 30 days unless told.
+
+        Both days are counted, and there may be at most 366 between them. Nothing that is undone or purged
+        is taken back from it.
+        """
+        params = calls.name_days(by, from_day, to_day, page_size)
+        return self.transport.pages(lambda at: calls.USAGE_ROWS(params={**params, "cursor": at}))
 
     def agents(self) -> list[AgentInfo]:
         """What can be run here, and whether its program is installed."""

@@ -30,6 +30,7 @@ from clawdforge.core.ports.changes import ChangeTx, ChangeView
 from clawdforge.core.ports.links import LinkTx, LinkView
 from clawdforge.core.ports.pages import PageView, Shown
 from clawdforge.core.ports.system import SystemTx, SystemView
+from clawdforge.core.ports.usage import UsageTx, UsageView
 from clawdforge.core.workspace import Area
 from clawdforge.wire.base import Json, Micros
 from clawdforge.wire.disk import DiskForm
@@ -42,7 +43,7 @@ class LeaseLost(ForgeError):
     """Another node holds this session now. It never leaves the process."""
 
 
-class View(BudgetView, PageView, ChangeView, LinkView, Protocol):
+class View(BudgetView, PageView, ChangeView, LinkView, UsageView, Protocol):
     """One app's rows in one consistent snapshot. Deleted sessions are not there."""
 
     app: str
@@ -180,7 +181,7 @@ class View(BudgetView, PageView, ChangeView, LinkView, Protocol):
         ...
 
 
-class Tx(View, BudgetTx, ChangeTx, LinkTx, Protocol):
+class Tx(View, BudgetTx, ChangeTx, LinkTx, UsageTx, Protocol):
     """A transaction for one app. What it raises undoes the whole of it, and only it."""
 
     def add_session(self, row: SessionRow) -> None: ...

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from clawdforge.core.model import AppRow, AuditBase, AuditRow, FileRow, LinkRow, PauseRow, TokenRow
+from clawdforge.core.ports.usage import UsageView
 from clawdforge.core.workspace import Area
 from clawdforge.wire.base import Json, Micros
 from clawdforge.wire.disk import DiskForm
 
 
-class SystemView(Protocol):
-    """What spans apps: credentials, and where work waits."""
+class SystemView(UsageView, Protocol):
+    """What spans apps: credentials, what was used, and where work waits."""
 
     def apps(self) -> list[AppRow]: ...
     def app_row(self, app_name: str) -> AppRow | None: ...

@@ -21,6 +21,7 @@ from clawdforge.core.rules.purses import Question, find_question, find_token, re
 from clawdforge.core.rules.queue import find_next, leave_queue
 from clawdforge.core.rules.quotas import NO_QUOTAS, Quotas
 from clawdforge.core.rules.usage import MAX_COUNT, bound_usage, estimate_usage, sum_usage
+from clawdforge.core.rules.usage_days import count_turn
 from clawdforge.wire.base import Json, Micros
 from clawdforge.wire.errors import (
     HeadMoved,
@@ -291,6 +292,7 @@ def finish(
         last_seq=last,
     )
     if started is not None:
+        tx.add_usage(count_turn(session, reported, usage, at))
         used = sum_usage(need_session(tx, session_id), reported, message)
         activity = when_ended(tx, session_id, ending.outcome)
         tx.change_session(session_id, last_turn_at=at, activity=activity, last_outcome=ending.outcome, **used)

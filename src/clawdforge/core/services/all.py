@@ -48,6 +48,7 @@ from clawdforge.core.services.sub_sessions import SubSessionService
 from clawdforge.core.services.sweeper import Sweeper
 from clawdforge.core.services.transfer import TransferService
 from clawdforge.core.services.turns import TurnService
+from clawdforge.core.services.usage import UsageService
 from clawdforge.core.watchdog import Watchdog
 
 
@@ -129,6 +130,7 @@ class Services:
     pauses: PauseService
     budgets: BudgetService
     disk: DiskService
+    usage: UsageService
     agents: Catalog
     ages: Ages
     loop_turns: LoopTurns
@@ -219,6 +221,7 @@ def build_services(
         pauses=PauseService(store, clock, agents, supervisor, runs),
         budgets=BudgetService(store, clock),
         disk=DiskService(store, bounds.quotas),
+        usage=UsageService(store, clock),
         agents=ports.catalog,
         ages=bounds.ages,
     )

@@ -60,6 +60,28 @@ BELOW = (
 )
 """The lowest number in a log. What a session began with stands below 1, where no reader's cursor comes."""
 
+USAGE_NAMES = (
+    "iif(:by_day, day, '') AS of_day, iif(:by_app, app_name, '') AS of_app,"
+    " iif(:by_agent, agent, '') AS of_agent, iif(:by_model, model, '') AS of_model"
+)
+
+
+def _total(column: str) -> str:
+    """total() cannot overflow, and is exact up to 2^53 - 1, where every sum stops."""
+    return f"CAST(min(total({column}), 9007199254740991) AS INTEGER)"
+
+
+USAGE_SUMS = ", ".join(
+    f"sum({column})" if column.endswith(("cost", "usd")) else _total(column)
+    for column in (
+        *("turns", "input_tokens", "output_tokens", "cached_tokens", "cost_usd"),
+        *("estimated_input", "estimated_output", "estimated_cost"),
+    )
+)
+USAGE_AFTER = (
+    "NOT :begun OR (of_day, of_app, of_agent, of_model) > (:last_day, :last_app, :last_agent, :last_model)"
+)
+
 
 class Queries:
     """Codecs by record, statements by file and name."""
@@ -114,6 +136,7 @@ class Queries:
         fragments["app_values"] = ", ".join(f":{form}" for form in DiskForm)
         fragments["session_values"] = ", ".join(f":{form}" for form in SESSION_FORMS)
         fragments["session_excluded"] = ", ".join(f"{form} = excluded.{form}" for form in SESSION_FORMS)
+        fragments |= {"usage_names": USAGE_NAMES, "usage_sums": USAGE_SUMS, "usage_after": USAGE_AFTER}
         self.view = load_statements(SQL / "view.sql", fragments)
         self.tx = load_statements(SQL / "tx.sql", fragments)
         self.sets = load_statements(SQL / "sets.sql", fragments)

@@ -4,12 +4,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from clawdforge.core.model import AppRow, AuditBase, AuditRow, FileRow, LinkRow, PauseRow, RunRow, TokenRow
+from clawdforge.core.usage_model import UsageQuery, UsageSum
 from clawdforge.core.workspace import Area
 from clawdforge.stores.sqlite.audit import add_entry, read_base
 from clawdforge.stores.sqlite.connection import Db
 from clawdforge.stores.sqlite.rows import Value, area_values, to_json
 from clawdforge.stores.sqlite.search import from_cursor, to_cursor
 from clawdforge.stores.sqlite.space import give_back
+from clawdforge.stores.sqlite.usage import bind, read_page
 from clawdforge.wire.admin import AppUsage
 from clawdforge.wire.base import Json, Micros
 from clawdforge.wire.disk import SESSION_FORMS, DiskForm
@@ -145,6 +147,9 @@ class SqliteSystemView:
     def usage(self) -> list[Json]:
         names = tuple(AppUsage.model_fields)
         return [dict(zip(names, row, strict=True)) for row in self._rows("usage")]
+
+    def usage_sums(self, query: UsageQuery) -> tuple[list[UsageSum], str | None]:
+        return read_page(self._rows("usage_sums", **bind(query)), query)
 
     def _rows(self, name: str, **params: Value) -> list[tuple[Any, ...]]:
         return self._db.rows(self._q.system[name], params)

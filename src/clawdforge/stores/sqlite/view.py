@@ -31,6 +31,7 @@ from clawdforge.stores.sqlite.rows import Value, area_values, to_json
 from clawdforge.stores.sqlite.search import build_match, from_cursor, to_cursor
 from clawdforge.stores.sqlite.session_pages import SessionPages
 from clawdforge.stores.sqlite.stored_bytes import bytes_of_app
+from clawdforge.stores.sqlite.usage import UsageRows
 from clawdforge.wire.base import Micros
 from clawdforge.wire.disk import DiskForm
 from clawdforge.wire.event_forms import Form
@@ -41,7 +42,7 @@ SLICE_ROWS = 200
 SLICE_BYTES = 1 << 20
 
 
-class SqliteView(BudgetRows, MessagePages, SessionPages, ChangeRows, LinkRows):
+class SqliteView(BudgetRows, MessagePages, SessionPages, ChangeRows, LinkRows, UsageRows):
     def __init__(self, db: Db, app: str) -> None:
         super().__init__(db, app)
         self._pages = EventPages(db, app)

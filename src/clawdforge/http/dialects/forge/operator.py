@@ -1,4 +1,4 @@
-"""Forge routes for operators: apps and their limits, pauses, the sweep, the audit log, usage, metrics."""
+"""Forge routes for operators: apps and their limits, pauses, the sweep, the audit log, metrics."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -14,11 +14,9 @@ from clawdforge.http.errors import json_response
 from clawdforge.http.prometheus import CONTENT_TYPE, render
 from clawdforge.http.routing import AdminRoute, After, Core, Limit, has_own_limit
 from clawdforge.wire.admin import (
-    AdminUsage,
     AppInfo,
     AppPage,
     AppReply,
-    AppUsage,
     AuditEntry,
     AuditPage,
     AuditVerdict,
@@ -49,7 +47,6 @@ def routes() -> APIRouter:
     router.get("/admin/disk", response_model=DiskReply)(disk)
     router.get("/admin/audit", response_model=AuditPage)(audit)
     router.get("/admin/audit/verify", response_model=AuditVerdict)(verify)
-    router.get("/admin/usage", response_model=AdminUsage)(usage)
     router.get("/metrics", response_class=PlainTextResponse)(metrics)
     return router
 
@@ -123,12 +120,6 @@ async def verify(core: Core, head: Head = None) -> Response:
     """Whether the audit log is intact. With a `head` noted earlier, also whether its end is still there."""
     verdict = await core.audit.verify(head)
     return json_response(AuditVerdict(**verdict._asdict()))
-
-
-async def usage(core: Core) -> Response:
-    """Sessions, turns and tokens of each app."""
-    apps = [AppUsage.model_validate(used) for used in await core.apps.usage()]
-    return json_response(AdminUsage(apps=apps, count=len(apps)))
 
 
 async def metrics(core: Core) -> Response:

@@ -16,6 +16,7 @@ from clawdforge.http.dialects.forge import (
     tokens,
     turns,
     upkeep,
+    usage,
 )
 
 
@@ -39,4 +40,6 @@ def routers() -> list[APIRouter]:
         budgets.admin_routes(),
         admin.admin_routes(),
         operator.routes(),
+        usage.routes(),
+        usage.admin_routes(),
     ]

@@ -226,3 +226,9 @@ ORDER BY total DESC, session_id DESC LIMIT :limit
 SELECT app_name FROM change_counts WHERE (
     SELECT at FROM app_changes WHERE app_changes.app_name = change_counts.app_name ORDER BY number LIMIT 1) < :before
 ORDER BY app_name
+
+-- name: usage_sums
+SELECT * FROM (
+    SELECT {usage_names}, {usage_sums} FROM usage_days
+    WHERE day BETWEEN :first AND :last GROUP BY 1, 2, 3, 4)
+WHERE {usage_after} ORDER BY 1, 2, 3, 4 LIMIT :limit

@@ -104,3 +104,18 @@ UPDATE change_counts SET forgotten = max(forgotten, :through) WHERE app_name = :
 
 -- name: remove_link
 DELETE FROM share_links WHERE share_id = :share AND session_id = {mine} AND app_name = :app
+
+-- name: add_usage
+INSERT INTO usage_days VALUES (
+    :app, :day, :agent, :model, 1, :input_tokens, :output_tokens, :cached_tokens, min(9e15, :cost_usd),
+    :estimated_input, :estimated_output, min(9e15, :estimated_cost))
+ON CONFLICT (app_name, day, agent, model) DO UPDATE SET
+    turns = turns + 1,
+    input_tokens = min(9007199254740991, input_tokens + excluded.input_tokens),
+    output_tokens = min(9007199254740991, output_tokens + excluded.output_tokens),
+    cached_tokens = min(9007199254740991, cached_tokens + excluded.cached_tokens),
+    cost_usd = coalesce(min(9e15, cost_usd + excluded.cost_usd), cost_usd, excluded.cost_usd),
+    estimated_input = min(9007199254740991, estimated_input + excluded.estimated_input),
+    estimated_output = min(9007199254740991, estimated_output + excluded.estimated_output),
+    estimated_cost = coalesce(min(9e15, estimated_cost + excluded.estimated_cost), estimated_cost, excluded.estimated_cost)
+WHERE app_name = :app

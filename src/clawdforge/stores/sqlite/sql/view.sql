@@ -242,3 +242,9 @@ WHERE app_name = :app AND number > :after ORDER BY number LIMIT :limit
 
 -- name: links
 SELECT {link} FROM share_links WHERE session_id = {mine} AND app_name = :app ORDER BY created_at, share_id
+
+-- name: usage_sums
+SELECT * FROM (
+    SELECT {usage_names}, {usage_sums} FROM usage_days
+    WHERE app_name = :app AND day BETWEEN :first AND :last GROUP BY 1, 2, 3, 4)
+WHERE {usage_after} ORDER BY 1, 2, 3, 4 LIMIT :limit
