@@ -42,8 +42,8 @@ RESPONSE: Final = re.compile(r"^Failed to load resource: ")
 """The browser's own word about a refused or lost request. The page has to deal with those, so they are no
 error of its own; but every file of the page has to be there."""
 
-GONE: Final = "net::ERR_CONNECTION_"
-"""Said when a test kills the server under a page that is still loading; a file that is missing is a 404."""
+GONE: Final = "net::ERR_"
+"""Said when a test takes the server away from a page that is still loading; a missing file is a 404."""
 
 expect.set_options(timeout=WAIT_MS)
 
@@ -108,6 +108,20 @@ class Tab:
         self.server = server
         self.page = context.new_page()
         self.page.set_default_timeout(WAIT_MS)
+        self._asked: set[Request] = set()
+        self._streams: set[Request] = set()
+        self.page.on("request", self._on_request)
+        self.page.on("requestfinished", self._on_answer)
+        self.page.on("requestfailed", self._on_answer)
+
+    def _on_request(self, request: Request) -> None:
+        """A stream has no end that anybody could wait for."""
+        is_stream = "text/event-stream" in request.headers.get("accept", "")
+        (self._streams if is_stream else self._asked).add(request)
+
+    def _on_answer(self, request: Request) -> None:
+        self._asked.discard(request)
+        self._streams.discard(request)
 
     def open(self, where: str = "") -> "Tab":
         """`open("#/session/ID")`; the shell is there when this returns."""
@@ -121,18 +135,32 @@ class Tab:
         return self
 
     def settle(self) -> "Tab":
-        """Everything that the screen asked for is there, and was painted."""
-        self.page.wait_for_load_state("networkidle")
-        self.until("document.querySelector('#app [aria-busy=true]') === null")
+        """Everything that the screen asked for is there, and was painted; a turn may go on meanwhile."""
+        painted = "new Promise(done => requestAnimationFrame(() => setTimeout(done)))"
+        busy = "document.querySelector('#app [aria-busy=true]:not([role=log])') !== null"
+
+        def is_settled() -> bool:
+            if self._asked or self.page.evaluate(busy):
+                return False
+            self.page.evaluate(painted)
+            self.page.evaluate(painted)
+            return not self._asked and not self.page.evaluate(busy)
+
+        wait_until(self.page, is_settled, "everything that the screen asked for")
         return self
 
     @contextmanager
     def deaf(self) -> Iterator[None]:
-        """The page learns nothing meanwhile; what it sends arrives."""
-        only_writes = re.compile(r"/(sessions|events|permissions)")
-        self.context.route(only_writes, _drop_reads)
+        """The page learns nothing by itself meanwhile, as if it were hidden; what a person does arrives."""
+        told = re.compile(r"/(events|sessions\?|permissions\?|sessions/[^/]+$)")
+        self.context.route(told, _drop_reads)
+        hide = "hidden => { Object.defineProperty(document, 'hidden', {value: hidden, configurable: true});"
+        hide += " document.dispatchEvent(new Event('visibilitychange')) }"
+        self.page.evaluate(hide, True)
+        wait_until(self.page, lambda: not self._streams, "the end of its streams")
         yield
-        self.context.unroute(only_writes)
+        self.context.unroute(told)
+        self.page.evaluate(hide, False)
 
     def get(self, role: Any, name: str | re.Pattern[str] | None = None, *, exact: bool = False) -> Locator:
         if name is None:

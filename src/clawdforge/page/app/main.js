@@ -4,9 +4,10 @@ import { effect, html, render } from "./lib.js";
 import { begin, takeCode } from "./login/actions.js";
 import { App } from "./shell/app.js";
 import { startRouter } from "./shell/router.js";
-import { startInbox } from "./screens/inbox/watch.js";
+import { startNotifications } from "./screens/inbox/notifications.js";
+import { watchApp } from "./shell/live.js";
 import { current, me, waiting } from "./store.js";
-import { watchSessions } from "./sessions/actions.js";
+import { startStreams } from "./stream/link.js";
 
 const code = takeCode();
 startRouter();
@@ -19,5 +20,6 @@ effect(() => {
   const title = me.value && current.value ? `${current.value.title || "New session"} · ` : "";
   document.title = `${count}${title}clawdforge`;
 });
-watchSessions();
-startInbox();
+startStreams();
+watchApp();
+startNotifications();

@@ -11,6 +11,7 @@ import { computed, signal } from "./lib.js";
  *   message_count: number, turn_count: number, labels: string[], forked_from: string|null, plan_mode: boolean}} Session
  * @typedef {{name: string, parts: string[], query: URLSearchParams}} Route
  * @typedef {{id: number, text: string, kind: "note"|"bad"}} Notice
+ * @typedef {{state: "live"|"idle"|"reading"|"waiting"|"offline"|"gone", text: string}} Status
  */
 
 /** Who is logged in: undefined while nobody knows, null when nobody is. */
@@ -30,9 +31,7 @@ export const currentId = computed(() => (route.value.name === "s" ? route.value.
 export const current = computed(() => (currentId.value ? sessions.value.get(currentId.value) || null : null));
 
 /** The line at the bottom: how the stream stands. */
-export const status = signal(
-  /** @type {{state: "live"|"idle"|"reading"|"waiting"|"offline"|"gone", text: string}} */ ({ state: "idle", text: "" }),
-);
+export const status = signal(/** @type {Status} */ ({ state: "idle", text: "" }));
 
 /** What waits for a person, over all sessions; the tab's title counts it. */
 export const waiting = signal(/** @type {any[]} */ ([]));

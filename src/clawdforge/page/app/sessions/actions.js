@@ -1,14 +1,13 @@
 // @ts-check
-// What is done with sessions: list, watch, make, rename, pin, close, delete.
-import { batch, effect, untracked } from "../lib.js";
+// What is done with sessions: list, make, rename, pin, close, delete.
+import { batch } from "../lib.js";
 import { Failure, get, newKey, patch, post } from "../api/client.js";
 import {
-  currentId, dropSession, keepSessions, me, notify, sessionFilter, sessionOrder, sessions, sessionsNext,
+  currentId, dropSession, keepSessions, notify, sessionFilter, sessionOrder, sessions, sessionsNext,
 } from "../store.js";
 import { go, link } from "../shell/router.js";
 
 const PAGE = 50;
-const EVERY_MS = 5000;
 
 /** Load the list from its beginning; what is already shown stays until the answer is here. */
 export async function loadSessions() {
@@ -34,26 +33,25 @@ export async function loadMoreSessions() {
   });
 }
 
-/** Keep the list true while the page is seen. */
-export function watchSessions() {
-  /** @type {any} */
-  let timer;
-  const again = async () => {
-    clearTimeout(timer);
-    if (!me.value || isOnlyOperator() || document.hidden) return;
-    await loadSessions().catch(() => null);
-    timer = setTimeout(again, EVERY_MS);
-  };
-  effect(() => {
-    const who = me.value;
-    void sessionFilter.value;
-    if (who) untracked(again);
-  });
-  document.addEventListener("visibilitychange", again);
+/** Take in rows that have changed, each where the list has it. @param {import("../store.js").Session[]} rows */
+export function placeSessions(rows) {
+  keepSessions(rows);
+  const known = sessions.value;
+  const order = sessionOrder.value;
+  const wanted = sessionFilter.value.trim().toLowerCase();
+  const last = sessionsNext.value ? known.get(order[order.length - 1]) : undefined;
+  const isShown = (/** @type {import("../store.js").Session} */ row) =>
+    row.title.toLowerCase().includes(wanted) && (!last || !isBefore(last, row));
+  const changed = new Set(rows.map((row) => row.session_id));
+  const kept = order.filter((id) => !changed.has(id));
+  const placed = rows.filter((row) => (order.includes(row.session_id) && row.title.toLowerCase().includes(wanted)) || isShown(row));
+  const ids = [...new Set([...kept, ...placed.map((row) => row.session_id)])];
+  const found = ids.map((id) => known.get(id)).filter((row) => row !== undefined);
+  sessionOrder.value = found.sort((a, b) => (isBefore(a, b) ? -1 : 1)).map((row) => row.session_id);
 }
 
-/** Whoever logged in as the operator alone has no sessions. */
-const isOnlyOperator = () => Boolean(me.value?.operator) && !me.value?.app_name;
+/** The last used first, as the server lists them. @param {import("../store.js").Session} a @param {import("../store.js").Session} b */
+const isBefore = (a, b) => a.updated_at > b.updated_at || (a.updated_at === b.updated_at && a.session_id > b.session_id);
 
 /** The newest row of one session. @param {string} id */
 export async function refreshSession(id) {

@@ -8,6 +8,7 @@ import { loadMoreSessions, tell } from "./actions.js";
 import { SessionMenu } from "./menu.js";
 import { NewSession } from "./new.js";
 import { ago } from "./words.js";
+import { useClock } from "../screens/loading.js";
 
 /** @type {Record<string, string>} */
 const WORDS = { running: "running", waiting: "asks you", queued: "queued", interrupted: "interrupted", failed: "failed" };
@@ -31,6 +32,7 @@ function Line({ row }) {
 }
 
 export function SessionList() {
+  useClock(30_000); // “3 minutes ago” goes on
   const [making, setMaking] = useState(false);
   const rows = sessionOrder.value.map((id) => sessions.value.get(id)).filter((row) => row !== undefined);
   const sorted = [...rows].sort((a, b) => Number(b.pinned) - Number(a.pinned));
