@@ -50,13 +50,20 @@ export async function call(method, path, options = {}) {
     });
   } catch (error) {
     if (options.signal?.aborted) throw error;
-    throw new Failure("The server cannot be reached. What you wrote is kept; try again.", 0, "unreachable");
+    throw unreachable();
   }
-  const body = await reply.json().catch(() => ({}));
-  if (reply.ok) return body;
+  const body = await reply.json().catch(() => null);
+  if (reply.ok && body !== null) return body;
+  if (reply.ok && options.signal?.aborted) throw new DOMException("nobody waits for it", "AbortError");
+  if (reply.ok) throw unreachable(); // the answer was cut off on its way
   if (reply.status === 401 && !options.bearer && path !== "/login") me.value = null;
-  throw new Failure(sentence(body, reply.status), reply.status, body.code || "", body);
+  throw new Failure(sentence(body || {}, reply.status), reply.status, body?.code || "", body);
 }
+
+const unreachable = () => new Failure("The server cannot be reached. What you wrote is kept; try again.", 0, "unreachable");
+
+/** Whether it is worth to try again: the server did not answer. @param {unknown} error */
+export const isUnreachable = (error) => error instanceof Failure && error.status === 0;
 
 /** @param {any} body @param {number} status */
 function sentence(body, status) {

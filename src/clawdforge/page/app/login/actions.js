@@ -2,8 +2,10 @@
 // Who is here: asks, logs in by a token or by a one-time code of a link, logs out.
 import { batch } from "../lib.js";
 import { Failure, call, get, post } from "../api/client.js";
-import { me, notify, sessionOrder, sessions } from "../store.js";
+import { me, notify, sessionOrder, sessions, status } from "../store.js";
 import { go, link } from "../shell/router.js";
+
+const AGAIN_MS = 1000;
 
 /** What a link `#code=…&session=…` brought. It leaves the address at once, so that nobody copies it. */
 export function takeCode() {
@@ -37,10 +39,16 @@ export async function whoAmI() {
   } catch (error) {
     if (!(error instanceof Failure)) throw error;
     if (error.status === 404 || error.status === 405) await probe();
-    else if (error.status === 0) me.value = me.value ?? null;
+    else if (error.status === 0) await askLater();
     else me.value = null;
-    if (error.status === 0) notify(error.message, "bad");
   }
+}
+
+/** Nobody knows who this is as long as the server does not answer. */
+async function askLater() {
+  if (me.value === undefined) status.value = { state: "waiting", text: "The server cannot be reached. The page tries again by itself." };
+  await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
+  await whoAmI();
 }
 
 async function probe() {

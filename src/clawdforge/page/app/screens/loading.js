@@ -1,6 +1,9 @@
 // @ts-check
 // Loads what a screen shows, drops answers that nobody waits for any more, and says what went wrong.
 import { html, useEffect, useState } from "../lib.js";
+import { isUnreachable } from "../api/client.js";
+
+const AGAIN_MS = 2000;
 
 /**
  * @template T
@@ -34,6 +37,11 @@ export function useLoad(load, keys) {
 
 /** What a screen shows instead of what it could not load. @param {{error: Error, again: () => void}} props */
 export function Trouble({ error, again }) {
+  useEffect(() => {
+    if (!isUnreachable(error)) return;
+    const timer = setTimeout(again, AGAIN_MS);
+    return () => clearTimeout(timer);
+  }, [error]);
   return html`<div class="trouble-box" role="alert">
     <span class="grow wrap">${error.message}</span>
     <button class="button" onClick=${again}>Try again</button>

@@ -1,9 +1,10 @@
 // @ts-check
 // The whole page: nothing while nobody knows who is here, then the login screen or the frame.
 import { html } from "../lib.js";
-import { me, route } from "../store.js";
+import { me, route, status } from "../store.js";
 import { Login } from "../login/login.js";
-import { Frame, Later } from "./frame.js";
+import { Frame } from "./frame.js";
+import { Later } from "./later.js";
 import { Notices } from "./notices.js";
 import { OPEN_SCREENS } from "./screens.js";
 
@@ -13,7 +14,7 @@ export function App() {
   const view = open
     ? html`<${Later} load=${open.load} name=${open.name} given=${{ route: route.value }} />`
     : who === undefined
-      ? null
+      ? html`<p class="empty" role="status">${status.value.text}</p>`
       : who === null
         ? html`<${Login} />`
         : html`<${Frame} />`;

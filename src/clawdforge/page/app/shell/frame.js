@@ -1,27 +1,15 @@
 // @ts-check
 // The frame around every screen: sessions at the left, the screen, a panel at the right, tabs on a phone.
-import { html, useEffect, useState } from "../lib.js";
-import { current, me, notify, panelOpen, route, waiting } from "../store.js";
+import { html, useState } from "../lib.js";
+import { current, me, panelOpen, route, waiting } from "../store.js";
 import { SessionList } from "../sessions/list.js";
 import { Icon } from "./icons.js";
+import { Later } from "./later.js";
 import { link } from "./router.js";
 import { PANELS, SCREENS, findScreen } from "./screens.js";
 import { StatusLine } from "./status.js";
 import { logOut } from "../login/actions.js";
 
-/** A component that is fetched when it is first shown. @param {{load: () => Promise<any>, name: string, given: any}} props */
-export function Later({ load, name, given }) {
-  const [found, setFound] = useState(/** @type {any} */ (null));
-  useEffect(() => {
-    let wanted = true;
-    setFound(null);
-    load()
-      .then((module) => wanted && setFound({ view: module.default, name }))
-      .catch(() => notify("A part of the page could not be loaded. Reload the page.", "bad"));
-    return () => void (wanted = false);
-  }, [name]);
-  return found && found.name === name ? html`<${found.view} ...${given} />` : html`<div class="grow" aria-busy="true"></div>`;
-}
 
 function switchTheme() {
   const root = document.documentElement;

@@ -1,7 +1,7 @@
 // @ts-check
 // One session on the screen: its groups of rows, its queue, and what arrives by the stream.
 import { signal } from "../lib.js";
-import { get } from "../api/client.js";
+import { get, isUnreachable } from "../api/client.js";
 import { keepSessions, sessions } from "../store.js";
 import { follow } from "../stream/link.js";
 import { refreshSession } from "../sessions/actions.js";
@@ -11,6 +11,7 @@ import { Group, makeRow } from "./rows.js";
 
 const MAX_ROWS = 4000;
 const KEEP_ROWS = 2500;
+const AGAIN_MS = 1000;
 const RELOADING = new Set(["history.restored", "history.cleared", "history.compacted", "turn.changed"]);
 
 export class Room {
@@ -39,6 +40,8 @@ export class Room {
     /** @type {(() => void)|null} */
     this.stop = null;
     this.closed = false;
+    /** @type {any} */
+    this.timer = 0;
     /** The view may ask for a pause before the next batch. */
     this.ready = () => Promise.resolve();
     /** Whoever sends something wants to see what becomes of it. */
@@ -47,20 +50,25 @@ export class Room {
 
   /** @param {number|null} at the message to show, or null for the end */
   async open(at) {
+    clearTimeout(this.timer);
     try {
       if (at === null) await loadTail(this);
       else await loadAround(this, at);
       if (this.closed) return;
+      this.problem.value = "";
       this.state.value = "ready";
       if (this.next === null) this.follow();
     } catch (error) {
+      if (this.closed) return;
       this.problem.value = /** @type {Error} */ (error).message;
       this.state.value = "failed";
+      if (isUnreachable(error)) this.timer = setTimeout(() => this.open(at), AGAIN_MS);
     }
   }
 
   close() {
     this.closed = true;
+    clearTimeout(this.timer);
     this.stop?.();
   }
 

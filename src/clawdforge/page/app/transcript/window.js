@@ -1,5 +1,6 @@
 // @ts-check
 // Which rows are in the document: at most 200, around a row that stays where it is, or at the end while it is followed.
+import { Failure } from "../api/client.js";
 import { signal } from "../lib.js";
 import { prepare } from "./prepare.js";
 import { each, painted } from "./slices.js";
@@ -9,6 +10,7 @@ const STEP = 40;
 const FIRST = 16;
 const TAIL = 100;
 const NEAR_PX = 1500;
+const AGAIN_MS = 1000;
 
 export class RowWindow {
   /** @param {import("./room.js").Room} room */
@@ -123,14 +125,18 @@ export class RowWindow {
     else if (below < NEAR_PX && this.end === total && this.room.next !== null) await this.newer();
   }
 
-  async older() {
-    await this.room.older().catch((error) => (this.room.problem.value = error.message));
-    this.again = this.room.problem.value === "";
-  }
+  older = () => this.more(this.room.older());
+  newer = () => this.more(this.room.newer());
 
-  async newer() {
-    await this.room.newer().catch((error) => (this.room.problem.value = error.message));
-    this.again = this.room.problem.value === "";
+  /** The page above or below; what could not be read is tried again a little later. @param {Promise<void>} page */
+  async more(page) {
+    try {
+      await page;
+      this.again = true;
+    } catch (error) {
+      if (!(error instanceof Failure)) throw error;
+      setTimeout(() => this.closed || this.work(), AGAIN_MS);
+    }
   }
 
   commit() {
