@@ -74,7 +74,8 @@ export function Composer({ room }) {
         room.sent();
       }
       key.current = { text: "", key: "" };
-      type("");
+      const now = getDraft(room.id); // somebody may have typed on meanwhile
+      type(now.startsWith(text) ? now.slice(text.length).trimStart() : now);
     } catch (error) {
       if (!(error instanceof Failure)) throw error;
       notify(error.message, "bad");

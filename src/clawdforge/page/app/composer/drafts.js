@@ -28,9 +28,10 @@ export function keepDraft(id, text) {
   }
 }
 
-/** @param {string} id @param {string} text */
-export function setDraft(id, text) {
-  keepDraft(id, text);
+/** Put words before a draft; what was typed stays. @param {string} id @param {string} words */
+export function addToDraft(id, words) {
+  const typed = getDraft(id);
+  keepDraft(id, typed.trim() ? `${words}\n\n${typed}` : words);
   draftsChanged.value += 1;
 }
 

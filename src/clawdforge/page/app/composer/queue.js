@@ -5,6 +5,7 @@ import { Failure, patch, remove } from "../api/client.js";
 import { ask } from "../shell/dialog.js";
 import { Icon } from "../shell/icons.js";
 import { notify } from "../store.js";
+import { addToDraft } from "./drafts.js";
 
 /** @param {import("../transcript/room.js").Room} room @param {any} turn */
 const pathOf = (room, turn) => `${room.path}/turns/${turn.turn_index}`;
@@ -30,7 +31,8 @@ async function change(room, turn) {
   const prompt = await ask({ title: "Change the prompt", name: "Prompt", value: turn.prompt, yes: "Change", long: true });
   if (typeof prompt !== "string" || !prompt || prompt === turn.prompt) return;
   const changed = await attempt(() => patch(pathOf(room, turn), { prompt, expected_prompt: turn.prompt }));
-  if (changed) room.queue.value = room.queue.value.map((one) => (one.turn_index === turn.turn_index ? { ...one, prompt } : one));
+  if (!changed) return addToDraft(room.id, prompt); // it runs as it was, or is gone: the new words are not lost
+  room.queue.value = room.queue.value.map((one) => (one.turn_index === turn.turn_index ? { ...one, prompt } : one));
 }
 
 /** @param {import("../transcript/room.js").Room} room @param {any} turn @param {number} position */

@@ -4,7 +4,7 @@ import { Failure, call, newKey, post } from "../api/client.js";
 import { keepSessions, notify, sessionOrder } from "../store.js";
 import { ask, choose } from "../shell/dialog.js";
 import { go, link } from "../shell/router.js";
-import { setDraft } from "../composer/drafts.js";
+import { addToDraft } from "../composer/drafts.js";
 import { copyText } from "./code.js";
 
 /** @typedef {import("./room.js").Room} Room */
@@ -22,6 +22,9 @@ async function attempt(work) {
   }
 }
 
+/** What a step on history carries: the last event that this page has shown. Whoever has not seen the newest is refused. @param {Room} room */
+const seen = (room) => ({ expected_head: room.cursor });
+
 /** @param {Room} room */
 export const stop = (room) => attempt(() => post(`${room.path}/cancel`));
 
@@ -31,35 +34,36 @@ function countBack(room, group) {
   return numbers.size;
 }
 
-/** @param {Room} room @param {Group} [group] */
+/** Whether it was done. @param {Room} room @param {Group} [group] */
 export async function undo(room, group) {
   const turns = group ? countBack(room, group) : 1;
+  const head = seen(room);
   const how = await choose({
     title: turns === 1 ? "Undo the last turn?" : `Undo the last ${turns} turns?`,
     text: "The transcript and the agent's memory go back. Redo brings it all back, until you send something new.",
     choices: [["words", "Undo"], ["files", "Undo, and the files too"]],
   });
-  if (how) await attempt(() => post(`${room.path}/undo`, { turns, files: how === "files" }));
-  return how;
+  return how !== null && (await attempt(() => post(`${room.path}/undo`, { turns, files: how === "files", ...head }))) !== null;
 }
 
 /** @param {Room} room */
 export async function redo(room) {
+  const head = seen(room);
   const how = await choose({
     title: "Bring back what was undone?",
     text: "If the files went back as well, bring them back too.",
     choices: [["words", "Redo"], ["files", "Redo, and the files too"]],
   });
-  if (how) await attempt(() => post(`${room.path}/redo`, { files: how === "files" }));
+  if (how) await attempt(() => post(`${room.path}/redo`, { files: how === "files", ...head }));
 }
 
 /** @param {Room} room */
-export const retry = (room) => attempt(() => post(`${room.path}/retry`, { run: true }));
+export const retry = (room) => attempt(() => post(`${room.path}/retry`, { run: true, ...seen(room) }));
 
-/** Take the turn back and put its prompt into the composer. @param {Room} room @param {Group} group */
+/** Take the turn back and put its prompt into the composer, before what stands there. @param {Room} room @param {Group} group */
 export async function edit(room, group) {
   const words = group.prompt?.raw || "";
-  if (await undo(room, group)) setDraft(room.id, words);
+  if (await undo(room, group)) addToDraft(room.id, words);
 }
 
 /** @param {Room} room */
