@@ -1,5 +1,7 @@
 """What a share link shows: the transcript, to anybody who has the link, to read and no more."""
 
+import re
+
 import pytest
 from playwright.sync_api import expect
 
@@ -33,8 +35,13 @@ def test_a_link_made_on_the_page_shows_the_session_to_a_stranger(
     assert not stranger.settle().axe()
     assert stranger.excess() <= 0
 
-    share = app.http.get(f"/sessions/{session_id}/shares").json()["shares"][0]
-    app.http.delete(f"/sessions/{session_id}/shares/{share['share_id']}")
+    owner.get("button", "More about Of herons").first.click()
+    owner.get("menuitem", "Share …").click()
+    expect(owner.page.locator(".shares li")).to_have_count(1)
+    assert not owner.axe()
+    owner.get("button", re.compile("Revoke the link")).click()
+    expect(owner.page.locator(".shares li")).to_have_count(0)
+    owner.get("button", "Done").click()
     stranger.page.reload()
     stranger.see("There is nothing behind this link")
     expect(stranger.page.get_by_text("bold")).to_have_count(0)

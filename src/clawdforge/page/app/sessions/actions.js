@@ -72,9 +72,6 @@ export async function changeSession(id, change) {
   await tell(async () => keepSessions([await patch(`/sessions/${encodeURIComponent(id)}`, change)]));
 }
 
-/** A link that reads what has been said until now. @param {string} id */
-export const shareSession = (id) => tell(() => post(`/sessions/${encodeURIComponent(id)}/shares`));
-
 /** Delete a session with everything that belongs to it. @param {string} id */
 export async function purgeSession(id) {
   await tell(async () => {

@@ -1,10 +1,10 @@
 // @ts-check
 // What can be done with a session from the list: rename, pin, keep, share, delete.
 import { html } from "../lib.js";
-import { BASE } from "../api/client.js";
 import { ask } from "../shell/dialog.js";
 import { Menu } from "../shell/menu.js";
-import { changeSession, purgeSession, shareSession } from "./actions.js";
+import { changeSession, purgeSession } from "./actions.js";
+import { share } from "./shares.js";
 import { retentionWords } from "./words.js";
 
 /** @param {import("../store.js").Session} row */
@@ -22,18 +22,6 @@ export async function purge(row) {
     bad: true,
   });
   if (yes) await purgeSession(row.session_id);
-}
-
-/** @param {import("../store.js").Session} row */
-export async function share(row) {
-  const yes = await ask({
-    title: `Share “${row.title || "New session"}”?`,
-    text: "Whoever has the link can read what has been said until now, for a week. Nobody can write by it, and deleting the session ends it.",
-    yes: "Make a link",
-  });
-  if (!yes) return;
-  const made = await shareSession(row.session_id);
-  if (made) await ask({ title: "The link, shown only this once", name: "Link", value: new URL(made.path, BASE).href, yes: "Done" });
 }
 
 /** @param {{row: import("../store.js").Session}} props */
