@@ -2,11 +2,14 @@
 
 import json
 import os
+import shutil
+import signal
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import httpx2
@@ -15,11 +18,16 @@ from clawdforge.scripted import command as agent_command
 
 
 @contextmanager
-def server(data: Path, **env: str) -> Iterator[tuple[httpx2.Client, int]]:
-    """A real server with the scripted agent, and a client of its app `local`."""
+def server(
+    data: Path, module: Sequence[str] = ("clawdforge",), **env: str
+) -> Iterator[tuple[httpx2.Client, int]]:
+    """A real server with the scripted agent, and a client of its app `local`.
+
+    `module` is what Python runs, with what stands before the words of the command.
+    """
     scripted = " ".join(agent_command())
     variables = {**os.environ, "CLAWDFORGE_AGENT_SCRIPTED": scripted, "CLAWDFORGE_DATA_DIR": str(data), **env}
-    command = [sys.executable, "-m", "clawdforge", "serve", "--port", "0"]
+    command = [sys.executable, "-m", *module, "serve", "--port", "0"]
     with subprocess.Popen(command, env=variables, stdout=subprocess.DEVNULL) as process:
         try:
             url = ""
@@ -44,3 +52,33 @@ def new_session(http: httpx2.Client) -> str:
     reply = http.post("/sessions", json={"agent": "scripted"})
     assert reply.status_code == 200, reply.text
     return str(reply.json()["session_id"])
+
+
+def cpu_secs(pid: int) -> float:
+    """The processor time of a process, by its threads that are there, without its children."""
+    total = 0
+    for thread in Path(f"/proc/{pid}/task").iterdir():
+        with suppress(FileNotFoundError, ProcessLookupError):
+            total += int((thread / "schedstat").read_text().split()[0])
+    return total / 1e9
+
+
+def count_system_calls(pid: int, work: Callable[[], object]) -> dict[str, int] | None:
+    """The system calls of a process while work is done; None where strace cannot look."""
+    strace = shutil.which("strace")
+    if strace is None:
+        return None
+    with tempfile.NamedTemporaryFile() as report:
+        command = [strace, "-f", "-c", "-U", "calls,name", "-o", report.name, "-p", str(pid)]
+        with subprocess.Popen(command, stderr=subprocess.PIPE) as tracer:
+            assert tracer.stderr
+            attached = b"attached" in tracer.stderr.readline()
+            try:
+                work()
+            finally:
+                tracer.send_signal(signal.SIGINT)
+                tracer.communicate(timeout=30)
+        lines = (line.split() for line in Path(report.name).read_text().splitlines())
+        found = {words[1]: int(words[0]) for words in lines if len(words) == 2 and words[0].isdigit()}
+        found.pop("total", None)
+        return found if attached else None

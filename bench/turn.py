@@ -3,7 +3,8 @@
     .venv/bin/python -m bench.turn [--turns 300] [--chunks 100000] [--no-acpx]
 
 All in one run, with the same scripted agent. `acpx` is installed from npm into a cache folder with a Node
-that it accepts; where that cannot be done, its row says so.
+that it accepts; where that cannot be done, its row says so. Beside the time stands what the server's
+processor had to do; and at the end what one turn takes in exact numbers, whatever else the machine does.
 """
 
 import argparse
@@ -16,16 +17,23 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx2
 
-from bench.kit import new_session, server
+from bench.counted import NAMES, read_counts
+from bench.kit import count_system_calls, cpu_secs, new_session, server
 from clawdforge.scripted import command as agent_command
 
 NODE, ACPX = "24", "0.19.1"
 PAUSE = 0.05
+COUNTED = 50
+WARM = 40  # until copies of the home are pruned, now and then, as they always are
+SETTLED = 1.0
+FORMS = ("nested", "compact")
+T = TypeVar("T")
 ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -39,18 +47,26 @@ def main() -> None:
         base = Path(folder)
         floor = fsync_floor(base, args.turns)
         pipe = bare_pipe(base, args.turns)
-        with server(base / "data") as (http, _pid):
-            served = http_turns(http, args.turns)
-            spaced = http_turns(http, args.turns, pause=PAUSE)
-            streamed = {form: sse_chunks(http, args.chunks, form) for form in ("nested", "compact")}
+        with server(base / "data") as (http, pid):
+            served, served_cpu = with_cpu(pid, lambda: http_turns(http, args.turns))
+            spaced, spaced_cpu = with_cpu(pid, lambda: http_turns(http, args.turns, pause=PAUSE))
+            streamed = {form: with_cpu(pid, partial(sse_chunks, http, args.chunks, form)) for form in FORMS}
+        counts = count_turns(base, COUNTED)
         row("fsync floor: append 300 bytes, fdatasync", floor)
         row("the same agent over a bare pipe", pipe)
         row("a turn through the server over HTTP, durable", spaced)
         over = statistics.median(spaced) - statistics.median(floor)
         print(f"{'over the floor, p50':46} {over * 1e3:9.2f} ms")
         row("the same without a pause between two", served)
-        for form, rate in streamed.items():
-            print(f"{f'chunks per second, agent to a reader, {form}':46} {rate:9.0f}")
+        print(
+            f"{'CPU of a turn, paced / without a pause':46} {spaced_cpu / args.turns * 1e3:9.2f} ms", end=""
+        )
+        print(f" / {served_cpu / args.turns * 1e3:.2f} ms")
+        for form, (rate, cpu) in streamed.items():
+            print(f"{f'chunks per second, agent to a reader, {form}':46} {rate:9.0f}", end="")
+            print(f"   {cpu / args.chunks * 1e6:.1f} us of CPU each")
+        for name, count in counts.items():
+            print(f"{f'{name} of a turn':46} {count:9.1f}")
         if args.no_acpx:
             return
         times = acpx_turns(base, min(args.turns, 10))
@@ -59,6 +75,40 @@ def main() -> None:
         else:
             row(f"acpx {ACPX} prompt, warm", times)
             print(f"{'acpx to server, p50':46} {statistics.median(times) / statistics.median(served):9.0f} x")
+
+
+def with_cpu(pid: int, work: Callable[[], T]) -> tuple[T, float]:
+    """What work returns, and the processor time that the server spent meanwhile."""
+    before = cpu_secs(pid)
+    result = work()
+    return result, cpu_secs(pid) - before
+
+
+def count_turns(base: Path, turns: int) -> dict[str, float]:
+    """What one turn takes, of statements and the like; of system calls where strace can be used."""
+    tally = base / "counts"
+    with server(base / "counted", ("bench.counted", str(tally))) as (http, pid):
+        path = f"/sessions/{new_session(http)}/turn"
+
+        def prompt() -> None:
+            assert http.post(path, json={"prompt": "echo hello"}).status_code == 200
+            time.sleep(PAUSE)
+
+        for _ in range(WARM):
+            prompt()
+        time.sleep(SETTLED)
+        before = read_counts(tally)
+        for _ in range(turns):
+            prompt()
+        time.sleep(SETTLED)
+        after = read_counts(tally)
+        calls = count_system_calls(pid, partial(time_calls, prompt, turns))
+    found = {name: (after[name] - before[name]) / turns for name in NAMES}
+    if calls is not None:
+        found["system calls"] = sum(calls.values()) / turns
+        most = sorted(calls, key=lambda name: -calls[name])
+        found |= {f"  {name}": calls[name] / turns for name in most[:12]}
+    return found
 
 
 def row(name: str, times: list[float]) -> None:
