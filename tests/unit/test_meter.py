@@ -53,7 +53,10 @@ async def homes(store: SqliteStore) -> int:
     return (await store.read(APP, lambda view: view.stored_bytes()))[DiskForm.HOMES]
 
 
-async def test_a_session_that_changed_is_measured_once(store: SqliteStore) -> None:
+async def test_a_session_that_changed_is_measured_once(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(meter, "REST_SECS", 0.01)
     sid, sizes = await make(store), Sizes()
     async with running(store, sizes) as found:
         for _ in range(3):
@@ -65,6 +68,21 @@ async def test_a_session_that_changed_is_measured_once(store: SqliteStore) -> No
         found.look(APP, sid)
         await until(lambda: found.is_idle)
     assert await homes(store) == 2
+
+
+async def test_one_that_was_measured_rests_and_keeps_no_other_waiting(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(meter, "REST_SECS", 3600.0)
+    first, second, sizes = await make(store), await make(store), Sizes()
+    async with running(store, sizes) as found:
+        found.look(APP, first)
+        await until(lambda: found.is_idle)
+        found.look(APP, first)
+        found.look(APP, second)
+        await until(lambda: len(sizes.asked) == 2)
+        assert not found.is_idle, "the first is not forgotten"
+    assert [session_id for session_id, _ in sizes.asked] == [first, second]
 
 
 async def test_what_was_never_measured_is_at_the_start(store: SqliteStore) -> None:

@@ -1,11 +1,13 @@
 """Measures the folders of sessions after something changed in them, one after the other, beside all else.
 
-Nobody waits for it: what a session has on the disk is known a moment after its turn. What a crash keeps from
-being measured is measured after the session's next turn, and `doctor --deep` finds it before.
+Nobody waits for it: what a session has on the disk is known a moment after its turn. One that was measured
+rests for a second, so that many short turns cost one look and one commit between them. What a crash keeps
+from being measured is measured after the session's next turn, and `doctor --deep` finds it before.
 """
 
 import asyncio
 import logging
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -15,6 +17,7 @@ from clawdforge.wire.errors import SessionDamaged, StoreUnavailable
 log = logging.getLogger(__name__)
 PAGE: Final = 200
 STORE_RETRY_SECS: Final = 1.0
+REST_SECS: Final = 1.0
 
 
 class Meter:
@@ -24,6 +27,7 @@ class Meter:
         self._store = store
         self._sizes = sizes
         self._waiting: dict[str, str] = {}  # apps by session
+        self._resting: dict[str, float] = {}  # until when, by session, the first to end first
         self._is_measuring = False
         self._added = asyncio.Event()
 
@@ -41,14 +45,27 @@ class Meter:
         await self._look_at_unmeasured()
         while True:
             self._added.clear()
-            while self._waiting:
-                session_id = next(iter(self._waiting))
+            while (session_id := self._find_next()) is not None:
                 self._is_measuring = True
                 try:
                     await self._measure(self._waiting.pop(session_id), session_id)
                 finally:
                     self._is_measuring = False
-            await self._added.wait()
+            await self._wait_for_more()
+
+    def _find_next(self) -> str | None:
+        """The first that waits and does not rest."""
+        now = asyncio.get_running_loop().time()
+        while self._resting and (first := next(iter(self._resting))) and self._resting[first] <= now:
+            del self._resting[first]
+        return next((session_id for session_id in self._waiting if session_id not in self._resting), None)
+
+    async def _wait_for_more(self) -> None:
+        """Until something is added, or the first of those that wait has rested."""
+        ends = (self._resting[session_id] for session_id in self._waiting if session_id in self._resting)
+        with suppress(TimeoutError):
+            async with asyncio.timeout_at(min(ends, default=None)):
+                await self._added.wait()
 
     async def _look_at_unmeasured(self) -> None:
         after = ""
@@ -65,6 +82,7 @@ class Meter:
             found = await self._store.read(app, lambda view: find_workspace(view, session_id))
             sizes = await self._sizes.measure(session_id, found)
             await self._store.write(app, lambda tx: tx.set_file_bytes(session_id, sizes))
+            self._resting[session_id] = asyncio.get_running_loop().time() + REST_SECS
         except (OSError, SessionDamaged) as error:
             log.warning("what a session stores was not measured: %s", error, extra={"session_id": session_id})
         except StoreUnavailable:
