@@ -81,6 +81,11 @@ async def _go_on(way: Way, noisy: Noisy) -> None:
 
 async def main() -> None:
     os.nice(NICE)
+    os.setsid()
+    with suppress(
+        OSError
+    ):  # among processes of one session it is `nice` that counts, and between sessions this
+        Path("/proc/self/autogroup").write_text(str(NICE))
     hands = Hands()
     reader = asyncio.StreamReader()
     await asyncio.get_running_loop().connect_read_pipe(

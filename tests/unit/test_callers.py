@@ -12,7 +12,8 @@ import pytest
 
 from clawdforge.core.ports import Standing
 from clawdforge.drivers.processes.callers import ProcCallers
-from clawdforge.drivers.processes.cgroups import Ceilings, find_cgroups
+from clawdforge.drivers.processes.cgroups import find_cgroups
+from clawdforge.drivers.processes.group_trees import Ceilings
 from clawdforge.drivers.processes.sockets import find_holders, find_socket
 from clawdforge.drivers.processes.survivors import TAG, Tag, folder_id
 from tests.needs import needs

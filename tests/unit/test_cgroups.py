@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from clawdforge.drivers.processes import cgroups
-from clawdforge.drivers.processes.cgroups import Ceilings, find_cgroups
+from clawdforge.drivers.processes import cgroups, group_trees
+from clawdforge.drivers.processes.cgroups import find_cgroups
+from clawdforge.drivers.processes.group_trees import Ceilings
 from clawdforge.drivers.processes.spawner import Spawner
 from clawdforge.drivers.processes.survivors import folder_id
 from clawdforge.wire.errors import AgentStartFailed
@@ -54,7 +55,7 @@ async def bench(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
 
 
 def inside(data: Path) -> int:
-    found = (folder / cgroups.INNER / "cgroup.procs" for folder in groups_of(data))
+    found = (folder / group_trees.INNER / "cgroup.procs" for folder in groups_of(data))
     return max((len(file.read_text().split()) for file in found), default=0)
 
 
@@ -68,6 +69,24 @@ async def member(group: cgroups.Group) -> asyncio.subprocess.Process:
     assert process.stdout is not None
     assert await process.stdout.readline() == b"\n"
     return process
+
+
+@needs("cgroups")
+async def test_where_processors_are_short_an_agent_has_less_than_the_server(bench: Bench) -> None:
+    """Each session of processes had as much as the server, and an agent can begin any number of them."""
+    process = await bench.spawn(sys.executable, "-c", "print('here', flush=True); input()")
+    await asyncio.wait_for(process.stdout.read(4), 60)
+    names = {name for name, _ in group_trees.WEIGHTS.values()}
+    told = {
+        path.name: path.read_text().strip()
+        for folder in groups_of(bench.data)
+        for path in folder.glob("cpu.*")
+    }
+    offered = [found for found in group_trees.find_hierarchies() if group_trees.SHARED in found.bounds]
+    assert {name: text for name, text in told.items() if name in names} == dict(
+        group_trees.WEIGHTS[hierarchy.version] for hierarchy in offered
+    )
+    await process.close()
 
 
 @needs("cgroups")
@@ -214,7 +233,7 @@ async def test_a_group_is_told_from_one_whose_name_begins_alike(tmp_path: Path) 
     short, long = groups.make("1"), groups.make("12")
     orphan = await member(long)
     names = {folder.name for folder in groups_of(tmp_path)}
-    assert {name for name in names if cgroups._is_in(orphan.pid, name)} == {max(names, key=len)}
+    assert {name for name in names if group_trees._is_in(orphan.pid, name)} == {max(names, key=len)}
     await asyncio.gather(short.end(), long.end())
     assert await asyncio.wait_for(orphan.wait(), 60) == -9
     assert not groups_of(tmp_path)

@@ -11,8 +11,9 @@ import pytest
 from pydantic import ByteSize
 
 from clawdforge.core.model import SystemClock
-from clawdforge.drivers.processes import cgroups
-from clawdforge.drivers.processes.cgroups import Ceilings, find_cgroups
+from clawdforge.drivers.processes import cgroups, group_trees
+from clawdforge.drivers.processes.cgroups import find_cgroups
+from clawdforge.drivers.processes.group_trees import Ceilings
 from clawdforge.settings import Settings
 from clawdforge.upkeep.doctor import examine
 from tests.needs import needs
@@ -44,17 +45,18 @@ def test_the_doctor_tells_the_limits(tmp_path: Path) -> None:
 LOOK = """
 import os, sys
 from pathlib import Path
-from clawdforge.drivers.processes import cgroups
+from clawdforge.drivers.processes import cgroups, group_trees
 folder, controller, data, alone = Path(sys.argv[1]), sys.argv[2], Path(sys.argv[3]), sys.argv[4] == "alone"
 (folder / "cgroup.procs").write_text(str(os.getpid() if alone else os.getppid()))
 if not alone:
     (folder / "cgroup.procs").write_text(str(os.getpid()))
-cgroups.CONTROLLERS = (controller,)
+cgroups.CONTROLLERS = group_trees.CONTROLLERS = (controller,)
+group_trees.SHARED = "none"
 def state():
     text = [(folder / name).read_text() for name in ("cgroup.subtree_control", "cgroup.procs")]
     return text, sorted(path.name for path in folder.iterdir() if path.is_dir())
 before = state()
-ceilings = cgroups.Ceilings(processes=9, memory=1 << 30)
+ceilings = group_trees.Ceilings(processes=9, memory=1 << 30)
 for dry_run in (True, False):
     found = cgroups.find_cgroups(data, "boot", ceilings, dry_run=dry_run)
     print(found.reason, found.details, len(found._hierarchies), state() == before, sep="|")
@@ -78,7 +80,7 @@ def delegated() -> Iterator[tuple[Path, str]]:
     try:
         yield folder, usable[0]
     finally:
-        assert cgroups.remove_group(folder)
+        assert group_trees.remove_group(folder)
         with contextlib.suppress(OSError):  # somebody else may have begun to use it
             control.write_text("" if had else f"-{usable[0]}")
 
@@ -105,7 +107,8 @@ def test_where_groups_cannot_be_made_it_says_why(tmp_path: Path) -> None:
     tmp_path.chmod(0o755)
     code = (
         "import os, sys, pathlib\n"
-        "from clawdforge.drivers.processes.cgroups import Ceilings, find_cgroups\n"
+        "from clawdforge.drivers.processes.cgroups import find_cgroups\n"
+        "from clawdforge.drivers.processes.group_trees import Ceilings\n"
         f"os.setgid({NOBODY}); os.setuid({NOBODY})\n"
         "found = find_cgroups(pathlib.Path('/nowhere'), 'b', Ceilings(processes=1, memory=1))\n"
         "print(found.processes, found.memory, found.reason, found.details, sep='\\n')"

@@ -9,8 +9,9 @@ import psutil
 import pytest
 
 from clawdforge.drivers.processes import helpers, launcher
-from clawdforge.drivers.processes.cgroups import Ceilings, find_cgroups
+from clawdforge.drivers.processes.cgroups import find_cgroups
 from clawdforge.drivers.processes.folder_identity import read_identity
+from clawdforge.drivers.processes.group_trees import Ceilings
 from clawdforge.drivers.processes.helpers import Folder, HelperFailed, Helpers, hold_folder
 from clawdforge.drivers.processes.walls import find_walls
 from tests.needs import needs

@@ -10,8 +10,9 @@ from typing import Final, Literal
 
 from clawdforge.core.agent_model import AgentSpec
 from clawdforge.core.model import SECOND, Clock
-from clawdforge.drivers.processes.cgroups import Ceilings, find_cgroups
+from clawdforge.drivers.processes.cgroups import find_cgroups
 from clawdforge.drivers.processes.containment import NAMESPACES, Containment, find_containment
+from clawdforge.drivers.processes.group_trees import Ceilings
 from clawdforge.drivers.processes.user_wall import try_users
 from clawdforge.drivers.registry.registry import Registry, is_installed
 from clawdforge.settings import ADMIN_TOKEN_FILE, Settings

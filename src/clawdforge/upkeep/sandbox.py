@@ -10,9 +10,10 @@ from typing import Final
 
 from clawdforge.core.agent_model import AgentSpec
 from clawdforge.drivers.folders import credentials
-from clawdforge.drivers.processes.cgroups import Ceilings, find_cgroups
+from clawdforge.drivers.processes.cgroups import find_cgroups
 from clawdforge.drivers.processes.containment import Active, Containment, Limits, find_containment
 from clawdforge.drivers.processes.environment import TEMPORARY, agent_env
+from clawdforge.drivers.processes.group_trees import Ceilings
 from clawdforge.drivers.processes.held_paths import HeldPaths
 from clawdforge.drivers.processes.mounts import AgentFolders, Mount, SystemFiles
 from clawdforge.drivers.processes.network import NetworkPlan, Networks

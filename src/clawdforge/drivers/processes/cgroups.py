@@ -1,4 +1,4 @@
-"""Limits how many processes and how much memory one agent may use, with the kernel's cgroups.
+"""Limits how many processes, how much memory and which part of the processors one agent may use, by cgroups.
 
 Each agent's group is made below the server's own, in cgroup version 1 and 2 alike, so limits on the server
 also apply to its agents. The limits are written to the outer of two folders and the agent is put into the
@@ -11,20 +11,26 @@ limits.
 
 import asyncio
 import contextlib
-import errno
 import os
-import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
-from clawdforge.drivers.processes.survivors import folder_id, open_pidfd
+from clawdforge.drivers.processes.group_trees import (
+    CONTROLLERS,
+    INNER,
+    Ceilings,
+    Hierarchy,
+    check_delegation,
+    delegate,
+    find_hierarchies,
+    remove_group,
+)
+from clawdforge.drivers.processes.survivors import folder_id
 
-CONTROLLERS = ("pids", "memory")
-INNER = "agent"
 SERVER = "-server"  # suffix of the group that a server moves itself into
 TRY = "import os, sys\nfor fd in sys.argv[1:]: os.write(int(fd), b'0')"
 TRY_SECONDS = 10.0
@@ -33,68 +39,6 @@ TRY_SECONDS = 10.0
 TRY_MEMORY = 64 << 20
 REMOVE_SECONDS = 2.0
 REMOVE_STEP = 0.01
-SYS = Path("/sys")  # where agents in bwrap cannot write
-OPTIONAL = frozenset({"memory.use_hierarchy", "memory.memsw.limit_in_bytes", "memory.swap.max"})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ceilings:
-    """What one agent, with everything it starts, may use.
-
-    `memory` is in bytes; 0 means three quarters of all.
-    """
-
-    processes: int
-    memory: int
-
-
-@dataclass(frozen=True, slots=True)
-class Hierarchy:
-    """The server's own folder in one tree of groups, and which controllers can limit agents below it."""
-
-    version: int
-    mount: Path
-    folder: Path
-    bounds: frozenset[str]
-
-    def __str__(self) -> str:
-        return " and ".join(sorted(self.bounds))
-
-    def is_delegated(self) -> bool:
-        """Whether groups with limits can be made below this folder without changing anything first."""
-        return self.version == 1 or self.bounds <= set(self.control.read_text().split())
-
-    @property
-    def control(self) -> Path:
-        return self.folder / "cgroup.subtree_control"
-
-    @property
-    def members(self) -> Path:
-        return self.folder / "cgroup.procs"
-
-    def limits(self, ceilings: Ceilings) -> Iterator[tuple[str, str]]:
-        if "pids" in self.bounds:
-            yield "pids.max", str(ceilings.processes)
-        if "memory" in self.bounds and self.version == 1:
-            yield "memory.use_hierarchy", "1"  # Linux before 5.11 did not limit the inner folder without it
-            yield "memory.limit_in_bytes", str(ceilings.memory)
-            yield "memory.memsw.limit_in_bytes", str(ceilings.memory)
-        elif "memory" in self.bounds:
-            yield "memory.max", str(ceilings.memory)
-            yield "memory.swap.max", "0"
-
-    def make(self, name: str, ceilings: Ceilings) -> Path:
-        outer = self.folder / name
-        outer.mkdir()
-        try:
-            for file, value in self.limits(ceilings):
-                if file not in OPTIONAL or (outer / file).exists():
-                    (outer / file).write_text(value)
-            (outer / INNER).mkdir()
-        except OSError:
-            remove_group(outer)
-            raise
-        return outer
 
 
 class Group:
@@ -235,7 +179,7 @@ def find_cgroups(data_dir: Path, boot_id: str, ceilings: Ceilings, *, dry_run: b
     With `dry_run` the server's own group is left unchanged; where a trial would need such a change, only
     its preconditions are checked.
     """
-    found = list(_find_hierarchies())
+    found = list(find_hierarchies())
     offered = {word for hierarchy in found for word in hierarchy.bounds}
     reasons = [f"{word}: not offered to the server's group" for word in CONTROLLERS if word not in offered]
     details = reasons.copy()
@@ -246,20 +190,21 @@ def find_cgroups(data_dir: Path, boot_id: str, ceilings: Ceilings, *, dry_run: b
     for hierarchy in found:
         try:
             if not hierarchy.is_delegated() and dry_run:
-                _check_delegation(hierarchy)
+                check_delegation(hierarchy)
                 untried.append(hierarchy)
                 details.append(
                     f"{hierarchy}: not tried, because the server would have to change its own group"
                 )
                 continue
             if not hierarchy.is_delegated():
-                _delegate(hierarchy, f"{name}{SERVER}")
+                delegate(hierarchy, f"{name}{SERVER}")
             made[hierarchy] = hierarchy.make(
                 f"{name}-try", replace(ceilings, memory=max(ceilings.memory, TRY_MEMORY))
             )
         except OSError as error:
-            reasons.append(f"{hierarchy}: {error.strerror}")
-            details.append(f"{hierarchy}: {error}")
+            if hierarchy.limiting:
+                reasons.append(f"{hierarchy}: {error.strerror}")
+                details.append(f"{hierarchy}: {error}")
     try:
         _try_to_join(Group(tuple(made.values())))
     except (OSError, subprocess.SubprocessError) as error:
@@ -267,7 +212,7 @@ def find_cgroups(data_dir: Path, boot_id: str, ceilings: Ceilings, *, dry_run: b
         reasons.append("no process could be put into a group")
         details.append(f"{reasons[-1]}: {error}")
     usable = (*made, *untried)
-    versions = sorted({f"cgroup v{hierarchy.version}" for hierarchy in usable})
+    versions = sorted({f"cgroup v{hierarchy.version}" for hierarchy in usable if hierarchy.limiting})
     words = ("; ".join([*versions, *more]) for more in (reasons, details))
     return Groups(data_dir, boot_id, ceilings, usable, *words)
 
@@ -285,35 +230,6 @@ def _family(folder: str) -> str:
     return f"clawdforge-{folder}-"
 
 
-def remove_group(outer: Path) -> bool:
-    """Remove the folder and all below it; False while processes are left in it. Those are killed."""
-    for here, _, _ in os.walk(outer, topdown=False):
-        with contextlib.suppress(FileNotFoundError):
-            try:
-                os.rmdir(here)  # noqa: PTH106 -- as os.walk gives it
-            except OSError as error:
-                if error.errno != errno.EBUSY:
-                    return False
-                _kill_members(Path(here), outer.name)
-                return False
-    return True
-
-
-def _kill_members(folder: Path, name: str) -> None:
-    """A pid may be reused at any moment: hold the process first, then check that it is in the group."""
-    with contextlib.suppress(OSError):
-        for pid in map(int, (folder / "cgroup.procs").read_text().split()):
-            with open_pidfd(pid) as fd, contextlib.suppress(OSError):
-                if fd is not None and _is_in(pid, name):
-                    signal.pidfd_send_signal(fd, signal.SIGKILL)
-
-
-def _is_in(pid: int, name: str) -> bool:
-    """Compares whole names, since another group's name may begin with this one."""
-    lines = Path(f"/proc/{pid}/cgroup").read_text().splitlines()
-    return any(name in line.split("/") for line in lines)
-
-
 def _try_to_join(group: Group) -> None:
     """Let a short-lived child join the group, then remove the group."""
     try:
@@ -322,65 +238,6 @@ def _try_to_join(group: Group) -> None:
             subprocess.run(command, pass_fds=join_fds, check=True, capture_output=True, timeout=TRY_SECONDS)
     finally:
         group.remove()
-
-
-def _find_hierarchies() -> Iterator[Hierarchy]:
-    """This process's own folder in each hierarchy that has a controller we need."""
-    try:
-        mounts = [line.split(" - ") for line in Path("/proc/self/mountinfo").read_text().splitlines()]
-        own = [line.split(":", 2) for line in Path("/proc/self/cgroup").read_text().splitlines()]
-    except OSError:
-        return
-    for number, names, path in own:
-        wanted = set(names.split(","))
-        for left, right in mounts:
-            kind, _, options = right.split(" ", 2)
-            root, mount = left.split()[3:5]
-            version = {"cgroup": 1, "cgroup2": 2}.get(kind)
-            fits = version == 2 if number == "0" else version == 1 and wanted <= set(options.split(","))
-            if version is None or not fits or not Path(path).is_relative_to(root) or ".." in path:
-                continue
-            folder = Path(mount) / Path(path).relative_to(root)
-            if version == 2:
-                with contextlib.suppress(OSError):
-                    wanted = set((folder / "cgroup.controllers").read_text().split())
-            bounds = wanted.intersection(CONTROLLERS)
-            if bounds and folder.is_relative_to(SYS):
-                yield Hierarchy(version, Path(mount), folder, frozenset(bounds))
-                break
-
-
-def _delegate(hierarchy: Hierarchy, leaf: str) -> None:
-    """Allow limits below the server's group.
-
-    In version 2 such a group may hold no processes of its own, so the server moves into a group below,
-    provided that it is alone.
-    """
-    order = " ".join(f"+{word}" for word in sorted(hierarchy.bounds))
-    try:
-        hierarchy.control.write_text(order)
-    except OSError as error:
-        if error.errno != errno.EBUSY:
-            raise
-        _check_alone(hierarchy)
-        (hierarchy.folder / leaf).mkdir()
-        (hierarchy.folder / leaf / "cgroup.procs").write_text(str(os.getpid()))
-        hierarchy.control.write_text(order)
-
-
-def _check_delegation(hierarchy: Hierarchy) -> None:
-    """Raise what `_delegate` would raise. Only the topmost group, which has no type, may keep processes."""
-    for path in (hierarchy.folder, hierarchy.control, hierarchy.members):
-        if not os.access(path, os.W_OK):
-            raise OSError(errno.EACCES, os.strerror(errno.EACCES), str(path))
-    if (hierarchy.folder / "cgroup.type").exists():
-        _check_alone(hierarchy)
-
-
-def _check_alone(hierarchy: Hierarchy) -> None:
-    if set(map(int, hierarchy.members.read_text().split())) != {os.getpid()}:
-        reason = "other programs are in the server's group"
-        raise OSError(errno.EBUSY, reason, str(hierarchy.folder))
 
 
 def _default_memory(hierarchies: list[Hierarchy]) -> int:

@@ -25,8 +25,9 @@ from pathlib import Path
 from typing import IO, Final, cast
 
 from clawdforge.drivers.processes import landlock
-from clawdforge.drivers.processes.cgroups import Ceilings, Group, Groups
+from clawdforge.drivers.processes.cgroups import Group, Groups
 from clawdforge.drivers.processes.folder_identity import is_same, read_identity
+from clawdforge.drivers.processes.group_trees import Ceilings
 from clawdforge.drivers.processes.held_paths import PathChanged, PathMissing, open_real_path
 from clawdforge.drivers.processes.launching import find_command
 from clawdforge.drivers.processes.walls import NO_WALLS, Walls
