@@ -176,6 +176,9 @@ class SimWorkspaces:
     def check(self, path: str, granted: Sequence[str] = (), *, anywhere: bool = False) -> Workspace:  # noqa: ARG002 - as the port has it
         return Workspace(Path(path), path)
 
+    def is_own(self, path: str) -> bool:
+        return Path(path).parent == TOP / "workspaces"
+
     def check_root(self, path: str) -> str:
         return path
 

@@ -270,7 +270,7 @@ def test_an_approval_is_asked_for_and_answered(app: App, choice: str, outcome: s
         assert asked["command"] == "delete everything"
         body = {"session_id": session_id, "choice": choice, "approval_id": asked["approval_id"]}
         reply = app.http.post("/api/approval/respond", json=body)
-        assert reply.json() == {"ok": True, "choice": choice}
+        assert reply.json() == {"ok": True, "choice": choice, "resolved": True}
         assert f"permission: {outcome}" in text(list(reader))
     again = app.http.post("/api/approval/respond", json=body)
     assert (again.status_code, again.json()["code"]) == (409, "already_decided")
@@ -280,11 +280,14 @@ def test_an_approval_is_asked_for_and_answered(app: App, choice: str, outcome: s
 
 def test_an_answer_without_an_id_is_for_the_oldest_request(app: App, other: App) -> None:
     session_id = new(app, permission_mode="ask")
-    assert app.http.post("/api/approval/respond", json={"session_id": session_id}).status_code == 404
+    none = app.http.post("/api/approval/respond", json={"session_id": session_id})
+    assert (none.status_code, none.json()["resolved"]) == (200, False)
     stream_id = started(app, session_id, "ask one")
     pending = {"session_id": session_id}
     until(lambda: app.http.get("/api/approval/pending", params=pending).json()["pending"], "the request")
-    assert other.http.post("/api/approval/respond", json=pending).json()["code"] == "session_not_found"
+    foreign = other.http.post("/api/approval/respond", json={**pending, "choice": "once"})
+    assert (foreign.status_code, foreign.json()["resolved"]) == (200, False)
+    assert other.http.get("/api/approval/pending", params=pending).json()["pending"] is None
     odd = app.http.post("/api/approval/respond", json={**pending, "choice": "maybe"})
     assert odd.status_code == 400
     assert app.http.post("/api/approval/respond", json={**pending, "choice": "once"}).status_code == 200

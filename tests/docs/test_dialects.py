@@ -5,8 +5,8 @@ import os
 from fastapi.routing import APIRoute
 
 from clawdforge.http.dialects.deepagent import routers as deepagent
+from clawdforge.http.dialects.hermes import quiet, unserved
 from clawdforge.http.dialects.hermes import routers as hermes
-from clawdforge.http.dialects.hermes import unserved
 from tests.docs.render import REFERENCE, between_marks, first_words, replaced, routes
 
 PAGE = REFERENCE / "dialects.md"
@@ -43,7 +43,9 @@ def table() -> str:
         lines = [f"### {title}\n", "| route | | |", "|---|---|---|"]
         for route, words in sorted(rows.items(), key=lambda row: row[0].split(" ")[::-1]):
             refused = title == "hermes" and route in unserved.UNSERVED
-            lines.append(f"| `{route}` | {'501' if refused else 'served'} | {words} |")
+            empty = title == "hermes" and route in quiet.QUIET
+            how = "501" if refused else "quiet" if empty else "served"
+            lines.append(f"| `{route}` | {how} | {words} |")
         parts.append("\n".join(lines) + "\n")
     return "\n".join(parts)
 

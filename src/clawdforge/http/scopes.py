@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from clawdforge.http.dialects.hermes.quiet import QUIET
 from clawdforge.http.dialects.hermes.unserved import UNSERVED
 from clawdforge.http.routing import AppRoute, OpenRoute
 from clawdforge.wire.scopes import Scope
@@ -34,11 +35,14 @@ READ: Final = (
     "GET /api/session",
     "GET /api/session/export",
     "GET /api/session/status",
+    "GET /api/session/stream",
     "GET /api/session/usage",
     "GET /api/sessions",
+    "GET /api/sessions/events",
     "GET /api/sessions/search",
     "GET /api/sessions/{session_id}",
     "GET /api/sessions/{session_id}/stream",
+    *QUIET,  # nothing is kept, and nothing told but of a session
     *UNSERVED,  # each only says why it is not served
 )
 PROMPT: Final = (
@@ -63,6 +67,7 @@ PROMPT: Final = (
     "POST /sessions/{session_id}/undo",
     "GET /api/chat/cancel",
     "POST /api/chat/start",
+    "POST /api/chat/steer",
     "POST /api/session/archive",
     "POST /api/session/branch",
     "POST /api/session/clear",

@@ -20,6 +20,7 @@ class NewSession(Request):
     workspace: Text | None = None
     model: Word | None = None
     permission_mode: PermissionMode | None = None
+    profile: Word | None = None
 
 
 class ImportSession(Request):
@@ -83,6 +84,12 @@ class ChatStart(SessionRef):
     model: Word | None = None
 
 
+class Steer(SessionRef):
+    """Body of `POST /api/chat/steer`."""
+
+    text: Prompt
+
+
 class ApprovalRespond(SessionRef):
     """Without `approval_id` the oldest request is meant. `session` is the same as `always` here."""
 
@@ -105,7 +112,7 @@ class HermesSession(Reply):
     pinned: bool = False
     archived: bool = False
     project_id: str | None = None
-    profile: str | None = None
+    profile: str
     personality: str | None = None
     parent_session_id: str | None = None
     input_tokens: int = 0
@@ -125,9 +132,12 @@ class HermesSessionReply(Reply):
 
 
 class HermesList(Reply):
+    """`server_time` is in the list of all sessions only."""
+
     ok: bool = True
     sessions: list[HermesSession]
     count: int
+    server_time: float | None = None
 
 
 class HermesStatus(Reply):
@@ -143,7 +153,7 @@ class HermesStatus(Reply):
     updated_at: float
     agent_running: bool
     active_stream_id: str | None = None
-    profile: str | None = None
+    profile: str
     personality: str | None = None
     input_tokens: int = 0
     output_tokens: int = 0
@@ -220,8 +230,31 @@ class PendingApproval(Reply):
 class ApprovalReply(Reply):
     ok: bool = True
     choice: str
+    resolved: bool
+
+
+class SteerReply(Reply):
+    """No agent takes a prompt while it answers: the caller queues it, or stops the turn."""
+
+    ok: bool = True
+    accepted: Literal[False] = False
+    fallback: Literal["no_cached_agent"] = "no_cached_agent"
+    stream_id: str | None = None
+
+
+class AuthStatus(Reply):
+    """`auth_enabled` is false where the caller needs no login, because it is trusted as it is."""
+
+    ok: bool = True
+    auth_enabled: bool
+    logged_in: bool
+    password_auth_enabled: bool = True
 
 
 class HermesHealth(Reply):
+    """`active_streams` counts the turns that run, of all apps."""
+
     ok: bool = True
     status: Literal["ok"] = "ok"
+    active_streams: int
+    uptime_seconds: float

@@ -171,6 +171,10 @@ class Workspaces(Protocol):
         """
         ...
 
+    def is_own(self, path: str) -> bool:
+        """Whether this names a folder of our own, whoever has the session that it was made for."""
+        ...
+
     def check_root(self, path: str) -> str:
         """A folder that may be granted to an app, as it is kept; InvalidRequest when it cannot be."""
         ...

@@ -206,7 +206,7 @@ def build_services(
         loop_turns=turns_on_loop,
         computing=computing,
         permissions=engine.permissions,
-        health=HealthService(store, engine.pool, supervisor, engine.background, facts),
+        health=HealthService(store, engine.pool, supervisor, engine.background, facts, clock),
         apps=AppService(store, clock, workspaces, shares, supervisor),
         shares=shares,
         audit=AuditService(store),

@@ -1,10 +1,12 @@
 """What the server says about itself: whether it is alive and ready, and how its agents are contained."""
 
+from clawdforge.core.model import SECOND, Clock
 from clawdforge.core.ports import Store
 from clawdforge.core.running.background import Background
 from clawdforge.core.running.pool import AgentPool
 from clawdforge.core.running.supervisor import Supervisor
 from clawdforge.wire.admin import Health, Ready, StuckReply, StuckSession
+from clawdforge.wire.base import Micros
 
 
 class HealthService:
@@ -15,12 +17,15 @@ class HealthService:
         supervisor: Supervisor,
         background: Background,
         facts: dict[str, object],
+        clock: Clock,
     ) -> None:
         self._store = store
         self._supervisor = supervisor
         self._pool = pool
         self._background = background
         self._facts = facts
+        self._clock = clock
+        self._began = clock.steady()
         self.stopping = False
 
     def learn(self, **facts: object) -> None:
@@ -34,6 +39,20 @@ class HealthService:
         paused = any(not pause.app_name and not pause.agent for pause in pauses)
         live = {"open_sessions": count, "live_agents": self._pool.live, "paused": paused}
         return Health.model_validate({**self._facts, **live, "sqlite_version": self._store.version()})
+
+    @property
+    def now(self) -> Micros:
+        """The server's time."""
+        return self._clock.now()
+
+    @property
+    def uptime_secs(self) -> float:
+        return round((self._clock.steady() - self._began) / SECOND, 1)
+
+    @property
+    def running_turns(self) -> int:
+        """Of all apps."""
+        return self._supervisor.running_turns
 
     def stuck(self, longer_than: float) -> StuckReply:
         """What stands still, and what it waits for."""

@@ -153,6 +153,10 @@ class SessionService:
     async def get(self, app: str, session_id: str) -> SessionState:
         return await self._store.read(app, lambda view: state_of(view, need_session(view, session_id)))
 
+    def is_own_folder(self, path: str) -> bool:
+        """Whether a path is that of a folder which the server made for a session, this one or another."""
+        return self._workspaces.is_own(path)
+
     async def list(self, app: str, query: SessionQuery) -> tuple[list[SessionState], str | None]:
         def work(view: View) -> tuple[list[SessionState], str | None]:
             rows, cursor = view.sessions(query)

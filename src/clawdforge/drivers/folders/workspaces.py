@@ -73,6 +73,10 @@ class Workspaces:
                 " while it is looked at"
             ) from error
 
+    def is_own(self, path: str) -> bool:
+        """Whether this is the path of a folder that `make` makes; nothing is looked up."""
+        return Path(os.path.normpath(path)).parent == self._folder
+
     def check_root(self, path: str) -> str:
         """A folder that the operator grants to an app; InvalidRequest says why it cannot be one."""
         named = Path(path)

@@ -19,7 +19,7 @@ from clawdforge.http.waiting import closing
 from clawdforge.wire.base import Json, to_float
 from clawdforge.wire.errors import SessionBusy, SessionNotFound, TurnNotFound
 from clawdforge.wire.event import EventType
-from clawdforge.wire.hermes import CancelledReply, ChatStart, ChatStarted, StreamStatus
+from clawdforge.wire.hermes import CancelledReply, ChatStart, ChatStarted, Steer, SteerReply, StreamStatus
 from clawdforge.wire.session import PatchSession
 from clawdforge.wire.turn import IfBusy, TurnRequest, TurnState
 
@@ -36,6 +36,7 @@ def routes(prefix: str) -> APIRouter:
     found.get("/api/chat/stream", response_class=Response, responses={200: STREAM})(stream)
     found.get("/api/chat/stream/status", response_model=StreamStatus)(stream_status)
     found.get("/api/chat/cancel", response_model=CancelledReply)(cancel)
+    found.post("/api/chat/steer", response_model=SteerReply)(steer)
     return found
 
 
@@ -43,7 +44,7 @@ async def start(core: Core, caller: Caller, body: ChatStart, key: Key = None) ->
     """Submit a prompt; it is on stable storage when this answers. A busy session refuses it with 409."""
     app = caller.app
     row = (await core.sessions.get(app, body.session_id)).row
-    refuse_move(row.cwd, body.workspace)
+    refuse_move(core, row.cwd, body.workspace)
     request = TurnRequest(prompt=body.message, files=body.attachments or None, if_busy=IfBusy.REJECT)
     try:
         if body.model and body.model != row.model:
@@ -128,6 +129,12 @@ async def cancel(core: Core, app: App, stream_id: StreamId) -> Response:
     except TurnNotFound:
         cancelled = False
     return json_response({"ok": True, "cancelled": cancelled, "stream_id": stream_id})
+
+
+async def steer(core: Core, app: App, body: Steer) -> Response:
+    """Never accepted, since no agent takes a prompt while it answers. The caller sends it after the turn."""
+    await core.sessions.get(app, body.session_id)
+    return json_response(SteerReply())
 
 
 async def _find_turn(core: Services, app: str, stream_id: str) -> tuple[int, TurnRow]:

@@ -3,10 +3,10 @@
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from clawdforge.http.dialects.hermes import approvals, chat, history, sessions, unserved
+from clawdforge.http.dialects.hermes import approvals, chat, history, live, quiet, sessions, unserved
 from clawdforge.http.dialects.hermes.route import ERRORS
 from clawdforge.http.errors import json_response
-from clawdforge.http.routing import OpenRoute
+from clawdforge.http.routing import Core, OpenRoute
 from clawdforge.wire.hermes import HermesHealth
 
 
@@ -25,10 +25,14 @@ def _make_routers(prefix: str) -> list[APIRouter]:
         history.routes(prefix),
         chat.routes(prefix),
         approvals.routes(prefix),
+        live.routes(prefix),
+        quiet.routes(prefix),
+        quiet.open_routes(prefix),
         unserved.routes(prefix),
     ]
 
 
-async def alive() -> Response:
+async def alive(core: Core) -> Response:
     """Whether the server answers. `/healthz` says more."""
-    return json_response({"ok": True, "status": "ok"})
+    counted = {"active_streams": core.health.running_turns, "uptime_seconds": core.health.uptime_secs}
+    return json_response({"ok": True, "status": "ok", **counted})

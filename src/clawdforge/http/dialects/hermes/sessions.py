@@ -16,7 +16,8 @@ from clawdforge.http.errors import json_response
 from clawdforge.http.piecewise import piecewise, slices
 from clawdforge.http.routing import App, Caller, Core, takes_many_values
 from clawdforge.wire.admin import Done
-from clawdforge.wire.errors import SessionNotFound, Unsupported, WorkspaceRefused
+from clawdforge.wire.base import to_float
+from clawdforge.wire.errors import InvalidRequest, SessionNotFound, Unsupported, WorkspaceRefused
 from clawdforge.wire.hermes import (
     Archive,
     HermesList,
@@ -34,6 +35,8 @@ from clawdforge.wire.session import CreateSession, ImportRequest, PatchSession, 
 
 MAX_LISTED = 1000
 FOUND = 100
+NO_ID = "/\\"
+"""What no id has, of any server of this dialect, and a path has."""
 Words = Annotated[str, Query(max_length=500)]
 MessageLimit = Annotated[int | None, Query(ge=0, le=1000)]
 
@@ -64,9 +67,10 @@ def list_routes(prefix: str) -> APIRouter:
 async def new(core: Core, caller: Caller, body: NewSession) -> Response:
     """Make an empty session; it is kept until somebody deletes it."""
     request = CreateSession(
-        cwd=body.workspace or None,
+        cwd=find_named(core, body.workspace),
         model=body.model or None,
         permission_mode=body.permission_mode,
+        meta={"profile": body.profile} if body.profile not in (None, "", shapes.PROFILE) else None,
         retention=Retention.KEEP,
     )
     made = await core.sessions.create(caller.app, request, may_decide=caller.may_decide)
@@ -83,7 +87,7 @@ async def import_session(core: Core, caller: Caller, body: ImportSession) -> Res
         messages=shapes.put_calls_inside(body.messages, body.tool_calls or []),
         title=shapes.clean_title(body.title or "") or None,
         model=body.model or None,
-        cwd=body.workspace or None,
+        cwd=find_named(core, body.workspace),
         retention=Retention.KEEP,
     )
     app, may_decide = caller.app, caller.may_decide
@@ -139,7 +143,7 @@ async def rename(core: Core, app: App, body: Rename) -> Response:
 async def update(core: Core, app: App, body: Update) -> Response:
     """Change a session's model, which starts a new context. Its workspace stays the same."""
     state = await core.sessions.get(app, body.session_id)
-    refuse_move(state.row.cwd, body.workspace)
+    refuse_move(core, state.row.cwd, body.workspace)
     if body.model:
         await core.sessions.patch(app, body.session_id, PatchSession(model=body.model))
     return await _whole(core, app, body.session_id)
@@ -159,6 +163,8 @@ async def archive(core: Core, app: App, body: Archive) -> Response:
 
 async def delete(core: Core, app: App, body: SessionRef) -> Response:
     """Delete a session permanently. Deleting one that does not exist succeeds as well."""
+    if not set(body.session_id).isdisjoint(NO_ID):
+        raise InvalidRequest("Invalid session_id: it looks like a path")
     try:
         await core.sessions.delete(app, body.session_id)
     except SessionNotFound:
@@ -186,10 +192,19 @@ async def list_sessions(core: Core, app: App, include_archived: bool = True) -> 
     found = await core.messages.overview(app, SessionQuery(limit=MAX_LISTED))
     rows = [shapes.compact(one) for one in found]
     shown = [row for row in rows if include_archived or not row["archived"]]
-    return json_response({"ok": True, "sessions": shown, "count": len(shown), "cli_count": 0})
+    now = to_float(core.health.now)
+    return json_response(
+        {"ok": True, "sessions": shown, "count": len(shown), "cli_count": 0, "server_time": now}
+    )
 
 
-def refuse_move(cwd: str, wanted: str | None) -> None:
+def find_named(core: Services, workspace: str | None) -> str | None:
+    """The folder that a caller chose. A page hands back what it was shown of the session before: none."""
+    return None if not workspace or core.sessions.is_own_folder(workspace) else workspace
+
+
+def refuse_move(core: Services, cwd: str, workspace: str | None) -> None:
+    wanted = find_named(core, workspace)
     if wanted and wanted.rstrip("/") != cwd.rstrip("/"):
         raise Unsupported("a session stays in its workspace; make a new session for another one")
 

@@ -13,6 +13,7 @@ from clawdforge.wire.message import Role
 
 UNTITLED: Final = "Untitled"
 ARCHIVED: Final = "archived"
+PROFILE: Final = "default"
 TITLE_CHARS: Final = 80
 PREVIEW_CHARS: Final = 40
 SNIPPET_CHARS: Final = 200
@@ -32,6 +33,12 @@ def split_stream_id(text: str) -> tuple[str, int] | None:
 
 def title(row: SessionRow) -> str:
     return row.title or UNTITLED
+
+
+def profile(row: SessionRow) -> str:
+    """The profile that the session was made with. The page lists only those of the one it shows."""
+    given = (row.meta or {}).get("profile")
+    return given if isinstance(given, str) and given else PROFILE
 
 
 def clean_title(given: str) -> str:
@@ -55,7 +62,7 @@ def compact(found: Transcript) -> Json:
         "pinned": row.pinned,
         "archived": ARCHIVED in row.labels,
         "project_id": None,
-        "profile": row.persona,
+        "profile": profile(row),
         "personality": None,
         "parent_session_id": row.forked_from or row.parent_session_id,
         "input_tokens": row.input_tokens,
