@@ -1,8 +1,8 @@
 """The hermes dialect, `/api/session…`, `/api/chat…`: unknown fields are ignored, times are float seconds."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, StringConstraints
+from pydantic import Field, StringConstraints, model_validator
 
 from clawdforge.wire.base import Json, Reply, Request
 from clawdforge.wire.session import PermissionMode
@@ -63,7 +63,7 @@ class Archive(SessionRef):
 
 
 class Truncate(SessionRef):
-    """Keep this many messages; the first one to be removed must be one of the user's."""
+    """Keep this many messages. An answer goes with its prompt: if only the answer is to go, both do."""
 
     keep_count: Count
 
@@ -76,12 +76,25 @@ class Branch(SessionRef):
 
 
 class ChatStart(SessionRef):
-    """`attachments` are tokens of uploaded files."""
+    """`attachments` are tokens of uploaded files.
 
-    message: Prompt
+    With `regenerate` the last prompt runs again, and no other may be sent along.
+    """
+
+    message: Prompt | None = None
     attachments: list[FileToken] = Field(default_factory=list, max_length=256)
     workspace: Text | None = None
     model: Word | None = None
+    regenerate: bool = False
+    regeneration_revision: Word | None = None
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> Self:
+        if self.regenerate and (self.message is not None or self.attachments):
+            raise ValueError("regenerate runs the last prompt again; leave message and attachments out")
+        if self.message is None and not self.regenerate:
+            raise ValueError("message is missing")
+        return self
 
 
 class Steer(SessionRef):
@@ -124,6 +137,7 @@ class HermesSession(Reply):
     pending_user_message: str | None = None
     pending_attachments: list[str] = Field(default_factory=list)
     pending_started_at: float | None = None
+    regeneration_revision: str | None = None
 
 
 class HermesSessionReply(Reply):

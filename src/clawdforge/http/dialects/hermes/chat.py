@@ -8,6 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from clawdforge.core.model import SessionRow, TurnRow
+from clawdforge.core.principal import Principal
 from clawdforge.core.services.all import Services
 from clawdforge.http.dialects.hermes import frames, shapes
 from clawdforge.http.dialects.hermes.route import StreamId, router
@@ -17,10 +18,10 @@ from clawdforge.http.routing import App, Caller, Core
 from clawdforge.http.sse import EventStream
 from clawdforge.http.waiting import closing
 from clawdforge.wire.base import Json, to_float
-from clawdforge.wire.errors import SessionBusy, SessionNotFound, TurnNotFound
+from clawdforge.wire.errors import HeadMoved, NoPreviousMessage, SessionBusy, SessionNotFound, TurnNotFound
 from clawdforge.wire.event import EventType
 from clawdforge.wire.hermes import CancelledReply, ChatStart, ChatStarted, Steer, SteerReply, StreamStatus
-from clawdforge.wire.session import PatchSession
+from clawdforge.wire.session import PatchSession, RetryRequest
 from clawdforge.wire.turn import IfBusy, TurnRequest, TurnState
 
 DONE_MESSAGES: Final = 500
@@ -45,6 +46,8 @@ async def start(core: Core, caller: Caller, body: ChatStart, key: Key = None) ->
     app = caller.app
     row = (await core.sessions.get(app, body.session_id)).row
     refuse_move(core, row.cwd, body.workspace)
+    if body.message is None:
+        return await _regenerate(core, caller, row, body.regeneration_revision)
     request = TurnRequest(prompt=body.message, files=body.attachments or None, if_busy=IfBusy.REJECT)
     try:
         if body.model and body.model != row.model:
@@ -52,18 +55,7 @@ async def start(core: Core, caller: Caller, body: ChatStart, key: Key = None) ->
         submitted = await core.turns.submit(app, body.session_id, request, key, caller)
     except SessionBusy as busy:
         raise await _name_active_stream(core, app, row, busy) from busy
-    turn = submitted.turn
-    return json_response(
-        {
-            "ok": True,
-            "stream_id": shapes.stream_id(row.session_id, turn.turn_index),
-            "session_id": row.session_id,
-            "turn_index": turn.turn_index,
-            "title": shapes.title(row),
-            "effective_model": row.model or "",
-            "pending_started_at": to_float(turn.queued_at),
-        }
-    )
+    return _started(row, submitted.turn)
 
 
 async def stream(
@@ -194,6 +186,35 @@ async def _tool_names(core: Services, app: str, turn: TurnRow, through: int) -> 
                     event = stored.decode()
                     names[frames.tool_id(event)] = event["name"]
     return names
+
+
+async def _regenerate(core: Services, caller: Principal, row: SessionRow, wanted: str | None) -> Response:
+    """Run the last prompt again instead of its answer, if that is still the answer that the caller saw."""
+    if wanted is None or wanted != shapes.revision(row):
+        raise HeadMoved("the conversation has gone on since; load it again", head=row.head)
+    request = RetryRequest(run=True, expected_head=row.head)
+    try:
+        cut = await core.history.retry(caller.app, row.session_id, request, caller)
+    except SessionBusy as busy:
+        raise await _name_active_stream(core, caller.app, row, busy) from busy
+    if cut.queued_turn is None:
+        raise NoPreviousMessage
+    return _started(row, cut.queued_turn)
+
+
+def _started(row: SessionRow, turn: TurnRow) -> Response:
+    """wire.hermes.ChatStarted"""
+    return json_response(
+        {
+            "ok": True,
+            "stream_id": shapes.stream_id(row.session_id, turn.turn_index),
+            "session_id": row.session_id,
+            "turn_index": turn.turn_index,
+            "title": shapes.title(row),
+            "effective_model": row.model or "",
+            "pending_started_at": to_float(turn.queued_at),
+        }
+    )
 
 
 async def _name_active_stream(core: Services, app: str, row: SessionRow, busy: SessionBusy) -> SessionBusy:

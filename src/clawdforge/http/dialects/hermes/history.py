@@ -55,13 +55,9 @@ async def undo(core: Core, app: App, body: SessionRef) -> Response:
 
 
 async def truncate(core: Core, app: App, body: Truncate) -> Response:
-    """Take back everything but the first messages."""
+    """Take back everything but the first messages; of a prompt and its answer, never the answer alone."""
     before = await core.messages.transcript(app, body.session_id)
-    gone = before.messages[body.keep_count :]
-    if gone and gone[0].role != Role.USER:
-        raise InvalidRequest(
-            "the first message to be removed must be one of the user's; choose another keep_count"
-        )
+    gone = before.messages[_find_first_removed(before.messages, body.keep_count) :]
     count = sum(row.role == Role.USER for row in gone)
     if count > MOST_TURNS:
         raise Unsupported(f"not more than {MOST_TURNS} turns can be taken back at once")
@@ -95,6 +91,20 @@ async def duplicate(core: Core, app: App, body: SessionRef) -> Response:
     request = ForkRequest(title=f"{shapes.title(before.state.row)[:MOST_TITLE]} (copy)")
     made = await core.forks.fork(app, body.session_id, request)
     return await whole_reply(core, app, await core.messages.transcript(app, made.row.session_id))
+
+
+def _find_first_removed(rows: Sequence[MessageRow], keep_count: int) -> int:
+    """Where to cut: before the prompt of the first message that has to go.
+
+    A page that wants another answer removes the old one and sends its prompt again.
+    """
+    if keep_count >= len(rows):
+        return len(rows)
+    prompts = (at for at in range(keep_count, -1, -1) if rows[at].role == Role.USER)
+    first = next(prompts, None)
+    if first is None:
+        raise InvalidRequest("what comes before the first prompt stays; choose another keep_count")
+    return first
 
 
 def _find_last_kept_turn(found: Transcript, keep_count: int | None) -> int | None:

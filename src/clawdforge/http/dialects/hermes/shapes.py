@@ -74,7 +74,17 @@ def compact(found: Transcript) -> Json:
         "pending_user_message": pending.content if pending else None,
         "pending_attachments": [],
         "pending_started_at": to_float(pending.ts) if pending else None,
+        "regeneration_revision": revision(row) if found.state.running_turn is None else None,
     }
+
+
+def revision(row: SessionRow) -> str | None:
+    """Changes with what the last answer is; a page sends it back to say which one it wants anew.
+
+    The head would not do: it also moves when a title changes.
+    """
+    can_run = row.message_count > 0 and row.closed_at is None
+    return f"{row.last_turn}.{row.message_count}" if can_run else None
 
 
 def session(found: Transcript) -> Json:
