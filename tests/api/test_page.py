@@ -71,6 +71,13 @@ def test_every_file_is_served_packed_for_ever_and_with_its_kind(browser: httpx2.
         assert reply.content == leave_notes(name, (FOLDER / name).read_bytes())
 
 
+def test_what_says_for_how_long_a_file_holds_comes_last(browser: httpx2.Client) -> None:
+    """So that headers that were cut off never make a browser keep half a file for ever."""
+    names = [name.lower() for name, _ in browser.get(f"/ui/{sealed_folder(browser)}app/main.js").headers.raw]
+    kept = min(names.index(b"etag"), names.index(b"cache-control"))
+    assert kept > max(names.index(b"content-length"), names.index(b"content-type"))
+
+
 def test_what_a_browser_has_already_is_not_sent_again(browser: httpx2.Client) -> None:
     etag = browser.get("/ui/").headers["etag"]
     again = browser.get("/ui/", headers={"If-None-Match": etag})

@@ -45,6 +45,9 @@ error of its own; but every file of the page has to be there."""
 GONE: Final = "net::ERR_"
 """Said when a test takes the server away from a page that is still loading; a missing file is a 404."""
 
+CUT: Final = 'responded with a MIME type of "".'
+"""Said of a file whose headers were cut off on their way; the server sends none without its kind."""
+
 expect.set_options(timeout=WAIT_MS)
 
 FIRED: Final = "window.__fired"
@@ -69,7 +72,7 @@ class Watch:
             return
         address = str(message.location.get("url", ""))
         is_there = "/ui/" not in address or GONE in message.text
-        if RESPONSE.match(message.text) and is_there:
+        if (RESPONSE.match(message.text) and is_there) or CUT in message.text:
             return
         self.found.append(f"console {message.type}: {message.text} ({address})")
 
@@ -91,6 +94,14 @@ def wait_until(page: Page, found: Callable[[], object], what: str) -> None:
     while not found():
         assert time.monotonic() < end, f"{what} did not happen"
         page.wait_for_timeout(20)
+
+
+def restart(server: Server, app: App) -> App:
+    """The same port, the same data, the same token."""
+    port = server.url.rsplit(":", 1)[1]
+    server._flags = (*server._flags, "--port", port)
+    server.start()
+    return App(app.name, app.token, app.token_id, server.client(app.token))
 
 
 def _drop_reads(route: Route) -> None:
@@ -213,12 +224,12 @@ class Tabs:
     ) -> BrowserContext:
         """A browser of somebody who has logged in to `app`, or of nobody."""
         width, height = size
+        options.setdefault("reduced_motion", "reduce")
         if size == PHONE:
             options |= {"has_touch": True, "is_mobile": True}
         context = self._browser.new_context(
             viewport={"width": width, "height": height},
             color_scheme=scheme,
-            reduced_motion="reduce",
             base_url=self.server.url,
             **options,
         )

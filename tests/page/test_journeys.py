@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 
 from tests.api.harness import App, Server, until
 from tests.needs import needs
-from tests.page.kit import DESKTOP, PHONE, Tab, Tabs, wait_until
+from tests.page.kit import DESKTOP, PHONE, Tab, Tabs, restart, wait_until
 
 pytestmark = needs("chromium")
 WORDS = 400
@@ -33,14 +33,6 @@ def shown(tab: Tab) -> str:
     """The numbers of the answer as the page shows them; the prompt is no part of it."""
     text: str = tab.page.locator("main").inner_text()
     return " ".join(word for word in text.split() if word.isdigit())
-
-
-def restart(server: Server, app: App) -> App:
-    """The same port, the same data, the same token."""
-    port = server.url.rsplit(":", 1)[1]
-    server._flags = (*server._flags, "--port", port)
-    server.start()
-    return App(app.name, app.token, app.token_id, server.client(app.token))
 
 
 def submit(app: App, session_id: str, prompt: str) -> None:

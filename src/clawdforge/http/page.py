@@ -208,8 +208,6 @@ def _redirect(place: str) -> Response:
 
 def _send(request: Request, file: PageFile, caching: str) -> Response:
     headers = {
-        "ETag": file.etag,
-        "Cache-Control": caching,
         "Vary": "Accept-Encoding",
         "Content-Security-Policy": POLICY,
         "X-Frame-Options": "DENY",
@@ -217,8 +215,16 @@ def _send(request: Request, file: PageFile, caching: str) -> Response:
         "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
     }
     if file.etag in request.headers.get("if-none-match", ""):
-        return Response(status_code=304, headers=headers)
+        return _keep(Response(status_code=304, headers=headers), file, caching)
     packed = file.packed if "gzip" in request.headers.get("accept-encoding", "") else None
     if packed is not None:
         headers["Content-Encoding"] = "gzip"
-    return Response(packed or file.content, headers=headers, media_type=file.kind)
+    return _keep(Response(packed or file.content, headers=headers, media_type=file.kind), file, caching)
+
+
+def _keep(reply: Response, file: PageFile, caching: str) -> Response:
+    """Say last for how long it holds. Over plain HTTP a browser takes headers that were cut off for whole
+    ones, and would keep a file without its length and kind for ever."""
+    reply.headers["ETag"] = file.etag
+    reply.headers["Cache-Control"] = caching
+    return reply
