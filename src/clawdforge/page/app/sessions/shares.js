@@ -50,8 +50,8 @@ function Shares({ row, onClose }) {
       </ul>`}
       ${made &&
       html`<label class="field"><span class="name">Link</span>
-        <input type="text" readonly value=${made} onFocus=${(/** @type {any} */ event) => event.target.select()} />
-        <span class="hint">Shown only this once.</span></label>`}
+        <input type="text" readonly value=${made} onFocus=${(/** @type {any} */ event) => event.target.select()} /></label>
+        <p class="hint">It is shown only this once.</p>`}
       <div class="buttons">
         ${made
           ? html`<button type="button" class="button" onClick=${(/** @type {any} */ event) => copyText(made, event.target)}>Copy</button>`
