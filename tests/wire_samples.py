@@ -112,6 +112,10 @@ OWN: Final[dict[EventType, tuple[int | None, Json]]] = {
     EventType.TURN_QUEUED: (1, {"prompt": "Say hello.", "files": [], "if_busy": "queue"}),
     EventType.TURN_CHANGED: (1, {"prompt": "Say hello, twice.", "position": 0}),
     EventType.TURN_STARTED: (1, {"message": 1}),
+    EventType.TURN_RETRIED: (
+        1,
+        {"code": "model_rate_limited", "error": "claude: API Error: 429", "wait_secs": 12.0},
+    ),
     EventType.TURN_ENDED: (
         1,
         {

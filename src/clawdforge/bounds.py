@@ -19,7 +19,11 @@ def find_bounds(settings: Settings) -> Bounds:
         file_bytes=settings.max_file_bytes,
         agent_idle_secs=settings.agent_idle_secs,
         permission_secs=settings.permission_timeout_secs,
-        times=Times(turn=settings.turn_timeout_secs, cancel_grace=settings.cancel_grace_secs),
+        times=Times(
+            turn=settings.turn_timeout_secs,
+            cancel_grace=settings.cancel_grace_secs,
+            retries=settings.turn_retries,
+        ),
         share=Share(
             max_requests_per_sec=settings.app_requests_per_sec,
             max_open_requests=settings.app_open_requests,

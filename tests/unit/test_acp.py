@@ -10,7 +10,13 @@ from clawdforge import scripted
 from clawdforge.core.agent_model import Ask, Verdict
 from clawdforge.drivers.acp.prompt import TOO_MUCH
 from clawdforge.drivers.processes.containment import Containment, probe
-from clawdforge.wire.errors import AgentAuthRequired, AgentFailed, AgentNotInstalled, AgentStartFailed
+from clawdforge.wire.errors import (
+    AgentAuthRequired,
+    AgentFailed,
+    AgentNotInstalled,
+    AgentStartFailed,
+    ModelOverloaded,
+)
 from clawdforge.wire.event import EventType
 from tests.support.processes import command, state
 from tests.unit.acp_bench import Bench, Notebook, say, until
@@ -114,6 +120,14 @@ async def test_an_error_answer_fails_the_turn_in_the_agents_words_and_is_kept(be
             await agent.prompt("echo half\nstderr 5000\nerror the model is on holiday", sink)
         assert len(caught.value.extra["stderr"]) >= 5000
         assert sink.types() == [EventType.TEXT, EventType.RESPONSE]
+        assert not agent.alive, "whatever failed in it, it is not given another prompt"
+
+
+async def test_an_agent_stays_when_it_was_the_provider_that_failed(bench: Bench) -> None:
+    async with bench.scripted() as agent:
+        with pytest.raises(ModelOverloaded) as caught:
+            await agent.prompt("error API Error: 529 Overloaded; retry after 7", Notebook())
+        assert (caught.value.retry_after, caught.value.extra["heard"]) == (7.0, False)
         assert agent.alive
         assert (await say(agent, "on we go")).text() == "on we go"
 

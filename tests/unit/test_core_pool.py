@@ -62,6 +62,19 @@ async def test_who_waits_for_an_agent_that_does_not_end_gets_the_room_of_another
     waiting.cancel()
 
 
+async def test_turns_that_fail_do_not_keep_an_agent_awake() -> None:
+    pool = pools.AgentPool(2, idle_secs=60)
+    pool.give_back(taken(pool, "one"), now=1.0)
+    pool.give_back(taken(pool, "new"), now=50.0, failed=True)
+    seat = pool.try_take("app", "one")
+    assert seat is not None
+    pool.give_back(seat, now=50.0, failed=True)
+    pool.sleep_idle(now=61.0)
+    assert pool.live == 1, "the new one has been idle for eleven seconds only"
+    pool.sleep_idle(now=110.0)
+    assert pool.live == 0
+
+
 async def test_an_app_that_has_all_it_may_puts_idle_agents_to_sleep_only_where_that_helps() -> None:
     pool = pools.AgentPool(5, idle_secs=60)
     mine = [taken(pool, f"mine{number}") for number in range(4)]

@@ -47,7 +47,7 @@ async def opening(store: Store, plan: str, *turns: TurnRow, **fields: object) ->
             tx.add_session(session)
         for turn in turns:
             tx.add_turn(turn)
-        return plan_opening(tx, session, RUNNING)
+        return plan_opening(tx, session, a_turn(SESSION, RUNNING))
 
     return await store.write(APP, work)
 

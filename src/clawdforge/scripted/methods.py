@@ -16,7 +16,7 @@ from clawdforge.scripted.memory import Home, append
 from clawdforge.scripted.options import Options
 from clawdforge.scripted.script import Command, Step, parse
 from clawdforge.scripted.talking import echo, usage
-from clawdforge.scripted.turn import Cancelled, Session, Turn
+from clawdforge.scripted.turn import Cancelled, Refused, Session, Turn
 
 MODES = (("default", "Default"), ("plan", "Plan"))
 MODELS = (("scripted-1", "Scripted 1"), ("scripted-2", "Scripted 2"))
@@ -174,6 +174,8 @@ class Methods:
 
     def _prompt(self, request: object, params: Params) -> None:
         session = self._session(params)
+        if session.forgotten:
+            raise RpcError(-32002, "Resource not found")
         prompt = params.get("prompt")
         blocks = [
             str(block.get("text", ""))
@@ -209,6 +211,8 @@ class Methods:
         except Cancelled:
             turn.stop = "end_turn" if "--end-turn-on-cancel" in self._options else "cancelled"
             turn.error = None
+        except Refused as refused:
+            turn.error = refused
 
     def _steps(self, text: str) -> list[Step]:
         if "--demo" in self._options:

@@ -11,7 +11,7 @@ import time
 
 from clawdforge.scripted.script import Command
 from clawdforge.scripted.talking import chunks
-from clawdforge.scripted.turn import BLOCK, Turn
+from clawdforge.scripted.turn import BLOCK, Refused, Turn
 
 LIFETIME = 60.0  # seconds that a stray process lives at most, so that a failed test leaves no litter
 STDERR = 2
@@ -40,6 +40,19 @@ def crash_after(turn: Turn, count: int) -> None:
 
 def kill_self(_turn: Turn) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+def forget_session(turn: Turn) -> None:
+    turn.session.forgotten = True
+
+
+def error_once(turn: Turn, path: str, message: str) -> None:
+    """Fail before anything is said; the file in the workspace tells the next attempt of it."""
+    try:
+        os.close(os.open(os.path.join(turn.session.cwd, path), os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
+    except FileExistsError:
+        return
+    raise Refused(-32603, message)
 
 
 def close_stdout(turn: Turn) -> None:
@@ -134,6 +147,18 @@ COMMANDS = (
     Command("crash-after", "N", crash_after, "send N chunks, then exit at once"),
     Command("kill-self", "", kill_self, "die of SIGKILL"),
     Command("close-stdout", "", close_stdout, "close stdout and live on"),
+    Command(
+        "forget-session",
+        "",
+        forget_session,
+        "answer every later prompt with `Resource not found`",
+    ),
+    Command(
+        "error-once",
+        "PATH MESSAGE",
+        error_once,
+        "answer with a JSON-RPC error at once, unless it did so before: the file PATH tells",
+    ),
     Command("garbage", "N", garbage, "N lines that are not JSON"),
     Command("raw", "TEXT", raw, "TEXT as a line of its own on stdout"),
     Command("bad-utf8", "", bad_utf8, "a chunk with bytes that are not UTF-8"),

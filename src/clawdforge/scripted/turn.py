@@ -19,6 +19,10 @@ class Cancelled(Exception):
     """The client cancelled this turn."""
 
 
+class Refused(RpcError):
+    """The turn fails here; nothing more of it is run."""
+
+
 class Session:
     """A conversation that is open in this process."""
 
@@ -28,6 +32,7 @@ class Session:
         self.mode = "default"
         self.model = "scripted-1"
         self.memory = memory
+        self.forgotten = False
         self.turns: list[Turn] = []
         self.inbox: SimpleQueue[Turn | None] = SimpleQueue()
 

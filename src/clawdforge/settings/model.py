@@ -194,6 +194,13 @@ class Settings(BaseModel):
     turn_timeout_secs: Seconds = Field(
         3600, description="time limit for a turn whose request does not set one"
     )
+    turn_retries: int = Field(
+        2,
+        ge=0,
+        le=10,
+        description="how often a prompt is given to an agent again, in the same turn, when the provider of "
+        "the model is overloaded or limits the rate, and nobody has begun to answer it; 0: never",
+    )
     request_timeout_secs: Seconds = Field(
         900,
         description="time limit for a request; one that waits for a turn has that of the turn, a stream none",

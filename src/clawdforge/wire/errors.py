@@ -13,8 +13,9 @@
        │                    WorkspaceChanged, NoPreviousMessage, NothingToUndo, NothingToRedo
        ├─ Unavailable       PoolFull, ServerBusy, LimitExceeded, Paused, BudgetExceeded, StoreUnavailable,
        │                    Stopping; they stand in `unavailable_errors`
-       ├─ AgentError        AgentNotInstalled, AgentStartFailed, AgentAuthRequired, AgentFailed,
-       │                    TurnTimedOut, TurnInterrupted, RunFailed
+       ├─ AgentError        AgentNotInstalled, AgentStartFailed, AgentAuthRequired, TurnTimedOut,
+       │  │                 TurnInterrupted, RunFailed; they stand in `agent_errors`
+       │  └─ AgentFailed    ModelOverloaded, ModelRateLimited, ModelNoCredit, ModelRefused, ContextTooLong
        └─ InternalError
 
 The docstring of a class is its default message. A service raises one; http answers with its status and
@@ -24,6 +25,22 @@ outcomes, not errors. Another app's id raises the same error, with the same word
 
 from typing import Final
 
+from clawdforge.wire.agent_errors import (
+    AgentAuthRequired,
+    AgentError,
+    AgentFailed,
+    AgentLost,
+    AgentNotInstalled,
+    AgentStartFailed,
+    ContextTooLong,
+    ModelNoCredit,
+    ModelOverloaded,
+    ModelRateLimited,
+    ModelRefused,
+    RunFailed,
+    TurnInterrupted,
+    TurnTimedOut,
+)
 from clawdforge.wire.error_base import ForgeAPIError, ForgeError
 from clawdforge.wire.error_codes import ErrorCode
 from clawdforge.wire.unavailable_errors import (
@@ -38,15 +55,29 @@ from clawdforge.wire.unavailable_errors import (
 )
 
 __all__ = [
+    "AgentAuthRequired",
+    "AgentError",
+    "AgentFailed",
+    "AgentLost",
+    "AgentNotInstalled",
+    "AgentStartFailed",
     "BudgetExceeded",
+    "ContextTooLong",
     "ForgeAPIError",
     "ForgeError",
     "LimitExceeded",
+    "ModelNoCredit",
+    "ModelOverloaded",
+    "ModelRateLimited",
+    "ModelRefused",
     "Paused",
     "PoolFull",
+    "RunFailed",
     "ServerBusy",
     "Stopping",
     "StoreUnavailable",
+    "TurnInterrupted",
+    "TurnTimedOut",
     "Unavailable",
 ]
 
@@ -311,56 +342,6 @@ class NothingToRedo(Conflict):
     """nothing to redo"""
 
     code = ErrorCode.NOTHING_TO_REDO
-
-
-class AgentError(ForgeAPIError):
-    """the agent failed, not the server"""
-
-    status = 502
-
-
-class AgentNotInstalled(AgentError):
-    """the agent's program is not installed"""
-
-    code = ErrorCode.AGENT_NOT_INSTALLED
-
-
-class AgentStartFailed(AgentError):
-    """the agent did not start"""
-
-    code = ErrorCode.AGENT_START_FAILED
-
-
-class AgentAuthRequired(AgentError):
-    """the agent is not signed in; log in with its own program, or set its key in the server's environment"""
-
-    code = ErrorCode.AGENT_AUTH_REQUIRED
-
-
-class AgentFailed(AgentError):
-    """the agent failed; the session stays usable"""
-
-    code = ErrorCode.AGENT_FAILED
-
-
-class TurnTimedOut(AgentError):
-    """the turn took longer than its time limit and was ended; the session stays usable"""
-
-    code = ErrorCode.TURN_TIMED_OUT
-    status = 504
-
-
-class TurnInterrupted(AgentError):
-    """the turn was cut off; the answer so far is kept"""
-
-    code = ErrorCode.TURN_INTERRUPTED
-    status = 503
-
-
-class RunFailed(AgentError):
-    """the run failed"""
-
-    code = ErrorCode.RUN_FAILED
 
 
 class RequestTimedOut(ForgeAPIError):

@@ -39,6 +39,7 @@ class EventType(StrEnum):
     TURN_QUEUED = "turn.queued"
     TURN_CHANGED = "turn.changed"
     TURN_STARTED = "turn.started"
+    TURN_RETRIED = "turn.retried"
     TURN_ENDED = "turn.ended"
     PERMISSION_REQUESTED = "permission.requested"
     PERMISSION_DECIDED = "permission.decided"

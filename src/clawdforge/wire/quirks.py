@@ -1,8 +1,12 @@
 """What an agent is known to do in its own way. Data that drivers go by; no code asks for an agent's name."""
 
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
+
+FailureKind: TypeAlias = Literal[
+    "lost", "no_credit", "too_long", "rate_limited", "overloaded", "login", "refused"
+]
 
 
 class Quirks(BaseModel):
@@ -41,4 +45,9 @@ class Quirks(BaseModel):
         "process",
         description="whether its running totals of tokens and cost start again with each process, or "
         "continue when the session is loaded",
+    )
+    failures: dict[FailureKind, list[str]] = Field(
+        {},
+        description="words in which it tells why a prompt failed, by what they mean, beside those that are "
+        "known of all agents",
     )

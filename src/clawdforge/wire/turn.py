@@ -114,7 +114,8 @@ class Turn(Reply):
     """A turn as the queue and the history show it. Times are whole seconds.
 
     `limits` are those that it carries, and `stopped_by` names the one that it crossed. `position` is the
-    place of a queued turn, 0 for the next.
+    place of a queued turn, 0 for the next. `heard` is false when it ended before anybody had begun to answer:
+    its prompt can be sent again, after `retry_after` seconds where that is known.
     """
 
     turn_index: int
@@ -124,6 +125,8 @@ class Turn(Reply):
     stop_reason: str | None = None
     error: str | None = None
     code: str | None = None
+    heard: bool | None = None
+    retry_after: float | None = None
     prompt: str
     files: list[str] = Field(default_factory=list)
     retry_of: int | None = None

@@ -34,6 +34,8 @@ class Opening:
     """The sessions that may have that copy if this one does not, nearest first."""
     files: str | None
     """The tree that the workspace is to become: an undo of files that a crash cut short."""
+    again: bool = False
+    """Another agent was given this turn's prompt, and nobody began to answer it."""
 
     @property
     def counter(self) -> Json | None:
@@ -53,7 +55,7 @@ class Opening:
 
     def number_context(self, how: How) -> int:
         """The context's number. Plans for a new context raise it beforehand; a failed load raises it here."""
-        unplanned = how == "new" and self.session.context_plan == memory.LOAD
+        unplanned = how == "new" and (self.again or self.session.context_plan == memory.LOAD)
         return self.session.context + unplanned
 
     def name_start(self, how: How, transcript: str) -> str:
@@ -76,12 +78,14 @@ class Context:
     preface: str
 
 
-def plan_opening(view: View, session: SessionRow, turn_index: int) -> Opening:
-    plan = session.context_plan
+def plan_opening(view: View, session: SessionRow, turn: TurnRow, *, again: bool = False) -> Opening:
+    """With `again` the agent is to remember what was said before the turn, and not the turn itself."""
+    plan = memory.plan_restore(turn.parent or 0) if again else session.context_plan
     copy_of = memory.find_restore_turn(plan)
     return Opening(
         session=session,
-        turn_index=turn_index,
+        turn_index=turn.turn_index,
+        again=again,
         recent=memory.read_recent_turns(view, session.session_id, session.last_turn),
         load=session.agent_session_id if plan == memory.LOAD else None,
         copy_of=copy_of,

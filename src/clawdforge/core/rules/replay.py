@@ -5,11 +5,12 @@ message stay in the event that tells of it until they are asked for.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from clawdforge.core.model import MessageRow, TurnRow
 from clawdforge.core.rules.memory import IMPORTED_TURN
+from clawdforge.core.rules.turns import TOLD_OF_FAILURES
 from clawdforge.wire.base import Json, Micros, from_iso
 from clawdforge.wire.event import EventType
 from clawdforge.wire.message import Role
@@ -38,15 +39,17 @@ class ToldMessage:
 class ToldTurn:
     """A turn as far as the log tells of it: columns of its row by their names.
 
-    `parent` is the turn that it was said after. It is not compared: rows of older versions have none.
+    `parent` is the turn that it was said after, and `failure` what is kept of how it failed. They are not
+    compared: rows of older versions have no parent, and a row keeps more of a failure than is told.
     """
 
     columns: dict[str, Any]
     parent: int | None = None
+    failure: Json = field(default_factory=dict)
 
     def make_row(self, session_id: str, turn_index: int) -> TurnRow:
         named = {"session_id": session_id, "turn_index": turn_index, "parent": self.parent}
-        return TurnRow(**{**named, **self.columns})
+        return TurnRow(**{**named, "error_extra": self.failure, **self.columns})
 
 
 class Replay:
@@ -132,6 +135,7 @@ class Replay:
             self._add(ToldMessage(event["message"], EventType.TURN_ENDED, seq, turn, at))
         columns = {name: event[name] for name in ENDED if name in event}
         self.turns[turn].columns |= {**columns, "state": TurnState.ENDED, "ended_at": at, "last_seq": seq}
+        self.turns[turn].failure = {name: event[name] for name in TOLD_OF_FAILURES if name in event}
 
     def _truncate(self, _seq: int, event: Json) -> None:
         self.truncated.add(event["turn"])

@@ -43,6 +43,9 @@ TITLE_CHARS = 50
 FIRST_FIELDS = ("prompt", "files", "timeout_secs")
 """What every fingerprint holds, given or not: so did those that version 0.3 stored."""
 WITHDRAWN_AT_ONCE = 40
+UNHEARD = "heard"
+"""Among what is kept of a failure, it is false where nobody has begun to answer the prompt."""
+TOLD_OF_FAILURES = (UNHEARD, "retry_after")
 MAX_QUEUED = 1000
 
 
@@ -261,6 +264,9 @@ def finish(
         confirm_prompt(tx, session_id)
     seq = tx.add_message(message) if message is not None else None
     started = turn.started_at
+    extra = dict(ending.error_extra or {})
+    if started is not None and not ending.reached_agent and ending.outcome is not Outcome.INTERRUPTED:
+        extra[UNHEARD] = False
     reported = bound_usage(ending.usage)
     usage = reported or estimate_usage(turn, message)
     fields: Json = {
@@ -274,6 +280,7 @@ def finish(
     }
     if ending.stopped_by is not None:
         fields["stopped_by"] = ending.stopped_by
+    fields |= {name: extra[name] for name in TOLD_OF_FAILURES if name in extra}
     warnings = settle_turn(tx, turn, _find_spending(turn, ending, usage), at)
     ended = draft(EventType.TURN_ENDED, turn_index, at, fields)
     last = tx.append(session_id, [*warnings, ended], fence=fence)
@@ -285,7 +292,7 @@ def finish(
         stop_reason=ending.stop_reason,
         error=ending.error,
         code=ending.code,
-        error_extra=ending.error_extra or {},
+        error_extra=extra,
         usage=usage,
         stopped_by=ending.stopped_by,
         ended_at=at,
@@ -304,6 +311,7 @@ def finish(
 def _find_spending(turn: TurnRow, ending: Ending, usage: Json | None) -> Spending:
     """What counts against budgets: nothing if no agent was given the prompt."""
     unheard = turn.started_at is None or not ending.reached_agent or ending.code in UNREACHED
+    unheard = unheard or (ending.error_extra or {}).get(UNHEARD) is False
     if unheard and not ending.usage:
         return NOTHING
     if usage is None:
@@ -354,6 +362,11 @@ def expire_permissions(tx: Tx, session_id: str, turn_index: int, reason: str, at
             tx.change_permission(session_id, pid, state="expired", reason=reason, decided_at=at)
             fields = {"permission_id": pid, "decision": "expired", "by": "server", "reason": reason}
             tx.append(session_id, [draft(EventType.PERMISSION_DECIDED, turn_index, at, fields)])
+
+
+def was_heard(turn: TurnRow) -> bool:
+    """Whether somebody has begun to answer the prompt, as far as is known."""
+    return turn.started_at is not None and turn.error_extra.get(UNHEARD) is not False
 
 
 def make_title(prompt: str) -> str:

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from contextlib import suppress
 from dataclasses import dataclass
 
 from clawdforge.core.agent_model import Answer
@@ -15,11 +16,19 @@ from clawdforge.core.running.permissions import PermissionService
 from clawdforge.core.running.pool import CLOSE_SECS, AgentPool, Seat
 from clawdforge.core.running.progress import Progress
 from clawdforge.core.running.recorder import TurnRecorder
+from clawdforge.core.running.retries import Retries
 from clawdforge.core.running.running_turn import RunningTurn
 from clawdforge.core.running.stops import LimitWatch, Stop
 from clawdforge.wire.admin import WaitsFor
 from clawdforge.wire.error_codes import ErrorCode
-from clawdforge.wire.errors import AgentFailed, BudgetExceeded, ForgeAPIError, TurnInterrupted
+from clawdforge.wire.errors import (
+    AgentError,
+    AgentFailed,
+    AgentLost,
+    BudgetExceeded,
+    ForgeAPIError,
+    TurnInterrupted,
+)
 from clawdforge.wire.turn import Outcome
 
 log = logging.getLogger(__name__)
@@ -33,6 +42,7 @@ class Times:
     turn: float
     cancel_grace: float
     store_patience: float = 30.0
+    retries: int = 0  # of a prompt that nobody has begun to answer
 
 
 class Attendant:
@@ -132,7 +142,25 @@ class Attendant:
         if question is not None and not await turn.recorder.ask_whether_to_run(question):
             turn.watch.end_budget(f"a budget is used up, and nobody allowed this: {question.name}")
             raise BudgetExceeded
-        ready = await self._opener.make_ready(turn)
+        retries, again = Retries(self._times.retries), False
+        while True:
+            try:
+                return await self._prompt_once(turn, again=again)
+            except AgentError as failure:
+                wait = retries.find_wait(failure)
+                if wait is None:
+                    raise
+                turn.recorder.note_retry(failure, wait)
+                again = not isinstance(failure, AgentLost)
+            turn.progress.wait_for(WaitsFor.AGENT)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(wait):
+                    await turn.stop.requested.wait()
+            turn = await self._opener.look_again(turn)
+
+    async def _prompt_once(self, turn: RunningTurn, *, again: bool) -> Answer:
+        """`again` says that an agent was given the prompt before, and was refused an answer to it."""
+        ready = await self._opener.make_ready(turn, again=again)
         turn.progress.wait_for(WaitsFor.AGENT)
         if turn.stop.requested.is_set():
             raise TurnInterrupted  # the stop says how it ends; the agent has not heard of it
@@ -229,10 +257,11 @@ def _ending_of_stop(stop: Stop, answer: Answer | None) -> Ending:
 
 
 def _ending_of_failure(error: ForgeAPIError) -> Ending:
+    passing = {} if error.retry_after is None else {"retry_after": error.retry_after}
     return Ending(
         outcome=Outcome.FAILED,
         stop_reason="error",
         error=error.message,
         code=error.code,
-        error_extra={"stop_reason": "error", **error.extra},
+        error_extra={"stop_reason": "error", **error.extra, **passing},
     )

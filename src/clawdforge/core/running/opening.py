@@ -63,16 +63,25 @@ class Opener:
         self._pool = pool
         self._callbacks = callbacks
 
-    async def make_ready(self, turn: RunningTurn) -> ReadyAgent:
-        """Use the live agent if it is in the right context; otherwise start one."""
+    async def look_again(self, turn: RunningTurn) -> RunningTurn:
+        """The turn with its session as it is now: an attempt to run it may have begun a context."""
+        session = await self._store.read(turn.app, lambda view: need_session(view, turn.session_id))
+        return replace(turn, started=replace(turn.started, session=session))
+
+    async def make_ready(self, turn: RunningTurn, *, again: bool = False) -> ReadyAgent:
+        """Use the live agent if it is in the right context; otherwise start one.
+
+        An agent that was given the prompt before may remember it, so `again` takes one that was not.
+        """
         turn = await self._confirm_workspace(turn)
         turn.progress.wait_for(WaitsFor.HOME)
         prompt = await self._attach_files(turn)
         agent = turn.seat.agent
-        if agent is not None and agent.alive and turn.seat.context == turn.session.context:
+        fits = agent is not None and agent.alive and turn.seat.context == turn.session.context
+        if agent is not None and fits and not again:
             return ReadyAgent(agent, prompt)
         await self._pool.drop_agent(turn.seat)
-        agent, preface = await self._open(turn)
+        agent, preface = await self._open(turn, again=again)
         return ReadyAgent(agent, prompt, preface)
 
     async def _confirm_workspace(self, turn: RunningTurn) -> RunningTurn:
@@ -91,8 +100,10 @@ class Opener:
         paths = await self._homes.attach(turn.session_id, files) if files else []
         return memory.name_files(row.prompt, paths)
 
-    async def _open(self, turn: RunningTurn) -> tuple[LiveAgent, str]:
-        opening = await self._store.read(turn.app, lambda view: plan_opening(view, turn.session, turn.index))
+    async def _open(self, turn: RunningTurn, *, again: bool) -> tuple[LiveAgent, str]:
+        opening = await self._store.read(
+            turn.app, lambda view: plan_opening(view, turn.session, turn.started.turn, again=again)
+        )
         agent = await self._start_agent(turn, opening, await self._prepare(turn, opening))
         context = await self._store.read(
             turn.app, lambda view: describe_context(view, opening, agent.how, agent.remembered)

@@ -90,9 +90,14 @@ class AgentPool:
         is_counted = await self._slots.take(app, beside=self._is_busy(parent))
         return self._add(app, session_id, is_counted=is_counted)
 
-    def give_back(self, seat: Seat, now: float) -> None:
-        """The turn is over. The agent stays as long as nobody else needs the seat, and the pool is open."""
-        seat.busy, seat.used_at = False, now
+    def give_back(self, seat: Seat, now: float, *, failed: bool = False) -> None:
+        """The turn is over. The agent stays as long as nobody else needs the seat, and the pool is open.
+
+        A turn that failed is no use of it: an agent with which every turn fails goes to sleep all the same.
+        """
+        seat.busy = False
+        if not failed or not seat.used_at:
+            seat.used_at = now
         is_ours = self._seats.get(seat.session_id) is seat
         is_of_use = is_ours and seat.is_counted and seat.agent is not None and seat.agent.alive
         if not is_of_use or self._slots.waiting:

@@ -25,7 +25,7 @@ from clawdforge.core.running.permissions import PermissionService
 from clawdforge.core.running.progress import Progress
 from clawdforge.core.running.stops import LimitWatch
 from clawdforge.wire.admin import WaitsFor
-from clawdforge.wire.errors import StoreUnavailable
+from clawdforge.wire.errors import AgentError, StoreUnavailable
 from clawdforge.wire.event import EventType
 from clawdforge.wire.session import PermissionMode
 from clawdforge.wire.turn import OPTION_ID, Outcome, TurnState
@@ -143,6 +143,12 @@ class TurnRecorder:
     def note_prompt(self) -> None:
         """The agent is given the prompt: from here on the turn may cost something."""
         self._prompted = True
+
+    def note_retry(self, failure: AgentError, secs: float) -> None:
+        """Nobody began to answer, and the prompt is given to an agent again after so many seconds."""
+        self._answered = False
+        fields = {"code": failure.code, "error": failure.message, "wait_secs": round(secs, 3)}
+        self._add(draft(EventType.TURN_RETRIED, self.turn_index, self._clock.now(), fields))
 
     async def ask_whether_to_run(self, question: Question) -> bool:
         """Whether a person lets the turn run though a budget is used up."""

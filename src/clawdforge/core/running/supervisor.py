@@ -48,6 +48,7 @@ class Worker:
     stop: Stop | None = None
     running: int | None = None  # the turn that runs
     last_turn: int | None = None  # the turn that runs, or ran last and is being copied
+    has_failed: bool = False  # the turn that ran last
     look_again: bool = False  # somebody thinks that there is something to run
     stands_aside: bool = False  # its turn has no agent and waits until files of its folder are put back
     start_in_doubt: bool = False  # a turn may have been started in a commit whose outcome is unknown
@@ -69,6 +70,7 @@ class Worker:
         self.stop = Stop()
 
     def end(self, outcome: Outcome | None) -> None:
+        self.has_failed = outcome is Outcome.FAILED
         stop, self.stop, self.running = self.stop, None, None
         if stop is not None:
             stop.ended_as = outcome
@@ -337,7 +339,7 @@ class Supervisor:
         finally:
             self._remove_worker(worker)
             if seat is not None:
-                self._pool.give_back(seat, self._now())
+                self._pool.give_back(seat, self._now(), failed=worker.has_failed)
 
     async def _start_next(self, worker: Worker) -> StartedTurn | None:
         """Start the next queued turn, if there is one. A prompt that comes in meanwhile is seen as well."""

@@ -11,9 +11,11 @@ from typing import Final, Literal
 
 from clawdforge.core.agent_model import Answer, Ask, Launch, Verdict
 from clawdforge.core.pace import AppPace, Pace
+from clawdforge.core.model import SECOND, SystemClock
 from clawdforge.core.ports import Capability, Sink
 from clawdforge.drivers.acp.client import ClientSide
 from clawdforge.drivers.acp.controls import SessionControls
+from clawdforge.drivers.acp.failures import Failures, is_login_missing
 from clawdforge.drivers.acp.files import WorkspaceFiles
 from clawdforge.drivers.acp.handshake import STATE_KINDS, Handshake, LoadLost, OpenedSession, Replay
 from clawdforge.drivers.acp.ndjson import MAX_LINE_BYTES, explain_lost_line
@@ -45,7 +47,6 @@ from clawdforge.wire.quirks import Quirks
 
 log = logging.getLogger(__name__)
 
-AUTH_REQUIRED: Final = -32000
 LAST_WORDS: Final = 500
 EXIT_SECONDS: Final = 2.0
 
@@ -79,6 +80,7 @@ class AcpDriver:
         self._ownership = ownership
         self._pace = pace or Pace()
         self._prices = prices or Prices.read()
+        self._failures = Failures.read()
         self._spawner = spawner
         self._operator_env = operator_env
         self._limits = limits or AcpLimits()
@@ -123,8 +125,9 @@ class AcpDriver:
         files = _open_files(launch, readable, runs_as.user)
         process = await spawn(launch.agent.command)
         terminals = Terminals(partial(spawn, beside=process), files, launch.cwd)
+        tables = (self._prices, self._failures)
         pace = self._pace.of(launch.app)
-        agent = AcpAgent(launch, sink, process, terminals, files, self._limits, self._prices, pace)
+        agent = AcpAgent(launch, sink, process, terminals, files, self._limits, *tables, pace)
         try:
             await agent.start()
         except BaseException:
@@ -149,6 +152,7 @@ class AcpAgent:
         files: WorkspaceFiles,
         limits: AcpLimits,
         prices: Prices,
+        failures: Failures,
         pace: AppPace,
     ) -> None:
         self.agent_session_id = ""
@@ -167,6 +171,7 @@ class AcpAgent:
         self._quirks = Quirks.model_validate(launch.agent.quirks)
         self._prices = prices
         self._usage = UsageMeter(self._quirks, prices)
+        self._failures = failures.with_words(self._quirks.failures)
         self._replay: Replay | None = None
         self._turn: RunningPrompt | None = None
         self._prompted: RunningPrompt | None = None
@@ -192,7 +197,7 @@ class AcpAgent:
             self._login_methods = handshake.login_methods
             opened = await self._open_session(handshake)
         except RpcError as error:
-            raise self._explain_refusal(error, AgentStartFailed) from error
+            raise self._explain_refusal(error) from error
         self.agent_session_id, self.how = opened.session_id, opened.how
         if opened.how != "new":
             self._usage = UsageMeter(self._quirks, self._prices, self._launch.counter)
@@ -236,7 +241,10 @@ class AcpAgent:
                     await asyncio.sleep(self._quirks.late_ms / 1000)
                     await emit_answer()
         except RpcError as error:
-            raise self._explain_refusal(error, AgentFailed) from error
+            failure = self._failures.judge(error.code, error.describe(), SystemClock().now() / SECOND)
+            self._spoiled = self._spoiled or failure.is_broken
+            words = f"{self._name}: {error.describe()}"
+            raise failure.make_error(words, begun=turn.has_begun, stderr=self.stderr_tail()) from error
         except Disconnected as error:
             raise AgentFailed(await self._describe_end(error), stderr=self.stderr_tail()) from error
         finally:
@@ -335,8 +343,8 @@ class AcpAgent:
             async with asyncio.timeout(self._limits.start_timeout):
                 return await self._connection.request(method, params)
         except RpcError as error:
-            if _is_login_missing(error):
-                raise self._explain_refusal(error, AgentStartFailed) from error
+            if is_login_missing(error.code, error.describe()):
+                raise self._explain_refusal(error) from error
             raise
         except TimeoutError as error:
             seconds = f"{self._limits.start_timeout:g} s"
@@ -346,13 +354,14 @@ class AcpAgent:
             words = await self._describe_end(error) + self._process.hint_at_hidden()
             raise AgentStartFailed(words, stderr=self.stderr_tail()) from error
 
-    def _explain_refusal(self, error: RpcError, kind: type[AgentError]) -> AgentError:
+    def _explain_refusal(self, error: RpcError) -> AgentError:
+        """Of the start: a login that is missing is told apart from all else."""
         words = f"{self._name}: {error.describe()}"
-        if _is_login_missing(error):
+        if is_login_missing(error.code, error.describe()):
             ways = f" ({', '.join(self._login_methods)})" if self._login_methods else ""
             hint = "log in with its own program, or set its key in the server's environment"
             return AgentAuthRequired(f"{words}; it is not signed in{ways}: {hint}", stderr=self.stderr_tail())
-        return kind(words, stderr=self.stderr_tail())
+        return AgentStartFailed(words, stderr=self.stderr_tail())
 
     async def _describe_end(self, error: Disconnected) -> str:
         """How it ended, with its exit code if that comes in time, and its last words."""
@@ -391,7 +400,3 @@ def _open_files(launch: Launch, readable: tuple[Path, ...], user: User | None) -
         raise WorkspaceChanged(str(error)) from error
     except OSError as error:
         raise AgentStartFailed(f"a folder of the session cannot be used: {error}") from error
-
-
-def _is_login_missing(error: RpcError) -> bool:
-    return error.code == AUTH_REQUIRED and "auth" in error.describe().lower()

@@ -6,8 +6,13 @@ from typing import Final
 from clawdforge.core.agent_model import Ask, Verdict
 from clawdforge.core.event_model import AgentEvent
 from clawdforge.core.ports import Sink
+from clawdforge.wire.event import EventType
 
 TOO_MUCH: Final = "the turn said more than CLAWDFORGE_MAX_TURN_BYTES allows"
+WORK: Final = frozenset(
+    {EventType.TEXT, EventType.THINKING, EventType.TOOL_CALL, EventType.TOOL_UPDATE, EventType.PLAN}
+)
+"""What an agent sends only when it has begun with the prompt."""
 
 
 class RunningPrompt:
@@ -17,6 +22,7 @@ class RunningPrompt:
         self.sink = sink
         self.sent = asyncio.Event()
         self.cancelled = False
+        self.has_begun = False
         self._left = max_bytes
         self._full = False
         self._dropped = 0
@@ -24,6 +30,7 @@ class RunningPrompt:
         self._asking: set[asyncio.Task[object]] = set()
 
     async def emit(self, event: AgentEvent, size: int) -> None:
+        self.has_begun = self.has_begun or event.kind in WORK
         if self._full:
             self._dropped += size
         elif size > self._left:
@@ -48,6 +55,7 @@ class RunningPrompt:
 
     async def ask(self, request: Ask) -> Verdict:
         """Ask the session to decide. The answer is "cancelled" when the turn ends first."""
+        self.has_begun = True
         task = asyncio.current_task()
         if self._over or task is None:
             return Verdict(option_id=None)

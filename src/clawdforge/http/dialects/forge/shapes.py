@@ -23,6 +23,7 @@ from clawdforge.core.model import (
 from clawdforge.core.rules.branches import Branches
 from clawdforge.core.rules.retention import Ages, find_dates
 from clawdforge.core.rules.sessions import SessionState
+from clawdforge.core.rules.turns import was_heard
 from clawdforge.http.errors import encode
 from clawdforge.wire.admin import TokenInfo, TokenReply
 from clawdforge.wire.base import Json, Micros, to_iso, to_seconds
@@ -31,7 +32,16 @@ from clawdforge.wire.message import Message
 from clawdforge.wire.pauses import Pause
 from clawdforge.wire.session import Session
 from clawdforge.wire.tree import ForkInfo, ForkOrigin, TreeReply, TreeTurn
-from clawdforge.wire.turn import AppPermission, Outcome, Permission, Turn, TurnLimits, TurnSummary, Usage
+from clawdforge.wire.turn import (
+    AppPermission,
+    Outcome,
+    Permission,
+    Turn,
+    TurnLimits,
+    TurnState,
+    TurnSummary,
+    Usage,
+)
 
 SessionT = TypeVar("SessionT", bound=Session)
 ReplyT = TypeVar("ReplyT", bound=BaseModel)
@@ -122,6 +132,8 @@ def turn(row: TurnRow, kind: type[Turn] = Turn, *, position: int | None = None, 
         stop_reason=row.stop_reason,
         error=row.error,
         code=row.code,
+        heard=was_heard(row) if row.state is TurnState.ENDED else None,
+        retry_after=row.error_extra.get("retry_after"),
         prompt=row.prompt,
         files=list(row.files),
         retry_of=row.retry_of,
