@@ -58,9 +58,9 @@ def copy_home(folder: Path, home: Path, rounds: int) -> list[float]:
     for turn in range(1, rounds + 3):
         (home / "changed").write_text(str(turn))
         began = time.perf_counter()
-        taken = copies.take(home, turn, "agent", threading.Event())
+        copies.take(home, turn, "agent", threading.Event())
         times.append(time.perf_counter() - began)
-        copies.make_durable([taken])
+        copies.make_durable()
     return times[2:]  # the first copies everything, and what has just changed is copied once more
 
 

@@ -9,7 +9,8 @@ from pathlib import Path
 from clawdforge.core.model import SessionRow
 from clawdforge.core.ports import LiveAgent
 from clawdforge.core.workspace import Workspace
-from clawdforge.drivers.folders.home_copies import Copies, Entry, Manifest, NoCopy
+from clawdforge.drivers.folders.home_copies import Copies, NoCopy
+from clawdforge.drivers.folders.home_manifest import Entry, Manifest
 from clawdforge.drivers.folders.homes import HomeFolders
 from clawdforge.wire.errors import Conflict, Unsupported
 from proofs.simulation.world import Memory, World
@@ -81,6 +82,9 @@ class SimCopies(Copies):
         found = self._world.disk.copies.get(self._session, {}).get(turn)
         return None if found is None else _pack(turn, *found)
 
+    def take_beside(self, home: Path, turn: int, agent_session_id: str, stop: threading.Event) -> None:
+        """Things move all the time."""
+
     def take(self, home: Path, turn: int, agent_session_id: str, stop: threading.Event) -> Manifest:
         self._world.occupy(f"copies {self._session}", "taking a copy")
         if self._world.strikes("no copy"):
@@ -88,16 +92,16 @@ class SimCopies(Copies):
             raise NoCopy("too large (simulated)")
         if stop.is_set():
             raise NoCopy("the server is stopping")
-        return _pack(turn, agent_session_id, copy.deepcopy(self._world.disk.homes.get(home.name, {})))
+        _fail(self._world, "copy lost")
+        memory = copy.deepcopy(self._world.disk.homes.get(home.name, {}))
+        self._world.disk.copies.setdefault(self._session, {})[turn] = (agent_session_id, memory)
+        return _pack(turn, agent_session_id, memory)
 
     def read(self) -> None:
         self._world.occupy(f"copies {self._session}", "reading a copy")
 
-    def make_durable(self, taken: Sequence[Manifest]) -> None:
+    def make_durable(self) -> None:
         _fail(self._world, "copy lost")
-        for manifest in taken:
-            kept = self._world.disk.copies.setdefault(self._session, {})
-            kept[manifest.turn] = (manifest.agent_session_id, _unpack(manifest))
 
     def needs_pruning(self, taken: Sequence[Manifest]) -> bool:
         return bool(taken) and len(self.turns()) > KEPT

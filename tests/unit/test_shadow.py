@@ -133,6 +133,7 @@ def test_it_is_bounded(shadow: Shadow, work: Path, monkeypatch: pytest.MonkeyPat
         shadow.record_turn(1)
     monkeypatch.setattr(module, "MAX_BYTES", 400)
     monkeypatch.setattr(module, "MAX_TURNS", 3)
+    monkeypatch.setattr(module, "PRUNE_EVERY", 1)
     for turn in range(1, 9):
         (work / "0").write_text(f"turn {turn}")
         shadow.record_turn(turn)

@@ -147,6 +147,7 @@ async def test_an_undo_says_why_there_are_no_files_to_go_back_to(
     other = Shadow(tmp_path / "data" / "shadows" / "a2", Path(row.cwd), "git", Helpers(None))
     assert "bytes have changed" in (other.find_missing(1) or "")
     monkeypatch.setattr(git_shadow, "MAX_TURNS", 3)
+    monkeypatch.setattr(git_shadow, "PRUNE_EVERY", 1)
     for turn in range(8, 20):
         other.note_missing(turn, "x" * 1000)
     kept = [turn for turn in range(20) if other.find_missing(turn)]

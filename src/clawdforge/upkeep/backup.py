@@ -18,7 +18,7 @@ from clawdforge import __version__
 from clawdforge.core.model import Clock
 from clawdforge.core.rules import memory
 from clawdforge.disk import sync_file_system
-from clawdforge.drivers.folders.home_copies import decode_manifest
+from clawdforge.drivers.folders.home_manifest import decode_manifest
 from clawdforge.drivers.folders.tree_removal import delete_tree
 from clawdforge.stores.sqlite import snapshot
 from clawdforge.stores.uploads import FOLDER as FILES

@@ -35,8 +35,12 @@ def exchange(data_dir: Path, user: User, shared: Sequence[Path]) -> tuple[tuple[
 def exchange_known(data_dir: Path, home: Path, shared: Sequence[Path]) -> None:
     """The same for the user that a home belongs to, if it has copies."""
     info = home.stat()
-    if (data_dir / FOLDER / str(info.st_uid)).is_dir():
+    if has_copies(data_dir, info.st_uid):
         exchange(data_dir, User(info.st_uid, info.st_gid), shared)
+
+
+def has_copies(data_dir: Path, uid: int) -> bool:
+    return (data_dir / FOLDER / str(uid)).is_dir()
 
 
 def _exchange_one(folder: Path, shared: Path, user: User) -> Path:

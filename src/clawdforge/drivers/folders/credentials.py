@@ -11,7 +11,13 @@ import secrets
 import stat
 from pathlib import Path
 
-from clawdforge.drivers.folders.tree_walk import CREATE, open_folder_below, read_small_file
+from clawdforge.drivers.folders.tree_walk import (
+    CREATE,
+    open_below,
+    open_folder,
+    open_folder_below,
+    read_small_file,
+)
 from clawdforge.drivers.folders.tree_write import is_plain_path
 
 log = logging.getLogger(__name__)
@@ -55,6 +61,22 @@ def link_files(home: Path, names: tuple[str, ...], operator_home: Path) -> None:
             *folders, last = name.split("/")
             with open_folder_below(home, folders) as folder:
                 _link_one(folder, last, shared)
+
+
+def are_linked(home: Path, names: tuple[str, ...], operator_home: Path) -> bool:
+    """Whether `link_files` would leave everything as it is. Changes nothing."""
+    for name in names:
+        path = operator_home.resolve() / name
+        if not os.path.lexists(path):
+            continue
+        *folders, last = name.split("/")
+        try:
+            with open_folder(home) as root, open_below(root, folders) as folder:
+                if os.readlink(last, dir_fd=folder) != str(path):
+                    return False
+        except OSError:
+            return False
+    return True
 
 
 def _link_one(folder: int, name: str, shared: Path) -> None:

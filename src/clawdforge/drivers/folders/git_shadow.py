@@ -23,6 +23,7 @@ TREE: Final = re.compile(r"[0-9a-f]{40}")
 MAX_PATHS: Final = 50_000
 MAX_BYTES: Final = 1 << 30
 MAX_TURNS: Final = 200
+PRUNE_EVERY: Final = 16  # turns: to count what there is takes longer than to record an empty workspace
 MAX_EXCLUDES: Final = 1 << 16
 MAX_REASON: Final = 300
 GIT_SECS: Final = 60.0
@@ -72,10 +73,14 @@ class Shadow:
 
     def record_turn(self, turn_index: int, paused: AbstractContextManager[None] | None = None) -> str:
         """Record the workspace, inside the block in which its agent stands still."""
-        with paused or contextlib.nullcontext():
-            tree = self.write_tree()
+        if not self._exists() and self._is_empty():
+            tree = EMPTY_TREE
+        else:
+            with paused or contextlib.nullcontext():
+                tree = self.write_tree()
         self._name_tree("turns", str(turn_index), tree)
-        self._prune()
+        if turn_index % PRUNE_EVERY == 0:
+            self._prune()
         return tree
 
     def note_missing(self, turn_index: int, why: str) -> None:
@@ -177,11 +182,15 @@ class Shadow:
         return b"".join(path + b"\0" for path in wanted)
 
     def _name_tree(self, kind: str, name: str, tree: str) -> None:
-        folder = self._folder / "refs" / kind
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         temporary = self._folder / f".new-{kind}"
-        temporary.write_text(f"{tree}\n")
-        temporary.replace(folder / name)
+        final = self._folder / "refs" / kind / name
+        try:
+            temporary.write_text(f"{tree}\n")
+            temporary.replace(final)
+        except FileNotFoundError:
+            final.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            temporary.write_text(f"{tree}\n")
+            temporary.replace(final)
 
     def _prune(self) -> None:
         folder = self._folder / "refs" / "turns"

@@ -1,116 +1,44 @@
-"""Takes copies of one session's home at turn boundaries, makes them durable, restores and prunes them.
+"""Takes copies of one session's home at turn boundaries, restores and prunes them.
 
 A copy is a manifest `<turn>.json` and objects under `files/`, one per regular file. A file that has not
 changed since the copy before shares its object; objects that no manifest names are removed. An object is a
 reflink where the file system can, else a real copy, but never a hard link to the home: agents write in place.
-The manifest is written last, when all objects are on stable storage; without a manifest there is no copy.
+The manifest is written last; without a manifest there is no copy. All of it is there after a crash of the
+server, and on stable storage a little later: what a loss of power leaves of a copy is known by its checksums.
 """
 
-import json
 import os
-import re
 import secrets
 import threading
 import zlib
 from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import Final, NoReturn
 
 from clawdforge.disk import sync_file_system, sync_folder
 from clawdforge.drivers.folders.file_copy import copy_bytes
-from clawdforge.drivers.folders.tree_walk import (
-    Found,
-    Limits,
-    TreeTooLarge,
-    open_file,
-    open_folder,
-    walk_tree,
+from clawdforge.drivers.folders.home_manifest import (
+    LIMITS,
+    Entry,
+    Manifest,
+    decode_manifest,
+    decode_objects,
+    entry_of,
 )
-from clawdforge.drivers.folders.tree_write import TreeWriter, finish, is_plain_path
+from clawdforge.drivers.folders.second_look import SecondLook
+from clawdforge.drivers.folders.tree_walk import Found, TreeTooLarge, open_file, open_folder, walk_tree
+from clawdforge.drivers.folders.tree_write import TreeWriter, finish
 
-LIMITS: Final = Limits(entries=200_000, depth=64, seconds=60.0)
-"""The agent stands still while its home is copied, so that may not take long."""
-# File times are coarse: a file that changed just before a copy may change again without showing it.
-RACY_NANOSECONDS = 50_000_000
+FEW_ENTRIES: Final = 250
+"""A home with more is looked at once, while its agent stands still, and its manifest is not remembered."""
+SMALL_BYTES: Final = 1 << 16
 MARK = "unsettled"  # while this file exists, there may be objects without a manifest
 
 
 class NoCopy(Exception):
     """The home cannot be copied; the message says why."""
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """A folder (`d`), file (`f`) or link (`l`) below the home."""
-
-    path: str
-    kind: str
-    mode: int = 0
-    size: int = 0
-    mtime: int = 0
-    ctime: int = 0
-    inode: int = 0
-    object: str = ""  # of a file
-    crc: int = 0
-    target: str = ""  # of a link
-
-    def is_unchanged(self, info: os.stat_result, taken_at: int) -> bool:
-        """Whether this file's copy, taken at that time, is still what the file holds."""
-        then = (self.size, self.mtime, self.ctime, self.inode)
-        now = (info.st_size, info.st_mtime_ns, info.st_ctime_ns, info.st_ino)
-        return then == now and self.kind == "f" and self.ctime < taken_at - RACY_NANOSECONDS
-
-    def is_sound(self) -> bool:
-        """Whether it may be written: a manifest may come out of a backup that a stranger made."""
-        texts, numbers = (self.path, self.object, self.target), (self.mode, self.size, self.mtime, self.crc)
-        if not all(isinstance(text, str) for text in texts) or not all(type(n) is int for n in numbers):
-            return False
-        if not is_plain_path(self.path, LIMITS.depth + 1):
-            return False
-        return self.kind in ("d", "l") or (self.kind == "f" and OBJECT.fullmatch(self.object) is not None)
-
-
-FIELDS = tuple(each.name for each in fields(Entry))
-OBJECT: Final = re.compile(r"[0-9a-f]{12}-[0-9]{1,9}")
-
-
-@dataclass(frozen=True, slots=True)
-class Manifest:
-    turn: int
-    agent_session_id: str
-    taken_at: int
-    entries: tuple[Entry, ...] = ()
-    fresh: frozenset[str] = field(default=frozenset())  # objects made for this copy
-
-    @property
-    def objects(self) -> dict[str, int]:
-        return {entry.object: entry.size for entry in self.entries if entry.kind == "f"}
-
-    def is_sound(self) -> bool:
-        return all(entry.is_sound() for entry in self.entries)
-
-    def encode(self) -> bytes:
-        entries = [{n: value for n in FIELDS if (value := getattr(e, n))} for e in self.entries]
-        body = {"turn": self.turn, "agent_session_id": self.agent_session_id, "taken_at": self.taken_at}
-        body |= {"bytes": sum(self.objects.values()), "entries": entries}
-        text = json.dumps(body, separators=(",", ":"))
-        return f"{zlib.crc32(text.encode())}\n{text}\n".encode()
-
-
-def decode_manifest(data: bytes) -> Manifest | None:
-    """None for anything that is not a complete manifest."""
-    head, _, text = data.partition(b"\n")
-    text = text.removesuffix(b"\n")
-    if not head.isdigit() or int(head) != zlib.crc32(text):
-        return None
-    try:
-        body: dict[str, Any] = json.loads(text)
-        entries = tuple(Entry(**entry) for entry in body["entries"])
-        return Manifest(body["turn"], body["agent_session_id"], body["taken_at"], entries)
-    except (ValueError, KeyError, TypeError):
-        return None
 
 
 class Copies:
@@ -122,8 +50,15 @@ class Copies:
         self._max_copies = max_copies
         self._max_bytes = max_bytes
         self._excluded = frozenset(excluded)
+        self._last: Manifest | None = None  # the newest copy, if it is on the disk and has few entries
+        self._turns: list[int] | None = None  # that have a copy
 
     def turns(self) -> list[int]:
+        if self._turns is None:
+            self._turns = self._list_turns()
+        return self._turns
+
+    def _list_turns(self) -> list[int]:
         try:
             names = os.listdir(self._folder)  # noqa: PTH208 -- after every turn, and thrice as fast
         except FileNotFoundError:
@@ -137,25 +72,61 @@ class Copies:
         except FileNotFoundError:
             return None
 
+    def _read_objects(self, turn: int) -> dict[str, int] | None:
+        with (self._folder / f"{turn}.json").open("rb", buffering=0) as file:
+            return decode_objects(file.read())
+
     def take(self, home: Path, turn: int, agent_session_id: str, stop: threading.Event) -> Manifest:
-        """Copy the home. The copy counts only after `make_durable`. Raises NoCopy or OSError.
+        """Copy the home. It survives a loss of power only after `make_durable`. Raises NoCopy or OSError.
 
         What does not become a copy leaves no objects: nobody else knows that they are there.
         """
         self._files.mkdir(parents=True, exist_ok=True, mode=0o700)
-        mark = self._folder / MARK
-        mark.touch()
-        now = mark.stat().st_ctime_ns  # by the file system's clock, like the times of the files
-        turns = self.turns()
-        last = self.load(turns[-1]) if turns else None
+        last = self._last or self._load_last()
+        taken = Manifest(turn, agent_session_id, self._mark())
+        with ExitStack() as unfinished:
+            found = self._copy(home, last, taken, stop, unfinished)
+            self._keep(found)
+            unfinished.pop_all()
+            return found
+
+    def take_beside(
+        self, home: Path, turn: int, agent_session_id: str, stop: threading.Event
+    ) -> Manifest | None:
+        """The same while the agent may run: a second look shows whether anything moved meanwhile.
+
+        None if something did, or where `take` is the better way: with much in the home, or with no copy yet.
+        """
+        last = self._last
+        if last is None or len(last.entries) > FEW_ENTRIES:
+            return None
+        taken, look = Manifest(turn, agent_session_id, self._mark()), SecondLook()
+        with ExitStack() as unfinished:
+            found = self._copy(home, last, taken, stop, unfinished, look)
+            if look.is_same(home, found, self._excluded):
+                self._keep(found)
+                unfinished.pop_all()
+                return found
+        return None
+
+    def _copy(
+        self,
+        home: Path,
+        last: Manifest | None,
+        taken: Manifest,
+        stop: threading.Event,
+        unfinished: ExitStack,
+        look: SecondLook | None = None,
+    ) -> Manifest:
+        """The manifest with all entries. Their objects go when `unfinished` ends, unless it is emptied."""
         known = {entry.path: entry for entry in last.entries} if last else {}
         prefix = secrets.token_hex(6)
         entries: list[Entry] = []
         fresh: set[str] = set()
         total = 0
+        unfinished.callback(self._drop_objects, fresh)
         try:
-            with ExitStack() as unfinished, open_folder(home) as root:
-                unfinished.callback(self._drop_objects, fresh)
+            with open_folder(home) as root:
                 for found in walk_tree(root, LIMITS, _refuse, skipped=self._excluded):
                     if stop.is_set():
                         raise NoCopy("the server is stopping")
@@ -164,7 +135,7 @@ class Copies:
                         raise NoCopy(f"the home has more than {self._max_bytes} bytes")
                     old = known.get(found.path)
                     if not found.is_file:
-                        entries.append(_entry(found))
+                        entries.append(entry_of(found))
                     elif last and old and old.is_unchanged(found.info, last.taken_at):
                         mode = found.info.st_mode & 0o777
                         entries.append(old if old.mode == mode else replace(old, mode=mode))
@@ -172,36 +143,49 @@ class Copies:
                         name = f"{prefix}-{len(fresh)}"
                         fresh.add(name)
                         entries.append(self._keep_file(found, name))
-                unfinished.pop_all()
+                    if look is not None:
+                        look.note(found)
         except TreeTooLarge as error:
             raise NoCopy(f"the home is too large: {error}") from error
-        return Manifest(turn, agent_session_id, now, tuple(entries), frozenset(fresh))
+        return replace(taken, entries=tuple(entries), fresh=frozenset(fresh))
+
+    def _mark(self) -> int:
+        """Note that there may be objects without a manifest; the time, by the file system's own clock."""
+        fd = os.open(self._folder / MARK, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            os.utime(fd)
+            return os.fstat(fd).st_ctime_ns  # like the times of the files
+        finally:
+            os.close(fd)
+
+    def _load_last(self) -> Manifest | None:
+        turns = self.turns()
+        return self.load(turns[-1]) if turns else None
 
     def _drop_objects(self, names: Collection[str]) -> None:
         for name in names:
             (self._files / name).unlink(missing_ok=True)
 
-    def make_durable(self, taken: Sequence[Manifest]) -> None:
-        """Write copies to stable storage, then give their manifests their final names."""
-        for manifest in taken:
-            fresh = manifest.fresh
-            entries = [
-                self._add_checksum(entry) if entry.object in fresh else entry for entry in manifest.entries
-            ]
-            self._temporary_path(manifest.turn).write_bytes(
-                replace(manifest, entries=tuple(entries)).encode()
-            )
+    def _keep(self, copied: Manifest) -> None:
+        """Write the manifest: all of it or nothing."""
+        turns, self._last, self._turns = self.turns(), None, None
+        whole = self._add_checksums(copied)
+        temporary = self._folder / f"{whole.turn}.tmp"
+        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        with os.fdopen(fd, "wb") as file:
+            file.write(whole.encode())
+        temporary.rename(self._folder / f"{whole.turn}.json")
+        self._turns = sorted({*turns, whole.turn})
+        if len(whole.entries) <= FEW_ENTRIES and self._turns[-1] == whole.turn:
+            self._last = whole
+
+    def make_durable(self) -> None:
+        """Write all copies, with all else on their file system, to stable storage."""
         sync_file_system(self._folder)
-        for manifest in taken:
-            self._temporary_path(manifest.turn).replace(self._folder / f"{manifest.turn}.json")
-        sync_folder(self._folder)
 
     def clear_mark(self) -> None:
         """Note that every copy has its manifest. Must not run during a `take`."""
         (self._folder / MARK).unlink(missing_ok=True)
-
-    def _temporary_path(self, turn: int) -> Path:
-        return self._folder / f"{turn}.tmp"
 
     def needs_pruning(self, taken: Sequence[Manifest]) -> bool:
         """Whether pruning, which reads all manifests, is worth it: half as many again, or large ones."""
@@ -213,24 +197,28 @@ class Copies:
 
         Must not run during a `take`.
         """
-        manifests = [(turn, self.load(turn)) for turn in self.turns()]
+        self._turns = None
+        turns = self.turns()
         kept: dict[str, int] = {}
-        count = gone = 0
-        for turn, manifest in reversed(manifests):
-            grown = kept | manifest.objects if manifest else kept
-            fits = count < self._max_copies and sum(grown.values()) <= self._max_bytes
-            if manifest is not None and (fits or count == 0):
-                kept, count = grown, count + 1
-                continue
-            (self._folder / f"{turn}.json").unlink()
-            gone += 1
-            if manifest is not None:
+        total, count, gone = 0, 0, set[int]()
+        for turn in reversed(turns):
+            objects = self._read_objects(turn)
+            if objects is not None:
+                new = sum(size for name, size in objects.items() if name not in kept)
+                if count == 0 or (count < self._max_copies and total + new <= self._max_bytes):
+                    kept |= objects
+                    total, count = total + new, count + 1
+                    continue
                 count = self._max_copies  # everything older goes as well
+            (self._folder / f"{turn}.json").unlink()
+            gone.add(turn)
         if gone:  # first: after a loss of power, no manifest may come back without its objects
             sync_folder(self._folder)
-        for path in self._files.iterdir():
-            if path.name not in kept:
-                path.unlink()
+        self._turns = [turn for turn in turns if turn not in gone]
+        with open_folder(self._files) as files:
+            for name in os.listdir(files):  # noqa: PTH208 -- of a descriptor, and many
+                if name not in kept:
+                    os.unlink(name, dir_fd=files)
         for half in self._folder.glob("*.tmp"):
             half.unlink()
         self.clear_mark()
@@ -262,10 +250,21 @@ class Copies:
                 info = os.fstat(source)
                 if info.st_size > self._max_bytes:
                     raise NoCopy(f"the home has more than {self._max_bytes} bytes")
-                entry = _entry(found._replace(info=info))
+                entry = entry_of(found._replace(info=info))
+                if info.st_size <= SMALL_BYTES:
+                    content = os.read(source, info.st_size)
+                    os.write(target, content)
+                    return replace(entry, object=name, size=len(content), crc=zlib.crc32(content))
                 return replace(entry, object=name, size=copy_bytes(source, target, info.st_size))
         finally:
             os.close(target)
+
+    def _add_checksums(self, manifest: Manifest) -> Manifest:
+        entries = [
+            self._add_checksum(entry) if entry.object in manifest.fresh and not entry.crc else entry
+            for entry in manifest.entries
+        ]
+        return replace(manifest, entries=tuple(entries))
 
     def _add_checksum(self, entry: Entry) -> Entry:
         with (self._files / entry.object).open("rb") as file:
@@ -287,24 +286,6 @@ class Copies:
             finally:
                 os.close(target)
         return True
-
-
-def _entry(found: Found) -> Entry:
-    """What a manifest says of something; the object of a file is added when it is there."""
-    info = found.info
-    if found.is_folder:
-        return Entry(found.path, "d", mode=info.st_mode & 0o777, mtime=info.st_mtime_ns)
-    if not found.is_file:
-        return Entry(found.path, "l", target=os.readlink(found.name, dir_fd=found.parent))
-    return Entry(
-        found.path,
-        "f",
-        mode=info.st_mode & 0o777,
-        size=info.st_size,
-        mtime=info.st_mtime_ns,
-        ctime=info.st_ctime_ns,
-        inode=info.st_ino,
-    )
 
 
 def _refuse(path: str, why: str) -> NoReturn:

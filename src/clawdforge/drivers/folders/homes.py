@@ -8,18 +8,21 @@ import re
 import secrets
 import threading
 import weakref
+from collections import OrderedDict
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+from typing import Final
 
 from clawdforge.core.agent_model import AgentSpec
 from clawdforge.core.model import FileRow
 from clawdforge.core.ports import LiveAgent
 from clawdforge.disk import sync_folder
 from clawdforge.drivers.folders import app_credentials, attachments, credentials, home_settings
-from clawdforge.drivers.folders.home_copies import MARK, Copies, Manifest, NoCopy
+from clawdforge.drivers.folders.home_copies import MARK, Copies, NoCopy
 from clawdforge.drivers.folders.home_lock import HomeLock, run_to_end
+from clawdforge.drivers.folders.home_manifest import Manifest
 from clawdforge.drivers.folders.tree_removal import delete_tree, delete_tree_in_slices
 from clawdforge.drivers.folders.tree_walk import open_folder, open_folder_below
 from clawdforge.drivers.processes.environment import TEMPORARY
@@ -27,6 +30,10 @@ from clawdforge.drivers.processes.environment import TEMPORARY
 log = logging.getLogger(__name__)
 
 THREADS = 8
+SYNC_SECS: Final = 1.0
+KNOWN: Final = 256
+"""Of so many sessions the last copy is remembered, so that the next one need not read it."""
+
 SHADOWS = "shadows"
 """The folder of workspaces' recorded files; a session's part is removed together with its home."""
 
@@ -77,8 +84,9 @@ class HomeFolders:
         self._excluded = frozenset(excluded)
         self._locks: weakref.WeakValueDictionary[str, HomeLock] = weakref.WeakValueDictionary()
         self._agents: dict[str, AgentSpec] = {}  # by session
-        self._taken: dict[str, list[Manifest]] = {}  # copies that are not on the disk yet, by session
-        self._saving: dict[str, asyncio.Task[None]] = {}
+        self._taken: dict[str, list[Manifest]] = {}  # copies that a loss of power may take, by session
+        self._saving: dict[str, Saving] = {}
+        self._known: OrderedDict[str, Copies] = OrderedDict()  # with what they remember, the latest last
         # Threads of its own: homes that take long to copy must not use up those that everybody shares.
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="home")
 
@@ -100,12 +108,17 @@ class HomeFolders:
         """A home that cannot be copied never fails the turn: the copy is missing, and the log says why."""
         home = self._home(session_id)
         async with self._lock(session_id):
-            if live is not None:
-                await asyncio.sleep(self._quiet_secs(session_id))
-            copies = self._copies_of(session_id)
+            quiet = 0.0 if live is None else self._quiet_secs(session_id)
+            if quiet > 0:
+                await asyncio.sleep(quiet)
+            copies = self._find_copies(session_id)
             stop = threading.Event()
 
             def take() -> Manifest:
+                if live is not None and not self._moves_credentials(home):
+                    taken = copies.take_beside(home, turn_index, agent_session_id, stop)
+                    if taken is not None:
+                        return taken
                 with live.pause() if live is not None else contextlib.nullcontext():
                     self._link_credentials(home)
                     return copies.take(home, turn_index, agent_session_id, stop)
@@ -116,9 +129,15 @@ class HomeFolders:
                 log.warning("the home was not copied: %s", error, extra={"session_id": session_id})
             else:
                 self._taken.setdefault(session_id, []).append(taken)
-            if session_id not in self._saving:
-                task = self._saving[session_id] = asyncio.create_task(self._make_durable(session_id))
-                task.add_done_callback(partial(_log_failure, session_id))
+            self._start_saving(session_id)
+            if session_id not in self._taken or copies.needs_pruning(self._taken[session_id]):
+                self._saving[session_id].hurry()
+
+    def _start_saving(self, session_id: str) -> None:
+        if session_id not in self._saving:
+            saving = self._saving[session_id] = Saving()
+            saving.task = asyncio.create_task(self._make_durable(session_id, saving))
+            saving.task.add_done_callback(partial(_log_failure, session_id))
 
     async def restore(self, session_id: str, turn_index: int) -> str | None:
         return await self.branch(session_id, session_id, turn_index)
@@ -146,6 +165,7 @@ class HomeFolders:
         async with self._lock(session_id):
             await self._wait_durable(session_id)
             self._agents.pop(session_id, None)
+            self._known.pop(session_id, None)
             for gone in await run_to_end(partial(self._take_away, session_id)):
                 await delete_tree_in_slices(gone)
 
@@ -160,6 +180,7 @@ class HomeFolders:
         check_id(session_id)
         async with self._lock(session_id):
             await self._wait_durable(session_id)
+            self._known.pop(session_id, None)
             return await run_to_end(partial(self._set_aside, session_id))
 
     async def close(self) -> None:
@@ -188,15 +209,23 @@ class HomeFolders:
         folder = self._copies / check_id(session_id)
         return Copies(folder, max_copies=self._max_copies, max_bytes=self._max_bytes, excluded=self._excluded)
 
+    def _find_copies(self, session_id: str) -> Copies:
+        found = self._known.pop(session_id, None) or self._copies_of(session_id)
+        self._known[session_id] = found
+        if len(self._known) > KNOWN:
+            self._known.popitem(last=False)
+        return found
+
     def _lock(self, session_id: str) -> HomeLock:
         return self._locks.setdefault(session_id, HomeLock())
 
-    async def _make_durable(self, session_id: str) -> None:
-        """Write copies to the disk while the next turn runs; those that wait are written together."""
+    async def _make_durable(self, session_id: str, saving: "Saving") -> None:
+        """Write copies to the disk while the next turns run; those of a second are written together."""
         try:
-            copies, prune_now = self._copies_of(session_id), session_id not in self._taken
+            await saving.wait()
+            copies, prune_now = self._find_copies(session_id), session_id not in self._taken
             while taken := self._taken.pop(session_id, None):
-                await self._attempt(session_id, partial(copies.make_durable, taken))
+                await self._attempt(session_id, copies.make_durable)
                 prune_now = prune_now or copies.needs_pruning(taken)
             lock = self._lock(session_id)
             # Whoever holds the lock may be taking a copy, whose objects have no manifest yet; and whoever
@@ -213,8 +242,9 @@ class HomeFolders:
         return float(agent.quirks.get("settle_ms", 0)) / 1000 if agent is not None else 0.0
 
     async def _wait_durable(self, session_id: str) -> None:
-        while task := self._saving.get(session_id):
-            await asyncio.wait([task])
+        while (saving := self._saving.get(session_id)) and saving.task:
+            saving.hurry()
+            await asyncio.wait([saving.task])
 
     async def _attempt(self, session_id: str, work: Callable[[], None]) -> None:
         try:
@@ -242,6 +272,15 @@ class HomeFolders:
             credentials.link_files(home, agent.credentials, self._operator_home)
             shared = credentials.shared_files(agent.credentials, self._operator_home)
             app_credentials.exchange_known(self._data_dir, home, shared)
+
+    def _moves_credentials(self, home: Path) -> bool:
+        """Whether `_link_credentials` may have something to do; the agent stands still for that."""
+        agent = self._agents.get(home.name)
+        if agent is None or not agent.credentials:
+            return False
+        return not credentials.are_linked(
+            home, agent.credentials, self._operator_home
+        ) or app_credentials.has_copies(self._data_dir, home.stat().st_uid)
 
     def _swap(self, copies: Copies, home: Path, turn_index: int) -> Manifest | None:
         """Build the home beside the old one, then swap them by two renames.
@@ -290,6 +329,22 @@ class HomeFolders:
                 (folder / session_id).rename(gone)
                 taken.append(gone)
         return taken
+
+
+class Saving:
+    """Waits for a second before copies are written to the disk, unless somebody is in a hurry."""
+
+    def __init__(self) -> None:
+        self.task: asyncio.Task[None] | None = None
+        self._hurried = asyncio.Event()
+
+    def hurry(self) -> None:
+        self._hurried.set()
+
+    async def wait(self) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(SYNC_SECS):
+                await self._hurried.wait()
 
 
 def _log_failure(session_id: str, task: asyncio.Task[None]) -> None:

@@ -1,0 +1,125 @@
+"""What a copy of a home consists of: folders, files and links, as its manifest says."""
+
+import json
+import os
+import re
+import zlib
+from dataclasses import dataclass, field, fields
+from typing import Any, Final
+
+from clawdforge.drivers.folders.tree_walk import Found, Limits
+from clawdforge.drivers.folders.tree_write import is_plain_path
+
+LIMITS: Final = Limits(entries=200_000, depth=64, seconds=60.0)
+"""The agent may stand still while its home is copied, so that may not take long."""
+# File times are coarse: a file that changed just before a copy may change again without showing it.
+RACY_NANOSECONDS: Final = 50_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A folder (`d`), file (`f`) or link (`l`) below the home."""
+
+    path: str
+    kind: str
+    mode: int = 0
+    size: int = 0
+    mtime: int = 0
+    ctime: int = 0
+    inode: int = 0
+    object: str = ""  # of a file
+    crc: int = 0
+    target: str = ""  # of a link
+
+    def is_unchanged(self, info: os.stat_result, taken_at: int) -> bool:
+        """Whether this file's copy, taken at that time, is still what the file holds."""
+        then = (self.size, self.mtime, self.ctime, self.inode)
+        now = (info.st_size, info.st_mtime_ns, info.st_ctime_ns, info.st_ino)
+        return then == now and self.kind == "f" and not is_racy(info, taken_at)
+
+    def is_sound(self) -> bool:
+        """Whether it may be written: a manifest may come out of a backup that a stranger made."""
+        texts, numbers = (self.path, self.object, self.target), (self.mode, self.size, self.mtime, self.crc)
+        if not all(isinstance(text, str) for text in texts) or not all(type(n) is int for n in numbers):
+            return False
+        if not is_plain_path(self.path, LIMITS.depth + 1):
+            return False
+        return self.kind in ("d", "l") or (self.kind == "f" and OBJECT.fullmatch(self.object) is not None)
+
+
+FIELDS = tuple(each.name for each in fields(Entry))
+OBJECT: Final = re.compile(r"[0-9a-f]{12}-[0-9]{1,9}")
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    turn: int
+    agent_session_id: str
+    taken_at: int
+    entries: tuple[Entry, ...] = ()
+    fresh: frozenset[str] = field(default=frozenset())  # objects made for this copy
+
+    @property
+    def objects(self) -> dict[str, int]:
+        return {entry.object: entry.size for entry in self.entries if entry.kind == "f"}
+
+    def is_sound(self) -> bool:
+        return all(entry.is_sound() for entry in self.entries)
+
+    def encode(self) -> bytes:
+        entries = [{n: value for n in FIELDS if (value := getattr(e, n))} for e in self.entries]
+        body = {"turn": self.turn, "agent_session_id": self.agent_session_id, "taken_at": self.taken_at}
+        body |= {"bytes": sum(self.objects.values()), "entries": entries}
+        text = json.dumps(body, separators=(",", ":"))
+        return f"{zlib.crc32(text.encode())}\n{text}\n".encode()
+
+
+def is_racy(info: os.stat_result, at: int) -> bool:
+    """Whether it changed so shortly before that time that a change since then may not show."""
+    return info.st_ctime_ns >= at - RACY_NANOSECONDS
+
+
+def decode_manifest(data: bytes) -> Manifest | None:
+    """None for anything that is not a complete manifest."""
+    try:
+        body = _read_body(data)
+        entries = tuple(Entry(**entry) for entry in body["entries"])
+        return Manifest(body["turn"], body["agent_session_id"], body["taken_at"], entries)
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def decode_objects(data: bytes) -> dict[str, int] | None:
+    """Only the objects and their sizes, which takes a fifth of the time."""
+    try:
+        entries = _read_body(data)["entries"]
+        return {entry["object"]: entry.get("size", 0) for entry in entries if entry["kind"] == "f"}
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def _read_body(data: bytes) -> dict[str, Any]:
+    head, _, text = data.partition(b"\n")
+    text = text.removesuffix(b"\n")
+    if not head.isdigit() or int(head) != zlib.crc32(text):
+        raise ValueError("its checksum is another")
+    body: dict[str, Any] = json.loads(text)
+    return body
+
+
+def entry_of(found: Found) -> Entry:
+    """What a manifest says of something; the object of a file is added when it is there."""
+    info = found.info
+    if found.is_folder:
+        return Entry(found.path, "d", mode=info.st_mode & 0o777, mtime=info.st_mtime_ns)
+    if not found.is_file:
+        return Entry(found.path, "l", target=os.readlink(found.name, dir_fd=found.parent))
+    return Entry(
+        found.path,
+        "f",
+        mode=info.st_mode & 0o777,
+        size=info.st_size,
+        mtime=info.st_mtime_ns,
+        ctime=info.st_ctime_ns,
+        inode=info.st_ino,
+    )

@@ -1,0 +1,178 @@
+"""A home that stands still is copied while its agent may run; one that moves, while the agent is stopped."""
+
+import contextlib
+import os
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from clawdforge.core import ports
+from clawdforge.drivers.folders import second_look
+from clawdforge.drivers.folders.home_copies import FEW_ENTRIES, Copies
+from clawdforge.drivers.folders.home_manifest import Manifest
+from clawdforge.drivers.folders.second_look import SecondLook
+from tests.unit.contained import SESSION
+from tests.unit.homes_bench import AGENT, homes_on, kept, objects, tree
+
+
+class Live:
+    """Stands for a live agent, and counts how often it is stopped."""
+
+    stops = 0
+
+    @contextlib.contextmanager
+    def pause(self) -> Iterator[None]:
+        self.stops += 1
+        yield
+
+
+def as_agent(live: Live) -> ports.LiveAgent:
+    return cast("ports.LiveAgent", live)
+
+
+def write_again(home: Path) -> None:
+    (home / "log").write_text("two")
+
+
+def swap_for_link(home: Path) -> None:
+    (home / "log").unlink()
+    (home / "log").symlink_to("/etc/passwd")
+
+
+def swap_folder_for_link(home: Path) -> None:
+    (home / "deep" / "er").unlink()
+    (home / "deep").rmdir()
+    (home / "deep").symlink_to("/etc")
+
+
+def point_elsewhere(home: Path) -> None:
+    (home / "way").unlink()
+    (home / "way").symlink_to("log2")
+
+
+CHANGES: dict[str, Callable[[Path], object]] = {
+    "written": write_again,
+    "added": lambda home: (home / "zz").write_text("x"),
+    "added below": lambda home: (home / "deep" / "zz").write_text("x"),
+    "removed": lambda home: (home / "zlast").unlink(),
+    "swapped": swap_for_link,
+    "folder swapped": swap_folder_for_link,
+    "link": point_elsewhere,
+    "mode": lambda home: (home / "log").chmod(0o640),
+    "gone": lambda home: home.rename(home.with_name("elsewhere")),
+}
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    found = tmp_path / "home"
+    (found / "deep").mkdir(parents=True)
+    for name in ("log", "deep/er", "zlast"):
+        (found / name).write_text("one")
+    (found / "way").symlink_to("log1")
+    return found
+
+
+@pytest.fixture
+def copies(tmp_path: Path, home: Path) -> Copies:
+    found = Copies(tmp_path / "copies", max_copies=5, max_bytes=1 << 20, excluded=())
+    found.take(home, 1, "a", threading.Event())
+    return found
+
+
+async def test_an_agent_that_stands_still_is_not_stopped(tmp_path: Path) -> None:
+    live = Live()
+    async with homes_on(tmp_path) as homes:
+        home = await homes.prepare(SESSION, AGENT)
+        (home / "log").write_text("one")
+        await homes.copy_home(SESSION, 1, "agent-1", as_agent(live))
+        assert live.stops == 1, "there is nothing yet to compare with"
+        (home / "log").write_text("two")
+        before = tree(home)
+        await homes.copy_home(SESSION, 2, "agent-2", as_agent(live))
+        assert live.stops == 1
+        token = home / ".agent" / "token.json"
+        token.unlink()
+        token.write_text("refreshed")
+        await homes.copy_home(SESSION, 3, "agent-3", as_agent(live))
+        assert live.stops == 2, "a credential was replaced"
+        assert token.is_symlink()
+        assert await homes.restore(SESSION, 2) == "agent-2"
+        assert tree(home) == before
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_what_moves_during_the_copy_is_seen(
+    copies: Copies, home: Path, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    look = SecondLook.is_same
+
+    def move_and_look(self: SecondLook, home: Path, copied: Manifest, skipped: frozenset[str]) -> bool:
+        CHANGES[change](home)
+        return look(self, home, copied, skipped)
+
+    assert copies.take_beside(home, 2, "a", threading.Event()) is not None
+    before = sorted(path.name for path in home.parent.rglob("copies/files/*"))
+    monkeypatch.setattr(SecondLook, "is_same", move_and_look)
+    assert copies.take_beside(home, 3, "a", threading.Event()) is None
+    assert copies.turns() == [1, 2]
+    assert sorted(path.name for path in home.parent.rglob("copies/files/*")) == before, "nothing is left"
+
+
+@pytest.mark.parametrize("change", [write_again, point_elsewhere])
+def test_times_that_are_too_coarse_do_not_hide_a_change(
+    copies: Copies, home: Path, monkeypatch: pytest.MonkeyPatch, change: Callable[[Path], None]
+) -> None:
+    look = SecondLook.is_same
+
+    def move_and_look(self: SecondLook, home: Path, copied: Manifest, skipped: frozenset[str]) -> bool:
+        change(home)
+        return look(self, home, copied, skipped)
+
+    monkeypatch.setattr(second_look, "_marks", lambda _info: (0,))
+    monkeypatch.setattr("clawdforge.drivers.folders.home_manifest.RACY_NANOSECONDS", 1 << 60)
+    assert copies.take_beside(home, 2, "a", threading.Event()) is not None
+    monkeypatch.setattr(SecondLook, "is_same", move_and_look)
+    assert copies.take_beside(home, 3, "a", threading.Event()) is None
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_a_home_with_many_files_is_copied_while_its_agent_stands_still(
+    copies: Copies, home: Path, more: int
+) -> None:
+    there = sum(1 for _ in home.rglob("*"))
+    for number in range(FEW_ENTRIES - there + more):
+        (home / f"many{number}").write_text("x")
+    copies.take(home, 2, "a", threading.Event())
+    beside = copies.take_beside(home, 3, "a", threading.Event())
+    assert (beside is None) is bool(more)
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_more_than_can_be_compared_is_copied_while_its_agent_stands_still(
+    copies: Copies, home: Path, monkeypatch: pytest.MonkeyPatch, more: int
+) -> None:
+    compared = sum(os.lstat(path).st_size for path in home.rglob("*") if path.is_symlink() or path.is_file())
+    monkeypatch.setattr(second_look, "MOST_BYTES", compared - more)
+    monkeypatch.setattr("clawdforge.drivers.folders.home_manifest.RACY_NANOSECONDS", 1 << 60)
+    beside = copies.take_beside(home, 2, "a", threading.Event())
+    assert (beside is None) is bool(more)
+
+
+async def test_a_copy_is_there_for_whoever_comes_after_a_kill(tmp_path: Path) -> None:
+    """It is not on stable storage yet, but whole."""
+    async with homes_on(tmp_path) as homes:
+        home = await homes.prepare(SESSION, AGENT)
+        (home / "log").write_text("one")
+        await kept(homes, 1)
+        (home / "log").write_text("two")
+        await homes.copy_home(SESSION, 2, "agent-2", None)
+        there = objects(tmp_path / "data")
+        other = type(homes)(tmp_path / "data", operator_home=tmp_path / "operator", max_copies=5)
+        other.clean_up_unfinished()
+        assert objects(tmp_path / "data") == there
+        assert await other.restore(SESSION, 2) == "agent-2"
+        assert (home / "log").read_text() == "two"
