@@ -26,7 +26,8 @@ from clawdforge.core.running.recovery import RecoveryService
 from clawdforge.core.running.supervisor import Supervisor
 from clawdforge.core.services.access import LOCAL_APP
 from clawdforge.core.services.all import Ports, Services, build_engine, build_services
-from clawdforge.drivers.acp.driver import AcpDriver, AcpLimits
+from clawdforge.drivers.acp.driver import AcpDriver
+from clawdforge.drivers.acp.limits import AcpLimits
 from clawdforge.drivers.acpx.driver import ITSELF as ACPX
 from clawdforge.drivers.acpx.driver import AcpxDriver
 from clawdforge.drivers.claude_print import ClaudePrint

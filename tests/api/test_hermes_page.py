@@ -151,7 +151,7 @@ def test_a_page_hears_of_what_others_say_in_its_session(app: App, other: App) ->
         frames = iter(reader)
         assert next(frames).event == "initial"
         app.turn(session_id, "echo elsewhere")
-        counts = []
+        counts: list[int] = []
         while not counts or counts[-1] < 2:
             frame = next(frames)
             assert frame.event == "session-updated"

@@ -9,7 +9,8 @@ import pytest
 from clawdforge import scripted
 from clawdforge.core.agent_model import AgentSpec
 from clawdforge.core.ports import Capability
-from clawdforge.drivers.acp.driver import AcpDriver, AcpLimits
+from clawdforge.drivers.acp.driver import AcpDriver
+from clawdforge.drivers.acp.limits import AcpLimits
 from clawdforge.drivers.acpx.driver import AcpxDriver
 from clawdforge.drivers.processes.containment import probe
 from clawdforge.drivers.processes.spawner import Spawner

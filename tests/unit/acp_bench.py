@@ -12,7 +12,8 @@ from typing import Any
 from clawdforge import scripted
 from clawdforge.core.agent_model import AgentSpec, Ask, Launch, Used, Verdict
 from clawdforge.core.event_model import AgentEvent
-from clawdforge.drivers.acp.driver import AcpAgent, AcpDriver, AcpLimits
+from clawdforge.drivers.acp.driver import AcpAgent, AcpDriver
+from clawdforge.drivers.acp.limits import AcpLimits
 from clawdforge.drivers.processes.containment import Containment
 from clawdforge.drivers.processes.spawner import Spawner
 from clawdforge.wire.base import Json

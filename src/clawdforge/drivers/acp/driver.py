@@ -4,21 +4,22 @@ import asyncio
 import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Final, Literal
 
 from clawdforge.core.agent_model import Answer, Ask, Launch, Verdict
-from clawdforge.core.pace import AppPace, Pace
 from clawdforge.core.model import SECOND, SystemClock
+from clawdforge.core.pace import AppPace, Pace
 from clawdforge.core.ports import Capability, Sink
 from clawdforge.drivers.acp.client import ClientSide
 from clawdforge.drivers.acp.controls import SessionControls
 from clawdforge.drivers.acp.failures import Failures, is_login_missing
 from clawdforge.drivers.acp.files import WorkspaceFiles
 from clawdforge.drivers.acp.handshake import STATE_KINDS, Handshake, LoadLost, OpenedSession, Replay
-from clawdforge.drivers.acp.ndjson import MAX_LINE_BYTES, explain_lost_line
+from clawdforge.drivers.acp.limits import AcpLimits
+from clawdforge.drivers.acp.ndjson import explain_lost_line
 from clawdforge.drivers.acp.prices import Prices
 from clawdforge.drivers.acp.prompt import RunningPrompt
 from clawdforge.drivers.acp.rpc import Connection, Disconnected, RpcError, StdioPipe
@@ -49,16 +50,6 @@ log = logging.getLogger(__name__)
 
 LAST_WORDS: Final = 500
 EXIT_SECONDS: Final = 2.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AcpLimits:
-    """How many bytes an agent may send, and how long it may take to answer."""
-
-    max_line_bytes: int = MAX_LINE_BYTES
-    max_turn_bytes: int = 256 * 1024 * 1024
-    start_timeout: float = 30.0  # for each answer until the session is open
-    reply_timeout: float = 10.0  # for small requests beside a prompt
 
 
 class AcpDriver:

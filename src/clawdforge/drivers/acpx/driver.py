@@ -25,7 +25,7 @@ from typing import Final, Literal
 from clawdforge.core.agent_model import AgentSpec, Answer, Ask, Launch
 from clawdforge.core.pace import AppPace, Pace
 from clawdforge.core.ports import Capability, Sink
-from clawdforge.drivers.acp.driver import AcpLimits
+from clawdforge.drivers.acp.limits import AcpLimits
 from clawdforge.drivers.acp.ndjson import Framer, Line, Oversize, explain_lost_line
 from clawdforge.drivers.acp.prices import Prices
 from clawdforge.drivers.acp.prompt import RunningPrompt
