@@ -1,12 +1,13 @@
 """PATCH of everything, the queue, and permissions that are decided over HTTP."""
 
+import json
 import signal
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from tests.api.harness import App, Server, until
+from tests.api.harness import AGENT, App, Server, until
 
 
 def events(app: App, session_id: str, kind: str) -> list[dict[str, Any]]:
@@ -65,13 +66,13 @@ def test_each_field_can_be_changed_alone(app: App, name: str) -> None:
     reply = app.http.patch(path, json={name: CHANGES[name]})
     assert reply.status_code == 200, reply.text
     after = app.http.get(path).json()
-    moved = {"head", "updated_at", name} | ({"context"} if name in ("agent", "model") else set())
+    moved = {"head", "updated_at", name} | ({"context"} if name == "agent" else set())
     moved |= {"closes_at", "deletes_at"} if name == "retention" else set()
     assert {key: after[key] for key in after if key not in moved} == {
         key: before[key] for key in before if key not in moved
     }
     assert after[name] == CHANGES[name] == reply.json()[name]
-    assert after["context"] == before["context"] + (name in ("agent", "model"))
+    assert after["context"] == before["context"] + (name == "agent")
     assert events(app, session_id, "session.changed")[0]["changes"] == {name: CHANGES[name]}
     assert app.http.patch(path, json={name: CHANGES[name]}).json()["head"] == after["head"], (
         "no change, no event"
@@ -106,11 +107,51 @@ def test_another_agent_is_told_the_transcript_and_not_during_a_turn(app: App) ->
     assert app.http.patch(f"/sessions/{session_id}", json={"title": "meanwhile"}).status_code == 200
     app.http.post(f"/sessions/{session_id}/cancel", json={})
     ended(app, session_id, running)
-    assert app.http.patch(f"/sessions/{session_id}", json={"model": "other"}).status_code == 200
-    assert app.turn(session_id, "echo ready").status_code == 200
+    assert app.http.patch(f"/sessions/{session_id}", json={"agent": "demo"}).status_code == 200
+    assert app.turn(session_id, "hello").status_code == 200
     assert events(app, session_id, "context.started")[-1]["how"] == "transcript"
+    assert app.http.patch(f"/sessions/{session_id}", json={"agent": "claude"}).status_code == 200
+    assert app.turn(session_id, "echo ready").status_code == 200
     assert app.turn(session_id, "recall all").status_code == 200
-    assert "blue door" in text(app, session_id, 4)
+    assert "blue door" in text(app, session_id, 5)
+
+
+def test_with_another_model_the_agent_keeps_its_memory(app: App) -> None:
+    """A live agent does, and one that has ended meanwhile. A model that is taken back is a new beginning."""
+    session_id = app.session(model="m1")
+    path = f"/sessions/{session_id}"
+    app.turn(session_id, "echo remember the blue door")
+    first = app.http.get(path).json()["context"]
+    assert app.http.patch(path, json={"model": "m2"}).status_code == 200
+    assert app.turn(session_id, "recall").status_code == 200
+    assert json.loads(text(app, session_id, 2)) == ["echo remember the blue door"], "in its own memory"
+    assert [event["how"] for event in events(app, session_id, "context.started")] == ["new", "loaded"]
+    assert app.http.get(path).json()["context"] == first
+    assert events(app, session_id, "session.changed")[-1]["keeps_context"] is True
+    app.http.delete(path)
+    app.http.post(f"{path}/reopen")
+    assert app.http.patch(path, json={"model": "m1"}).status_code == 200
+    app.turn(session_id, "recall")
+    assert json.loads(text(app, session_id, 3)) == ["echo remember the blue door", "recall"]
+    assert app.http.patch(path, json={"model": None}).json()["context"] == first + 1
+    app.turn(session_id, "echo ready")
+    assert events(app, session_id, "context.started")[-1]["how"] == "transcript"
+    app.turn(session_id, "recall all")
+    assert "blue door" in text(app, session_id, 5)
+
+
+def test_an_agent_that_cannot_come_back_is_told_the_transcript_for_another_model(
+    start: Callable[..., Server],
+) -> None:
+    server = start(AGENT_FORGETS=f"{AGENT} --no-load --no-resume")
+    app = server.app()
+    session_id = app.session(agent="forgets", model="m1")
+    app.turn(session_id, "echo remember the blue door")
+    app.http.patch(f"/sessions/{session_id}", json={"model": "m2"})
+    app.turn(session_id, "echo ready")
+    app.turn(session_id, "recall all")
+    assert "blue door" in text(app, session_id, 3)
+    assert events(app, session_id, "context.started")[-1]["how"] == "transcript"
 
 
 def test_a_turn_is_taken_out_of_the_queue(app: App) -> None:

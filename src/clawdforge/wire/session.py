@@ -99,7 +99,7 @@ class CreateSession(Request):
 
 
 class PatchSession(Request):
-    """Body of `PATCH /sessions/{id}`: what is given is changed. A new agent or model is a new context."""
+    """Body of `PATCH /sessions/{id}`: what is given is changed. A new agent is a new context."""
 
     title: Title | None = None
     meta: Meta | None = None

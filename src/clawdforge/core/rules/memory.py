@@ -36,6 +36,15 @@ def find_restore_turn(plan: str) -> int | None:
     return int(plan.removeprefix(RESTORE)) if plan.startswith(RESTORE) else None
 
 
+def outlives(changed: Json) -> bool:
+    """Whether an agent keeps its memory when its session is changed so.
+
+    Another model is set in the session that the agent comes back to. Which one it would use by itself is not
+    known any more, so that a model which is taken back begins a new context, as another agent does.
+    """
+    return "agent" not in changed and changed.get("model") is not None
+
+
 def is_intact(
     remembered: Sequence[str] | None, turns: Sequence[TurnRow], context: int, restored: int | None = None
 ) -> bool:

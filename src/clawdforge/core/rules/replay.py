@@ -98,7 +98,8 @@ class Replay:
         self.brought = event.get("brought") if came_with else 0
 
     def _change(self, _seq: int, event: Json) -> None:
-        self._context += bool(event["changes"].keys() & {"agent", "model"})
+        begins = bool(event["changes"].keys() & {"agent", "model"}) and not event.get("keeps_context")
+        self._context += begins
 
     def _start_context(self, _seq: int, event: Json) -> None:
         self._context = event["number"]

@@ -126,13 +126,17 @@ def patch_session(
     changed = {name: value for name, value in changes.items() if getattr(session, name) != value}
     if "retention" in changed and session.closed_at is None:
         _check_pool(tx, changed["retention"], max_live)
+    fields: Json = {"changes": changed}
     if changed.keys() & {"agent", "model"}:
         if tx.active_turn(session_id) is not None:
             raise SessionBusy("the agent and the model cannot be changed while a turn runs")
-        plan = memory.TRANSCRIPT if session.message_count else memory.NEW
-        fresh = {"context": session.context + 1, "context_plan": plan, "agent_session_id": None}
-        tx.change_session(session_id, **fresh)
+        if memory.outlives(changed):
+            fields["keeps_context"] = True
+        else:
+            plan = memory.TRANSCRIPT if session.message_count else memory.NEW
+            fresh = {"context": session.context + 1, "context_plan": plan, "agent_session_id": None}
+            tx.change_session(session_id, **fresh)
     if changed:
         tx.change_session(session_id, **changed)
-        tx.append(session_id, [draft(EventType.SESSION_CHANGED, None, at, {"changes": changed})])
+        tx.append(session_id, [draft(EventType.SESSION_CHANGED, None, at, fields)])
     return state_of(tx, need_session(tx, session_id))

@@ -69,7 +69,7 @@ class Opener:
         return replace(turn, started=replace(turn.started, session=session))
 
     async def make_ready(self, turn: RunningTurn, *, again: bool = False) -> ReadyAgent:
-        """Use the live agent if it is in the right context; otherwise start one.
+        """Use the live agent if it is in the right context and has the right model; otherwise start one.
 
         An agent that was given the prompt before may remember it, so `again` takes one that was not.
         """
@@ -77,7 +77,8 @@ class Opener:
         turn.progress.wait_for(WaitsFor.HOME)
         prompt = await self._attach_files(turn)
         agent = turn.seat.agent
-        fits = agent is not None and agent.alive and turn.seat.context == turn.session.context
+        wanted = (turn.session.context, turn.session.model)
+        fits = agent is not None and agent.alive and (turn.seat.context, turn.seat.model) == wanted
         if agent is not None and fits and not again:
             return ReadyAgent(agent, prompt)
         await self._pool.drop_agent(turn.seat)
@@ -109,7 +110,7 @@ class Opener:
             turn.app, lambda view: describe_context(view, opening, agent.how, agent.remembered)
         )
         await self._record_context(turn, agent, context)
-        turn.seat.context = context.number
+        turn.seat.context, turn.seat.model = context.number, turn.session.model
         return agent, context.preface
 
     async def _prepare(self, turn: RunningTurn, opening: Opening) -> Launch:

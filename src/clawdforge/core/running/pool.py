@@ -23,6 +23,7 @@ class Seat:
     session_id: str
     agent: LiveAgent | None = None
     context: int = 0
+    model: str | None = None  # that the agent was started with
     busy: bool = True
     is_counted: bool = True  # among those that its app may have
     has_place: bool = True  # until its place is given back, which happens once

@@ -165,7 +165,7 @@ class SessionService:
         return await self._store.read(app, work)
 
     async def patch(self, app: str, session_id: str, request: PatchSession) -> SessionState:
-        """Change the given fields. A new agent or model starts a new context with the transcript."""
+        """Change what is given. A new agent is told the transcript; with a new model it keeps its memory."""
         changes: Json = request.model_dump(exclude_unset=True, exclude={"expected_head"})
         changes = {name: value for name, value in changes.items() if value is not None or name == "model"}
         if "agent" in changes:

@@ -94,7 +94,7 @@ async def get(core: Core, app: App, session_id: str) -> Response:
 
 
 async def patch(request: Request, core: Core, app: App, session_id: str, body: PatchSession) -> Response:
-    """Change what is given. A new agent or model starts a new context."""
+    """Change what is given. A new agent is told the transcript; with a new model it keeps its memory."""
     if body.permission_mode is not None:
         require_scope(request, Scope.DECIDE)  # it decides what will be asked at all
     state = await core.sessions.patch(app, session_id, body)

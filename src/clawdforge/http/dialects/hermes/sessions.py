@@ -141,7 +141,7 @@ async def rename(core: Core, app: App, body: Rename) -> Response:
 
 
 async def update(core: Core, app: App, body: Update) -> Response:
-    """Change a session's model, which starts a new context. Its workspace stays the same."""
+    """Change a session's model; the agent keeps its memory. The workspace stays the same."""
     state = await core.sessions.get(app, body.session_id)
     refuse_move(core, state.row.cwd, body.workspace)
     if body.model:
