@@ -76,6 +76,7 @@ class SimAgent:
         wanted = launch.agent_session_id
         self.how: Literal["new", "loaded", "resumed"] = "new" if wanted not in known else "loaded"
         self.agent_session_id = wanted if wanted is not None and wanted in known else world.new_id()
+        self.answered: str | None = None
         self.remembered: list[str] | None = list(known.get(self.agent_session_id, ()))
         known.setdefault(self.agent_session_id, [])
         self._cancelled = world.loop.create_future()

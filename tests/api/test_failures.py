@@ -108,3 +108,15 @@ def test_a_prompt_that_reached_no_agent_is_marked(app: App) -> None:
     session_id = app.session(agent="dies")
     assert app.turn(session_id, "hello").json()["code"] == "agent_start_failed"
     assert turn_of(app, session_id, 1)["heard"] is False
+
+
+def test_an_agent_is_told_what_it_had_said_before_it_died(app: App) -> None:
+    """Its own memory has the prompt and not the answer, which it had no time to keep."""
+    session_id = app.session()
+    app.turn(session_id, "echo one")
+    assert app.turn(session_id, "echo the half of it\ncrash").status_code == 502
+    assert said(app.turn(session_id, "count")) == "turn=3"
+    remembered = said(app.turn(session_id, "recall all"))
+    assert "Your last answer was cut off" in remembered
+    assert "Assistant: the half of it" in remembered
+    assert remembered.count("the half of it") == 2, "in its prompt, and as it was told"

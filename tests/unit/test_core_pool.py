@@ -19,6 +19,7 @@ class Stubborn:
     agent_session_id = "a"
     how: Literal["new", "loaded", "resumed"] = "new"
     remembered: list[str] | None = None
+    answered: str | None = None
     note: str | None = None
     alive = True
 

@@ -196,25 +196,6 @@ def said(role: str, content: str, turn: int | None) -> MessageRow:
     return a_message(SESSION, content, role=role, turn=turn)
 
 
-def test_a_transcript_holds_what_belongs_to_turns_and_not_the_running_one() -> None:
-    messages = [
-        said("user", "one", 1),
-        said("assistant", "", 1),
-        said("assistant", "ONE", 1),
-        said("user", "only posted", None),
-        said("user", "two", 2),
-        said("user", "now", RUNNING),
-    ]
-    assert memory.write_transcript(messages, RUNNING) == "User: one\n\nAssistant: ONE\n\nUser: two"
-    assert memory.write_transcript(messages, RUNNING, {2}) == "User: two"
-
-
-def test_a_long_transcript_loses_its_beginning(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "MAX_TRANSCRIPT_CHARS", 20)
-    messages = [said("user", "x" * 30, 1), said("user", "last", 2)]
-    assert memory.write_transcript(messages, RUNNING) == "(what came before is left out)\n\nUser: last"
-
-
 def test_files_are_named_before_the_prompt() -> None:
     """S0-112."""
     assert memory.name_files("go", []) == "go"
@@ -239,7 +220,31 @@ async def test_what_has_begun_is_described_with_what_must_be_told(store: Store) 
     new = await store.read(APP, lambda view: describe_context(view, made, "new", []))
     assert (new.number, new.how) == (3, "transcript")
     assert new.preface.startswith("[Instructions]\nBe kind.")
-    assert "User: one\n\nUser: half\n[End" in new.preface
+    assert "User: one\n\nUser: half\n\n(the answer was cut off here)\n[End" in new.preface
+
+
+async def test_an_agent_that_knows_only_the_prompt_is_told_what_was_kept_of_its_answer(store: Store) -> None:
+    made = await opening(store, memory.LOAD, ONE, HALF)
+
+    def work(tx: Tx) -> None:
+        for message in (said("user", "half", 3), said("assistant", "I was say", 3)):
+            tx.add_message(message)
+
+    await store.write(APP, work)
+
+    async def preface(*, answered: str | None, remembered: Remembered = ("one", "half")) -> str:
+        told = await store.read(
+            APP, lambda view: describe_context(view, made, "loaded", remembered, answered)
+        )
+        return told.preface
+
+    told = await preface(answered="")
+    assert "Your last answer was cut off" in told
+    assert "Assistant: I was say\n[End" in told
+    assert await preface(answered=None) == told
+    assert await preface(answered="Assistant: I was say") == ""
+    both = await preface(answered="", remembered=["one"])
+    assert both.count("I was say") == 1, "the whole turn is told, and not its end once more"
 
 
 async def test_a_fork_looks_for_a_copy_where_it_has_the_turn_from(store: Store) -> None:

@@ -11,7 +11,7 @@ from clawdforge.core.rules.replay import Replay, ToldMessage
 from clawdforge.stores.sqlite.inspection import Counts, Inspection
 from clawdforge.stores.sqlite.tx import SqliteTx
 from clawdforge.wire.event import EventType
-from clawdforge.wire.message import Role, estimate_tokens
+from clawdforge.wire.message import CALL_OUTPUT, Role, estimate_tokens
 from clawdforge.wire.turn import TurnState
 
 Row = TypeVar("Row", MessageRow, TurnRow)
@@ -103,7 +103,7 @@ class Rebuilding:
         wanted = self._make_message(told) or replace(
             row, archived=told.archived, cut=told.cut, pending=told.pending
         )
-        changes = self._differences(row, wanted, COMPARED)
+        changes = self._differences(row, _without_new_outputs(row, wanted), COMPARED)
         if changes:
             yield Wrong(f"message {row.seq} is not what the log says", row.seq, False, changes=changes)
 
@@ -165,3 +165,14 @@ class Rebuilding:
     def _differences(self, row: Row, wanted: Row, names: Iterable[str]) -> dict[str, Any]:
         have, want = self._inspection.column_values(row), self._inspection.column_values(wanted)
         return {name: getattr(wanted, name) for name in names if have[name] != want[name]}
+
+
+def _without_new_outputs(row: MessageRow, wanted: MessageRow) -> MessageRow:
+    """Earlier versions kept no output of a tool that was only shown to people: its absence is no damage."""
+    if len(row.tool_calls) != len(wanted.tool_calls):
+        return wanted
+    calls = [
+        want if CALL_OUTPUT in have else {key: want[key] for key in want if key != CALL_OUTPUT}
+        for have, want in zip(row.tool_calls, wanted.tool_calls, strict=True)
+    ]
+    return replace(wanted, tool_calls=tuple(calls))

@@ -46,6 +46,18 @@ class Quirks(BaseModel):
         description="whether its running totals of tokens and cost start again with each process, or "
         "continue when the session is loaded",
     )
+    side_requests: bool = Field(
+        False,
+        description="it makes a request of its own beside the first prompt, whose cost it counts and whose "
+        "tokens it does not: that turn is marked as estimated",
+    )
+    transcript_chars: int = Field(
+        400_000,
+        ge=1000,
+        le=10_000_000,
+        description="how much of a conversation it can be told at once, in characters; about four are a "
+        "token",
+    )
     failures: dict[FailureKind, list[str]] = Field(
         {},
         description="words in which it tells why a prompt failed, by what they mean, beside those that are "

@@ -39,6 +39,8 @@ class LiveAgent(Protocol):
     how: Literal["new", "loaded", "resumed"]
     remembered: list[str] | None
     """The user's texts that a load replayed: evidence of what it still knows. None when it did not say."""
+    answered: str | None
+    """The end of the last answer that a load replayed; None when it did not say."""
     note: str | None
     """What differs from the request, such as a plan mode that this agent lacks; the driver logs it."""
 

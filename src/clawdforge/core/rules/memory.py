@@ -10,11 +10,10 @@
 The agent's memory is a cache of our log. It is checked after each load, and rebuilt from the log when lost.
 """
 
-from collections.abc import Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from clawdforge.core.model import MessageRow, SessionRow, TurnRow
+from clawdforge.core.model import SessionRow, TurnRow
 from clawdforge.core.ports import View
 from clawdforge.wire.base import Json
 from clawdforge.wire.turn import Outcome
@@ -22,8 +21,9 @@ from clawdforge.wire.turn import Outcome
 NEW, LOAD, TRANSCRIPT = "new", "load", "transcript"
 RESTORE = "restore:"
 IMPORTED_TURN = 0
-MAX_TRANSCRIPT_CHARS = 400_000
 RECENT_TURNS = 50
+CUT_OFF = (Outcome.INTERRUPTED, Outcome.TIMED_OUT, Outcome.FAILED)
+"""Such a turn may have ended with its agent's process, which had no time to keep what it was saying."""
 MAX_SOURCES = 8
 
 
@@ -84,6 +84,14 @@ def unheard_turns(remembered: Sequence[str] | None, turns: Sequence[TurnRow], ru
     return found
 
 
+def find_cut_off(turns: Sequence[TurnRow], running: int, unheard: Collection[int]) -> TurnRow | None:
+    """The last turn, if its answer was cut off and a loaded agent knows its prompt."""
+    past = [turn for turn in sort_started(turns) if turn.turn_index != running and not turn.cut]
+    if not past or past[-1].outcome not in CUT_OFF or past[-1].turn_index in unheard:
+        return None
+    return past[-1]
+
+
 def sort_started(turns: Sequence[TurnRow]) -> list[TurnRow]:
     """Turns that were started, as they ran: one that interrupted ran before others that waited."""
     started = [turn for turn in turns if turn.started_at is not None]
@@ -113,34 +121,17 @@ def find_sources(view: View, session: SessionRow, turn_index: int) -> list[str]:
     return found
 
 
-def write_transcript(
-    messages: Sequence[MessageRow], running: int, only: AbstractSet[int] | None = None
-) -> str:
-    """The conversation so far, for an agent that does not know it; only the newest part when it is long.
+def write_preface(instructions: str | None, transcript: str, last_words: str = "") -> str:
+    """What goes before the first prompt of a context: the persona's instructions and the transcript.
 
-    A message that was only posted, with no turn of its own, is not for the agent.
+    `last_words` is what was kept of an answer that was cut off, for an agent that remembers only its prompt.
     """
-    lines: list[str] = []
-    room = MAX_TRANSCRIPT_CHARS
-    for message in reversed(messages):
-        if message.turn in (None, running) or not message.content:
-            continue
-        if only is not None and message.turn not in only:
-            continue
-        line = f"{message.role.title()}: {message.content}"
-        if len(line) > room:
-            lines.append("(what came before is left out)")
-            break
-        room -= len(line)
-        lines.append(line)
-    return "\n\n".join(reversed(lines))
-
-
-def write_preface(instructions: str | None, transcript: str) -> str:
-    """What goes before the first prompt of a context: the persona's instructions and the transcript."""
     parts = [f"[Instructions]\n{instructions}"] if instructions else []
     if transcript:
         parts.append(f"[Conversation so far]\n{transcript}\n[End of the conversation so far]")
+    if last_words:
+        kept = "Your last answer was cut off. This much of it was kept"
+        parts.append(f"[{kept}]\n{last_words}\n[End of what was kept]")
     return "\n\n".join(parts)
 
 

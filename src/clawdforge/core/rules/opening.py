@@ -6,14 +6,19 @@ started and says what it remembers, the same plan judges that. These are pure fu
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 from clawdforge.core.model import SessionRow, TurnRow
 from clawdforge.core.ports import View
 from clawdforge.core.rules import memory
+from clawdforge.core.rules.transcript import MAX_CHARS, tell_last_words, write_transcript
 from clawdforge.wire.base import Json
 
 TRANSCRIPT_MESSAGES = 5000
+LAST_MESSAGES = 20
+LAST_CHARS = 200
+"""An agent whose last answer ends with so many characters of what was kept remembers it."""
 How = Literal["new", "loaded", "resumed"]
 Remembered = Sequence[str] | None
 """The user's words that a load replayed; None where the agent does not say."""
@@ -64,9 +69,10 @@ class Opening:
             return "transcript" if transcript else "new"
         return how if self.copy_of is None else "restored"
 
-    def write_preface(self, how: How, transcript: str) -> str:
+    def write_preface(self, how: How, transcript: str, last_words: str = "") -> str:
         """What goes before the prompt. An agent that remembers anything has had its instructions."""
-        return memory.write_preface(self.session.instructions if how == "new" else None, transcript)
+        instructions = self.session.instructions if how == "new" else None
+        return memory.write_preface(instructions, transcript, last_words)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,15 +100,31 @@ def plan_opening(view: View, session: SessionRow, turn: TurnRow, *, again: bool 
     )
 
 
-def describe_context(view: View, opening: Opening, how: How, remembered: Remembered) -> Context:
-    """What has begun, now that a trusted agent is there."""
+def describe_context(
+    view: View,
+    opening: Opening,
+    how: How,
+    remembered: Remembered,
+    answered: str | None = None,
+    room: int = MAX_CHARS,
+) -> Context:
+    """What has begun, now that a trusted agent is there.
+
+    `answered` is the answer that it remembers last, as far as it says, and `room` how much it can be told.
+    """
+    session_id = opening.session.session_id
     unheard = opening.find_unheard(how, remembered)
-    transcript = ""
+    transcript = last_words = ""
     if unheard is None or unheard:
-        messages = view.last_messages(opening.session.session_id, TRANSCRIPT_MESSAGES)
-        transcript = memory.write_transcript(messages, opening.turn_index, unheard)
+        messages = view.last_messages(session_id, TRANSCRIPT_MESSAGES)
+        find_turn = partial(view.turn, session_id)
+        transcript = write_transcript(messages, opening.turn_index, find_turn, unheard, room)
+    cut_off = memory.find_cut_off(opening.recent, opening.turn_index, unheard or ()) if how != "new" else None
+    if cut_off is not None:
+        kept = tell_last_words(view.last_messages(session_id, LAST_MESSAGES), cut_off, room)
+        last_words = "" if kept and answered and answered.endswith(kept[-LAST_CHARS:]) else kept
     return Context(
         opening.number_context(how),
         opening.name_start(how, transcript),
-        opening.write_preface(how, transcript),
+        opening.write_preface(how, transcript, last_words),
     )

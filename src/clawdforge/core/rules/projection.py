@@ -8,7 +8,7 @@ from clawdforge.wire.base import Json, Micros
 from clawdforge.wire.event import EventType
 from clawdforge.wire.event_forms import update_of
 from clawdforge.wire.json_bounds import is_larger
-from clawdforge.wire.message import CALL_ID, CALL_KEYS, Role, estimate_tokens
+from clawdforge.wire.message import CALL_ID, CALL_KEYS, CALL_OUTPUT, Role, estimate_tokens
 
 MAX_CHARS = 4 << 20
 MAX_TOOL_CALLS = 2000
@@ -22,6 +22,7 @@ class Projection:
         self._text: list[str] = []
         self._thinking: list[str] = []
         self._tools: dict[str, Json] = {}
+        self._shown: set[str] = set()  # calls whose output is known only as it is shown to people
         self._plan: tuple[Any, ...] = ()
         self._chars = 0
         self._text_bytes = 0
@@ -65,7 +66,12 @@ class Projection:
             self.truncated = True
             return
         kept = {key: shorten(update[key]) for key in CALL_KEYS if update.get(key) is not None}
-        self._tools[call_id] = {**self._tools.get(call_id, {}), **kept}
+        output = read_output(update.get("content")) if CALL_OUTPUT not in kept else ""
+        before = self._tools.get(call_id, {})
+        if output and (CALL_OUTPUT not in before or call_id in self._shown):
+            kept[CALL_OUTPUT] = output
+            self._shown.add(call_id)
+        self._tools[call_id] = {**before, **kept}
 
     def make_message(self, session_id: str, turn_index: int, at: Micros) -> MessageRow | None:
         """The assistant's message, or None when the agent said and did nothing."""
@@ -84,6 +90,21 @@ class Projection:
             token_count=estimate_tokens(text) + estimate_tokens(thinking),
             truncated=self.truncated,
         )
+
+
+def read_output(content: Any) -> str:
+    """What a tool gave, from the blocks that agents show to people: texts, and which files were changed."""
+    parts: list[str] = []
+    room = MAX_TOOL_CHARS
+    for block in content if isinstance(content, list) else ():
+        inner = block.get("content") if isinstance(block, dict) else None
+        text = inner.get("text") if isinstance(inner, dict) else None
+        if isinstance(block, dict) and block.get("type") == "diff":
+            text = f"changed {block.get('path')}"
+        if isinstance(text, str) and text and room > 0:
+            parts.append(text[:room])
+            room -= len(text)
+    return "\n".join(parts)[:MAX_TOOL_CHARS]
 
 
 def shorten(value: Any) -> Any:

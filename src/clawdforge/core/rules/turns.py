@@ -366,7 +366,7 @@ def expire_permissions(tx: Tx, session_id: str, turn_index: int, reason: str, at
 
 def was_heard(turn: TurnRow) -> bool:
     """Whether somebody has begun to answer the prompt, as far as is known."""
-    return turn.started_at is not None and turn.error_extra.get(UNHEARD) is not False
+    return turn.error_extra.get(UNHEARD) is not False
 
 
 def make_title(prompt: str) -> str:

@@ -26,6 +26,7 @@ from clawdforge.wire.admin import WaitsFor
 from clawdforge.wire.errors import Conflict, UnknownFile, Unsupported, WorkspaceChanged
 from clawdforge.wire.event import EventType
 from clawdforge.wire.local import ENV_TOKEN, ENV_URL
+from clawdforge.wire.quirks import Quirks
 
 log = logging.getLogger(__name__)
 
@@ -106,8 +107,10 @@ class Opener:
             turn.app, lambda view: plan_opening(view, turn.session, turn.started.turn, again=again)
         )
         agent = await self._start_agent(turn, opening, await self._prepare(turn, opening))
+        how, known, answered = agent.how, agent.remembered, agent.answered
+        room = Quirks.model_validate(self._agents.spec(turn.session.agent).quirks).transcript_chars
         context = await self._store.read(
-            turn.app, lambda view: describe_context(view, opening, agent.how, agent.remembered)
+            turn.app, lambda view: describe_context(view, opening, how, known, answered, room)
         )
         await self._record_context(turn, agent, context)
         turn.seat.context, turn.seat.model = context.number, turn.session.model

@@ -149,6 +149,7 @@ class AcpAgent:
         self.agent_session_id = ""
         self.how: Literal["new", "loaded", "resumed"] = "new"
         self.remembered: list[str] | None = []
+        self.answered: str | None = None
         self.note: str | None = None
         """Why the start differs from what was requested, in the agent's words."""
 
@@ -325,7 +326,7 @@ class AcpAgent:
         elif opened.how == "resumed" and not self._quirks.replays_on_resume:
             self.remembered = None
         else:
-            self.remembered = self._replay.texts()
+            self.remembered, self.answered = self._replay.texts(), self._replay.answer()
         return opened
 
     async def _call_during_start(self, method: str, params: Json) -> Json:

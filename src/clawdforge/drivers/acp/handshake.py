@@ -16,6 +16,7 @@ from clawdforge.wire.quirks import Quirks
 
 PROTOCOL_VERSION: Final = 1
 MAX_REPLAY_BYTES: Final = 32 * 1024 * 1024
+MAX_ANSWER_CHARS: Final = 1000
 MAX_LOGIN_METHODS: Final = 100
 MAX_NAME_CHARS: Final = 200
 STATE_KINDS: Final = frozenset(
@@ -48,24 +49,31 @@ class OpenedSession:
 
 @dataclass(slots=True)
 class Replay:
-    """Collects what the user had said from the updates that a load sends."""
+    """Collects what the user had said, and the end of the last answer, from the updates that a load sends."""
 
     _parts: list[list[str]] = field(default_factory=list)
     _last: Any = None
     _open: bool = False
     _size: int = 0
+    _answer: str = ""
+
+    def answer(self) -> str:
+        return self._answer
 
     def texts(self) -> list[str] | None:
         """One text for each prompt; None when the replay was too long to be kept."""
         return None if self._size > MAX_REPLAY_BYTES else ["".join(parts) for parts in self._parts]
 
     def take(self, update: Mapping[str, Any]) -> None:
-        if word_of(update) != "user_message_chunk":
-            self._open = False
-            return
         content = update.get("content")
         text = content.get("text") if isinstance(content, dict) else None
         text = text if isinstance(text, str) else ""
+        if word_of(update) == "agent_message_chunk":
+            self._answer = (self._answer + text)[-MAX_ANSWER_CHARS:]
+        if word_of(update) != "user_message_chunk":
+            self._open = False
+            return
+        self._answer = ""
         self._size += len(text) + 64
         if self._size > MAX_REPLAY_BYTES:
             self._parts.clear()

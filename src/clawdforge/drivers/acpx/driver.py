@@ -139,6 +139,7 @@ class AcpxAgent:
         self.agent_session_id = ""
         self.how: Literal["new", "loaded", "resumed"] = "new"
         self.remembered: list[str] | None = []
+        self.answered: str | None = None
         self.note: str | None = None
         self._launch = launch
         self._name = launch.agent.name
