@@ -41,7 +41,7 @@ def test_a_running_cost_is_split_into_turns() -> None:
     meter.start_prompt()
     meter.observe(cost(0.5))
     first = measured(meter, {})
-    assert (first.cost_usd, first.total_tokens, first.estimated) == (0.5, 0, False)
+    assert (first.cost_usd, first.total_tokens, first.estimated) == (0.5, 0, True), "0 is not what it used"
     meter.start_prompt()
     meter.observe(cost(0.5))
     meter.observe(cost(0.75))
@@ -51,6 +51,25 @@ def test_a_running_cost_is_split_into_turns() -> None:
     meter.start_prompt()
     meter.observe(cost(0.1))  # it was started again and counts from zero
     assert measured(meter, {}).cost_usd == 0.1
+
+
+def test_a_turn_that_was_cancelled_never_has_exact_numbers() -> None:
+    """Some report nothing for it and some a part."""
+    meter = UsageMeter()
+    meter.start_prompt()
+    assert meter.usage_of(tokens(0, 0), cancelled=True) is None
+    assert meter.usage_of(tokens(0, 0)) is None
+    part = meter.usage_of(tokens(7, 1), cancelled=True)
+    assert part is not None
+    assert (part["total_tokens"], part["estimated"]) == (8, True)
+    assert measured(meter, tokens(7, 1)).estimated is False
+
+
+def test_a_request_aside_makes_the_first_turn_an_estimate() -> None:
+    meter = UsageMeter(Quirks(side_requests=True))
+    for estimated in (True, False):
+        meter.start_prompt()
+        assert measured(meter, tokens(5, 2)).estimated is estimated
 
 
 @pytest.mark.parametrize(
@@ -69,7 +88,7 @@ def test_tokens_come_from_the_answer_in_either_spelling() -> None:
     gemini = {"_meta": {"quota": {"token_count": {"input_tokens": 5, "output_tokens": 2}}}}
     assert measured(UsageMeter(), gemini).input_tokens == 5
     odd = {"usage": {"inputTokens": "5", "outputTokens": -2, "cachedReadTokens": 1e9}}
-    assert measured(UsageMeter(), odd).total_tokens == 0
+    assert UsageMeter().usage_of(odd) is None
     assert UsageMeter().usage_of({"_meta": {"quota": 1}}) is None
 
 

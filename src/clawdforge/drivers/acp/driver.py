@@ -249,7 +249,7 @@ class AcpAgent:
             stop_reason = "cancelled"
         return Answer(
             stop_reason=stop_reason if isinstance(stop_reason, str) else "end_turn",
-            usage=self._usage.usage_of(result, self._model),
+            usage=self._usage.usage_of(result, self._model, cancelled=stop_reason == "cancelled"),
         )
 
     @property

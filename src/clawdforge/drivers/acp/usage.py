@@ -24,6 +24,8 @@ class UsageMeter:
     ) -> None:
         quirks = quirks or Quirks()
         self._meaning = quirks.usage
+        self._asks_aside = quirks.side_requests
+        self._prompts = 0
         self._goes_on = quirks.counter == "session"
         self._prices = prices
         known = counter if self._goes_on and counter is not None else {}
@@ -36,6 +38,7 @@ class UsageMeter:
 
     def start_prompt(self) -> None:
         """A prompt starts."""
+        self._prompts += 1
         self._before = self._cost
         self._calls = 1
         self._tools = set()
@@ -65,13 +68,20 @@ class UsageMeter:
         tokens = None if self._seen is None else self._seen.taken + self._seen.given + self._seen.cached
         return Used(tokens=tokens, cost_usd=cost, tool_calls=len(self._tools))
 
-    def usage_of(self, result: Json, model: str | None = None) -> Json | None:
-        """The usage of the prompt that ended with this result; None if the agent says nothing."""
+    def usage_of(self, result: Json, model: str | None = None, *, cancelled: bool = False) -> Json | None:
+        """The usage of the prompt that ended with this result; None if the agent says nothing.
+
+        A prompt that used nothing at all is one of which nothing is said; agents forget to count those that
+        were `cancelled`, or count only a part of them.
+        """
         tokens = self._turn_tokens(result)
+        if tokens == Tokens():
+            tokens = None
         cost = self._turn_cost()
         if tokens is None and cost is None:
             return None
-        partial = self._meaning == "last_call" and self._calls > 1
+        partial = tokens is None or cancelled or (self._meaning == "last_call" and self._calls > 1)
+        partial = partial or (self._asks_aside and self._prompts == 1)
         tokens = tokens or Tokens()
         computed = self._prices.cost(model, tokens) if cost is None and self._prices else None
         usage: Json = {
