@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -119,6 +120,18 @@ async def test_caches_are_no_part_of_a_copy(homes: HomeFolders, data: Path) -> N
     (home / "own" / ".cache").write_text("deeper ones are")
     await kept(homes, 1)
     assert len(objects(data)) == 1
+
+
+async def test_an_agents_own_caches_are_left_out_and_what_is_beside_them_is_not(homes: HomeFolders) -> None:
+    agent = replace(AGENT, quirks={"caches": [".config/a/node_modules"]})
+    home = await homes.prepare(SESSION, agent)
+    files = (".config/a/node_modules/x", ".config/a/settings", "node_modules/y", ".local/share/uv/z")
+    for name in files:
+        (home / name).parent.mkdir(parents=True, exist_ok=True)
+        (home / name).write_text("1")
+    await kept(homes, 1)
+    await homes.restore(SESSION, 1)
+    assert [name for name in files if (home / name).exists()] == [".config/a/settings", "node_modules/y"]
 
 
 async def test_an_unchanged_file_is_stored_once(homes: HomeFolders, data: Path) -> None:

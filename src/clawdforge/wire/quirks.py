@@ -58,6 +58,11 @@ class Quirks(BaseModel):
         description="how much of a conversation it can be told at once, in characters; about four are a "
         "token",
     )
+    caches: list[str] = Field(
+        [],
+        description="paths in its home that copies of it leave out, beside the caches of npm, bun, pip, uv "
+        "and the like: what it fetches again by itself",
+    )
     failures: dict[FailureKind, list[str]] = Field(
         {},
         description="words in which it tells why a prompt failed, by what they mean, beside those that are "

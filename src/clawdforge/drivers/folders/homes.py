@@ -26,6 +26,7 @@ from clawdforge.drivers.folders.home_manifest import Manifest
 from clawdforge.drivers.folders.tree_removal import delete_tree, delete_tree_in_slices
 from clawdforge.drivers.folders.tree_walk import open_folder, open_folder_below
 from clawdforge.drivers.processes.environment import TEMPORARY
+from clawdforge.wire.quirks import Quirks
 
 log = logging.getLogger(__name__)
 
@@ -50,8 +51,16 @@ EXCLUDED = (
     ".rustup",
     ".yarn",
     ".pnpm-store",
+    ".deno",
+    ".gradle",
+    ".m2",
+    ".nuget",
+    ".local/pipx",
+    ".local/share/pnpm",
+    ".local/share/uv",
+    "go/pkg",
 )
-"""Top-level folders that are not part of an agent's memory: caches, and what we put there ourselves."""
+"""What is not part of any agent's memory: caches of programs, and what we put there ourselves."""
 
 
 def check_id(session_id: str) -> str:
@@ -207,7 +216,10 @@ class HomeFolders:
 
     def _copies_of(self, session_id: str) -> Copies:
         folder = self._copies / check_id(session_id)
-        return Copies(folder, max_copies=self._max_copies, max_bytes=self._max_bytes, excluded=self._excluded)
+        agent = self._agents.get(session_id)
+        own = Quirks.model_validate(agent.quirks).caches if agent is not None else ()
+        excluded = self._excluded.union(own)
+        return Copies(folder, max_copies=self._max_copies, max_bytes=self._max_bytes, excluded=excluded)
 
     def _find_copies(self, session_id: str) -> Copies:
         found = self._known.pop(session_id, None) or self._copies_of(session_id)

@@ -66,7 +66,7 @@ def walk_tree(
     """Everything below a folder, each folder before what is in it. Raises TreeTooLarge.
 
     Pipes, sockets and devices hold nothing to keep, and what vanishes meanwhile is gone: nobody is told of
-    them. `skipped` are names directly below the root. With `any_links`, files of others that have several
+    them. `skipped` are paths below the root. With `any_links`, files of others that have several
     names are taken too, and the caller beware.
     """
     walk = _Walk(root, limits, leave_out, any_links=any_links)
@@ -82,7 +82,7 @@ def walk_tree(
             folder = walk.open_below(found)
             if folder is not None:
                 yield found  # `enter` comes after it, so that a caller sees a folder even if it is too large
-                walk.enter(folder, f"{found.path}/")
+                walk.enter(folder, f"{found.path}/", skipped)
     finally:
         walk.close()
 
@@ -114,7 +114,7 @@ class _Walk:
         if names is None:
             raise TreeTooLarge(f"it has more than {self._limits.entries} files and folders")
         self._listed += len(names)
-        kept = (name for name in names if name not in skipped) if skipped else iter(names)
+        kept = (name for name in names if prefix + name not in skipped) if skipped else iter(names)
         self.levels[-1] = _Level(folder, prefix, kept)
 
     def find_next(self) -> Found | None:
