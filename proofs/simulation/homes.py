@@ -152,11 +152,12 @@ class SimSnapshots:
             if self._world.strikes("no snapshot"):
                 raise Conflict("cannot be restored (simulated)")
 
-    async def branch(self, source: SessionRow, target: str) -> None:
+    async def branch(self, source: SessionRow, target: str, through: int) -> None:
         async with self._lock(source.session_id):
             await self._world.pause()
             if not self._world.strikes("no snapshot"):
-                self._world.disk.trees[target] = dict(self._world.disk.trees.get(source.session_id, {}))
+                known = self._world.disk.trees.get(source.session_id, {})
+                self._world.disk.trees[target] = {turn: known[turn] for turn in known if turn <= through}
 
     async def _record(self, session_id: str, turn_index: int) -> None:
         async with self._lock(session_id):

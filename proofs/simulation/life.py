@@ -9,6 +9,7 @@ from typing import Any, cast
 
 from clawdforge.core.callbacks import CallbackTokens
 from clawdforge.core.ports import Catalog, FolderSizes
+from clawdforge.core.ports.trees import Trees
 from clawdforge.core.rules.retention import Ages
 from clawdforge.core.running.attendant import Times
 from clawdforge.core.running.recovery import RecoveryService
@@ -58,6 +59,7 @@ class Life:
             catalog=cast("Catalog", nothing),
             homes=self._homes,
             snapshots=SimSnapshots(world),
+            trees=cast("Trees", nothing),
             workspaces=SimWorkspaces(),
             sizes=cast("FolderSizes", nothing),  # nobody measures here
             uploads=cast("Uploads", nothing),

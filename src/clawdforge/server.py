@@ -35,6 +35,7 @@ from clawdforge.drivers.folders.homes import HomeFolders
 from clawdforge.drivers.folders.ownership import Ownership
 from clawdforge.drivers.folders.sizes import SessionSizes
 from clawdforge.drivers.folders.snapshots import Snapshots
+from clawdforge.drivers.folders.trees import Trees
 from clawdforge.drivers.folders.workspaces import Workspaces
 from clawdforge.drivers.processes.callers import ProcCallers
 from clawdforge.drivers.processes.cgroups import Groups, find_cgroups
@@ -105,15 +106,15 @@ async def open_parts(settings: Settings, url: str = "", port: int | None = None)
         catalog = AgentCatalog(registry, spawner, os.environ)
         program = _build_program(settings, spawner, registry, ownership)
         workspaces = Workspaces(settings.data_dir, settings.workspace_roots)
+        helpers = Helpers(spawner.containment.bwrap, spawner.containment.walls, groups)
         ports = Ports(
             store=store,
             clock=clock,
             agents=registry,
             catalog=catalog,
             homes=homes,
-            snapshots=Snapshots(
-                settings.data_dir, Helpers(spawner.containment.bwrap, spawner.containment.walls, groups)
-            ),
+            snapshots=Snapshots(settings.data_dir, helpers),
+            trees=Trees(settings.data_dir, helpers),
             workspaces=workspaces,
             sizes=SessionSizes(settings.data_dir),
             uploads=UploadFolder(settings.data_dir.resolve()),

@@ -137,7 +137,7 @@ def test_it_is_bounded(shadow: Shadow, work: Path, monkeypatch: pytest.MonkeyPat
     for turn in range(1, 9):
         (work / "0").write_text(f"turn {turn}")
         shadow.record_turn(turn)
-    assert [turn for turn in range(9) if shadow.find_turn(turn)] == [5, 6, 7, 8]
+    assert [turn for turn in range(9) if shadow.find_turn(turn)] == [1, 5, 6, 7, 8]
     first = shadow.find_turn(5)
     assert first is not None
     shadow.restore(first)

@@ -74,15 +74,15 @@ async def test_forks_share_what_their_app_may_use(
 ) -> None:
     over, stuck = threading.Event(), []
 
-    def wait(shadow: Shadow, target: Path) -> None:
-        stuck.append((shadow, target))
+    def wait(shadow: Shadow, target: Path, through: int) -> None:
+        stuck.append((shadow, target, through))
         assert over.wait(60)
 
     rows = [session_of("many", number, tmp_path) for number in range(SHARE + 2)]
     for row in rows:
         await snapshots.record_turn(row, 1, None)
     monkeypatch.setattr(Shadow, "copy_to", wait)
-    forks = [asyncio.create_task(snapshots.branch(row, f"fork{row.session_id}")) for row in rows]
+    forks = [asyncio.create_task(snapshots.branch(row, f"fork{row.session_id}", 1)) for row in rows]
     try:
         await until(lambda: len(stuck) >= SHARE)
         quick = session_of("quick", 1, tmp_path)
@@ -139,11 +139,11 @@ async def test_an_undo_says_why_there_are_no_files_to_go_back_to(
         await snapshots.tree_of(row, 1)
     with pytest.raises(Unsupported, match="not recorded at that point; undo"):
         await snapshots.tree_of(row, 7)
-    await snapshots.branch(row, "a2")  # nothing was recorded, so there is nothing to give away
+    await snapshots.branch(row, "a2", 9)  # nothing was recorded, so there is nothing to give away
     (Path(row.cwd) / "sparse").unlink()
     await snapshots.record_turn(row, 2, None)
     assert await snapshots.tree_of(row, 2)
-    await snapshots.branch(row, "a2")
+    await snapshots.branch(row, "a2", 9)
     other = Shadow(tmp_path / "data" / "shadows" / "a2", Path(row.cwd), "git", Helpers(None))
     assert "bytes have changed" in (other.find_missing(1) or "")
     monkeypatch.setattr(git_shadow, "MAX_TURNS", 3)

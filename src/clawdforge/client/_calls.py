@@ -202,6 +202,16 @@ TURNS: Final[Route[Page[Turn]]] = Route(
 CHANGE_TURN: Final = Route(
     "PATCH", "/sessions/{session_id}/turns/{turn_index}", _read_model(lambda: lazy.turn.TurnChanged)
 )
+TURN_CHANGES: Final = Route(
+    "GET",
+    "/sessions/{session_id}/turns/{turn_index}/changes",
+    _read_model(lambda: lazy.turn_changes.TurnChanges),
+)
+TURN_DIFF: Final = Route(
+    "GET",
+    "/sessions/{session_id}/turns/{turn_index}/changes",
+    _read_model(lambda: lazy.turn_changes.TurnDiff),
+)
 WITHDRAW: Final = Route(
     "DELETE", "/sessions/{session_id}/turns/{turn_index}", _read_model(lambda: lazy.turn.CancelReply)
 )

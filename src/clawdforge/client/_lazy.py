@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         shares,
         tree,
         turn,
+        turn_changes,
         usage,
     )
 
@@ -40,6 +41,7 @@ __all__ = [
     "shares",
     "tree",
     "turn",
+    "turn_changes",
     "usage",
 ]
 

@@ -74,6 +74,14 @@ from clawdforge.wire.turn import (
     TurnChanged,
     Usage,
 )
+from clawdforge.wire.turn_changes import (
+    ChangeBase,
+    ChangeBaseWord,
+    ChangedFile,
+    ChangeStatus,
+    TurnChanges,
+    TurnDiff,
+)
 from clawdforge.wire.usage import UsageAmount, UsageBy, UsageByWord, UsageRow
 
 __all__ = [
@@ -96,7 +104,11 @@ __all__ = [
     "BudgetThenWord",
     "CancelReply",
     "Change",
+    "ChangeBase",
+    "ChangeBaseWord",
     "ChangePage",
+    "ChangeStatus",
+    "ChangedFile",
     "CutReply",
     "Decision",
     "DecisionWord",
@@ -152,6 +164,8 @@ __all__ = [
     "Turn",
     "TurnAccepted",
     "TurnChanged",
+    "TurnChanges",
+    "TurnDiff",
     "TurnResult",
     "Usage",
     "UsageAmount",

@@ -27,6 +27,7 @@ READ: Final = (
     "GET /sessions/{session_id}/tree",
     "GET /sessions/{session_id}/shares",
     "GET /sessions/{session_id}/turns",
+    "GET /sessions/{session_id}/turns/{turn_index}/changes",
     "GET /sessions/{session_id}/usage",
     "GET /usage",
     "GET /api/approval/pending",

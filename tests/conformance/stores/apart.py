@@ -80,6 +80,7 @@ READS: dict[str, Callable[[View, str], Any]] = {
     "permission": lambda v, s: v.permission(s, f"p-{s}"),
     "count_pending": lambda v, s: v.count_pending(s),
     "turn_nodes": lambda v, s: v.turn_nodes(s, after=0, limit=9, chars=9),
+    "turn_before": lambda v, s: v.turn_before(s, 9),
     "forks_after": lambda v, s: v.forks_after(s, after=0, last=9, limit=9),
     "pending_permissions": lambda v, _: v.pending_permissions(limit=9, max_bytes=NO_LIMIT),
     "permissions": lambda v, s: v.permissions(s),
@@ -192,7 +193,7 @@ async def furnished(store: Store) -> str:
     def fill(tx: Tx) -> None:
         tx.add_turn(a_turn(sid, 1, state=TurnState.RUNNING, key="key", first_seq=1))
         tx.add_turn(a_turn(sid, 2))
-        tx.add_turn(a_turn(sid, 4, state=TurnState.ENDED, ended_at=8, last_seq=1))
+        tx.add_turn(a_turn(sid, 4, state=TurnState.ENDED, ended_at=8, first_seq=1, last_seq=1))
         tx.append(sid, [said("secret", 1)])
         tx.add_message(a_message(sid, "needle secret", turn=1))
         tx.bring(sid, after=0, last=9, turns=[])

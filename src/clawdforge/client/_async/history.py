@@ -10,6 +10,7 @@ from clawdforge.client._async.transport import AsyncTransport
 
 if TYPE_CHECKING:
     from clawdforge.client.models import (
+        ChangeBaseWord,
         CutReply,
         Export,
         HistoryReply,
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
         Share,
         ShareReply,
         TreeReply,
+        TurnChanges,
+        TurnDiff,
         UsageReply,
     )
 
@@ -147,6 +150,15 @@ class AsyncHistory:
     async def usage(self) -> UsageReply:
         """Tokens and money: what the agent reported, and what was estimated."""
         return await self._http.call(calls.USAGE(self.session_id))
+
+    async def turn_changes(self, turn_index: int, *, base: ChangeBaseWord = "turn") -> TurnChanges:
+        """The files that a turn changed; with `base="first"`, all turns up to it. `reason` says why not."""
+        return await self._http.call(calls.TURN_CHANGES(self.session_id, turn_index, params={"base": base}))
+
+    async def turn_diff(self, turn_index: int, path: str, *, base: ChangeBaseWord = "turn") -> TurnDiff:
+        """How a turn changed one file, by its `path` in `turn_changes`, as a unified diff."""
+        params = {"base": base, "path": path}
+        return await self._http.call(calls.TURN_DIFF(self.session_id, turn_index, params=params))
 
     async def share(self, *, expires_in_secs: int | None = None, up_to_turn: int | None = None) -> ShareReply:
         """A link that shows this session to whoever has it, for a week unless you say otherwise.

@@ -141,8 +141,8 @@ class Snapshots(Protocol):
         """Make the workspace what it was. What is ignored there is left alone. Conflict when it fails."""
         ...
 
-    async def branch(self, source: SessionRow, target: str) -> None:
-        """Give another session of the same workspace what is known of it."""
+    async def branch(self, source: SessionRow, target: str, through: int) -> None:
+        """Give another session of the same workspace what is known of it up to that turn."""
         ...
 
 

@@ -23,6 +23,11 @@ class PageView(Protocol):
         """Turns after an index, rising, with so many characters of their prompts."""
         ...
 
+    def turn_before(self, session_id: str, seq: int) -> tuple[int, int, int] | None:
+        """The turn that ended last before that event, of those that began here: its index, the number of its
+        last event, and its context."""
+        ...
+
     def forks_after(self, session_id: str, *, after: int, last: int, limit: int) -> list[ForkNode]:
         """The sessions that were forked after a turn between these, the first of them not included."""
         ...

@@ -10,6 +10,7 @@ from clawdforge.core.loop_turns import LoopTurns
 from clawdforge.core.model import Clock, SessionRow
 from clawdforge.core.pace import Pace
 from clawdforge.core.ports import Agents, Catalog, FolderSizes, Homes, Snapshots, Store, Workspaces
+from clawdforge.core.ports.trees import Trees
 from clawdforge.core.rules.quotas import NO_QUOTAS, Quotas
 from clawdforge.core.rules.retention import Ages
 from clawdforge.core.running.answers import Answers
@@ -47,6 +48,7 @@ from clawdforge.core.services.shares import Share, ShareService
 from clawdforge.core.services.sub_sessions import SubSessionService
 from clawdforge.core.services.sweeper import Sweeper
 from clawdforge.core.services.transfer import TransferService
+from clawdforge.core.services.turn_changes import TurnChangeService
 from clawdforge.core.services.turns import TurnService
 from clawdforge.core.services.usage import UsageService
 from clawdforge.core.watchdog import Watchdog
@@ -62,6 +64,7 @@ class Ports:
     catalog: Catalog
     homes: Homes
     snapshots: Snapshots
+    trees: Trees
     workspaces: Workspaces
     sizes: FolderSizes
     uploads: Uploads
@@ -131,6 +134,7 @@ class Services:
     budgets: BudgetService
     disk: DiskService
     usage: UsageService
+    turn_changes: TurnChangeService
     agents: Catalog
     ages: Ages
     loop_turns: LoopTurns
@@ -222,6 +226,7 @@ def build_services(
         budgets=BudgetService(store, clock),
         disk=DiskService(store, bounds.quotas),
         usage=UsageService(store, clock),
+        turn_changes=TurnChangeService(store, supervisor, ports.trees),
         agents=ports.catalog,
         ages=bounds.ages,
     )

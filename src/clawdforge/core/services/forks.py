@@ -69,7 +69,7 @@ class ForkService:
             agent_session_id = (
                 await self._homes.branch(session_id, target, turn_index) if turn_index else None
             )
-            await self._snapshots.branch(session, target)
+            await self._snapshots.branch(session, target, turn_index)
             plan = Plan(
                 session_id, target, turn_index, agent_session_id, request, self._max_live, self._quotas, now
             )

@@ -1,6 +1,7 @@
 """Records one workspace's files at turn boundaries in a separate git repository, never in its own `.git`.
 
-`refs/turns/N` names the tree after turn N (0: before the first), `refs/kept/<tree>` what an undo replaced.
+`refs/turns/N` names the tree after turn N (0: before the first), `refs/kept/<tree>` what an undo replaced,
+`refs/forked/begun` what a fork found when it was made.
 Files that git ignores are neither recorded nor touched. Nested repositories are left out.
 """
 
@@ -65,11 +66,7 @@ class Shadow:
 
     def find_turn(self, turn_index: int) -> str | None:
         """The name of the tree that was recorded at the end of a turn."""
-        try:
-            name = (self._folder / "refs" / "turns" / str(turn_index)).read_text().strip()
-        except FileNotFoundError:
-            return None
-        return name if TREE.fullmatch(name) else None
+        return read_tree_name(self._folder / "refs" / "turns" / str(turn_index))
 
     def record_turn(self, turn_index: int, paused: AbstractContextManager[None] | None = None) -> str:
         """Record the workspace, inside the block in which its agent stands still."""
@@ -131,8 +128,11 @@ class Shadow:
         last.write_text(tree)
         return tree
 
-    def copy_to(self, other: Path) -> None:
-        """Copy everything for another session. Objects never change, so they are hard-linked."""
+    def copy_to(self, other: Path, through: int) -> None:
+        """Copy what is known up to a turn for another session, which counts its own turns from there.
+
+        Objects never change, so they are hard-linked.
+        """
         temporary = other.with_name(f".new-{other.name}")
         delete_tree(temporary)
         shutil.copytree(self._folder / "refs", temporary / "refs")
@@ -144,6 +144,14 @@ class Shadow:
             shutil.copytree(self._folder / "info", temporary / "info")
         with contextlib.suppress(FileNotFoundError):
             shutil.copytree(self._folder / "missing", temporary / "missing")
+        for kind in ("refs/turns", "missing"):
+            for turn_index in list_turns(temporary / kind):
+                if turn_index > through:
+                    (temporary / kind / str(turn_index)).unlink()
+        begun = read_tree_name(self._folder / "tree")
+        if begun is not None:
+            (temporary / "refs" / "forked").mkdir(exist_ok=True, mode=0o700)
+            (temporary / "refs" / "forked" / "begun").write_text(f"{begun}\n")
         temporary.rename(other)
 
     def _exists(self) -> bool:
@@ -247,11 +255,29 @@ class Shadow:
         }
 
 
+def read_tree_name(path: Path) -> str | None:
+    """The name of a tree that is written in a file; None without it."""
+    try:
+        name = path.read_text().strip()
+    except FileNotFoundError:
+        return None
+    return name if TREE.fullmatch(name) else None
+
+
+def list_turns(folder: Path) -> list[int]:
+    with contextlib.suppress(FileNotFoundError):
+        return sorted(int(path.name) for path in folder.iterdir() if path.name.isdigit())
+    return []
+
+
 def _remove_oldest(folder: Path) -> bool:
-    """Keep the newest turns of a folder, when there are twice as many. Whether any were removed."""
-    turns = sorted(int(path.name) for path in folder.iterdir() if path.name.isdigit())
+    """Keep the first and the newest turns of a folder, when there are twice as many; whether any went.
+
+    By the first one, all that a session has changed can be told.
+    """
+    turns = list_turns(folder)
     if len(turns) <= 2 * MAX_TURNS:
         return False
-    for turn_index in turns[:-MAX_TURNS]:
+    for turn_index in turns[1:-MAX_TURNS]:
         (folder / str(turn_index)).unlink()
     return True

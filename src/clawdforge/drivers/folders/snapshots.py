@@ -99,7 +99,7 @@ class Snapshots:
                 f"the history was changed, but the workspace's files could not be restored: {error}"
             ) from error
 
-    async def branch(self, source: SessionRow, target: str) -> None:
+    async def branch(self, source: SessionRow, target: str, through: int) -> None:
         if self._git is None:
             return
         shadow = Shadow(self._folder / check_id(source.session_id), self._folder, self._git, self._helpers)
@@ -107,7 +107,7 @@ class Snapshots:
             return
         copy = self._folder / check_id(target)
         try:
-            await self._run(source.app_name, source.session_id, lambda: shadow.copy_to(copy))
+            await self._run(source.app_name, source.session_id, lambda: shadow.copy_to(copy, through))
         except OSError as error:
             log.warning("the fork cannot undo files: %s", error, extra={"session_id": source.session_id})
 

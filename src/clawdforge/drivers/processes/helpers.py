@@ -138,8 +138,13 @@ class Helpers:
         timeout: float,
         given: bytes = b"",
         umask: int = -1,
+        keep: int | None = None,
     ) -> bytes:
-        """What it prints. `command[0]` is an absolute path."""
+        """What it prints. `command[0]` is an absolute path.
+
+        With `keep`, one that prints more than so many bytes is ended, and what it has printed is returned.
+        """
+        most = MAX_OUTPUT if keep is None else keep
         program = Path(command[0]).name
         with tempfile.TemporaryFile() as stdin, tempfile.TemporaryFile() as words, self._group() as group:
             stdin.write(given)
@@ -166,10 +171,12 @@ class Helpers:
                 raise HelperFailed(f"{program} could not be run: {error.strerror}") from error
             finally:
                 os.close(info_end)
-            out, is_late = self._wait(child, info, group, timeout)
+            out, is_late = self._wait(child, info, group, timeout, most)
             if is_late:
                 raise HelperFailed(f"{program} took longer than {timeout:g} s")
-            if len(out) > MAX_OUTPUT:
+            if len(out) > most:
+                if keep is not None:
+                    return out
                 raise HelperFailed(f"{program} printed more than {MAX_OUTPUT} bytes")
             if child.returncode:
                 raise HelperFailed(_last_words(words) or f"{program} ended with code {child.returncode}")
@@ -188,7 +195,7 @@ class Helpers:
             group.end_now()
 
     def _wait(
-        self, child: subprocess.Popen[bytes], info: int, group: Group, timeout: float
+        self, child: subprocess.Popen[bytes], info: int, group: Group, timeout: float, most: int
     ) -> tuple[bytes, bool]:
         """Everything it prints, within bounds of time and memory, and whether it took too long."""
         late = threading.Event()
@@ -203,8 +210,9 @@ class Helpers:
         first = _open_first(info) if self.is_contained else None
         try:
             with child:
-                out = _read_until(cast("IO[bytes]", child.stdout), time.monotonic() + timeout + GRACE_SECS)
-                if len(out) > MAX_OUTPUT:
+                end_at = time.monotonic() + timeout + GRACE_SECS
+                out = _read_until(cast("IO[bytes]", child.stdout), end_at, most)
+                if len(out) > most:
                     _kill(child)
         finally:
             timer.cancel()
@@ -278,7 +286,7 @@ def _draw_name() -> str:
     return f"helper-{uuid.uuid4().hex}"
 
 
-def _read_until(pipe: IO[bytes], end: float) -> bytes:
+def _read_until(pipe: IO[bytes], end: float, most: int) -> bytes:
     """What is written until all writers are gone, or it is too much, or too late.
 
     A process that left the helper's session outlives its kill where there are no groups, with the pipe open.
@@ -286,7 +294,7 @@ def _read_until(pipe: IO[bytes], end: float) -> bytes:
     out = bytearray()
     poll = select.poll()
     poll.register(pipe, select.POLLIN)
-    while len(out) <= MAX_OUTPUT and poll.poll(max(0.0, end - time.monotonic()) * 1000):
+    while len(out) <= most and poll.poll(max(0.0, end - time.monotonic()) * 1000):
         piece = os.read(pipe.fileno(), PIECE)
         if not piece:
             break

@@ -11,6 +11,10 @@ class MessagePages(OwnRows):
         rows = self._rows("turn_nodes", session=session_id, after=after, limit=limit, chars=chars)
         return [TurnNode(row[0], row[1], bool(row[2]), *row[3:]) for row in rows]
 
+    def turn_before(self, session_id: str, seq: int) -> tuple[int, int, int] | None:
+        rows = self._rows("turn_before", session=session_id, seq=seq)
+        return next(((int(index), int(last), int(context)) for index, last, context in rows), None)
+
     def forks_after(self, session_id: str, *, after: int, last: int, limit: int) -> list[ForkNode]:
         rows = self._rows("forks_after", session=session_id, after=after, last=last, limit=limit)
         return [ForkNode(*row) for row in rows]

@@ -248,3 +248,7 @@ SELECT * FROM (
     SELECT {usage_names}, {usage_sums} FROM usage_days
     WHERE app_name = :app AND day BETWEEN :first AND :last GROUP BY 1, 2, 3, 4)
 WHERE {usage_after} ORDER BY 1, 2, 3, 4 LIMIT :limit
+
+-- name: turn_before
+SELECT turn_index, last_seq, context FROM turns
+WHERE session_id = {mine} AND last_seq < :seq AND first_seq IS NOT NULL ORDER BY last_seq DESC LIMIT 1
