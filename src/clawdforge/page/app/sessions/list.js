@@ -3,6 +3,7 @@
 import { html, useState } from "../lib.js";
 import { activityOf, currentId, sessionFilter, sessionOrder, sessions, sessionsNext } from "../store.js";
 import { Icon } from "../shell/icons.js";
+import { showDirections } from "../transcript/directions.js";
 import { link } from "../shell/router.js";
 import { loadMoreSessions, tell } from "./actions.js";
 import { SessionMenu } from "./menu.js";
@@ -22,7 +23,7 @@ function Line({ row }) {
     <a href=${link("s", row.session_id)} aria-current=${here ? "page" : null}>
       <span class=${`dot ${doing}`} aria-hidden="true"></span>
       <span class="grow">
-        <span class="title cut">${row.title || "New session"}</span>
+        <span class="title cut">${showDirections(row.title || "New session")}</span>
         <span class="about cut"><span>${words.filter(Boolean).join(" · ")}</span><span>${ago(row.updated_at)}</span></span>
       </span>
       ${row.pinned && html`<${Icon} name="pin" label="pinned" />`}

@@ -21,6 +21,7 @@ export const moment = (at) =>
 
 /** How long something took. @param {number} ms */
 export function lasted(ms) {
+  if (!(ms >= 0)) return ""; // a clock was set back meanwhile
   if (ms < 1000) return `${(ms / 1000).toFixed(1)} s`;
   if (ms < 60000) return `${(ms / 1000).toFixed(ms < 10000 ? 1 : 0)} s`;
   const minutes = Math.floor(ms / 60000);

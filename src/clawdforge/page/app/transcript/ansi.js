@@ -1,13 +1,19 @@
 // @ts-check
 // Output of a terminal as nodes: colours become classes, everything else that begins with Escape is left out.
 
+import { showDirections } from "./directions.js";
+
 const SEQUENCE = /\u001b(?:\[([0-9;:?<=>]*)[ -/]*([@-~])|\][^\u0007\u001b]*(?:\u0007|\u001b\\)?|[PX^_][\s\S]*?(?:\u001b\\|$)|[()*+][\s\S]|[ -~])|\u009b[0-9;:?]*[@-~]/g;
 // eslint-disable-next-line no-control-regex
 const CONTROL = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]/g;
 const NAMES = ["black", "red", "green", "yellow", "blue", "magenta", "cyan", "white"];
 
 /** A program that draws a line again and again leaves the last drawing. @param {string} text */
-export const lastDrawn = (text) => text.replace(/\r+\n/g, "\n").replace(/[^\n]*\r(?=[^\n])/g, "").replace(/\r/g, "");
+export function lastDrawn(text) {
+  if (!text.includes("\r")) return text;
+  const last = (/** @type {string} */ line) => line.slice(line.lastIndexOf("\r") + 1);
+  return text.split("\n").map((line) => last(line.replace(/\r+$/, ""))).join("\n");
+}
 
 /** @param {string[]} codes @param {{colour: string, bold: boolean, dim: boolean}} style */
 function apply(codes, style) {
@@ -31,7 +37,7 @@ export function renderTerminal(text) {
   const source = lastDrawn(text);
   let from = 0;
   const put = (/** @type {string} */ piece) => {
-    const clean = piece.replace(CONTROL, "");
+    const clean = showDirections(piece.replace(CONTROL, ""));
     if (!clean) return;
     const names = [style.colour && `t-${style.colour}`, style.bold && "t-bold", style.dim && "t-dim"].filter(Boolean);
     if (!names.length) return nodes.append(clean);

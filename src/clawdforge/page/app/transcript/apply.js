@@ -1,10 +1,16 @@
 // @ts-check
 // What each event does to the rows of its turn. A type that nobody knows here is skipped.
 
+/** An agent may send anything. @param {unknown} value @returns {any[]} */
+const list = (value) => (Array.isArray(value) ? value : []);
+
+/** @param {unknown} value */
+const words = (value) => (typeof value === "string" ? value : "");
+
 /** @param {any} event */
 function permissionOf(event) {
   return {
-    permission_id: event.permission_id, tool: event.tool, kind: event.kind, options: event.options || [],
+    permission_id: event.permission_id, tool: event.tool, kind: event.kind, options: list(event.options).filter((one) => one && typeof one === "object"),
     request: event.request || {}, state: "pending", requested_at: Date.parse(event.ts) / 1000,
   };
 }
@@ -19,8 +25,8 @@ function pictureOf(content) {
 function say(group, event) {
   const picture = !event.content && pictureOf(event.update?.content || event.message?.params?.update?.content);
   if (picture) group.pause(), group.add("image", picture);
-  else if (event.type === "thinking") group.think(event.content || "");
-  else group.say(event.content || "");
+  else if (event.type === "thinking") group.think(words(event.content));
+  else group.say(words(event.content));
 }
 
 /** @param {import("./rows.js").Group} group @param {any} event */

@@ -36,7 +36,9 @@ export class Blocks {
   push(text) {
     let from = 0;
     for (let at = text.indexOf("\n"); at >= 0; at = text.indexOf("\n", from)) {
-      this.endLine(this.line + text.slice(from, at + 1));
+      this.line += text.slice(from, at + 1);
+      if (this.line.length >= MAX_LINE) this.cutLine();
+      if (this.line) this.endLine(this.line);
       this.line = "";
       from = at + 1;
     }
@@ -69,6 +71,7 @@ export class Blocks {
     if (isBlank) {
       this.blank = true;
       this.done += line;
+      if (this.done.length >= MAX_BLOCK) this.flush();
       return;
     }
     if (this.blank && this.done.trim() && !this.continues(line)) this.flush();

@@ -2,11 +2,13 @@
 // The only place where text becomes markup: marked reads it, DOMPurify cleans it, and nodes come out.
 import { Marked } from "../../vendor/marked.js";
 import "../../vendor/dompurify.js";
+import { splitBlocks } from "./blocks.js";
 import { codeBlock } from "./code.js";
+import { showDirections } from "./directions.js";
 
 const purify = /** @type {any} */ (globalThis).DOMPurify;
 const LINKS = /^(?:https?:|mailto:)/i;
-const MAX_MARKDOWN = 128 * 1024;
+const MAX_MARKDOWN = 40 * 1024;
 
 const CLEAN = {
   ALLOWED_TAGS: ["p", "br", "hr", "h1", "h2", "h3", "h4", "h5", "h6", "em", "strong", "del", "code", "pre", "blockquote",
@@ -43,14 +45,14 @@ const marked = new Marked({
 
 /** Markdown as nodes. @param {string} text @returns {DocumentFragment} */
 export function renderMarkdown(text) {
-  if (text.length > MAX_MARKDOWN) return plain(text);
-  let markup;
+  const shown = showDirections(text.replaceAll("\0", "\uFFFD"));
+  if (text.length > MAX_MARKDOWN) return plain(shown);
+  let nodes;
   try {
-    markup = /** @type {string} */ (marked.parse(text.replaceAll("\0", "\uFFFD")));
+    nodes = /** @type {DocumentFragment} */ (purify.sanitize(marked.parse(shown), CLEAN));
   } catch {
-    return plain(text);
+    return plain(shown); // nested too deeply to be read
   }
-  const nodes = /** @type {DocumentFragment} */ (purify.sanitize(markup, CLEAN));
   for (const link of nodes.querySelectorAll("a")) {
     if (!LINKS.test(link.getAttribute("href") || "")) link.removeAttribute("href");
     link.target = "_blank";
@@ -73,6 +75,13 @@ export function renderMarkdown(text) {
   for (const pre of nodes.querySelectorAll("pre")) {
     pre.replaceWith(codeBlock(pre.textContent || "", pre.title));
   }
+  return nodes;
+}
+
+/** A text of any length, block by block: what takes long in one does not take the square of it. @param {string} text */
+export function renderLong(text) {
+  const nodes = document.createDocumentFragment();
+  for (const { raw, lead } of splitBlocks(text)) nodes.append(renderMarkdown(lead + raw));
   return nodes;
 }
 

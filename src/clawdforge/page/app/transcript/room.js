@@ -76,7 +76,7 @@ export class Room {
   follow() {
     this.stop?.();
     this.stop = follow(this.id, this.cursor, async (events) => {
-      for (const event of events) this.take(event);
+      for (const event of events) this.tryTake(event);
       this.flatten();
       await this.ready();
     });
@@ -95,10 +95,19 @@ export class Room {
     return group;
   }
 
+  /** One event that nobody expected must not stop those after it. @param {any} event */
+  tryTake(event) {
+    try {
+      this.take(event);
+    } catch (error) {
+      reportError(error);
+    }
+  }
+
   /** @param {any} event */
   take(event) {
     this.cursor = event.seq;
-    if (event.type === "commands") this.commands.value = event.update?.availableCommands || [];
+    if (event.type === "commands") this.commands.value = Array.isArray(event.update?.availableCommands) ? event.update.availableCommands : [];
     else if (event.type === "usage") this.context.value = event.update?.size ? { used: event.update.used, size: event.update.size } : this.context.value;
     else if (event.type === "turn.queued") this.queue.value = [...this.queue.value.filter((turn) => turn.turn_index !== event.turn), { turn_index: event.turn, prompt: event.prompt, files: event.files || [], state: "queued" }];
     else if (event.type === "turn.started") this.begin(event);

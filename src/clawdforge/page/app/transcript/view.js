@@ -1,6 +1,6 @@
 // @ts-check
 // The transcript on the screen: mounts the window's rows, holds the anchor, knows when a person wants to read on alone.
-import { html, useEffect, useLayoutEffect, useMemo, useRef } from "../lib.js";
+import { Component, html, useEffect, useLayoutEffect, useMemo, useRef } from "../lib.js";
 import { Icon } from "../shell/icons.js";
 import { EndRow } from "./kinds/end.js";
 import { PermissionRow } from "./kinds/permission.js";
@@ -15,11 +15,25 @@ import { RowWindow } from "./window.js";
 const KINDS = { prompt: PromptRow, text: TextRow, thinking: ThinkingRow, tool: ToolRow, plan: PlanRow, note: NoteRow, summary: SummaryRow, image: ImageRow, permission: PermissionRow, end: EndRow };
 const AWAY = new Set(["PageUp", "ArrowUp", "Home"]);
 
+/** A row that cannot be drawn leaves the others alone. */
+class Guard extends Component {
+  /** @param {unknown} error */
+  componentDidCatch(error) {
+    reportError(error);
+    this.setState({ failed: true });
+  }
+
+  /** @param {any} props @param {any} state */
+  render(props, state) {
+    return state.failed ? html`<p class="note">Something here cannot be shown. The export has it.</p>` : props.children;
+  }
+}
+
 /** @param {{row: import("./rows.js").Row, room: import("./room.js").Room}} props */
 function RowView({ row, room }) {
   const hold = useMemo(() => (/** @type {HTMLElement|null} */ element) => (row.element = element), [row]);
   return html`<div class=${`entry ${row.kind}-entry`} data-row=${row.key} data-turn=${row.turn} ref=${hold}>
-    <${KINDS[row.kind]} row=${row} room=${room} session=${room.id} />
+    <${Guard}><${KINDS[row.kind]} row=${row} room=${room} session=${room.id} /><//>
   </div>`;
 }
 

@@ -9,6 +9,7 @@ import { retentionWords } from "../../sessions/words.js";
 import { Icon } from "../../shell/icons.js";
 import { Menu } from "../../shell/menu.js";
 import { PANELS } from "../../shell/screens.js";
+import { showDirections } from "../../transcript/directions.js";
 import { Room } from "../../transcript/room.js";
 import { fork } from "../../transcript/turn_actions.js";
 import { Transcript } from "../../transcript/view.js";
@@ -21,7 +22,7 @@ function Head({ room }) {
   const doing = activityOf(row);
   const mode = MODES.find((one) => one[0] === row.permission_mode);
   return html`<header class="head">
-    <h1 class="grow cut" title=${row.title}>${row.title || "New session"}</h1>
+    <h1 class="grow cut" title=${showDirections(row.title)}>${showDirections(row.title || "New session")}</h1>
     <span class="about small quiet cut">${row.agent}${row.model ? ` · ${row.model}` : ""}${mode ? ` · ${mode[1].toLowerCase()}` : ""}</span>
     ${doing !== "idle" && html`<span class=${`chip ${doing === "waiting" ? "warn" : doing === "failed" || doing === "interrupted" ? "bad" : "accent"}`}><span class=${`dot ${doing}`}></span>${doing}</span>`}
     <${Menu} label="More about this session" items=${[

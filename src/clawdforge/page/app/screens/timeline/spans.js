@@ -55,7 +55,7 @@ export function readSpans(events, now) {
         open.delete(`words ${event.seq}`);
         words.open = false;
       }
-      words.to = at;
+      words.to = Math.max(words.to, at);
     } else if (event.type === "tool_call") {
       end("starting", at);
       begin(`tool ${callOf(event)}`, "tool", String(event.name ?? "A tool"), at);

@@ -3,6 +3,7 @@
 import { html, useState } from "../../lib.js";
 import { post } from "../../api/client.js";
 import { notify } from "../../store.js";
+import { showHidden } from "../../screens/words.js";
 import { Icon } from "../../shell/icons.js";
 
 /** @type {Record<string, string>} */
@@ -15,7 +16,7 @@ export function wanted(permission) {
   const command = typeof input?.command === "string" ? input.command : null;
   const rest = command ? Object.fromEntries(Object.entries(input).filter(([name]) => name !== "command")) : input;
   const more = rest && Object.keys(rest).length ? JSON.stringify(rest, null, 2) : "";
-  return { title: String(call.title || permission.tool || ""), command, more };
+  return { title: showHidden(call.title || permission.tool || ""), command: command === null ? null : showHidden(command), more: showHidden(more) };
 }
 
 /** Answer it; the first answer wins, and who comes second is told. @param {string} session @param {any} permission @param {string} decision @param {string} [option] */
@@ -56,7 +57,7 @@ export function PermissionRow({ row, session }) {
       ? html`<div class="buttons">
           ${options.map(
             (/** @type {any} */ option) => html`<button class=${`button ${option.kind === "allow_once" ? "main" : ""}`} disabled=${busy} key=${option.optionId || option.kind} title=${option.name} onClick=${() => answer(option)}>
-              ${WORDS[option.kind] || option.name || option.kind}
+              ${WORDS[option.kind] || showHidden(option.name || option.kind)}
             </button>`,
           )}
         </div>`

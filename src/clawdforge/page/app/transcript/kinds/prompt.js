@@ -2,6 +2,7 @@
 // What a person wrote: as it was typed, long ones folded.
 import { html, useState } from "../../lib.js";
 import { moment } from "../../sessions/words.js";
+import { showDirections } from "../directions.js";
 import { Icon } from "../../shell/icons.js";
 
 const LONG = 1200;
@@ -14,11 +15,11 @@ export function PromptRow({ row }) {
   const shown = open || !long ? row.raw : row.raw.split("\n", LINES).join("\n").slice(0, LONG);
   return html`<div class="prompt">
     <h2 class="out-of-sight">You${row.ts ? `, ${moment(row.ts)}` : ""}</h2>
-    <div class="wrap words">${shown}${long && !open ? "…" : ""}</div>
+    <div class="wrap words">${showDirections(shown)}${long && !open ? "…" : ""}</div>
     ${long && html`<button class="link" onClick=${() => setOpen(!open)}>${open ? "Show less" : "Show all"}</button>`}
     ${row.files?.length > 0 &&
     html`<ul class="files" aria-label="Attached files">
-      ${row.files.map((/** @type {any} */ file) => html`<li class="chip" key=${file}><${Icon} name="file" />${typeof file === "string" ? "attached file" : file.name}</li>`)}
+      ${row.files.map((/** @type {any} */ file) => html`<li class="chip" key=${file}><${Icon} name="file" />${typeof file === "string" ? "attached file" : showDirections(String(file?.name))}</li>`)}
     </ul>`}
   </div>`;
 }

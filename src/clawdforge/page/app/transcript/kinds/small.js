@@ -2,7 +2,8 @@
 // The small kinds: thinking, plan, note, summary, picture.
 import { html, useEffect, useState } from "../../lib.js";
 import { Icon } from "../../shell/icons.js";
-import { renderMarkdown } from "../markdown.js";
+import { showDirections } from "../directions.js";
+import { renderLong } from "../markdown.js";
 
 const MAX_THOUGHTS = 64 * 1024;
 const PICTURES = new Set(["image/png", "image/jpeg", "image/gif", "image/webp"]);
@@ -13,7 +14,7 @@ export function ThinkingRow({ row }) {
   const [open, setOpen] = useState(false);
   return html`<details class="thinking" open=${open} onToggle=${(/** @type {any} */ event) => setOpen(event.target.open)}>
     <summary><${Icon} name="think" />Thinking</summary>
-    ${open && html`<div class="wrap">${row.raw.slice(-MAX_THOUGHTS)}</div>`}
+    ${open && html`<div class="wrap">${showDirections(row.raw.slice(-MAX_THOUGHTS))}</div>`}
   </details>`;
 }
 
@@ -29,19 +30,19 @@ export function PlanRow({ row }) {
     <h3><${Icon} name="plan" />Plan <span class="quiet">${done} of ${entries.length}</span></h3>
     <ol>${entries.map(
       (/** @type {any} */ entry, /** @type {number} */ at) => html`<li key=${at} class=${String(entry.status || "")}>
-        <span class="mark" aria-label=${MARKS[entry.status] || "to do"}></span><span class="wrap">${String(entry.content || "")}</span>
+        <span class="mark" aria-label=${MARKS[entry.status] || "to do"}></span><span class="wrap">${showDirections(String(entry.content || ""))}</span>
       </li>`,
     )}</ol>
   </section>`;
 }
 
 /** @param {{row: import("../rows.js").Row}} props */
-export const NoteRow = ({ row }) => html`<p class=${`note wrap ${row.tone}`}>${row.text}</p>`;
+export const NoteRow = ({ row }) => html`<p class=${`note wrap ${row.tone}`}>${showDirections(row.text)}</p>`;
 
 /** @param {{row: import("../rows.js").Row}} props */
 export function SummaryRow({ row }) {
   return html`<details class="card summary"><summary>Summary of what came before</summary>
-    <div class="md" ref=${(/** @type {HTMLElement|null} */ element) => element && !element.firstChild && element.append(renderMarkdown(row.raw))}></div>
+    <div class="md" ref=${(/** @type {HTMLElement|null} */ element) => element && !element.firstChild && element.append(renderLong(row.raw))}></div>
   </details>`;
 }
 

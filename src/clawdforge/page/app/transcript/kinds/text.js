@@ -1,6 +1,7 @@
 // @ts-check
 // A block of the answer. A closed one is nodes that were made once; the open one is drawn again as it grows, but not too often.
 import { html, useEffect, useLayoutEffect, useRef } from "../../lib.js";
+import { showDirections } from "../directions.js";
 import { renderMarkdown } from "../markdown.js";
 import { nodesOf } from "../prepare.js";
 
@@ -24,7 +25,7 @@ function draw(place, row) {
       pre.append(code);
       place.replaceChildren(pre);
     }
-    code.textContent = text;
+    code.textContent = showDirections(text);
   } else {
     const element = document.createElement("div");
     element.className = "md";

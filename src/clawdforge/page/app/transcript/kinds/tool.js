@@ -5,6 +5,7 @@ import { lasted } from "../../sessions/words.js";
 import { Icon } from "../../shell/icons.js";
 import { renderTerminal } from "../ansi.js";
 import { compare } from "../diff.js";
+import { showDirections } from "../directions.js";
 import { DiffView } from "./diff_view.js";
 
 /** @type {Record<string, string>} */
@@ -33,7 +34,7 @@ function Part({ part }) {
   const content = part?.type === "content" ? part.content : part;
   if (typeof content?.text === "string") return html`<${Terminal} text=${content.text} label="Output" />`;
   if (content?.type === "terminal" || part?.type === "terminal") return html`<p class="hint">Ran in a terminal of the server.</p>`;
-  if (content?.type === "resource_link") return html`<p class="mono wrap">${String(content.uri || "")}</p>`;
+  if (content?.type === "resource_link") return html`<p class="mono wrap">${showDirections(String(content.uri || ""))}</p>`;
   return html`<${Terminal} text=${asText(part)} label="Output" />`;
 }
 
@@ -54,8 +55,9 @@ function Inside({ call }) {
   const input = call.input && typeof call.input === "object" && !Object.keys(call.input).length ? null : call.input;
   const command = typeof input?.command === "string" ? input.command : null;
   const parts = Array.isArray(call.content) ? call.content : [];
+  const places = Array.isArray(call.locations) ? call.locations : [];
   return html`<div class="inside">
-    ${call.locations?.length > 0 && html`<p class="mono small wrap quiet">${call.locations.map((/** @type {any} */ at) => `${at?.path ?? ""}${at?.line ? `:${at.line}` : ""}`).join("\n")}</p>`}
+    ${places.length > 0 && html`<p class="mono small wrap quiet">${showDirections(places.map((/** @type {any} */ at) => `${at?.path ?? ""}${at?.line ? `:${at.line}` : ""}`).join("\n"))}</p>`}
     ${input && html`<${Terminal} text=${command ? `$ ${command}` : asText(input)} label="Input" />`}
     ${parts.map((/** @type {any} */ part, /** @type {number} */ at) => html`<${Part} part=${part} key=${at} />`)}
     ${!parts.length && call.output !== undefined && html`<${Terminal} text=${asText(call.output)} label="Output" />`}
@@ -74,7 +76,7 @@ export function ToolRow({ row }) {
   return html`<details class=${`tool ${call.status}`} open=${shown}>
     <summary onClick=${(/** @type {Event} */ event) => (event.preventDefault(), setOpen(!shown))}>
       <${Icon} name=${ICONS[call.kind] || "tool"} />
-      <span class="grow name">${String(call.title || call.kind || call.id)}</span>
+      <span class="grow name">${showDirections(String(call.title || call.kind || call.id))}</span>
       ${changed(call)}
       <span class="state">${WORDS[call.status] || String(call.status)}${took ? ` · ${took}` : ""}</span>
     </summary>
