@@ -37,7 +37,12 @@ export class Group {
     this.body = [];
     /** @type {Row|null} */
     this.end = null;
+    this.blocks = this.newBlocks();
     this.reset();
+  }
+
+  newBlocks() {
+    return new Blocks((raw, lead) => this.closeBlock(raw, lead));
   }
 
   reset() {
@@ -46,7 +51,7 @@ export class Group {
     this.open = null;
     /** @type {Map<string, Row>} */
     this.tools = new Map();
-    this.blocks = new Blocks((raw, lead) => this.closeBlock(raw, lead));
+    this.blocks = this.newBlocks();
   }
 
   /** @returns {Row[]} */

@@ -36,7 +36,7 @@ function Head({ room }) {
   </header>`;
 }
 
-/** @param {{room: Room}} props */
+/** @param {{room: Room, at: number|null}} props */
 function Body({ room, at }) {
   if (room.state.value === "failed") {
     return html`<div class="empty"><h2>This session cannot be shown</h2><p>${room.problem.value}</p>

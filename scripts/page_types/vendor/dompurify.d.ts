@@ -1,0 +1,2 @@
+// It puts itself into the global scope.
+export {};
