@@ -61,7 +61,8 @@ def build_asgi(services: Services, settings: HttpSettings) -> ASGIApp:
         for method in route.methods or ()
     }
     asgi.state.literal_paths = {route.path for route in asgi.state.table if not route.param_convertors}
-    limited = BodyLimit(asgi, settings.max_body_bytes, settings.max_file_bytes)
+    forms = {route.path for route in asgi.state.table if not route.takes_json}
+    limited = BodyLimit(asgi, settings.max_body_bytes, settings.max_file_bytes, forms)
     return Envelope(limited, Guard(settings.bind_host, settings.allowed_hosts), asgi.state.lanes)
 
 

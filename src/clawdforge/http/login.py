@@ -35,10 +35,15 @@ async def show_login(request: Request) -> Response:
 
 async def login(request: Request, core: Core, body: LoginRequest) -> Response:
     """Take a token or a code and set a cookie that stands for it, on requests of this origin's pages only."""
-    _check_browser(request)
+    check_browser(request)
     principal = await _find_principal(request, core, body)
     if principal.admin:
         await check_operators_way(request)
+    return await let_in(request, core, principal)
+
+
+async def let_in(request: Request, core: Services, principal: Principal) -> Response:
+    """The answer that sets the cookie of somebody who has shown a token or a code."""
     value, seconds = await core.logins.log_in(principal)
     app = None if principal.admin else principal
     response = json_response(_describe(request, app, is_operator=principal.admin))
@@ -55,6 +60,11 @@ async def logout(request: Request, core: Core, body: LogoutRequest) -> Response:
             raise Unauthenticated("nobody is logged in here, so nothing was ended; log in first")
         for principal in known:
             await core.logins.end_all(principal)
+    return let_out(request)
+
+
+def let_out(request: Request) -> Response:
+    """The answer that takes the cookies of a browser away."""
     response = json_response(Done())
     for is_operators in (False, True):
         _set_cookie(request, response, "", 0, is_operators=is_operators)
@@ -79,7 +89,7 @@ async def _try(require: Callable[[Request], Awaitable[Principal]], request: Requ
         return None
 
 
-def _check_browser(request: Request) -> None:
+def check_browser(request: Request) -> None:
     """Say now that a cookie would not count afterwards, and not by refusing every request that brings it."""
     is_browser = "origin" in request.headers
     if is_browser and "sec-fetch-site" not in request.headers and not tells_no_site(request):

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import secrets
 import time
+from collections.abc import Collection
 from contextlib import ExitStack
 from typing import Final
 
@@ -89,8 +90,10 @@ class Envelope:
 class BodyLimit:
     """Counts a body while it is read, whatever Content-Length says."""
 
-    def __init__(self, asgi: ASGIApp, limit: int, file_limit: int) -> None:
+    def __init__(self, asgi: ASGIApp, limit: int, file_limit: int, forms: Collection[str]) -> None:
+        """`forms` are the paths that take files."""
         self._asgi = asgi
+        self._forms = forms
         self._limit = limit
         self._file_limit = file_limit
 
@@ -98,7 +101,7 @@ class BodyLimit:
         if scope["type"] != "http":
             await self._asgi(scope, receive, send)
             return
-        form = scope["path"] == "/files"
+        form = scope["path"] in self._forms
         limit = self._file_limit + FORM_BYTES if form else self._limit
         too_large = FileTooLarge if form else BodyTooLarge
         declared = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")

@@ -16,7 +16,7 @@ FORM_BYTES: Final = 64 * 1024
 
 
 class FileForm:
-    """Call `name` first, then read `pieces` to their end. Fields other than `file` are ignored.
+    """Call `name` first, then read `pieces` to their end. `field` knows what stands before the file.
 
     Each part costs the parser time that everybody waits for, so there may be few.
     """
@@ -31,6 +31,8 @@ class FileForm:
         self._name: str | None = None
         self._in_file = self._ended = False
         self._parts = self._other_bytes = 0
+        self._field = b""
+        self._fields: dict[bytes, bytes] = {}
         self._data: list[bytes] = []
         callbacks: dict[str, Callable[..., None]] = {
             "on_part_begin": self._on_part_begin,
@@ -56,6 +58,11 @@ class FileForm:
         if self._name is None:
             raise MissingParameter("the form has no field named file; send the file in one")
         return self._name
+
+    def field(self, name: str) -> str | None:
+        """A field that came before the file."""
+        found = self._fields.get(name.encode())
+        return None if found is None else found.decode("utf-8", "replace")
 
     async def pieces(self) -> AsyncIterator[bytes]:
         """The file's content. Raises when the form is incomplete."""
@@ -98,7 +105,8 @@ class FileForm:
 
     def _on_headers_finished(self) -> None:
         _, options = parse_options_header(self._disposition.decode("latin-1"))
-        if options.get(b"name") != FIELD:
+        self._field = options.get(b"name", b"")
+        if self._field != FIELD:
             return
         if self._name is not None:
             raise InvalidRequest("the form has more than one field named file; send one file at a time")
@@ -112,6 +120,7 @@ class FileForm:
         self._other_bytes += end - start
         if self._other_bytes > FORM_BYTES:
             raise BodyTooLarge(f"the form has more than {FORM_BYTES:,} bytes besides its file")
+        self._fields[self._field] = self._fields.get(self._field, b"") + data[start:end]
 
     def _on_part_end(self) -> None:
         self._in_file = False

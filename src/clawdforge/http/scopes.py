@@ -81,6 +81,7 @@ PROMPT: Final = (
     "POST /api/session/truncate",
     "POST /api/session/undo",
     "POST /api/session/update",
+    "POST /api/upload",
     "POST /api/sessions",
     "POST /api/sessions/{session_id}/end",
     "POST /api/sessions/{session_id}/messages",

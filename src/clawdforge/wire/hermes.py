@@ -1,16 +1,18 @@
 """The hermes dialect, `/api/session…`, `/api/chat…`: unknown fields are ignored, times are float seconds."""
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, StringConstraints, model_validator
+from pydantic import Field, StringConstraints
 
 from clawdforge.wire.base import Json, Reply, Request
+from clawdforge.wire.browser import Secret
 from clawdforge.wire.session import PermissionMode
-from clawdforge.wire.turn import FileToken, Prompt
+from clawdforge.wire.turn import Prompt
 
 Id = Annotated[str, StringConstraints(min_length=1, max_length=4096)]
 Word = Annotated[str, StringConstraints(max_length=128)]
 Text = Annotated[str, StringConstraints(max_length=4096)]
+FileName = Annotated[str, StringConstraints(min_length=1, max_length=1024)]
 Count = Annotated[int, Field(ge=0, le=2**53)]
 
 
@@ -35,6 +37,12 @@ class ImportSession(Request):
     model: Word | None = None
     workspace: Text | None = None
     pinned: bool = False
+
+
+class PasswordLogin(Request):
+    """Body of `POST /api/auth/login`. The password is the token of an app."""
+
+    password: Secret
 
 
 class SessionRef(Request):
@@ -75,26 +83,24 @@ class Branch(SessionRef):
     title: Text | None = None
 
 
-class ChatStart(SessionRef):
-    """`attachments` are tokens of uploaded files.
+class AttachedFile(Request):
+    """An uploaded file as the page keeps it in mind."""
 
-    With `regenerate` the last prompt runs again, and no other may be sent along.
+    name: FileName
+
+
+class ChatStart(SessionRef):
+    """`attachments` are uploaded files: what `POST /api/upload` called them, or tokens of `POST /files`.
+
+    With `regenerate` the last prompt runs again and no other may be sent along; else `message` is needed.
     """
 
     message: Prompt | None = None
-    attachments: list[FileToken] = Field(default_factory=list, max_length=256)
+    attachments: list[FileName | AttachedFile] = Field(default_factory=list, max_length=256)
     workspace: Text | None = None
     model: Word | None = None
     regenerate: bool = False
     regeneration_revision: Word | None = None
-
-    @model_validator(mode="after")
-    def _one_of_both(self) -> Self:
-        if self.regenerate and (self.message is not None or self.attachments):
-            raise ValueError("regenerate runs the last prompt again; leave message and attachments out")
-        if self.message is None and not self.regenerate:
-            raise ValueError("message is missing")
-        return self
 
 
 class Steer(SessionRef):
@@ -217,6 +223,17 @@ class ChatStarted(Reply):
     title: str
     effective_model: str
     pending_started_at: float
+
+
+class UploadReply(Reply):
+    """`filename` is the file's own, which no other has; `path` is the same."""
+
+    ok: bool = True
+    filename: str
+    path: str
+    size: int
+    mime: str
+    is_image: bool = False
 
 
 class StreamStatus(Reply):

@@ -86,6 +86,7 @@ READS: dict[str, Callable[[View, str], Any]] = {
     "permissions": lambda v, s: v.permissions(s),
     "is_granted": lambda v, s: v.is_granted(s, "bash", "execute"),
     "file": lambda v, s: v.file(f"ff-{s}"),
+    "file_beginning": lambda v, s: v.file_beginning(f"ff-{s}"),
     "stored_bytes": lambda v, _: v.stored_bytes(),
     "persona": lambda v, s: v.persona(f"n-{s}"),
     "personas": lambda v, _: v.personas(),

@@ -7,15 +7,17 @@ its file, nor a file without its row.
 
 from collections import Counter
 from collections.abc import AsyncIterator
-from typing import BinaryIO, Protocol
+from typing import BinaryIO, Final, Protocol
 
 from clawdforge.core.model import Clock, FileRow, new_token
 from clawdforge.core.ports import Store, Tx, View
-from clawdforge.core.rules.file_names import safe_file_name
+from clawdforge.core.rules.file_names import find_mark, mark_file_name, safe_file_name
 from clawdforge.core.rules.quotas import NO_QUOTAS, Quotas
 from clawdforge.core.unbroken import Unbroken
 from clawdforge.wire.base import Micros
-from clawdforge.wire.errors import FileNotFound, FileTooLarge, ForgeAPIError, Unavailable
+from clawdforge.wire.errors import FileNotFound, FileTooLarge, ForgeAPIError, Unavailable, UnknownFile
+
+SHOWN_CHARS: Final = 100
 
 
 class Incoming(Protocol):
@@ -70,14 +72,19 @@ class FileService:
         self._arriving: Counter[str] = Counter()
         self._unbroken = Unbroken()
 
-    async def add(self, app: str, name: str, pieces: AsyncIterator[bytes]) -> FileRow:
-        """The file and its row are on stable storage when this returns; if it fails, nothing is left."""
+    async def add(
+        self, app: str, name: str, pieces: AsyncIterator[bytes], *, marked: bool = False
+    ) -> FileRow:
+        """The file and its row are on stable storage when this returns; if it fails, nothing is left.
+
+        A `marked` file gets a name that no other has, for callers who know it by nothing else.
+        """
         token = new_token("ff_")
         size = await self._receive(app, token, pieces)
         row = FileRow(
             file_token=token,
             app_name=app,
-            name=safe_file_name(name),
+            name=mark_file_name(name, token) if marked else safe_file_name(name),
             size=size,
             path=self._uploads.path(app, token),
             created_at=self._clock.now(),
@@ -91,6 +98,14 @@ class FileService:
         if file is None:
             raise FileNotFound
         return row, file
+
+    async def find_marked(self, app: str, name: str) -> str:
+        """The token of a file that was stored with a name of its own."""
+        mark = find_mark(name)
+        row = await self._store.read(app, lambda view: view.file_beginning(mark)) if mark else None
+        if row is None or row.name != name:
+            raise UnknownFile(f"no file of this name was uploaded, or it is gone: {name[:SHOWN_CHARS]}")
+        return row.file_token
 
     async def remove(self, app: str, token: str) -> None:
         """Sessions that use the file keep their own copy."""

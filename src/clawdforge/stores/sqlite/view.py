@@ -40,6 +40,7 @@ from clawdforge.wire.turn import TurnState
 
 SLICE_ROWS = 200
 SLICE_BYTES = 1 << 20
+LAST_CHAR = "\U0010ffff"
 
 
 class SqliteView(BudgetRows, MessagePages, SessionPages, ChangeRows, LinkRows, UsageRows):
@@ -223,6 +224,9 @@ class SqliteView(BudgetRows, MessagePages, SessionPages, ChangeRows, LinkRows, U
 
     def file(self, file_token: str) -> FileRow | None:
         return self._get(self._q.file, "file", file=file_token)
+
+    def file_beginning(self, mark: str) -> FileRow | None:
+        return self._get(self._q.file, "file_beginning", mark=mark, beyond=mark + LAST_CHAR)
 
     def stored_bytes(self) -> dict[DiskForm, int]:
         return bytes_of_app(self._db, self.app)

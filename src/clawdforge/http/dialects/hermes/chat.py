@@ -13,12 +13,21 @@ from clawdforge.core.services.all import Services
 from clawdforge.http.dialects.hermes import frames, shapes
 from clawdforge.http.dialects.hermes.route import StreamId, router
 from clawdforge.http.dialects.hermes.sessions import refuse_move
+from clawdforge.http.dialects.hermes.uploads import find_files
 from clawdforge.http.errors import NO_MORE, json_response
 from clawdforge.http.routing import App, Caller, Core
 from clawdforge.http.sse import EventStream
 from clawdforge.http.waiting import closing
 from clawdforge.wire.base import Json, to_float
-from clawdforge.wire.errors import HeadMoved, NoPreviousMessage, SessionBusy, SessionNotFound, TurnNotFound
+from clawdforge.wire.errors import (
+    HeadMoved,
+    InvalidRequest,
+    MissingParameter,
+    NoPreviousMessage,
+    SessionBusy,
+    SessionNotFound,
+    TurnNotFound,
+)
 from clawdforge.wire.event import EventType
 from clawdforge.wire.hermes import CancelledReply, ChatStart, ChatStarted, Steer, SteerReply, StreamStatus
 from clawdforge.wire.session import PatchSession, RetryRequest
@@ -46,9 +55,12 @@ async def start(core: Core, caller: Caller, body: ChatStart, key: Key = None) ->
     app = caller.app
     row = (await core.sessions.get(app, body.session_id)).row
     refuse_move(core, row.cwd, body.workspace)
+    if body.regenerate:
+        return await _regenerate(core, caller, row, body)
     if body.message is None:
-        return await _regenerate(core, caller, row, body.regeneration_revision)
-    request = TurnRequest(prompt=body.message, files=body.attachments or None, if_busy=IfBusy.REJECT)
+        raise MissingParameter("message is missing")
+    files = await find_files(core, app, body.attachments)
+    request = TurnRequest(prompt=body.message, files=files or None, if_busy=IfBusy.REJECT)
     try:
         if body.model and body.model != row.model:
             row = (await core.sessions.patch(app, body.session_id, PatchSession(model=body.model))).row
@@ -188,8 +200,11 @@ async def _tool_names(core: Services, app: str, turn: TurnRow, through: int) -> 
     return names
 
 
-async def _regenerate(core: Services, caller: Principal, row: SessionRow, wanted: str | None) -> Response:
+async def _regenerate(core: Services, caller: Principal, row: SessionRow, body: ChatStart) -> Response:
     """Run the last prompt again instead of its answer, if that is still the answer that the caller saw."""
+    if body.message is not None or body.attachments:
+        raise InvalidRequest("regenerate runs the last prompt again; leave message and attachments out")
+    wanted = body.regeneration_revision
     if wanted is None or wanted != shapes.revision(row):
         raise HeadMoved("the conversation has gone on since; load it again", head=row.head)
     request = RetryRequest(run=True, expected_head=row.head)

@@ -3,7 +3,17 @@
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from clawdforge.http.dialects.hermes import approvals, chat, history, live, quiet, sessions, unserved
+from clawdforge.http.dialects.hermes import (
+    approvals,
+    chat,
+    history,
+    live,
+    login,
+    quiet,
+    sessions,
+    unserved,
+    uploads,
+)
 from clawdforge.http.dialects.hermes.route import ERRORS
 from clawdforge.http.errors import json_response
 from clawdforge.http.routing import Core, OpenRoute
@@ -21,6 +31,7 @@ def _make_routers(prefix: str) -> list[APIRouter]:
     open_router.get("/health", response_model=HermesHealth)(alive)
     return [
         open_router,
+        login.routes(prefix),
         sessions.routes(prefix),
         history.routes(prefix),
         chat.routes(prefix),
@@ -28,6 +39,7 @@ def _make_routers(prefix: str) -> list[APIRouter]:
         live.routes(prefix),
         quiet.routes(prefix),
         quiet.open_routes(prefix),
+        uploads.routes(prefix),
         unserved.routes(prefix),
     ]
 

@@ -1,7 +1,7 @@
 """hermes routes about sessions as such: make, import, read, change, delete, export, find."""
 
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Literal
 
 import orjson
 from fastapi import APIRouter, Query
@@ -15,6 +15,7 @@ from clawdforge.http.dialects.hermes.route import SessionId, router, whole_reply
 from clawdforge.http.errors import json_response
 from clawdforge.http.piecewise import piecewise, slices
 from clawdforge.http.routing import App, Caller, Core, takes_many_values
+from clawdforge.http.transcript_page import page
 from clawdforge.wire.admin import Done
 from clawdforge.wire.base import to_float
 from clawdforge.wire.errors import InvalidRequest, SessionNotFound, Unsupported, WorkspaceRefused
@@ -123,13 +124,21 @@ async def usage(core: Core, app: App, session_id: SessionId) -> Response:
     return json_response(shapes.usage(state.row))
 
 
-async def export(core: Core, app: App, session_id: SessionId) -> Response:
-    """The whole session as a file that can be imported again."""
+async def export(
+    core: Core,
+    app: App,
+    session_id: SessionId,
+    format: Literal["json", "html"] = "json",  # noqa: A002 - the parameter's name on the wire
+) -> Response:
+    """The whole session as a file that can be imported again, or with `format=html` as a page to read."""
     found = await core.messages.transcript(app, session_id)
-    name = f'attachment; filename="hermes-{found.state.row.session_id}.json"'
-    body = await core.computing.run(app, partial(_encode_file, found))
-    reply = await piecewise(slices(body), "application/json", partial(core.loop_turns.slice, app))
-    reply.headers["Content-Disposition"] = name
+    row, pause = found.state.row, partial(core.loop_turns.slice, app)
+    if format == "html":
+        reply = await piecewise(page(row, found.messages), "text/html; charset=utf-8", pause)
+    else:
+        body = await core.computing.run(app, partial(_encode_file, found))
+        reply = await piecewise(slices(body), "application/json", pause)
+    reply.headers["Content-Disposition"] = f'attachment; filename="hermes-{row.session_id}.{format}"'
     return reply
 
 

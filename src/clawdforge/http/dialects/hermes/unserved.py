@@ -24,8 +24,6 @@ LIVE: Final = "follow a session by GET /sessions/{id}/events or /api/sessions/{i
 COMPRESS: Final = "the agent compacts by itself, or by POST /sessions/{id}/compact"
 
 UNSERVED: Final[Mapping[str, str]] = {
-    "POST /api/auth/login": "there is no password; log in with a token at POST /login",
-    "POST /api/auth/logout": "log out at POST /logout",
     "GET /api/approval/inject_test": "approvals come from agents only",
     "POST /api/chat": "start the prompt by /api/chat/start and read its stream",
     "GET /api/clarify/inject_test": CLARIFY,
@@ -45,7 +43,6 @@ UNSERVED: Final[Mapping[str, str]] = {
     "POST /api/file/delete": FILES,
     "POST /api/file/rename": FILES,
     "POST /api/file/save": FILES,
-    "POST /api/upload": "upload to POST /files and name the token in attachments",
     "POST /api/transcribe": "the server does not transcribe speech",
     "GET /api/memory": MEMORY,
     "POST /api/memory/write": MEMORY,

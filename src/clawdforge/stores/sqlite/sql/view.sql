@@ -204,6 +204,10 @@ WHERE session_id = {mine} AND tool = :tool AND kind IS :kind
 -- name: file
 SELECT {file} FROM files WHERE file_token = :file AND app_name = :app
 
+-- name: file_beginning
+-- The sign before app_name keeps the index of the app's files out, which would be read whole.
+SELECT {file} FROM files WHERE file_token >= :mark AND file_token < :beyond AND +app_name = :app LIMIT 1
+
 -- name: persona
 SELECT {persona} FROM personas WHERE app_name = :app AND name = :name
 

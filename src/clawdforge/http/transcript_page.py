@@ -1,0 +1,52 @@
+"""A transcript as one HTML file to keep and to send on: no script, no request to anybody. Pure functions."""
+
+from collections.abc import Iterator, Sequence
+from html import escape
+from itertools import islice
+from typing import Final
+
+from clawdforge.core.model import MessageRow, SessionRow
+from clawdforge.wire.base import to_iso_seconds
+from clawdforge.wire.message import Role
+
+GROUP_ROWS: Final = 50
+NAMES: Final = {Role.USER: "User", Role.ASSISTANT: "Assistant", Role.TOOL: "Tool", Role.SYSTEM: "System"}
+HEAD: Final = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<title>{title}</title>
+<style>
+:root {{ color-scheme: light dark; }}
+body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 50rem; margin: 2rem auto; padding: 0 1rem; }}
+section {{ border-top: 1px solid #8886; padding: .5rem 0; }}
+h2 {{ font-size: 1rem; margin: .5rem 0; }}
+pre {{ font: inherit; white-space: pre-wrap; overflow-wrap: anywhere; margin: .5rem 0; }}
+.aside {{ opacity: .7; }}
+</style></head><body>
+<h1>{title}</h1>
+<p class="aside">{about}</p>
+"""
+
+
+def page(session: SessionRow, messages: Sequence[MessageRow]) -> Iterator[bytes]:
+    """The file in pieces, each of few messages."""
+    model = f" ({session.model})" if session.model else ""
+    about = f"{session.agent}{model}, {to_iso_seconds(session.created_at)}"
+    yield HEAD.format(title=escape(session.title or "Untitled"), about=escape(about)).encode()
+    rows = map(_section, messages)
+    while group := list(islice(rows, GROUP_ROWS)):
+        yield "".join(group).encode("utf-8", "replace")
+    yield b"</body></html>\n"
+
+
+def _section(row: MessageRow) -> str:
+    who = NAMES.get(Role(row.role), row.role.title())
+    at = to_iso_seconds(row.ts)
+    parts = [f'<section><h2>{escape(who)} <time class="aside" datetime="{at}">{at}</time></h2>']
+    if row.thinking:
+        parts.append(f'<pre class="aside">{escape(row.thinking)}</pre>')
+    names = (str(call.get("title") or call.get("name") or "tool") for call in row.tool_calls)
+    parts += [f'<p class="aside">{escape(name)}</p>' for name in names]
+    if row.content:
+        parts.append(f"<pre>{escape(row.content)}</pre>")
+    return "\n".join([*parts, "</section>\n"])
