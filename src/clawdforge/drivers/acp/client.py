@@ -12,6 +12,7 @@ from typing import Any, Final
 from clawdforge.core.agent_model import Ask, Verdict
 from clawdforge.drivers.acp.budget import AnswerBudget
 from clawdforge.drivers.acp.files import WorkspaceFiles
+from clawdforge.drivers.acp.grants import Grants
 from clawdforge.drivers.acp.rpc import INVALID_PARAMS, METHOD_NOT_FOUND, RpcError
 from clawdforge.drivers.acp.terminals import Terminals
 from clawdforge.wire.base import Json
@@ -21,10 +22,13 @@ MAX_TOOL_CHARS: Final = 200
 SUM_CHARS: Final = 32
 MAX_SHOWN_CHARS: Final = 4000
 ALLOW: Final = "allow"
-OPTIONS: Final[tuple[Json, ...]] = (
-    {"optionId": ALLOW, "name": "Allow", "kind": "allow_once"},
-    {"optionId": "reject", "name": "Reject", "kind": "reject_once"},
-)
+ALWAYS: Final = "always"
+SCOPES: Final = {
+    "read": "Always allow to read files of this session",
+    "edit": "Always allow to write files of this session",
+    "execute": "Always allow this very command",
+}
+"""What is allowed for good, in the words that whoever decides is shown, by kind of request."""
 
 CAPABILITIES: Final[Json] = {"fs": {"readTextFile": True, "writeTextFile": True}, "terminal": True}
 
@@ -50,6 +54,7 @@ class ClientSide:
         self._files = files
         self._terminals = terminals
         self._ask = ask
+        self._grants = Grants()
         self._budget = AnswerBudget()
         self._methods: dict[str, Answering] = {
             "session/request_permission": self._ask_permission,
@@ -61,6 +66,10 @@ class ClientSide:
             "terminal/kill": terminals.kill,
             "terminal/release": terminals.release,
         }
+
+    def begin_turn(self) -> None:
+        """What was decided in the last turn holds no longer, but for what was allowed for good."""
+        self._grants.clear()
 
     async def answer(self, method: str, params: Json) -> Json:
         """Answer a request of the agent; RpcError holds the refusal that it gets."""
@@ -76,17 +85,22 @@ class ClientSide:
         kind = call.get("kind")
         named = (call.get("title"), kind, call.get("toolCallId"))
         tool = next((name for name in named if name and isinstance(name, str)), "tool")
-        verdict = await self._ask(
-            Ask(
-                tool=shorten_name(tool),
-                kind=kind if isinstance(kind, str) else None,
-                options=tuple(o for o in options if isinstance(o, dict)) if isinstance(options, list) else (),
-                request=params,
+        offered = tuple(o for o in options if isinstance(o, dict)) if isinstance(options, list) else ()
+        chosen = self._grants.find(call, offered)
+        if chosen is None:
+            verdict = await self._ask(
+                Ask(
+                    tool=shorten_name(tool),
+                    kind=kind if isinstance(kind, str) else None,
+                    options=offered,
+                    request=params,
+                )
             )
-        )
-        if verdict.option_id is None:
-            return {"outcome": {"outcome": "cancelled"}}
-        return {"outcome": {"outcome": "selected", "optionId": verdict.option_id}}
+            chosen = verdict.option_id
+            if chosen is None:
+                return {"outcome": {"outcome": "cancelled"}}
+            self._grants.note(call, offered, chosen)
+        return {"outcome": {"outcome": "selected", "optionId": chosen}}
 
     async def _read_file(self, params: Json) -> Json:
         path = _read_text(params, "path")
@@ -112,7 +126,9 @@ class ClientSide:
         async with self._budget.work():
             order = await asyncio.to_thread(self._terminals.check_order, params)
         shown = {"command": order.shown[:MAX_SHOWN_CHARS], "cwd": str(order.cwd)}
-        await self._need_permission("terminal/create", "execute", f"Run {order.shown}", shown)
+        if not self._grants.take(params):
+            title = f"Run {order.shown}"
+            await self._need_permission(shorten_name(title), "execute", title, shown)
         return await self._terminals.create(order)
 
     async def _read_output(self, params: Json) -> Json:
@@ -127,9 +143,14 @@ class ClientSide:
     async def _need_permission(self, tool: str, kind: str, title: str, shown: Json) -> None:
         """Ask for permission in the same shape as an agent does, so that whoever decides sees only one."""
         call = {"toolCallId": tool, "title": title[:MAX_TOOL_CHARS], "kind": kind, "rawInput": shown}
-        request = {"toolCall": call, "options": list(OPTIONS)}
-        verdict = await self._ask(Ask(tool=tool, kind=kind, options=OPTIONS, request=request))
-        if verdict.option_id != ALLOW:
+        options: tuple[Json, ...] = (
+            {"optionId": ALLOW, "name": "Allow", "kind": "allow_once"},
+            {"optionId": ALWAYS, "name": SCOPES[kind], "kind": "allow_always"},
+            {"optionId": "reject", "name": "Reject", "kind": "reject_once"},
+        )
+        request = {"toolCall": call, "options": list(options)}
+        verdict = await self._ask(Ask(tool=tool, kind=kind, options=options, request=request))
+        if verdict.option_id not in (ALLOW, ALWAYS):
             raise RpcError(PERMISSION_DENIED, f"{title[:MAX_TOOL_CHARS]}: not permitted in this session")
 
 

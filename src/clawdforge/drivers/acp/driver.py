@@ -223,6 +223,7 @@ class AcpAgent:
             await self._connection.catch_up()
             self._replay, self._turn = None, turn
             self._usage.start_prompt()
+            self._client.begin_turn()
             turn.sent.set()
             prompt = [{"type": "text", "text": block} for block in (preface, text) if block]
             params = {"sessionId": self.agent_session_id, "prompt": prompt}
