@@ -32,9 +32,10 @@ of the words of the wire, or the enum that has them.
 OWN_ERRORS = """\
 `ForgeConnectionError` and `ForgeTimeout` mean that there was no answer; `StreamBroken` that a live stream
 could not be taken up again, and its `last_seq` is where to go on; `UnexpectedReply` that this client cannot
-read the answer; `NoServerKnown`, which is a `ValueError` too, that no address or no token was found. With a
-`ForgeAPIError` the server said no: it has `status_code`, `code`, `message`, `body` and `request_id`. After
-those that are marked, a call that is safe to repeat is sent again."""
+read the answer; `NoServerKnown`, which is a `ValueError` too, that no address or no token was found, and its
+`ServerNotStarted` that none could be started on this machine. With a `ForgeAPIError` the server said no: it
+has `status_code`, `code`, `message`, `body` and `request_id`. After those that are marked, a call that is
+safe to repeat is sent again."""
 
 
 def summary(value: object) -> str:

@@ -74,7 +74,7 @@ PROTOCOL: Final = re.compile(
 FENCES: Final[Mapping[str, frozenset[str]]] = {
     **dict.fromkeys(("fastapi", "starlette", "uvicorn"), frozenset({"http", "server"})),
     **dict.fromkeys(("apsw", "sqlite3", "psycopg"), frozenset({"stores"})),
-    **dict.fromkeys(("subprocess", "pty"), frozenset({"drivers", "scripted", "cli"})),
+    **dict.fromkeys(("subprocess", "pty"), frozenset({"drivers", "scripted", "client", "cli"})),
     **dict.fromkeys(("httpx2", "httpcore2"), frozenset({"client", "cli"})),
     **dict.fromkeys(("click", "rich", "prompt_toolkit"), frozenset({"cli"})),
     **dict.fromkeys(("langgraph", "langchain_core", "deepagents"), frozenset({"graphs"})),

@@ -5,20 +5,25 @@ from collections.abc import Iterator
 
 import pytest
 
-from clawdforge import AsyncForge, Forge, ForgeAPIError, TurnResult
-from clawdforge.client.errors import (
+from clawdforge import (
     AgentFailed,
+    AsyncForge,
+    Forge,
+    ForgeAPIError,
     KeyReused,
     SessionBusy,
     SessionClosed,
     SessionNotFound,
+    TurnResult,
     TurnTimedOut,
     Unauthenticated,
     UnknownAgent,
 )
+from clawdforge.client.models import DecisionWord, Permission
 from tests.api.harness import ADMIN_TOKEN, App, Server, until
 
 ASK = "ask write a file"
+Answer = DecisionWord | bool
 FIELDS = {"session_id", "agent", "cwd", "created_at", "last_turn_at", "turn_count", "closed_at", "meta"}
 
 
@@ -168,6 +173,57 @@ def test_permissions_are_asked_and_decided(forge: Forge) -> None:
         assert stream.result().outcome == "completed"
         assert session.permissions() == []
         assert len(session.permissions(state="decided")) == 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "decision"), [(True, "allow_once"), (False, "reject"), ("allow_always", "allow_always")]
+)
+def test_a_function_decides(forge: Forge, answer: Answer, decision: str) -> None:
+    asked: list[Permission] = []
+
+    def decide(request: Permission) -> Answer:
+        asked.append(request)
+        return answer
+
+    with forge.session(permission_mode="ask") as session:
+        assert session.turn(ASK, on_permission=decide).ok
+        [request] = session.permissions(state="decided")
+        assert (asked[0].permission_id, request.decision) == (request.permission_id, decision)
+
+
+async def test_a_function_that_awaits_decides_and_may_leave_it_to_others(server: Server, app: App) -> None:
+    async with (
+        AsyncForge(server.url, app.token, timeout=60, max_retries=0) as forge,
+        forge.session(permission_mode="ask") as session,
+    ):
+
+        async def decide(request: Permission) -> bool:
+            state = await session.state()
+            return state.pending_permissions == 1 and request.state == "pending"
+
+        async with session.stream(ASK, on_permission=decide) as stream:
+            assert (await stream.result()).ok
+        async with session.stream(ASK, on_permission=lambda _: None) as stream:
+            async for event in stream:
+                if event.type == "permission.requested":
+                    [request] = await session.permissions()
+                    await session.decide(request.permission_id, "reject")
+        again = await session.retry_turn("echo instead")
+        assert (again.text(), again.turn_index) == ("instead", 3)
+        assert (await session.retry_turn()).text() == "instead"
+        await session.compact()  # nothing runs any more
+
+
+def test_a_turn_that_was_read_as_it_ran_fails_like_another(forge: Forge) -> None:
+    with forge.session() as session:
+        for prompt, kind, limit in (("error boom", AgentFailed, None), ("sleep 30", TurnTimedOut, 0.3)):
+            with pytest.raises(kind) as plain:
+                session.turn(prompt, timeout=limit)
+            with pytest.raises(kind) as read:
+                session.turn(prompt, timeout=limit, on_permission=lambda _: True)
+            assert (read.value.code, read.value.status_code) == (plain.value.code, plain.value.status_code)
+        with pytest.raises(AgentFailed):
+            session.retry_turn("error boom")
 
 
 def test_the_operator_makes_and_ends_tokens(server: Server) -> None:

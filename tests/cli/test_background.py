@@ -2,7 +2,9 @@
 
 import json
 import os
+import re
 import stat
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -103,3 +105,57 @@ def test_the_list_is_quick(cli: Cli) -> None:
         assert status == 0
         spent.append(used.ru_utime + used.ru_stime)
     assert min(spent) < 0.3
+
+
+README = Path(__file__).parents[2] / "README.md"
+
+AFTER_A_STOP = """
+import json, os, pathlib, signal, sys
+from clawdforge import AsyncForge, Forge
+import asyncio
+
+with Forge() as forge:
+    session = forge.create_session(agent="demo")
+    first = forge.base_url
+    lock = pathlib.Path(os.environ["CLAWDFORGE_DATA_DIR"]) / "server.lock"
+    pid = json.loads(lock.read_text())["pid"]
+    os.kill(pid, signal.SIGKILL)
+    print(session.turn("again").ok, forge.base_url != first)
+
+    async def main():
+        async with AsyncForge() as other:
+            print(other.base_url == forge.base_url, len(await other.list_sessions()))
+
+    asyncio.run(main())
+"""
+
+
+def run_python(cli: Cli, code: str) -> str:
+    ran = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        env=dict(cli.env),
+        cwd=cli.project,
+        capture_output=True,
+        text=True,
+        timeout=90,
+        check=False,
+    )
+    assert (ran.returncode, ran.stderr) == (0, "")
+    return ran.stdout
+
+
+def test_a_program_starts_one_as_a_command_does_and_finds_the_next(alone: Cli) -> None:
+    """The README's example works by itself; a client whose server is gone goes on with another."""
+    example = re.search(r"^```python\n(.*?)^```$", README.read_text(), re.DOTALL | re.MULTILINE)
+    assert example is not None
+    assert run_python(alone, example[1]).strip()
+    pid = holder(alone)
+    assert alone.json("server", "status", "--json")["in_background"]
+    assert run_python(alone, AFTER_A_STOP).split() == ["True", "True", "True", "2"]
+    assert holder(alone) != pid
+
+
+def test_a_program_that_wants_none_started_is_told_so(alone: Cli) -> None:
+    code = "from clawdforge import Forge\ntry: Forge(start=False)\nexcept ValueError as error: print(error)"
+    assert "clawdforge serve" in run_python(alone, code)
+    assert not (alone.data_dir / LOCK_FILE).exists()

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from clawdforge.cli.failures import Failure
-from clawdforge.cli.target import background
+from clawdforge.client import _background as background
+from clawdforge.client.errors import ServerNotStarted
 from clawdforge.wire.local import LOCK_FILE
 
 
@@ -112,5 +112,5 @@ def test_a_winner_that_came_between_two_looks_is_waited_for(
 
 def test_a_server_that_did_not_start_is_told_at_once(loser: Path) -> None:
     (loser / LOCK_FILE).touch()
-    with pytest.raises(Failure, match="did not start: it said nothing"):
+    with pytest.raises(ServerNotStarted, match="did not start: it said nothing"):
         background.start_server(loser, print)

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 PROGRAM = """\
-from clawdforge import Forge
-from clawdforge.client.models import PermissionMode, SessionState
+from clawdforge import AgentFailed, AsyncForge, BudgetExceeded, Forge, TurnFailed  # wrong
+from clawdforge.client.models import Permission, PermissionMode, SessionState
 
 with Forge() as forge, forge.session(permission_mode="aks") as session:  # wrong
     forge.create_session(permission_mode=PermissionMode.ASK, on_interrupt="retry", retention="keep")
@@ -21,7 +21,28 @@ with Forge() as forge, forge.session(permission_mode="aks") as session:  # wrong
     print(state.titel)  # wrong
     print(state.title, state["title"], [turn.prompt for turn in session.turns()])
     print([row.turn_count for row in forge.list_sessions(state="open")])  # wrong
-    session.fork().turn("on", if_busy="reject").text()
+    session.fork().turn("on", if_busy="reject", timeout=5).text()
+    session.turn("x", on_permission=lambda request: request.tool == "read")
+    session.turn("x", on_permission=lambda request: "allow_onse")  # wrong
+    print(session.retry_turn("y").text(), forge.with_options(timeout=None, max_retries=0))
+    try:
+        session.turn("z")
+    except (AgentFailed, BudgetExceeded) as error:
+        print(error.code)
+
+
+async def decide(request: Permission) -> bool:
+    return request.kind == "read"
+
+
+async def main() -> None:
+    async with AsyncForge(timeout=30, max_retries=4) as forge, forge.session() as session:
+        await session.turn("x", on_permission=decide)
+        await session.turn("x", on_permission=lambda request: True)
+
+
+def blocks(forge: Forge) -> None:
+    forge.attach("s").turn("x", on_permission=decide)  # wrong
 """
 
 

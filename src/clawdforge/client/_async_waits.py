@@ -1,14 +1,26 @@
 """Waiting that gives the loop away; `_waits` has the same for a thread."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TypeVar
 
 from clawdforge.client import _waits
+
+T = TypeVar("T")
 
 
 async def sleep(seconds: float) -> None:
     await asyncio.sleep(seconds)
+
+
+async def run(work: Callable[[], str]) -> str:
+    return await asyncio.to_thread(work)
+
+
+async def settle(value: T | Awaitable[T]) -> T:
+    """What a caller's own function answered, whether it awaits or not."""
+    return await value if isinstance(value, Awaitable) else value
 
 
 async def open_file(path: Path, mode: str) -> BinaryIO:

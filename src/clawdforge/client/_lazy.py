@@ -10,6 +10,7 @@ TYPE_CHECKING = False  # as type checkers understand it, without the import
 if TYPE_CHECKING:
     import httpx2
 
+    from clawdforge.client import _background as background
     from clawdforge.wire import (
         admin,
         browser,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "admin",
+    "background",
     "browser",
     "budgets",
     "changes",
@@ -45,10 +47,12 @@ __all__ = [
     "usage",
 ]
 
+_HOMES = {"httpx2": "httpx2", "background": "clawdforge.client._background"}
+
 
 def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module = import_module(name if name == "httpx2" else f"clawdforge.wire.{name}")
+    module = import_module(_HOMES.get(name, f"clawdforge.wire.{name}"))
     globals()[name] = module
     return module

@@ -1,8 +1,10 @@
 """Which server to talk to: arguments, then the environment, then what a local server left on disk."""
 
+import logging
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
+from clawdforge.client import _lazy as lazy
 from clawdforge.client._folder import is_loopback, local_token, lock_url
 from clawdforge.client.errors import NoServerKnown
 from clawdforge.wire.local import (
@@ -14,10 +16,26 @@ from clawdforge.wire.local import (
     default_url,
 )
 
+log = logging.getLogger(__name__)
 
-def find_server(base_url: str | None, token: str | None, env: Mapping[str, str]) -> tuple[str, str]:
+
+def is_left_to_us(base_url: str | None, token: str | None, env: Mapping[str, str]) -> bool:
+    """Whether nobody names a server: then it is the one on the data folder, and may be started."""
+    return not (base_url or env.get(ENV_URL)) and token is None and env.get(ENV_TOKEN) is None
+
+
+def ensure_local(env: Mapping[str, str]) -> str:
+    """The address of the data folder's server, which is started when there is none."""
+    return lazy.background.ensure_server(data_dir_default(env).absolute(), log.info)
+
+
+def find_server(
+    base_url: str | None, token: str | None, env: Mapping[str, str], *, start: bool = False
+) -> tuple[str, str]:
     """Address and token. The local token is only ever sent to this machine."""
     url = base_url or env.get(ENV_URL)
+    if start and is_left_to_us(base_url, token, env):
+        url = ensure_local(env)
     token = token if token is not None else env.get(ENV_TOKEN)
     folder = data_dir_default(env)
     if not url:

@@ -36,9 +36,9 @@ class Options:
     def with_changes(
         self,
         timeout: float | EllipsisType | None,
-        retries: int | None,
-        headers: Mapping[str, str] | None,
-        reconnect_secs: float | None,
+        retries: int | None = None,
+        headers: Mapping[str, str] | None = None,
+        reconnect_secs: float | None = None,
     ) -> Options:
         return Options(
             timeout_secs=self.timeout_secs if isinstance(timeout, EllipsisType) else timeout,

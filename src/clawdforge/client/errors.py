@@ -6,6 +6,7 @@
     ├─ StreamBroken              a live stream could not be taken up again; has `last_seq`
     ├─ UnexpectedReply           an answer that this client cannot read
     ├─ NoServerKnown             no address or no token to be found; also a ValueError
+    │  └─ ServerNotStarted       none runs on this machine, and none could be started
     └─ ForgeAPIError             the server said no: `status_code`, `code`, `message`, `body`, `request_id`
 
 What the server says no with is the tree of `clawdforge.wire.errors`, whose names are here as well.
@@ -123,6 +124,7 @@ __all__ = [
     "PoolFull",
     "RouteNotFound",
     "RunFailed",
+    "ServerNotStarted",
     "SessionBusy",
     "SessionClosed",
     "SessionNotFound",
@@ -174,6 +176,10 @@ class UnexpectedReply(ForgeError):
 
 class NoServerKnown(ForgeError, ValueError):
     """Neither arguments, nor the environment, nor the data folder say where the server is."""
+
+
+class ServerNotStarted(NoServerKnown):
+    """No server runs on the data folder, and none could be started there; the message says why."""
 
 
 _BY_STATUS: Final[dict[int, type[ForgeAPIError]]] = {

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
 from clawdforge.client import _lazy as lazy
+from clawdforge.client.errors import BY_CODE, AgentFailed
 
 if TYPE_CHECKING:
     from clawdforge.wire.event import Event, EventType
@@ -71,6 +72,13 @@ class TurnResult:
                 "events": [event.model_dump() for event in events if event.type in lazy.event.AGENT_TYPES],
             }
         )
+
+    def raise_for_outcome(self) -> Self:
+        """This result, unless its turn failed: then the error that `turn()` would have raised."""
+        if self.ok:
+            return self
+        kind = BY_CODE.get(self.code or "", AgentFailed)
+        raise kind(self.error or f"the turn {self.outcome}", body=dict(self.body))
 
     def text(self) -> str:
         """The answer: the words of the `text` events, joined. Nothing else is counted."""

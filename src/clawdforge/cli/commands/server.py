@@ -11,10 +11,11 @@ from typing import Any, BinaryIO, Final
 import click
 
 from clawdforge.cli.failures import Exit, Failure
-from clawdforge.cli.target.background import LOG_FILE, read_holder, start_server
-from clawdforge.cli.target.environment import find_changes, was_started_here
-from clawdforge.cli.target.options import Target, target_options
+from clawdforge.cli.target.options import Target, not_started, target_options
 from clawdforge.cli.target.quick_get import get
+from clawdforge.client._background import LOG_FILE, read_holder, start_server
+from clawdforge.client._environment import find_changes, was_started_here
+from clawdforge.client.errors import NoServerKnown
 
 STOP_SECS: Final = 120.0
 TRIES: Final = 3
@@ -107,7 +108,10 @@ def restart(target: Target, /) -> None:
     for _ in range(TRIES):
         if holder is not None:
             _stop(target, folder, holder)
-        start_server(folder, target.note)
+        try:
+            start_server(folder, target.note)
+        except NoServerKnown as error:
+            raise not_started(error) from None
         holder = read_holder(folder)
         if holder is None or _has_these_variables(folder, holder):
             return

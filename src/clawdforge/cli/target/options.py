@@ -10,8 +10,9 @@ from typing import Any, TypeVar
 import click
 
 from clawdforge.cli.failures import Exit, Failure
-from clawdforge.cli.target.background import ensure_server, read_holder
+from clawdforge.client._background import ensure_server, read_holder
 from clawdforge.client._folder import is_loopback, local_token, lock_url
+from clawdforge.client.errors import NoServerKnown, ServerNotStarted
 from clawdforge.wire.local import ENV_TOKEN, ENV_URL, data_dir_default
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -55,7 +56,7 @@ class Target:
     def reach(self) -> Endpoint:
         """The server that is meant, and our token for it. Starts one on the data folder if need be."""
         given = os.environ.get(ENV_TOKEN) if self.data_dir is None or self.server else None
-        url = self.address or ensure_server(self.folder, self.note)
+        url = self.address or self._ensure_server()
         # The folder's token is for the folder's server only.
         token = given or (local_token(self.folder) if url == lock_url(self.folder) else None)
         if not token:
@@ -71,7 +72,13 @@ class Target:
 
     def reach_with(self, token: str) -> Endpoint:
         """The same for a caller that has its token."""
-        return Endpoint(self.address or ensure_server(self.folder, self.note), token)
+        return Endpoint(self.address or self._ensure_server(), token)
+
+    def _ensure_server(self) -> str:
+        try:
+            return ensure_server(self.folder, self.note)
+        except NoServerKnown as error:
+            raise not_started(error) from None
 
     def note(self, text: str) -> None:
         """Something that a person may want to know. It is never part of the answer."""
@@ -90,6 +97,11 @@ class Target:
     @property
     def colour(self) -> bool:
         return self.is_terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def not_started(error: NoServerKnown) -> Failure:
+    """The failure that it becomes when no server can be had on the data folder."""
+    return Failure(str(error), Exit.UNREACHABLE if isinstance(error, ServerNotStarted) else Exit.ERROR)
 
 
 def _store_in_target(context: click.Context, option: click.Parameter, value: Any) -> Any:

@@ -4,11 +4,12 @@ The SDK is the way to talk to a server. Its import takes longer than a whole `se
 """
 
 import json
-from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from http.client import HTTPException
 from typing import Any, Final
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlencode
 
 from clawdforge.cli.failures import Failure, refusal, unreachable
+from clawdforge.client._fetch import fetch
 
 TIMEOUT_SECS: Final = 30.0
 
@@ -31,20 +32,6 @@ def get(url: str, token: str, path: str, timeout: float = TIMEOUT_SECS, **params
     if status >= 400:
         raise refusal(status, str(found.get("code")), str(found.get("error")))
     return found
-
-
-def fetch(url: str, token: str, path: str, timeout: float) -> tuple[int, bytes]:
-    """Status and body, whatever they are."""
-    parts = urlsplit(url)
-    kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
-    connection = kind(parts.hostname or "", parts.port, timeout=timeout)
-    try:
-        headers = {"Authorization": f"Bearer {token}"} if token else {}
-        connection.request("GET", parts.path.rstrip("/") + path, headers=headers)
-        answer = connection.getresponse()
-        return answer.status, answer.read()
-    finally:
-        connection.close()
 
 
 def _text(value: object) -> str:

@@ -30,8 +30,10 @@ if TYPE_CHECKING:
 class AsyncForge(AsyncConnection):
     """A client of one server. One is enough for a whole program: it may be shared by all its tasks.
 
-    Without arguments it looks at `CLAWDFORGE_URL` and `CLAWDFORGE_TOKEN`, then at what a server on this
-    machine left in its data folder. `default_timeout_secs` is how long an answer may take, None for ever.
+    Without arguments it looks at `CLAWDFORGE_URL` and `CLAWDFORGE_TOKEN`, then for a server on this machine,
+    and starts one in the background if none runs, as the command line does; not with `start=False`.
+    `timeout` (or `default_timeout_secs`) is how many seconds an answer may take, None for ever; `max_retries`
+    (or `retries`) how often a call that is safe to repeat is sent again.
     """
 
     @asynccontextmanager

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import orjson
 
 from clawdforge.client import _lazy as lazy
-from clawdforge.client._async_waits import sleep
+from clawdforge.client._async_waits import run, sleep
 from clawdforge.client._calls import Call, Page
 from clawdforge.client._folder import is_loopback
 from clawdforge.client._options import KEEP_ALIVE_SECS, SILENCE_SECS, Options, common_headers
@@ -57,8 +57,17 @@ class AsyncPool:
 class AsyncTransport:
     """Calls to one server with one set of options, over one pool."""
 
-    def __init__(self, base_url: str, token: str, options: Options, pool: AsyncPool) -> None:
+    def __init__(
+        self,
+        base_url: str,
+        token: str,
+        options: Options,
+        pool: AsyncPool,
+        find_again: Callable[[], str] | None = None,
+    ) -> None:
+        """`find_again` says where the server is by now, once nobody answers at its address."""
         self.base_url = base_url
+        self._find_again = find_again
         self.options = options
         self.pool = pool
         self._headers = common_headers(token)
@@ -93,6 +102,7 @@ class AsyncTransport:
                 wait = None if late else retry.after_failure(attempt, sent=sent, safe=call.safe)
                 if wait is None:
                     raise self._connection_error(call, error) from error
+                await self._look_again(error)
             else:
                 status, headers = response.status_code, response.headers
                 code = _code(response) if status in PASSING_STATUSES else ""
@@ -119,6 +129,7 @@ class AsyncTransport:
             finally:
                 await response.aclose()
         except lazy.httpx2.RequestError as error:
+            await self._look_again(error)
             raise self._connection_error(call, error) from error
 
     async def pages(
@@ -135,6 +146,11 @@ class AsyncTransport:
 
     async def close(self) -> None:
         await self.pool.close()
+
+    async def _look_again(self, error: httpx2.RequestError) -> None:
+        """A local server that was idle has stopped, and the next one listens elsewhere."""
+        if self._find_again is not None and isinstance(error, lazy.httpx2.ConnectError):
+            self.base_url = await run(self._find_again)
 
     def _request(
         self, client: httpx2.AsyncClient, call: Call[Any], timeout: httpx2.Timeout

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from functools import partial
 from types import EllipsisType, TracebackType
 from typing import TYPE_CHECKING, Self
 
 from clawdforge.client import _calls as calls
-from clawdforge.client._local import find_server
+from clawdforge.client._local import ensure_local, find_server, is_left_to_us
 from clawdforge.client._options import DEFAULT_TIMEOUT_SECS, Options
 from clawdforge.client._sync.admin import Admin
 from clawdforge.client._sync.catalog import Catalog
@@ -34,17 +35,27 @@ class Connection(Catalog):
         reconnect_secs: float = 60.0,
         headers: Mapping[str, str] | None = None,
         http_client: httpx2.Client | None = None,
+        start: bool = True,
+        timeout: float | EllipsisType | None = ...,
+        max_retries: int | None = None,
     ) -> None:
-        url, found = find_server(base_url, token, os.environ)
+        url, found = find_server(base_url, token, os.environ, start=start)
+        is_ours = start and is_left_to_us(base_url, token, os.environ)
+        again = partial(ensure_local, os.environ) if is_ours else None
         options = Options(default_timeout_secs, retries, reconnect_secs, dict(headers or {}))
-        self.base_url = url
+        options = options.with_changes(timeout, max_retries)
         self._owns_client = http_client is None
-        self._use(Transport(url, found, options, Pool(url, http_client)))
+        self._use(Transport(url, found, options, Pool(url, http_client), again))
 
     def _use(self, transport: Transport) -> None:
         self.transport = transport
         self.admin = Admin(transport)
         self.raw = Raw(transport)
+
+    @property
+    def base_url(self) -> str:
+        """Where the server is."""
+        return self.transport.base_url
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(base_url={self.base_url!r})"
@@ -69,11 +80,12 @@ class Connection(Catalog):
         retries: int | None = None,
         headers: Mapping[str, str] | None = None,
         reconnect_secs: float | None = None,
+        max_retries: int | None = None,
     ) -> Self:
-        """A copy with other options, over the same connections."""
+        """A copy with other options, over the same connections. `max_retries` is `retries`."""
         copy = object.__new__(type(self))
-        copy.base_url = self.base_url
         copy._owns_client = False
+        retries = retries if max_retries is None else max_retries
         options = self.transport.options.with_changes(timeout, retries, headers, reconnect_secs)
         copy._use(self.transport.with_changes(options))
         return copy

@@ -16,6 +16,7 @@ from clawdforge.client.errors import ForgeError, NotFound
 from clawdforge.client.results import TurnResult
 
 if TYPE_CHECKING:
+    from clawdforge.client._permissions import OnPermission
     from clawdforge.client.models import (
         CancelReply,
         DecisionWord,
@@ -97,13 +98,33 @@ class Session(History):
         max_seconds: float | None = None,
         max_tool_calls: int | None = None,
         idempotency_key: str | None = None,
+        timeout: float | None = None,
+        on_permission: OnPermission | None = None,
     ) -> TurnResult:
         """Run one prompt and wait for the whole answer.
 
         A connection that drops on the way is made again with the same key, so the prompt runs once.
-        `timeout_secs` ends the turn on the server, never the session. A turn that crosses one of its limits
-        (`max_…`) is stopped; `stopped_by` of the result names it, and what was said is kept.
+        `timeout` (or `timeout_secs`) ends the turn on the server, never the session. A turn that crosses one
+        of its limits (`max_…`) is stopped; `stopped_by` of the result names it, and what was said is kept.
+        `on_permission` is called with each `Permission` that the agent asks for and answers with a decision,
+        True (once) or False, or None to leave it to somebody else.
         """
+        timeout_secs = timeout_secs if timeout is None else timeout
+        if on_permission is not None:
+            with self.stream(
+                prompt,
+                files,
+                timeout_secs,
+                if_busy=if_busy,
+                expected_head=expected_head,
+                max_cost_usd=max_cost_usd,
+                max_tokens=max_tokens,
+                max_seconds=max_seconds,
+                max_tool_calls=max_tool_calls,
+                idempotency_key=idempotency_key,
+                on_permission=on_permission,
+            ) as stream:
+                return (stream.result()).raise_for_outcome()
         limits = _limits(max_cost_usd, max_tokens, max_seconds, max_tool_calls)
         body = _turn_body(prompt, files, timeout_secs, if_busy, expected_head, limits)
         key = idempotency_key or str(uuid4())
@@ -122,8 +143,10 @@ class Session(History):
         max_seconds: float | None = None,
         max_tool_calls: int | None = None,
         idempotency_key: str | None = None,
+        timeout: float | None = None,
     ) -> TurnAccepted:
         """Hand over a prompt and come back at once; it is on stable storage then."""
+        timeout_secs = timeout_secs if timeout is None else timeout
         limits = _limits(max_cost_usd, max_tokens, max_seconds, max_tool_calls)
         body = _turn_body(prompt, files, timeout_secs, if_busy, expected_head, limits)
         return self._http.call(calls.SUBMIT(self.session_id, body=body, key=idempotency_key or str(uuid4())))
@@ -142,8 +165,13 @@ class Session(History):
         max_seconds: float | None = None,
         max_tool_calls: int | None = None,
         idempotency_key: str | None = None,
+        timeout: float | None = None,
+        on_permission: OnPermission | None = None,
     ) -> Iterator[TurnStream]:
-        """Run one prompt and read its events as they happen, through lost connections and restarts."""
+        """Run one prompt and read its events as they happen, through lost connections and restarts.
+
+        `on_permission` is asked before the event of a request is handed out, as in `turn`.
+        """
         accepted = self.submit(
             prompt,
             files,
@@ -155,15 +183,33 @@ class Session(History):
             max_seconds=max_seconds,
             max_tool_calls=max_tool_calls,
             idempotency_key=idempotency_key,
+            timeout=timeout,
         )
         # `head` is the turn's first event; of a turn that was accepted before, nobody knows where it began.
         after = 0 if accepted.replayed else accepted.head - 1
-        with TurnStream(self._http, self.session_id, accepted.turn_index, after) as stream:
+        made = TurnStream(self._http, self.session_id, accepted.turn_index, after, on_permission)
+        with made as stream:
             yield stream
 
-    def watch(self, turn_index: int, after: int = 0) -> TurnStream:
+    def retry_turn(
+        self,
+        prompt: str | None = None,
+        *,
+        files: bool | None = None,
+        expected_head: int | None = None,
+        on_permission: OnPermission | None = None,
+    ) -> TurnResult:
+        """Take back the last turn, send its prompt or another one in its place, and wait for the answer.
+
+        With `files` the workspace is put back too. `retry` does the same without waiting.
+        """
+        cut = self.retry(run=True, prompt=prompt, files=files, expected_head=expected_head)
+        with self.watch(cut.turn_index or 0, cut.head, on_permission) as stream:
+            return (stream.result()).raise_for_outcome()
+
+    def watch(self, turn_index: int, after: int = 0, on_permission: OnPermission | None = None) -> TurnStream:
         """Read the events of a turn that exists already, from the event after `after`, up to its end."""
-        return TurnStream(self._http, self.session_id, turn_index, after)
+        return TurnStream(self._http, self.session_id, turn_index, after, on_permission)
 
     def cancel(self, *, queued: bool = False) -> CancelReply:
         """Stop the running turn, and with `queued` those that wait. What was said is kept."""

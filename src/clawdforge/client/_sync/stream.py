@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
+from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from clawdforge.client import _calls as calls
 from clawdforge.client import _lazy as lazy
+from clawdforge.client._permissions import read_answer
 from clawdforge.client._stream import Cursor, Gap
 from clawdforge.client._sync.transport import Transport
-from clawdforge.client._waits import sleep
-from clawdforge.client.errors import ForgeAPIError, ForgeConnectionError, ForgeError
+from clawdforge.client._waits import settle, sleep
+from clawdforge.client.errors import AlreadyDecided, ForgeAPIError, ForgeConnectionError, ForgeError
 from clawdforge.client.results import TurnResult
 from clawdforge.wire.sse import Decoder
 
 if TYPE_CHECKING:
+    from clawdforge.client._permissions import OnPermission
     from clawdforge.client.models import CancelReply, Change, Event
 
 PASSING_STATUSES = frozenset({408, 429, 500, 502, 503, 504})
@@ -79,10 +82,18 @@ class TurnStream:
     Leaving the block early does not stop the turn: `cancel()` does.
     """
 
-    def __init__(self, http: Transport, session_id: str, turn_index: int, after: int) -> None:
+    def __init__(
+        self,
+        http: Transport,
+        session_id: str,
+        turn_index: int,
+        after: int,
+        on_permission: OnPermission | None = None,
+    ) -> None:
         self.session_id = session_id
         self.turn_index = turn_index
         self._http = http
+        self._on_permission = on_permission
         self._seen: list[Event] = []
         self._ended = False
         self._events = follow(http, session_id, after)
@@ -105,9 +116,25 @@ class TurnStream:
                 continue
             self._seen.append(event)
             self._ended = event.type == lazy.event.EventType.TURN_ENDED
+            if event.type == lazy.event.EventType.PERMISSION_REQUESTED:
+                self._ask(str(event.model_dump().get("permission_id")))
             return event
         self.close()
         raise StopIteration
+
+    def _ask(self, permission_id: str) -> None:
+        """Have the caller's function decide, unless somebody has decided already."""
+        if self._on_permission is None:
+            return
+        waiting = self._http.call(calls.PERMISSIONS(self.session_id, params={"state": "pending"}))
+        for request in waiting:
+            if request.permission_id != permission_id:
+                continue
+            decision = read_answer(settle(self._on_permission(request)))
+            if decision is not None:
+                with suppress(AlreadyDecided):
+                    body = {"decision": decision}
+                    self._http.call(calls.DECIDE(self.session_id, permission_id, body=body))
 
     def text(self) -> Iterator[str]:
         """Only the words of the answer, piece by piece."""

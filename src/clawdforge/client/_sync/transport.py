@@ -14,7 +14,7 @@ from clawdforge.client._calls import Call, Page
 from clawdforge.client._folder import is_loopback
 from clawdforge.client._options import KEEP_ALIVE_SECS, SILENCE_SECS, Options, common_headers
 from clawdforge.client._retry import PASSING_STATUSES, Retry
-from clawdforge.client._waits import sleep
+from clawdforge.client._waits import run, sleep
 from clawdforge.client.errors import (
     ForgeAPIError,
     ForgeConnectionError,
@@ -57,8 +57,17 @@ class Pool:
 class Transport:
     """Calls to one server with one set of options, over one pool."""
 
-    def __init__(self, base_url: str, token: str, options: Options, pool: Pool) -> None:
+    def __init__(
+        self,
+        base_url: str,
+        token: str,
+        options: Options,
+        pool: Pool,
+        find_again: Callable[[], str] | None = None,
+    ) -> None:
+        """`find_again` says where the server is by now, once nobody answers at its address."""
         self.base_url = base_url
+        self._find_again = find_again
         self.options = options
         self.pool = pool
         self._headers = common_headers(token)
@@ -93,6 +102,7 @@ class Transport:
                 wait = None if late else retry.after_failure(attempt, sent=sent, safe=call.safe)
                 if wait is None:
                     raise self._connection_error(call, error) from error
+                self._look_again(error)
             else:
                 status, headers = response.status_code, response.headers
                 code = _code(response) if status in PASSING_STATUSES else ""
@@ -119,6 +129,7 @@ class Transport:
             finally:
                 response.close()
         except lazy.httpx2.RequestError as error:
+            self._look_again(error)
             raise self._connection_error(call, error) from error
 
     def pages(
@@ -134,6 +145,11 @@ class Transport:
 
     def close(self) -> None:
         self.pool.close()
+
+    def _look_again(self, error: httpx2.RequestError) -> None:
+        """A local server that was idle has stopped, and the next one listens elsewhere."""
+        if self._find_again is not None and isinstance(error, lazy.httpx2.ConnectError):
+            self.base_url = run(self._find_again)
 
     def _request(self, client: httpx2.Client, call: Call[Any], timeout: httpx2.Timeout) -> httpx2.Request:
         return client.build_request(

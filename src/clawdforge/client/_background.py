@@ -6,6 +6,7 @@ import os
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from http.client import HTTPException
@@ -13,10 +14,10 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from clawdforge.cli.failures import Exit, Failure
-from clawdforge.cli.target.environment import find_changes, remember
-from clawdforge.cli.target.quick_get import fetch
-from clawdforge.wire.local import ENV_TOKEN, ENV_URL, LOCK_FILE
+from clawdforge.client._environment import find_changes, remember
+from clawdforge.client._fetch import fetch
+from clawdforge.client.errors import NoServerKnown, ServerNotStarted
+from clawdforge.wire.local import ENV_DATA_DIR, ENV_TOKEN, ENV_URL, LOCK_FILE
 
 IDLE_EXIT_SECS: Final = 600
 START_SECS: Final = 30.0
@@ -78,9 +79,8 @@ def _wait_for_holder(folder: Path) -> str | None:
         if isinstance(url, str) and url and _is_listening(url):
             return url
         time.sleep(LOOK_SECS)
-    raise Failure(
+    raise ServerNotStarted(
         f"a server holds {folder} but does not answer; read its log, or stop it and try again",
-        Exit.UNREACHABLE,
     )
 
 
@@ -113,6 +113,11 @@ def start_server(folder: Path, say: Callable[[str], None]) -> str:
             stderr=log,
             start_new_session=True,
         )
+    except OSError as error:  # an interpreter inside another program may not know its own file
+        raise ServerNotStarted(
+            f"cannot start a server with {sys.executable!r} ({error.strerror}); "
+            "start one yourself with `clawdforge serve`"
+        ) from None
     finally:
         os.close(log)
     end = time.monotonic() + START_SECS
@@ -123,18 +128,18 @@ def start_server(folder: Path, say: Callable[[str], None]) -> str:
         if holder and isinstance(url, str) and url and _is_ready(url):
             if holder.get("pid") == process.pid:
                 remember(folder, process.pid, os.environ)
+                # Whoever started it reaps it, if it lives longer than its server does.
+                threading.Thread(target=process.wait, daemon=True).start()
                 say(f"started a server on {folder} in the background ({url}); it stops by itself when idle")
             return url
         if has_ended and holder is None:
-            raise Failure(
+            raise ServerNotStarted(
                 f"the server did not start: {_read_tail(folder / LOG_FILE, began)}\n"
                 f"The whole log is in {folder / LOG_FILE}.",
-                Exit.UNREACHABLE,
             )
         time.sleep(LOOK_SECS)
-    raise Failure(
+    raise ServerNotStarted(
         f"the server did not become ready within {START_SECS:g} s; its log is in {folder / LOG_FILE}",
-        Exit.UNREACHABLE,
     )
 
 
@@ -147,8 +152,9 @@ def _open_log(folder: Path) -> int:
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         os.fchmod(handle, 0o600)
     except OSError as error:
-        raise Failure(
-            f"cannot write in the data folder {folder} ({error.strerror}); name another one with --data-dir"
+        raise NoServerKnown(
+            f"cannot write in the data folder {folder} ({error.strerror}); "
+            f"name another one with --data-dir or {ENV_DATA_DIR}"
         ) from None
     return handle
 
