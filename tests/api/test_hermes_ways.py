@@ -20,13 +20,13 @@ def upload(app: App, session_id: str | None, name: str, content: bytes = b"hi") 
 def test_an_attached_file_is_where_the_agent_can_read_it(app: App) -> None:
     """By its name, as the page of April sends it, and as an object with one, as that of August does."""
     session_id = new(app)
-    for content, shape in ((b"first", lambda sent: sent["filename"]), (b"second", lambda sent: sent)):
+    for content, is_object in ((b"first", False), (b"second", True)):
         reply = upload(app, session_id, "notes.txt", content)
         assert reply.status_code == 200, reply.text
         sent = reply.json()
         assert re.fullmatch(r"notes-ff_[\w-]{8}\.txt", sent["filename"])
         assert (sent["size"], sent["mime"], sent["is_image"]) == (len(content), "text/plain", False)
-        attached = shape({**sent, "name": sent["filename"]})
+        attached = {**sent, "name": sent["filename"]} if is_object else sent["filename"]
         stream_id = started(app, session_id, "recall", attachments=[attached])
         frames(app, stream_id)
         told = text(frames(app, started(app, session_id, "recall")))

@@ -101,7 +101,7 @@ def test_the_changelog_begins_with_what_is_unreleased_or_with_this_version() -> 
 
 def test_contributing_names_every_command() -> None:
     text = (TOP / "CONTRIBUTING.md").read_text()
-    named = set(re.findall(r"scripts/[\w.]+", text))
+    named = set(re.findall(r"scripts/[\w.-]+", text))
     commands = {f"scripts/{path.name}" for path in (TOP / "scripts").iterdir() if path.is_file()}
     assert named <= commands
     assert commands - named <= {"scripts/try_wheel.py"}, "the commands that no other command calls"

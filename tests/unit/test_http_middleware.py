@@ -89,11 +89,11 @@ async def test_a_body_is_counted_as_it_is_read(
 
     exchange = Exchange(*pieces, length=length)
     if fits:
-        await exchange.run(BodyLimit(read, 10, 10))
+        await exchange.run(BodyLimit(read, 10, 10, ()))
         assert exchange.sent == [START]
     else:
         with pytest.raises(BodyTooLarge):
-            await exchange.run(BodyLimit(read, 10, 10))
+            await exchange.run(BodyLimit(read, 10, 10, ()))
 
 
 async def test_a_request_whose_caller_hung_up_while_it_waited_is_not_begun() -> None:
