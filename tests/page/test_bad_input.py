@@ -39,6 +39,45 @@ def test_nothing_that_an_agent_says_of_itself_makes_anything_run(page: Page) -> 
     assert page.evaluate("window.__fired === undefined")
 
 
+def test_what_takes_the_short_way_looks_as_the_long_way_would_make_it(page: Page) -> None:
+    """A paragraph of nothing but words is not read as markdown; every other text is."""
+    plain = [
+        "Some words.",
+        "Two\nlines, (of) course: 3.5 - 2",
+        "a-b 'c' \"d\" 1/2 x=y #5 5) e!\n",
+        "zß水🌍 שלום\n\n",
+    ]
+    marked = [
+        "- a",
+        "1. a",
+        "a\n- b",
+        "# a",
+        "a\n===",
+        "a\n---",
+        "    a",
+        "a\n\nb",
+        "*a*",
+        "a  \nb",
+        "www.a.b",
+    ]
+    marked += [
+        "http://a.b",
+        "a@b.c",
+        "&amp;",
+        "<b>",
+        "a\n1) b",
+        "+ a",
+        "a | b\n--|--",
+        "\\*",
+        "~~a~~",
+        "",
+        " \n",
+    ]
+    assert page.evaluate("texts => bench.compareWays(texts)", plain) == [[True, True]] * len(plain)
+    found = page.evaluate("texts => bench.compareWays(texts)", marked)
+    assert [short for short, _ in found] == [False] * len(marked)
+
+
 def test_text_is_cut_into_blocks_and_not_one_letter_is_lost(page: Page) -> None:
     """A line of 32 MB, with and without its end; 100,000 items; fences that never close; lone surrogates."""
     found = page.evaluate("bench.cutBlocks()")

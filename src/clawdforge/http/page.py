@@ -58,6 +58,9 @@ NOTE: Final = re.compile(r"^[ \t]*(?://[^\n]*|/\*\*(?:[^*]|\*(?!/))*\*/)[ \t]*$"
 """A comment that has its lines to itself: an eighth of what would be sent."""
 
 PRELOADS: Final = "<!-- preloads -->"
+FIRST: Final = ("app/main.js", "app/screens/chat/index.js")
+"""Where the page begins, and the screen that most people come for: both are fetched at once."""
+
 FOR_EVER: Final = "public, max-age=31536000, immutable"
 ASK_AGAIN: Final = "no-cache"
 MIN_SAVING: Final = 0.9
@@ -129,9 +132,9 @@ def _walk(folder: Path) -> Iterator[Path]:
 
 
 def _seal_index(contents: Mapping[str, bytes], seal: str) -> bytes:
-    """Name the sealed folder, and what the first module needs, so that a browser fetches it all at once."""
+    """Name the sealed folder, and what the first modules need, so that a browser fetches it all at once."""
     folder = UNSEALED.replace("0", seal)
-    needed = sorted(_find_imports(contents, "app/main.js"))
+    needed = sorted(set().union(*(_find_imports(contents, first) for first in FIRST)))
     links = "\n".join(f'<link rel="modulepreload" href="{folder}{name}">' for name in needed)
     text = contents[INDEX].decode().replace(UNSEALED, folder)
     return text.replace(PRELOADS, links).encode()

@@ -4,15 +4,17 @@ import { effect, html, render } from "./lib.js";
 import { begin, takeCode } from "./login/actions.js";
 import { App } from "./shell/app.js";
 import { startRouter } from "./shell/router.js";
+import { findScreen } from "./shell/screens.js";
 import { startNotifications } from "./screens/inbox/notifications.js";
 import { watchApp } from "./shell/live.js";
-import { current, me, waiting } from "./store.js";
+import { current, me, route, waiting } from "./store.js";
 import { startStreams } from "./stream/link.js";
 
 const code = takeCode();
 startRouter();
 const root = /** @type {HTMLElement} */ (document.getElementById("app"));
 render(html`<${App} />`, root);
+findScreen(route.value.name)?.load().catch(() => null); // beside the question who this is
 begin(code);
 
 effect(() => {

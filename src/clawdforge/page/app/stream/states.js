@@ -27,14 +27,17 @@ function show() {
   status.value = states.get("session") || states.get("list") || { state: "idle", text: "" };
 }
 
+/** 12,345, without waking the browser's own formatter: that takes 40 ms when a session opens. @param {number} count */
+const grouped = (count) => String(count).replace(/\B(?=(?:\d{3})+$)/g, ",");
+
 /** @param {string} name @param {string} state @param {number} ms @param {number|null} cursor @param {string} text @returns {Status} */
 function words(name, state, ms, cursor, text) {
-  const at = name === "session" ? `, event ${(cursor || 0).toLocaleString()}` : "";
-  if (state === "live" || state === "taken") return { state: "live", text: name === "session" ? `live · event ${(cursor || 0).toLocaleString()}` : "live" };
+  const event = name === "session" ? `event ${grouped(cursor || 0)}` : "";
+  if (state === "live" || state === "taken") return { state: "live", text: event ? `live · ${event}` : "live" };
   if (state === "connecting") return { state: "reading", text: "connecting …" };
   if (state === "hidden") return { state: "idle", text: "paused while the tab is hidden" };
   if (state === "gone") return { state: "gone", text: text || "the stream has ended" };
   const seconds = Math.max(1, Math.round(ms / 1000));
   const lost = navigator.onLine ? "connection lost" : "offline";
-  return { state: navigator.onLine ? "waiting" : "offline", text: `${lost} · trying again in ${seconds} s · nothing is lost${at}` };
+  return { state: navigator.onLine ? "waiting" : "offline", text: `${lost} · trying again in ${seconds} s · nothing is lost${event && `, ${event}`}` };
 }

@@ -2,7 +2,7 @@
 // Cuts a growing markdown text into blocks. A closed block never changes again; only the last one is open.
 
 const MAX_BLOCK = 4096;
-const MAX_LINE = 16384;
+const MAX_LINE = 4096;
 const FENCE = /^ {0,3}(`{3,}|~{3,})(.*)$/;
 const ITEM = /^ {0,3}(?:[-*+]|\d{1,9}[.)])(?: |$)/;
 

@@ -43,9 +43,27 @@ const marked = new Marked({
   },
 });
 
+// What means something wherever it stands: emphasis, code, links, tags, entities, tables, addresses, hard breaks.
+const SIGNS = /[\\`*_[\]<>|~&@\t\r]|:\/\/|www\.| \n/i;
+// What means something where a line begins: an empty line, indented code, lists, headings, rules.
+const BEGINNINGS = /^(?:[ \n]|[-+#=]|\d{1,9}[.)])/m;
+
+/** Whether all that markdown makes of it is a paragraph: most of what is said needs no reader, and costs a tenth then. @param {string} text */
+export const isOneParagraph = (text) => !SIGNS.test(text) && /\S/.test(text) && !BEGINNINGS.test(text.trimEnd());
+
+/** @param {string} text */
+function paragraph(text) {
+  const nodes = document.createDocumentFragment();
+  const element = document.createElement("p");
+  element.textContent = text;
+  nodes.append(element);
+  return nodes;
+}
+
 /** Markdown as nodes. @param {string} text @returns {DocumentFragment} */
 export function renderMarkdown(text) {
   const shown = showDirections(text.replaceAll("\0", "\uFFFD"));
+  if (isOneParagraph(shown)) return paragraph(shown.trimEnd());
   if (text.length > MAX_MARKDOWN) return plain(shown);
   let nodes;
   try {
@@ -87,10 +105,7 @@ export function renderLong(text) {
 
 /** @param {string} text */
 function plain(text) {
-  const nodes = document.createDocumentFragment();
-  const block = document.createElement("p");
-  block.className = "wrap";
-  block.textContent = text;
-  nodes.append(block);
+  const nodes = paragraph(text);
+  nodes.firstElementChild?.classList.add("wrap");
   return nodes;
 }
