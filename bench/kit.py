@@ -27,7 +27,7 @@ def server(
     """
     scripted = " ".join(agent_command())
     variables = {**os.environ, "CLAWDFORGE_AGENT_SCRIPTED": scripted, "CLAWDFORGE_DATA_DIR": str(data), **env}
-    command = [sys.executable, "-m", *module, "serve", "--port", "0"]
+    command = [sys.executable, "-m", *module, "serve", "--port", env.get("CLAWDFORGE_PORT", "0")]
     with subprocess.Popen(command, env=variables, stdout=subprocess.DEVNULL) as process:
         try:
             url = ""
