@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Locator, Page, WebError, expect
 
@@ -18,16 +18,15 @@ SETTINGS: Final = {"CLAWDFORGE_HERMES_PREFIX": PREFIX, "CLAWDFORGE_DEFAULT_AGENT
 """`claude` is the scripted agent in these tests: what a prompt says is what it does."""
 
 LOADED: Final = "S._bootReady === true"
-LOST: Final = re.compile(r"net::ERR_|NetworkError|Failed to fetch|EventSource")
 
 
 @dataclass
 class Tab:
     """One page of the front end. What it says to the console about itself or our server is kept."""
 
+    version: str
     page: Page
     url: str
-    said: list[str]
 
     def open(self, path: str = "/") -> "Tab":
         self.page.goto(self.url + path)
@@ -43,11 +42,8 @@ class Tab:
         """Wait for an expression of the page to become true."""
         wait_until(self.page, lambda: self._is_true(script), script)
 
-    def evaluate(self, script: str, argument: Any = None) -> Any:
-        return self.page.evaluate(script, argument)
-
-    def find(self, selector: str, text: str | re.Pattern[str] | None = None) -> Locator:
-        return self.page.locator(selector, has_text=text) if text else self.page.locator(selector)
+    def find(self, selector: str) -> Locator:
+        return self.page.locator(selector)
 
     def say(self, text: str) -> None:
         """Type a message and send it, as a person does."""
@@ -57,9 +53,6 @@ class Tab:
     def see(self, text: str) -> None:
         """Wait for text among the messages."""
         expect(self.page.locator("#msgInner")).to_contain_text(text, timeout=WAIT_MS)
-
-    def miss(self, text: str) -> None:
-        expect(self.page.locator("#msgInner")).not_to_contain_text(text, timeout=WAIT_MS)
 
     def ask(self, text: str, answer: str) -> None:
         """Say something, and wait until the answer is whole."""
@@ -73,15 +66,44 @@ class Tab:
 
     @property
     def session_id(self) -> str:
-        return str(self.evaluate("S.session && S.session.session_id"))
+        return str(self.page.evaluate("S.session && S.session.session_id"))
 
     @property
     def rows(self) -> list[str]:
         """The session's messages as the page has them."""
-        return list(self.evaluate("S.messages.map(row => row.role + ': ' + msgContent(row))"))
+        return list(self.page.evaluate("S.messages.map(row => row.role + ': ' + msgContent(row))"))
 
-    def titles(self) -> list[str]:
-        return [text.strip() for text in self.page.locator("#sessionList .session-title").all_inner_texts()]
+    @property
+    def answers(self) -> list[str]:
+        own = "S.messages.filter(row => row.role === 'assistant').map(row => msgContent(row).trim())"
+        return list(self.page.evaluate(own))
+
+    def revision(self) -> float:
+        """When the session last changed, as the page knows it."""
+        return float(self.page.evaluate("S.session.updated_at"))
+
+    def command(self, text: str) -> None:
+        """A command of the page itself, such as /undo."""
+        self.page.fill("#msg", text)
+        self.page.locator("#btnSend").click()
+
+    def press(self, title: str) -> None:
+        """Press the last of the buttons at the messages that are shown on hover."""
+        self.page.locator(f'#msgInner [title="{title}"]').last.dispatch_event("click")
+
+    def rename(self, title: str) -> None:
+        """Give the session that is shown another title, in the list."""
+        row = self.page.locator("#sessionList .session-item.active").first
+        row.hover()
+        if self.version == "April":
+            row.locator(".session-title").dblclick()
+        else:
+            row.locator(".session-actions-trigger").click()
+            self.page.locator(".session-action-menu .session-action-opt", has_text="Rename").first.click()
+        field = self.page.locator(".session-title-input")
+        field.fill(title)
+        field.press("Enter")
+        expect(self.row(title)).to_be_visible()
 
     def row(self, title: str) -> Locator:
         """A session's row in the list at the side."""
@@ -118,7 +140,7 @@ class Desk:
         context = beside.page.context if beside else self._person()
         page = context.new_page()
         page.set_default_timeout(WAIT_MS)
-        return Tab(page, self.url, self.said)
+        return Tab(self.version, page, self.url)
 
     def close(self) -> None:
         for context in self.contexts:

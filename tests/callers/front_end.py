@@ -59,19 +59,24 @@ def source_of(given: str | None = None) -> str:
 
 def fetch(version: str, source: str, folder: Path) -> FrontEnd:
     """Take one version out of a repository, into `folder`."""
+    place = unpack(version, source, folder, "static", "api/routes.py")
+    found = LOGIN_PAGE.search((place / "api" / "routes.py").read_text())
+    assert found is not None, "its login page is not where it was"
+    return FrontEnd(version, place / "static", BLANK.sub(_fill, found[1]))
+
+
+def unpack(version: str, source: str, folder: Path, *paths: str) -> Path:
+    """Some files of one version; where they are."""
     commit = VERSIONS[version]
     repository = Path(source)
     if not repository.is_dir():
         repository = folder / f"{version}.git"
         _git("init", "--quiet", "--bare", str(repository))
         _git("-C", str(repository), "fetch", "--quiet", "--depth", "1", source, commit)
-    packed = _git("-C", str(repository), "archive", commit, "static", "api/routes.py")
-    place = folder / version
+    packed = _git("-C", str(repository), "archive", commit, *paths)
     with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
-        archive.extractall(place, filter="data")
-    found = LOGIN_PAGE.search((place / "api" / "routes.py").read_text())
-    assert found is not None, "its login page is not where it was"
-    return FrontEnd(version, place / "static", BLANK.sub(_fill, found[1]))
+        archive.extractall(folder / version, filter="data")
+    return folder / version
 
 
 def _fill(blank: re.Match[str]) -> str:
