@@ -17,6 +17,7 @@ from tests.page.kit import WAIT_MS, wait_until
 SETTINGS: Final = {"CLAWDFORGE_HERMES_PREFIX": PREFIX, "CLAWDFORGE_DEFAULT_AGENT": "claude"}
 """`claude` is the scripted agent in these tests: what a prompt says is what it does."""
 
+ANSWERED: Final = "Failed to load resource: the server responded with a status of "
 LOADED: Final = "S._bootReady === true"
 
 
@@ -162,7 +163,7 @@ class Desk:
         """Its page asks other hosts for fonts and a highlighter. They are not reached, and not our fault."""
         address = str(message.location.get("url", ""))
         if message.type == "error" and address.startswith(self.url):
-            self.said.append(f"{message.text} ({address.removeprefix(self.url)})")
+            self.said.append(f"{message.text.removeprefix(ANSWERED)} {address.removeprefix(self.url)}")
 
     def _on_error(self, error: WebError) -> None:
         self.said.append(f"page error: {error.error}")

@@ -20,7 +20,7 @@ from tests.callers.front_end import PUBLIC, VERSIONS, FrontEnd, NotToBeHad, fetc
 from tests.callers.journeys import JOURNEYS, Journey, check_quiet
 from tests.page.kit import launched
 
-WORDS = 160
+WORDS = 400
 
 
 def main() -> int:

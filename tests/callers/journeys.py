@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+from urllib.parse import urlsplit
 
 from playwright.sync_api import expect
 
@@ -75,7 +76,7 @@ def reload_and_second_tab(desk: Desk) -> None:
     tab = desk.tab().open()
     tab.say("chunks 300 1 20")
     tab.see("9 10")
-    other = desk.tab(beside=tab).open()
+    other = desk.tab(beside=tab).open(urlsplit(tab.page.url).path)
     tab.reload()
     for one in (tab, other):
         one.see("299 300")
@@ -129,7 +130,7 @@ def edit(desk: Desk) -> None:
     tab.ask("echo old", "old")
     tab.press("Edit message")
     tab.find(".msg-edit-area").fill("count")
-    tab.find(".msg-edit-send").click()
+    tab.find(".msg-edit-send").dispatch_event("click")
     tab.see(COUNTED.format(2))
     tab.rest()
     assert tab.rows == ["user: count", "assistant: turn=1", "user: count", "assistant: turn=2"]
@@ -204,13 +205,15 @@ def export_and_import(desk: Desk) -> None:
 def approve_and_deny(desk: Desk) -> None:
     """The page cannot say that a session asks, so the session is made for it and then opened."""
     tab = desk.tab().open()
-    tab.page.evaluate(
+    made = tab.page.evaluate(
         """async () => {
             const made = await api('/api/session/new', {method: 'POST', body: '{"permission_mode": "ask"}'})
             localStorage.setItem('hermes-webui-session', made.session.session_id)
+            return made.session.session_id
         }"""
     )
-    tab.reload()
+    tab.open("/" if desk.version == "April" else f"/session/{made}")
+    assert tab.session_id == made
     for button, chosen in (("#approvalBtnOnce", "allow_once"), ("#approvalBtnDeny", "reject_once")):
         tab.say(f"ask rm -rf {chosen}")
         expect(tab.find("#approvalCard")).to_have_class(re.compile("visible"))
