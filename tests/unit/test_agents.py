@@ -81,6 +81,17 @@ def test_what_an_entry_cannot_say_is_refused_by_name(tmp_path: Path, text: str, 
         load_settings({}, config=path)
 
 
+def test_what_switches_off_a_sandbox_of_its_own_is_given_only_where_ours_stands() -> None:
+    quirks = {"contained_env": {"OWN_WALLS": "off", "CLAWDFORGE_TOKEN": "no"}}
+    agent = spec(env=("OWN_WALLS",), quirks=quirks)
+    for level in ("bwrap", "bwrap-full"):
+        assert agent_env(agent, Path("/h"), {}, level)["OWN_WALLS"] == "off"
+        assert agent_env(agent, Path("/h"), {"OWN_WALLS": "on"}, level)["OWN_WALLS"] == "on"
+        assert "CLAWDFORGE_TOKEN" not in agent_env(agent, Path("/h"), {}, level)
+    for level in ("landlock", "tree"):
+        assert "OWN_WALLS" not in agent_env(agent, Path("/h"), {}, level)
+
+
 def test_an_agent_reaches_the_network_as_the_server_does_and_sees_nothing_else() -> None:
     operator = {"https_proxy": "http://p", "NO_PROXY": "x", "NODE_EXTRA_CA_CERTS": "/ca", "SECRET": "s"}
     env = agent_env(spec(env=("MY_KEY",)), Path("/home"), {**operator, "MY_KEY": "k", "OTHER_KEY": "o"})

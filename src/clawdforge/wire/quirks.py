@@ -63,6 +63,11 @@ class Quirks(BaseModel):
         description="paths in its home that copies of it leave out, beside the caches of npm, bun, pip, uv "
         "and the like: what it fetches again by itself",
     )
+    contained_env: dict[str, str] = Field(
+        {},
+        description="variables that it is given inside bubblewrap, such as those that switch off a sandbox "
+        "of its own, which cannot stand in ours; those of the server's environment come first",
+    )
     failures: dict[FailureKind, list[str]] = Field(
         {},
         description="words in which it tells why a prompt failed, by what they mean, beside those that are "

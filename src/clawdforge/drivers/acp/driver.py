@@ -84,12 +84,13 @@ class AcpDriver:
         except LoadLost as lost:
             agent = await self._open(replace(launch, agent_session_id=None), sink)
             agent.note = str(lost)
-        if agent.note is not None:
+        if agent.note:
             log.warning("%s: %s", launch.agent.name, agent.note, extra={"session_id": launch.session_id})
         return agent
 
     async def _open(self, launch: Launch, sink: Sink) -> "AcpAgent":
-        env = agent_env(launch.agent, launch.home, self._operator_env) | dict(launch.env)
+        inside = self._spawner.containment.choose(launch.agent.sandbox)
+        env = agent_env(launch.agent, launch.home, self._operator_env, inside) | dict(launch.env)
         readable = (*launch.readable, attachments.make_folder(launch.home))
         shared = credentials.shared_files(launch.agent.credentials, self._operator_home)
         runs_as = await settle(self._ownership, launch, shared)

@@ -89,7 +89,8 @@ class AcpxDriver:
         self._prices = prices or Prices.read()
 
     async def open(self, launch: Launch, sink: Sink) -> "AcpxAgent":
-        env = agent_env(launch.agent, launch.home, self._operator_env) | dict(launch.env)
+        inside = self._spawner.containment.choose(launch.agent.sandbox)
+        env = agent_env(launch.agent, launch.home, self._operator_env, inside) | dict(launch.env)
         for name in (PROGRAM, launch.agent.command[0]):
             find_program(name, env)
         shared = credentials.shared_files(launch.agent.credentials, self._operator_home)

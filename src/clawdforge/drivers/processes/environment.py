@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from clawdforge.core.agent_model import AgentSpec
+from clawdforge.wire.quirks import Quirks
 
 OURS = "CLAWDFORGE_"
 PASSED = ("PATH", "LANG", "LANGUAGE", "TZ", "USER", "LOGNAME", "SHELL")
@@ -15,9 +16,15 @@ TEMPORARY = ".tmp"  # in the home, so that it goes with the session
 DEFAULTS = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", "SHELL": "/bin/sh"}
 
 
-def agent_env(spec: AgentSpec, home: Path, operator_env: Mapping[str, str]) -> dict[str, str]:
-    """`CLAWDFORGE_…` variables are never passed on, whatever is configured: they hold secrets."""
-    env = dict(DEFAULTS)
+def agent_env(
+    spec: AgentSpec, home: Path, operator_env: Mapping[str, str], containment: str = "tree"
+) -> dict[str, str]:
+    """`CLAWDFORGE_…` variables are never passed on, whatever is configured: they hold secrets.
+
+    What an agent is given only inside bubblewrap holds where the operator says nothing else.
+    """
+    own = Quirks.model_validate(spec.quirks).contained_env if containment.startswith("bwrap") else {}
+    env = DEFAULTS | {name: value for name, value in own.items() if not name.startswith(OURS)}
     for name, value in operator_env.items():
         network = name.upper() in NETWORK or name in CERTIFICATES
         allowed = name in PASSED or name.startswith("LC_") or network or name in spec.env
