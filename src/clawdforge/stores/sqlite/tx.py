@@ -20,11 +20,11 @@ from clawdforge.stores.sqlite.audit import add_entry
 from clawdforge.stores.sqlite.budgets import BudgetChanges
 from clawdforge.stores.sqlite.changes import Touched, forget_changes
 from clawdforge.stores.sqlite.connection import Db
+from clawdforge.stores.sqlite.job_reads import JobReads
 from clawdforge.stores.sqlite.links import LinkChanges
 from clawdforge.stores.sqlite.packing import Slice, place_pack
 from clawdforge.stores.sqlite.queries import MINE
 from clawdforge.stores.sqlite.rows import Codec, Value
-from clawdforge.stores.sqlite.sets import HistorySets
 from clawdforge.stores.sqlite.stored_bytes import add_event_bytes, set_file_bytes
 from clawdforge.stores.sqlite.usage import UsageChanges
 from clawdforge.wire.base import Json, Micros
@@ -35,11 +35,13 @@ from clawdforge.wire.event import number
 ADD_EVENT = (
     "INSERT INTO events (session_id, seq, turn, type, by_agent, data, compact) VALUES (?, ?, ?, ?, ?, ?, 1)"
 )
+STATE = frozenset({"head", "fence", "deleted_at"})
+"""Columns of a session that `_state` depends on."""
 PURGED = {"purge_packs": 50, "purge_messages": 100}
 """At once, fewer than of other rows: a pack has many pages, and a message is in the full-text index too."""
 
 
-class SqliteTx(HistorySets, BudgetChanges, LinkChanges, UsageChanges):
+class SqliteTx(JobReads, BudgetChanges, LinkChanges, UsageChanges):
     def __init__(self, db: Db, app: str, clock: Clock) -> None:
         super().__init__(db, app)
         self._clock = clock
@@ -51,9 +53,12 @@ class SqliteTx(HistorySets, BudgetChanges, LinkChanges, UsageChanges):
         self._insert(self._q.session, row)
 
     def change_session(self, session_id: str, **changes: Any) -> None:
+        known = self._knows_states() and changes.keys().isdisjoint(STATE)
         self._change(
             self._q.session, f"session_id = {MINE}", {"session": session_id}, changes, SessionNotFound
         )
+        if known:
+            self._keep_states()
         if changes.get("deleted_at") is not None:
             self._touched.note_deleted(session_id)
 
@@ -62,10 +67,7 @@ class SqliteTx(HistorySets, BudgetChanges, LinkChanges, UsageChanges):
         self._touched.note_revealed(session_id)
 
     def append(self, session_id: str, drafts: Sequence[Draft], *, fence: int | None = None) -> int:
-        state = self._db.row(self._q.tx["state"], {"app": self.app, "session": session_id})
-        if state is None:
-            raise SessionNotFound
-        head, current = int(state[0]), int(state[1])
+        head, current = self._state(session_id)
         if fence is not None and fence != current:
             raise LeaseLost
         if not drafts:
@@ -83,24 +85,33 @@ class SqliteTx(HistorySets, BudgetChanges, LinkChanges, UsageChanges):
         head += len(stored)
         add_event_bytes(self._db, self.app, session_id, sum(len(event.data) for event in stored))
         self._run("move_head", session=session_id, head=head, at=self._clock.now())
+        self._states[session_id] = (head, current)
+        self._keep_states()
         self.appended.setdefault(session_id, []).extend(stored)
         self._touched.note_events(session_id, drafts)
         return head
 
     def claim(self, session_id: str, node: str) -> int:
+        head, _fence = self._state(session_id)
         row = self._db.row(self._q.tx["claim"], {"app": self.app, "session": session_id, "node": node})
         if row is None:
             raise SessionNotFound
+        self._states[session_id] = (head, int(row[0]))
+        self._keep_states()
         return int(row[0])
 
     def add_turn(self, row: TurnRow) -> None:
         self._need_session(row.session_id)
         self._insert(self._q.turn, row)
+        self._keep_states()
 
     def change_turn(self, session_id: str, turn_index: int, **changes: Any) -> None:
         key: dict[str, Value] = {"session": session_id, "turn": turn_index}
         where = f"session_id = {MINE} AND turn_index = :turn"
+        known = self._knows_states()
         self._change(self._q.turn, where, key, changes, TurnNotFound)
+        if known:
+            self._keep_states()
 
     def add_message(self, row: MessageRow) -> int:
         self._need_session(row.session_id)
@@ -112,6 +123,7 @@ class SqliteTx(HistorySets, BudgetChanges, LinkChanges, UsageChanges):
         names = ", ".join(values)
         marks = ", ".join(f":{name}" for name in values)
         self._db.run(f"INSERT INTO messages ({names}) VALUES ({marks})", values)  # noqa: S608 - our own names
+        self._keep_states()
         return int(values["seq"] or 0)
 
     def change_messages(self, session_id: str, seqs: Sequence[int], **changes: Any) -> None:
@@ -121,6 +133,7 @@ class SqliteTx(HistorySets, BudgetChanges, LinkChanges, UsageChanges):
             sql = f"UPDATE messages SET {assignments} WHERE session_id = {MINE} AND seq = :seq"  # noqa: S608 - checked names
             key: dict[str, Value] = {"app": self.app, "session": session_id, **values}
             self._db.connection.executemany(sql, [{**key, "seq": seq} for seq in seqs])
+            self._keep_states()
 
     def add_permission(self, row: PermissionRow) -> None:
         self._need_session(row.session_id)

@@ -1,8 +1,8 @@
 """The one thread that writes: jobs that wait become one transaction with one commit and one fsync.
 
-Each job has a savepoint of its own, so that a job that raises undoes only itself. When the disk fails, the
-outcome of the batch is unknown: all its jobs fail with that message, the connection is thrown away, and the
-thread keeps probing with a real write until the disk works again.
+A job that raises undoes only itself: the first by a rollback, each that comes after it by a savepoint of its
+own. When the disk fails, the outcome of the batch is unknown: all its jobs fail with that message, the
+connection is thrown away, and the thread keeps probing with a real write until the disk works again.
 """
 
 import asyncio
@@ -46,6 +46,7 @@ class Batch:
     jobs: list[Job]
     appended: dict[tuple[str, str], list[StoredEvent]] = field(default_factory=dict)
     changed: set[str] = field(default_factory=set)  # apps whose lists look otherwise
+    has_begun: bool = False  # a job was run in its transaction
 
     def commits(self) -> list[Commit]:
         return [Commit(app, session, tuple(events)) for (app, session), events in self.appended.items()]
@@ -57,18 +58,22 @@ class Batch:
             job.result, job.error = None, StoreUnavailable(error.message, retry_after=error.retry_after)
 
 
-class Savepoint:
+class Undo:
     """Undoes one job that raises and keeps the error for its caller.
 
-    Errors of the disk fail the whole batch.
+    The first of a transaction has nothing before it to keep, and most are alone in theirs: it needs no
+    savepoint, for which SQLite would keep every page that changes as it was. Errors of the disk fail the
+    whole batch.
     """
 
-    def __init__(self, connection: apsw.Connection, job: Job) -> None:
+    def __init__(self, connection: apsw.Connection, job: Job, *, is_first: bool) -> None:
         self._connection = connection
         self._job = job
+        self._is_first = is_first
 
     def __enter__(self) -> None:
-        self._connection.execute("SAVEPOINT job")
+        if not self._is_first:
+            self._connection.execute("SAVEPOINT job")
 
     def __exit__(
         self, _kind: type[BaseException] | None, error: BaseException | None, _trace: TracebackType | None
@@ -79,8 +84,11 @@ class Savepoint:
             raise apsw.IOError("the transaction was lost") from error
         if error is not None:
             self._job.error = error
-            self._connection.execute("ROLLBACK TO job")
-        self._connection.execute("RELEASE job")
+            self._connection.execute("ROLLBACK" if self._is_first else "ROLLBACK TO job")
+        if not self._is_first:
+            self._connection.execute("RELEASE job")
+        elif error is not None:
+            self._connection.execute("BEGIN IMMEDIATE")
         return True
 
 
@@ -208,12 +216,14 @@ class Writer:
         batch.appended.clear()
         batch.changed.clear()
         db.connection.execute("BEGIN IMMEDIATE")
+        batch.has_begun = False
         for job in self._gather(batch, began):
             if isinstance(job.error, SessionDamaged):
                 continue
             job.error = None
             try:
                 self._time_job(db, job, batch)
+                batch.has_begun = True
             except apsw.CorruptError:
                 log.exception("a part of %s is damaged", self._path)
                 db.connection.execute("ROLLBACK")
@@ -231,7 +241,7 @@ class Writer:
             yield job
 
     def _run_job(self, db: Db, job: Job, batch: Batch) -> None:
-        with Savepoint(db.connection, job):
+        with Undo(db.connection, job, is_first=not batch.has_begun):
             if job.app is None:
                 job.result = job.work(SqliteSystemTx(db))
                 return
