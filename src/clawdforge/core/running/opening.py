@@ -98,8 +98,10 @@ class Opener:
     async def _attach_files(self, turn: RunningTurn) -> str:
         """The prompt, with the files that came with it put where the agent can read them."""
         row = turn.started.turn
+        if not row.files:
+            return row.prompt
         files = await self._store.read(turn.app, lambda view: _need_files(view, row))
-        paths = await self._homes.attach(turn.session_id, files) if files else []
+        paths = await self._homes.attach(turn.session_id, files)
         return memory.name_files(row.prompt, paths)
 
     async def _open(self, turn: RunningTurn, *, again: bool) -> tuple[LiveAgent, str]:

@@ -128,15 +128,15 @@ class Supervisor:
         """Nothing runs and nothing waits for a seat."""
         return not self._workers
 
-    async def find_parent(self, app: str, session_id: str) -> str | None:
-        """Whose turn may wait for this session's. How many agents its app may have is looked up as well."""
+    async def find_session(self, app: str, session_id: str) -> SessionRow | None:
+        """A session that is to run. How many agents its app may have is looked up as well."""
 
         def look(view: View) -> tuple[SessionRow | None, int | None]:
             return view.session(session_id), self._quotas.max_agents(view)
 
         session, most = await self._store.read(app, look)
         self._pool.limit(app, most)
-        return None if session is None else session.parent_session_id
+        return session
 
     def limit_agents(self, app: str, row: AppRow) -> None:
         """The operator has changed what the app may have."""
@@ -322,7 +322,8 @@ class Supervisor:
     async def _work(self, worker: Worker, seat: Seat | None, started: StartedTurn | None) -> None:
         try:
             if seat is None:
-                parent = await self.find_parent(worker.app, worker.session_id)
+                session = await self.find_session(worker.app, worker.session_id)
+                parent = None if session is None else session.parent_session_id
                 seat = await self._pool.take(worker.app, worker.session_id, parent)
             started = started or await self._start_next(worker)
             while started is not None:

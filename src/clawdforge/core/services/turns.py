@@ -21,7 +21,14 @@ from clawdforge.core.rules.turns import (
 from clawdforge.core.running.answers import Answers
 from clawdforge.core.running.supervisor import Supervisor
 from clawdforge.core.unbroken import Unbroken
-from clawdforge.wire.errors import BY_CODE, AgentFailed, StoreUnavailable, TurnNotFound, TurnNotQueued
+from clawdforge.wire.errors import (
+    BY_CODE,
+    AgentFailed,
+    SessionNotFound,
+    StoreUnavailable,
+    TurnNotFound,
+    TurnNotQueued,
+)
 from clawdforge.wire.turn import ChangeTurn, IfBusy, Outcome, TurnRequest, TurnState
 
 COPY_SECS = 0.05
@@ -64,10 +71,11 @@ class TurnService:
 
         Whose session it is comes first: nobody waits for, or reserves, what belongs to another app.
         """
-        await self._store.read(app, lambda view: need_session(view, session_id))
+        session = await self._supervisor.find_session(app, session_id)
+        if session is None:
+            raise SessionNotFound
         await self._supervisor.wait_for_copy(session_id, within=COPY_SECS)
-        parent = await self._supervisor.find_parent(app, session_id)
-        seat = self._supervisor.reserve(app, session_id, parent)
+        seat = self._supervisor.reserve(app, session_id, session.parent_session_id)
         node, now, started = self._supervisor.node, self._clock.now(), None
 
         def work(tx: Tx) -> tuple[SubmittedTurn, StartedTurn | None]:
