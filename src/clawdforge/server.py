@@ -351,6 +351,19 @@ async def _drain(parts: Parts, grace: float) -> None:
     await asyncio.gather(parts.supervisor.stop(grace), parts.services.runs.stop(grace))
 
 
+def describe_reach(settings: Settings, url: str) -> str:
+    """Who can connect, where that is not this machine alone; nothing otherwise."""
+    if is_loopback(settings.host):
+        return ""
+    port = url.rpartition(":")[2]
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    return (
+        f"  WARNING it listens on {host}:{port}: other machines can connect, and without TLS whoever is on\n"
+        "          the way reads tokens and conversations. Listen on 127.0.0.1 behind a proxy with TLS:\n"
+        "          docs/guides/proxy.md\n"
+    )
+
+
 def _greet(settings: Settings, url: str) -> None:
     """What a newcomer needs next. The lines with curl can be copied as they are."""
     token = settings.data_dir / TOKEN_FILE
@@ -358,6 +371,7 @@ def _greet(settings: Settings, url: str) -> None:
     asks = "-H 'Accept: text/event-stream' -H 'Content-Type: application/json'"
     sys.stdout.write(
         f"clawdforge {__version__} on {url}\n"
+        f"{describe_reach(settings, url)}"
         f"  data    {settings.data_dir}\n"
         f"  token   {token}  (app {LOCAL_APP})\n"
         f"  routes  {url}/openapi.json; `clawdforge token create APP` makes a token for your program\n"
