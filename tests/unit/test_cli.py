@@ -17,6 +17,7 @@ from click.testing import CliRunner, Result
 
 import clawdforge
 from clawdforge.cli import main
+from clawdforge.cli.commands.config import format_value
 from clawdforge.cli.failures import Exit, Failure
 from clawdforge.cli.lazy import LazyGroup
 from clawdforge.cli.target.defaults import read_defaults
@@ -251,6 +252,26 @@ def test_config_show_keeps_secrets(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         assert result.exit_code == 0, result.output
         assert SECRET not in result.output
         assert "8901" in result.output
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "shown"),
+    [
+        ("max_body_bytes", 33_554_432, "33554432 (32 MiB)"),
+        ("session_ttl_secs", 3600, "3600 s (1 h)"),
+        ("session_hard_ttl_secs", 86_400, "86400 s (1 d)"),
+        ("session_ttl_secs", 5400, "5400 s (90 min)"),
+        ("session_ttl_secs", 100, "100 s (1.7 min)"),
+        ("heartbeat_secs", 59.5, "59.5 s"),
+        ("idle_exit", 600, "600 s (10 min)"),
+        ("idle_exit", None, "-"),
+        ("port", 8800, "8800"),
+        ("trust_loopback", True, "True"),
+        ("allowed_hosts", ["a", "b"], "a, b"),
+    ],
+)
+def test_config_show_says_numbers_in_units(key: str, value: object, shown: str) -> None:
+    assert format_value(key, value) == shown
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -8,13 +8,15 @@ from typing import Any, Final
 import click
 
 from clawdforge.cli.failures import Exit, Failure
-from clawdforge.cli.tables import align
+from clawdforge.cli.tables import align, size
 from clawdforge.cli.target.defaults import read_origins
 from clawdforge.cli.target.options import Target, target_options
 from clawdforge.cli.target.project import project_folder
 from clawdforge.settings import CONFIG_FILE, BadSettings, Settings, list_settings, load_settings
 from clawdforge.wire.local import config_file_default
 
+MINUTE: Final = 60
+UNITS: Final = (("d", 24 * 60 * MINUTE), ("h", 60 * MINUTE), ("min", MINUTE))
 SECRET: Final = "(set; not shown)"  # noqa: S105 - shown in place of a secret
 
 
@@ -46,7 +48,9 @@ def show(target: Target, /, *, as_json: bool) -> None:
         click.echo(json.dumps({"settings": values, "cli": cli, "files": files}, indent=2))
         return
     changed = {row.key for row in list_settings() if values[row.key] != _read_default(row.key)}
-    rows = [("* " if key in changed else "  ", key, _format_value(value)) for key, value in values.items()]
+    rows = [
+        ("* " if key in changed else "  ", key, format_value(key, value)) for key, value in values.items()
+    ]
     lines = ["settings of the server", *align(rows, colour=False), "", "agents"]
     lines += [f"  {name}  {' '.join(agent.command or ())}" for name, agent in settings.agents.items()]
     lines += ["  (built-in ones only)"] * (not settings.agents)
@@ -65,5 +69,24 @@ def _read_default(key: str) -> Any:
     return Settings().model_dump(mode="json", include={key})[key]
 
 
-def _format_value(value: Any) -> str:
-    return "-" if value is None else ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+def format_value(key: str, value: Any) -> str:
+    """As a person reads it: `33554432 (32 MiB)`, `3600 (1 h)`; the number is what a setting takes."""
+    if value is None:
+        return "-"
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return str(value)
+    if key.endswith("_bytes"):
+        return f"{value} ({size(int(value))})"
+    if key.endswith("_secs") or key == "idle_exit":
+        return f"{value:g} s" if value < MINUTE else f"{value:g} s ({_format_secs(value)})"
+    return str(value)
+
+
+def _format_secs(seconds: float) -> str:
+    """In the largest unit that it fills: `90 min` is said, not `1.5 h`."""
+    for name, length in UNITS:
+        if seconds % length == 0:
+            return f"{seconds / length:g} {name}"
+    return f"{seconds / MINUTE:.1f} min"
