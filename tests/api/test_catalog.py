@@ -21,7 +21,8 @@ def test_the_agents_that_can_be_run_are_listed(app: App) -> None:
     assert agents["demo"]["installed"] is True
     assert agents["missing"]["installed"] is False
     assert agents["codex"]["install"].startswith("npm install")
-    known = {"name", "title", "driver", "installed", "version", "install", "sandbox", "paused"}
+    assert agents["codex"]["keys"] == ["OPENAI_API_KEY", "CODEX_API_KEY"]
+    known = {"name", "title", "driver", "installed", "version", "install", "keys", "sandbox", "paused"}
     assert set(agents["demo"]) == known
     assert agents["demo"]["sandbox"] in ("bwrap", "bwrap-full", "landlock", "tree")
 

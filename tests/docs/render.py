@@ -1,4 +1,4 @@
-"""The parts of the reference that are written by the code: tables of settings, of models and of routes."""
+"""The parts of the reference that are written by the code: settings, models, routes and agents' keys."""
 
 import asyncio
 import inspect
@@ -12,6 +12,7 @@ from fastapi.routing import APIRoute
 from pydantic import BaseModel
 
 from clawdforge.core.services.all import Services
+from clawdforge.drivers.registry.builtin import load_builtin
 from clawdforge.http.app import build_asgi
 from clawdforge.http.settings import HttpSettings
 from clawdforge.settings import list_settings
@@ -26,6 +27,20 @@ END = "<!-- written by scripts/golden: end -->\n"
 def settings_table() -> str:
     lines = ["| variable | type | default | what it does |", "|---|---|---|---|"]
     lines += [f"| `{row.variable}` | {row.type} | {row.default} | {row.about} |" for row in list_settings()]
+    return "\n".join(lines) + "\n"
+
+
+def keys_table() -> str:
+    """What brings each built-in agent, and what signs it in."""
+    lines = ["| agent | how to get it | signed in by one of | or by its own login, kept in |"]
+    lines.append("|---|---|---|---|")
+    for spec in load_builtin():
+        keys = ", ".join(f"`{name}`" for name in spec.keys) or "-"
+        files = ", ".join(f"`~/{name}`" for name in spec.credentials) or "-"
+        how = spec.install if spec.install.startswith("install ") else f"`{spec.install}`"
+        if not spec.install:
+            how, keys = "built in", "nothing"
+        lines.append(f"| {spec.name} | {how} | {keys} | {files} |")
     return "\n".join(lines) + "\n"
 
 

@@ -15,6 +15,7 @@ from tests.docs.render import (
     REFERENCE,
     between_marks,
     first_words,
+    keys_table,
     models_reference,
     replaced,
     routes,
@@ -25,6 +26,7 @@ from tests.wire_samples import OWN
 
 UPDATE = os.environ.get("CLAWDFORGE_TEST_UPDATE_GOLDEN") == "1"
 GENERATED = {
+    "agents.md": keys_table(),
     "routes.md": routes_reference(),
     "settings.md": settings_table(),
     "wire.md": models_reference(),

@@ -66,6 +66,10 @@ COMMANDS: Final = {
         "Look at the server on the data folder, stop it, or start it again with today's environment.",
     ),
     "sessions": LazyCommand("sessions:sessions", "List, read and manage sessions."),
+    "setup": LazyCommand(
+        "setup:setup",
+        "Show which agents are here and what they need; install AGENT, try it, and say what to type next.",
+    ),
     "stop": LazyCommand("turns:stop", "Stop the running turn."),
     "stuck": LazyCommand("operator:stuck", "Show sessions that stand still, and what they wait for."),
     "tail": LazyCommand(

@@ -51,7 +51,7 @@ NEXT: Final = {
     "session_not_found": "list yours with `clawdforge sessions list --all`",
     "session_closed": "open it again with `clawdforge sessions resume --reopen ID`",
     "unknown_agent": "list the agents with `clawdforge agents`",
-    "agent_not_installed": "see how to install it with `clawdforge agents`, then `clawdforge server restart`",
+    "agent_not_installed": "`clawdforge setup AGENT` does it for you",
     "agent_auth_required": "then renew the server with `clawdforge server restart`",
     "turn_timed_out": "allow more time with --timeout SECS",
     "turn_interrupted": "send the prompt again with `clawdforge retry ID`",

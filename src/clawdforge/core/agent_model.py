@@ -31,6 +31,11 @@ class AgentSpec:
     callback: bool = False  # it is given a token of its own, bound to its session
     quirks: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The variables that can sign it in; one of them is enough."""
+        return tuple(name for name in self.env if name.endswith(("_API_KEY", "_TOKEN")))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launch:

@@ -13,7 +13,7 @@ from clawdforge.wire.session import Name, PermissionMode
 
 
 class AgentInfo(Reply):
-    """A configured agent and whether its program is there."""
+    """A configured agent and whether its program is there. One of the variables in `keys` signs it in."""
 
     name: str
     title: str = ""
@@ -21,6 +21,7 @@ class AgentInfo(Reply):
     installed: bool
     version: str | None = None
     install: str | None = None
+    keys: list[str] = Field(default_factory=list)
     sandbox: str | None = None
     paused: Pause | None = None
 

@@ -34,7 +34,7 @@ from clawdforge.drivers.processes.folder_identity import NotTheFolder
 from clawdforge.drivers.processes.policy import Policy
 from clawdforge.drivers.processes.process import AgentProcess, has_failed
 from clawdforge.drivers.processes.runtimes import Needs
-from clawdforge.drivers.processes.spawner import Spawner
+from clawdforge.drivers.processes.spawner import Spawner, find_program
 from clawdforge.drivers.processes.users import User
 from clawdforge.wire.base import Json
 from clawdforge.wire.errors import (
@@ -91,6 +91,7 @@ class AcpDriver:
     async def _open(self, launch: Launch, sink: Sink) -> "AcpAgent":
         inside = self._spawner.containment.choose(launch.agent.sandbox)
         env = agent_env(launch.agent, launch.home, self._operator_env, inside) | dict(launch.env)
+        find_program(launch.agent.command[0], env, launch.agent.install)
         readable = (*launch.readable, attachments.make_folder(launch.home))
         shared = credentials.shared_files(launch.agent.credentials, self._operator_home)
         runs_as = await settle(self._ownership, launch, shared)
@@ -353,7 +354,8 @@ class AcpAgent:
         words = f"{self._name}: {error.describe()}"
         if is_login_missing(error.code, error.describe()):
             ways = f" ({', '.join(self._login_methods)})" if self._login_methods else ""
-            hint = "log in with its own program, or set its key in the server's environment"
+            keys = " or ".join(self._launch.agent.keys[:2]) or "its key"
+            hint = f"log in with its own program, or set {keys} in the server's environment"
             return AgentAuthRequired(f"{words}; it is not signed in{ways}: {hint}", stderr=self.stderr_tail())
         return AgentStartFailed(words, stderr=self.stderr_tail())
 

@@ -91,8 +91,8 @@ class AcpxDriver:
     async def open(self, launch: Launch, sink: Sink) -> "AcpxAgent":
         inside = self._spawner.containment.choose(launch.agent.sandbox)
         env = agent_env(launch.agent, launch.home, self._operator_env, inside) | dict(launch.env)
-        for name in (PROGRAM, launch.agent.command[0]):
-            find_program(name, env)
+        find_program(PROGRAM, env)
+        find_program(launch.agent.command[0], env, launch.agent.install)
         shared = credentials.shared_files(launch.agent.credentials, self._operator_home)
         readable = (*launch.readable, attachments.make_folder(launch.home), HOST)
         runs_as = await settle(self._ownership, launch, shared)

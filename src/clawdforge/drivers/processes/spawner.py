@@ -248,8 +248,8 @@ class Spawner:
         return count
 
 
-def find_program(name: str, env: Mapping[str, str]) -> str:
-    """The program's path in that environment.
+def find_program(name: str, env: Mapping[str, str], install: str = "") -> str:
+    """The program's path in that environment; `install` is the command that would bring it.
 
     Raises AgentNotInstalled, or AgentStartFailed with the reason.
     """
@@ -260,7 +260,9 @@ def find_program(name: str, env: Mapping[str, str]) -> str:
         raise AgentStartFailed(
             f"{name} is not an executable file; run `chmod +x {name}`, or correct the agent's command"
         )
-    raise AgentNotInstalled(f"{name} is not installed; install it, or add its folder to the server's PATH")
+    is_command = install and not install.startswith("install ")  # the others are words for a person
+    how = f"install it with `{install}`" if is_command else install or "install it"
+    raise AgentNotInstalled(f"{name} is not installed; {how}, or add its folder to the server's PATH")
 
 
 def _check_owner(held: HeldPaths, folders: AgentFolders, user: User | None) -> None:

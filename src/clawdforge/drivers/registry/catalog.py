@@ -100,6 +100,7 @@ class AgentCatalog:
             installed=is_installed(spec),
             version=self._versions.get(spec.name),
             install=spec.install or None,
+            keys=list(spec.keys),
             sandbox=sandbox,
         )
 
