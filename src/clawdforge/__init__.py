@@ -159,12 +159,14 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> object:
-    if name in __all__:
-        value = getattr(import_module("clawdforge.client"), name)
-        globals()[name] = value
-        return value
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+if not TYPE_CHECKING:  # a checker that saw it would take any name
+
+    def __getattr__(name: str) -> object:
+        if name in __all__:
+            value = getattr(import_module("clawdforge.client"), name)
+            globals()[name] = value
+            return value
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

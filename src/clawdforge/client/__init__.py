@@ -167,9 +167,11 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> object:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value: object = getattr(import_module(f"{__name__}.{_HOMES.get(name, 'errors')}"), name)
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:  # a checker that saw it would take any name
+
+    def __getattr__(name: str) -> object:
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value: object = getattr(import_module(f"{__name__}.{_HOMES.get(name, 'errors')}"), name)
+        globals()[name] = value
+        return value
