@@ -11,7 +11,23 @@ import pytest
 from tests.api.harness import App, Server
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", ROOT / "docs" / "guides" / "sdk.md"]
+PAGES = [ROOT / "README.md", *(ROOT / "docs" / "guides" / name for name in ("sdk.md", "recipes.md"))]
+BROWSER = """
+import asyncio
+import httpx2
+
+async def browse():
+    transport = httpx2.ASGITransport(app)
+    async with lifespan(app), httpx2.AsyncClient(transport=transport, base_url="http://bot") as browser:
+        chat = (await browser.post("/chats")).json()["chat"]
+        turn = (await browser.post(f"/chats/{chat}/ask", params={"prompt": "Say hello."})).json()
+        answer = await browser.get(f"/chats/{chat}/turns/{turn['turn']}", params={"after": turn["after"]})
+        assert "event: text" in answer.text and "event: turn.ended" in answer.text, answer.text
+        print(answer.text)
+
+asyncio.run(browse())
+"""
+"""What is put behind an example that is a web server."""
 
 
 def examples() -> list[tuple[str, str]]:
@@ -19,6 +35,7 @@ def examples() -> list[tuple[str, str]]:
     for page in PAGES:
         blocks = re.findall(r"^```python\n(.*?)^```$", page.read_text(), re.DOTALL | re.MULTILINE)
         mine = [block for block in blocks if re.search(r"^from clawdforge import", block, re.MULTILINE)]
+        mine = [block + BROWSER if "FastAPI(" in block else block for block in mine]
         found += [(f"{page.name}-{number}", block) for number, block in enumerate(mine, 1)]
     return found
 
