@@ -29,6 +29,7 @@ def test_one_is_started_and_said_so_and_used_again(alone: Cli) -> None:
     assert done.stdout == "hello\n"
     assert "started a server" in done.stderr
     pid = holder(alone)
+    until(lambda: alone.json("server", "status", "--json")["live_agents"] == 0, "the agent's end")
     for name in ("server.log", "local.token", "admin.token"):
         assert stat.S_IMODE((alone.data_dir / name).stat().st_mode) == 0o600
     assert stat.S_IMODE(alone.data_dir.stat().st_mode) == 0o700

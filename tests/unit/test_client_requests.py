@@ -41,6 +41,7 @@ CASES: list[Case] = [
     ("compact", lambda f: f.attach("s").compact(), f"POST {S}/compact", {}, {}),
     ("patch", lambda f: f.attach("s").patch(pinned=False), f"PATCH {S}", {"pinned": False}, {}),
     ("rename", lambda f: f.attach("s").rename("t"), f"PATCH {S}", {"title": "t"}, {}),
+    ("let-agent-go", lambda f: f.attach("s").let_agent_go(), f"DELETE {S}/agent", None, {}),
     ("reopen", lambda f: f.attach("s").reopen(), f"POST {S}/reopen", {}, {}),
     ("export", lambda f: f.attach("s").export(events=True), f"GET {S}/export", None, {"events": ["true"]}),
     ("markdown", lambda f: f.attach("s").export_markdown(), f"GET {S}/export", None, {"format": ["md"]}),

@@ -126,6 +126,23 @@ async def test_an_agent_that_does_not_end_keeps_its_home_to_itself(monkeypatch: 
 
 
 @pytest.mark.parametrize("busy", [True, False])
+async def test_an_agent_that_is_let_go_ends_once_no_turn_runs(busy: bool) -> None:
+    pool, agent = pools.AgentPool(1, idle_secs=60), Stubborn()
+    agent.let_go.set()
+    seat = taken(pool, "one", agent)
+    if not busy:
+        pool.give_back(seat, now=0.0)
+    pool.let_go("one")
+    pool.let_go("nobody")
+    if busy:
+        assert (agent.alive, pool.live) == (True, 1)
+        pool.give_back(seat, now=1.0)
+    async with asyncio.timeout(60):
+        again = await pool.take("app", "one")
+    assert (agent.alive, again.leaves) == (False, False)
+
+
+@pytest.mark.parametrize("busy", [True, False])
 async def test_who_ends_an_agent_is_told_whether_it_has_ended(
     monkeypatch: pytest.MonkeyPatch, busy: bool
 ) -> None:

@@ -245,6 +245,7 @@ CLEAR: Final = Route("POST", "/sessions/{session_id}/clear", _read_model(lambda:
 COMPACT: Final = Route(
     "POST", "/sessions/{session_id}/compact", _read_model(lambda: lazy.session.HistoryReply)
 )
+LET_GO: Final = Route("DELETE", "/sessions/{session_id}/agent", _read_model(lambda: lazy.session.AgentReply))
 REOPEN: Final = Route("POST", "/sessions/{session_id}/reopen", _read_model(lambda: lazy.session.SessionReply))
 PURGE: Final = Route("POST", "/sessions/{session_id}/purge", _read_model(lambda: lazy.session.PurgeReply))
 USAGE: Final = Route("GET", "/sessions/{session_id}/usage", _read_model(lambda: lazy.session.UsageReply))

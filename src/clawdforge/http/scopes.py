@@ -54,6 +54,7 @@ PROMPT: Final = (
     "POST /sessions/import",
     "PATCH /sessions/{session_id}",
     "DELETE /sessions/{session_id}",
+    "DELETE /sessions/{session_id}/agent",
     "POST /sessions/{session_id}/cancel",
     "POST /sessions/{session_id}/clear",
     "POST /sessions/{session_id}/compact",

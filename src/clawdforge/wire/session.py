@@ -196,6 +196,13 @@ class CloseReply(Reply):
     already_closed: bool = False
 
 
+class AgentReply(Reply):
+    """The session's agent ends as soon as no turn runs."""
+
+    ok: bool = True
+    session_id: str
+
+
 class Guarded(Request):
     """An operation on history. With `expected_head` it is refused when the session has moved on."""
 

@@ -1,6 +1,7 @@
 """`clawdforge` itself: which session is meant, then one answer or a conversation in the terminal."""
 
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,7 +18,7 @@ from clawdforge.cli.target.connect import connect, translate_errors
 from clawdforge.cli.target.defaults import options_for_new_session
 from clawdforge.cli.target.options import Endpoint, Target, target_options
 from clawdforge.cli.target.project import project_folder
-from clawdforge.client import Forge, Session
+from clawdforge.client import Forge, ForgeError, Session
 
 MODES: Final = ("approve_all", "approve_reads", "ask", "deny_all")
 PICK: Final = "?"
@@ -154,6 +155,8 @@ def print_answer(target: Target, prompt: str, form: str, flags: dict[str, Any]) 
         waits = flags["permission_mode"] == "ask"
         printer = Printer(target, session, form, waits=waits)
         result = printer.run_turn(prompt, timeout_secs=flags["timeout"], **given_limits(flags))
+        with suppress(ForgeError):  # the answer is there; otherwise the agent ends when it was idle for long
+            session.let_agent_go()
     raise SystemExit(outcome_code(target, printer, result))
 
 

@@ -141,6 +141,10 @@ class AsyncHistory:
         self.closed = False
         return state
 
+    async def let_agent_go(self) -> None:
+        """End the agent as soon as no turn runs, since nothing follows soon. The next prompt starts it."""
+        await self._http.call(calls.LET_GO(self.session_id))
+
     async def purge(self) -> PurgeReply:
         """Delete the session with its files for good."""
         reply = await self._http.call(calls.PURGE(self.session_id))

@@ -26,6 +26,7 @@ class Seat:
     model: str | None = None  # that the agent was started with
     busy: bool = True
     is_counted: bool = True  # among those that its app may have
+    leaves: bool = False  # once no turn runs
     has_place: bool = True  # until its place is given back, which happens once
     used_at: float = field(default=0.0)
     ending: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -101,7 +102,15 @@ class AgentPool:
             seat.used_at = now
         is_ours = self._seats.get(seat.session_id) is seat
         is_of_use = is_ours and seat.is_counted and seat.agent is not None and seat.agent.alive
-        if not is_of_use or self._slots.waiting:
+        if not is_of_use or seat.leaves or self._slots.waiting:
+            self._release(seat)
+
+    def let_go(self, session_id: str) -> None:
+        """Nobody will say more for a while: the agent ends now, or with the turn that runs."""
+        seat = self._seats.get(session_id)
+        if seat is not None and seat.busy:
+            seat.leaves = True
+        elif seat is not None:
             self._release(seat)
 
     async def end_agent(self, session_id: str) -> bool:

@@ -18,6 +18,7 @@ from clawdforge.wire.message import MessagePage
 from clawdforge.wire.scopes import Scope
 from clawdforge.wire.session import (
     Activity,
+    AgentReply,
     CloseReply,
     CreateSession,
     PatchSession,
@@ -39,6 +40,7 @@ def routes() -> APIRouter:
     router.get("/sessions/{session_id}", response_model=SessionReply)(get)
     router.patch("/sessions/{session_id}", response_model=SessionReply)(patch)
     router.delete("/sessions/{session_id}", response_model=CloseReply)(close)
+    router.delete("/sessions/{session_id}/agent", response_model=AgentReply)(let_go)
     router.post("/sessions/{session_id}/reopen", response_model=SessionReply)(reopen)
     router.get("/sessions/{session_id}/messages", response_model=MessagePage)(messages)
     return router
@@ -105,6 +107,12 @@ async def close(core: Core, app: App, session_id: str) -> Response:
     """End a session; its history stays. Closing it again does nothing."""
     already = await core.sessions.close(app, session_id)
     return json_response(CloseReply(session_id=session_id, already_closed=already))
+
+
+async def let_go(core: Core, app: App, session_id: str) -> Response:
+    """End the session's agent as soon as no turn runs. The next prompt starts it again."""
+    await core.sessions.let_go(app, session_id)
+    return json_response(AgentReply(session_id=session_id))
 
 
 async def reopen(core: Core, app: App, session_id: str) -> Response:
