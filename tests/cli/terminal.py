@@ -20,6 +20,7 @@ import pyte
 
 COLUMNS, ROWS = 100, 40
 ENTER, ESC, CTRL_C, CTRL_D, CTRL_R, DOWN = "\r", "\x1b", "\x03", "\x04", "\x12", "\x1b[B"
+CTRL_E, CTRL_X = "\x05", "\x18"
 
 WHERE = "\x1b[6n"
 PASTE_ON, PASTE_OFF = "\x1b[?2004h", "\x1b[?2004l"

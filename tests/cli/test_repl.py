@@ -6,6 +6,7 @@ import re
 import signal
 import stat
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import psutil
@@ -15,7 +16,7 @@ from clawdforge import Forge
 from clawdforge.wire.local import LOCK_FILE
 from tests.api.harness import App, Server, until
 from tests.cli.kit import Cli
-from tests.cli.terminal import CTRL_C, CTRL_D, CTRL_R, DOWN, ENTER, ESC
+from tests.cli.terminal import CTRL_C, CTRL_D, CTRL_E, CTRL_R, CTRL_X, DOWN, ENTER, ESC
 
 pytestmark = pytest.mark.slow
 
@@ -42,6 +43,19 @@ def test_stream_tools_permission_and_costs(cli: Cli) -> None:
     assert terminal.wait() == 0
     assert "session kept" in terminal.text
     assert {"green", "red"} <= terminal.colours
+
+
+def test_a_shell_command_and_an_editor(server: Server, make: Callable[..., Cli], tmp_path: Path) -> None:
+    editor = tmp_path / "editor"
+    editor.write_text('#!/bin/sh\necho "echo written elsewhere" > "$1"\n')
+    editor.chmod(0o755)
+    terminal = make(server.data_dir, EDITOR=str(editor), VISUAL=str(editor)).talk()
+    terminal.send("!echo from the shell; exit 3")
+    terminal.expect("\nfrom the shell\n.*ended with 3")
+    terminal.type(CTRL_X + CTRL_E)
+    terminal.expect("> echo written elsewhere")
+    terminal.type(ENTER)
+    terminal.expect("\nwritten elsewhere\n")
 
 
 def test_the_line_stands_right_above_the_bar(cli: Cli) -> None:
@@ -224,8 +238,11 @@ def test_the_server_is_killed_in_mid_answer_and_comes_back(alone: Cli) -> None:
     terminal.send("chunks 40 8 50")
     terminal.expect(r"5\.+ ")
     psutil.Process(json.loads((alone.data_dir / LOCK_FILE).read_text())["pid"]).kill()
+    terminal.send("/usage")  # held until there is somebody to ask
+    terminal.expect(r"Reconnecting \(\d+ s\)", seconds=60)
     terminal.expect("lost the server.*the server is back", seconds=60)
     terminal.expect("interrupted: the server stopped")
+    terminal.expect("reported by the agent")
     assert "1...... 2...... 3...... " in terminal.text
     terminal.send("/retry echo and here we are")
     terminal.expect("\nand here we are\n")

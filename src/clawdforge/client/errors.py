@@ -151,7 +151,12 @@ __all__ = [
 
 
 class ForgeConnectionError(ForgeError):
-    """The server could not be reached, or the connection broke before the answer was whole."""
+    """The server could not be reached, or the connection broke before the answer was whole.
+
+    `sent` is False where the request certainly never left: then nothing has happened.
+    """
+
+    sent: bool = True
 
 
 class ForgeTimeout(ForgeConnectionError):

@@ -34,15 +34,27 @@ def clean(text: str) -> str:
 
 
 def wrap(text: str, width: int) -> list[str]:
-    """Pieces that fit into `width` cells each; a wide character takes two."""
+    """Rows that fit into `width` cells each, broken between words where that can be."""
+    room = max(width, 2) - 1
     rows, row, used = [], "", 0
     for char in text:
-        cells = 2 if east_asian_width(char) in "WF" else 1
-        if used + cells >= max(width, 2):
-            rows.append(row)
-            row, used = "", 0
-        row, used = row + char, used + cells
+        if used + _cells(char) > room:
+            if char == " ":
+                rows.append(row)
+                row, used = "", 0
+                continue
+            done, space, begun = row.rpartition(" ")
+            whole = not space or not done.strip()  # one long word, or nothing but the margin before it
+            rows.append(row if whole else done)
+            row = "" if whole else begun
+            used = sum(map(_cells, row))
+        row, used = row + char, used + _cells(char)
     return [*rows, row]
+
+
+def _cells(char: str) -> int:
+    """A wide character takes two."""
+    return 2 if east_asian_width(char) in "WF" else 1
 
 
 def code_line(line: str, language: str = "") -> Line:

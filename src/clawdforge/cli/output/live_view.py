@@ -14,6 +14,9 @@ from clawdforge.wire.event_forms import update_of
 from clawdforge.wire.message import CALL_ID
 
 TAIL_LINES: Final = 6
+MOST_TAIL: Final = 4000
+"""So much of a paragraph is broken into rows, from its start, so that they stay as they are."""
+
 OVER: Final = frozenset({"completed", "failed", "cancelled"})
 REMARKS: Final = {
     "session.closed": "this session has been ended",
@@ -64,7 +67,7 @@ class View:
             name = one_line(clean(str(update.get("title") or "tool")), render.WIDE)
             lines.append([("warn", "… "), ("tool", name)])
         tail = self._text.tail(TAIL_LINES)
-        rows = [piece for row in tail.split("\n") for piece in wrap(row[-TAIL_LINES * width :], width)]
+        rows = [piece for row in tail.split("\n") for piece in wrap(row[-MOST_TAIL:], width)]
         lines += [[("", row)] for row in rows[-TAIL_LINES:]] if tail else []
         waiting = len(self.queued - {self.running})
         if waiting and self.running is not None:

@@ -4,6 +4,7 @@ import asyncio
 import difflib
 import inspect
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,8 +18,11 @@ from clawdforge.wire.session import PermissionMode
 
 KEYS: Final = (
     "Enter sends · Esc Enter or \\ at the end: a new line · Ctrl-C stops the turn · "
-    "Esc Esc takes the last turn back · Ctrl-D leaves and keeps the session"
+    "Esc Esc takes the last turn back · !… runs a shell command · Ctrl-X Ctrl-E opens $EDITOR · "
+    "Ctrl-D leaves and keeps the session"
 )
+
+NEED_NO_SERVER: Final = frozenset({"exit", "help"})
 
 
 class Leave(Exception):
@@ -50,7 +54,10 @@ class Commands:
         if handler is None:
             return self._suggest_spelling(name)
         try:
-            await handler(rest.strip())
+            if name in NEED_NO_SERVER:
+                await handler(rest.strip())
+            else:
+                await self._conversation.hold(partial(handler, rest.strip()))
         except Failure as error:
             self._say(error.message, "bad")
         return True

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import time
 from collections.abc import Awaitable, Callable
 from typing import Final, Protocol, TypeVar
 from uuid import uuid4
@@ -49,6 +50,9 @@ class Conversation:
         self._forge = _make_client(endpoint)
         self._turn_ended = asyncio.Condition()
         self._watching: asyncio.Task[None] | None = None
+        self._lost_at = 0.0
+        self._is_there = asyncio.Event()
+        self._is_there.set()
         self._enter(row)
 
     def _enter(self, row: Row) -> None:
@@ -61,6 +65,26 @@ class Conversation:
     @property
     def forge(self) -> AsyncForge:
         return self._forge
+
+    @property
+    def lost_secs(self) -> int | None:
+        """For how long the server has been away; None while it is there."""
+        return None if self._is_there.is_set() else int(time.monotonic() - self._lost_at)
+
+    async def hold(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Do something that may be done once only, as soon as the server is there."""
+        is_told = False
+        while True:
+            await self._is_there.wait()
+            try:
+                return await work()
+            except ForgeConnectionError as error:
+                if error.sent:
+                    raise
+            if not is_told:
+                self.face.show_reply(render.note("the server does not answer; held until it is back"))
+            is_told = True
+            await asyncio.sleep(RETRY_SECS)  # `_watch` has noticed by then
 
     @property
     def session_id(self) -> str:
@@ -121,6 +145,22 @@ class Conversation:
     async def _reconnect(self) -> None:
         """Find the server again, wherever it listens now; on a data folder of ours, start it if need be."""
         self.face.show(render.note("lost the server; waiting for it to come back", "warn"))
+        self._lost_at = time.monotonic()
+        self._is_there.clear()
+        counting = asyncio.create_task(self._count_seconds())
+        try:
+            await self._find_server()
+        finally:
+            counting.cancel()
+        self._is_there.set()
+        self.face.show(render.note("the server is back"))
+
+    async def _count_seconds(self) -> None:
+        while True:
+            self.face.show([])  # what is shown below the line counts
+            await asyncio.sleep(1)
+
+    async def _find_server(self) -> None:
         while True:
             try:
                 endpoint = await asyncio.to_thread(self.target.reach)
@@ -132,7 +172,6 @@ class Conversation:
             old, self._forge, self.endpoint = self._forge, forge, endpoint
             self.session = forge.attach(self.session_id)
             await old.close()
-            self.face.show(render.note("the server is back"))
             return
 
     async def say(self, prompt: str) -> int:

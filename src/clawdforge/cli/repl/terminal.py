@@ -19,12 +19,13 @@ from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.patch_stdout import patch_stdout
 
 from clawdforge.cli.output import render
-from clawdforge.cli.output.lines import Item
+from clawdforge.cli.output.lines import Item, clean
 from clawdforge.cli.output.painter import make_painter
 from clawdforge.cli.repl.commands import Commands, Leave
 from clawdforge.cli.repl.completer import WordCompleter
 from clawdforge.cli.repl.conversation import Conversation
 from clawdforge.cli.repl.keys import Keys
+from clawdforge.cli.repl.shell import run_shell
 from clawdforge.cli.repl.style import SHEET, fragments
 from clawdforge.cli.target.connect import failure_of
 from clawdforge.cli.target.options import Target
@@ -72,6 +73,8 @@ class TerminalFace:
             style=SHEET,
             color_depth=None if self._target.colour else ColorDepth.DEPTH_1_BIT,
             erase_when_done=False,
+            enable_open_in_editor=True,
+            tempfile_suffix=".md",
         )
         self._prompts.app.min_redraw_interval = REDRAW_SECS
         with patch_stdout(raw=True):
@@ -113,10 +116,21 @@ class TerminalFace:
         if not text.strip():
             return
         try:
-            if not await commands.run(text):
+            if text.startswith("!"):
+                await self._run_shell(conversation, text[1:])
+            elif not await commands.run(text):
                 await conversation.say(text)
         except ForgeError as error:
             self.show(render.note(failure_of(error).message, "bad"))
+
+    async def _run_shell(self, conversation: Conversation, command: str) -> None:
+        """A command of the person's own, in the session's folder where that is on this machine."""
+        folder = Path(str(conversation.row["cwd"]))
+        is_here = await asyncio.to_thread(folder.is_dir)
+        code, said = await run_shell(command, folder if is_here else Path())
+        self.show([[("", row)] for row in clean(said).rstrip("\n").split("\n")] if said.strip() else [])
+        if code:
+            self.show(render.note(f"ended with {code}", "bad"))
 
     def _make_prompt(self) -> StyleAndTextTuples:
         live = (
@@ -138,7 +152,11 @@ class TerminalFace:
         ]
         parts.append(str(row["permission_mode"]).replace("_", " "))
         parts += [view.fill] if view.fill else []
-        parts.append("working; Ctrl-C stops it" if view.running is not None else "/help")
+        away = conversation.lost_secs
+        if away is not None:
+            parts.append(f"Reconnecting ({away} s)…")
+        else:
+            parts.append("working; Ctrl-C stops it" if view.running is not None else "/help")
         return [("class:bottom-toolbar", " · ".join(parts))]
 
     def _width(self) -> int:

@@ -168,7 +168,9 @@ class Transport:
         if isinstance(error, lazy.httpx2.TimeoutException):
             return ForgeTimeout(f"{what}: no answer in time ({why})")
         hint = "; is the server running?" if _was_never_sent(error) else ""
-        return ForgeConnectionError(f"{what}: {why}{hint}")
+        found = ForgeConnectionError(f"{what}: {why}{hint}")
+        found.sent = not _was_never_sent(error)
+        return found
 
 
 def _was_never_sent(error: httpx2.RequestError) -> bool:

@@ -1,0 +1,39 @@
+"""`!command`: a shell command of the person at the terminal, and what it printed."""
+
+import asyncio
+import contextlib
+import os
+import signal
+from pathlib import Path
+from typing import Final
+
+MOST_BYTES: Final = 64 * 1024
+"""The end of what it prints is shown; a terminal is no place for more."""
+
+
+async def run_shell(command: str, folder: Path) -> tuple[int, str]:
+    """Its exit code and the end of what it printed. It has no input; Ctrl-C ends it with all it started."""
+    process = await asyncio.create_subprocess_shell(
+        command,
+        cwd=folder,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+        start_new_session=True,
+    )
+    kept = bytearray()
+    left_out = 0
+    try:
+        while process.stdout is not None and (piece := await process.stdout.read(MOST_BYTES)):
+            kept += piece
+            excess = max(0, len(kept) - MOST_BYTES)
+            del kept[:excess]
+            left_out += excess
+        code = await process.wait()
+    finally:
+        if process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            await process.wait()
+    head = f"… {left_out} bytes before this\n" if left_out else ""
+    return code, head + kept.decode("utf-8", "replace")

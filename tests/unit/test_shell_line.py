@@ -1,0 +1,58 @@
+"""What a person runs with `!` in the conversation is shown, bounded, and ended with all it started."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from clawdforge.cli.output.lines import wrap
+from clawdforge.cli.repl.shell import MOST_BYTES, run_shell
+from tests.api.harness import until
+
+
+async def test_output_errors_and_the_exit_code_are_shown(tmp_path: Path) -> None:
+    assert await run_shell("pwd; echo oops >&2; cat; exit 3", tmp_path) == (3, f"{tmp_path}\noops\n")
+
+
+@pytest.mark.parametrize("more", [-1, 0, 1])
+async def test_the_end_of_a_flood_is_kept(tmp_path: Path, more: int) -> None:
+    count = MOST_BYTES + more
+    code, said = await run_shell(f"head -c {count} /dev/zero | tr '\\0' x", tmp_path)
+    head = "… 1 bytes before this\n" if more > 0 else ""
+    assert (code, said) == (0, head + "x" * min(count, MOST_BYTES))
+
+
+async def test_whoever_stops_it_ends_all_of_it(tmp_path: Path) -> None:
+    running = asyncio.create_task(run_shell("sleep 600 & echo $! > pid; wait", tmp_path))
+    pid = await asyncio.to_thread(
+        until, lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text().strip(), "the child"
+    )
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    await asyncio.to_thread(until, lambda: _has_ended(int(pid)), "the end of the child")
+
+
+def _has_ended(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().split()[2] == "Z"
+    except OSError:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("text", "width", "rows"),
+    [
+        ("the quick brown fox", 11, ["the quick", "brown fox"]),
+        ("the quick brown fox", 10, ["the quick", "brown fox"]),
+        ("the quick brown fox", 9, ["the", "quick", "brown", "fox"]),
+        ("abcdefgh", 5, ["abcd", "efgh"]),
+        ("a bcdefghij", 5, ["a", "bcde", "fghi", "j"]),
+        ("  margin and words", 9, ["  margin", "and", "words"]),
+        ("漢字漢字 漢字", 9, ["漢字漢字", "漢字"]),
+        ("", 5, [""]),
+        ("word ", 80, ["word "]),
+    ],
+)
+def test_words_are_kept_whole_while_they_stream(text: str, width: int, rows: list[str]) -> None:
+    assert wrap(text, width) == rows
