@@ -132,8 +132,8 @@ async def test_an_agent_that_is_let_go_ends_once_no_turn_runs(busy: bool) -> Non
     seat = taken(pool, "one", agent)
     if not busy:
         pool.give_back(seat, now=0.0)
-    pool.let_go("one")
-    pool.let_go("nobody")
+    pool.retire_agent("one")
+    pool.retire_agent("nobody")
     if busy:
         assert (agent.alive, pool.live) == (True, 1)
         pool.give_back(seat, now=1.0)

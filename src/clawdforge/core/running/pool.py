@@ -105,14 +105,6 @@ class AgentPool:
         if not is_of_use or seat.leaves or self._slots.waiting:
             self._release(seat)
 
-    def let_go(self, session_id: str) -> None:
-        """Nobody will say more for a while: the agent ends now, or with the turn that runs."""
-        seat = self._seats.get(session_id)
-        if seat is not None and seat.busy:
-            seat.leaves = True
-        elif seat is not None:
-            self._release(seat)
-
     async def end_agent(self, session_id: str) -> bool:
         """End the session's agent now, whatever it does. False if it may live on after `CLOSE_SECS`."""
         seat = self._seats.get(session_id)
@@ -126,9 +118,11 @@ class AgentPool:
         return closing is None or closing.done()
 
     def retire_agent(self, session_id: str) -> None:
-        """Let an idle agent go whose memory no longer counts. One at work is replaced at its next turn."""
+        """Let an agent go whose memory no longer counts, or whom nobody asks soon: now, or after its turn."""
         seat = self._seats.get(session_id)
-        if seat is not None and not seat.busy:
+        if seat is not None and seat.busy:
+            seat.leaves = True
+        elif seat is not None:
             self._release(seat)
 
     async def drop_agent(self, seat: Seat) -> None:

@@ -207,12 +207,8 @@ class Supervisor:
         return await self._pool.end_agent(session_id)
 
     def retire_agent(self, session_id: str) -> None:
-        """Let go of an idle agent whose memory holds turns that were undone."""
-        self._pool.retire_agent(session_id)
-
-    def let_go(self, session_id: str) -> None:
         """End the session's agent as soon as no turn runs. The next turn starts it again."""
-        self._pool.let_go(session_id)
+        self._pool.retire_agent(session_id)
 
     def measure(self, app: str, session_id: str) -> None:
         """Files of this session were changed by somebody else than a turn."""

@@ -226,7 +226,7 @@ class SessionService:
     async def let_go(self, app: str, session_id: str) -> None:
         """End the agent as soon as no turn runs; the session stays as it is."""
         await self._store.read(app, lambda view: need_session(view, session_id))
-        self._supervisor.let_go(session_id)
+        self._supervisor.retire_agent(session_id)
 
     async def reopen(self, app: str, session_id: str) -> SessionState:
         now = self._clock.now()
