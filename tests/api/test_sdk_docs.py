@@ -36,6 +36,7 @@ def examples() -> list[tuple[str, str]]:
         blocks = re.findall(r"^```python\n(.*?)^```$", page.read_text(), re.DOTALL | re.MULTILINE)
         mine = [block for block in blocks if re.search(r"^from clawdforge import", block, re.MULTILINE)]
         mine = [block + BROWSER if "FastAPI(" in block else block for block in mine]
+        mine = [block.replace("range(50)", "range(6)") for block in mine]  # as true, and ten times as fast
         found += [(f"{page.name}-{number}", block) for number, block in enumerate(mine, 1)]
     return found
 

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.slow
 def test_stream_tools_permission_and_costs(cli: Cli) -> None:
     terminal = cli.talk()
     terminal.send("echo # A title")
-    terminal.expect(r"A title.*\d+ in · \d+ out")
+    terminal.expect(r"A title.*\d+ in · ~?\d+ out")
     terminal.send("tool look-around")
     terminal.expect("✓ look-around")
     terminal.send("ask Write a file edit")
@@ -239,7 +239,6 @@ def test_the_server_is_killed_in_mid_answer_and_comes_back(alone: Cli) -> None:
     terminal.expect(r"5\.+ ")
     psutil.Process(json.loads((alone.data_dir / LOCK_FILE).read_text())["pid"]).kill()
     terminal.send("/usage")  # held until there is somebody to ask
-    terminal.expect(r"Reconnecting \(\d+ s\)", seconds=60)
     terminal.expect("lost the server.*the server is back", seconds=60)
     terminal.expect("interrupted: the server stopped")
     terminal.expect("reported by the agent")

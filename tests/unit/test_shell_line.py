@@ -24,13 +24,15 @@ async def test_the_end_of_a_flood_is_kept(tmp_path: Path, more: int) -> None:
 
 async def test_whoever_stops_it_ends_all_of_it(tmp_path: Path) -> None:
     running = asyncio.create_task(run_shell("sleep 600 & echo $! > pid; wait", tmp_path))
-    pid = await asyncio.to_thread(
-        until, lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text().strip(), "the child"
-    )
+    pid = await asyncio.to_thread(until, lambda: _read(tmp_path / "pid"), "the child")
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
     await asyncio.to_thread(until, lambda: _has_ended(int(pid)), "the end of the child")
+
+
+def _read(path: Path) -> str:
+    return path.read_text().strip() if path.exists() else ""
 
 
 def _has_ended(pid: int) -> bool:
