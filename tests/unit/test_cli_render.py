@@ -84,13 +84,37 @@ def test_wrapping_loses_nothing(words: str, width: int) -> None:
     assert all(len(row) <= width for row in rows)
 
 
+@pytest.mark.parametrize(
+    ("rows", "shown"),
+    [
+        (["```console", "one", "```"], ["  └ one"]),
+        (["one", "", "two", "three", "four"], ["  └ one", "    two", "    three", "    four"]),
+        ([*"abcde"], ["  └ a", "    b", "    c", "    … 2 more lines; Ctrl-O shows all"]),
+        (["```", "```"], []),
+    ],
+)
+def test_the_first_real_lines_of_an_output_are_shown_and_all_on_a_key(
+    rows: list[str], shown: list[str]
+) -> None:
+    view = View()
+    content = [{"type": "content", "content": {"type": "text", "text": "\n".join(rows)}}]
+    lines = view.take(update("tool_call", toolCallId="1", title="Run", status="completed", content=content))
+    assert text(lines).splitlines() == ["✓ Run", *shown]
+    assert view.last_tool is not None
+    real = [row for row in rows if row and not row.startswith("```")]
+    assert text(render.tool(view.last_tool, whole=True)).splitlines() == [
+        "✓ Run",
+        *(f"    {r}" for r in real),
+    ]
+
+
 def test_a_tool_call_is_folded_to_a_line_with_its_status() -> None:
     view = View()
     assert view.take(update("tool_call", toolCallId="1", title="Read file", status="pending")) == []
     assert ("tool", "Read file") in view.live_lines(80)[0]
     content = [{"type": "content", "content": {"type": "text", "text": "first\nsecond\nthird"}}]
     lines = view.take(update("tool_update", toolCallId="1", status="completed", content=content))
-    assert text(lines) == "✓ Read file\n  └ first  (+2 lines)\n"
+    assert text(lines) == "✓ Read file\n  └ first\n    second\n    third\n"
     assert view.live_lines(80) == []
     view.take(update("tool_call", toolCallId="2", title="Run it"))
     failed = view.take(update("tool_update", toolCallId="2", status="failed"))

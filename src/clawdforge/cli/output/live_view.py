@@ -38,6 +38,7 @@ class View:
     commands: list[str] = field(default_factory=list)
     fill: str = ""
     closed: bool = False
+    last_tool: dict[str, Any] | None = None
     _text: MarkdownStream = field(default_factory=MarkdownStream)
     _thought: str = ""
     _tools: "OrderedDict[str, dict[str, Any]]" = field(default_factory=OrderedDict)
@@ -173,7 +174,8 @@ class View:
         known.update({name: value for name, value in update.items() if value is not None})
         lines = self._end_words()
         if str(known.get("status")) in OVER:
-            return [*lines, *render.tool(self._tools.pop(key))]
+            self.last_tool = self._tools.pop(key)
+            return [*lines, *render.tool(self.last_tool)]
         return lines
 
     def _drop_tools(self) -> list[Item]:

@@ -10,6 +10,7 @@ from clawdforge.cli.tables import money, one_line, tokens
 
 WIDE: Final = 100
 MOST_DIFF: Final = 40
+MOST_OUTPUT: Final = 3
 MARKS: Final = {
     "completed": "✓",
     "failed": "✗",
@@ -35,7 +36,7 @@ def thought(text: str) -> list[Item]:
     return [[("dim", f"∴ {one_line(clean(text), WIDE)}")]] if text.strip() else []
 
 
-def tool(update: Mapping[str, Any]) -> list[Item]:
+def tool(update: Mapping[str, Any], *, whole: bool = False) -> list[Item]:
     """A tool call that is over: one line with its status, then its diff or the beginning of its output."""
     status = one_line(clean(str(update.get("status") or "completed")), WIDE)
     mark, name = MARKS.get(status, "·"), one_line(clean(str(update.get("title") or "tool")), WIDE)
@@ -44,7 +45,7 @@ def tool(update: Mapping[str, Any]) -> list[Item]:
         head.append(("dim", f"  {status}"))
     lines: list[Item] = [head]
     for content in _dicts(update.get("content")):
-        lines += _content(content)
+        lines += _content(content, whole=whole)
     return lines
 
 
@@ -54,13 +55,17 @@ def _content(content: Mapping[str, Any], *, whole: bool = False) -> list[Item]:
         return diff(str(content.get("path") or ""), content.get("oldText"), content.get("newText"), most)
     inner = content.get("content")
     text = clean(str(inner.get("text") or "")) if isinstance(inner, dict) else ""
-    rows = [row for row in text.split("\n") if row.strip()]
-    if not rows:
-        return []
+    # Some agents put the output of a command between fences, which say nothing.
+    rows = [row for row in text.split("\n") if row.strip() and not row.lstrip().startswith("```")]
     if whole:
         return [[("dim", f"    {row}")] for row in rows]
-    more = f"  (+{len(rows) - 1} lines)" if len(rows) > 1 else ""
-    return [[("dim", f"  └ {one_line(rows[0], WIDE)}{more}")]]
+    shown = rows if len(rows) <= MOST_OUTPUT + 1 else rows[:MOST_OUTPUT]  # a note takes a line as well
+    lines: list[Item] = [
+        [("dim", f"  {' ' if number else '└'} {one_line(row, WIDE)}")] for number, row in enumerate(shown)
+    ]
+    if len(rows) > len(shown):
+        lines.append([("dim", f"    … {len(rows) - len(shown)} more lines; Ctrl-O shows all")])
+    return lines
 
 
 def diff(path: str, old: object, new: object, most: int | None = MOST_DIFF) -> list[Item]:

@@ -47,7 +47,7 @@ class Keys:
         for number in range(1, len(CHOICES) + 1):
             keys.add(str(number), filter=empty & asked)(partial(self._choose, number))
         keys.add("enter", filter=empty & chosen)(self._confirm)
-        keys.add("c-o", filter=asked)(self._show_whole)
+        keys.add("c-o")(self._show_whole)
         return keys
 
     def _send(self, event: KeyPressEvent) -> None:
@@ -143,8 +143,12 @@ class Keys:
             self._run_in_background(self._conversation.decide(menu.decision, asked))
 
     def _show_whole(self, _event: KeyPressEvent) -> None:
-        if self._conversation.view.menu is not None:
-            self._face.show(render.permission_request(self._conversation.view.menu.request, whole=True))
+        """What is asked for, or else what the last tool printed."""
+        view = self._conversation.view
+        if view.menu is not None:
+            self._face.show(render.permission_request(view.menu.request, whole=True))
+        elif view.last_tool is not None:
+            self._face.show(render.tool(view.last_tool, whole=True))
 
     async def finish(self) -> None:
         """Wait a little for work in progress: whoever stops a turn and leaves wants it stopped."""
