@@ -10,8 +10,10 @@ from tests.needs import needs
 from tests.page.kit import PHONE, TABLET, Scheme, Tab, Tabs
 
 pytestmark = needs("chromium")
-OWN = ["#/", "#/inbox", "#/search?q=echo", "#/more", "#/s/{id}"]
-OPERATOR = [f"#/admin/{name}" for name in ("health", "apps", "tokens", "budgets", "agents", "live", "audit")]
+OWN = ["#/", "#/inbox", "#/search?q=echo", "#/more", "#/s/{id}", "#/usage", "#/changes/{id}/1"]
+OPERATOR = ["#/usage"] + [
+    f"#/admin/{name}" for name in ("health", "apps", "tokens", "budgets", "agents", "live", "audit")
+]
 
 
 @pytest.fixture

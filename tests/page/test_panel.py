@@ -1,6 +1,8 @@
 """The panel beside a session: a turn in numbers and bars, its files, the tree as time travel."""
 
+import os
 import re
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Locator, expect
@@ -120,3 +122,49 @@ def test_an_undo_of_what_has_moved_on_is_refused_in_words(tabs: Tabs, app: App, 
         expect(tab.page.locator(".notice.bad").first).to_contain_text(re.compile(r"head|moved"))
     assert app.http.get(f"/sessions/{session_id}").json()["head"] == head
     expect(rows(shown).first).to_contain_text("meanwhile")
+
+
+def test_the_files_of_a_turn_are_listed_and_open_as_diffs(tabs: Tabs, app: App, session_id: str) -> None:
+    tab, shown = panel(tabs, app, session_id, "Files")
+    file = shown.get_by_role("button", name="notes.txt")
+    expect(file).to_contain_text("+1\u22121")
+    file.click()
+    diff = shown.get_by_role("region", name="Changes of notes.txt")
+    expect(diff.locator("tr.del .line")).to_have_text("one")
+    expect(diff.locator("tr.add .line")).to_have_text("three")
+    shown.get_by_role("button", name="All so far").click()
+    expect(diff.locator("tr.add .line")).to_have_text("three")
+    expect(diff.locator("tr.del")).to_have_count(0)
+    assert tab.axe() == []
+    app.turn(session_id, "write other.txt x")
+    expect(shown.get_by_role("button", name="other.txt")).to_be_visible()
+    shown.get_by_role("link", name="Open wide").click()
+    expect(tab.page).to_have_url(re.compile(rf"#/changes/{session_id}/4$"))
+    tab.get("button", "The turn before").click()
+    expect(tab.get("region", "Changes").get_by_role("button", name="notes.txt")).to_contain_text("+1\u22121")
+
+
+def test_a_file_whose_name_is_hostile_is_one_name_and_its_content_only_text(tabs: Tabs, app: App) -> None:
+    session_id = app.session()
+    folder = Path(app.http.get(f"/sessions/{session_id}").json()["cwd"])
+    app.turn(session_id, "write a.txt one")
+    app.http.get(f"/sessions/{session_id}/turns/1/changes").raise_for_status()  # its files are recorded now
+    odd = os.fsdecode(b"<img src=x onerror=window.__fired=1>\n\xff")
+    (folder / odd).write_text("<script>window.__fired=1</script>\n")
+    app.turn(session_id, "echo it is there")
+    tab, shown = panel(tabs, app, session_id, "Files")
+    file = shown.locator(".file-row")
+    expect(file).to_have_count(1)
+    expect(file).to_contain_text("onerror")
+    file.click()
+    expect(shown.locator("tr.add .line")).to_have_text("<script>window.__fired=1</script>")
+    tab.check_nothing_fired()
+
+
+def test_a_turn_of_which_no_files_are_known_says_why(tabs: Tabs, app: App) -> None:
+    session_id = app.session()
+    app.http.post(f"/sessions/{session_id}/turns", json={"prompt": "hang"}).raise_for_status()
+    _, shown = panel(tabs, app, session_id, "Files")
+    expect(shown).to_contain_text("The turn has not ended yet.")
+    app.http.post(f"/sessions/{session_id}/cancel", json={}).raise_for_status()
+    expect(shown).to_contain_text("No file was changed.")

@@ -23,6 +23,8 @@ export const SCREENS = [
     count: () => waiting.value.length,
   },
   { name: "search", title: "Search", icon: "search", place: "top", load: () => import("../screens/search/index.js") },
+  { name: "usage", title: "Usage", icon: "usage", place: "more", load: () => import("../screens/usage/index.js") },
+  { name: "changes", title: "Changes", icon: "file", place: null, load: () => import("../screens/changes/index.js") },
   { name: "admin", title: "Admin", icon: "admin", place: "more", load: () => import("../screens/admin/index.js"), operator: true },
 ];
 
@@ -34,6 +36,7 @@ export const OPEN_SCREENS = [
 /** @type {Panel[]} */
 export const PANELS = [
   { name: "turn", title: "Turn", load: () => import("../screens/timeline/panel.js") },
+  { name: "files", title: "Files", load: () => import("../screens/changes/panel.js") },
   { name: "tree", title: "Tree", load: () => import("../screens/tree/index.js") },
 ];
 

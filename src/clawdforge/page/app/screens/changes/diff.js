@@ -17,6 +17,7 @@ export function Diff({ id, turn, base, path }) {
   const patch = useMemo(() => readPatch(value?.diff || "", most), [value, most]);
   if (error) return html`<${Trouble} error=${error} again=${again} />`;
   if (!value) return html`<p class="diff-note" aria-busy="true">Loading…</p>`;
+  if (value.reason) return html`<p class="diff-note">${showHidden(value.reason)}.</p>`;
   if (value.binary) return html`<p class="diff-note">A binary file. Its content is not shown.</p>`;
   if (!patch.lines.length) return html`<p class="diff-note">Its content is the same; its name or its rights have changed.</p>`;
   return html`<div class="diff mono" tabindex="0" role="region" aria-label=${`Changes of ${showHidden(path)}`}>

@@ -30,7 +30,7 @@ export function ChangeList({ id, turn, wide = false, version = 0 }) {
       ${files.length > 0 && html`<${Counts} files=${files} />`}
     </div>
     ${error && html`<${Trouble} error=${error} again=${again} />`}
-    ${value && !files.length && html`<p class="quiet small">${value.reason ? sentence(value.reason) : "No file was changed."}</p>`}
+    ${value && !files.length && html`<p class="quiet small">${value.reason ? sentence(showHidden(value.reason)) : "No file was changed."}</p>`}
     <ul class="files">
       ${files.slice(0, SHOWN).map(
         (file) => html`<li key=${file.path}>

@@ -6,7 +6,7 @@ const AMOUNTS = ["input_tokens", "output_tokens", "cached_tokens", "total_tokens
 
 /** @param {any[]} rows */
 export function writeCsv(rows) {
-  const columns = COLUMNS.filter((name) => rows.some((row) => row[name] !== undefined));
+  const columns = COLUMNS.filter((name) => rows.some((row) => row[name] != null));
   const head = [...columns, ...AMOUNTS.map((name) => `reported_${name}`), ...AMOUNTS.map((name) => `estimated_${name}`)];
   const lines = rows.map((row) => [
     ...columns.map((name) => row[name]),

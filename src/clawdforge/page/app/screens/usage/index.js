@@ -11,6 +11,7 @@ import { MEASURES, dayAgo, sumDays } from "./sums.js";
 import { UsageTable } from "./table.js";
 
 const SPANS = { 7: "7 days", 30: "30 days", 90: "90 days", 365: "A year" };
+const MOST_PAGES = 30;
 const NAMES = { agent: "Agent", model: "Model", app: "App" };
 
 export default function Usage() {
@@ -21,7 +22,7 @@ export default function Usage() {
   const from = dayAgo(back - 1);
   const to = dayAgo(0);
   const { value, error, busy, again } = useLoad(
-    (signal) => get(ofAll ? "/admin/usage" : "/usage", { by: `day,agent,model${ofAll ? ",app" : ""}`, from, to }, signal),
+    (signal) => loadRows(ofAll ? "/admin/usage" : "/usage", { by: `day,agent,model${ofAll ? ",app" : ""}`, from, to }, signal),
     [ofAll, from, to],
   );
   const rows = value?.rows ?? [];
@@ -48,10 +49,28 @@ export default function Usage() {
           <${StackedBars} title=${measure === "turns" ? "Turns" : "Reported by agents"} summed=${order(reported)} say=${say} />
           ${measure !== "turns" && html`<div class="estimates"><${StackedBars} title="Estimated from the text" summed=${order(estimated)} say=${say} /></div>`}
           <${UsageTable} rows=${rows} by=${by} title=${/** @type {any} */ (NAMES)[by]} />
+          ${value.more && html`<p class="hint">There are more numbers than are shown here; a shorter time has all of them.</p>`}
           <p class="hint">Days are counted in UTC. What agents report and what is estimated from the text are never added to each other.</p>`
         }
       </div>
     </div>`;
+}
+
+/**
+ * All pages of it, up to a bound: an app can have as many models as it has turns.
+ * @param {string} path @param {Record<string, string>} query @param {AbortSignal} signal
+ * @returns {Promise<{rows: any[], more: boolean}>}
+ */
+async function loadRows(path, query, signal) {
+  const rows = [];
+  let cursor = null;
+  for (let page = 0; page < MOST_PAGES; page += 1) {
+    const found = await get(path, { ...query, cursor }, signal);
+    rows.push(...found.rows);
+    cursor = found.next;
+    if (!cursor) break;
+  }
+  return { rows, more: Boolean(cursor) };
 }
 
 /** @param {{name: string, value: unknown, options: Record<string, string>, set: (value: string) => void}} props */
