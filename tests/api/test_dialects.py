@@ -136,7 +136,7 @@ def test_error(dialect: Dialect, app: App) -> None:
 def test_what_is_not_served_answers_501_and_says_why(app: App, server: Server) -> None:
     for route, reason in UNSERVED.items():
         method, _, path = route.partition(" ")
-        path = path.replace("{session_id}", "some")
+        path = path.replace("{session_id}", "some").replace("{rest}", "some/thing")
         reply = app.http.request(method, path)
         assert (reply.status_code, reply.json()["code"]) == (501, "unsupported"), route
         assert reason in reply.json()["error"]

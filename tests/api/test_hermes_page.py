@@ -1,14 +1,15 @@
 """What the page of hermes-webui needs beside its conversations: each answer that it stumbled over."""
 
 import json
-from collections.abc import Iterator
+import signal
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import httpx2
 import pytest
 
 from clawdforge.http.dialects.hermes.quiet import QUIET
-from tests.api.harness import App, Server
+from tests.api.harness import App, Server, Stream
 
 UNKNOWN = "nonexistent_zzz"
 
@@ -160,3 +161,123 @@ def test_a_page_hears_of_what_others_say_in_its_session(app: App, other: App) ->
     for session in (UNKNOWN, session_id):
         reply = other.http.get("/api/session/stream", params={"session_id": session})
         assert reply.status_code == 404
+
+
+def said(app: App, session_id: str, **query: Any) -> list[str]:
+    found = app.http.get("/api/session", params={"session_id": session_id, **query}).json()["session"]
+    assert len(found["messages"]) <= found["message_count"]
+    return [row["content"] for row in found["messages"]]
+
+
+def test_a_failed_turn_leaves_a_row_that_nobody_said(app: App) -> None:
+    session_id = new(app)["session_id"]
+    for prompt in ("echo one", "error no such model", "echo so far\nerror gone again", "echo two"):
+        app.turn(session_id, prompt)
+    shown = said(app, session_id)
+    assert [text[:12] for text in shown] == [
+        *("echo one", "one", "error no suc", "**Error:** c"),
+        *("echo so far\n", "so far", "**Error:** c", "echo two", "two"),
+    ]
+    assert "no such model" in shown[3]
+    rows = app.http.get("/api/session", params={"session_id": session_id}).json()["session"]["messages"]
+    assert [row.get("_error", False) for row in rows] == [False] * 3 + [True] + [False] * 2 + [True] + [
+        False
+    ] * 2
+    app.turn(session_id, "recall all")
+    assert "**Error:**" not in said(app, session_id)[-1], "the agent is not told"
+    file = app.http.get("/api/session/export", params={"session_id": session_id}).json()
+    assert [row["content"] for row in file["messages"]].count("gone again") == 0
+    assert len(file["messages"]) == file["message_count"] == 9
+    again = {"session_id": session_id, "keep_count": 6}  # the row of the second failure: before its turn
+    kept = app.http.post("/api/session/truncate", json=again).json()["session"]
+    assert [row["content"] for row in kept["messages"]] == shown[:4]
+    assert kept["message_count"] == 4
+    app.http.post("/api/session/clear", json={"session_id": session_id})
+    assert said(app, session_id) == []
+
+
+def test_a_transcript_is_paged_backwards(app: App) -> None:
+    session_id = new(app)["session_id"]
+    for number in range(4):
+        app.turn(session_id, f"echo {number}")
+        app.turn(session_id, f"error {number}")
+    whole = said(app, session_id)
+    assert len(whole) == 16
+    for limit in (1, 3, 5, 16, 40):
+        before, parts = 16, list[str]()
+        while before:
+            query = {"session_id": session_id, "msg_limit": limit, "msg_before": before}
+            page = app.http.get("/api/session", params=query).json()["session"]
+            parts = [row["content"] for row in page["messages"]] + parts
+            assert page["_messages_offset"] == max(0, before - limit)
+            assert page["_messages_truncated"] is (before > limit)
+            before = page["_messages_offset"]
+        assert parts == whole, limit
+    assert said(app, session_id, msg_limit=3) == whole[-3:]
+    assert said(app, session_id, msg_limit=3, msg_before=99) == whole[-3:]
+    assert said(app, session_id, msg_limit=3, msg_before=0) == []
+    assert said(app, session_id, msg_before=2) == whole[:2]
+
+
+def test_after_a_crash_the_page_shows_what_there_is_of_the_answer(start: Callable[..., Server]) -> None:
+    """Under the prefix, where its own callers are. Elsewhere the prompt stays pending until the next turn."""
+    server = start("--trust-loopback", HERMES_PREFIX="/hermes")
+    client = server.client()
+    made = client.post("/api/session/new", json={}).json()["session"]["session_id"]
+    body = {"session_id": made, "message": "chunks 20\nsleep 60"}
+    stream_id = client.post("/hermes/api/chat/start", json=body).json()["stream_id"]
+    with client.stream("GET", "/hermes/api/chat/stream", params={"stream_id": stream_id}) as response:
+        frames = iter(Stream(response))
+        for _ in range(20):
+            next(frames)
+        running = client.get("/hermes/api/session", params={"session_id": made}).json()["session"]
+        assert (running["pending_user_message"], running["active_stream_id"]) == (body["message"], stream_id)
+    server.stop(signal.SIGKILL)
+    server.start()
+    client = server.client()
+    found = client.get("/hermes/api/session", params={"session_id": made}).json()["session"]
+    assert (found["pending_user_message"], found["active_stream_id"]) == (None, None)
+    prompt, answer, ending = found["messages"]
+    assert (prompt["content"], answer["content"]) == (body["message"], "".join(f"{n} " for n in range(1, 21)))
+    assert (ending["_error"], ending["content"].startswith("**Interrupted:**")) == (True, True)
+    assert found["message_count"] == 3
+    (listed,) = client.get("/hermes/api/sessions").json()["sessions"]
+    assert (listed["active_stream_id"], listed["is_streaming"]) == (None, False)
+    elsewhere = client.get("/api/session", params={"session_id": made}).json()["session"]
+    assert (elsewhere["pending_user_message"], elsewhere["messages"]) == (body["message"], [])
+    again = client.post("/hermes/api/chat/start", json={"session_id": made, "message": "echo on"}).json()
+    with client.stream(
+        "GET", "/hermes/api/chat/stream", params={"stream_id": again["stream_id"]}
+    ) as response:
+        list(Stream(response))
+    for prefix in ("", "/hermes"):
+        found = client.get(f"{prefix}/api/session", params={"session_id": made}).json()["session"]
+        assert [row.get("_error", False) for row in found["messages"]] == [False, False, True, False, False]
+
+
+def test_the_picker_has_the_models_that_the_app_knows(app: App, other: App) -> None:
+    own = new(app)
+    assert own["model"] == "default"
+    named = new(app, model="m2")["session_id"]
+    new(other, model="foreign")
+    app.http.put("/personas/quick", json={"agent": "claude", "model": "small"})
+    found = app.http.get("/api/models").json()
+    assert found["default_model"] == "default"
+    assert [row["id"] for row in found["groups"][0]["models"]] == ["default", "m2", "small"]
+    for session_id, kept in ((own["session_id"], "default"), (named, "m2")):
+        body = {"session_id": session_id, "message": "echo hi", "model": "default"}
+        assert app.http.post("/api/chat/start", json=body).json()["effective_model"] == kept
+        changed = app.http.post("/api/session/update", json={"session_id": session_id, "model": "default"})
+        assert changed.json()["session"]["model"] == kept
+    assert new(app, model="default")["model"] == "default"
+    assert app.http.get("/api/models").json() == found, "the agent's own is not named twice"
+
+
+def test_a_picker_that_speaks_with_every_message_takes_no_memory_away(app: App) -> None:
+    session_id = new(app)["session_id"]
+    for message, model in (("echo the blue door", "default"), ("echo on", "m2"), ("recall", "m3")):
+        body = {"session_id": session_id, "message": message, "model": model}
+        started = app.http.post("/api/chat/start", json=body).json()
+        with app.stream("/api/chat/stream", params={"stream_id": started["stream_id"]}) as reader:
+            list(reader)
+    assert json.loads(said(app, session_id)[-1]) == ["echo the blue door", "echo on"]

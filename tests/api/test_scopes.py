@@ -47,8 +47,8 @@ def test_a_token_opens_the_routes_of_its_scopes_and_no_other(server: Server, app
 
 
 def test_a_route_that_is_not_served_says_so_to_readers_only(server: Server, app: App) -> None:
-    assert narrow(server, app, "read").http.get("/api/models").status_code == 501
-    assert narrow(server, app, "prompt").http.get("/api/models").status_code == 403
+    assert narrow(server, app, "read").http.get("/api/memory").status_code == 501
+    assert narrow(server, app, "prompt").http.get("/api/memory").status_code == 403
 
 
 def test_a_token_without_a_word_may_do_everything(server: Server, app: App) -> None:

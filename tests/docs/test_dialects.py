@@ -7,6 +7,7 @@ from fastapi.routing import APIRoute
 from clawdforge.http.dialects.deepagent import routers as deepagent
 from clawdforge.http.dialects.hermes import quiet, unserved
 from clawdforge.http.dialects.hermes import routers as hermes
+from tests.api.hermes_routes import ROUTES
 from tests.docs.render import REFERENCE, between_marks, first_words, replaced, routes
 
 PAGE = REFERENCE / "dialects.md"
@@ -24,7 +25,7 @@ NEEDED = (
 
 
 def name(route: APIRoute) -> str:
-    return f"{next(iter(route.methods or ()))} {route.path}"
+    return f"{next(iter(route.methods or ()))} {route.path_format}"
 
 
 def served() -> dict[str, dict[str, str]]:
@@ -67,3 +68,19 @@ def test_what_existing_callers_need_is_served() -> None:
     rows = served()["hermes"]
     assert set(NEEDED) <= set(rows)
     assert set(NEEDED).isdisjoint(unserved.UNSERVED)
+
+
+def answers(table: list[APIRoute], method: str, path: str) -> bool:
+    """Whether a route takes this, as the server looks it up: a path that is spelled out is no parameter."""
+    mine = [route for route in table if route.path_regex.match(path)]
+    literal = [route for route in mine if not route.param_convertors]
+    return any(method in (route.methods or ()) for route in literal or mine)
+
+
+def test_no_route_that_the_page_calls_is_unknown() -> None:
+    """Served, quietly answered or refused with 501; never 404 or 405. The list is under a prefix only."""
+    found = [route for router in hermes.routers("/page") for route in router.routes]
+    table = [route for route in found if isinstance(route, APIRoute)]
+    asked = [route.partition(" ") for route in ROUTES]
+    assert [(method, path) for method, _, path in asked if not answers(table, method, f"/page{path}")] == []
+    assert len(ROUTES) > 200

@@ -2,6 +2,7 @@
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +10,10 @@ import orjson
 import pytest
 from pydantic import BaseModel
 
-from clawdforge.core.model import MessageRow, PermissionRow, SessionRow
+from clawdforge.core.model import MessageRow, PermissionRow, SessionRow, TurnRow
 from clawdforge.core.rules.sessions import SessionState
-from clawdforge.core.services.messages import Detail, Summary, Transcript
+from clawdforge.core.rules.transcripts import Ending, Transcript
+from clawdforge.core.services.messages import Detail, Summary
 from clawdforge.http.dialects.deepagent import shapes as deepagent_shapes
 from clawdforge.http.dialects.hermes import frames as hermes_frames
 from clawdforge.http.dialects.hermes import shapes as hermes_shapes
@@ -19,6 +21,7 @@ from clawdforge.wire.base import Json
 from clawdforge.wire.deepagent import MessageInfo, SessionAck, SessionDetail, SessionSummary
 from clawdforge.wire.event import EventType
 from clawdforge.wire.hermes import HermesSession, HermesStatus, HermesUsage
+from clawdforge.wire.turn import Outcome, TurnState
 from tests.wire_samples import AT, UPDATES, as_compact
 
 FOLDER = Path(__file__).parent.parent / "golden"
@@ -66,6 +69,17 @@ ENDED = SessionRow(
     app_name="a", session_id="0f0d", agent="demo", cwd="/w", created_at=AT, updated_at=AT, closed_at=AT
 )
 RESTING = Transcript(SessionState(ENDED, None, 0), None)
+FAILED = TurnRow(
+    session_id="0f0c",
+    turn_index=6,
+    state=TurnState.ENDED,
+    prompt="hi",
+    queued_at=AT,
+    ended_at=AT + 2,
+    outcome=Outcome.FAILED,
+    error="no such model",
+)
+CUT_OFF = replace(FAILED, outcome=Outcome.INTERRUPTED, error="the server stopped")
 PERMISSION = PermissionRow(
     permission_id="p1",
     session_id="0f0c",
@@ -104,6 +118,8 @@ SHAPES: dict[str, Any] = {
     "deepagent/frame": deepagent_shapes.frame(ANSWER).decode(),
     "hermes/session.running": hermes_shapes.session(RUNNING),
     "hermes/session.resting": hermes_shapes.session(RESTING),
+    "hermes/ending.failed": hermes_shapes.entry(Ending(2, FAILED)),
+    "hermes/ending.interrupted": hermes_shapes.entry(Ending(2, CUT_OFF)),
     "hermes/compact": hermes_shapes.compact(RUNNING),
     "hermes/status": hermes_shapes.status(RUNNING),
     "hermes/usage": hermes_shapes.usage(ROW),

@@ -183,6 +183,9 @@ async def test_a_statement_is_prepared_once_whatever_is_bound_to_it(store: Sqlit
             view.permissions(sid, state=f"{number}")
             view.pending_permissions(limit=number, max_bytes=number)
             view.turn_nodes(sid, after=number, limit=number, chars=number)
+            view.failed_turns(sid, after=number)
+            view.seq_at(sid, number)
+            view.models(number)
             view.forks_after(sid, after=number, last=number, limit=number)
 
         return work

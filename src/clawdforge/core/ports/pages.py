@@ -2,7 +2,7 @@
 
 from typing import Literal, Protocol
 
-from clawdforge.core.model import ForkNode, MessageRow, PendingPermission, TurnNode
+from clawdforge.core.model import ForkNode, MessageRow, PendingPermission, TurnNode, TurnRow
 
 Shown = Literal["visible", "all", "cut"]
 
@@ -26,6 +26,19 @@ class PageView(Protocol):
     def turn_before(self, session_id: str, seq: int) -> tuple[int, int, int] | None:
         """The turn that ended last before that event, of those that began here: its index, the number of its
         last event, and its context."""
+        ...
+
+    def failed_turns(self, session_id: str, *, after: int) -> list[tuple[int, TurnRow]]:
+        """The turns after an index that did not end well and of which something is visible, rising; each with
+        the seq of the last message that is."""
+        ...
+
+    def models(self, last: int) -> list[str]:
+        """The models that the app's last sessions have, so many by activity; each once, in order."""
+        ...
+
+    def seq_at(self, session_id: str, skip: int) -> int | None:
+        """The seq of the visible message before which there are so many others."""
         ...
 
     def forks_after(self, session_id: str, *, after: int, last: int, limit: int) -> list[ForkNode]:

@@ -9,13 +9,19 @@ from typing import Final
 from clawdforge.core.event_model import draft
 from clawdforge.core.log import LogService, Tail
 from clawdforge.core.loop_turns import LoopTurns
-from clawdforge.core.model import Clock, MessageRow, SessionQuery, SessionRow, TurnRow
+from clawdforge.core.model import Clock, MessageRow, SessionQuery, SessionRow
 from clawdforge.core.ports import Store, Tx, View
 from clawdforge.core.rules.paging import MessageSpan, Place, read_messages
-from clawdforge.core.rules.queue import find_next
 from clawdforge.core.rules.quotas import NO_QUOTAS, Quotas
-from clawdforge.core.rules.sessions import SessionState, state_of
-from clawdforge.core.rules.turns import find_last_prompt, make_title, need_open, need_session
+from clawdforge.core.rules.transcripts import (
+    Transcript,
+    describe,
+    interleave,
+    read_before,
+    read_newest,
+    show,
+)
+from clawdforge.core.rules.turns import make_title, need_open, need_session
 from clawdforge.wire.base import Micros
 from clawdforge.wire.errors import InvalidRequest, SessionBusy
 from clawdforge.wire.event import EventType
@@ -51,20 +57,6 @@ class Detail:
     summary: Summary
     messages: Sequence[MessageRow]
     children: Sequence[Summary]
-
-
-@dataclass(frozen=True, slots=True)
-class Transcript:
-    """A session, its state and its messages; `pending` is a prompt whose answer is not complete.
-
-    It is so while its turn waits, runs, or was cut off and no other has begun. Until then neither it nor the
-    part of an answer that it got counts as said: `unsaid` is how many messages that are.
-    """
-
-    state: SessionState
-    pending: MessageRow | None
-    messages: Sequence[MessageRow] = ()
-    unsaid: int = 0
 
 
 class MessageService:
@@ -116,12 +108,35 @@ class MessageService:
 
         return await self._store.read(app, work)
 
-    async def transcript(self, app: str, session_id: str, limit: int | None = None) -> Transcript:
-        """The newest `limit` messages, or all of them: a page at a time, so that nobody else waits."""
+    async def transcript(
+        self,
+        app: str,
+        session_id: str,
+        limit: int | None = None,
+        *,
+        before: int | None = None,
+        settled: bool = False,
+    ) -> Transcript:
+        """The newest `limit` entries, those before a number, or all: a page at a time, so that nobody waits.
+
+        With `settled`, a prompt whose turn was cut off counts as said at once, and not when the next begins.
+        """
         if limit is not None:
-            return await self._store.read(app, lambda view: _newest(view, session_id, limit))
+            if before is None:
+                return await self._store.read(
+                    app, lambda view: read_newest(view, session_id, limit, settled=settled)
+                )
+            return await self._store.read(
+                app, lambda view: read_before(view, session_id, before, limit, settled=settled)
+            )
         for _ in range(TRIES):
-            before, rows = await self._store.read(app, lambda view: _first_page(view, session_id))
+            begun, rows = await self._store.read(
+                app,
+                lambda view: (
+                    show(view, session_id, settled=settled),
+                    view.messages(session_id, limit=PAGE_MESSAGES),
+                ),
+            )
             page = rows
             while len(page) == PAGE_MESSAGES:
                 await self._turns.slice(app)  # a read does not pause by itself
@@ -131,17 +146,17 @@ class MessageService:
                     lambda view, after=after: view.messages(session_id, after=after, limit=PAGE_MESSAGES),  # type: ignore[misc]
                 )
                 rows += page
-            found = await self._store.read(app, lambda view: _show(view, session_id))
-            if _stage(found) == _stage(before):
-                return replace(found, messages=_said(found, rows))
+            found = await self._store.read(app, lambda view: show(view, session_id, settled=settled))
+            if _stage(found) == _stage(begun):
+                return replace(found, entries=interleave(found, rows))
         raise SessionBusy("the history of this session keeps changing; try again later")
 
-    async def overview(self, app: str, query: SessionQuery) -> Sequence[Transcript]:
-        """A page of sessions without their messages."""
+    async def overview(self, app: str, query: SessionQuery, *, settled: bool = False) -> Sequence[Transcript]:
+        """A page of sessions without what was said in them; endings are not counted."""
 
         def work(view: View) -> Sequence[Transcript]:
             rows, _ = view.sessions(query)
-            return [_without_messages(view, row) for row in rows]
+            return [describe(view, row, settled=settled) for row in rows]
 
         return await self._store.read(app, work)
 
@@ -199,52 +214,10 @@ def _post(tx: Tx, session_id: str, content: str, at: Micros) -> MessageRow:
     return replace(row, seq=seq)
 
 
-def _show(view: View, session_id: str) -> Transcript:
-    return _without_messages(view, need_session(view, session_id))
-
-
-def _first_page(view: View, session_id: str) -> tuple[Transcript, list[MessageRow]]:
-    return _show(view, session_id), view.messages(session_id, limit=PAGE_MESSAGES)
-
-
-def _newest(view: View, session_id: str, limit: int) -> Transcript:
-    found = _show(view, session_id)
-    rows = view.last_messages(session_id, limit + found.unsaid) if limit else []
-    return replace(found, messages=_said(found, rows)[-limit:] if limit else [])
-
-
-def _said(found: Transcript, rows: Sequence[MessageRow]) -> Sequence[MessageRow]:
-    turn = found.pending.turn if found.pending is not None else None
-    return [row for row in rows if turn is None or row.turn != turn]
-
-
 def _stage(found: Transcript) -> tuple[object, ...]:
     """What changes whenever the messages do."""
     row = found.state.row
-    return row.context, row.redo, row.last_message, row.message_count, found.unsaid
-
-
-def _without_messages(view: View, row: SessionRow) -> Transcript:
-    session_id, last = row.session_id, find_last_prompt(view, row.session_id)
-    if last is not None and last.pending:
-        unsaid = [
-            message for message in view.messages_from(session_id, last.seq) if message.turn == last.turn
-        ]
-        return Transcript(state_of(view, row), last, unsaid=len(unsaid))
-    waits = find_next(view, row)
-    return Transcript(state_of(view, row), None if waits is None else _queued_message(waits))
-
-
-def _queued_message(turn: TurnRow) -> MessageRow:
-    """The message that a queued prompt becomes when its turn starts."""
-    return MessageRow(
-        session_id=turn.session_id,
-        role=Role.USER,
-        content=turn.prompt,
-        ts=turn.queued_at,
-        turn=turn.turn_index,
-        pending=True,
-    )
+    return row.context, row.redo, row.last_message, row.message_count, found.unsaid, len(found.endings)
 
 
 def _summaries(view: View, query: SessionQuery) -> list[Summary]:

@@ -31,6 +31,8 @@ from clawdforge.wire.event import EventType
 from clawdforge.wire.local import project_key
 from clawdforge.wire.session import CreateSession, PatchSession
 
+LATEST = 1000
+MAX_MODELS = 200
 CLOSE_WAITS = (0.01, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
 
 
@@ -152,6 +154,14 @@ class SessionService:
 
     async def get(self, app: str, session_id: str) -> SessionState:
         return await self._store.read(app, lambda view: state_of(view, need_session(view, session_id)))
+
+    async def models(self, app: str) -> list[str]:
+        """The models that the app has named lately, in sessions and personas."""
+
+        def work(view: View) -> set[str]:
+            return {*view.models(LATEST), *(row.model for row in view.personas() if row.model)}
+
+        return sorted(await self._store.read(app, work))[:MAX_MODELS]
 
     def is_own_folder(self, path: str) -> bool:
         """Whether a path is that of a folder which the server made for a session, this one or another."""

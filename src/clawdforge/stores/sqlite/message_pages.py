@@ -1,6 +1,6 @@
 """Pages of a session's messages, in both directions, and of its turns, each read from where it begins."""
 
-from clawdforge.core.model import ForkNode, MessageRow, TurnNode
+from clawdforge.core.model import ForkNode, MessageRow, TurnNode, TurnRow
 from clawdforge.core.ports import Shown
 from clawdforge.stores.sqlite.event_pages import END
 from clawdforge.stores.sqlite.own_rows import OwnRows
@@ -14,6 +14,16 @@ class MessagePages(OwnRows):
     def turn_before(self, session_id: str, seq: int) -> tuple[int, int, int] | None:
         rows = self._rows("turn_before", session=session_id, seq=seq)
         return next(((int(index), int(last), int(context)) for index, last, context in rows), None)
+
+    def failed_turns(self, session_id: str, *, after: int) -> list[tuple[int, TurnRow]]:
+        rows = self._rows("failed_turns", session=session_id, after=after)
+        return [(row[0], self._q.turn.read(row[1:])) for row in rows]
+
+    def models(self, last: int) -> list[str]:
+        return [str(row[0]) for row in self._rows("models", last=last)]
+
+    def seq_at(self, session_id: str, skip: int) -> int | None:
+        return self._number("seq_at", session=session_id, skip=skip) or None
 
     def forks_after(self, session_id: str, *, after: int, last: int, limit: int) -> list[ForkNode]:
         rows = self._rows("forks_after", session=session_id, after=after, last=last, limit=limit)

@@ -11,7 +11,7 @@ from clawdforge.core.model import SessionRow, TurnRow
 from clawdforge.core.principal import Principal
 from clawdforge.core.services.all import Services
 from clawdforge.http.dialects.hermes import frames, shapes
-from clawdforge.http.dialects.hermes.route import StreamId, router
+from clawdforge.http.dialects.hermes.route import Page, StreamId, router
 from clawdforge.http.dialects.hermes.sessions import refuse_move
 from clawdforge.http.dialects.hermes.uploads import find_files
 from clawdforge.http.errors import NO_MORE, json_response
@@ -62,8 +62,9 @@ async def start(core: Core, caller: Caller, body: ChatStart, key: Key = None) ->
     files = await find_files(core, app, body.attachments)
     request = TurnRequest(prompt=body.message, files=files or None, if_busy=IfBusy.REJECT)
     try:
-        if body.model and body.model != row.model:
-            row = (await core.sessions.patch(app, body.session_id, PatchSession(model=body.model))).row
+        wanted = shapes.chosen_model(body.model)
+        if wanted and wanted != row.model:
+            row = (await core.sessions.patch(app, body.session_id, PatchSession(model=wanted))).row
         submitted = await core.turns.submit(app, body.session_id, request, key, caller)
     except SessionBusy as busy:
         raise await _name_active_stream(core, app, row, busy) from busy
@@ -74,6 +75,7 @@ async def stream(
     request: Request,
     core: Core,
     app: App,
+    page: Page,
     stream_id: StreamId,
     *,
     after_event_id: CursorText = None,
@@ -95,7 +97,7 @@ async def stream(
         after = max(after, since.after)
     if turn.last_seq is not None and after >= turn.last_seq:
         return Response(status_code=NO_MORE)
-    return EventStream(request, _frames(core, app, turn, after, since))
+    return EventStream(request, _frames(core, app, turn, after, since, page))
 
 
 async def stream_status(core: Core, app: App, stream_id: StreamId) -> Response:
@@ -157,7 +159,7 @@ async def _find_turn(core: Services, app: str, stream_id: str) -> tuple[int, Tur
 
 
 async def _frames(
-    core: Services, app: str, turn: TurnRow, after: int, since: frames.Cursor | None
+    core: Services, app: str, turn: TurnRow, after: int, since: frames.Cursor | None, page: bool
 ) -> AsyncIterator[bytes]:
     session_id, stream_id = turn.session_id, f"{turn.session_id}:{turn.turn_index}"
     names = await _tool_names(core, app, turn, after)
@@ -170,7 +172,7 @@ async def _frames(
                 event = stored.decode()
                 ended = stored.type == EventType.TURN_ENDED
                 if ended:
-                    whole = await core.messages.transcript(app, session_id, DONE_MESSAGES)
+                    whole = await core.messages.transcript(app, session_id, DONE_MESSAGES, settled=page)
                     parts = frames.parts_of_end(event, shapes.session(whole))
                 else:
                     if stored.type == EventType.TOOL_CALL:
@@ -226,7 +228,7 @@ def _started(row: SessionRow, turn: TurnRow) -> Response:
             "session_id": row.session_id,
             "turn_index": turn.turn_index,
             "title": shapes.title(row),
-            "effective_model": row.model or "",
+            "effective_model": shapes.model(row),
             "pending_started_at": to_float(turn.queued_at),
         }
     )

@@ -7,9 +7,9 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from clawdforge.core.model import MessageRow
-from clawdforge.core.services.messages import Transcript
+from clawdforge.core.rules.transcripts import Transcript
 from clawdforge.http.dialects.hermes import shapes
-from clawdforge.http.dialects.hermes.route import router, whole_reply
+from clawdforge.http.dialects.hermes.route import Page, router, whole_reply
 from clawdforge.http.errors import json_response
 from clawdforge.http.routing import App, Core
 from clawdforge.wire.errors import InvalidRequest, Unsupported
@@ -54,17 +54,18 @@ async def undo(core: Core, app: App, body: SessionRef) -> Response:
     return json_response({"ok": True, "removed_count": removed, "removed_preview": preview})
 
 
-async def truncate(core: Core, app: App, body: Truncate) -> Response:
+async def truncate(core: Core, app: App, page: Page, body: Truncate) -> Response:
     """Take back everything but the first messages; of a prompt and its answer, never the answer alone."""
-    before = await core.messages.transcript(app, body.session_id)
-    gone = before.messages[_find_first_removed(before.messages, body.keep_count) :]
+    before = await core.messages.transcript(app, body.session_id, settled=page)
+    keep = before.count_messages(body.keep_count)
+    gone = before.messages[_find_first_removed(before.messages, keep) :]
     count = sum(row.role == Role.USER for row in gone)
     if count > MOST_TURNS:
         raise Unsupported(f"not more than {MOST_TURNS} turns can be taken back at once")
     if gone:
         request = UndoRequest(turns=count, expected_head=before.state.row.head)
         await core.history.undo(app, body.session_id, request)
-    return await whole_reply(core, app, await core.messages.transcript(app, body.session_id))
+    return await whole_reply(core, app, await core.messages.transcript(app, body.session_id, settled=page))
 
 
 async def clear(core: Core, app: App, body: SessionRef) -> Response:
@@ -75,9 +76,10 @@ async def clear(core: Core, app: App, body: SessionRef) -> Response:
     return json_response({"ok": True, "session": shapes.compact(found)})
 
 
-async def branch(core: Core, app: App, body: Branch) -> Response:
+async def branch(core: Core, app: App, page: Page, body: Branch) -> Response:
     """Make another session with the same past, complete or up to a message. Both can go on."""
-    before = await core.messages.transcript(app, body.session_id, None if body.keep_count is not None else 0)
+    shown = None if body.keep_count is not None else 0
+    before = await core.messages.transcript(app, body.session_id, shown, settled=page)
     title = shapes.clean_title(body.title or "") or f"{shapes.title(before.state.row)[:MOST_TITLE]} (fork)"
     request = ForkRequest(title=title, after_turn=_find_last_kept_turn(before, body.keep_count))
     made = (await core.forks.fork(app, body.session_id, request)).row
@@ -110,8 +112,9 @@ def _find_first_removed(rows: Sequence[MessageRow], keep_count: int) -> int:
 def _find_last_kept_turn(found: Transcript, keep_count: int | None) -> int | None:
     """The turn that ends with the last message that is kept; None is the present."""
     rows: Sequence[MessageRow] = found.messages
-    if keep_count is None or keep_count >= len(rows):
+    if keep_count is None or keep_count >= len(found.entries):
         return None
+    keep_count = found.count_messages(keep_count)
     if keep_count == 0:
         return 0
     kept, following = rows[keep_count - 1], rows[keep_count]

@@ -12,7 +12,7 @@ from clawdforge.core.services.all import Services
 from clawdforge.core.services.changes import ChangeKind
 from clawdforge.core.services.messages import NEWS
 from clawdforge.http.dialects.hermes import shapes
-from clawdforge.http.dialects.hermes.route import SessionId, router
+from clawdforge.http.dialects.hermes.route import Page, SessionId, router
 from clawdforge.http.routing import App, Core
 from clawdforge.http.share import wants_stream
 from clawdforge.http.sse import EventStream
@@ -38,10 +38,12 @@ async def list_events(request: Request, core: Core, app: App) -> Response:
     return EventStream(request, _list_frames(core, app))
 
 
-async def session_stream(request: Request, core: Core, app: App, session_id: SessionId) -> Response:
+async def session_stream(
+    request: Request, core: Core, app: App, page: Page, session_id: SessionId
+) -> Response:
     """`initial`, and `session-updated` with the number of messages whenever there are new ones."""
     head = (await core.sessions.get(app, session_id)).row.head
-    return EventStream(request, _session_frames(core, app, session_id, head))
+    return EventStream(request, _session_frames(core, app, session_id, head, page))
 
 
 async def _list_frames(core: Services, app: str) -> AsyncIterator[bytes]:
@@ -56,13 +58,15 @@ async def _list_frames(core: Services, app: str) -> AsyncIterator[bytes]:
             yield _frame("sessions_changed", {"session_id": session_id, "profile": named})
 
 
-async def _session_frames(core: Services, app: str, session_id: str, head: int) -> AsyncIterator[bytes]:
+async def _session_frames(
+    core: Services, app: str, session_id: str, head: int, page: bool
+) -> AsyncIterator[bytes]:
     yield _frame("initial", {"session_id": session_id})
     batches = core.log.follow(app, session_id, head)
     async with closing(batches):
         async for batch in batches:
             if any(event.type in NEWS for event in batch):
-                found = await core.messages.transcript(app, session_id, 0)
+                found = await core.messages.transcript(app, session_id, 0, settled=page)
                 count = shapes.compact(found)["message_count"]
                 yield _frame("session-updated", {"session_id": session_id, "message_count": count})
 

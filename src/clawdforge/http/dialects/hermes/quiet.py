@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from clawdforge.http.auth import require_app
 from clawdforge.http.dialects.hermes.route import ERRORS, SessionId, router
-from clawdforge.http.dialects.hermes.shapes import PROFILE
+from clawdforge.http.dialects.hermes.shapes import OWN_MODEL, PROFILE
 from clawdforge.http.errors import json_response
 from clawdforge.http.routing import App, Core, OpenRoute
 from clawdforge.wire.base import Json
@@ -43,6 +43,15 @@ async def yolo(core: Core, app: App, session_id: SessionId) -> Response:
     state = await core.sessions.get(app, session_id)
     enabled = state.row.permission_mode is PermissionMode.APPROVE_ALL
     return json_response({"ok": True, "yolo_enabled": enabled})
+
+
+async def models(core: Core, app: App) -> Response:
+    """The models that the page can choose: the agent's own, and those that the app has named before."""
+    names = [name for name in await core.sessions.models(app) if name != OWN_MODEL]
+    found = [{"id": OWN_MODEL, "label": "The agent's own"}, *({"id": name, "label": name} for name in names)]
+    group = {"provider": "Models", "provider_id": "models", "models": found}
+    told = {"active_provider": None, "default_model": OWN_MODEL, "groups": [group]}
+    return json_response({"ok": True, **told})
 
 
 async def auth_status(request: Request) -> Response:
@@ -79,6 +88,7 @@ QUIET: Final[Mapping[str, Handler]] = {
         {"entries": [], "path": "."},
     ),
     "GET /api/git-info": _say("There is no view of git.", {"git": None}),
+    "GET /api/models": models,
     "GET /api/onboarding/status": _say(
         "Nothing is to be set up in the page.",
         {

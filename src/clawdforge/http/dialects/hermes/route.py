@@ -3,11 +3,12 @@
 from functools import partial
 from typing import Annotated, Any, Final, TypeAlias
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Depends, Query
+from starlette.requests import Request
 from starlette.responses import Response
 
+from clawdforge.core.rules.transcripts import Transcript
 from clawdforge.core.services.all import Services
-from clawdforge.core.services.messages import Transcript
 from clawdforge.http.dialects.hermes import shapes
 from clawdforge.http.errors import encode
 from clawdforge.http.piecewise import piecewise, slices
@@ -20,6 +21,16 @@ FEW_MESSAGES: Final = 200
 ERRORS: Final[dict[int | str, dict[str, Any]]] = {"default": {"model": ErrorBody}}
 
 
+async def _is_page(request: Request) -> bool:
+    prefix: str = request.app.state.settings.hermes_prefix
+    return bool(prefix) and request.url.path.startswith(f"{prefix}/")
+
+
+Page: TypeAlias = Annotated[bool, Depends(_is_page)]
+"""Whether the request came under the prefix, as those of hermes' own page do. There a prompt that was cut off
+is a message at once: the page would wait for its answer."""
+
+
 class HermesRoute(AppRoute):
     """A route whose callers expect 400 for a body that is wrong, and 409 from a session that has ended."""
 
@@ -29,7 +40,7 @@ class HermesRoute(AppRoute):
 
 async def whole_reply(core: Services, app: str, found: Transcript) -> Response:
     """A session with its messages; one with many is written out beside all other requests."""
-    if len(found.messages) <= FEW_MESSAGES:
+    if len(found.entries) <= FEW_MESSAGES:
         return Response(_encode_whole(found), media_type="application/json")
     body = await core.computing.run(app, partial(_encode_whole, found))
     return await piecewise(slices(body), "application/json", partial(core.loop_turns.slice, app))

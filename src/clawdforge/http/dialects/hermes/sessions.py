@@ -8,14 +8,14 @@ from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from clawdforge.core.model import SessionQuery
+from clawdforge.core.rules.transcripts import Transcript
 from clawdforge.core.services.all import Services
-from clawdforge.core.services.messages import Transcript
 from clawdforge.http.dialects.hermes import shapes
-from clawdforge.http.dialects.hermes.route import SessionId, router, whole_reply
+from clawdforge.http.dialects.hermes.route import Page, SessionId, router, whole_reply
 from clawdforge.http.errors import json_response
 from clawdforge.http.piecewise import piecewise, slices
-from clawdforge.http.routing import App, Caller, Core, takes_many_values
-from clawdforge.http.transcript_page import page
+from clawdforge.http.routing import MAX_CURSOR, App, Caller, Core, takes_many_values
+from clawdforge.http.transcript_page import page as write_page
 from clawdforge.wire.admin import Done
 from clawdforge.wire.base import to_float
 from clawdforge.wire.errors import InvalidRequest, SessionNotFound, Unsupported, WorkspaceRefused
@@ -39,7 +39,9 @@ FOUND = 100
 NO_ID = "/\\"
 """What no id has, of any server of this dialect, and a path has."""
 Words = Annotated[str, Query(max_length=500)]
-MessageLimit = Annotated[int | None, Query(ge=0, le=1000)]
+MAX_SHOWN = 1000
+MessageLimit = Annotated[int | None, Query(ge=0, le=MAX_SHOWN)]
+MessageNumber = Annotated[int | None, Query(ge=0, le=MAX_CURSOR)]
 
 
 def routes(prefix: str) -> APIRouter:
@@ -65,21 +67,21 @@ def list_routes(prefix: str) -> APIRouter:
     return found
 
 
-async def new(core: Core, caller: Caller, body: NewSession) -> Response:
+async def new(core: Core, caller: Caller, page: Page, body: NewSession) -> Response:
     """Make an empty session; it is kept until somebody deletes it."""
     request = CreateSession(
         cwd=find_named(core, body.workspace),
-        model=body.model or None,
+        model=shapes.chosen_model(body.model),
         permission_mode=body.permission_mode,
         meta={"profile": body.profile} if body.profile not in (None, "", shapes.PROFILE) else None,
         retention=Retention.KEEP,
     )
     made = await core.sessions.create(caller.app, request, may_decide=caller.may_decide)
-    return await _whole(core, caller.app, made.row.session_id)
+    return await _whole(core, caller.app, made.row.session_id, page)
 
 
 @takes_many_values
-async def import_session(core: Core, caller: Caller, body: ImportSession) -> Response:
+async def import_session(core: Core, caller: Caller, page: Page, body: ImportSession) -> Response:
     """Make a session from a transcript. Its id is always fresh; its rows keep their roles and order.
 
     A workspace that is not there, as on another machine, is replaced by a folder of the session's own.
@@ -87,7 +89,7 @@ async def import_session(core: Core, caller: Caller, body: ImportSession) -> Res
     request = ImportRequest(
         messages=shapes.put_calls_inside(body.messages, body.tool_calls or []),
         title=shapes.clean_title(body.title or "") or None,
-        model=body.model or None,
+        model=shapes.chosen_model(body.model),
         cwd=find_named(core, body.workspace),
         retention=Retention.KEEP,
     )
@@ -99,23 +101,32 @@ async def import_session(core: Core, caller: Caller, body: ImportSession) -> Res
         made = await core.transfer.import_session(app, request, may_decide=may_decide)
     if body.pinned:
         await core.sessions.patch(app, made.row.session_id, PatchSession(pinned=True))
-    return await _whole(core, app, made.row.session_id)
+    return await _whole(core, app, made.row.session_id, page)
 
 
 async def session(
     core: Core,
     app: App,
+    page: Page,
     session_id: SessionId,
     messages: bool = True,
     msg_limit: MessageLimit = None,
+    msg_before: MessageNumber = None,
 ) -> Response:
-    """A session with its transcript; `messages=0` leaves it out, `msg_limit` shows only its newest part."""
-    return await _whole(core, app, session_id, msg_limit if messages else 0)
+    """A session with its transcript; `messages=0` leaves it out, `msg_limit` shows only its newest part.
+
+    With `msg_before` it is the part before that message, counted from the first.
+    """
+    limit = msg_limit if messages else 0
+    if msg_before is not None and limit is None:
+        limit = MAX_SHOWN
+    found = await core.messages.transcript(app, session_id, limit, before=msg_before, settled=page)
+    return await whole_reply(core, app, found)
 
 
-async def status(core: Core, app: App, session_id: SessionId) -> Response:
+async def status(core: Core, app: App, page: Page, session_id: SessionId) -> Response:
     """What a session is doing."""
-    return json_response(shapes.status(await core.messages.transcript(app, session_id, 0)))
+    return json_response(shapes.status(await core.messages.transcript(app, session_id, 0, settled=page)))
 
 
 async def usage(core: Core, app: App, session_id: SessionId) -> Response:
@@ -134,7 +145,7 @@ async def export(
     found = await core.messages.transcript(app, session_id)
     row, pause = found.state.row, partial(core.loop_turns.slice, app)
     if format == "html":
-        reply = await piecewise(page(row, found.messages), "text/html; charset=utf-8", pause)
+        reply = await piecewise(write_page(row, found.messages), "text/html; charset=utf-8", pause)
     else:
         body = await core.computing.run(app, partial(_encode_file, found))
         reply = await piecewise(slices(body), "application/json", pause)
@@ -142,32 +153,33 @@ async def export(
     return reply
 
 
-async def rename(core: Core, app: App, body: Rename) -> Response:
+async def rename(core: Core, app: App, page: Page, body: Rename) -> Response:
     """Change a session's title."""
     change = PatchSession(title=shapes.clean_title(body.title))
     await core.sessions.patch(app, body.session_id, change)
-    return await _compact(core, app, body.session_id)
+    return await _compact(core, app, body.session_id, page)
 
 
-async def update(core: Core, app: App, body: Update) -> Response:
+async def update(core: Core, app: App, page: Page, body: Update) -> Response:
     """Change a session's model; the agent keeps its memory. The workspace stays the same."""
     state = await core.sessions.get(app, body.session_id)
     refuse_move(core, state.row.cwd, body.workspace)
-    if body.model:
-        await core.sessions.patch(app, body.session_id, PatchSession(model=body.model))
-    return await _whole(core, app, body.session_id)
+    wanted = shapes.chosen_model(body.model)
+    if wanted:
+        await core.sessions.patch(app, body.session_id, PatchSession(model=wanted))
+    return await _whole(core, app, body.session_id, page)
 
 
-async def pin(core: Core, app: App, body: Pin) -> Response:
+async def pin(core: Core, app: App, page: Page, body: Pin) -> Response:
     """Pin a session, or unpin it."""
     await core.sessions.patch(app, body.session_id, PatchSession(pinned=body.pinned))
-    return await _compact(core, app, body.session_id)
+    return await _compact(core, app, body.session_id, page)
 
 
-async def archive(core: Core, app: App, body: Archive) -> Response:
+async def archive(core: Core, app: App, page: Page, body: Archive) -> Response:
     """Archive a session, or bring it back. The list goes by this label."""
     await core.sessions.label(app, body.session_id, shapes.ARCHIVED, on=body.archived)
-    return await _compact(core, app, body.session_id)
+    return await _compact(core, app, body.session_id, page)
 
 
 async def delete(core: Core, app: App, body: SessionRef) -> Response:
@@ -181,24 +193,24 @@ async def delete(core: Core, app: App, body: SessionRef) -> Response:
     return json_response({"ok": True})
 
 
-async def search(core: Core, app: App, q: Words = "") -> Response:
+async def search(core: Core, app: App, page: Page, q: Words = "") -> Response:
     """Sessions with these words in title or messages, last activity first; without words, all of them."""
-    titled = await core.messages.overview(app, SessionQuery(limit=FOUND, q=q or None))
+    titled = await core.messages.overview(app, SessionQuery(limit=FOUND, q=q or None), settled=page)
     rows = [{**shapes.compact(found), "match_type": "title"} for found in titled]
     hits, _ = await core.history.search(app, q, FOUND, None, None) if q else ([], None)
     previews: dict[str, str] = {}
     for hit in hits:
         previews.setdefault(hit.session_id, hit.snippet)
     for session_id in previews.keys() - {row["session_id"] for row in rows}:
-        found = await core.messages.transcript(app, session_id, 0)
+        found = await core.messages.transcript(app, session_id, 0, settled=page)
         rows.append({**shapes.compact(found), "match_type": "content", "match_preview": previews[session_id]})
     rows.sort(key=lambda row: row["updated_at"], reverse=True)
     return json_response({"ok": True, "sessions": rows, "query": q, "count": len(rows)})
 
 
-async def list_sessions(core: Core, app: App, include_archived: bool = True) -> Response:
+async def list_sessions(core: Core, app: App, page: Page, include_archived: bool = True) -> Response:
     """The app's sessions, last activity first."""
-    found = await core.messages.overview(app, SessionQuery(limit=MAX_LISTED))
+    found = await core.messages.overview(app, SessionQuery(limit=MAX_LISTED), settled=page)
     rows = [shapes.compact(one) for one in found]
     shown = [row for row in rows if include_archived or not row["archived"]]
     now = to_float(core.health.now)
@@ -218,14 +230,14 @@ def refuse_move(core: Services, cwd: str, workspace: str | None) -> None:
         raise Unsupported("a session stays in its workspace; make a new session for another one")
 
 
-async def _compact(core: Services, app: str, session_id: str) -> Response:
-    found = await core.messages.transcript(app, session_id, 0)
+async def _compact(core: Services, app: str, session_id: str, page: bool) -> Response:
+    found = await core.messages.transcript(app, session_id, 0, settled=page)
     return json_response({"ok": True, "session": shapes.compact(found)})
 
 
-async def _whole(core: Services, app: str, session_id: str, limit: int | None = None) -> Response:
-    return await whole_reply(core, app, await core.messages.transcript(app, session_id, limit))
+async def _whole(core: Services, app: str, session_id: str, page: bool) -> Response:
+    return await whole_reply(core, app, await core.messages.transcript(app, session_id, settled=page))
 
 
 def _encode_file(found: Transcript) -> bytes:
-    return orjson.dumps(shapes.session(found), option=orjson.OPT_INDENT_2)
+    return orjson.dumps(shapes.exported(found), option=orjson.OPT_INDENT_2)

@@ -1,19 +1,23 @@
 """Rows to what the hermes dialect shows: pure functions, times in float seconds."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import orjson
 
-from clawdforge.core.model import MessageRow, SessionRow
-from clawdforge.core.services.messages import Transcript
+from clawdforge.core.model import MessageRow, SessionRow, TurnRow
+from clawdforge.core.rules.transcripts import Ending, Entry, Transcript
 from clawdforge.wire.base import Json, to_float
 from clawdforge.wire.hermes import HermesStatus
 from clawdforge.wire.message import Role
+from clawdforge.wire.turn import Outcome
 
 UNTITLED: Final = "Untitled"
 ARCHIVED: Final = "archived"
 PROFILE: Final = "default"
+OWN_MODEL: Final = "default"
+"""The name of the model that an agent uses by itself."""
 TITLE_CHARS: Final = 80
 PREVIEW_CHARS: Final = 40
 SNIPPET_CHARS: Final = 200
@@ -41,6 +45,15 @@ def profile(row: SessionRow) -> str:
     return given if isinstance(given, str) and given else PROFILE
 
 
+def model(row: SessionRow) -> str:
+    return row.model or OWN_MODEL
+
+
+def chosen_model(given: str | None) -> str | None:
+    """The model that somebody asks for: none when it is the one that the agent uses by itself."""
+    return None if given in (None, "", OWN_MODEL) else given
+
+
 def clean_title(given: str) -> str:
     """What is stored for a title that somebody gave."""
     return given.strip()[:TITLE_CHARS]
@@ -55,8 +68,8 @@ def compact(found: Transcript) -> Json:
         "title": title(row),
         "workspace": row.cwd,
         "cwd": row.cwd,
-        "model": row.model or "",
-        "message_count": row.message_count - found.unsaid,
+        "model": model(row),
+        "message_count": found.count,
         "created_at": to_float(row.created_at),
         "updated_at": to_float(row.updated_at),
         "pinned": row.pinned,
@@ -89,10 +102,14 @@ def revision(row: SessionRow) -> str | None:
 
 def session(found: Transcript) -> Json:
     """The same with its messages. A prompt whose answer is not whole is not among them."""
-    shown = found.messages
-    first = found.state.row.message_count - found.unsaid - len(shown)
-    window = {"_messages_truncated": first > 0, "_messages_offset": max(0, first)}
-    return {**compact(found), **window, "messages": list(map(message, shown)), "tool_calls": tools(shown)}
+    shown = found.entries
+    window = {"_messages_truncated": found.first > 0, "_messages_offset": found.first}
+    return {**compact(found), **window, "messages": list(map(entry, shown)), "tool_calls": tools(shown)}
+
+
+def exported(found: Transcript) -> Json:
+    """What an import takes back: what was said, and nothing else."""
+    return session(replace(found, entries=found.messages, endings=()))
 
 
 def status(found: Transcript) -> Json:
@@ -110,8 +127,19 @@ def usage(row: SessionRow) -> Json:
         "output_tokens": row.output_tokens,
         "total_tokens": _total_tokens(row),
         "estimated_cost": row.cost_usd,
-        "model": row.model or "",
+        "model": model(row),
     }
+
+
+def entry(one: Entry) -> Json:
+    return ending(one.turn) if isinstance(one, Ending) else message(one)
+
+
+def ending(turn: TurnRow) -> Json:
+    """What the page shows after a turn that did not end well. Nobody said it, and no agent gets to see it."""
+    why = turn.error or "the agent gave no reason"
+    words = f"**Interrupted:** {why}" if turn.outcome is Outcome.INTERRUPTED else f"**Error:** {why}"
+    return {"role": Role.ASSISTANT, "content": words, "timestamp": to_float(turn.ended_at), "_error": True}
 
 
 def message(row: MessageRow) -> Json:
@@ -127,7 +155,7 @@ def message(row: MessageRow) -> Json:
     return shown
 
 
-def tools(rows: Sequence[MessageRow]) -> list[Json]:
+def tools(rows: Sequence[Entry]) -> list[Json]:
     """The tool calls of a transcript, each with the place of its message."""
     return [
         {
@@ -140,6 +168,7 @@ def tools(rows: Sequence[MessageRow]) -> list[Json]:
             "assistant_msg_idx": index,
         }
         for index, row in enumerate(rows)
+        if isinstance(row, MessageRow)
         for call in row.tool_calls
         if row.role != Role.TOOL  # the result of a call that is listed already
     ]

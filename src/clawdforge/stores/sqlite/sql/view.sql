@@ -41,6 +41,26 @@ SELECT {turn} FROM turns WHERE session_id = {mine} AND turn_index > :after ORDER
 SELECT turn_index, parent, {turn_cut}, state, outcome, substr(prompt, 1, :chars), queued_at FROM turns
 WHERE session_id = {mine} AND turn_index > :after ORDER BY turn_index LIMIT :limit
 
+-- name: failed_turns
+SELECT said, {turn} FROM (
+    SELECT (
+        SELECT max(seq) FROM messages INDEXED BY messages_said
+        WHERE session_id = {mine} AND {visible} AND turn > 0 AND turn = turns.turn_index) AS said, turns.*
+    FROM turns
+    WHERE session_id = {mine} AND turn_index > :after AND state = 'ended' AND started_at IS NOT NULL
+      AND outcome IN ('failed', 'timed_out', 'interrupted')) AS turns
+WHERE said IS NOT NULL ORDER BY turn_index
+
+-- name: models
+SELECT DISTINCT model FROM (
+    SELECT model FROM sessions WHERE app_name = :app AND deleted_at IS NULL
+    ORDER BY updated_at DESC, session_id DESC LIMIT :last) AS latest
+WHERE model > '' ORDER BY model
+
+-- name: seq_at
+SELECT seq FROM messages INDEXED BY messages_visible
+WHERE session_id = {mine} AND {visible} AND seq > {archived_to} ORDER BY seq LIMIT 1 OFFSET :skip
+
 -- name: forks_after
 SELECT forked_after, session_id, title FROM sessions INDEXED BY sessions_of_source
 WHERE app_name = :app AND deleted_at IS NULL AND forked_from IS NOT NULL AND forked_from = {mine}
