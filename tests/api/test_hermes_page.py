@@ -114,6 +114,7 @@ def test_what_a_quiet_answer_says(app: App) -> None:
     assert get("onboarding/status")["settings"]["default_workspace"] == ""
     assert get("profile/active")["name"] == get("profiles")["active"] == "default"
     assert get("settings")["check_for_updates"] is False
+    assert get("settings")["default_message_mode"] == "queue", "no agent takes a prompt while it answers"
     kept = app.http.post("/api/settings", json={"theme": "light"})
     assert (kept.status_code, kept.json()["saved"]) == (200, False)
     for body in ({"_set_password": "x"}, {"_clear_password": True}):

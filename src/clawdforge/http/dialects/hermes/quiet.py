@@ -20,6 +20,7 @@ from clawdforge.wire.session import PermissionMode
 Handler = Callable[..., Coroutine[Any, Any, Response]]
 SETTINGS: Final[Json] = {
     "check_for_updates": False,
+    "default_message_mode": "queue",
     "default_model": "",
     "default_workspace": "",
     "show_cli_sessions": False,
