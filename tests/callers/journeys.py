@@ -39,7 +39,7 @@ def load(desk: Desk) -> None:
 
 def list_and_new_chat_twice(desk: Desk) -> None:
     tab = desk.tab().open()
-    seen = set()
+    seen: set[str] = set()
     for number in range(3):
         if number:
             tab.find("#btnNewChat").click()
