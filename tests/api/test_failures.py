@@ -1,10 +1,11 @@
 """Agents that fail: they are replaced, unheard prompts are said again or marked, kinds are told apart."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.api.harness import App, until
+from tests.api.harness import AGENT, App, Server, until
 
 
 def turn_of(app: App, session_id: str, index: int) -> dict[str, Any]:
@@ -120,3 +121,21 @@ def test_an_agent_is_told_what_it_had_said_before_it_died(app: App) -> None:
     assert "Your last answer was cut off" in remembered
     assert "Assistant: the half of it" in remembered
     assert remembered.count("the half of it") == 2, "in its prompt, and as it was told"
+
+
+def test_an_agent_that_forgets_what_was_cancelled_is_told_of_it(tmp_path: Path) -> None:
+    config = tmp_path / "clawdforge.toml"
+    config.write_text(f'[agents.gemini]\ncommand = "{AGENT}"\n')
+    server = Server(tmp_path / "data", {}, "--config", str(config))
+    try:
+        app = server.app()
+        session_id = app.session(agent="gemini")
+        app.http.post(f"/sessions/{session_id}/turns", json={"prompt": "echo half\nhang"})
+        until(lambda: events_of(app, session_id, "text"), "its first words")
+        assert app.http.post(f"/sessions/{session_id}/cancel", json={}).json()["cancelled"] == 1
+        app.turn(session_id, "echo next")
+        remembered = said(app.turn(session_id, "recall all"))
+        assert remembered.count("[Conversation so far]") == 1
+        assert "this turn was cancelled here" in remembered
+    finally:
+        server.stop()

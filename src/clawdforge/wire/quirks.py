@@ -22,6 +22,9 @@ class Quirks(BaseModel):
     end_turn_on_cancel: bool = Field(
         False, description="it answers a cancelled prompt with `end_turn`, which then counts as `cancelled`"
     )
+    forgets_cancelled: bool = Field(
+        False, description="it drops a turn that was cancelled from its memory; it is told of it again"
+    )
     settle_ms: int = Field(
         0,
         ge=0,

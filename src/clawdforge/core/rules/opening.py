@@ -14,6 +14,7 @@ from clawdforge.core.ports import View
 from clawdforge.core.rules import memory
 from clawdforge.core.rules.transcript import MAX_CHARS, tell_last_words, write_transcript
 from clawdforge.wire.base import Json
+from clawdforge.wire.turn import Outcome
 
 TRANSCRIPT_MESSAGES = 5000
 LAST_MESSAGES = 20
@@ -127,4 +128,16 @@ def describe_context(
         opening.number_context(how),
         opening.name_start(how, transcript),
         opening.write_preface(how, transcript, last_words),
+    )
+
+
+def remind_of_cancelled(view: View, turn: TurnRow) -> str:
+    """What goes before the prompt for a live agent that forgets what was cancelled: the turn before it."""
+    before = view.turn(turn.session_id, turn.parent or 0)
+    if before is None or before.outcome is not Outcome.CANCELLED:
+        return ""
+    messages = view.last_messages(turn.session_id, LAST_MESSAGES)
+    find_turn = partial(view.turn, turn.session_id)
+    return memory.write_preface(
+        None, write_transcript(messages, turn.turn_index, find_turn, {before.turn_index})
     )

@@ -16,7 +16,13 @@ from clawdforge.core.event_model import draft
 from clawdforge.core.model import Clock, FileRow, SessionRow, TurnRow
 from clawdforge.core.ports import Agents, Homes, LeaseLost, LiveAgent, Snapshots, Store, Tx, View
 from clawdforge.core.rules import memory
-from clawdforge.core.rules.opening import Context, Opening, describe_context, plan_opening
+from clawdforge.core.rules.opening import (
+    Context,
+    Opening,
+    describe_context,
+    plan_opening,
+    remind_of_cancelled,
+)
 from clawdforge.core.rules.turns import need_session
 from clawdforge.core.running.known_workspaces import KnownWorkspaces
 from clawdforge.core.running.pool import AgentPool
@@ -81,10 +87,18 @@ class Opener:
         wanted = (turn.session.context, turn.session.model)
         fits = agent is not None and agent.alive and (turn.seat.context, turn.seat.model) == wanted
         if agent is not None and fits and not again:
-            return ReadyAgent(agent, prompt)
+            return ReadyAgent(agent, prompt, await self._remind(turn))
         await self._pool.drop_agent(turn.seat)
         agent, preface = await self._open(turn, again=again)
         return ReadyAgent(agent, prompt, preface)
+
+    async def _remind(self, turn: RunningTurn) -> str:
+        if not self._quirks_of(turn).forgets_cancelled:
+            return ""
+        return await self._store.read(turn.app, lambda view: remind_of_cancelled(view, turn.started.turn))
+
+    def _quirks_of(self, turn: RunningTurn) -> Quirks:
+        return Quirks.model_validate(self._agents.spec(turn.session.agent).quirks)
 
     async def _confirm_workspace(self, turn: RunningTurn) -> RunningTurn:
         """The turn, if it runs in the session's own folder; an agent that lives elsewhere is of no use."""
@@ -110,7 +124,7 @@ class Opener:
         )
         agent = await self._start_agent(turn, opening, await self._prepare(turn, opening))
         how, known, answered = agent.how, agent.remembered, agent.answered
-        room = Quirks.model_validate(self._agents.spec(turn.session.agent).quirks).transcript_chars
+        room = self._quirks_of(turn).transcript_chars
         context = await self._store.read(
             turn.app, lambda view: describe_context(view, opening, how, known, answered, room)
         )
