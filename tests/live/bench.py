@@ -83,6 +83,17 @@ class LiveBench:
                 os.kill(process.pid, signal.SIGKILL)
         return len(victims)
 
+    def kill_inside(self, session_id: str) -> int:
+        """SIGKILL what the agent's own program has started, and leave that alone."""
+        ours = [one for one in self.processes(session_id) if not _outer(one)]
+        known = {one.pid for one in ours}
+        victims = [one for one in ours if one.ppid() in known]
+        for process in victims:
+            with suppress(psutil.Error):
+                os.kill(process.pid, signal.SIGKILL)
+        until(lambda: not any(map(runs, victims)), "the end of what was killed")
+        return len(victims)
+
     def said(self, session_id: str, turn_index: int) -> str:
         """What was streamed of a turn so far."""
         events = self.forge.attach(session_id).events()

@@ -36,6 +36,16 @@ def test_claude_code_from_its_first_turn_to_a_fork(tmp_path: Path) -> None:
         assert (until(bench.version, "the version of Claude Code"))[0].isdigit()
 
 
+def test_claude_code_whose_inside_was_killed_answers_the_next_prompt(tmp_path: Path) -> None:
+    """Its adapter lives on and knows the session no longer: another one loads it, in the same turn."""
+    with live(tmp_path, CLAUDE) as bench:
+        trial = Trial(bench)
+        STEPS["two turns"](trial)
+        assert bench.kill_inside(trial.session_id) > 0
+        trial.say("after_that")
+        assert trial.how() == "loaded"
+
+
 def behind_a_proxy(model: str | None = None) -> Program:
     """The same program in a network of its own, from which it reaches the scripted model and no other."""
 
