@@ -65,11 +65,13 @@ def test_a_turn_that_was_cancelled_never_has_exact_numbers() -> None:
     assert measured(meter, tokens(7, 1)).estimated is False
 
 
-def test_a_request_aside_makes_the_first_turn_an_estimate() -> None:
-    meter = UsageMeter(Quirks(side_requests=True))
-    for estimated in (True, False):
-        meter.start_prompt()
-        assert measured(meter, tokens(5, 2)).estimated is estimated
+def test_a_request_aside_makes_the_first_turn_an_estimate_where_its_cost_is_told() -> None:
+    for amount, first in ((0.5, True), (None, False)):
+        meter = UsageMeter(Quirks(side_requests=True))
+        for turn, estimated in enumerate((first, False), 1):
+            meter.start_prompt()
+            meter.observe(cost(None if amount is None else amount * turn))
+            assert measured(meter, tokens(5, 2)).estimated is estimated
 
 
 @pytest.mark.parametrize(

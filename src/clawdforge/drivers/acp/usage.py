@@ -81,7 +81,7 @@ class UsageMeter:
         if tokens is None and cost is None:
             return None
         partial = tokens is None or cancelled or (self._meaning == "last_call" and self._calls > 1)
-        partial = partial or (self._asks_aside and self._prompts == 1)
+        partial = partial or (self._asks_aside and self._prompts == 1 and cost is not None)
         tokens = tokens or Tokens()
         computed = self._prices.cost(model, tokens) if cost is None and self._prices else None
         usage: Json = {
