@@ -120,10 +120,6 @@ class Supervisor:
         return self._node
 
     @property
-    def running_turns(self) -> int:
-        return sum(one.running is not None for one in self._workers.values())
-
-    @property
     def is_idle(self) -> bool:
         """Nothing runs and nothing waits for a seat."""
         return not self._workers

@@ -52,7 +52,7 @@ class HealthService:
     @property
     def running_turns(self) -> int:
         """Of all apps."""
-        return self._supervisor.running_turns
+        return sum(one.turn is not None for one in self._supervisor.find_waiting(0))
 
     def stuck(self, longer_than: float) -> StuckReply:
         """What stands still, and what it waits for."""
