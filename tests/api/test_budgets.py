@@ -299,7 +299,10 @@ def test_what_is_held_and_spent_outlives_a_kill(start: Callable[..., Server]) ->
     until(lambda: [turn["state"] for turn in turns(app, first)] == ["ended"] * 3, "what was queued")
     until(lambda: turns(app, second)[0]["state"] == "ended", "the other")
     found = settled(app)
-    assert found["spent"]["tokens"] >= 13
+    counted = found["spent"]["tokens"] + found["estimated"]["tokens"]
+    ended = [turn["usage"] for turn in (*turns(app, first), *turns(app, second))]
+    assert (ended[0]["total_tokens"], ended[2]["total_tokens"]) == (10, 3)
+    assert counted >= sum(usage["total_tokens"] for usage in ended if usage is not None)
     assert found["reserved"] == {"tokens": 0, "cost_usd": 0.0}
     assert found["estimated"]["cost_usd"] >= 0.4, "what was cut off counts as what it held"
 
