@@ -53,9 +53,7 @@ class Worker:
     stands_aside: bool = False  # its turn has no agent and waits until files of its folder are put back
     start_in_doubt: bool = False  # a turn may have been started in a commit whose outcome is unknown
     progress: Progress = field(default_factory=Progress)
-    boundary: asyncio.Event = field(
-        default_factory=asyncio.Event
-    )  # the next turn runs, or the worker is gone
+    boundary: asyncio.Event = field(default_factory=asyncio.Event)  # the next turn runs, or it is gone
 
     @property
     def is_copying(self) -> bool:
