@@ -59,7 +59,6 @@ LINEAR_BUGS = (
         ),
         Change(
             TURNS,
-            "        await self._store.read(app, lambda view: need_session(view, session_id))\n"
             "        await self._supervisor.wait_for_copy(",
             "        prior = await self._store.read(\n"
             "            app, lambda view: view.turn_by_key(session_id, key) if key is not None else None\n"
