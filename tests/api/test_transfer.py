@@ -85,7 +85,7 @@ def test_the_agent_is_told_what_was_imported(app: App) -> None:
 def test_an_export_reads_back_equal(app: App, other: App) -> None:
     sid = app.session(title="Notes", meta={"a": [1, None]}, labels=["x"], permission_mode="deny_all")
     app.http.patch(f"/sessions/{sid}", json={"pinned": True})
-    say(app, sid, "echo one")
+    say(app, sid, "echo aardvark")
     do(app, sid, "clear")
     say(app, sid, "think hm\necho two\nplan a; b")
     app.turn(sid, "error broken")
@@ -111,7 +111,7 @@ def test_an_export_reads_back_equal(app: App, other: App) -> None:
     assert texts(other, copy) == texts(app, sid)
     memory = knows(other, copy)
     assert "two" in memory
-    assert "one" not in memory, "archived before"
+    assert "aardvark" not in memory, "archived before"
 
 
 def test_the_log_comes_along_when_it_is_asked_for(app: App) -> None:

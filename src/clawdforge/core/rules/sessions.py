@@ -130,7 +130,7 @@ def patch_session(
     if changed.keys() & {"agent", "model"}:
         if tx.active_turn(session_id) is not None:
             raise SessionBusy("the agent and the model cannot be changed while a turn runs")
-        if memory.outlives(changed):
+        if memory.outlives(session, changed):
             fields["keeps_context"] = True
         else:
             plan = memory.TRANSCRIPT if session.message_count else memory.NEW

@@ -62,6 +62,8 @@ async def auth_status(request: Request) -> Response:
         await require_app(request)
         known = True
     except (Unauthenticated, Forbidden):
+        if "authorization" in request.headers:  # a token that is wrong is said to be, here as everywhere
+            raise
         known = False
     return json_response(AuthStatus(auth_enabled=not (trusts and known), logged_in=known))
 
