@@ -250,6 +250,7 @@ def test_metrics_count_what_happens(start: Callable[..., Server]) -> None:
     until(lambda: measures(server)['clawdforge_turns{state="running"}'] == 1, "the running turn")
     with app.stream(f"/sessions/{session_id}/events") as stream:
         stream.upto("turn.started")
+        until(lambda: measures(server)["clawdforge_agents_live"] == 1, "the agent after the one that failed")
         now = measures(server)
         assert now['clawdforge_turns_ended_total{outcome="completed"}'] == 1
         assert now['clawdforge_turns_ended_total{outcome="failed"}'] == 1

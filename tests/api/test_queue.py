@@ -60,7 +60,13 @@ def make_busy(app: App) -> str:
     submit(app, session_id, "hang")
     for name in ("two", "three", "four"):
         submit(app, session_id, f"echo {name}")
+    until(lambda: has_begun(app, session_id), "its agent")  # whose start is told beside all else
     return session_id
+
+
+def has_begun(app: App, session_id: str) -> bool:
+    events = app.http.get(f"/sessions/{session_id}/events").json()["events"]
+    return any(event["type"] == "context.started" for event in events)
 
 
 def test_a_queued_prompt_is_changed_and_then_runs_so(app: App, busy: str) -> None:

@@ -205,7 +205,7 @@ def test_the_shell_completes_ids_with_titles(run: Run, session: str, server: Ser
 
 
 def test_the_shell_completes_commands_options_agents_and_personas(server: Server) -> None:
-    assert complete(server, "se") == ["send", "serve", "server", "sessions"]
+    assert complete(server, "se") == ["send", "serve", "server", "sessions", "setup"]
     assert {"chat", "doctor", "sessions"} <= set(complete(server, ""))
     assert complete(server, "--pri") == ["--print"]
     assert {"-p", "-c", "-a", "--data-dir"} <= set(complete(server, "-"))

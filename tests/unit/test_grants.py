@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from clawdforge.core.agent_model import Ask, Verdict
-from clawdforge.drivers.acp.grants import MOST, Grants
+from clawdforge.drivers.acp.grants import MOST, Grants, describe_variables
 from clawdforge.drivers.processes.containment import probe
 from tests.unit.acp_bench import Bench, say
 from tests.unit.test_acp_client import program
@@ -19,7 +19,9 @@ OPTIONS = (
 
 
 def call(command: Any, name: str = "c1", **more: Any) -> dict[str, Any]:
-    return {"toolCallId": name, "title": "Bash", "kind": "execute", "rawInput": {"command": command}, **more}
+    line = command if isinstance(command, str) else " ".join(command)
+    title = f"Bash: {line}"
+    return {"toolCallId": name, "title": title, "kind": "execute", "rawInput": {"command": command}, **more}
 
 
 def allowed(command: Any, option: str = "yes", options: Any = OPTIONS) -> Grants:
@@ -103,6 +105,40 @@ def test_the_same_call_is_the_same_only_with_the_same_content() -> None:
     assert grants.find({"title": "without an id"}, OPTIONS) is None
 
 
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"title": "Bash"},
+        {"title": None},
+        {"title": "Run xls -la"},
+        {"title": "ls -la /"},
+        {"kind": "read"},
+        {"kind": None},
+    ],
+)
+def test_a_command_that_the_calls_name_does_not_show_is_asked_about(more: dict[str, Any]) -> None:
+    """By name and kind a call is allowed, for good or by the session's mode, whatever lies in it."""
+    grants = Grants()
+    grants.note(call("ls -la", **more), OPTIONS, "yes")
+    assert not grants.take({"command": "ls -la"})
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (None, ""),
+        ([], ""),
+        ([{"name": "TERM", "value": "dumb"}, {"name": "PAGER", "value": "cat"}], ""),
+        ([{"name": "PAGER", "value": "sh"}, {"name": "LD_PRELOAD", "value": "x"}], "PAGER=sh LD_PRELOAD=x"),
+        ("odd", "odd variables"),
+        ([1], "odd variables"),
+    ],
+)
+def test_variables_that_change_a_command_are_told(given: Any, told: str) -> None:
+    """What is allowed for good is allowed with them and in that folder only: both are in its name."""
+    assert describe_variables(given) == told
+
+
 def test_what_is_remembered_is_bounded() -> None:
     grants = Grants()
     for number in range(MOST + 1):
@@ -116,7 +152,8 @@ async def test_an_agent_that_asks_and_then_has_us_run_it_makes_one_question(tmp_
 options = [{"optionId": "yes", "name": "Yes", "kind": "allow_once"}]
 def on_prompt(text):
     if text == "ask":
-        shown = {"toolCallId": "c1", "title": "Bash", "kind": "execute", "rawInput": {"command": "echo hi"}}
+        shown = {"toolCallId": "c1", "title": "Bash: echo hi", "kind": "execute",
+                 "rawInput": {"command": "echo hi"}}
         for _ in range(2):
             say(call("session/request_permission", toolCall=shown, options=options)["outcome"]["optionId"])
     for command in ("echo hi", "echo hi", "echo other"):
@@ -127,7 +164,7 @@ def on_prompt(text):
     async with bench.program(program(source)) as agent:
         first = await say(agent, "ask")
         second = await say(agent, "go on")
-    assert [ask.tool for ask in first.asks] == ["Bash", "Run echo hi", "Run echo other"]
+    assert [ask.tool for ask in first.asks] == ["Bash: echo hi", "Run echo hi", "Run echo other"]
     assert first.texts() == ["yes", "yes"]
     assert [ask.tool for ask in second.asks] == ["Run echo hi", "Run echo hi", "Run echo other"]
     names = {option["kind"]: option["name"] for option in second.asks[0].options}

@@ -2,14 +2,15 @@
 
 from collections.abc import Iterator, Sequence
 from html import escape
-from itertools import islice
 from typing import Final
 
 from clawdforge.core.model import MessageRow, SessionRow
 from clawdforge.wire.base import to_iso_seconds
 from clawdforge.wire.message import Role
 
-GROUP_ROWS: Final = 50
+GROUP_CHARS: Final = 1 << 16
+"""A piece is made while everybody else waits."""
+
 NAMES: Final = {Role.USER: "User", Role.ASSISTANT: "Assistant", Role.TOOL: "Tool", Role.SYSTEM: "System"}
 HEAD: Final = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
@@ -29,13 +30,17 @@ pre {{ font: inherit; white-space: pre-wrap; overflow-wrap: anywhere; margin: .5
 
 
 def page(session: SessionRow, messages: Sequence[MessageRow]) -> Iterator[bytes]:
-    """The file in pieces, each of few messages."""
+    """The file in pieces, each of few characters; but a long message is one."""
     model = f" ({session.model})" if session.model else ""
     about = f"{session.agent}{model}, {to_iso_seconds(session.created_at)}"
     yield HEAD.format(title=escape(session.title or "Untitled"), about=escape(about)).encode()
-    rows = map(_section, messages)
-    while group := list(islice(rows, GROUP_ROWS)):
-        yield "".join(group).encode("utf-8", "replace")
+    group: list[str] = []
+    for row in messages:
+        group.append(_section(row))
+        if sum(map(len, group)) > GROUP_CHARS:
+            yield "".join(group).encode("utf-8", "replace")
+            group = []
+    yield "".join(group).encode("utf-8", "replace")
     yield b"</body></html>\n"
 
 

@@ -156,6 +156,8 @@ class Attendant:
             with suppress(TimeoutError):
                 async with asyncio.timeout(wait):
                     await turn.stop.requested.wait()
+            if turn.stop.requested.is_set():
+                raise TurnInterrupted  # before another agent is started for it
             turn = await self._opener.look_again(turn)
 
     async def _prompt_once(self, turn: RunningTurn, *, again: bool) -> Answer:

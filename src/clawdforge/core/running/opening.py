@@ -162,7 +162,10 @@ class Opener:
         return {ENV_URL: self._callbacks.url, ENV_TOKEN: token}
 
     async def _restore_home(self, turn: RunningTurn, opening: Opening, boundary: int) -> str | None:
-        """Without a copy of that turn the home is emptied, so that undone turns do not stay in it."""
+        """Without a copy of that turn the home is emptied, so that undone turns do not stay in it.
+
+        Where a prompt is only given again nothing was undone, and it stays: it may be all that there is.
+        """
         load = await self._homes.restore(turn.session_id, boundary)
         if load is not None or not boundary:
             return load
@@ -170,7 +173,8 @@ class Opener:
             load = await self._homes.branch(source, turn.session_id, boundary)
             if load is not None:
                 return load
-        await self._homes.restore(turn.session_id, 0)
+        if not opening.again:
+            await self._homes.restore(turn.session_id, 0)
         return None
 
     async def _restore_files(self, turn: RunningTurn, tree: str) -> None:

@@ -12,7 +12,7 @@ from typing import Any, Final
 from clawdforge.core.agent_model import Ask, Verdict
 from clawdforge.drivers.acp.budget import AnswerBudget
 from clawdforge.drivers.acp.files import WorkspaceFiles
-from clawdforge.drivers.acp.grants import Grants
+from clawdforge.drivers.acp.grants import Grants, describe_variables
 from clawdforge.drivers.acp.rpc import INVALID_PARAMS, METHOD_NOT_FOUND, RpcError
 from clawdforge.drivers.acp.terminals import Terminals
 from clawdforge.wire.base import Json
@@ -67,8 +67,8 @@ class ClientSide:
             "terminal/release": terminals.release,
         }
 
-    def begin_turn(self) -> None:
-        """What was decided in the last turn holds no longer, but for what was allowed for good."""
+    def end_turn(self) -> None:
+        """What was decided in it holds no longer, but for what was allowed for good."""
         self._grants.clear()
 
     async def answer(self, method: str, params: Json) -> Json:
@@ -126,8 +126,12 @@ class ClientSide:
         async with self._budget.work():
             order = await asyncio.to_thread(self._terminals.check_order, params)
         shown = {"command": order.shown[:MAX_SHOWN_CHARS], "cwd": str(order.cwd)}
-        if not self._grants.take(params):
-            title = f"Run {order.shown}"
+        usual = order.cwd == self._terminals.cwd
+        variables = describe_variables(params.get("env"))
+        if not (usual and not variables and self._grants.take(params)):
+            place = "" if usual else f" in {order.cwd}"
+            title = f"Run {order.shown}{place}{f' with {variables}' if variables else ''}"
+            shown |= {"env": variables[:MAX_SHOWN_CHARS]} if variables else {}
             await self._need_permission(shorten_name(title), "execute", title, shown)
         return await self._terminals.create(order)
 

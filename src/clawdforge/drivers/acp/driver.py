@@ -225,7 +225,6 @@ class AcpAgent:
             await self._connection.catch_up()
             self._replay, self._turn = None, turn
             self._usage.start_prompt()
-            self._client.begin_turn()
             turn.sent.set()
             prompt = [{"type": "text", "text": block} for block in (preface, text) if block]
             params = {"sessionId": self.agent_session_id, "prompt": prompt}
@@ -247,6 +246,7 @@ class AcpAgent:
             self._turn = self._prompted = None
             turn.sent.set()
             turn.end()
+            self._client.end_turn()
         stop_reason = result.get("stopReason")
         if turn.cancelled and self._quirks.end_turn_on_cancel:
             stop_reason = "cancelled"
@@ -270,6 +270,7 @@ class AcpAgent:
                 if turn is self._prompted:
                     await self._connection.notify("session/cancel", {"sessionId": self.agent_session_id})
         turn.end()
+        self._client.end_turn()
         await self._terminals.end_all()
 
     @contextmanager
@@ -291,7 +292,9 @@ class AcpAgent:
             return
         update = update_in(message)
         if update is not None and self._usage.observe(update) and self._turn is not None:
-            self._turn.sink.note_usage(self._usage.used_so_far(self._model))
+            used = self._usage.used_so_far(self._model)
+            self._turn.has_begun = self._turn.has_begun or bool(used.tokens or used.cost_usd)
+            self._turn.sink.note_usage(used)
         if self._turn is not None:
             await self._turn.emit(read_message(message), size)
         elif self._replay is not None and update is not None and word_of(update) not in STATE_KINDS:

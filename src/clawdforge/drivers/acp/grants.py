@@ -32,7 +32,7 @@ class Grants:
         self._commands: dict[str, int] = {}
 
     def clear(self) -> None:
-        """A turn begins."""
+        """The turn is over."""
         self._decided.clear()
         self._commands.clear()
 
@@ -42,17 +42,24 @@ class Grants:
         return None if name is None else self._decided.get(name)
 
     def note(self, call: Json, options: Any, option_id: str) -> None:
-        """Somebody chose this option; where it allows the call, its command may be run once."""
+        """Somebody chose this option; where it allows the call, its command may be run once.
+
+        Only a command that the call's name shows whole: by its name a call is allowed for good, and some
+        who decide see nothing else of it. And only where it is said to be run: reads may be allowed unseen.
+        """
         name = _identify(call, options)
         if name is not None and len(self._decided) < MOST:
             self._decided[name] = option_id
-        if _allows(options, option_id) and len(self._commands) < MOST:
+        title = call.get("title")
+        is_run = call.get("kind") == "execute" and isinstance(title, str)
+        if is_run and _allows(options, option_id) and len(self._commands) < MOST:
             for line in _shown_commands(call.get("rawInput")):
-                self._commands[line] = self._commands.get(line, 0) + 1
+                if _shows(str(title), line.replace("\0", " ")):
+                    self._commands[line] = self._commands.get(line, 0) + 1
 
     def take(self, params: Json) -> bool:
         """Whether what `terminal/create` wants was allowed just now. It is used up by that."""
-        if not _has_plain_variables(params.get("env")):
+        if describe_variables(params.get("env")):
             return False
         for line in _ordered_commands(params):
             left = self._commands.get(line, 0)
@@ -78,6 +85,12 @@ def _identify(call: Json, options: Any) -> str | None:
 def _allows(options: Any, option_id: str) -> bool:
     chosen = [one for one in options if isinstance(one, dict) and one.get("optionId") == option_id]
     return len(chosen) == 1 and str(chosen[0].get("kind")).startswith("allow_")
+
+
+def _shows(title: str, line: str) -> bool:
+    """Whether a name is the command, or ends with it, as in "Bash: ls -la"."""
+    before, found, after = title.rpartition(line)
+    return bool(found) and not after.strip("`'\")") and not before[-1:].isalnum()
 
 
 def _shown_commands(given: Any) -> Iterator[str]:
@@ -115,10 +128,12 @@ def _lines(words: list[str]) -> Iterator[str]:
         yield "\0".join(words)
 
 
-def _has_plain_variables(given: Any) -> bool:
+def describe_variables(given: Any) -> str:
+    """Those variables that may change what a command does, as they are given; empty where there are none."""
     if given in (None, []):
-        return True
+        return ""
     if not isinstance(given, list) or not all(isinstance(one, dict) for one in given):
-        return False
+        return "odd variables"
     pairs = [(one.get("name"), one.get("value")) for one in given]
-    return all(name in PLAIN_VARIABLES or (name, value) in PAGERS for name, value in pairs)
+    told = [pair for pair in pairs if pair[0] not in PLAIN_VARIABLES and pair not in PAGERS]
+    return " ".join(f"{name}={value}" for name, value in told)

@@ -42,7 +42,8 @@ class RunningPrompt:
             await self.sink.emit(event, size)
 
     async def report_loss(self, size: int, reason: str) -> None:
-        """Record that a line was too long to be read."""
+        """Record that a line was too long to be read. It may have told of work."""
+        self.has_begun = True
         if self._full:
             self._dropped += size
         else:

@@ -115,6 +115,11 @@ class Terminals:
         self._spawning = 0  # those that may run already, and cannot be stopped yet
         self._waiting: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []  # for the end of pauses
 
+    @property
+    def cwd(self) -> Path:
+        """Where a command runs that names no folder."""
+        return self._cwd
+
     def check_order(self, params: Json) -> Order:
         """What `terminal/create` wants. Without arguments the command is a line for the shell."""
         command, arguments = params.get("command"), params.get("args") or []

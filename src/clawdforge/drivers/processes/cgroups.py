@@ -15,7 +15,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -205,8 +205,11 @@ def find_cgroups(data_dir: Path, boot_id: str, ceilings: Ceilings, *, dry_run: b
             if hierarchy.limiting:
                 reasons.append(f"{hierarchy}: {error.strerror}")
                 details.append(f"{hierarchy}: {error}")
+    sharing = [folder for each, folder in made.items() if not each.limiting]
+    if sharing and not _can_be_joined(sharing):
+        made = {each: folder for each, folder in made.items() if each.limiting}
     try:
-        _try_to_join(Group(tuple(made.values())))
+        _try_to_join(Group(tuple(folder for each, folder in made.items() if each.limiting)))
     except (OSError, subprocess.SubprocessError) as error:
         made.clear()
         reasons.append("no process could be put into a group")
@@ -228,6 +231,15 @@ def is_agents_group(pid: int, folder: str) -> bool:
 
 def _family(folder: str) -> str:
     return f"clawdforge-{folder}-"
+
+
+def _can_be_joined(folders: Iterable[Path]) -> bool:
+    """Whether what only shares out can be used; it must not cost the limits where it cannot."""
+    try:
+        _try_to_join(Group(tuple(folders)))
+    except (OSError, subprocess.SubprocessError):
+        return False
+    return True
 
 
 def _try_to_join(group: Group) -> None:

@@ -20,9 +20,7 @@ processes that an agent starts has as much as the whole server (the kernel's aut
 
 INNER = "agent"
 SYS = Path("/sys")  # where agents in bwrap cannot write
-OPTIONAL = frozenset(
-    {"memory.use_hierarchy", "memory.memsw.limit_in_bytes", "memory.swap.max", "cpu.shares", "cpu.weight"}
-)
+OPTIONAL = frozenset({"memory.use_hierarchy", "memory.memsw.limit_in_bytes", "memory.swap.max"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,8 +73,6 @@ class Hierarchy:
         elif "memory" in self.bounds:
             yield "memory.max", str(ceilings.memory)
             yield "memory.swap.max", "0"
-        if SHARED in self.bounds:
-            yield WEIGHTS[self.version]
 
     def make(self, name: str, ceilings: Ceilings) -> Path:
         outer = self.folder / name
@@ -85,6 +81,12 @@ class Hierarchy:
             for file, value in self.limits(ceilings):
                 if file not in OPTIONAL or (outer / file).exists():
                     (outer / file).write_text(value)
+            if SHARED in self.bounds:
+                name, weight = WEIGHTS[self.version]
+                with contextlib.suppress(
+                    OSError
+                ):  # it must not cost the limits where it cannot be shared out
+                    (outer / name).write_text(weight)
             (outer / INNER).mkdir()
         except OSError:
             remove_group(outer)
