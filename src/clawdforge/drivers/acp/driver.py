@@ -292,9 +292,7 @@ class AcpAgent:
             return
         update = update_in(message)
         if update is not None and self._usage.observe(update) and self._turn is not None:
-            used = self._usage.used_so_far(self._model)
-            self._turn.has_begun = self._turn.has_begun or bool(used.tokens or used.cost_usd)
-            self._turn.sink.note_usage(used)
+            self._turn.note_usage(self._usage.used_so_far(self._model))
         if self._turn is not None:
             await self._turn.emit(read_message(message), size)
         elif self._replay is not None and update is not None and word_of(update) not in STATE_KINDS:

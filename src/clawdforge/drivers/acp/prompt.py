@@ -3,7 +3,7 @@
 import asyncio
 from typing import Final
 
-from clawdforge.core.agent_model import Ask, Verdict
+from clawdforge.core.agent_model import Ask, Used, Verdict
 from clawdforge.core.event_model import AgentEvent
 from clawdforge.core.ports import Sink
 from clawdforge.wire.event import EventType
@@ -40,6 +40,11 @@ class RunningPrompt:
         else:
             self._left -= size
             await self.sink.emit(event, size)
+
+    def note_usage(self, used: Used) -> None:
+        """Who has used something has begun."""
+        self.has_begun = self.has_begun or bool(used.tokens or used.cost_usd)
+        self.sink.note_usage(used)
 
     async def report_loss(self, size: int, reason: str) -> None:
         """Record that a line was too long to be read. It may have told of work."""
