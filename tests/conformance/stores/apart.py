@@ -15,7 +15,7 @@ from clawdforge.core.usage_model import DayUsage, UsageQuery
 from clawdforge.wire.budgets import BudgetPeriod, BudgetScope
 from clawdforge.wire.disk import DiskForm
 from clawdforge.wire.errors import NotFound
-from clawdforge.wire.turn import TurnState
+from clawdforge.wire.turn import Outcome, TurnState
 from clawdforge.wire.usage import UsageBy
 from tests.conformance.stores.samples import (
     APP,
@@ -198,12 +198,15 @@ async def furnished(store: Store) -> str:
         tx.add_turn(a_turn(sid, 1, state=TurnState.RUNNING, key="key", first_seq=1))
         tx.add_turn(a_turn(sid, 2))
         tx.add_turn(a_turn(sid, 4, state=TurnState.ENDED, ended_at=8, first_seq=1, last_seq=1))
+        broken = {"state": TurnState.ENDED, "outcome": Outcome.FAILED, "started_at": 7, "ended_at": 8}
+        tx.add_turn(a_turn(sid, 5, **broken, first_seq=1, last_seq=1))
+        tx.add_message(a_message(sid, "broken off", turn=5))
         tx.append(sid, [said("secret", 1)])
         tx.add_message(a_message(sid, "needle secret", turn=1))
         tx.bring(sid, after=0, last=9, turns=[])
         tx.add_permission(a_permission(sid, f"p-{sid}", state="decided", decision="allow_always"))
         tx.add_permission(a_permission(sid, f"q-{sid}"))
-        tx.add_session(a_session(forked_from=sid, forked_after=1))
+        tx.add_session(a_session(forked_from=sid, forked_after=1, model="m"))
         tx.add_file(a_file(f"ff-{sid}"))
         tx.put_persona(_persona(f"n-{sid}"))
         tx.add_link(_link(sid, f"l-{sid}", APP))
