@@ -208,8 +208,9 @@ class Stress:
         used = await talk.client.repeat("GET", f"/sessions/{talk.session}/usage")
         usages = [turn["usage"] for turn in history.turns if turn["usage"]]
         told = sum(usage["total_tokens"] for usage in usages if not usage["estimated"])
-        same = used["total_tokens"] == told
-        self.run.check(same, f"{talk.session[:8]} used {used['total_tokens']}, its turns {told}")
+        most = sum(usage["total_tokens"] for usage in usages)  # some of what agents report is marked as well
+        fits = told <= used["total_tokens"] <= most
+        self.run.check(fits, f"{talk.session[:8]} used {used['total_tokens']}, its turns {told} to {most}")
         self.count["turns"] += len(history.turns)
         self.count["events"] += len(history.events)
         for turn in history.turns:

@@ -105,7 +105,9 @@ def _acks(history: History) -> Iterable[str]:
     if twice:
         yield f"{len(twice)} prompts are turns twice, such as {twice[0]!r}"
     if history.acks and len(own) != len(of_key):
-        yield f"{len(own)} turns for {len(of_key)} keys"
+        known = {*of_key.values()}
+        extra = [turn for turn in own if turn["turn_index"] not in known]
+        yield f"{len(own)} turns for {len(of_key)} keys; without one: {extra[:3]!r}"[:2000]
 
 
 def _messages(history: History) -> Iterable[str]:
