@@ -38,6 +38,8 @@ CREATE: Final = (
 BUDGET: Final = (E.SESSION_NOT_FOUND, E.TOKEN_NOT_FOUND, E.LIMIT_EXCEEDED)
 BY_ROUTE: Final[Mapping[str, tuple[E, ...]]] = {
     "POST /login": (E.UNAUTHENTICATED, E.FORBIDDEN),
+    "POST /api/auth/login": (E.UNAUTHENTICATED, E.FORBIDDEN),
+    "GET /api/auth/status": (E.UNAUTHENTICATED, E.FORBIDDEN),
     "POST /logout": (E.UNAUTHENTICATED,),
     "POST /sessions": (*CREATE, E.POOL_FULL),
     "POST /api/sessions": CREATE,
