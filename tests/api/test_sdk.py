@@ -216,7 +216,7 @@ async def test_a_function_that_awaits_decides_and_may_leave_it_to_others(server:
 
 def test_a_turn_that_was_read_as_it_ran_fails_like_another(forge: Forge) -> None:
     with forge.session() as session:
-        for prompt, kind, limit in (("error boom", AgentFailed, None), ("sleep 30", TurnTimedOut, 0.3)):
+        for prompt, kind, limit in (("sleep 30", TurnTimedOut, 0.3), ("error boom", AgentFailed, None)):
             with pytest.raises(kind) as plain:
                 session.turn(prompt, timeout=limit)
             with pytest.raises(kind) as read:

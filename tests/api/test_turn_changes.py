@@ -8,7 +8,7 @@ import pytest
 
 from clawdforge import Forge
 from tests.api.harness import App, Server, until
-from tests.api.talk import do, say, state
+from tests.api.talk import begin, do, say, state
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
 
@@ -78,7 +78,8 @@ def test_where_nothing_was_recorded_the_reason_is_said(server: Server, app: App,
     assert (body["files"], "not recorded" in body["reason"]) == ([], True)
     assert "not recorded" in changes(app, plain, 1, path="a.txt")["reason"]
     sid = app.session()
-    running = app.http.post(f"/sessions/{sid}/turns", json={"prompt": "sleep 60"}).json()["turn_index"]
+    begin(app, sid)  # one that is ended before its agent has heard it has no files to compare with
+    running = 1
     waiting = app.http.post(f"/sessions/{sid}/turns", json={"prompt": "echo x"}).json()["turn_index"]
     assert changes(app, sid, running)["reason"] == "the turn has not ended yet"
     assert app.http.delete(f"/sessions/{sid}/turns/{waiting}").status_code == 200
