@@ -143,7 +143,7 @@ class Server:
             if lock.get("pid") != self.process.pid or not lock.get("url"):
                 return None
             url = str(lock["url"])
-            return url if httpx2.get(f"{url}/readyz", timeout=2).status_code == 200 else None
+            return url if httpx2.get(f"{url}/readyz", timeout=2, verify=False).status_code == 200 else None
         except (OSError, ValueError, httpx2.TransportError):
             return None
 
@@ -153,7 +153,8 @@ class Server:
 
     def client(self, token: str | None = None, **headers: str) -> httpx2.Client:
         bearer = {"Authorization": f"Bearer {token}"} if token else {}
-        client = httpx2.Client(base_url=self.url, headers={**bearer, **headers}, timeout=60)
+        # Plain HTTP needs no certificates, and to read them takes 50 ms of a processor for every client.
+        client = httpx2.Client(base_url=self.url, headers={**bearer, **headers}, timeout=60, verify=False)
         self._apps.append(client)
         return client
 

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from contextlib import closing
 from typing import Any
 
-import httpx2
 import pytest
 
 from clawdforge.wire.admin import AdminUsage, AppPage, AppReply, AuditPage, AuditVerdict
@@ -140,7 +139,7 @@ def _flood(
     stop: threading.Event,
 ) -> None:
     """As a client does that does not know what Retry-After means, but for a breath."""
-    with httpx2.Client(base_url=server.url, headers={"Authorization": f"Bearer {app.token}"}) as client:
+    with server.client(app.token) as client:
         while not stop.wait(0.005):
             session_id = sessions[number % len(sessions)]
             reply = client.post(f"/sessions/{session_id}/turns", json={"prompt": "sleep 0.2"})

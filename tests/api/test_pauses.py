@@ -129,7 +129,7 @@ def test_after_the_answer_no_turn_starts_however_many_are_sent(start: Callable[.
     refused = threading.Barrier(5)
 
     def send(session_id: str) -> None:
-        with httpx2.Client(base_url=server.url, headers={"Authorization": f"Bearer {app.token}"}) as client:
+        with server.client(app.token) as client:
             while True:
                 reply = client.post(f"/sessions/{session_id}/turns", json={"prompt": "echo x"}, timeout=60)
                 if reply.status_code == 503:

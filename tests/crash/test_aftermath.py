@@ -128,7 +128,9 @@ def test_every_path_answers_in_its_own_way(scene: Scene) -> None:
         unknown = http.get(path, params={"session_id": "nonexistent_zzz"})
         assert (unknown.status_code, "not found" in unknown.json()["error"].lower()) == (404, True)
         assert http.get(path).status_code == 400
-        bare = httpx2.get(scene.crash.server.url + path, params={"session_id": scene.sessions["plain"]})
+        bare = httpx2.get(
+            scene.crash.server.url + path, params={"session_id": scene.sessions["plain"]}, verify=False
+        )
         assert bare.status_code == 404
     status = scene.view("plain", "/api/session/status")
     assert isinstance(status["updated_at"], float)

@@ -46,7 +46,9 @@ class Load:
             thread.join()
 
     def _go(self, crash: Forge, session_id: str) -> None:
-        with httpx2.Client(base_url=crash.server.url, headers=crash.http.headers, timeout=60) as http:
+        with httpx2.Client(
+            base_url=crash.server.url, headers=crash.http.headers, timeout=60, verify=False
+        ) as http:
             while not self._over.is_set():
                 number = self.acknowledged[session_id] + 1
                 body = {"prompt": f"echo number {number}"}

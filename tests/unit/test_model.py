@@ -13,7 +13,7 @@ import pytest
 from tests.support.model.endpoint import Endpoint, running
 
 SHELL = {"type": "object", "properties": {"command": {"type": "string"}, "why": {"type": "string"}}}
-HTTP = httpx2.Client(limits=httpx2.Limits(max_keepalive_connections=0))
+HTTP = httpx2.Client(verify=False, limits=httpx2.Limits(max_keepalive_connections=0))
 SCHEMA = {**SHELL, "required": ["command", "why"]}
 
 
