@@ -4,6 +4,7 @@ from proofs.kit.source import Change
 from proofs.planted import SRC, Bug
 
 SUPERVISOR = f"{SRC}/core/running/supervisor.py"
+WORKER = f"{SRC}/core/running/worker.py"
 POOL = f"{SRC}/core/running/pool.py"
 TURNS = f"{SRC}/core/services/turns.py"
 LOG = f"{SRC}/core/log.py"
@@ -27,13 +28,11 @@ ORDER_BUGS = (
     _order(
         "a fork waits for a boundary that is replaced",
         Change(
-            SUPERVISOR,
+            WORKER,
             "    last_turn: int | None = None  # the turn",
             "    last_turn: int | None = 0  # the turn",
         ),
-        Change(
-            SUPERVISOR, "        self.boundary.set()\n        self.boundary = ", "        self.boundary = "
-        ),
+        Change(WORKER, "        self.boundary.set()\n        self.boundary = ", "        self.boundary = "),
     ),
     _order(
         "a cancel does not know of a turn whose commit is being announced",
@@ -64,7 +63,11 @@ ORDER_BUGS = (
     ),
     _order(
         "a cancel is answered before the turn has ended",
-        Change(SUPERVISOR, "                await stop.ended.wait()\n", ""),
+        Change(
+            SUPERVISOR,
+            "                await stop.ended.wait()\n                if stop.ended_as is not None:\n",
+            "                if stop is not None:\n",
+        ),
     ),
     _order(
         "a seat is reserved although a worker waits for one",

@@ -8,19 +8,19 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass, field
-from functools import partial
 
 from clawdforge.core.model import AppRow, Clock, SessionRow
 from clawdforge.core.ports import Homes, LeaseLost, Snapshots, Store, Tx, View
+from clawdforge.core.rules.interrupted import end_interrupted_turn
 from clawdforge.core.rules.quotas import NO_QUOTAS, Quotas
 from clawdforge.core.rules.turns import StartedTurn, find_started, start_next
 from clawdforge.core.running.answers import Answers
 from clawdforge.core.running.attendant import Attendant
 from clawdforge.core.running.meter import Meter
 from clawdforge.core.running.pool import AgentPool, Seat
-from clawdforge.core.running.progress import Progress, Waiting
+from clawdforge.core.running.progress import Waiting
 from clawdforge.core.running.stops import Stop
+from clawdforge.core.running.worker import Worker
 from clawdforge.wire.admin import WaitsFor
 from clawdforge.wire.errors import SessionBusy, Stopping, StoreUnavailable
 from clawdforge.wire.turn import Outcome
@@ -36,43 +36,7 @@ LEAVE_SECS = 10.0
 """So long workers are waited for after that. A home that is being copied may keep one for longer."""
 ANSWER_SECS = 0.05
 """A copy waits no longer than this for the callers that are being given the turn's answer."""
-
-
-@dataclass(eq=False)
-class Worker:
-    """What is done in one session at the moment."""
-
-    app: str
-    session_id: str
-    task: asyncio.Task[None] | None = None
-    stop: Stop | None = None
-    running: int | None = None  # the turn that runs
-    last_turn: int | None = None  # the turn that runs, or ran last and is being copied
-    has_failed: bool = False  # the turn that ran last
-    look_again: bool = False  # somebody thinks that there is something to run
-    stands_aside: bool = False  # its turn has no agent and waits until files of its folder are put back
-    start_in_doubt: bool = False  # a turn may have been started in a commit whose outcome is unknown
-    progress: Progress = field(default_factory=Progress)
-    boundary: asyncio.Event = field(default_factory=asyncio.Event)  # the next turn runs, or it is gone
-
-    @property
-    def is_copying(self) -> bool:
-        """Whether its turn has ended and home and workspace are being copied."""
-        return self.running is None and self.last_turn is not None
-
-    def begin(self, turn_index: int) -> None:
-        """From here on the turn can be stopped, and nobody needs to wait for the copy before it."""
-        self.boundary.set()
-        self.boundary = asyncio.Event()
-        self.running = self.last_turn = turn_index
-        self.stop = Stop()
-
-    def end(self, outcome: Outcome | None) -> None:
-        self.has_failed = outcome is Outcome.FAILED
-        stop, self.stop, self.running = self.stop, None, None
-        if stop is not None:
-            stop.ended_as = outcome
-            stop.ended.set()
+NOT_SEEN_THROUGH = "the server failed to run this turn to its end; what was said until then is kept"
 
 
 class Supervisor:
@@ -101,6 +65,7 @@ class Supervisor:
         self._quotas = quotas
         self._workers: dict[str, Worker] = {}
         self._reserved: dict[str, Worker] = {}  # sessions with a seat whose turn is being written
+        self._failed: dict[str, Worker] = {}  # they try again soon: what they have begun is still theirs
         self._stopping = False
 
     def find_waiting(self, longer_than: float) -> list[Waiting]:
@@ -108,7 +73,7 @@ class Supervisor:
         now = self._now()
         found = [
             Waiting(one.app, one.session_id, one.running, one.progress.waits_for, now - one.progress.since)
-            for one in (*self._workers.values(), *self._reserved.values())
+            for one in (*self._workers.values(), *self._reserved.values(), *self._failed.values())
             if now - one.progress.since >= longer_than
         ]
         return sorted(found, key=lambda one: -one.secs)
@@ -154,7 +119,7 @@ class Supervisor:
         waiting.boundary.set()
         self._pool.give_back(seat, self._now())
         if waiting.look_again:
-            self.wake(seat.app, seat.session_id, start_in_doubt=waiting.start_in_doubt)
+            self.wake(seat.app, seat.session_id, after=waiting)
 
     def begin(self, seat: Seat, started: StartedTurn) -> None:
         """Run a turn that was started in the transaction that submitted it."""
@@ -162,8 +127,14 @@ class Supervisor:
         worker.begin(started.turn.turn_index)
         self._start_worker(worker, seat, started)
 
-    def wake(self, app: str, session_id: str, *, start_in_doubt: bool = False) -> None:
-        """There may be a turn to run in this session, perhaps one that was started without our knowing."""
+    def wake(
+        self, app: str, session_id: str, *, start_in_doubt: bool = False, after: Worker | None = None
+    ) -> None:
+        """There may be a turn to run in this session, perhaps one that was started without our knowing.
+
+        What `after` has left undone, or a worker that failed, is looked after as well.
+        """
+        after = after or self._failed.pop(session_id, None)
         worker = self._workers.get(session_id) or self._reserved.get(session_id)
         if worker is None and not self._stopping:
             worker = Worker(app, session_id)
@@ -171,6 +142,8 @@ class Supervisor:
         if worker is not None:
             worker.look_again = True
             worker.start_in_doubt = worker.start_in_doubt or start_in_doubt
+        if after is not None:
+            (worker or Worker(app, session_id)).take_over(after)
 
     async def cancel(
         self, app: str, session_id: str, turn_index: int | None = None, *, rollback: bool = False
@@ -181,15 +154,18 @@ class Supervisor:
         That may take long, since an agent is ended again and again until it is gone, and a store that is down
         is waited for. A caller has a time limit of its own.
         A reader sees the start of a turn a moment before its worker does, and may want to stop it already.
+        A worker that failed may have started one, and is waited for until it has tried again.
         """
-        while worker := self._workers.get(session_id) or self._reserved.get(session_id):
+        while worker := self._find_worker(session_id):
             stop, boundary = worker.stop, worker.boundary
             if stop is not None:
                 if turn_index not in (None, worker.running):
                     return False
                 is_first = stop.request(Outcome.CANCELLED, "cancelled", rollback=rollback)
                 await stop.ended.wait()
-                return is_first and stop.ended_as is Outcome.CANCELLED
+                if stop.ended_as is not None:
+                    return is_first and stop.ended_as is Outcome.CANCELLED
+                continue  # its end is not written yet
             active = await self._store.read(app, lambda view: view.active_turn(session_id))
             if active is None or turn_index not in (None, active.turn_index):
                 return False
@@ -264,7 +240,7 @@ class Supervisor:
         finally:
             self._remove_worker(holder)
             if holder.look_again:
-                self.wake(app, session_id)
+                self.wake(app, session_id, after=holder)
 
     async def stop(self, grace: float) -> None:
         """No new turns; running ones get some time, then they are interrupted; then all agents end.
@@ -309,11 +285,16 @@ class Supervisor:
             self._work(worker, seat, started), name=f"worker {worker.session_id}"
         )
 
+    def _find_worker(self, session_id: str) -> Worker | None:
+        found = self._workers.get(session_id) or self._reserved.get(session_id)
+        return found or self._failed.get(session_id)
+
     def _remove_worker(self, worker: Worker) -> None:
         del self._workers[worker.session_id]
         worker.boundary.set()
 
     async def _work(self, worker: Worker, seat: Seat | None, started: StartedTurn | None) -> None:
+        retry_secs = None
         try:
             if seat is None:
                 session = await self.find_session(worker.app, worker.session_id)
@@ -327,14 +308,23 @@ class Supervisor:
             log.warning("another node holds the session now", extra={"session_id": worker.session_id})
             if seat is not None:
                 await self._pool.drop_agent(seat)
+        except StoreUnavailable:
+            retry_secs = STORE_RETRY_SECS
         except Exception:  # the top of a task: nothing above could report it
             log.exception("a worker failed", extra={"session_id": worker.session_id})
-            again = partial(self.wake, worker.app, worker.session_id, start_in_doubt=worker.start_in_doubt)
-            asyncio.get_running_loop().call_later(WORKER_RETRY_SECS, again)
+            retry_secs = WORKER_RETRY_SECS
         finally:
             self._remove_worker(worker)
             if seat is not None:
                 self._pool.give_back(seat, self._now(), failed=worker.has_failed)
+            if retry_secs is not None:
+                self._try_again(worker, retry_secs)
+
+    def _try_again(self, worker: Worker, secs: float) -> None:
+        worker.boundary = asyncio.Event()
+        worker.progress.wait_for(WaitsFor.STORE)
+        self._failed[worker.session_id] = worker
+        asyncio.get_running_loop().call_later(secs, self.wake, worker.app, worker.session_id)
 
     async def _start_next(self, worker: Worker) -> StartedTurn | None:
         """Start the next queued turn, if there is one. A prompt that comes in meanwhile is seen as well."""
@@ -342,7 +332,7 @@ class Supervisor:
         while not self._stopping:
             in_doubt, worker.start_in_doubt, worker.look_again = worker.start_in_doubt, False, False
             try:
-                started = await self._try_start(worker.app, worker.session_id, in_doubt=in_doubt)
+                started = await self._try_start(worker, in_doubt=in_doubt)
             except StoreUnavailable:
                 worker.start_in_doubt = True
                 await asyncio.sleep(STORE_RETRY_SECS)
@@ -356,17 +346,26 @@ class Supervisor:
                 return started
         return None
 
-    async def _try_start(self, app: str, session_id: str, *, in_doubt: bool) -> StartedTurn | None:
+    async def _try_start(self, worker: Worker, *, in_doubt: bool) -> StartedTurn | None:
         """Start a turn if one is queued. Usually none is, so read first: that costs no commit."""
-        if not in_doubt and not await self._store.read(app, lambda view: view.count_queued(session_id)):
+        app, session_id, without_end = worker.app, worker.session_id, worker.without_end
+        is_owed = in_doubt or without_end is not None
+        if not is_owed and not await self._store.read(app, lambda view: view.count_queued(session_id)):
             return None
         node, now = self._node, self._clock.now()
 
         def work(tx: Tx) -> StartedTurn | None:
-            found = find_started(tx, session_id, node) if in_doubt else None
+            found = find_started(tx, session_id, node) if is_owed else None
+            if found is not None and found.turn.turn_index == without_end:
+                end_interrupted_turn(tx, session_id, NOT_SEEN_THROUGH, now)
+                found = None
             return found or start_next(tx, session_id, node, now)
 
-        return None if self._stopping else await self._store.write(app, work)
+        if self._stopping:
+            return None
+        started = await self._store.write(app, work)
+        worker.without_end = None
+        return started
 
     async def _run_turn(self, worker: Worker, seat: Seat, started: StartedTurn) -> None:
         outcome = None
