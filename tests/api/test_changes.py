@@ -66,7 +66,8 @@ def test_each_field_can_be_changed_alone(app: App, name: str) -> None:
     reply = app.http.patch(path, json={name: CHANGES[name]})
     assert reply.status_code == 200, reply.text
     after = app.http.get(path).json()
-    moved = {"head", "updated_at", name} | ({"context"} if name in ("agent", "model") else set())
+    moved = {"head", "updated_at", "updated_us", name}
+    moved |= {"context"} if name in ("agent", "model") else set()
     moved |= {"closes_at", "deletes_at"} if name == "retention" else set()
     assert {key: after[key] for key in after if key not in moved} == {
         key: before[key] for key in before if key not in moved

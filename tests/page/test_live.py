@@ -56,6 +56,43 @@ def test_a_list_is_told_what_changes_and_asks_for_nothing(tabs: Tabs, app: App) 
     assert seen == []
 
 
+def test_what_was_used_within_one_second_stands_in_its_order(tabs: Tabs, app: App) -> None:
+    """Whole seconds do not tell which came last, and the ids that would decide then say the opposite here."""
+    ids = sorted((app.session(title="Used") for _ in range(6)), reverse=True)
+    tab = tabs.tab(app)
+    expect(line(tab, "Used")).to_have_count(6)
+    for session_id in ids:
+        app.http.patch(f"/sessions/{session_id}", json={"title": "Renamed"}).raise_for_status()
+    expect(line(tab, "Renamed")).to_have_count(6)
+    shown = tab.page.locator("[data-session]").evaluate_all("lines => lines.map(one => one.dataset.session)")
+    assert shown == ids[::-1]
+    listed = app.http.get("/sessions").json()["sessions"]
+    assert [row["session_id"] for row in listed] == shown
+    assert listed == sorted(listed, key=lambda row: -row["updated_us"])
+
+
+def test_an_answer_that_comes_late_does_not_undo_what_the_list_was_told(tabs: Tabs, app: App) -> None:
+    """Somebody renames a session while this tab's own renaming is still on its way back."""
+    session_id = app.session(title="Before")
+    tab = tabs.tab(app)
+    expect(line(tab, "Before")).to_be_visible()
+
+    def hold(route: Route) -> None:
+        answer = route.fetch()
+        app.http.patch(f"/sessions/{session_id}", json={"title": "Theirs"}).raise_for_status()
+        expect(line(tab, "Theirs")).to_be_visible()
+        route.fulfill(response=answer)
+
+    tab.context.route(re.compile(rf"/sessions/{session_id}$"), hold)
+    tab.page.get_by_role("button", name="More about Before").click()
+    tab.get("menuitem", "Rename").click()
+    tab.page.get_by_label("Title").fill("Ours")
+    tab.get("button", "Rename").click()
+    expect(line(tab, "Theirs")).to_be_visible()
+    tab.settle()
+    assert titles(tab) == ["Theirs"]
+
+
 def test_a_filtered_list_takes_in_only_what_it_looks_for(tabs: Tabs, app: App) -> None:
     heron = app.session(title="Of herons")
     tab = tabs.tab(app)

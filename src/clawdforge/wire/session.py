@@ -122,6 +122,8 @@ session with a new word would make a whole list unreadable."""
 class Session(Record):
     """A session's row and state. Times are whole seconds; `live` means open; `head` is the last event.
 
+    `updated_us` is `updated_at` in microseconds: the order of lists, newest first.
+
     With `paused`, what is queued waits until the operator resumes it. `closes_at` and `deletes_at` say when a
     `ttl` session will be closed and deleted if nothing happens before; both are null for a `keep` session and
     while a turn runs or waits.
@@ -159,6 +161,7 @@ class Session(Record):
     live: bool = True
     created_at: int = 0
     updated_at: int = 0
+    updated_us: int = 0
     last_turn_at: int | None = None
     closed_at: int | None = None
     closes_at: int | None = None

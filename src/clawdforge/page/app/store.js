@@ -5,7 +5,7 @@ import { computed, signal } from "./lib.js";
 /**
  * @typedef {{app_name: string|null, scopes: string[], operator: boolean, version: string}} Me
  * @typedef {{session_id: string, title: string, agent: string, model: string|null, state: string, live: boolean,
- *   pinned: boolean, updated_at: number, created_at: number, running_turn: number|null, queued_turns: number,
+ *   pinned: boolean, updated_at: number, updated_us: number, created_at: number, running_turn: number|null, queued_turns: number,
  *   activity?: string, pending_permissions?: number, last_outcome?: string|null, permission_mode: string,
  *   retention: string, closes_at: number|null, deletes_at: number|null, workspace: string, head: number,
  *   message_count: number, turn_count: number, labels: string[], forked_from: string|null, plan_mode: boolean, paused?: boolean}} Session
@@ -53,10 +53,13 @@ export function dismiss(id) {
   notices.value = notices.value.filter((notice) => notice.id !== id);
 }
 
-/** Take in rows of sessions, newer over older. @param {Session[]} rows */
+/** Take in rows of sessions, newer over older: an answer may come after the stream has told more. @param {Session[]} rows */
 export function keepSessions(rows) {
   const next = new Map(sessions.value);
-  for (const row of rows) next.set(row.session_id, { ...next.get(row.session_id), ...row });
+  for (const row of rows) {
+    const known = next.get(row.session_id);
+    if (!known || known.updated_us <= row.updated_us) next.set(row.session_id, { ...known, ...row });
+  }
   sessions.value = next;
 }
 

@@ -90,6 +90,7 @@ def session(state: SessionState, kind: type[SessionT], ages: Ages) -> SessionT:
         live=row.closed_at is None,
         created_at=to_seconds(row.created_at),
         updated_at=to_seconds(row.updated_at),
+        updated_us=row.updated_at,
         last_turn_at=to_seconds(row.last_turn_at),
         closed_at=to_seconds(row.closed_at),
         closes_at=to_seconds(dates.closes_at),

@@ -9,12 +9,14 @@ import { go, link } from "../shell/router.js";
 
 const PAGE = 50;
 
-/** Load the list from its beginning; what is already shown stays until the answer is here. */
-export async function loadSessions() {
+/** Load the list from its beginning; what is already shown stays until the answer is here. After a reset the server may have
+ * gone back, so that what it says is true however old it is. @param {boolean} [isReset] */
+export async function loadSessions(isReset = false) {
   const q = sessionFilter.value.trim();
   const reply = await get("/sessions", { limit: PAGE, q });
   if (q !== sessionFilter.value.trim()) return;
   batch(() => {
+    if (isReset) sessions.value = new Map(Array.from(sessions.value, ([id, row]) => [id, { ...row, updated_us: 0 }]));
     keepSessions(reply.sessions);
     sessionOrder.value = reply.sessions.map((/** @type {any} */ row) => row.session_id);
     sessionsNext.value = reply.next;
@@ -51,7 +53,7 @@ export function placeSessions(rows) {
 }
 
 /** The last used first, as the server lists them. @param {import("../store.js").Session} a @param {import("../store.js").Session} b */
-const isBefore = (a, b) => a.updated_at > b.updated_at || (a.updated_at === b.updated_at && a.session_id > b.session_id);
+const isBefore = (a, b) => a.updated_us > b.updated_us || (a.updated_us === b.updated_us && a.session_id > b.session_id);
 
 /** The newest row of one session. @param {string} id */
 export async function refreshSession(id) {
@@ -61,8 +63,7 @@ export async function refreshSession(id) {
 /** @param {Record<string, unknown>} body */
 export async function makeSession(body) {
   const row = await post("/sessions", body, newKey());
-  keepSessions([row]);
-  sessionOrder.value = [row.session_id, ...sessionOrder.value];
+  placeSessions([row]);
   go(link("s", row.session_id));
   return row;
 }

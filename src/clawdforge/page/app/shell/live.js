@@ -42,8 +42,9 @@ async function take(changes, isOver) {
     }
     if (rows.size) placeSessions([...rows.values()]);
   });
-  const isNew = changes.some((change) => change.type === "cursor" || change.type === "reset");
-  while (isNew && !isOver() && !(await readAll())) await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
+  const isReset = changes.some((change) => change.type === "reset");
+  const isNew = isReset || changes.some((change) => change.type === "cursor");
+  while (isNew && !isOver() && !(await readAll(isReset))) await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
 }
 
 /** A session that is gone asks nobody any more. @param {Map<string, any>} rows @param {string} id */
@@ -53,8 +54,8 @@ function forget(rows, id) {
   waiting.value = waiting.value.filter((one) => one.session_id !== id);
 }
 
-/** Everything anew; false if the server could not be reached. */
-async function readAll() {
-  const found = await Promise.allSettled([loadSessions(), refresh()]);
+/** Everything anew; false if the server could not be reached. @param {boolean} isReset */
+async function readAll(isReset) {
+  const found = await Promise.allSettled([loadSessions(isReset), refresh()]);
   return found.every((one) => one.status === "fulfilled" || one.reason.status);
 }

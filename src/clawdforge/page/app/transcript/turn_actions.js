@@ -1,7 +1,8 @@
 // @ts-check
 // What can be done with a turn: stop, undo and redo with files, retry, edit, fork, copy, go on.
 import { Failure, call, newKey, post } from "../api/client.js";
-import { keepSessions, notify, sessionOrder } from "../store.js";
+import { notify } from "../store.js";
+import { placeSessions } from "../sessions/actions.js";
 import { ask, choose } from "../shell/dialog.js";
 import { go, link } from "../shell/router.js";
 import { addToDraft } from "../composer/drafts.js";
@@ -75,8 +76,7 @@ export async function fork(room, group) {
   if (title === null) return;
   const made = await attempt(() => post(`${room.path}/fork`, { title, ...(group?.turn ? { after_turn: group.turn } : {}) }));
   if (!made) return;
-  keepSessions([made]);
-  sessionOrder.value = [made.session_id, ...sessionOrder.value];
+  placeSessions([made]);
   go(link("s", made.session_id));
 }
 
