@@ -33,6 +33,8 @@ RATE: Final = 5_000
 SECONDS: Final = 10
 ROUNDS: Final = 5
 MEMORY_SECONDS: Final = 120
+MEMORY_RATE: Final = 200
+"""Pieces a second, for a long time: more than models say, and the machine can do other work."""
 PART: Final = (
     "\n\n## A part\n\nWith **bold** words, `code` and a list:\n\n- one\n- two\n\n```python\nx = 1\n```\n\n"
 )
@@ -153,6 +155,9 @@ class Thread:
         self._cdp.send("HeapProfiler.collectGarbage")
         return self._read("JSHeapUsedSize") / 1024 / 1024
 
+    def nodes(self) -> int:
+        return int(self._read("Nodes"))
+
     def _read(self, name: str) -> float:
         metrics = self._cdp.send("Performance.getMetrics")["metrics"]
         return float(next(one["value"] for one in metrics if one["name"] == name))
@@ -204,10 +209,10 @@ def measure_scroll(run: Bench, session_id: str) -> None:
     page.context.close()
 
 
-def flood(seconds: float) -> str:
+def flood(seconds: float, rate: int = RATE) -> str:
     """A prompt that makes the agent send so many pieces in a second, with markup among them."""
     part = {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": PART}}
-    step = f"chunks {RATE // 10 - 1} 8\nupdate {json.dumps(part)}\nsleep 0.1\n"
+    step = f"chunks {rate // 10 - 1} 8\nupdate {json.dumps(part)}\nsleep 0.1\n"
     return step * round(seconds * 10) + "echo THE END"
 
 
@@ -247,11 +252,15 @@ def measure_memory(run: Bench, seconds: float) -> None:
     session_id = new_session(run.http)
     page = run.page(f"#/s/{session_id}")
     page.get_by_label("Prompt", exact=True).wait_for()
-    begun = time.monotonic()
-    while time.monotonic() - begun < seconds:
-        run.http.post(f"/sessions/{session_id}/turn", json={"prompt": flood(min(30, seconds))})
+    thread, begun, said = Thread(page), time.monotonic(), 0.0
+    while (gone := time.monotonic() - begun) < seconds:
+        run.http.post(f"/sessions/{session_id}/turn", json={"prompt": flood(min(30, seconds), MEMORY_RATE)})
+        if gone - said >= seconds / 12:
+            said = gone
+            now = f"{thread.heap_mb():.1f} MB, {thread.nodes()} nodes"
+            print(f"    after {gone / 60:.1f} min {now}", flush=True)
     page.locator(".text-entry", has_text="THE END").first.wait_for(state="attached")
-    heap = Thread(page).heap_mb()
+    heap = thread.heap_mb()
     row(f"memory after {seconds / 60:.0f} min of streaming", f"{heap:.1f} MB", "100 MB", held=heap <= 100)
     page.context.close()
 
