@@ -22,8 +22,13 @@ async def test_the_end_of_a_flood_is_kept(tmp_path: Path, more: int) -> None:
     assert (code, said) == (0, head + "x" * min(count, MOST_BYTES))
 
 
-async def test_whoever_stops_it_ends_all_of_it(tmp_path: Path) -> None:
-    running = asyncio.create_task(run_shell("sleep 600 & echo $! > pid; wait", tmp_path))
+@pytest.mark.parametrize("then", ["wait", "echo $$ > shell", "exec >&-; wait"])
+async def test_whoever_stops_it_ends_all_of_it(tmp_path: Path, then: str) -> None:
+    """Also what runs on after the shell has ended, or has closed its output."""
+    running = asyncio.create_task(run_shell(f"sleep 600 & echo $! > pid; {then}", tmp_path))
+    if then == "echo $$ > shell":
+        shell = await asyncio.to_thread(until, lambda: _read(tmp_path / "shell"), "the shell")
+        await asyncio.to_thread(until, lambda: _has_ended(int(shell)), "the end of the shell")
     pid = await asyncio.to_thread(until, lambda: _read(tmp_path / "pid"), "the child")
     running.cancel()
     with pytest.raises(asyncio.CancelledError):

@@ -23,6 +23,7 @@ async def run_shell(command: str, folder: Path) -> tuple[int, str]:
     )
     kept = bytearray()
     left_out = 0
+    is_over = False
     try:
         while process.stdout is not None and (piece := await process.stdout.read(MOST_BYTES)):
             kept += piece
@@ -30,8 +31,10 @@ async def run_shell(command: str, folder: Path) -> tuple[int, str]:
             del kept[:excess]
             left_out += excess
         code = await process.wait()
+        is_over = True
     finally:
-        if process.returncode is None:
+        # Not only while the shell lives: a job that it left behind holds the pipe, and so the group's number.
+        if not is_over:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             await process.wait()
