@@ -1,5 +1,6 @@
 """Retries, timeouts, options, uploads: what happens when the wire is bad, and what is never done twice."""
 
+import asyncio
 import io
 import os
 import pickle
@@ -13,6 +14,7 @@ import pytest
 
 from clawdforge import AsyncForge, Forge, ForgeAPIError, ForgeConnectionError, ForgeTimeout
 from clawdforge.client import NoServerKnown, UnexpectedReply
+from clawdforge.client._async import connection as async_connection
 from clawdforge.client._local import find_server
 from clawdforge.client._retry import LONGEST_WAIT_SECS, Retry, seconds
 from clawdforge.client.errors import BY_CODE, AgentFailed, Conflict, TurnInterrupted, error_from
@@ -140,7 +142,7 @@ def test_options_make_a_copy_that_shares_the_pool() -> None:
         copy = forge.with_options(headers={"X-B": "2"}, timeout=None)
         copy.get_session("x")
         assert (stub.asked[0].headers["x-a"], stub.asked[0].headers["x-b"]) == ("1", "2")
-        assert copy.transport.pool.open() is forge.transport.pool.open()
+        assert copy.transport.pool is forge.transport.pool
         assert copy.transport.options.timeout_secs is None
         copy.close()
         forge.get_session("x")
@@ -158,7 +160,7 @@ def test_first_calls_at_once_make_one_pool() -> None:
 
         def call() -> None:
             forge.get_session("x")
-            made.append(forge.transport.pool.open())
+            made.append(forge.transport.pool.open(stub.url))
 
         threads = [threading.Thread(target=call) for _ in range(8)]
         for thread in threads:
@@ -313,3 +315,25 @@ def test_where_the_server_is(tmp_path: Path) -> None:
             find_server(odd, "t", env)
     with pytest.raises(NoServerKnown, match="this machine only"):
         find_server("https://forge.example", None, env)
+
+
+async def test_a_loop_goes_on_while_a_server_is_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever makes a client cannot await: the first call, or entering the block, finds the server, once."""
+    started, goes_on = [], threading.Event()
+
+    def start(*_args: object, **_options: object) -> tuple[str, str]:
+        started.append(goes_on.wait(20))  # nobody would set it on a loop that stands still
+        return stub.url, "t"
+
+    for name in ("CLAWDFORGE_URL", "CLAWDFORGE_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(async_connection, "find_server", start)
+    with serving(answers(Answer({"sessions": []}))) as stub:
+        forge = AsyncForge()
+        assert (forge.base_url, started) == ("", [])
+        asyncio.get_running_loop().call_soon(goes_on.set)
+        await asyncio.gather(*(forge.list_sessions() for _ in range(3)))
+        assert (forge.base_url, started) == (stub.url, [True])
+        await forge.close()
+        async with AsyncForge() as other:
+            assert other.base_url == stub.url

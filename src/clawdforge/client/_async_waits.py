@@ -3,18 +3,21 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import BinaryIO, TypeVar
+from typing import BinaryIO, Final, TypeVar
 
 from clawdforge.client import _waits
 
 T = TypeVar("T")
+Lock = asyncio.Lock
+FINDS_AT_ONCE: Final = False
+"""A server is found, or started, when it is first needed: whoever makes a client cannot await."""
 
 
 async def sleep(seconds: float) -> None:
     await asyncio.sleep(seconds)
 
 
-async def run(work: Callable[[], str]) -> str:
+async def run(work: Callable[[], T]) -> T:
     return await asyncio.to_thread(work)
 
 

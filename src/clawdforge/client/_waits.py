@@ -1,18 +1,22 @@
 """Waiting that blocks the thread; `_async_waits` has the same for a loop."""
 
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import BinaryIO, TypeVar
+from typing import BinaryIO, Final, TypeVar
 
 T = TypeVar("T")
+Lock = threading.Lock
+FINDS_AT_ONCE: Final = True
+"""A server is found, or started, when a client is made."""
 
 
 def sleep(seconds: float) -> None:
     time.sleep(seconds)
 
 
-def run(work: Callable[[], str]) -> str:
+def run(work: Callable[[], T]) -> T:
     return work()
 
 

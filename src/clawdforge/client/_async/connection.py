@@ -13,7 +13,8 @@ from clawdforge.client._async.admin import AsyncAdmin
 from clawdforge.client._async.catalog import AsyncCatalog
 from clawdforge.client._async.raw import AsyncRaw
 from clawdforge.client._async.transport import AsyncPool, AsyncTransport
-from clawdforge.client._local import ensure_local, find_server, is_left_to_us
+from clawdforge.client._async_waits import FINDS_AT_ONCE
+from clawdforge.client._local import find_server, is_left_to_us
 from clawdforge.client._options import DEFAULT_TIMEOUT_SECS, Options
 
 if TYPE_CHECKING:
@@ -39,13 +40,15 @@ class AsyncConnection(AsyncCatalog):
         timeout: float | EllipsisType | None = ...,
         max_retries: int | None = None,
     ) -> None:
-        url, found = find_server(base_url, token, os.environ, start=start)
+        find = partial(find_server, base_url, token, os.environ, start=start)
         is_ours = start and is_left_to_us(base_url, token, os.environ)
-        again = partial(ensure_local, os.environ) if is_ours else None
         options = Options(default_timeout_secs, retries, reconnect_secs, dict(headers or {}))
         options = options.with_changes(timeout, max_retries)
         self._owns_client = http_client is None
-        self._use(AsyncTransport(url, found, options, AsyncPool(url, http_client), again))
+        transport = AsyncTransport(options, AsyncPool(http_client), find if is_ours else None)
+        if FINDS_AT_ONCE or not is_ours:  # a start takes a second, which a loop has for others
+            transport.use(*find())
+        self._use(transport)
 
     def _use(self, transport: AsyncTransport) -> None:
         self.transport = transport
@@ -54,13 +57,14 @@ class AsyncConnection(AsyncCatalog):
 
     @property
     def base_url(self) -> str:
-        """Where the server is."""
+        """Where the server is. Empty as long as one of ours was neither entered nor called."""
         return self.transport.base_url
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(base_url={self.base_url!r})"
 
     async def __aenter__(self) -> Self:
+        await self.transport.settle()
         return self
 
     async def __aexit__(

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from threading import Lock
+from threading import Lock as ThreadLock
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import orjson
 
 from clawdforge.client import _lazy as lazy
-from clawdforge.client._async_waits import run, sleep
+from clawdforge.client._async_waits import Lock, run, sleep
 from clawdforge.client._calls import Call, Page
 from clawdforge.client._folder import is_loopback
 from clawdforge.client._options import KEEP_ALIVE_SECS, SILENCE_SECS, Options, common_headers
@@ -33,18 +33,17 @@ T = TypeVar("T")
 class AsyncPool:
     """The connections to one server. They are made with the first call, and shared by copies of a client."""
 
-    def __init__(self, base_url: str, client: httpx2.AsyncClient | None) -> None:
-        self._base_url = base_url
+    def __init__(self, client: httpx2.AsyncClient | None) -> None:
         self._client = client
         self._is_closed = False
-        self._lock = Lock()
+        self._lock = ThreadLock()
 
-    def open(self) -> httpx2.AsyncClient:
+    def open(self, base_url: str) -> httpx2.AsyncClient:
         with self._lock:  # many may make their first call at once
             if self._is_closed:
                 raise RuntimeError("this client has been closed")
             if self._client is None:
-                self._client = make_client(self._base_url)
+                self._client = make_client(base_url)
             return self._client
 
     async def close(self) -> None:
@@ -58,19 +57,27 @@ class AsyncTransport:
     """Calls to one server with one set of options, over one pool."""
 
     def __init__(
-        self,
-        base_url: str,
-        token: str,
-        options: Options,
-        pool: AsyncPool,
-        find_again: Callable[[], str] | None = None,
+        self, options: Options, pool: AsyncPool, find: Callable[[], tuple[str, str]] | None = None
     ) -> None:
-        """`find_again` says where the server is by now, once nobody answers at its address."""
-        self.base_url = base_url
-        self._find_again = find_again
+        """`find` says where the server is and with which token; again, once nobody answers there."""
+        self.base_url = ""
         self.options = options
         self.pool = pool
+        self._find = find
+        self._headers: dict[str, str] = {}
+        self._lock = Lock()
+
+    def use(self, base_url: str, token: str) -> None:
+        """Send to this server from now on."""
+        self.base_url = base_url
         self._headers = common_headers(token)
+
+    async def settle(self) -> None:
+        """Find the server, or start it, unless it is known."""
+        if not self.base_url and self._find is not None:
+            async with self._lock:  # many may make their first call at once
+                if not self.base_url:
+                    self.use(*await run(self._find))
 
     def with_changes(self, options: Options) -> AsyncTransport:
         copy = object.__new__(AsyncTransport)
@@ -89,7 +96,8 @@ class AsyncTransport:
 
     async def send(self, call: Call[Any]) -> httpx2.Response:
         """Send, with retries if need be, and return the server's last answer."""
-        client = self.pool.open()
+        await self.settle()
+        client = self.pool.open(self.base_url)
         retry = Retry(self.options.retries)
         attempt = 0
         while True:
@@ -117,7 +125,8 @@ class AsyncTransport:
     @asynccontextmanager
     async def open(self, call: Call[Any]) -> AsyncIterator[AsyncIterator[bytes]]:
         """One attempt whose answer is read piece by piece."""
-        client = self.pool.open()
+        await self.settle()
+        client = self.pool.open(self.base_url)
         timeout = lazy.httpx2.Timeout(SILENCE_SECS, connect=self.options.timeout(call).connect)
         try:
             response = await client.send(self._request(client, call, timeout), stream=True)
@@ -149,8 +158,8 @@ class AsyncTransport:
 
     async def _look_again(self, error: httpx2.RequestError) -> None:
         """A local server that was idle has stopped, and the next one listens elsewhere."""
-        if self._find_again is not None and isinstance(error, lazy.httpx2.ConnectError):
-            self.base_url = await run(self._find_again)
+        if self._find is not None and isinstance(error, lazy.httpx2.ConnectError):
+            self.use(*await run(self._find))
 
     def _request(
         self, client: httpx2.AsyncClient, call: Call[Any], timeout: httpx2.Timeout

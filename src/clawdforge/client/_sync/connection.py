@@ -9,12 +9,13 @@ from types import EllipsisType, TracebackType
 from typing import TYPE_CHECKING, Self
 
 from clawdforge.client import _calls as calls
-from clawdforge.client._local import ensure_local, find_server, is_left_to_us
+from clawdforge.client._local import find_server, is_left_to_us
 from clawdforge.client._options import DEFAULT_TIMEOUT_SECS, Options
 from clawdforge.client._sync.admin import Admin
 from clawdforge.client._sync.catalog import Catalog
 from clawdforge.client._sync.raw import Raw
 from clawdforge.client._sync.transport import Pool, Transport
+from clawdforge.client._waits import FINDS_AT_ONCE
 
 if TYPE_CHECKING:
     import httpx2
@@ -39,13 +40,15 @@ class Connection(Catalog):
         timeout: float | EllipsisType | None = ...,
         max_retries: int | None = None,
     ) -> None:
-        url, found = find_server(base_url, token, os.environ, start=start)
+        find = partial(find_server, base_url, token, os.environ, start=start)
         is_ours = start and is_left_to_us(base_url, token, os.environ)
-        again = partial(ensure_local, os.environ) if is_ours else None
         options = Options(default_timeout_secs, retries, reconnect_secs, dict(headers or {}))
         options = options.with_changes(timeout, max_retries)
         self._owns_client = http_client is None
-        self._use(Transport(url, found, options, Pool(url, http_client), again))
+        transport = Transport(options, Pool(http_client), find if is_ours else None)
+        if FINDS_AT_ONCE or not is_ours:  # a start takes a second, which a loop has for others
+            transport.use(*find())
+        self._use(transport)
 
     def _use(self, transport: Transport) -> None:
         self.transport = transport
@@ -54,13 +57,14 @@ class Connection(Catalog):
 
     @property
     def base_url(self) -> str:
-        """Where the server is."""
+        """Where the server is. Empty as long as one of ours was neither entered nor called."""
         return self.transport.base_url
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(base_url={self.base_url!r})"
 
     def __enter__(self) -> Self:
+        self.transport.settle()
         return self
 
     def __exit__(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from threading import Lock
+from threading import Lock as ThreadLock
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import orjson
@@ -14,7 +14,7 @@ from clawdforge.client._calls import Call, Page
 from clawdforge.client._folder import is_loopback
 from clawdforge.client._options import KEEP_ALIVE_SECS, SILENCE_SECS, Options, common_headers
 from clawdforge.client._retry import PASSING_STATUSES, Retry
-from clawdforge.client._waits import run, sleep
+from clawdforge.client._waits import Lock, run, sleep
 from clawdforge.client.errors import (
     ForgeAPIError,
     ForgeConnectionError,
@@ -33,18 +33,17 @@ T = TypeVar("T")
 class Pool:
     """The connections to one server. They are made with the first call, and shared by copies of a client."""
 
-    def __init__(self, base_url: str, client: httpx2.Client | None) -> None:
-        self._base_url = base_url
+    def __init__(self, client: httpx2.Client | None) -> None:
         self._client = client
         self._is_closed = False
-        self._lock = Lock()
+        self._lock = ThreadLock()
 
-    def open(self) -> httpx2.Client:
+    def open(self, base_url: str) -> httpx2.Client:
         with self._lock:  # many may make their first call at once
             if self._is_closed:
                 raise RuntimeError("this client has been closed")
             if self._client is None:
-                self._client = make_client(self._base_url)
+                self._client = make_client(base_url)
             return self._client
 
     def close(self) -> None:
@@ -58,19 +57,27 @@ class Transport:
     """Calls to one server with one set of options, over one pool."""
 
     def __init__(
-        self,
-        base_url: str,
-        token: str,
-        options: Options,
-        pool: Pool,
-        find_again: Callable[[], str] | None = None,
+        self, options: Options, pool: Pool, find: Callable[[], tuple[str, str]] | None = None
     ) -> None:
-        """`find_again` says where the server is by now, once nobody answers at its address."""
-        self.base_url = base_url
-        self._find_again = find_again
+        """`find` says where the server is and with which token; again, once nobody answers there."""
+        self.base_url = ""
         self.options = options
         self.pool = pool
+        self._find = find
+        self._headers: dict[str, str] = {}
+        self._lock = Lock()
+
+    def use(self, base_url: str, token: str) -> None:
+        """Send to this server from now on."""
+        self.base_url = base_url
         self._headers = common_headers(token)
+
+    def settle(self) -> None:
+        """Find the server, or start it, unless it is known."""
+        if not self.base_url and self._find is not None:
+            with self._lock:  # many may make their first call at once
+                if not self.base_url:
+                    self.use(*run(self._find))
 
     def with_changes(self, options: Options) -> Transport:
         copy = object.__new__(Transport)
@@ -89,7 +96,8 @@ class Transport:
 
     def send(self, call: Call[Any]) -> httpx2.Response:
         """Send, with retries if need be, and return the server's last answer."""
-        client = self.pool.open()
+        self.settle()
+        client = self.pool.open(self.base_url)
         retry = Retry(self.options.retries)
         attempt = 0
         while True:
@@ -117,7 +125,8 @@ class Transport:
     @contextmanager
     def open(self, call: Call[Any]) -> Iterator[Iterator[bytes]]:
         """One attempt whose answer is read piece by piece."""
-        client = self.pool.open()
+        self.settle()
+        client = self.pool.open(self.base_url)
         timeout = lazy.httpx2.Timeout(SILENCE_SECS, connect=self.options.timeout(call).connect)
         try:
             response = client.send(self._request(client, call, timeout), stream=True)
@@ -148,8 +157,8 @@ class Transport:
 
     def _look_again(self, error: httpx2.RequestError) -> None:
         """A local server that was idle has stopped, and the next one listens elsewhere."""
-        if self._find_again is not None and isinstance(error, lazy.httpx2.ConnectError):
-            self.base_url = run(self._find_again)
+        if self._find is not None and isinstance(error, lazy.httpx2.ConnectError):
+            self.use(*run(self._find))
 
     def _request(self, client: httpx2.Client, call: Call[Any], timeout: httpx2.Timeout) -> httpx2.Request:
         return client.build_request(
