@@ -1,11 +1,16 @@
-"""Puts real programs into a cache folder: npm packages beside a Node of our own, Python ones in venvs."""
+"""Puts real programs into a cache folder: npm packages beside a Node of our own, Python ones in venvs.
 
+What was killed half-way is never taken for done, and two that install at once wait for each other.
+"""
+
+import contextlib
+import fcntl
 import os
 import platform
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -15,6 +20,8 @@ CACHE: Final = Path(__file__).parent.parent.parent / ".cache" / "live"
 NODE: Final = "node@24"
 PYENV: Final = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
 SECONDS: Final = 600
+WHOLE: Final = "whole"
+"""A file in a venv that has got all of its packages; a venv cannot be renamed as a folder of npm's can."""
 AUTHORITIES: Final = Path("/etc/ssl/certs/ca-certificates.crt")
 
 
@@ -41,6 +48,8 @@ def node_folder() -> Path:
 
 
 def present(program: Program) -> bool:
+    if program.pip and not (_venv(program) / WHOLE).exists():
+        return False
     return shutil.which(program.program, path=str(folder(program))) is not None
 
 
@@ -49,13 +58,16 @@ def install(program: Program) -> None:
     for tool in program.beside:
         install(tool)
     if program.npm:
-        if shutil.which("node", path=str(node_folder())) is None:
-            _npm("node", (NODE,))
-        if not present(program):
-            _npm(program.place or program.name, program.npm)
-            _link(program)
-    elif program.pip and not present(program):
-        _pip(program)
+        with _alone("node"):
+            if shutil.which("node", path=str(node_folder())) is None:
+                _npm("node", (NODE,))
+        with _alone(program.place or program.name):
+            if not present(program):
+                _npm(program.place or program.name, program.npm, program)
+    elif program.pip:
+        with _alone(program.name):
+            if not present(program):
+                _pip(program)
     if not present(program):
         raise Unavailable(f"its packages bring no program {program.program} for {platform.machine()}")
 
@@ -72,24 +84,40 @@ def main() -> int:
     return 0
 
 
-def _npm(name: str, packages: tuple[str, ...]) -> None:
+@contextlib.contextmanager
+def _alone(name: str) -> Iterator[None]:
+    """Whoever else installs the same waits; a process that is killed lets go."""
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with (CACHE / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _npm(name: str, packages: tuple[str, ...], program: Program | None = None) -> None:
+    """Into a folder of another name, which gets its own when everything is there."""
     if shutil.which("npm") is None:
         raise Unavailable("npm is not installed")
     place = CACHE / "npm" / name
-    place.mkdir(parents=True, exist_ok=True)
-    (place / "package.json").write_text('{"private": true}\n')
+    unfinished = place.with_name(f"{name}.unfinished")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    unfinished.mkdir(parents=True)
+    (unfinished / "package.json").write_text('{"private": true}\n')
     # With our own Node in front: npm takes the newest packages that the Node it runs on is good for.
     env = {**os.environ, "PATH": os.pathsep.join([str(node_folder()), os.environ.get("PATH", os.defpath)])}
     if AUTHORITIES.exists():  # Node knows only the authorities that it brought along, not the machine's
         env.setdefault("NODE_EXTRA_CA_CERTS", str(AUTHORITIES))
-    _run(["npm", "install", "--no-audit", "--no-fund", "--loglevel=error", *packages], place, env)
+    _run(["npm", "install", "--no-audit", "--no-fund", "--loglevel=error", *packages], unfinished, env)
+    if program is not None:
+        _link(program, unfinished / "node_modules")
+    shutil.rmtree(place, ignore_errors=True)
+    unfinished.rename(place)
 
 
-def _link(program: Program) -> None:
+def _link(program: Program, modules: Path) -> None:
     if program.binary is not None:
-        for found in folder(program).parent.glob(program.binary):
+        for found in modules.glob(program.binary):
             if found.is_file():
-                (folder(program) / program.program).symlink_to(found)
+                (modules / ".bin" / program.program).symlink_to(Path("..") / found.relative_to(modules))
                 return
 
 
@@ -98,6 +126,7 @@ def _pip(program: Program) -> None:
     _run([python, "-m", "venv", "--clear", str(_venv(program))], CACHE.parent)
     pip = [str(_venv(program) / "bin" / "python"), "-m", "pip", "install", "--quiet", *program.pip]
     _run([*pip, "--disable-pip-version-check"], CACHE.parent)
+    (_venv(program) / WHOLE).touch()
 
 
 def _python(wanted: tuple[int, int]) -> str:
