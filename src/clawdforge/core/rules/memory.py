@@ -16,12 +16,16 @@ from pathlib import Path
 from clawdforge.core.model import SessionRow, TurnRow
 from clawdforge.core.ports import View
 from clawdforge.wire.base import Json
+from clawdforge.wire.message import Role
 from clawdforge.wire.turn import Outcome
 
 NEW, LOAD, TRANSCRIPT = "new", "load", "transcript"
 RESTORE = "restore:"
 IMPORTED_TURN = 0
 RECENT_TURNS = 50
+BEFORE = 4 * RECENT_TURNS
+"""Among so many messages is one that was said before the turns of a context in which none was completed."""
+SOME_CHARS = 200
 CUT_OFF = (Outcome.INTERRUPTED, Outcome.TIMED_OUT, Outcome.FAILED)
 """Such a turn may have ended with its agent's process, which had no time to keep what it was saying."""
 MAX_SOURCES = 8
@@ -66,6 +70,28 @@ def is_intact(
         return False
     gone = {turn.prompt for turn in turns if turn.cut} - {turn.prompt for turn in turns if not turn.cut}
     return not remembered or remembered[-1] not in gone
+
+
+def find_beginning(view: View, session: SessionRow, turns: Sequence[TurnRow], running: int) -> str | None:
+    """Words that an agent had from the beginning of a context in which it has not yet completed a turn.
+
+    It was told them with its first prompt, and may have kept nothing of that: it was killed before, or the
+    turn was stopped. None where it has completed a turn since, or was told nothing.
+    """
+    own = [turn for turn in sort_started(turns) if turn.context == session.context and not turn.cut]
+    own = [turn for turn in own if turn.turn_index != running]
+    if not own or any(turn.outcome is Outcome.COMPLETED for turn in own):
+        return None
+    later = {None, running, *(turn.turn_index for turn in own)}
+    said = [row for row in view.last_messages(session.session_id, BEFORE) if row.turn not in later]
+    asked = [row for row in said if row.role == Role.USER]
+    words = next((row.content for row in reversed(asked or said) if row.content), session.instructions)
+    return words.strip()[:SOME_CHARS] if words else None
+
+
+def knows_beginning(remembered: Sequence[str] | None, beginning: str | None) -> bool:
+    """An agent that does not say what it remembers is not taken at a word that it has not given."""
+    return beginning is None or any(beginning in text for text in remembered or ())
 
 
 def unheard_turns(remembered: Sequence[str] | None, turns: Sequence[TurnRow], running: int) -> set[int]:

@@ -40,6 +40,8 @@ class Opening:
     """The sessions that may have that copy if this one does not, nearest first."""
     files: str | None
     """The tree that the workspace is to become: an undo of files that a crash cut short."""
+    beginning: str | None = None
+    """Words that a loaded agent must know, since it was told them in a turn that it may not have kept."""
     again: bool = False
     """Another agent was given this turn's prompt, and nobody began to answer it."""
 
@@ -51,6 +53,8 @@ class Opening:
         """Whether the agent has the memory that it should have. If not, it starts once more with none."""
         if how == "new":
             return True
+        if not memory.knows_beginning(remembered, self.beginning):
+            return False
         return memory.is_intact(remembered, self.recent, self.session.context, self.copy_of)
 
     def find_unheard(self, how: How, remembered: Remembered) -> set[int] | None:
@@ -89,12 +93,15 @@ def plan_opening(view: View, session: SessionRow, turn: TurnRow, *, again: bool 
     """With `again` the agent is to remember what was said before the turn, and not the turn itself."""
     plan = memory.plan_restore(turn.parent or 0) if again else session.context_plan
     copy_of = memory.find_restore_turn(plan)
+    recent = memory.read_recent_turns(view, session.session_id, session.last_turn)
+    is_loaded = plan == memory.LOAD and session.agent_session_id is not None
     return Opening(
         session=session,
         turn_index=turn.turn_index,
         again=again,
-        recent=memory.read_recent_turns(view, session.session_id, session.last_turn),
-        load=session.agent_session_id if plan == memory.LOAD else None,
+        recent=recent,
+        load=session.agent_session_id if is_loaded else None,
+        beginning=memory.find_beginning(view, session, recent, turn.turn_index) if is_loaded else None,
         copy_of=copy_of,
         sources=memory.find_sources(view, session, copy_of) if copy_of else (),
         files=session.files_plan,
@@ -131,13 +138,20 @@ def describe_context(
     )
 
 
-def remind_of_cancelled(view: View, turn: TurnRow) -> str:
-    """What goes before the prompt for a live agent that forgets what was cancelled: the turn before it."""
-    before = view.turn(turn.session_id, turn.parent or 0)
-    if before is None or before.outcome is not Outcome.CANCELLED:
+def remind_of_cancelled(view: View, session: SessionRow, turn: TurnRow, room: int = MAX_CHARS) -> str:
+    """What goes before the prompt for a live agent that forgets what was cancelled: the turns just before it.
+
+    If those are all that it was given in its context, it has forgotten how that began as well.
+    """
+    recent = memory.read_recent_turns(view, session.session_id, session.last_turn)
+    past = [one for one in memory.sort_started(recent) if one.turn_index != turn.turn_index and not one.cut]
+    gone: set[int] = set()
+    while past and past[-1].context == session.context and past[-1].outcome is Outcome.CANCELLED:
+        gone.add(past.pop().turn_index)
+    if not gone:
         return ""
-    messages = view.last_messages(turn.session_id, LAST_MESSAGES)
-    find_turn = partial(view.turn, turn.session_id)
-    return memory.write_preface(
-        None, write_transcript(messages, turn.turn_index, find_turn, {before.turn_index})
-    )
+    has_begun = bool(past) and past[-1].context == session.context
+    messages = view.last_messages(session.session_id, TRANSCRIPT_MESSAGES)
+    find_turn = partial(view.turn, session.session_id)
+    told = write_transcript(messages, turn.turn_index, find_turn, gone if has_begun else None, room)
+    return memory.write_preface(None if has_begun else session.instructions, told)

@@ -168,7 +168,14 @@ class Attendant:
             raise TurnInterrupted  # the stop says how it ends; the agent has not heard of it
         turn.recorder.note_prompt()
         try:
-            return await ready.agent.prompt(ready.prompt, turn.recorder, preface=ready.preface)
+            answer = await ready.agent.prompt(ready.prompt, turn.recorder, preface=ready.preface)
+        except AgentError as failure:
+            if failure.extra.get("heard") is not False:
+                turn.seat.untold = ""
+            raise
+        else:
+            turn.seat.untold = ""
+            return answer
         finally:
             if not ready.agent.alive:
                 await self._pool.drop_agent(turn.seat)

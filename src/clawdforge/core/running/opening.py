@@ -87,15 +87,18 @@ class Opener:
         wanted = (turn.session.context, turn.session.model)
         fits = agent is not None and agent.alive and (turn.seat.context, turn.seat.model) == wanted
         if agent is not None and fits and not again:
-            return ReadyAgent(agent, prompt, await self._remind(turn))
+            return ReadyAgent(agent, prompt, await self._remind(turn) or turn.seat.untold)
         await self._pool.drop_agent(turn.seat)
-        agent, preface = await self._open(turn, again=again)
-        return ReadyAgent(agent, prompt, preface)
+        agent, turn.seat.untold = await self._open(turn, again=again)
+        return ReadyAgent(agent, prompt, turn.seat.untold)
 
     async def _remind(self, turn: RunningTurn) -> str:
         if not self._quirks_of(turn).forgets_cancelled:
             return ""
-        return await self._store.read(turn.app, lambda view: remind_of_cancelled(view, turn.started.turn))
+        room = self._quirks_of(turn).transcript_chars
+        return await self._store.read(
+            turn.app, lambda view: remind_of_cancelled(view, turn.session, turn.started.turn, room)
+        )
 
     def _quirks_of(self, turn: RunningTurn) -> Quirks:
         return Quirks.model_validate(self._agents.spec(turn.session.agent).quirks)

@@ -24,6 +24,7 @@ class Seat:
     agent: LiveAgent | None = None
     context: int = 0
     model: str | None = None  # that the agent was started with
+    untold: str = ""  # what it was to be told before its first prompt, until it has heard that
     busy: bool = True
     is_counted: bool = True  # among those that its app may have
     leaves: bool = False  # once no turn runs
