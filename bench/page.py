@@ -8,7 +8,6 @@ what else runs on the machine counts in the other figures only.
 
 import argparse
 import asyncio
-import gzip
 import json
 import os
 import shutil
@@ -26,7 +25,7 @@ from playwright.sync_api import Browser, CDPSession, Page, sync_playwright
 
 from bench.history import seed_lengths
 from bench.kit import new_session, server
-from clawdforge.http.page import KINDS, leave_notes
+from clawdforge.http.page_files import TAKEN, read_tree
 
 MESSAGES: Final = 10_000
 RATE: Final = 5_000
@@ -117,9 +116,8 @@ def row(name: str, found: str, aim: str, *, held: bool) -> None:
 
 
 def packed_size() -> int:
-    files = [path for path in FOLDER.rglob("*") if path.suffix in KINDS and path.suffix != ".LICENSE"]
-    names = {path: path.relative_to(FOLDER).as_posix() for path in files}
-    return sum(len(gzip.compress(leave_notes(names[path], path.read_bytes()), 9)) for path in files)
+    sent = read_tree(FOLDER, None).files
+    return sum(len(sent[name].packed or b"") for name in TAKEN)
 
 
 class Bench:

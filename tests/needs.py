@@ -64,6 +64,7 @@ PROBES: Final[Mapping[str, tuple[str, ...]]] = {
     "strace": ("strace", "-o", "/dev/null", "true"),
     "chromium": ("chromium", "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom", "about:blank"),
     "curl": ("curl", "--version"),
+    "node": ("node", "--version"),
     "java": ("/usr/bin/keytool", "-help"),
     "acpx": ("env", f"PATH={ACPX}:{os.environ.get('PATH', os.defpath)}", "sh", "-c", AS_AN_AGENT, __file__),
     "claude": ("env", f"PATH={CLAUDE}:{os.environ.get('PATH', os.defpath)}", "claude", "--version"),

@@ -1,6 +1,5 @@
 """The page's files: served to anybody, under a policy that lets only them run, cached by their sum."""
 
-import gzip
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +8,8 @@ from typing import Final
 import httpx2
 import pytest
 
-from clawdforge.http.page import KINDS, Page, leave_notes
+from clawdforge.http.page import Page
+from clawdforge.http.page_files import KINDS, TAKEN, WORKER, leave_notes, read_tree
 from tests.api.harness import Server
 
 FOLDER: Final = Path(__file__).parents[2] / "src" / "clawdforge" / "page"
@@ -26,7 +26,7 @@ def browser(server: Server) -> Iterator[httpx2.Client]:
 
 
 def sealed_folder(browser: httpx2.Client) -> str:
-    found = re.search(r'src="(v/[0-9a-f]{16}/)app/main\.js"', browser.get("/ui/").text)
+    found = re.search(r'src="(v/[0-9a-f]{16}/)page\.js"', browser.get("/ui/").text)
     assert found is not None
     return found[1]
 
@@ -62,12 +62,12 @@ def test_no_script_or_style_stands_in_the_page_itself(browser: httpx2.Client) ->
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_file_is_served_packed_for_ever_and_with_its_kind(browser: httpx2.Client, name: str) -> None:
+def test_every_file_is_served_for_ever_and_with_its_kind(browser: httpx2.Client, name: str) -> None:
     reply = browser.get(f"/ui/{sealed_folder(browser)}{name}")
     assert reply.status_code == 200
     assert reply.headers["content-type"] == KINDS[Path(name).suffix]
     assert "immutable" in reply.headers["cache-control"]
-    if name != "index.html":
+    if name not in {"index.html", WORKER}:
         assert reply.content == leave_notes(name, (FOLDER / name).read_bytes())
 
 
@@ -113,10 +113,25 @@ def test_nothing_else_can_be_read(browser: httpx2.Client, path: str) -> None:
 
 
 def test_all_files_together_are_small() -> None:
-    sent_as = {name: leave_notes(name, (FOLDER / name).read_bytes()) for name in NAMES}
-    sizes = {name: len(gzip.compress(content, 9)) for name, content in sent_as.items()}
-    sent = sum(size for name, size in sizes.items() if not name.endswith(".LICENSE"))
-    assert sent <= MAX_PACKED, sizes
+    """Every module and every style is in what a visit takes: `tests/unit/test_page_join.py` counts them."""
+    sent = read_tree(FOLDER, None).files
+    sizes = {name: len(sent[name].packed or b"") for name in TAKEN}
+    assert all(sizes.values())
+    assert sum(sizes.values()) <= MAX_PACKED, sizes
+
+
+def test_what_a_visit_takes_is_sent_packed(browser: httpx2.Client) -> None:
+    folder = sealed_folder(browser)
+    for name in TAKEN:
+        reply = browser.get(f"/ui/{folder}{name}")
+        assert reply.headers["content-encoding"] == "gzip", name
+    assert "v/0/" not in browser.get("/ui/").text
+
+
+def test_the_page_can_be_had_as_its_files_lie_there(browser: httpx2.Client) -> None:
+    text = browser.get("/ui/apart").text
+    assert re.search(r'src="v/[0-9a-f]{16}/app/main\.js"', text)
+    assert text.count('rel="stylesheet"') == len(list((FOLDER / "styles").glob("*.css")))
 
 
 def test_comments_stay_on_the_server_and_lines_keep_their_numbers() -> None:
@@ -132,23 +147,23 @@ def test_comments_stay_on_the_server_and_lines_keep_their_numbers() -> None:
 
 
 async def test_a_changed_file_changes_the_folder_that_the_page_names(tmp_path: Path) -> None:
-    (tmp_path / "app").mkdir()
-    (tmp_path / "index.html").write_text('<!-- preloads --><script src="v/0/app/main.js"></script>')
-    (tmp_path / "app" / "main.js").write_text('import { a } from "./a.js";\nimport("./later.js");\n')
+    (tmp_path / "app" / "stream").mkdir(parents=True)
+    (tmp_path / "index.html").write_text('<script src="v/0/app/main.js"></script>')
+    (tmp_path / "app" / "main.js").write_text('import { a } from "./a.js";\nf(a);\n')
     (tmp_path / "app" / "a.js").write_text("export const a = 1;\n")
-    (tmp_path / "app" / "later.js").write_text("export {};\n")
+    (tmp_path / "app" / "stream" / "worker.js").write_text("self.onmessage = f;\n")
     (tmp_path / "secret.txt").write_text("no kind of ours")
     page = Page(tmp_path)
-    first, tree = await page.index()
-    assert set(tree.files) == {"index.html", "app/main.js", "app/a.js", "app/later.js"}
-    text = first.content.decode()
-    assert f'modulepreload" href="v/{tree.seal}/app/a.js"' in text
-    assert "later.js" not in text
-    assert (await page.index())[1] is tree
+    tree = await page.newest()
+    lies_there = {"index.html", "app/main.js", "app/a.js", WORKER}
+    assert set(tree.files) == {*lies_there, "apart.html", "page.js", "page.css"}
+    assert tree.files["index.html"].content.decode() == f'<script src="v/{tree.seal}/page.js"></script>'
+    assert b"const a = 1;" in tree.files["page.js"].content
+    assert await page.newest() is tree
     (tmp_path / "app" / "a.js").write_text("export const a = 22;\n")
-    _, changed = await page.index()
+    changed = await page.newest()
     assert changed.seal != tree.seal
-    assert changed.files["app/a.js"].content == b"export const a = 22;\n"
+    assert b"const a = 22;" in changed.files["page.js"].content
 
 
 def test_a_module_says_what_it_knows_and_is_short() -> None:

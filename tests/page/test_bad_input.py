@@ -20,7 +20,7 @@ SCRIPTS: Final = Path(__file__).with_name("bad_input.js")
 def page(browser: Browser, server: Server) -> Iterator[Page]:
     """One page for all of them. Whatever it complains of fails the module."""
     tabs = Tabs(browser, server)
-    found = tabs.tab(None).page
+    found = tabs.tab(None, "apart").page
     found.evaluate(f"() => {{ {SCRIPTS.read_text()} return bench.setUp() }}")
     yield found
     assert found.evaluate("window.__fired === undefined"), "a payload ran"

@@ -50,7 +50,7 @@ def test_offline_and_back(tabs: Tabs, app: App) -> None:
     expect(tab.page.locator(".notice.bad").first).to_contain_text("cannot be reached")
     expect(tab.page.get_by_label("Prompt", exact=True)).to_have_value("half a thought")
     tab.go("#/search?q=before")
-    tab.see("not here yet")
+    tab.see("cannot be reached")
     tab.context.set_offline(False)
     tab.see(tab.page.locator("main mark").first)
     app.turn(session_id, "echo after")

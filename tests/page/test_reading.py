@@ -15,7 +15,7 @@ Run = Callable[..., Any]
 @pytest.fixture
 def run(tabs: Tabs) -> Run:
     """`run("changes/patch.js", "readPatch", "@@ …")`: a function of one of the page's modules."""
-    page = tabs.tab(None).page
+    page = tabs.tab(None, "apart").page
 
     def call(module: str, name: str, *arguments: Any) -> Any:
         script = """async ([module, name, given]) => {

@@ -14,7 +14,7 @@ const code = takeCode();
 startRouter();
 const root = /** @type {HTMLElement} */ (document.getElementById("app"));
 render(html`<${App} />`, root);
-findScreen(route.value.name)?.load().catch(() => null); // beside the question who this is
+findScreen(route.value.name)?.load(); // beside the question who this is
 begin(code);
 
 effect(() => {
