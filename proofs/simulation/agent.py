@@ -67,6 +67,7 @@ class SimDriver:
 
 
 class SimAgent:
+    mcp_servers: tuple[str, ...] = ()
     note: str | None = None
 
     def __init__(self, world: World, launch: Launch) -> None:

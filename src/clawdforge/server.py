@@ -16,6 +16,7 @@ from clawdforge import __version__, logs
 from clawdforge.bounds import find_bounds, find_ceilings, find_door_limits
 from clawdforge.core.callbacks import CallbackTokens
 from clawdforge.core.interpreter import short_pauses
+from clawdforge.core.mcp_model import OperatorServers
 from clawdforge.core.model import SystemClock, new_id, new_token
 from clawdforge.core.pace import Pace
 from clawdforge.core.ports import Driver
@@ -121,6 +122,7 @@ async def open_parts(settings: Settings, url: str = "", port: int | None = None)
             program=program,
             callbacks=CallbackTokens(url),
             pace=pace,
+            mcp=_operator_servers(settings),
         )
         bounds = find_bounds(settings)
         engine = build_engine(ports, bounds, boot)
@@ -132,6 +134,11 @@ async def open_parts(settings: Settings, url: str = "", port: int | None = None)
         await recovery.notice_move(workspaces)
         await _recover(settings, services, recovery)
         yield Parts(services, engine.supervisor, engine.meter, recovery, engine.background, catalog)
+
+
+def _operator_servers(settings: Settings) -> OperatorServers:
+    servers = {name: (one, frozenset(one.apps)) for name, one in settings.mcp_servers.items()}
+    return OperatorServers(servers, os.environ)
 
 
 async def _open_spawner(settings: Settings, boot: str, networks: Networks) -> tuple[Spawner, Groups]:

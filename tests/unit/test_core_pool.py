@@ -20,6 +20,7 @@ class Stubborn:
     how: Literal["new", "loaded", "resumed"] = "new"
     remembered: list[str] | None = None
     answered: str | None = None
+    mcp_servers: tuple[str, ...] = ()
     note: str | None = None
     alive = True
 

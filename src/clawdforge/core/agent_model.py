@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from clawdforge.core.mcp_model import McpLaunch
 from clawdforge.wire.base import Json
 
 
@@ -53,6 +54,7 @@ class Launch:
     counter: Json | None = None  # the agent's running totals as its last turn left them
     readable: tuple[Path, ...] = ()  # files outside home and workspace that it may read
     env: Mapping[str, str] = field(default_factory=dict)  # the server's own word to this one agent
+    mcp: tuple[McpLaunch, ...] = ()  # whose tools it is to have
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -54,6 +54,7 @@ class AppRow:
     max_open_requests: int | None = None
     max_readers: int | None = None
     max_agents: int | None = None
+    mcp_servers: Json = field(default_factory=dict)  # by name, as in wire.mcp.McpServer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,6 +137,7 @@ class SessionRow:
     agent_session_id: str | None = None
     files_plan: str | None = None  # a tree that the workspace is being put back to
     redo: tuple[int, ...] = ()  # the cuts that a redo can take back, newest last, by their event's seq
+    mcp_servers: Json = field(default_factory=dict)  # its own, beside the app's and the operator's
     queue_order: tuple[int, ...] = ()  # queued turns that somebody has put in an order, the next first
     holder: str | None = None
     fence: int = 0

@@ -58,6 +58,10 @@ def env(turn: Turn, name: str = "") -> None:
     turn.say(os.environ.get(name, "") if name else json.dumps(sorted(os.environ)))
 
 
+def mcp(turn: Turn) -> None:
+    turn.say(json.dumps(turn.session.servers, sort_keys=True))
+
+
 def read(turn: Turn, path: str) -> None:
     try:
         with open(_absolute(turn, path), encoding="utf-8", errors="replace") as file:
@@ -144,6 +148,7 @@ COMMANDS = (
     Command("home", "", home, "its HOME"),
     Command("pid", "", pid, "its process id"),
     Command("env", "[NAME]", env, "the names of its environment as a JSON list, or one value"),
+    Command("mcp", "", mcp, "the MCP servers that it was told of, with all that it was told, as a JSON list"),
     Command("read", "PATH", read, "a file's text, read by itself"),
     Command("write", "PATH TEXT", write, "write a file by itself"),
     Command("fs-read", "PATH", fs_read, "a file's text, through the client"),

@@ -98,7 +98,7 @@ class Methods:
             "agentCapabilities": {
                 "loadSession": "--no-load" not in self._options,
                 "promptCapabilities": {"image": True, "audio": False, "embeddedContext": True},
-                "mcpCapabilities": {"http": False, "sse": False},
+                "mcpCapabilities": {"http": "--no-mcp-http" not in self._options, "sse": False},
                 "sessionCapabilities": abilities,
             },
             "agentInfo": {"name": "clawdforge-scripted", "title": title, "version": "1"},
@@ -114,6 +114,7 @@ class Methods:
         digits = os.urandom(16).hex()
         name = "-".join((digits[:8], digits[8:12], "4" + digits[13:16], "a" + digits[17:20], digits[20:]))
         session = Session(name, str(params.get("cwd") or os.getcwd()), self._home.memory(name))
+        session.servers = params.get("mcpServers")
         self._home.save(name, session.head())
         self._start(session)
         return {"sessionId": name, **self._settings(session)}
@@ -137,6 +138,7 @@ class Methods:
             raise RpcError(-32002, f"Session not found: {name}")
         self._end(name)
         session = Session(name, str(params.get("cwd") or head.get("cwd")), self._home.memory(name))
+        session.servers = params.get("mcpServers")
         session.mode = str(head.get("mode", session.mode))
         session.model = str(head.get("model", session.model))
         self._start(session)

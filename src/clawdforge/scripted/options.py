@@ -19,6 +19,7 @@ FLAGS = (
     ("--exit-at-start", "say why on stderr and exit with code 3"),
     ("--garbage-at-start", "print lines that are not JSON first"),
     ("--hang-at-start", "read nothing and answer nothing"),
+    ("--no-mcp-http", "do not declare that it can use MCP servers over HTTP"),
     ("--no-usage", "do not report usage"),
     ("--usage-cumulative", "report the session's sum instead of the turn's usage"),
 )

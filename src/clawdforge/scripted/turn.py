@@ -33,6 +33,7 @@ class Session:
         self.model = "scripted-1"
         self.memory = memory
         self.forgotten = False
+        self.servers: object = []  # the MCP servers that it was told of
         self.turns: list[Turn] = []
         self.inbox: SimpleQueue[Turn | None] = SimpleQueue()
 

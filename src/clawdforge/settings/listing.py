@@ -10,6 +10,7 @@ from pydantic import ByteSize
 from clawdforge.settings.model import Settings
 
 PREFIX: Final = "CLAWDFORGE_"
+TABLES: Final = ("agents", "mcp_servers")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,9 +25,9 @@ class Row:
 
 
 def list_settings() -> Iterator[Row]:
-    """Every setting except `agents`, which has no fixed names, in the order of the reference."""
+    """Every setting except the tables, which have no fixed names, in the order of the reference."""
     for key, field in Settings.model_fields.items():
-        if key != "agents":
+        if key not in TABLES:
             about = field.description or ""
             yield Row(
                 PREFIX + key.upper(), key, _TYPES.get(key) or _type_name(key), _default_text(key), about

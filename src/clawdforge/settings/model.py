@@ -10,6 +10,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ByteSize, Confi
 
 from clawdforge.wire.hosts import Entry
 from clawdforge.wire.local import DEFAULT_HOST, DEFAULT_PORT, data_dir_default
+from clawdforge.wire.mcp import MAX_SERVERS, McpName, McpServer
 from clawdforge.wire.quirks import Quirks
 
 ADMIN_TOKEN_FILE: Final = "admin.token"  # noqa: S105 - a file's name, not a secret
@@ -113,6 +114,12 @@ class AgentSettings(BaseModel):
     allows: tuple[Allowance, ...] | None = None
     callback: bool | None = None
     quirks: Quirks | None = None
+
+
+class McpSettings(McpServer):
+    """An MCP server for the agents of all apps, or of those in `apps`."""
+
+    apps: Words = ()
 
 
 class Settings(BaseModel):
@@ -336,6 +343,12 @@ class Settings(BaseModel):
     agents: dict[str, AgentSettings] = Field(
         default_factory=dict,
         description="agents: `[agents.NAME]` in a settings file, or a command in `CLAWDFORGE_AGENT_NAME`",
+    )
+    mcp_servers: dict[McpName, McpSettings] = Field(
+        default_factory=dict,
+        max_length=MAX_SERVERS,
+        repr=False,
+        description="MCP servers whose tools agents are given: `[mcp_servers.NAME]` in a settings file",
     )
 
     @model_validator(mode="after")

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from clawdforge.settings.listing import PREFIX, list_settings
+from clawdforge.settings.listing import PREFIX, TABLES, list_settings
 from clawdforge.settings.model import Settings
 from clawdforge.wire.local import ENV_TOKEN, ENV_URL, config_file_default, data_dir_default
 
@@ -72,6 +72,9 @@ class _Sources:
         for key, value in _read_file(path).items():
             if key == "agents":
                 self.agents.update(_agent_tables(value, path))
+            elif key == "mcp_servers" and isinstance(value, dict):
+                before = self.values.get(key)
+                self.add(key, {**(before if isinstance(before, dict) else {}), **value}, f"{key} in {path}")
             else:
                 self.add(key, value, f"{key} in {path}")
 
@@ -79,7 +82,7 @@ class _Sources:
         # An empty variable counts as unset.
         for name, value in env.items():
             key = name.removeprefix(PREFIX).lower()
-            if not name.startswith(PREFIX) or not value or key == "agents":
+            if not name.startswith(PREFIX) or not value or key in TABLES:
                 continue
             if key in Settings.model_fields:
                 self.add(key, value, name)
@@ -146,6 +149,6 @@ def _explain(error: ValidationError, origin: Mapping[str, str], path: Path) -> s
             continue
         name = ".".join(where[:2]) if where[0] == "agents" else where[0]
         source = origin.get(name) or f"{'.'.join(where)} in {path}"
-        shown = "" if where[0] == "admin_token" else f" (it is {problem['input']!r})"
+        shown = "" if where[0] in ("admin_token", "mcp_servers") else f" (it is {problem['input']!r})"
         lines.append(f"{source}: {message}{shown}")
     return "\n".join(lines)

@@ -7,6 +7,7 @@ from pydantic import Field
 
 from clawdforge.wire.base import Json, Reply, Request, StrictRequest
 from clawdforge.wire.budgets import Budget
+from clawdforge.wire.mcp import MAX_SECRETS, McpServers, SecretName
 from clawdforge.wire.pauses import Pause
 from clawdforge.wire.scopes import Scope
 from clawdforge.wire.session import Name, PermissionMode
@@ -135,12 +136,18 @@ class PutApp(StrictRequest):
     """What is left out stays as it is. `limits` are replaced as a whole, and so are `workspace_roots`.
 
     These are the folders in which the app may choose working directories, as absolute paths.
+    `mcp_servers`, which its agents are given beside the operator's, are replaced as a whole too. `secrets`
+    are kept by name, each in place of the one before; an empty text removes it. No reply shows them.
     """
 
     app_name: Name
     limits: Limits | None = None
     workspace_roots: list[Annotated[str, Field(min_length=1, max_length=4096)]] | None = Field(
         default=None, max_length=256
+    )
+    mcp_servers: McpServers | None = None
+    secrets: dict[SecretName, Annotated[str, Field(max_length=8192)]] | None = Field(
+        default=None, max_length=MAX_SECRETS, repr=False
     )
 
 
@@ -149,6 +156,8 @@ class AppInfo(Reply):
     created_at: int
     limits: Json
     workspace_roots: list[str] = Field(default_factory=list)
+    mcp_servers: list[str] = Field(default_factory=list)
+    secrets: list[str] = Field(default_factory=list)
     sessions: int = 0
     tokens: int = 0
     bytes_stored: int = 0

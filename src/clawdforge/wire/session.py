@@ -8,6 +8,7 @@ from pydantic import AfterValidator, ConfigDict, Field, StringConstraints
 
 from clawdforge.wire.base import Json, Record, Reply, Request
 from clawdforge.wire.json_bounds import is_larger
+from clawdforge.wire.mcp import McpServers
 from clawdforge.wire.message import Message
 from clawdforge.wire.pauses import Pause
 from clawdforge.wire.turn import Outcome, TurnLimits, Usage
@@ -96,6 +97,7 @@ class CreateSession(Request):
     retention: Retention = Retention.TTL
     labels: list[Label] = Field(default_factory=list, max_length=64)
     parent_session_id: Name | None = None
+    mcp_servers: McpServers | None = None
 
 
 class PatchSession(Request):
@@ -129,6 +131,8 @@ class Session(Record):
     while a turn runs or waits.
 
     `activity` is `waiting` while the agent has asked for something: `pending_permissions` are not decided.
+    `mcp_servers` are the names of its own ones.
+
     At rest it tells of `last_outcome`: how the last turn ended that was not taken back, null before the first
     and after a clear.
 
@@ -157,6 +161,7 @@ class Session(Record):
     parent_session_id: str | None = None
     forked_from: str | None = None
     depth: int = 0
+    mcp_servers: list[str] = Field(default_factory=list)
     state: SessionStateWord | str = "active"
     live: bool = True
     created_at: int = 0

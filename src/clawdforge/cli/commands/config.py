@@ -54,6 +54,8 @@ def show(target: Target, /, *, as_json: bool) -> None:
     lines = ["settings of the server", *align(rows, colour=False), "", "agents"]
     lines += [f"  {name}  {' '.join(agent.command or ())}" for name, agent in settings.agents.items()]
     lines += ["  (built-in ones only)"] * (not settings.agents)
+    lines += ["", "MCP servers"] * bool(settings.mcp_servers)
+    lines += [f"  {name}" for name in settings.mcp_servers]
     lines += ["", "new sessions of the command line ([cli])"]
     lines += [f"  {key}  {value}  ({where})" for key, (value, where) in own.items()] or ["  (nothing set)"]
     lines += ["", "files", *(f"  {path}{'' if there else '  (not there)'}" for path, there in files.items())]

@@ -51,6 +51,7 @@ class AsyncForge(AsyncConnection):
         retention: RetentionWord | None = None,
         labels: Sequence[str] | None = None,
         parent_session_id: str | None = None,
+        mcp_servers: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> AsyncIterator[AsyncSession]:
         """A new session for the length of a block; it is closed at the end, come what may."""
         made = await self.create_session(
@@ -65,6 +66,7 @@ class AsyncForge(AsyncConnection):
             retention=retention,
             labels=labels,
             parent_session_id=parent_session_id,
+            mcp_servers=mcp_servers,
         )
         async with made as session:
             yield session
@@ -83,6 +85,7 @@ class AsyncForge(AsyncConnection):
         retention: RetentionWord | None = None,
         labels: Sequence[str] | None = None,
         parent_session_id: str | None = None,
+        mcp_servers: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> AsyncSession:
         """A new session, yours to close. Without an agent the server's default one answers."""
         body = {
@@ -97,6 +100,7 @@ class AsyncForge(AsyncConnection):
             "retention": retention,
             "labels": None if labels is None else list(labels),
             "parent_session_id": parent_session_id,
+            "mcp_servers": mcp_servers,
         }
         return self.handle(await self.transport.call(calls.CREATE_SESSION(body=body)))
 

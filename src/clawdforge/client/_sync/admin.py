@@ -50,13 +50,17 @@ class Admin:
         *,
         limits: Mapping[str, Any] | None = None,
         workspace_roots: Sequence[str | PathLike[str]] | None = None,
+        mcp_servers: Mapping[str, Mapping[str, Any]] | None = None,
+        secrets: Mapping[str, str] | None = None,
     ) -> AppInfo:
         """Make an app, or replace its limits, or the folders in which it may choose working directories.
 
-        What is left out stays as it is.
+        `mcp_servers` are replaced as a whole, `secrets` one by one; an empty secret is removed. What is left
+        out stays as it is.
         """
         roots = None if workspace_roots is None else [fspath(root) for root in workspace_roots]
         body = {"app_name": app_name, "limits": limits, "workspace_roots": roots}
+        body |= {"mcp_servers": mcp_servers, "secrets": secrets}
         return self._http.call(calls.PUT_APP(body=body))
 
     def tokens(self, app_name: str | None = None) -> list[TokenInfo]:

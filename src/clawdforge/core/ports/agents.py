@@ -41,6 +41,8 @@ class LiveAgent(Protocol):
     """The user's texts that a load replayed: evidence of what it still knows. None when it did not say."""
     answered: str | None
     """The end of the last answer that a load replayed; None when it did not say."""
+    mcp_servers: tuple[str, ...]
+    """The names of the MCP servers that it was told of."""
     note: str | None
     """What differs from the request, such as a plan mode that this agent lacks; the driver logs it."""
 
@@ -79,6 +81,7 @@ class Capability(StrEnum):
     USAGE = "usage"
     CLIENT_FILES = "client_files"  # the agent reads and writes through us, held to the session's mode
     CLIENT_TERMINALS = "client_terminals"
+    MCP = "mcp"  # the agent is told of MCP servers
     LONG_LINES = "long_lines"  # messages as long as the setting allows; else what is too long fails the turn
 
 

@@ -178,6 +178,10 @@ class View(BudgetView, PageView, ChangeView, LinkView, UsageView, Protocol):
 
     def persona(self, name: str) -> PersonaRow | None: ...
     def personas(self) -> list[PersonaRow]: ...
+    def secrets(self) -> dict[str, str]:
+        """The app's own, by name."""
+        ...
+
     def search(
         self, q: str, *, limit: int, cursor: str | None = None, session_id: str | None = None
     ) -> tuple[list[Hit], str | None]:

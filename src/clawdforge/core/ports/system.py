@@ -18,6 +18,10 @@ class SystemView(UsageView, Protocol):
 
     def apps(self) -> list[AppRow]: ...
     def app_row(self, app_name: str) -> AppRow | None: ...
+    def secret_names(self) -> list[tuple[str, str]]:
+        """(app, name) of every secret."""
+        ...
+
     def pauses(self) -> list[PauseRow]:
         """All of them, the widest first."""
         ...
@@ -134,6 +138,10 @@ class SystemView(UsageView, Protocol):
 class SystemTx(SystemView, Protocol):
     def put_app(self, row: AppRow) -> None:
         """Add the app, or change its limits and its folders."""
+        ...
+
+    def put_secret(self, app_name: str, name: str, value: str) -> None:
+        """Keep it, in place of what had that name; an empty value removes it."""
         ...
 
     def put_pause(self, row: PauseRow) -> None:

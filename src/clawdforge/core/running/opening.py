@@ -13,9 +13,11 @@ from pathlib import Path
 from clawdforge.core.agent_model import Launch
 from clawdforge.core.callbacks import CallbackTokens
 from clawdforge.core.event_model import draft
+from clawdforge.core.mcp_model import McpLaunch, OperatorServers
 from clawdforge.core.model import Clock, FileRow, SessionRow, TurnRow
 from clawdforge.core.ports import Agents, Homes, LeaseLost, LiveAgent, Snapshots, Store, Tx, View
 from clawdforge.core.rules import memory
+from clawdforge.core.rules.mcp_servers import plan_servers
 from clawdforge.core.rules.opening import (
     Context,
     Opening,
@@ -29,6 +31,7 @@ from clawdforge.core.running.pool import AgentPool
 from clawdforge.core.running.recorder import OutsideSink
 from clawdforge.core.running.running_turn import RunningTurn
 from clawdforge.wire.admin import WaitsFor
+from clawdforge.wire.base import Json
 from clawdforge.wire.errors import Conflict, UnknownFile, Unsupported, WorkspaceChanged
 from clawdforge.wire.event import EventType
 from clawdforge.wire.local import ENV_TOKEN, ENV_URL
@@ -58,6 +61,7 @@ class Opener:
         hold_others: Callable[[SessionRow], AbstractAsyncContextManager[None]],
         pool: AgentPool,
         callbacks: CallbackTokens,
+        mcp: OperatorServers,
     ) -> None:
         """`hold_others` keeps everybody else in a session's folder waiting."""
         self._store = store
@@ -69,6 +73,7 @@ class Opener:
         self._hold_others = hold_others
         self._pool = pool
         self._callbacks = callbacks
+        self._mcp = mcp
 
     async def look_again(self, turn: RunningTurn) -> RunningTurn:
         """The turn with its session as it is now: an attempt to run it may have begun a context."""
@@ -122,10 +127,14 @@ class Opener:
         return memory.name_files(row.prompt, paths)
 
     async def _open(self, turn: RunningTurn, *, again: bool) -> tuple[LiveAgent, str]:
-        opening = await self._store.read(
-            turn.app, lambda view: plan_opening(view, turn.session, turn.started.turn, again=again)
-        )
-        agent = await self._start_agent(turn, opening, await self._prepare(turn, opening))
+
+        def plan(view: View) -> tuple[Opening, tuple[McpLaunch, ...]]:
+            opening = plan_opening(view, turn.session, turn.started.turn, again=again)
+            return opening, plan_servers(view, turn.session, self._mcp)
+
+        opening, servers = await self._store.read(turn.app, plan)
+        launch = replace(await self._prepare(turn, opening), mcp=servers)
+        agent = await self._start_agent(turn, opening, launch)
         how, known, answered = agent.how, agent.remembered, agent.answered
         room = self._quirks_of(turn).transcript_chars
         context = await self._store.read(
@@ -217,7 +226,9 @@ class Opener:
         session_id, turn_index, fence = turn.session_id, turn.index, turn.started.fence
         expected, agent_session_id = turn.session.context, agent.agent_session_id
         number = context.number
-        fields = {"number": number, "how": context.how, "agent": turn.session.agent}
+        fields: Json = {"number": number, "how": context.how, "agent": turn.session.agent}
+        if agent.mcp_servers:
+            fields["mcp_servers"] = list(agent.mcp_servers)
         event = draft(EventType.CONTEXT_STARTED, None, self._clock.now(), fields)
 
         def work(tx: Tx) -> None:

@@ -7,6 +7,7 @@ from clawdforge.core.callbacks import CallbackTokens
 from clawdforge.core.computing import Computing
 from clawdforge.core.log import LogService
 from clawdforge.core.loop_turns import LoopTurns
+from clawdforge.core.mcp_model import OperatorServers
 from clawdforge.core.model import Clock, SessionRow
 from clawdforge.core.pace import Pace
 from clawdforge.core.ports import Agents, Catalog, FolderSizes, Homes, Snapshots, Store, Workspaces
@@ -71,6 +72,7 @@ class Ports:
     program: OneShot
     callbacks: CallbackTokens
     pace: Pace = field(default_factory=Pace)
+    mcp: OperatorServers = field(default_factory=OperatorServers)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,7 +153,8 @@ def build_engine(ports: Ports, bounds: Bounds, node: str) -> Engine:
     def hold_others(session: SessionRow) -> AbstractAsyncContextManager[None]:
         return folders.hold(session, but_own=True)  # made below: it holds what the opener is a part of
 
-    opener = Opener(store, clock, ports.agents, homes, snapshots, known, hold_others, pool, ports.callbacks)
+    told = (ports.callbacks, ports.mcp)
+    opener = Opener(store, clock, ports.agents, homes, snapshots, known, hold_others, pool, *told)
     attendant = Attendant(store, clock, opener, pool, permissions, bounds.times, bounds.quotas)
     meter = Meter(store, ports.sizes)
     supervisor = Supervisor(

@@ -208,6 +208,7 @@ def _build_row(source: SessionRow, target: str, request: ForkRequest, at: Micros
         retention=source.retention,
         plan_mode=source.plan_mode,
         project_key=source.project_key,
+        mcp_servers=source.mcp_servers,
         forked_from=source.session_id,
         last_turn_at=at,
     )

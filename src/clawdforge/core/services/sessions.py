@@ -8,8 +8,9 @@ from functools import partial
 
 from clawdforge.core.event_model import draft
 from clawdforge.core.log import LogService
-from clawdforge.core.model import Clock, SessionQuery, SessionRow, new_id
+from clawdforge.core.model import AppRow, Clock, PersonaRow, SessionQuery, SessionRow, new_id
 from clawdforge.core.ports import Agents, Store, Tx, View, Workspaces
+from clawdforge.core.rules.mcp_servers import check_secrets, write_servers
 from clawdforge.core.rules.permission_modes import choose_mode
 from clawdforge.core.rules.personas import find_persona
 from clawdforge.core.rules.sessions import (
@@ -26,7 +27,7 @@ from clawdforge.core.running.supervisor import Supervisor
 from clawdforge.core.services.access import LOCAL_APP
 from clawdforge.core.unbroken import Unbroken
 from clawdforge.wire.base import Json
-from clawdforge.wire.errors import ForgeAPIError, SessionBusy, StoreUnavailable
+from clawdforge.wire.errors import Forbidden, ForgeAPIError, SessionBusy, StoreUnavailable
 from clawdforge.wire.event import EventType
 from clawdforge.wire.local import project_key
 from clawdforge.wire.session import CreateSession, PatchSession
@@ -115,10 +116,16 @@ class SessionService:
     async def _prepare(
         self, app: str, request: CreateSession, plan_mode: bool | None, project: str | None, may_decide: bool
     ) -> NewSession:
-        persona, owner = await self._store.read(
-            app,
-            lambda view: (find_persona(view, request.persona, self._agents.default), view.app_row()),
-        )
+        servers = request.mcp_servers or {}
+        if servers and not may_decide:
+            raise Forbidden("MCP servers run without a question; this token may not name any: leave them out")
+
+        def look(view: View) -> tuple[PersonaRow, AppRow | None]:
+            if servers:
+                check_secrets(servers, view.secrets())
+            return find_persona(view, request.persona, self._agents.default), view.app_row()
+
+        persona, owner = await self._store.read(app, look)
         agent = self._agents.spec(request.agent or persona.agent).name
         mode = choose_mode(request.permission_mode, persona.permission_mode, may_decide=may_decide)
         session_id, now = new_id(), self._clock.now()
@@ -149,6 +156,7 @@ class SessionService:
             retention=request.retention,
             project_key=project or (project_key(cwd) if request.cwd else None),
             parent_session_id=request.parent_session_id,
+            mcp_servers=write_servers(servers),
         )
         return NewSession(row, workspace.above)
 

@@ -50,12 +50,13 @@ class SubSessionService:
         parent, count = await self._store.read(caller.app, look)
         if count >= MOST_OPEN:
             raise LimitExceeded(f"this agent has {count} open sub-sessions; close one first")
-        fixed = {
+        fixed: dict[str, object] = {
             "agent": parent.agent,
             "permission_mode": parent.permission_mode,
             "parent_session_id": own,
             "cwd": None,
             "persona": None,
+            "mcp_servers": None,
         }
         for name, value in fixed.items():
             if getattr(request, name) not in (None, value):

@@ -16,7 +16,7 @@ from clawdforge.core.ports import Capability, Sink
 from clawdforge.drivers.acp.client import ClientSide
 from clawdforge.drivers.acp.controls import SessionControls
 from clawdforge.drivers.acp.failures import Failures, is_login_missing
-from clawdforge.drivers.acp.files import WorkspaceFiles
+from clawdforge.drivers.acp.files import WorkspaceFiles, open_files
 from clawdforge.drivers.acp.handshake import STATE_KINDS, Handshake, LoadLost, OpenedSession, Replay
 from clawdforge.drivers.acp.limits import AcpLimits
 from clawdforge.drivers.acp.ndjson import explain_lost_line
@@ -30,19 +30,16 @@ from clawdforge.drivers.folders import attachments, credentials
 from clawdforge.drivers.folders.ownership import Ownership, settle
 from clawdforge.drivers.folders.writable import find_writable
 from clawdforge.drivers.processes.environment import agent_env
-from clawdforge.drivers.processes.folder_identity import NotTheFolder
 from clawdforge.drivers.processes.policy import Policy
 from clawdforge.drivers.processes.process import AgentProcess, has_failed
 from clawdforge.drivers.processes.runtimes import Needs
 from clawdforge.drivers.processes.spawner import Spawner, find_program
-from clawdforge.drivers.processes.users import User
 from clawdforge.wire.base import Json
 from clawdforge.wire.errors import (
     AgentAuthRequired,
     AgentError,
     AgentFailed,
     AgentStartFailed,
-    WorkspaceChanged,
 )
 from clawdforge.wire.quirks import Quirks
 
@@ -96,7 +93,7 @@ class AcpDriver:
         shared = credentials.shared_files(launch.agent.credentials, self._operator_home)
         runs_as = await settle(self._ownership, launch, shared)
         writable = find_writable(launch)
-        needs = Needs.of(launch.agent)
+        needs = Needs.of(launch.agent, mcp=launch.mcp)
 
         async def spawn(argv: tuple[str, ...], beside: AgentProcess | None = None) -> AgentProcess:
             return await self._spawner.spawn(
@@ -115,7 +112,7 @@ class AcpDriver:
                 runs_as=runs_as,
             )
 
-        files = _open_files(launch, readable, runs_as.user)
+        files = open_files(launch, readable, runs_as.user)
         process = await spawn(launch.agent.command)
         terminals = Terminals(partial(spawn, beside=process), files, launch.cwd)
         tables = (self._prices, self._failures)
@@ -152,6 +149,7 @@ class AcpAgent:
         self.how: Literal["new", "loaded", "resumed"] = "new"
         self.remembered: list[str] | None = []
         self.answered: str | None = None
+        self.mcp_servers: tuple[str, ...] = ()
         self.note: str | None = None
         """Why the start differs from what was requested, in the agent's words."""
 
@@ -196,6 +194,8 @@ class AcpAgent:
         if opened.how != "new":
             self._usage = UsageMeter(self._quirks, self._prices, self._launch.counter)
         notes = [opened.note] if opened.note else []
+        self.mcp_servers, unused = handshake.list_servers()
+        notes += [f"it cannot use MCP servers over HTTP: {', '.join(unused)}"] if unused else []
         controls = SessionControls(opened.session_id, opened.settings, self._call_during_start)
         self._default_model = controls.model()
         if self._launch.model:
@@ -388,12 +388,3 @@ class AcpAgent:
         finally:
             await self._process.close()
             await self._connection.close()
-
-
-def _open_files(launch: Launch, readable: tuple[Path, ...], user: User | None) -> WorkspaceFiles:
-    try:
-        return WorkspaceFiles(launch.cwd, readable, launch.workspace_identity, user)
-    except NotTheFolder as error:
-        raise WorkspaceChanged(str(error)) from error
-    except OSError as error:
-        raise AgentStartFailed(f"a folder of the session cannot be used: {error}") from error

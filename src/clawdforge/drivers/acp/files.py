@@ -15,11 +15,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final
 
+from clawdforge.core.agent_model import Launch
 from clawdforge.drivers.acp.agent_paths import check_path, resolve
 from clawdforge.drivers.acp.rpc import INTERNAL_ERROR, INVALID_PARAMS, RpcError
 from clawdforge.drivers.folders.tree_walk import CREATE, FOLDER, READ
 from clawdforge.drivers.processes.folder_identity import NotTheFolder, is_same, read_identity
 from clawdforge.drivers.processes.users import User
+from clawdforge.wire.errors import AgentStartFailed, WorkspaceChanged
 
 RESOURCE_NOT_FOUND: Final = -32002
 MAX_FILE_BYTES: Final = 16 * 1024 * 1024
@@ -232,3 +234,12 @@ def _explain_errors(path: str) -> Iterator[None]:
                 INVALID_PARAMS, f"{path} goes through a link, or through something that is not a folder"
             ) from error
         raise RpcError(INTERNAL_ERROR, f"{path}: {error.strerror}") from error
+
+
+def open_files(launch: Launch, readable: tuple[Path, ...], user: User | None) -> WorkspaceFiles:
+    try:
+        return WorkspaceFiles(launch.cwd, readable, launch.workspace_identity, user)
+    except NotTheFolder as error:
+        raise WorkspaceChanged(str(error)) from error
+    except OSError as error:
+        raise AgentStartFailed(f"a folder of the session cannot be used: {error}") from error

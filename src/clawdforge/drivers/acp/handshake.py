@@ -6,6 +6,7 @@ from typing import Any, Final, Literal
 
 from clawdforge import __version__
 from clawdforge.core.agent_model import Launch
+from clawdforge.core.mcp_model import McpLaunch
 from clawdforge.drivers.acp.client import CAPABILITIES
 from clawdforge.drivers.acp.rpc import RpcError
 from clawdforge.drivers.acp.updates import word_of
@@ -149,7 +150,28 @@ class Handshake:
         return None, None
 
     def _session_params(self) -> Json:
-        return {"cwd": str(self._launch.cwd), "mcpServers": []}
+        servers = [_write_server(server) for server in self._launch.mcp if self._can_use(server)]
+        return {"cwd": str(self._launch.cwd), "mcpServers": servers}
+
+    def list_servers(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The names of the MCP servers that it is told of, and of those that it could not reach."""
+        told = tuple(server.name for server in self._launch.mcp if self._can_use(server))
+        return told, tuple(server.name for server in self._launch.mcp if server.name not in told)
+
+    def _can_use(self, server: McpLaunch) -> bool:
+        """Every agent starts programs; whether it speaks HTTP to a server it has said."""
+        return not server.url or _dict(self._abilities.get("mcpCapabilities")).get("http") is True
+
+
+def _write_server(server: McpLaunch) -> Json:
+    if server.url:
+        return {"type": "http", "name": server.name, "url": server.url, "headers": _pairs(server.headers)}
+    command, *words = server.command
+    return {"name": server.name, "command": command, "args": words, "env": _pairs(server.env)}
+
+
+def _pairs(values: Mapping[str, str]) -> list[Json]:
+    return [{"name": name, "value": value} for name, value in values.items()]
 
 
 def _dict(value: Any) -> Json:

@@ -141,6 +141,7 @@ class AcpxAgent:
         self.how: Literal["new", "loaded", "resumed"] = "new"
         self.remembered: list[str] | None = []
         self.answered: str | None = None
+        self.mcp_servers: tuple[str, ...] = ()
         self.note: str | None = None
         self._launch = launch
         self._name = launch.agent.name
@@ -162,6 +163,7 @@ class AcpxAgent:
     async def start(self) -> None:
         wanted = self._launch.agent_session_id
         notes = ["it has no plan mode"] if self._launch.plan_mode else []
+        notes += ["acpx tells agents of no MCP servers"] if self._launch.mcp else []
         if wanted is not None:
             try:
                 own = await self._find_own_id(wanted)

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from clawdforge.core.agent_model import AgentSpec
+from clawdforge.core.mcp_model import McpLaunch
 from clawdforge.drivers.processes.mounts import Mount, is_below
 from clawdforge.drivers.processes.program_roots import BIN, SHIMS, ProgramRoots, is_system
 from clawdforge.drivers.processes.python_paths import find_base, list_extra_paths
@@ -42,9 +43,10 @@ class Needs:
     readable: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, spec: AgentSpec, *others: str) -> "Needs":
-        """Those of an agent, and of other programs that start it."""
-        return cls((spec.command, *((name,) for name in others)), spec.readable)
+    def of(cls, spec: AgentSpec, *others: str, mcp: Sequence[McpLaunch] = ()) -> "Needs":
+        """Those of an agent, of other programs that start it, and of MCP servers that the operator named."""
+        servers = (server.command for server in mcp if server.by_operator and server.command)
+        return cls((spec.command, *((name,) for name in others), *servers), spec.readable)
 
 
 class Finder:

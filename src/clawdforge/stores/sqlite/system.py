@@ -30,6 +30,9 @@ class SqliteSystemView:
     def app_row(self, app_name: str) -> AppRow | None:
         return next((self._q.app.read(row) for row in self._rows("app", app=app_name)), None)
 
+    def secret_names(self) -> list[tuple[str, str]]:
+        return self._pairs("secret_names")
+
     def pauses(self) -> list[PauseRow]:
         return [self._q.pause.read(row) for row in self._rows("pauses")]
 
@@ -161,6 +164,12 @@ class SqliteSystemView:
 class SqliteSystemTx(SqliteSystemView):
     def put_app(self, row: AppRow) -> None:
         self._db.run(self._q.system["put_app"], self._q.app.values(row))
+
+    def put_secret(self, app_name: str, name: str, value: str) -> None:
+        key: dict[str, Value] = {"app": app_name, "name": name}
+        self._db.run(self._q.system["remove_secret"], key)
+        if value:
+            self._db.run(self._q.system["add_secret"], {**key, "value": value})
 
     def put_pause(self, row: PauseRow) -> None:
         self._db.run(self._q.system["put_pause"], self._q.pause.values(row))

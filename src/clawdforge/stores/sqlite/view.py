@@ -234,6 +234,9 @@ class SqliteView(BudgetRows, MessagePages, SessionPages, ChangeRows, LinkRows, U
     def persona(self, name: str) -> PersonaRow | None:
         return self._get(self._q.persona, "persona", name=name)
 
+    def secrets(self) -> dict[str, str]:
+        return {str(name): str(value) for name, value in self._rows("secrets")}
+
     def personas(self) -> list[PersonaRow]:
         return self._list(self._q.persona, "personas")
 

@@ -7,6 +7,7 @@ from fastapi import APIRouter, Query
 from starlette.responses import PlainTextResponse, Response
 
 from clawdforge.core.model import AuditRow
+from clawdforge.core.rules.mcp_servers import name_servers
 from clawdforge.core.services.apps import AppState
 from clawdforge.core.services.disk import Stored
 from clawdforge.http.dialects.forge import shapes
@@ -58,8 +59,10 @@ async def list_apps(core: Core) -> Response:
 
 
 async def put_app(core: Core, body: PutApp) -> Response:
-    """Create an app, or replace its limits or its folders. What is left out stays as it is."""
-    state = await core.apps.put(body.app_name, body.limits, body.workspace_roots)
+    """Create an app, or replace its limits, folders, MCP servers or secrets. What is left out stays."""
+    state = await core.apps.put(
+        body.app_name, body.limits, body.workspace_roots, body.mcp_servers, body.secrets
+    )
     return json_response(AppReply(app=_app(state)))
 
 
@@ -143,6 +146,8 @@ def _app(state: AppState) -> AppInfo:
         created_at=to_seconds(row.created_at),
         limits=limits,
         workspace_roots=list(row.workspace_roots),
+        mcp_servers=name_servers(row.mcp_servers),
+        secrets=list(state.secrets),
         sessions=state.sessions,
         tokens=state.tokens,
         bytes_stored=state.bytes_stored,

@@ -21,6 +21,7 @@ from clawdforge.core.model import (
     TurnRow,
 )
 from clawdforge.core.rules.branches import Branches
+from clawdforge.core.rules.mcp_servers import name_servers
 from clawdforge.core.rules.retention import Ages, find_dates
 from clawdforge.core.rules.sessions import SessionState
 from clawdforge.core.rules.turns import was_heard
@@ -86,6 +87,7 @@ def session(state: SessionState, kind: type[SessionT], ages: Ages) -> SessionT:
         parent_session_id=row.parent_session_id,
         forked_from=row.forked_from,
         depth=row.depth,
+        mcp_servers=name_servers(row.mcp_servers),
         state="active" if row.closed_at is None else "ended",
         live=row.closed_at is None,
         created_at=to_seconds(row.created_at),

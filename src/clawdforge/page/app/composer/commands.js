@@ -28,7 +28,7 @@ export const COMMANDS = [
 function status(room) {
   const row = room.row;
   if (!row) return;
-  notify(`${row.agent}${row.model ? `, ${row.model}` : ""}; ${row.turn_count} turns, ${row.message_count} messages, ${row.queued_turns} queued; folder ${row.workspace}. ${retentionWords(row)}`);
+  notify(`${row.agent}${row.model ? `, ${row.model}` : ""}; ${row.turn_count} turns, ${row.message_count} messages, ${row.queued_turns} queued; folder ${row.workspace}${row.mcp_servers?.length ? `; tools of ${row.mcp_servers.join(", ")}` : ""}. ${retentionWords(row)}`);
 }
 
 /** @param {import("../transcript/room.js").Room} room */

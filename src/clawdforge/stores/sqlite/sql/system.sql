@@ -6,6 +6,15 @@ SELECT {app} FROM apps ORDER BY app_name
 -- name: app
 SELECT {app} FROM apps WHERE app_name = :app
 
+-- name: secret_names
+SELECT app_name, name FROM app_secrets ORDER BY app_name, name
+
+-- name: add_secret
+INSERT INTO app_secrets (app_name, name, value) VALUES (:app, :name, :value)
+
+-- name: remove_secret
+DELETE FROM app_secrets WHERE app_name = :app AND name = :name
+
 -- name: pauses
 SELECT {pause} FROM pauses ORDER BY app_name, agent
 
@@ -201,9 +210,11 @@ DELETE FROM pauses WHERE app_name = :app AND agent = :agent
 
 -- name: put_app
 INSERT INTO apps (app_name, created_at, max_sessions, max_turns_in_flight, max_bytes, workspace_roots,
-                  max_requests_per_sec, max_open_requests, max_readers, max_agents)
+                  max_requests_per_sec, max_open_requests, max_readers, max_agents,
+                  mcp_servers)
 VALUES (:app_name, :created_at, :max_sessions, :max_turns_in_flight, :max_bytes, :workspace_roots,
-        :max_requests_per_sec, :max_open_requests, :max_readers, :max_agents)
+        :max_requests_per_sec, :max_open_requests, :max_readers, :max_agents,
+        :mcp_servers)
 ON CONFLICT (app_name) DO UPDATE SET
     max_sessions = excluded.max_sessions,
     max_turns_in_flight = excluded.max_turns_in_flight,
@@ -212,7 +223,8 @@ ON CONFLICT (app_name) DO UPDATE SET
     max_requests_per_sec = excluded.max_requests_per_sec,
     max_open_requests = excluded.max_open_requests,
     max_readers = excluded.max_readers,
-    max_agents = excluded.max_agents
+    max_agents = excluded.max_agents,
+    mcp_servers = excluded.mcp_servers
 
 -- name: disk_of_apps
 SELECT app_name, {app_forms} FROM app_bytes ORDER BY app_name

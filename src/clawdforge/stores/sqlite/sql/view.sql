@@ -231,6 +231,9 @@ SELECT {file} FROM files WHERE file_token >= :mark AND file_token < :beyond AND 
 -- name: persona
 SELECT {persona} FROM personas WHERE app_name = :app AND name = :name
 
+-- name: secrets
+SELECT name, value FROM app_secrets WHERE app_name = :app
+
 -- name: personas
 SELECT {persona} FROM personas WHERE app_name = :app ORDER BY name
 

@@ -23,7 +23,7 @@ function Head({ room }) {
   const mode = MODES.find((one) => one[0] === row.permission_mode);
   return html`<header class="head">
     <h1 class="grow cut" title=${showDirections(row.title)}>${showDirections(row.title || "New session")}</h1>
-    <span class="about small quiet cut">${row.agent}${row.model ? ` · ${row.model}` : ""}${mode ? ` · ${mode[1].toLowerCase()}` : ""}</span>
+    <span class="about small quiet cut">${row.agent}${row.model ? ` · ${row.model}` : ""}${mode ? ` · ${mode[1].toLowerCase()}` : ""}${row.mcp_servers?.length ? ` · ${row.mcp_servers.join(", ")}` : ""}</span>
     ${doing !== "idle" && html`<span class=${`chip ${doing === "waiting" ? "warn" : doing === "failed" || doing === "interrupted" ? "bad" : "accent"}`}><span class=${`dot ${doing}`}></span>${doing}</span>`}
     <${Menu} label="More about this session" items=${[
       { name: "Rename", icon: "edit", run: () => rename(row) },
