@@ -1,12 +1,14 @@
 """The SDK's contract over real HTTP, against a stub: requests to the letter, answers read tolerantly."""
 
 import dataclasses
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 import clawdforge
-from clawdforge import Forge, ForgeAPIError, Session, TurnResult
+import clawdforge.client.errors
+from clawdforge import Forge, ForgeAPIError, ForgeError, Session, TurnResult
 from clawdforge.client.errors import ForgeConnectionError, SessionNotFound
 from tests.unit.client_stub import DROP, Answer, Asked, serving
 
@@ -71,6 +73,17 @@ def test_the_package_exports_its_names_and_its_version() -> None:
     assert sorted(clawdforge.__all__) == clawdforge.__all__
     with pytest.raises(AttributeError, match="Nonsense"):
         getattr(clawdforge, "Nonsense")  # noqa: B009 - a checker knows that it is not there
+
+
+def test_every_failure_can_be_caught_by_a_name_of_the_package() -> None:
+    def walk(kind: type[ForgeError]) -> Iterator[str]:
+        yield kind.__name__
+        for one in kind.__subclasses__():
+            if one.__module__.startswith(("clawdforge.wire.", "clawdforge.client.")):
+                yield from walk(one)
+
+    for module in (clawdforge, clawdforge.client, clawdforge.client.errors):
+        assert set(walk(ForgeError)) <= set(module.__all__), module.__name__
 
 
 def test_the_block_creates_and_closes_and_nothing_else() -> None:
