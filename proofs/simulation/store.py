@@ -41,6 +41,12 @@ class Job:
             self.future.set_result(self.result)
 
 
+def _do_whole(work: Callable[[Any], T], tx: SqliteTx) -> T:
+    result = work(tx)
+    tx.write_changes()
+    return result
+
+
 class SimStore:
     """Belongs to one life of the server; the database outlives it."""
 
@@ -140,8 +146,7 @@ class SimStore:
                     job.result = self._db.attempt(partial(job.work, SqliteSystemTx(self._db)))
                 else:
                     tx = SqliteTx(self._db, job.app, self._world)
-                    job.result = self._db.attempt(partial(job.work, tx))
-                    self._db.attempt(tx.write_changes)
+                    job.result = self._db.attempt(partial(_do_whole, job.work, tx))
                     for session_id, events in tx.appended.items():
                         appended.setdefault((job.app, session_id), []).extend(events)
             except Exception as error:  # whatever it is, it is for the caller
