@@ -10,6 +10,7 @@ from clawdforge.wire.message import Role
 
 GROUP_CHARS: Final = 1 << 16
 """A piece is made while everybody else waits."""
+SLICE_CHARS: Final = 1 << 14
 
 NAMES: Final = {Role.USER: "User", Role.ASSISTANT: "Assistant", Role.TOOL: "Tool", Role.SYSTEM: "System"}
 HEAD: Final = """<!doctype html>
@@ -30,28 +31,39 @@ pre {{ font: inherit; white-space: pre-wrap; overflow-wrap: anywhere; margin: .5
 
 
 def page(session: SessionRow, messages: Sequence[MessageRow]) -> Iterator[bytes]:
-    """The file in pieces, each of few characters; but a long message is one."""
+    """The file in pieces, each of few characters, however long a message is."""
     model = f" ({session.model})" if session.model else ""
     about = f"{session.agent}{model}, {to_iso_seconds(session.created_at)}"
     yield HEAD.format(title=escape(session.title or "Untitled"), about=escape(about)).encode()
     group: list[str] = []
-    for row in messages:
-        group.append(_section(row))
-        if sum(map(len, group)) > GROUP_CHARS:
+    room = GROUP_CHARS
+    for text in (text for row in messages for text in _section(row)):
+        group.append(text)
+        room -= len(text)
+        if room <= 0:
             yield "".join(group).encode("utf-8", "replace")
-            group = []
+            group, room = [], GROUP_CHARS
     yield "".join(group).encode("utf-8", "replace")
     yield b"</body></html>\n"
 
 
-def _section(row: MessageRow) -> str:
+def _section(row: MessageRow) -> Iterator[str]:
     who = NAMES.get(Role(row.role), row.role.title())
     at = to_iso_seconds(row.ts)
-    parts = [f'<section><h2>{escape(who)} <time class="aside" datetime="{at}">{at}</time></h2>']
+    yield f'<section><h2>{escape(who)} <time class="aside" datetime="{at}">{at}</time></h2>\n'
     if row.thinking:
-        parts.append(f'<pre class="aside">{escape(row.thinking)}</pre>')
-    names = (str(call.get("title") or call.get("name") or "tool") for call in row.tool_calls)
-    parts += [f'<p class="aside">{escape(name)}</p>' for name in names]
+        yield from _wrap('<pre class="aside">', row.thinking, "</pre>\n")
+    for call in row.tool_calls:
+        name = str(call.get("title") or call.get("name") or "tool")
+        yield from _wrap('<p class="aside">', name, "</p>\n")
     if row.content:
-        parts.append(f"<pre>{escape(row.content)}</pre>")
-    return "\n".join([*parts, "</section>\n"])
+        yield from _wrap("<pre>", row.content, "</pre>\n")
+    yield "</section>\n"
+
+
+def _wrap(before: str, text: str, after: str) -> Iterator[str]:
+    """The text is made safe a slice at a time; a long one would keep everybody waiting."""
+    yield before
+    for start in range(0, len(text), SLICE_CHARS):
+        yield escape(text[start : start + SLICE_CHARS])
+    yield after
