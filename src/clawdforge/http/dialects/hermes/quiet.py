@@ -90,6 +90,10 @@ QUIET: Final[Mapping[str, Handler]] = {
         "There is no file browser: no entries, whatever the workspace has.",
         {"entries": [], "path": "."},
     ),
+    "GET /api/dashboard/config": _say("There is no dashboard to link to.", {"enabled": "never", "url": ""}),
+    "GET /api/dashboard/status": _say(
+        "There is no dashboard to link to.", {"running": False, "enabled": "never"}
+    ),
     "GET /api/git-info": _say("There is no view of git.", {"git": None}),
     "GET /api/models": models,
     "GET /api/onboarding/status": _say(
@@ -125,6 +129,10 @@ QUIET: Final[Mapping[str, Handler]] = {
     "GET /api/session/yolo": yolo,
     "GET /api/settings": _say("The page's own defaults are its settings, but for these.", SETTINGS),
     "GET /api/skills": _say("Skills belong to the agent; the server knows none.", {"skills": []}),
+    "GET /api/transcribe/capability": _say(
+        "The server does not hear; the page uses what the browser has.",
+        {"available": False, "provider": None},
+    ),
     "GET /api/workspaces": _say("There is no list of folders.", {"workspaces": [], "last": ""}),
 }
 """Method and path, and the handler."""

@@ -108,13 +108,16 @@ WHY_NOT: Final[Mapping[str, tuple[str, ...]]] = {
         *("GET /api/skills/content", "GET /api/skills/usage", "POST /api/skills/delete"),
         *("POST /api/skills/save", "POST /api/skills/toggle"),
     ),
-    "the server neither hears nor speaks": (
-        *("GET /api/transcribe/capability", "POST /api/transcribe", "POST /api/tts"),
-    ),
+    "the server neither hears nor speaks": (*("POST /api/transcribe", "POST /api/tts"),),
     "there are no terminals": ("GET /api/terminal/{rest}", "POST /api/terminal/{rest}"),
     "the operator runs, watches and updates the server, in the way it was installed; see /healthz": (
-        *("GET /api/dashboard/config", "GET /api/dashboard/status", "GET /api/gateway/status"),
-        *("GET /api/health/agent", "GET /api/insights", "GET /api/logs", "GET /api/system/health"),
+        *(
+            "GET /api/gateway/status",
+            "GET /api/health/agent",
+            "GET /api/insights",
+            "GET /api/logs",
+            "GET /api/system/health",
+        ),
         *(
             "GET /api/updates/check",
             "POST /api/updates/check",
