@@ -1,6 +1,7 @@
 """Prompts in the queue are changed and moved, or run as they were; nothing in between."""
 
 import signal
+import sqlite3
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -12,7 +13,9 @@ import pytest
 from clawdforge import Forge
 from clawdforge.client.errors import Conflict, TurnNotQueued
 from clawdforge.core.model import SystemClock
+from clawdforge.stores.sqlite.snapshot import FILE
 from clawdforge.upkeep.deep import examine_deep
+from clawdforge.upkeep.doctor import Finding
 from tests.api.harness import App, Server, until
 
 
@@ -122,14 +125,24 @@ def test_an_order_survives_a_kill(start: Callable[..., Server]) -> None:
     session_id = make_busy(app)
     change(app, session_id, 4, position=0, prompt="hang")
     server.stop(signal.SIGKILL)
+    assert find_bad(server) == []
+    with sqlite3.connect(server.data_dir / FILE) as db:
+        db.execute("UPDATE sessions SET queue_order = '[2, 3, 4]'")
+    (lost,) = find_bad(server)
+    assert "the order of its queue is not what the log says" in lost.text
+    assert find_bad(server, repair=True) == find_bad(server) == []
     server.start()
     app = App(app.name, app.token, app.token_id, server.client(app.token))
     until(lambda: turns(app, session_id)[4]["state"] == "running", "the moved turn's start")
     assert places(app, session_id) == [2, 3]
     assert run_queue(app, session_id)[-2:] == ["echo two", "echo three"]
     server.stop()
-    findings = [one for one in examine_deep(server.data_dir, SystemClock()) if one.level == "bad"]
-    assert findings == [], "the log tells the changed prompt too"
+    assert find_bad(server) == [], "the log tells the changed prompt too"
+
+
+def find_bad(server: Server, *, repair: bool = False) -> list[Finding]:
+    found = examine_deep(server.data_dir, SystemClock(), repair=repair)
+    return [one for one in found if one.level == "bad"]
 
 
 def test_a_turn_that_has_begun_or_ended_stays_as_it_is(app: App, busy: str) -> None:

@@ -106,7 +106,11 @@ def _check_session(
         yield Finding("bad", "sessions", text, RESTORE)
         return
     # Answers are read by the turns that gave them, so turns come first.
-    for find in (rebuilding.find_wrong_turns, rebuilding.find_wrong_messages):
+    for find in (
+        rebuilding.find_wrong_turns,
+        rebuilding.find_wrong_order,
+        rebuilding.find_wrong_messages,
+    ):
         wrong = list(find())
         if repair:
             with db.connection:

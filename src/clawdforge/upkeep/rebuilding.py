@@ -44,10 +44,11 @@ class Wrong:
     is_turn: bool
     added: MessageRow | TurnRow | None = None
     changes: dict[str, Any] | None = None
+    order: tuple[int, ...] | None = None  # of the queue
 
     @property
     def can_be_mended(self) -> bool:
-        return self.added is not None or self.changes is not None
+        return self.added is not None or self.changes is not None or self.order is not None
 
 
 class Rebuilding:
@@ -83,6 +84,16 @@ class Rebuilding:
         if self.told.brought is not None:
             yield from (Wrong(f"turn {index} is in no event", index, True) for index in there)
 
+    def find_wrong_order(self) -> Iterator[Wrong]:
+        """Turns that were taken out may still stand in the row: they say nothing."""
+        session, told = self._tx.session(self._session_id), tuple(self.told.queue_order)
+        if session is None:
+            return
+        turns = self.told.turns
+        kept = (one for one in session.queue_order if one in turns)
+        if told != tuple(one for one in kept if turns[one].columns["state"] == TurnState.QUEUED):
+            yield Wrong("the order of its queue is not what the log says", 0, True, order=told)
+
     def find_wrong_messages(self) -> Iterator[Wrong]:
         left = dict(self.told.messages)
         for show in ("all", "cut"):
@@ -112,6 +123,8 @@ class Rebuilding:
             self._tx.add_turn(wrong.added)
         elif wrong.added is not None:
             self._tx.add_message(wrong.added)
+        elif wrong.order is not None:
+            self._tx.change_session(self._session_id, queue_order=wrong.order)
         elif wrong.changes and wrong.is_turn:
             self._tx.change_turn(self._session_id, wrong.key, **wrong.changes)
         elif wrong.changes:

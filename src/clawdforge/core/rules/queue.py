@@ -1,5 +1,6 @@
 """In which order the queued turns of a session run: as somebody has put them, else as they came."""
 
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from clawdforge.core.model import SessionRow, TurnRow
@@ -15,7 +16,12 @@ def order_queue(view: View, session: SessionRow) -> list[int]:
     Turns that interrupt, and automatic retries, go before all others, and the rest first come, first served.
     What somebody has put in an order stands between the two; a later prompt comes after it.
     """
-    places = {index: place for place, index in enumerate(session.queue_order)}
+    return put_in_order(view.queue(session.session_id, FIRST_IN_QUEUE), session.queue_order)
+
+
+def put_in_order(waiting: Iterable[tuple[int, bool]], wanted: Sequence[int]) -> list[int]:
+    """`waiting` are turns and whether each goes before all others; `wanted` is what somebody has ordered."""
+    places = {index: place for place, index in enumerate(wanted)}
 
     def find_place(entry: tuple[int, bool]) -> tuple[int, int]:
         index, goes_first = entry
@@ -23,7 +29,13 @@ def order_queue(view: View, session: SessionRow) -> list[int]:
             return 1, places[index]
         return (0 if goes_first else 2), index
 
-    return [index for index, _ in sorted(view.queue(session.session_id, FIRST_IN_QUEUE), key=find_place)]
+    return [index for index, _ in sorted(waiting, key=find_place)]
+
+
+def move_turn(order: Sequence[int], turn_index: int, position: int) -> list[int]:
+    """The order with this turn in its place; behind the last if there are not so many."""
+    others = [index for index in order if index != turn_index]
+    return [*others[:position], turn_index, *others[position:]]
 
 
 def find_next(view: View, session: SessionRow) -> TurnRow | None:

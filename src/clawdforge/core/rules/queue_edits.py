@@ -9,7 +9,7 @@ from clawdforge.core.ports import Tx
 from clawdforge.core.principal import Principal
 from clawdforge.core.rules.budgets import NOTHING
 from clawdforge.core.rules.purses import find_token, reserve_for_turn, settle
-from clawdforge.core.rules.queue import order_queue
+from clawdforge.core.rules.queue import move_turn, order_queue
 from clawdforge.core.rules.quotas import NO_QUOTAS, Quotas
 from clawdforge.core.rules.turns import need_session
 from clawdforge.wire.base import Json, Micros
@@ -76,12 +76,11 @@ def _change_payer(tx: Tx, session: SessionRow, turn: TurnRow, token_id: str | No
 
 
 def _change_place(tx: Tx, session_id: str, turn_index: int, position: int | None) -> Json:
-    """Put it in its place among those that wait now; behind the last if there are not so many."""
+    """Put it in its place among those that wait now."""
     if position is None:
         return {}
     order = order_queue(tx, need_session(tx, session_id))
-    others = [index for index in order if index != turn_index]
-    wanted = [*others[:position], turn_index, *others[position:]]
+    wanted = move_turn(order, turn_index, position)
     if wanted == order:
         return {}
     tx.change_session(session_id, queue_order=tuple(wanted))

@@ -1,7 +1,7 @@
 """Reads a session's own events from the first to the last, and tells what must have become of them.
 
-That is: which messages and turns there are, and which of them are cut, archived or pending. The words of a
-message stay in the event that tells of it until they are asked for.
+That is: which messages and turns there are, which of them are cut, archived or pending, and how the queue was
+ordered. The words of a message stay in the event that tells of it until they are asked for.
 """
 
 from collections.abc import Callable
@@ -10,6 +10,7 @@ from typing import Any
 
 from clawdforge.core.model import MessageRow, TurnRow
 from clawdforge.core.rules.memory import IMPORTED_TURN
+from clawdforge.core.rules.queue import FIRST_IN_QUEUE, move_turn, put_in_order
 from clawdforge.core.rules.turns import TOLD_OF_FAILURES
 from clawdforge.wire.base import Json, Micros, from_iso
 from clawdforge.wire.event import EventType
@@ -59,11 +60,13 @@ class Replay:
         self.messages: dict[int, ToldMessage] = {}
         self.turns: dict[int, ToldTurn] = {}
         self.brought: int | None = 0  # how many events must stand before the first; None: it is not told
+        self.queue_order: list[int] = []  # what somebody has put in an order and has not begun
         self.truncated: set[int] = set()  # turns in which output of the agent was dropped
         self._visible: set[int] = set()
         self._spoken: list[int] = []  # what was said in turns
         self._prompts: list[int] = []  # of the user, with a turn: one of them may be pending
         self._context = 1
+        self._queued: set[int] = set()
         self._readers: dict[str, Callable[[int, Json], None]] = {
             EventType.SESSION_CREATED: self._create,
             EventType.SESSION_CHANGED: self._change,
@@ -112,14 +115,28 @@ class Replay:
         columns["limits"] = event.get("limits", {})
         columns |= {name: event[name] for name in QUEUED if name in event}
         self.turns[event["turn"]] = ToldTurn({**columns, "state": TurnState.QUEUED})
+        self._queued.add(event["turn"])
 
     def _change_turn(self, _seq: int, event: Json) -> None:
         columns = self.turns[event["turn"]].columns
         columns["prompt"] = event.get("prompt", columns["prompt"])
         columns["files"] = tuple(event.get("files", columns["files"]))
+        if "position" in event:
+            waiting = ((index, self._goes_first(index)) for index in self._queued)
+            order = put_in_order(waiting, self.queue_order)
+            self.queue_order = move_turn(order, event["turn"], event["position"])
+
+    def _goes_first(self, index: int) -> bool:
+        columns = self.turns[index].columns
+        return columns["automatic"] or columns["if_busy"] in FIRST_IN_QUEUE
+
+    def _leave_queue(self, turn: int) -> None:
+        self._queued.discard(turn)
+        self.queue_order = [index for index in self.queue_order if index != turn]
 
     def _start(self, seq: int, event: Json) -> None:
         turn, at = event["turn"], from_iso(event["ts"])
+        self._leave_queue(turn)
         self._confirm()
         self.turns[turn].parent = self._last_spoken_turn()
         told = ToldMessage(event["message"], EventType.TURN_STARTED, seq, turn, at, pending=True)
@@ -129,6 +146,7 @@ class Replay:
 
     def _end(self, seq: int, event: Json) -> None:
         turn, at = event["turn"], from_iso(event["ts"])
+        self._leave_queue(turn)
         has_begun = self.turns[turn].columns["started_at"] is not None
         if has_begun and event["outcome"] != Outcome.INTERRUPTED:
             self._confirm()
