@@ -103,6 +103,8 @@ def test_a_wait_for_the_provider_can_be_cancelled(app: App) -> None:
     until(lambda: events_of(app, session_id, "turn.retried"), "a wait")
     assert app.http.post(f"/sessions/{session_id}/cancel", json={}).json()["cancelled"] == 1
     assert turn_of(app, session_id, 1)["outcome"] == "cancelled"
+    assert said(app.turn(session_id, "count")) == "turn=2", "nobody was given it again"
+    assert len(events_of(app, session_id, "turn.retried")) == 1
 
 
 def test_a_prompt_that_reached_no_agent_is_marked(app: App) -> None:
