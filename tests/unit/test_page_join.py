@@ -93,7 +93,7 @@ def test_every_module_of_the_page_is_in_it_once() -> None:
     names = {path.relative_to(FOLDER).as_posix() for path in FOLDER.rglob("*.js")}
     sources = {name: leave_notes(name, (FOLDER / name).read_bytes()).decode() for name in names}
     joined = join_modules(sources, FIRST, "page.js")
-    apart = {WORKER, "app/theme.js"} | {
+    apart = {WORKER, "app/theme.js", "app/early.js"} | {
         f"app/stream/{name}.js" for name in ("fold", "reader", "slots", "sse")
     }
     assert joined.count("= __once(() => {\n") == len(names - apart)
@@ -102,4 +102,4 @@ def test_every_module_of_the_page_is_in_it_once() -> None:
 def test_a_visit_takes_one_script_and_one_style() -> None:
     text = read_tree(FOLDER, None).files[INDEX].content.decode()
     assert text.count("<script type") == text.count('rel="stylesheet"') == 1
-    assert text.count(".js") == 2  # the other sets light or dark before anything is painted
+    assert text.count(".js") == 3  # the others set light or dark, and ask for what is needed meanwhile

@@ -39,7 +39,7 @@ WORKER: Final = "app/stream/worker.js"
 SCRIPT: Final = "page.js"
 STYLE: Final = "page.css"
 STYLES: Final = re.compile(r'<link rel="stylesheet" href="v/0/([^"]+)">\s*')
-TAKEN: Final = (INDEX, "app/theme.js", SCRIPT, STYLE, WORKER, "icon.svg")
+TAKEN: Final = (INDEX, "app/theme.js", "app/early.js", SCRIPT, STYLE, WORKER, "icon.svg")
 """What a visit takes, and therefore is packed."""
 
 

@@ -38,8 +38,10 @@ export async function call(method, path, options = {}) {
   if (options.key) headers["Idempotency-Key"] = options.key;
   if (options.bearer) headers.Authorization = `Bearer ${options.bearer}`;
   let reply;
+  const url = address(path, options.query);
   try {
-    reply = await fetch(address(path, options.query), {
+    reply = method === "GET" && !options.bearer ? await takeEarly(url) : null;
+    reply ||= await fetch(url, {
       method,
       headers,
       body: options.form || (options.body === undefined ? undefined : JSON.stringify(options.body)),
@@ -58,6 +60,16 @@ export async function call(method, path, options = {}) {
   if (reply.ok) throw unreachable(); // the answer was cut off on its way
   if (reply.status === 401 && !options.bearer && path !== "/login") me.value = null;
   throw new Failure(sentence(body || {}, reply.status), reply.status, body?.code || "", body);
+}
+
+/** What `early.js` has asked for already; each answer is good once, a refusal never: who this is may have changed since.
+ * @param {string} url @returns {Promise<Response|null>} */
+async function takeEarly(url) {
+  const asked = /** @type {Map<string, Promise<Response|null>>|undefined} */ (/** @type {any} */ (globalThis).early);
+  const found = asked?.get(url);
+  asked?.delete(url);
+  const reply = await found;
+  return reply?.ok ? reply : null;
 }
 
 const unreachable = () => new Failure("The server cannot be reached. What you wrote is kept; try again.", 0, "unreachable");
