@@ -2,8 +2,9 @@
 
     ./scripts/screenshots [--accept]
 
-What tells the time is left out. Another browser or another font draws everything a little otherwise, so
-pictures are only compared with those that the same browser and fonts have drawn, as is noted beside them.
+What tells the time is left out, and the fonts are those of DejaVu, which CI installs. Another browser draws
+everything a little otherwise, so pictures are only compared with those that a browser of the same version has
+drawn with the same fonts, as is noted beside them. `tests/page/test_pictures.py` does the same.
 """
 
 import argparse
@@ -28,11 +29,13 @@ SHARE: Final = 0.002
 
 PROMPTS: Final = ("Hello!", "Show me a plan", "Now use a tool, please", "What did I say?")
 CALM: Final = """.facts, .session .about span:last-child, .status, .tool .state, .ask-head .quiet {
-    visibility: hidden !important }"""
+    visibility: hidden !important }
+* { font-family: "DejaVu Sans" !important }
+code, pre, pre *, kbd, .mono { font-family: "DejaVu Sans Mono" !important }"""
 PROBE: Final = """() => {
     const pen = document.createElement('canvas').getContext('2d');
-    return ['system-ui', 'monospace', 'serif'].map(name => {
-        pen.font = `40px ${name}`;
+    return ['DejaVu Sans', 'DejaVu Sans Mono'].map(name => {
+        pen.font = `40px "${name}", serif`;
         return pen.measureText('A calm page, drawn the same each time: 0123456789').width;
     });
 }"""
@@ -64,21 +67,43 @@ def main() -> None:
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="clawdforge-bench-") as folder, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--disable-gpu"])
-        data = Path(folder) / "data"
-        with server(data, CLAWDFORGE_LOG_LEVEL="warning") as (http, _pid):
-            drawn = draw(browser, http, (data / "local.token").read_text().strip())
-        blank = browser.new_page()
-        note = {"browser": browser.version, "fonts": blank.evaluate(PROBE)}
         if args.accept:
-            keep(drawn, note)
+            keep(draw_all(browser, Path(folder)), describe(browser))
             return
-        if not NOTE.exists() or json.loads(NOTE.read_text()) != note:
-            print("drawn by another browser or with other fonts than these: not compared")
+        if why := why_not_compared(browser):
+            print(why)
             return
-        changed = [name for name, picture in drawn.items() if is_other(blank, FOLDER / name, picture)]
+        changed = find_changed(browser, draw_all(browser, Path(folder)))
     for name in changed:
         print(f"{name} looks different; if it should, run ./scripts/screenshots --accept")
     sys.exit(bool(changed))
+
+
+def describe(browser: Browser) -> dict[str, Any]:
+    """What decides how a picture is drawn: the browser, but for its small mends, and the fonts."""
+    blank = browser.new_page()
+    note = {"browser": browser.version.split(".")[0], "fonts": blank.evaluate(PROBE)}
+    blank.close()
+    return note
+
+
+def why_not_compared(browser: Browser) -> str | None:
+    if NOTE.exists() and json.loads(NOTE.read_text()) == describe(browser):
+        return None
+    return "the pictures are drawn by another browser or with other fonts than these: not compared"
+
+
+def find_changed(browser: Browser, drawn: dict[str, bytes]) -> list[str]:
+    blank = browser.new_page()
+    changed = [name for name, picture in drawn.items() if is_other(blank, FOLDER / name, picture)]
+    blank.close()
+    return changed
+
+
+def draw_all(browser: Browser, folder: Path) -> dict[str, bytes]:
+    data = folder / "data"
+    with server(data, CLAWDFORGE_LOG_LEVEL="warning") as (http, _pid):
+        return draw(browser, http, (data / "local.token").read_text().strip())
 
 
 def draw(browser: Browser, http: httpx2.Client, token: str) -> dict[str, bytes]:
@@ -100,7 +125,6 @@ def tell(http: httpx2.Client, title: str, prompts: Any, mode: str) -> str:
     session_id = str(http.post("/sessions", json=body).raise_for_status().json()["session_id"])
     for prompt in prompts:
         http.post(f"/sessions/{session_id}/turn", json={"prompt": prompt}).raise_for_status()
-    time.sleep(1.1)  # the list is ordered by whole seconds
     return session_id
 
 
