@@ -55,9 +55,9 @@ class Cli:
         self.programs.append(program)
         return program
 
-    def terminal(self, *args: str, tells: bool = False) -> Terminal:
+    def terminal(self, *args: str, **options: Any) -> Terminal:
         """The same on a terminal; with a ready line, where it is a conversation."""
-        self.terminals.append(Terminal(*args, env=self.env, cwd=self.project, tells=tells))
+        self.terminals.append(Terminal(*args, env=self.env, cwd=self.project, **options))
         return self.terminals[-1]
 
     def close(self) -> None:

@@ -34,10 +34,18 @@ class Terminal:
     says where its cursor is when it is asked, as real ones do; only then there is a bar below the line.
     """
 
-    def __init__(self, *args: str, env: Mapping[str, str], cwd: Path, tells: bool = False) -> None:
+    def __init__(
+        self,
+        *args: str,
+        env: Mapping[str, str],
+        cwd: Path,
+        tells: bool = False,
+        size: tuple[int, int] = (COLUMNS, ROWS),
+    ) -> None:
         self._tells = tells
+        self.columns, self.rows = size
         self._master, slave = pty.openpty()
-        ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
+        ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", self.rows, self.columns, 0, 0))
         self.process = subprocess.Popen(
             [sys.executable, "-m", "clawdforge", *args],
             stdin=slave,
@@ -48,7 +56,7 @@ class Terminal:
             start_new_session=True,
         )
         os.close(slave)
-        self._screen: Any = pyte.HistoryScreen(COLUMNS, ROWS, history=5000)
+        self._screen: Any = pyte.HistoryScreen(self.columns, self.rows, history=5000)
         self._stream: Any = pyte.Stream(self._screen)
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self.bytes = 0
@@ -57,13 +65,22 @@ class Terminal:
     @property
     def text(self) -> str:
         """What a person could scroll through now."""
-        top = ["".join(row[at].data for at in range(COLUMNS)) for row in self._screen.history.top]
+        top = ["".join(row[at].data for at in range(self.columns)) for row in self._screen.history.top]
         return "\n".join(line.rstrip() for line in [*top, *self._screen.display]).rstrip()
 
     @property
     def colours(self) -> set[str]:
         rows = [*self._screen.history.top, *self._screen.buffer.values()]
         return {cell.fg for row in rows for cell in row.values()}
+
+    def resize(self, columns: int, rows: int) -> None:
+        """Another size, as of a window that is pulled. This terminal cuts rows and breaks none."""
+        self.columns, self.rows = columns, rows
+        self._screen.resize(rows, columns)
+        ioctl(self._master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def paste(self, text: str) -> None:
+        self.type(f"\x1b[200~{text}\x1b[201~")
 
     def type(self, text: str) -> None:
         os.write(self._master, text.encode())
@@ -80,7 +97,7 @@ class Terminal:
             if found:
                 return found
             left = end - time.monotonic()
-            if left <= 0 or not self._read(min(left, 0.2)):
+            if left <= 0 or not self.read(min(left, 0.2)):
                 raise AssertionError(f"{pattern!r} was not shown; this was:\n{self.text}")
 
     def expect_no_line(self, seconds: float = 30.0) -> None:
@@ -88,9 +105,10 @@ class Terminal:
         end = time.monotonic() + seconds
         while self.raw.rfind(PASTE_OFF) <= self.raw.rfind(PASTE_ON):
             assert time.monotonic() < end, self.text
-            self._read(0.2)
+            self.read(0.2)
 
-    def _read(self, seconds: float) -> bool:
+    def read(self, seconds: float) -> bool:
+        """Take in what comes; False once there will be no more."""
         if not select.select([self._master], [], [], seconds)[0]:
             return True
         try:
@@ -109,10 +127,10 @@ class Terminal:
         """Its exit code, once it has left."""
         end = time.monotonic() + seconds
         while self.process.poll() is None and time.monotonic() < end:
-            self._read(0.05)
+            self.read(0.05)
         code = self.process.poll()
         assert code is not None, f"it did not leave; the end of it:\n{self.text}"
-        while self._read(0) and select.select([self._master], [], [], 0)[0]:
+        while self.read(0) and select.select([self._master], [], [], 0)[0]:
             pass
         return code
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clawdforge.cli.output import render
-from clawdforge.cli.output.lines import Block, Item, clean, wrap
+from clawdforge.cli.output.lines import Block, Code, Item, Line, clean, wrap, wrap_line
 from clawdforge.cli.output.live_view import TAIL_LINES, View
 from clawdforge.cli.output.markdown import MarkdownStream
 from clawdforge.cli.output.menu import Menu
@@ -135,7 +135,7 @@ def test_a_turn_from_queue_to_end() -> None:
     view = View(sent=["typed here"])
     assert view.take(event("turn.queued", prompt="typed here")) == []
     assert text(view.take(event("turn.queued", 2, prompt="from elsewhere\nin two lines"))) == (
-        "> from elsewhere\n  in two lines\n"
+        "> from elsewhere\n  in two lines\n  from another terminal or program\n"
     )
     view.take(event("turn.started"))
     assert view.running == 1
@@ -297,3 +297,48 @@ def test_rows_for_people_and_for_pipes() -> None:
     assert [tokens(count) for count in (0, 999, 1234, 5_000_000)] == ["0", "999", "1.2k", "5.0M"]
     assert [money(cost) for cost in (None, 0.01234, 12.5)] == ["", "$0.0123", "$12.50"]
     assert one_line("a" * 50, 10) == "a" * 9 + "…"
+
+
+@pytest.mark.parametrize(
+    ("line", "rows"),
+    [
+        ([("dim", "the quick brown fox")], ["the quick", "brown fox"]),
+        ([("good", "  ✓ "), ("", "quick brown")], ["  ✓ quick", "  brown"]),
+        ([("bold", "/a   "), ("dim", "some words")], ["/a   some", "     words"]),
+        ([("bold", "/longer   "), ("dim", "some")], ["/longer  ", "some"]),
+        ([("", "the output of a program")], ["the output of a program"]),
+        ([("", "  "), ("code", "x = a_long_line()")], ["  x = a_long_line()"]),
+    ],
+)
+def test_a_line_of_ours_is_broken_between_words_and_code_is_not(line: Line, rows: list[str]) -> None:
+    broken = wrap_line(line, 11)
+    assert ["".join(part for _, part in row) for row in broken] == rows
+    assert wrap_line(line, 0) == [line]
+
+
+@given(st.text(alphabet="ab  ·漢", max_size=60), st.integers(4, 30))
+def test_no_letter_and_no_style_is_lost_when_a_line_is_broken(words: str, width: int) -> None:
+    rows = wrap_line([("dim", words), ("bad", words)], width)
+    for style in ("dim", "bad"):
+        shown = "".join(part for row in rows for at, part in row if at == style)
+        assert shown.replace(" ", "") == words.replace(" ", "")
+
+
+def test_code_has_the_colours_of_its_language() -> None:
+    painter = make_painter(colour=True)
+    shown = painter.paint([Code("def f():  # why", "python"), Code("plain", ""), Code("x", "no-such")], 20)
+    assert "\x1b[" in shown.split("\n")[0]
+    assert shown.split("\n")[1:3] == ["  plain", "  x"]
+
+
+def test_a_prompt_says_where_it_came_from_and_a_long_one_is_cut() -> None:
+    view = View(sent=["mine"])
+    assert view.take(event("turn.queued", prompt="mine")) == []
+    assert text(view.take(event("turn.queued", prompt="theirs"))) == (
+        "> theirs\n  from another terminal or program\n"
+    )
+    assert text(view.take(event("turn.queued", prompt="mine", retry_of=1))) == "> mine\n  again\n"
+    for lines in (render.MOST_PROMPT, render.MOST_PROMPT + 1):
+        assert "more lines" not in text(render.prompt("x\n" * (lines - 1), most=render.MOST_PROMPT))
+    cut = text(render.prompt("x\n" * (render.MOST_PROMPT + 1), most=render.MOST_PROMPT))
+    assert cut.endswith("… 2 more lines\n")

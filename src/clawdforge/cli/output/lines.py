@@ -2,6 +2,8 @@
 
 import re
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from typing import Final, Literal, TypeAlias
 from unicodedata import east_asian_width
 
@@ -15,6 +17,10 @@ ESCAPES: Final = re.compile(
     r"|\x1b[@-Z\\-_]?"
 )
 CONTROLS: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+KEPT: Final = frozenset({"code", "added", "removed", "hunk"})
+"""Styles of what people copy: a line of it is broken by the terminal, which joins it again."""
+
+COLUMN: Final = re.compile(r"\s*\S+\s{2,}")
 HUNK: Final = re.compile(r"^(@@|diff |index |--- |\+\+\+ )")
 
 
@@ -25,7 +31,15 @@ class Block:
     text: str
 
 
-Item: TypeAlias = Line | Block
+@dataclass(frozen=True, slots=True)
+class Code:
+    """One line of a program."""
+
+    text: str
+    language: str
+
+
+Item: TypeAlias = Line | Block | Code
 
 
 def clean(text: str) -> str:
@@ -57,9 +71,34 @@ def _cells(char: str) -> int:
     return 2 if east_asian_width(char) in "WF" else 1
 
 
-def code_line(line: str, language: str = "") -> Line:
+def wrap_line(line: Line, width: int) -> list[Line]:
+    """The same words in rows of `width` cells, each as far in as the first; in a table, as its last column.
+
+    Without a width, the line as it is.
+    """
+    text = "".join(part for _, part in line)
+    styles = [style for style, part in line for _ in part]
+    if not width or not any(styles) or not KEPT.isdisjoint(styles) or len(wrap(text, width)) == 1:
+        return [line]
+    begin = COLUMN.match(text)
+    margin = begin.end() if begin and begin.end() <= width // 2 else len(text) - len(text.lstrip(" "))
+    margin = min(margin, width // 2)
+    rows: list[Line] = []
+    at = 0
+    while at < len(text):
+        row = wrap(text[at:], width - margin if rows else width)[0]
+        found: Line = [("", " " * margin)] if rows and margin else []
+        for style, part in groupby(zip(styles[at : at + len(row)], row, strict=True), key=itemgetter(0)):
+            found.append((style, "".join(char for _, char in part)))
+        rows.append(found)
+        at += len(row)
+        at += at < len(text) and text[at] == " "  # the one that the break stands for
+    return rows
+
+
+def code_line(line: str, language: str = "") -> Item:
     """A line of code; in a diff, in the colour of its kind."""
-    return [("", "  "), *diff_line(line)] if language in ("diff", "patch") else [("", "  "), ("code", line)]
+    return [("", "  "), *diff_line(line)] if language in ("diff", "patch") else Code(line, language)
 
 
 def diff_line(line: str) -> Line:

@@ -1,11 +1,12 @@
 """The live view of a session: takes events, returns finished lines, and knows the current state."""
 
+import time
 from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from clawdforge.cli.output import render
-from clawdforge.cli.output.lines import Item, Line, clean, wrap
+from clawdforge.cli.output.lines import Item, Line, clean, wrap, wrap_line
 from clawdforge.cli.output.markdown import MarkdownStream
 from clawdforge.cli.output.menu import Menu
 from clawdforge.cli.tables import one_line
@@ -29,9 +30,11 @@ REMARKS: Final = {
 
 @dataclass(slots=True)
 class View:
-    """`sent` holds the prompts that were typed here and are on the screen already."""
+    """`sent` holds the prompts that were typed here and are on the screen already; `since` is when we saw
+    the running turn begin."""
 
     running: int | None = None
+    since: float = 0.0
     queued: set[int | None] = field(default_factory=set)
     pending: "OrderedDict[str, Menu]" = field(default_factory=OrderedDict)
     sent: list[str] = field(default_factory=list)
@@ -62,10 +65,11 @@ class View:
     def live_lines(self, width: int) -> list[Line]:
         """What is not finished: the end of the answer, the tools at work, the question that waits."""
         lines: list[Line] = []
+        room = min(render.WIDE, max(width - 3, 1))
         if self._thought:
-            lines.append([("dim", f"∴ {one_line(clean(self._thought)[-render.WIDE :], render.WIDE)}")])
+            lines.append([("dim", f"∴ {one_line(clean(self._thought)[-room:], room)}")])
         for update in list(self._tools.values())[-TAIL_LINES:]:
-            name = one_line(clean(str(update.get("title") or "tool")), render.WIDE)
+            name = one_line(clean(str(update.get("title") or "tool")), room)
             lines.append([("warn", "… "), ("tool", name)])
         tail = self._text.tail(TAIL_LINES)
         rows = [piece for row in tail.split("\n") for piece in wrap(row[-MOST_TAIL:], width)]
@@ -75,7 +79,7 @@ class View:
             lines.append([("dim", f"{waiting} queued")])
         if self.menu is not None:
             lines += self.menu.lines()
-        return lines
+        return [row for line in lines for row in wrap_line(line, width)]
 
     @property
     def menu(self) -> Menu | None:
@@ -88,10 +92,12 @@ class View:
         if text in self.sent:
             self.sent.remove(text)
             return []
-        return [*self._end_words(), *render.prompt(text)]
+        remark = "again" if fields.get("retry_of") else "from another terminal or program"
+        return [*self._end_words(), *render.prompt(text, remark, most=render.MOST_PROMPT)]
 
     def _on_turn_started(self, event: Event, _fields: dict[str, Any]) -> list[Item]:
         self.running = event.turn
+        self.since = time.monotonic()
         self.queued.discard(event.turn)
         return []
 

@@ -3,7 +3,7 @@
 from typing import Final
 
 from clawdforge.cli.lazy import load
-from clawdforge.cli.output.lines import Block, Item
+from clawdforge.cli.output.lines import Block, Code, Item, wrap, wrap_line
 
 COLOURS: Final = "clawdforge.cli.output.colour:ColourPainter"
 
@@ -12,13 +12,19 @@ class Painter:
     """Plain text; blocks are left as they were written."""
 
     def paint(self, items: list[Item], width: int) -> str:
-        """Text that ends with a line break, or nothing."""
+        """Text that ends with a line break, or nothing. Words are kept whole; a width of 0 breaks nothing."""
         return "".join(self.paint_item(item, width) for item in items)
 
-    def paint_item(self, item: Item, width: int) -> str:  # noqa: ARG002 - others wrap
+    def paint_item(self, item: Item, width: int) -> str:
         if isinstance(item, Block):
-            return item.text + "\n\n"
-        return "".join(text for _, text in item).rstrip() + "\n"
+            lines = item.text.split("\n")
+            return (
+                "\n".join(row for line in lines for row in (wrap(line, width) if width else [line])) + "\n\n"
+            )
+        if isinstance(item, Code):
+            return f"  {item.text}".rstrip() + "\n"
+        broken = wrap_line(item, width)
+        return "".join("".join(text for _, text in row).rstrip() + "\n" for row in broken)
 
 
 def make_painter(*, colour: bool) -> Painter:

@@ -11,6 +11,7 @@ from clawdforge.cli.tables import money, one_line, tokens
 WIDE: Final = 100
 MOST_DIFF: Final = 40
 MOST_OUTPUT: Final = 3
+MOST_PROMPT: Final = 12
 MARKS: Final = {
     "completed": "✓",
     "failed": "✗",
@@ -25,10 +26,18 @@ DECISIONS: Final = {
 }
 
 
-def prompt(text: str) -> list[Item]:
-    """What somebody asked."""
+def prompt(text: str, remark: str = "", *, most: int | None = None) -> list[Item]:
+    """What somebody asked, and a remark on it; one of more lines than `most` is cut."""
     rows = clean(text).split("\n")
-    return [[("you", "  " if number else "> "), ("bold", row)] for number, row in enumerate(rows)]
+    most = None if most is None or len(rows) <= most + 1 else most  # a note takes a line as well
+    shown: list[Item] = [
+        [("you", "  " if number else "> "), ("bold", row)] for number, row in enumerate(rows[:most])
+    ]
+    if most is not None:
+        shown.append([("dim", f"  … {len(rows) - most} more lines")])
+    if remark:
+        shown.append([("dim", f"  {remark}")])
+    return shown
 
 
 def thought(text: str) -> list[Item]:

@@ -99,7 +99,7 @@ class Conversation:
             async for turn in self.session.turns(after=int(running) - 1):
                 if turn.turn_index == running and turn.first_seq is not None:
                     self.cursor = turn.first_seq - 1
-                    self.face.show(render.prompt(turn.prompt))
+                    self.face.show(render.prompt(turn.prompt, most=render.MOST_PROMPT))
         self._watching = asyncio.create_task(self._watch())
 
     async def _show_past(self) -> None:

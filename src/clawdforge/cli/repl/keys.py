@@ -9,10 +9,12 @@ from prompt_toolkit.application import get_app
 from prompt_toolkit.filters import Condition, is_searching
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.key_binding.bindings.search import abort_search
+from prompt_toolkit.keys import Keys as Key
 
 from clawdforge.cli.output import render
 from clawdforge.cli.output.menu import CHOICES
 from clawdforge.cli.repl.conversation import Conversation, Face
+from clawdforge.cli.repl.folds import Folds
 from clawdforge.cli.target.connect import failure_of
 from clawdforge.client.errors import ForgeError
 from clawdforge.wire.turn import Decision
@@ -24,8 +26,9 @@ HAND_OVER_SECS: Final = 1.0
 class Keys:
     """What each key does. Work that a key starts goes on after the line is sent with Enter."""
 
-    def __init__(self, conversation: Conversation, face: Face) -> None:
+    def __init__(self, conversation: Conversation, face: Face, folds: Folds) -> None:
         self._conversation = conversation
+        self._folds = folds
         self._face = face
         self._begun: set[asyncio.Task[None]] = set()
         self._busy: asyncio.Task[None] | None = None
@@ -48,6 +51,7 @@ class Keys:
             keys.add(str(number), filter=empty & asked)(partial(self._choose, number))
         keys.add("enter", filter=empty & chosen)(self._confirm)
         keys.add("c-o")(self._show_whole)
+        keys.add(Key.BracketedPaste, filter=~is_searching)(self._paste)
         return keys
 
     def _send(self, event: KeyPressEvent) -> None:
@@ -58,6 +62,9 @@ class Keys:
         else:
             self._sent = True
             buffer.validate_and_handle()
+
+    def _paste(self, event: KeyPressEvent) -> None:
+        event.current_buffer.insert_text(self._folds.fold(event.data))
 
     def _new_line(self, event: KeyPressEvent) -> None:
         event.current_buffer.insert_text("\n")

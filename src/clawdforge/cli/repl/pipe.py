@@ -17,7 +17,8 @@ from clawdforge.wire.turn import Decision
 ANSWERS: Final = {"y": Decision.ALLOW_ONCE, "yes": Decision.ALLOW_ONCE, "a": Decision.ALLOW_ALWAYS}
 """Any other answer means no."""
 
-WIDTH: Final = 100
+WIDTH: Final = 0
+"""Nothing is broken: who reads a pipe does that."""
 
 
 class PlainFace:

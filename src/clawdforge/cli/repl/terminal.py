@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import sys
+import time
 from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -14,7 +15,7 @@ from prompt_toolkit import PromptSession
 from prompt_toolkit.application import get_app
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import StyleAndTextTuples
-from prompt_toolkit.history import FileHistory, History, InMemoryHistory
+from prompt_toolkit.history import History
 from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.patch_stdout import patch_stdout
 
@@ -24,7 +25,9 @@ from clawdforge.cli.output.painter import make_painter
 from clawdforge.cli.repl.commands import Commands, Leave
 from clawdforge.cli.repl.completer import WordCompleter
 from clawdforge.cli.repl.conversation import Conversation
+from clawdforge.cli.repl.folds import Folds, WholeFileHistory, WholeMemoryHistory
 from clawdforge.cli.repl.keys import Keys
+from clawdforge.cli.repl.resize import keep_place
 from clawdforge.cli.repl.shell import run_shell
 from clawdforge.cli.repl.style import SHEET, fragments
 from clawdforge.cli.target.connect import failure_of
@@ -45,6 +48,7 @@ class TerminalFace:
         self._painter = make_painter(colour=target.colour)
         self._conversation: Conversation | None = None
         self._prompts: PromptSession[str] | None = None
+        self._folds = Folds()
 
     def show(self, items: list[Item]) -> None:
         if items:
@@ -60,7 +64,7 @@ class TerminalFace:
 
     async def run(self, conversation: Conversation, commands: Commands) -> None:
         self._conversation = conversation
-        keys, completer = Keys(conversation, self), WordCompleter(conversation, commands)
+        keys, completer = Keys(conversation, self, self._folds), WordCompleter(conversation, commands)
         self._prompts = PromptSession(
             self._make_prompt,
             multiline=True,
@@ -75,7 +79,9 @@ class TerminalFace:
             erase_when_done=False,
             enable_open_in_editor=True,
             tempfile_suffix=".md",
+            refresh_interval=1.0,  # the seconds that a turn takes
         )
+        keep_place(self._prompts.app, os.environ)
         self._prompts.app.min_redraw_interval = REDRAW_SECS
         with patch_stdout(raw=True):
             self._greet(conversation)
@@ -93,7 +99,7 @@ class TerminalFace:
                 self.show(render.prompt(self._first))
                 await self._handle(keys, self._run_line(conversation, commands, self._first))
             while True:
-                text = await prompts.prompt_async(handle_sigint=False)
+                text = self._folds.unfold(await prompts.prompt_async(handle_sigint=False))
                 await self._handle(keys, self._run_line(conversation, commands, text))
 
     def _greet(self, conversation: Conversation) -> None:
@@ -155,8 +161,12 @@ class TerminalFace:
         away = conversation.lost_secs
         if away is not None:
             parts.append(f"Reconnecting ({away} s)…")
+        elif view.running is not None:
+            parts.append(f"working {time.monotonic() - view.since:.0f} s; Ctrl-C stops it")
         else:
-            parts.append("working; Ctrl-C stops it" if view.running is not None else "/help")
+            parts.append("/help")
+        while len(parts) > 1 and len(" · ".join(parts)) >= self._width():
+            del parts[0]  # the last says what goes on
         return [("class:bottom-toolbar", " · ".join(parts))]
 
     def _width(self) -> int:
@@ -172,8 +182,8 @@ class TerminalFace:
         path = self._target.folder / HISTORY_FILE
         with contextlib.suppress(OSError):
             _create_private_file(path)
-            return FileHistory(str(path))
-        return InMemoryHistory()
+            return WholeFileHistory(str(path), self._folds)
+        return WholeMemoryHistory(self._folds)
 
 
 @contextlib.contextmanager
