@@ -134,6 +134,18 @@ async def test_an_agents_own_caches_are_left_out_and_what_is_beside_them_is_not(
     assert [name for name in files if (home / name).exists()] == [".config/a/settings", "node_modules/y"]
 
 
+async def test_another_agent_of_the_session_leaves_out_its_own_caches(homes: HomeFolders) -> None:
+    """Not those of the one before, whose folder may be its memory."""
+    for number, name in enumerate(("a", "b"), 1):
+        home = await homes.prepare(SESSION, replace(AGENT, name=name, quirks={"caches": [name]}))
+        for cache in ("a", "b"):
+            (home / cache).mkdir(exist_ok=True)
+            (home / cache / "x").write_text(name)
+        await kept(homes, number)
+    await homes.restore(SESSION, 2)
+    assert ((home / "a" / "x").exists(), (home / "b").exists()) == (True, False)
+
+
 async def test_an_unchanged_file_is_stored_once(homes: HomeFolders, data: Path) -> None:
     home = await homes.prepare(SESSION, AGENT)
     (home / "same").write_text("same")

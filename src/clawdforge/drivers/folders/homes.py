@@ -102,6 +102,8 @@ class HomeFolders:
     async def prepare(self, session_id: str, agent: AgentSpec) -> Path:
         home = self._home(session_id)
         async with self._lock(session_id):
+            if self._agents.get(session_id, agent).name != agent.name:
+                self._known.pop(session_id, None)  # it leaves out what the agent before could fetch again
             self._agents[session_id] = agent
             await run_to_end(partial(self._make_home, home))
         return home
