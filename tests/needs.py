@@ -18,6 +18,9 @@ REQUIRE: Final = "CLAWDFORGE_TEST_REQUIRE"
 ACPX: Final = Path(__file__).parent.parent / ".cache" / "acpx" / "node_modules" / ".bin"
 """Where `npm install --prefix .cache/acpx node@24 acpx@0.19.1` puts programs; one in PATH does as well."""
 
+MCP: Final = Path(__file__).parent.parent / ".cache" / "live" / "py" / "mcp" / "bin" / "python"
+"""Where `python3 -m tests.live.installing mcp` puts it."""
+
 LIVE: Final = Path(__file__).parent.parent / ".cache" / "live" / "npm"
 CLAUDE: Final = f"{LIVE / 'claude' / 'node_modules' / '.bin'}:{LIVE / 'node' / 'node_modules' / '.bin'}"
 """Where `python3 -m tests.live.installing claude` puts programs, and a Node that is new enough."""
@@ -68,6 +71,7 @@ PROBES: Final[Mapping[str, tuple[str, ...]]] = {
     "java": ("/usr/bin/keytool", "-help"),
     "acpx": ("env", f"PATH={ACPX}:{os.environ.get('PATH', os.defpath)}", "sh", "-c", AS_AN_AGENT, __file__),
     "claude": ("env", f"PATH={CLAUDE}:{os.environ.get('PATH', os.defpath)}", "claude", "--version"),
+    "mcp": (str(MCP), "-c", "import mcp.server.fastmcp"),
     "langgraph": (sys.executable, "-c", "import langgraph, langgraph.checkpoint.sqlite.aio"),
     "deepagents": (sys.executable, "-c", "import deepagents"),
     "cgroups": (sys.executable, "-c", CGROUPS),

@@ -152,6 +152,9 @@ def _hermes_files(url: str) -> dict[str, str]:
 
 
 ACPX: Final = Program("acpx", "acpx", npm=("acpx@0.19.1",))
+MCP: Final = Program("mcp", "mcp", pip=("mcp[cli]<2",))  # what 2 speaks first, Claude Code does not get past
+"""What servers of tools are written with; its Python runs ours."""
+
 CLAUDE: Final = Program(
     "claude",
     "claude-agent-acp",
