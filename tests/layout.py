@@ -14,7 +14,9 @@ LAYERS: Final[Mapping[str, frozenset[str]]] = {
     "wire": frozenset({"wire"}),
     "core": frozenset({"wire", "core"}),
     "stores": frozenset({"wire", "core", "disk", "stores"}),
-    "drivers": frozenset({"wire", "core", "scripted", "disk", "drivers"}),
+    "jsonrpc": frozenset({"wire", "jsonrpc"}),  # what agents and their clients speak, seen from either end
+    "drivers": frozenset({"wire", "core", "jsonrpc", "scripted", "disk", "drivers"}),
+    "faces": frozenset({"wire", "client", "jsonrpc", "faces"}),
     "http": frozenset({"wire", "core", "http"}),
     "graphs": frozenset({"graphs"}),
     "settings": frozenset({"wire", "settings"}),
@@ -29,7 +31,7 @@ LAYERS: Final[Mapping[str, frozenset[str]]] = {
         {"wire", "core", "stores", "drivers", "http", "settings", "logs", "lifetime", "listeners", "bounds"}
     ),
     "client": frozenset({"wire", "client"}),
-    "cli": frozenset({"wire", "client", "cli", "settings"}),
+    "cli": frozenset({"wire", "client", "cli", "faces", "settings"}),
     "scripted": frozenset({"scripted"}),
     "__main__": frozenset({"cli"}),
     "": frozenset({"client"}),
@@ -56,6 +58,8 @@ ROOMS: Final[Mapping[str, frozenset[str]]] = {
     "cli.output": frozenset({"target"}),
     "cli.repl": frozenset({"target", "output"}),
     "cli.commands": frozenset({"target", "output"}),  # the conversation is imported when it begins
+    "faces": frozenset(),
+    "faces.acp": frozenset(),
     "http": frozenset({"dialects"}),
     "http.dialects": frozenset(),
 }
@@ -116,7 +120,7 @@ TASK_TOPS: Final = frozenset(
         f"{ROOT}.core.running.attendant",
         f"{ROOT}.core.running.background",
         f"{ROOT}.core.running.supervisor",
-        f"{ROOT}.drivers.acp.rpc",
+        f"{ROOT}.jsonrpc.rpc",
         f"{ROOT}.graphs.turn",
         f"{ROOT}.http.middleware",
         f"{ROOT}.scripted.methods",

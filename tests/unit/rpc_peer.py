@@ -9,8 +9,9 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 
 from clawdforge.core.pace import Pace
-from clawdforge.drivers.acp.rpc import METHOD_NOT_FOUND, Connection, RpcError, StdioPipe
+from clawdforge.drivers.acp.stdio import StdioPipe
 from clawdforge.drivers.processes.pipes import Output
+from clawdforge.jsonrpc.rpc import METHOD_NOT_FOUND, Connection, RpcError
 from clawdforge.wire.base import Json
 
 PEER = """

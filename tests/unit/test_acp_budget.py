@@ -8,12 +8,12 @@ import pytest
 
 from clawdforge.core.agent_model import Ask, Verdict
 from clawdforge.drivers.acp import files as acp_files
-from clawdforge.drivers.acp import rpc
 from clawdforge.drivers.acp.budget import MAX_BYTES, AnswerBudget
 from clawdforge.drivers.acp.client import ALLOW, ClientSide
 from clawdforge.drivers.acp.files import WorkspaceFiles
-from clawdforge.drivers.acp.rpc import INVALID_PARAMS, RpcError
 from clawdforge.drivers.acp.terminals import Terminals
+from clawdforge.jsonrpc import rpc
+from clawdforge.jsonrpc.rpc import INVALID_PARAMS, RpcError
 from clawdforge.wire.base import Json
 from tests.unit.rpc_peer import Heard, talk, until
 

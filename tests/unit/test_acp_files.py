@@ -10,8 +10,8 @@ import pytest
 
 from clawdforge.drivers.acp import files as acp_files
 from clawdforge.drivers.acp.files import RESOURCE_NOT_FOUND, WorkspaceFiles
-from clawdforge.drivers.acp.rpc import INVALID_PARAMS, RpcError
 from clawdforge.drivers.processes.folder_identity import NotTheFolder, read_identity
+from clawdforge.jsonrpc.rpc import INVALID_PARAMS, RpcError
 
 
 @pytest.fixture

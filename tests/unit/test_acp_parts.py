@@ -5,7 +5,7 @@ import pytest
 from clawdforge.drivers.acp import handshake
 from clawdforge.drivers.acp.controls import SessionControls
 from clawdforge.drivers.acp.handshake import Replay
-from clawdforge.drivers.acp.rpc import RpcError
+from clawdforge.jsonrpc.rpc import RpcError
 from clawdforge.wire.base import Json
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from clawdforge.drivers.acp.files import WorkspaceFiles
-from clawdforge.drivers.acp.rpc import RpcError
 from clawdforge.drivers.acp.terminals import Terminals
 from clawdforge.drivers.processes.process import AgentProcess
 from clawdforge.drivers.processes.tree import descendants, is_stopped
+from clawdforge.jsonrpc.rpc import RpcError
 from clawdforge.wire.errors import AgentStartFailed
 from tests.needs import needs
 from tests.unit.contained import Bench, beats, bench_on, still, until

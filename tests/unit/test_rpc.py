@@ -11,8 +11,9 @@ import pytest
 from clawdforge.core.computing import Computing, Result
 from clawdforge.core.loop_turns import LoopTurns
 from clawdforge.core.pace import Pace
-from clawdforge.drivers.acp import rpc
-from clawdforge.drivers.acp.rpc import METHOD_NOT_FOUND, Disconnected, RpcError
+from clawdforge.drivers.acp.stdio import READ_BYTES
+from clawdforge.jsonrpc import rpc
+from clawdforge.jsonrpc.rpc import METHOD_NOT_FOUND, Disconnected, RpcError
 from clawdforge.wire.base import Json
 from tests.unit.rpc_peer import Heard, talk, until
 
@@ -121,7 +122,7 @@ async def test_lines_that_are_no_json_let_others_run_between_them(monkeypatch: p
 
         async def read(self) -> bytes:
             self._left -= 1
-            return b"x\n" * (rpc.READ_BYTES // 2) if self._left >= 0 else b""
+            return b"x\n" * (READ_BYTES // 2) if self._left >= 0 else b""
 
         def unread(self) -> int:
             return 0

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from clawdforge.drivers.acp import rpc
 from clawdforge.drivers.processes.pipes import Output
+from clawdforge.jsonrpc import rpc
 from clawdforge.wire.base import Json
 from tests.unit.rpc_peer import Heard, block_until, talk, until
 

@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 from typing import Final
 
-from clawdforge.drivers.acp.rpc import INVALID_PARAMS, RpcError
+from clawdforge.jsonrpc.rpc import INVALID_PARAMS, RpcError
 
 MAX_PATH_BYTES: Final = 4096
 MAX_NAME_BYTES: Final = 255

@@ -13,8 +13,8 @@ from clawdforge.core.agent_model import Ask, Verdict
 from clawdforge.drivers.acp.budget import AnswerBudget
 from clawdforge.drivers.acp.files import WorkspaceFiles
 from clawdforge.drivers.acp.grants import Grants, describe_variables
-from clawdforge.drivers.acp.rpc import INVALID_PARAMS, METHOD_NOT_FOUND, RpcError
 from clawdforge.drivers.acp.terminals import Terminals
+from clawdforge.jsonrpc.rpc import INVALID_PARAMS, METHOD_NOT_FOUND, RpcError
 from clawdforge.wire.base import Json
 
 PERMISSION_DENIED: Final = -32003

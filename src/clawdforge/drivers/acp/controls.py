@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
-from clawdforge.drivers.acp.rpc import RpcError
+from clawdforge.jsonrpc.rpc import RpcError
 from clawdforge.wire.base import Json
 from clawdforge.wire.json_bounds import write_briefly
 

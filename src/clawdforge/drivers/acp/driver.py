@@ -19,10 +19,9 @@ from clawdforge.drivers.acp.failures import Failures, is_login_missing
 from clawdforge.drivers.acp.files import WorkspaceFiles, open_files
 from clawdforge.drivers.acp.handshake import STATE_KINDS, Handshake, LoadLost, OpenedSession, Replay
 from clawdforge.drivers.acp.limits import AcpLimits
-from clawdforge.drivers.acp.ndjson import explain_lost_line
 from clawdforge.drivers.acp.prices import Prices
 from clawdforge.drivers.acp.prompt import RunningPrompt
-from clawdforge.drivers.acp.rpc import Connection, Disconnected, RpcError, StdioPipe
+from clawdforge.drivers.acp.stdio import StdioPipe
 from clawdforge.drivers.acp.terminals import Terminals
 from clawdforge.drivers.acp.updates import read_message, update_in, word_of
 from clawdforge.drivers.acp.usage import UsageMeter
@@ -34,6 +33,8 @@ from clawdforge.drivers.processes.policy import Policy
 from clawdforge.drivers.processes.process import AgentProcess, has_failed
 from clawdforge.drivers.processes.runtimes import Needs
 from clawdforge.drivers.processes.spawner import Spawner, find_program
+from clawdforge.jsonrpc.ndjson import explain_lost_line
+from clawdforge.jsonrpc.rpc import Connection, Disconnected, RpcError
 from clawdforge.wire.base import Json
 from clawdforge.wire.errors import (
     AgentAuthRequired,

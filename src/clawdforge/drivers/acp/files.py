@@ -17,10 +17,10 @@ from typing import BinaryIO, Final
 
 from clawdforge.core.agent_model import Launch
 from clawdforge.drivers.acp.agent_paths import check_path, resolve
-from clawdforge.drivers.acp.rpc import INTERNAL_ERROR, INVALID_PARAMS, RpcError
 from clawdforge.drivers.folders.tree_walk import CREATE, FOLDER, READ
 from clawdforge.drivers.processes.folder_identity import NotTheFolder, is_same, read_identity
 from clawdforge.drivers.processes.users import User
+from clawdforge.jsonrpc.rpc import INTERNAL_ERROR, INVALID_PARAMS, RpcError
 from clawdforge.wire.errors import AgentStartFailed, WorkspaceChanged
 
 RESOURCE_NOT_FOUND: Final = -32002

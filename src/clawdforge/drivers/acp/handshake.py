@@ -8,8 +8,8 @@ from clawdforge import __version__
 from clawdforge.core.agent_model import Launch
 from clawdforge.core.mcp_model import McpLaunch
 from clawdforge.drivers.acp.client import CAPABILITIES
-from clawdforge.drivers.acp.rpc import RpcError
 from clawdforge.drivers.acp.updates import word_of
+from clawdforge.jsonrpc.rpc import RpcError
 from clawdforge.wire.base import Json
 from clawdforge.wire.errors import AgentStartFailed
 from clawdforge.wire.json_bounds import write_briefly

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from clawdforge.drivers.acp.ndjson import MAX_LINE_BYTES
+from clawdforge.jsonrpc.ndjson import MAX_LINE_BYTES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from clawdforge.drivers.acp.files import RESOURCE_NOT_FOUND, WorkspaceFiles
-from clawdforge.drivers.acp.rpc import INTERNAL_ERROR, INVALID_PARAMS, READ_BYTES, RpcError
+from clawdforge.drivers.acp.stdio import READ_BYTES
 from clawdforge.drivers.processes.process import AgentProcess
+from clawdforge.jsonrpc.rpc import INTERNAL_ERROR, INVALID_PARAMS, RpcError
 from clawdforge.wire.base import Json
 from clawdforge.wire.errors import AgentError, WorkspaceChanged
 from clawdforge.wire.json_bounds import is_larger

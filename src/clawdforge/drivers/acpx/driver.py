@@ -26,7 +26,6 @@ from clawdforge.core.agent_model import AgentSpec, Answer, Ask, Launch
 from clawdforge.core.pace import AppPace, Pace
 from clawdforge.core.ports import Capability, Sink
 from clawdforge.drivers.acp.limits import AcpLimits
-from clawdforge.drivers.acp.ndjson import Framer, Line, Oversize, explain_lost_line
 from clawdforge.drivers.acp.prices import Prices
 from clawdforge.drivers.acp.prompt import RunningPrompt
 from clawdforge.drivers.acp.updates import read_message, update_in
@@ -42,6 +41,7 @@ from clawdforge.drivers.processes.policy import Policy
 from clawdforge.drivers.processes.process import AgentProcess, has_failed
 from clawdforge.drivers.processes.runtimes import Needs
 from clawdforge.drivers.processes.spawner import Spawner, find_program
+from clawdforge.jsonrpc.ndjson import Framer, Line, Oversize, explain_lost_line
 from clawdforge.wire.base import Json
 from clawdforge.wire.errors import AgentError, AgentFailed, AgentStartFailed
 from clawdforge.wire.quirks import Quirks

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import orjson
 
-from clawdforge.core.pace import AppPace
+from clawdforge.jsonrpc.pace import Pace
 from clawdforge.wire.base import Json
 from clawdforge.wire.json_bounds import LARGE_BYTES, MAX_LINE_VALUES, has_more_values, is_deeper
 
@@ -83,7 +83,7 @@ class Framer:
         return out
 
     async def decode_large(
-        self, frames: Sequence[Line | Oversize | LargeLine], pace: AppPace
+        self, frames: Sequence[Line | Oversize | LargeLine], pace: Pace
     ) -> AsyncIterator[Line | Oversize]:
         """The same lines with the large ones decoded, in order."""
         for frame in frames:

@@ -13,18 +13,17 @@ from typing import Any, Final, Protocol
 
 import orjson
 
-from clawdforge.core.pace import AppPace
-from clawdforge.drivers.acp.ndjson import MAX_LINE_BYTES, Framer, Line, Oversize
-from clawdforge.drivers.processes.pipes import Output
+from clawdforge.jsonrpc.ndjson import MAX_LINE_BYTES, Framer, Line, Oversize
+from clawdforge.jsonrpc.pace import Pace
 from clawdforge.wire.base import Json
 from clawdforge.wire.json_bounds import write_briefly
 
+PARSE_ERROR: Final = -32700
 INVALID_REQUEST: Final = -32600
 METHOD_NOT_FOUND: Final = -32601
 INVALID_PARAMS: Final = -32602
 INTERNAL_ERROR: Final = -32603
 
-READ_BYTES: Final = 256 * 1024
 FEED_BYTES: Final = 8 * 1024
 """So much is taken apart at once: it may be thousands of lines."""
 
@@ -62,26 +61,6 @@ class Pipe(Protocol):
     def unread(self) -> int:
         """How many bytes of its output are there that `read` has not returned."""
         ...
-
-
-class StdioPipe:
-    """The streams of a process."""
-
-    def __init__(self, stdout: Output, stdin: asyncio.StreamWriter) -> None:
-        self._stdout = stdout
-        self._stdin = stdin
-
-    async def read(self) -> bytes:
-        return await self._stdout.read(READ_BYTES)
-
-    async def write(self, data: bytes) -> None:
-        if self._stdin.is_closing():
-            raise BrokenPipeError
-        self._stdin.write(data)
-        await self._stdin.drain()
-
-    def unread(self) -> int:
-        return self._stdout.unread()
 
 
 class Handler(Protocol):
@@ -138,12 +117,21 @@ class Connection:
     """Requests and notifications to the other side; a handler for what it says by itself."""
 
     def __init__(
-        self, pipe: Pipe, handler: Handler, pace: AppPace, *, max_line_bytes: int = MAX_LINE_BYTES
+        self,
+        pipe: Pipe,
+        handler: Handler,
+        pace: Pace,
+        *,
+        max_line_bytes: int = MAX_LINE_BYTES,
+        answers_garbage: bool = False,
     ) -> None:
+        """With `answers_garbage` the other side is told of lines that are no JSON, as agents may print."""
         self._pipe = pipe
         self._pace = pace
         self._handler = handler
         self._framer = Framer(max_line_bytes)
+        self._answers_garbage = answers_garbage
+        self._garbage_told = 0
         self._ids = itertools.count(1)
         self._waiting: dict[int, tuple[asyncio.Future[Json], AnswerHandler | None]] = {}
         self._answering: set[asyncio.Task[None]] = set()
@@ -162,11 +150,14 @@ class Connection:
         """The last lines that were not JSON; they often tell why a program failed."""
         return self._framer.garbage_tail()
 
-    async def request(self, method: str, params: Json, *, on_answer: AnswerHandler | None = None) -> Json:
+    async def request(
+        self, method: str, params: Json, *, on_answer: AnswerHandler | None = None, withdraws: bool = False
+    ) -> Json:
         """The result. Raises RpcError with the other side's words, or what ended the connection.
 
         `on_answer` gets the whole answer in its place between the other messages: after all that came
-        before it, and before any that came after it.
+        before it, and before any that came after it. With `withdraws` the other side is told when the caller
+        is cancelled, since nobody waits for its answer then.
         """
         if self._failure is not None:
             raise self._failure
@@ -176,6 +167,11 @@ class Connection:
         try:
             await self._write({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
             message = await future
+        except asyncio.CancelledError:
+            if withdraws and self.is_open:
+                with suppress(Disconnected):
+                    await self.notify("$/cancel_request", {"requestId": number})
+            raise
         finally:
             del self._waiting[number]
             future.cancel()
@@ -195,6 +191,10 @@ class Connection:
                 while self._bytes_handled < said and self.is_open:
                     self._progress.clear()
                     await self._progress.wait()
+
+    async def wait_closed(self) -> None:
+        """Returns when the other side is gone and all that it had said has been handled."""
+        await asyncio.wait([self._reader])
 
     async def close(self) -> None:
         """Stop reading and answering. The pipe is its owner's to close."""
@@ -224,6 +224,7 @@ class Connection:
                         await self._dispatch(frame)
                         if clock() > pause_at:  # a flood must not keep the rest of the server from running
                             pause_at = await self._let_others_run()
+                    await self._tell_garbage()
                     if clock() > pause_at:  # what is no JSON is nothing to dispatch, and costs the most
                         pause_at = await self._let_others_run()
                 self._bytes_handled = self._bytes_read
@@ -231,11 +232,18 @@ class Connection:
                 await asyncio.sleep(0)
             async for frame in self._framer.decode_large(self._framer.finish(), self._pace):
                 await self._dispatch(frame)
+            await self._tell_garbage()
             self._fail(Disconnected("it closed its output"))
         except OSError as error:
             self._fail(Disconnected(f"its output cannot be read: {error}"))
         except Exception as error:  # noqa: BLE001 - top of the task; whoever waits for an answer gets it
             self._fail(error)
+
+    async def _tell_garbage(self) -> None:
+        """Once for as many lines as came together: who sends a flood of them need not get one back."""
+        if self._answers_garbage and self._framer.garbage_lines > self._garbage_told:
+            self._garbage_told = self._framer.garbage_lines
+            await self._reply_error(None, RpcError(PARSE_ERROR, "a line was not a JSON object"))
 
     async def _let_others_run(self) -> float:
         """Until when to go on. Alone, it goes on in the next pass of the loop."""

@@ -1,0 +1,28 @@
+"""The streams of an agent's process, as a connection reads and writes them."""
+
+import asyncio
+from typing import Final
+
+from clawdforge.drivers.processes.pipes import Output
+
+READ_BYTES: Final = 256 * 1024
+
+
+class StdioPipe:
+    """The streams of a process."""
+
+    def __init__(self, stdout: Output, stdin: asyncio.StreamWriter) -> None:
+        self._stdout = stdout
+        self._stdin = stdin
+
+    async def read(self) -> bytes:
+        return await self._stdout.read(READ_BYTES)
+
+    async def write(self, data: bytes) -> None:
+        if self._stdin.is_closing():
+            raise BrokenPipeError
+        self._stdin.write(data)
+        await self._stdin.drain()
+
+    def unread(self) -> int:
+        return self._stdout.unread()
