@@ -11,6 +11,9 @@ from clawdforge.cli.target.options import target_options
 CONTEXT: Final[dict[str, Any]] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 COMMANDS: Final = {
+    "acp": LazyCommand(
+        "acp:acp", "Be an ACP agent on stdin and stdout, for editors that speak the Agent Client Protocol."
+    ),
     "agents": LazyCommand(
         "catalog:agents", "List the agents that can be run, and how to install those that are missing."
     ),
