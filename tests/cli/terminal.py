@@ -56,6 +56,8 @@ class Terminal:
             start_new_session=True,
         )
         os.close(slave)
+        self._readable = select.poll()  # a select would refuse descriptors from 1024 on
+        self._readable.register(self._master, select.POLLIN)
         self._screen: Any = pyte.HistoryScreen(self.columns, self.rows, history=5000)
         self._stream: Any = pyte.Stream(self._screen)
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
@@ -109,7 +111,7 @@ class Terminal:
 
     def read(self, seconds: float) -> bool:
         """Take in what comes; False once there will be no more."""
-        if not select.select([self._master], [], [], seconds)[0]:
+        if not self._readable.poll(seconds * 1000):
             return True
         try:
             data = os.read(self._master, 65536)
@@ -130,7 +132,7 @@ class Terminal:
             self.read(0.05)
         code = self.process.poll()
         assert code is not None, f"it did not leave; the end of it:\n{self.text}"
-        while self.read(0) and select.select([self._master], [], [], 0)[0]:
+        while self.read(0) and self._readable.poll(0):
             pass
         return code
 

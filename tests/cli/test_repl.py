@@ -142,10 +142,10 @@ def test_typing_while_it_runs_queues(cli: Cli, local: App) -> None:
 
 def test_a_stop_is_not_lost_when_more_is_typed_or_the_person_leaves(cli: Cli) -> None:
     terminal = cli.talk()
-    for more in ("echo went on" + ENTER, CTRL_D):
-        terminal.send("echo at work\\")
+    for word, more in (("first", "echo went on" + ENTER), ("second", CTRL_D)):
+        terminal.send(f"echo {word} work\\")  # not the same words again: those are on the screen already
         terminal.send("sleep 60")
-        terminal.expect(r"\nat work\n>$")
+        terminal.expect(rf"\n{word} work\n>$")
         terminal.type(CTRL_C + more)
         until(lambda: row(cli)["running_turn"] is None, "the turn's end")
     assert terminal.wait() == 0
