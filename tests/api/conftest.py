@@ -17,14 +17,16 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 @pytest.fixture
-def app(server: Server) -> App:
+def app(server: Server) -> Iterator[App]:
     """An app that nobody else knows."""
-    return server.app()
+    with server.closing_clients():
+        yield server.app()
 
 
 @pytest.fixture
-def other(server: Server) -> App:
-    return server.app()
+def other(server: Server) -> Iterator[App]:
+    with server.closing_clients():
+        yield server.app()
 
 
 @pytest.fixture

@@ -174,6 +174,15 @@ class Server:
     def admin(self) -> httpx2.Client:
         return self.client(ADMIN_TOKEN)
 
+    @contextmanager
+    def closing_clients(self) -> Iterator[None]:
+        """Close the clients that are made meanwhile: one server lasts for many tests, and each makes some."""
+        before = len(self._apps)
+        yield
+        for client in self._apps[before:]:
+            client.close()
+        del self._apps[before:]
+
     def stop(self, how: signal.Signals = signal.SIGTERM, seconds: float = 20) -> int:
         for client in self._apps:
             client.close()
