@@ -25,7 +25,7 @@ SECONDS: Final = 60
 
 
 @contextmanager
-def served(front_end: FrontEnd, upstream: Callable[[], str]) -> Iterator[str]:
+def served(front_end: FrontEnd, upstream: Callable[[], str], port: int = 0) -> Iterator[str]:
     """The address of the page; `upstream` says where our server is at the moment."""
 
     class Handler(Proxy):
@@ -33,7 +33,7 @@ def served(front_end: FrontEnd, upstream: Callable[[], str]) -> Iterator[str]:
 
     Handler.front_end = front_end
     Handler.upstream = staticmethod(upstream)
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
     server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()

@@ -8,6 +8,7 @@ Its page asks other hosts for fonts and a highlighter of code. They are not reac
 import argparse
 import sys
 import tempfile
+import traceback
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -67,10 +68,16 @@ def walk(desk: Desk, journey: Journey) -> str | None:
         journey.walk(desk)
         check_quiet(desk, journey)
     except (AssertionError, BrowserError) as error:
-        return " ".join(str(error).split())[:WORDS]
+        return " ".join(str(error).split())[:WORDS] or _find_line(error)
     finally:
         desk.close()
     return None
+
+
+def _find_line(error: BaseException) -> str:
+    """Where a journey ended that says nothing else."""
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{last.filename}:{last.lineno}: {last.line}"
 
 
 if __name__ == "__main__":

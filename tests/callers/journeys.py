@@ -190,7 +190,7 @@ def export_and_import(desk: Desk) -> None:
     file = desk.folder / "export.json"
     download.value.save_as(file)
     tab.find("#importFileInput").set_input_files(file)
-    tab.until(f"S.session && S.session.session_id !== {json.dumps(before)}")
+    tab.until(f"S.session && S.session.session_id !== {json.dumps(before)} && S.messages.length === 2")
     assert tab.rows == ["user: count", "assistant: turn=1"]
     tab.ask("count", COUNTED.format(1))  # with this prompt it is told what was said before
     tab.say("recall all")
@@ -214,7 +214,7 @@ def approve_and_deny(desk: Desk) -> None:
         }"""
     )
     tab.open("/" if desk.version == "April" else f"/session/{made}")
-    assert tab.session_id == made
+    tab.until(f"S.session && S.session.session_id === {json.dumps(made)}")
     for button, chosen in (("#approvalBtnOnce", "allow_once"), ("#approvalBtnDeny", "reject_once")):
         tab.say(f"ask rm -rf {chosen}")
         expect(tab.find("#approvalCard")).to_have_class(re.compile("visible"))
