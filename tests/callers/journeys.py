@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 from playwright.sync_api import expect
 
 from tests.callers.desk import Desk
+from tests.page.kit import wait_until
 
 Walk = Callable[[Desk], None]
 COUNTED: Final = "turn={}"
@@ -204,15 +205,23 @@ def export_and_import(desk: Desk) -> None:
 
 
 def approve_and_deny(desk: Desk) -> None:
-    """The page cannot say that a session asks, so the session is made for it and then opened."""
+    """The page cannot say that a session asks, so the session is made for it and then opened.
+
+    Something has to be said in it first: the newer page does not come back to an empty one.
+    """
     tab = desk.tab().open()
     made = tab.page.evaluate(
         """async () => {
             const made = await api('/api/session/new', {method: 'POST', body: '{"permission_mode": "ask"}'})
-            localStorage.setItem('hermes-webui-session', made.session.session_id)
-            return made.session.session_id
+            const id = made.session.session_id
+            localStorage.setItem('hermes-webui-session', id)
+            const said = JSON.stringify({session_id: id, message: 'count'})
+            await api('/api/chat/start', {method: 'POST', body: said})
+            return id
         }"""
     )
+    running = f"async () => (await api('/api/session/status?session_id={made}')).agent_running"
+    wait_until(tab.page, lambda: not tab.page.evaluate(running), "the end of the first turn")
     tab.open("/" if desk.version == "April" else f"/session/{made}")
     tab.until(f"S.session && S.session.session_id === {json.dumps(made)}")
     for button, chosen in (("#approvalBtnOnce", "allow_once"), ("#approvalBtnDeny", "reject_once")):
