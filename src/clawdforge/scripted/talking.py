@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 
 from clawdforge.scripted.connection import RpcError
 from clawdforge.scripted.script import Command
@@ -76,6 +77,10 @@ def show_plan(turn: Turn, entries: list[tuple[str, str]]) -> None:
 
 def sleep(turn: Turn, seconds: float) -> None:
     turn.sleep(seconds)
+
+
+def at(turn: Turn, seconds: float) -> None:
+    turn.sleep(turn.begun + seconds - time.monotonic())
 
 
 def usage(turn: Turn, taken: int, given: int, cached: int = 0) -> None:
@@ -164,6 +169,7 @@ COMMANDS = (
     Command("tools", "N DELAY_MS", tools, "N tool calls, one after the other: tool-1, tool-2 …"),
     Command("plan", "LIST", plan, "a plan; its entries stand between bars: `plan read|think|write`"),
     Command("sleep", "SECS", sleep, "wait; a cancel ends it"),
+    Command("at", "SECS", at, "wait until SECS after the beginning of the turn, however long the rest took"),
     Command("usage", "IN OUT [CACHED]", usage, "what this turn reports as its usage"),
     Command("usage-update", "USED SIZE", usage_update, "a usage_update: tokens used of the context's size"),
     Command("cost", "USD", cost, "a usage_update with what the session has cost so far, in dollars"),

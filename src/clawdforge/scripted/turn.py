@@ -56,6 +56,7 @@ class Turn:
         self.usage: dict[str, int] | None = None
         self.answers = 1
         self.cancelled = False
+        self.begun = time.monotonic()
         self.said_bytes = 0
         self._said: list[str] = []
         self._kept = 0
