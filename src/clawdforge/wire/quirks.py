@@ -29,8 +29,8 @@ class Quirks(BaseModel):
         0,
         ge=0,
         le=10_000,
-        description="how long after an answer its memory reaches the disk; its home is not copied, and it"
-        " is not ended, before that",
+        description="how long after an answer its memory reaches the disk; its home is not copied before"
+        " nothing has moved in it for so long, and it is not ended before that",
     )
     late_ms: int = Field(
         0,

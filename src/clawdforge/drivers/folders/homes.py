@@ -23,6 +23,7 @@ from clawdforge.drivers.folders import app_credentials, attachments, credentials
 from clawdforge.drivers.folders.home_copies import MARK, Copies, NoCopy
 from clawdforge.drivers.folders.home_lock import HomeLock, run_to_end
 from clawdforge.drivers.folders.home_manifest import Manifest
+from clawdforge.drivers.folders.stillness import look_at, until_still
 from clawdforge.drivers.folders.tree_removal import delete_tree, delete_tree_in_slices
 from clawdforge.drivers.folders.tree_walk import open_folder, open_folder_below
 from clawdforge.drivers.processes.environment import TEMPORARY
@@ -121,7 +122,7 @@ class HomeFolders:
         async with self._lock(session_id):
             quiet = 0.0 if live is None else self._quiet_secs(session_id)
             if quiet > 0:
-                await asyncio.sleep(quiet)
+                await until_still(partial(look_at, home, self._list_excluded(session_id)), quiet)
             copies = self._find_copies(session_id)
             stop = threading.Event()
 
@@ -218,10 +219,13 @@ class HomeFolders:
 
     def _copies_of(self, session_id: str) -> Copies:
         folder = self._copies / check_id(session_id)
+        excluded = self._list_excluded(session_id)
+        return Copies(folder, max_copies=self._max_copies, max_bytes=self._max_bytes, excluded=excluded)
+
+    def _list_excluded(self, session_id: str) -> frozenset[str]:
         agent = self._agents.get(session_id)
         own = Quirks.model_validate(agent.quirks).caches if agent is not None else ()
-        excluded = self._excluded.union(own)
-        return Copies(folder, max_copies=self._max_copies, max_bytes=self._max_bytes, excluded=excluded)
+        return self._excluded.union(own)
 
     def _find_copies(self, session_id: str) -> Copies:
         found = self._known.pop(session_id, None) or self._copies_of(session_id)
@@ -251,7 +255,7 @@ class HomeFolders:
             self._saving.pop(session_id, None)
 
     def _quiet_secs(self, session_id: str) -> float:
-        """Some agents write their memory a moment after they have answered."""
+        """Some agents write their memory a moment after they have answered, and later on a busy machine."""
         agent = self._agents.get(session_id)
         return float(agent.quirks.get("settle_ms", 0)) / 1000 if agent is not None else 0.0
 
