@@ -2,6 +2,7 @@
 
 mark:WORD            told back in every later answer: proof of what the request still held
 tool:bash COMMAND    call the agent's shell tool, whatever it is called
+tool:plain COMMAND   the same, without asking for more than the agent's own sandbox allows
 tool:NAME {JSON}     call a tool by its name
 error:STATUS [N]     answer with this status; with N, only the first N times
 hang [SECONDS]       say nothing for so long
@@ -109,12 +110,12 @@ class Script:
         for tool in tools:
             if tool.name == name and rest.startswith("{"):
                 return Call(number, name, json.loads(rest))
-        if name != "bash":
+        if name not in ("bash", "plain"):
             return None
         shells = [(tool, _shell_argument(tool)) for tool in tools if SHELL_NAMES.search(tool.name)]
         for tool, argument in shells:
             if argument is not None:
-                return Call(number, tool.name, _shell_arguments(tool, argument, rest))
+                return Call(number, tool.name, _shell_arguments(tool, argument, rest, name == "bash"))
         return None
 
 
@@ -139,12 +140,12 @@ def _shell_argument(tool: Tool) -> str | None:
     return next((name for name in SHELL_ARGUMENTS if name in tool.properties), None)
 
 
-def _shell_arguments(tool: Tool, argument: str, command: str) -> dict[str, Any]:
+def _shell_arguments(tool: Tool, argument: str, command: str, more: bool) -> dict[str, Any]:
     """The command, and something for whatever else the tool insists on."""
     kind = tool.properties[argument]
     listed = isinstance(kind, dict) and kind.get("type") == "array"
     arguments: dict[str, Any] = {argument: ["bash", "-lc", command] if listed else command}
-    asking = [name for name, choices in _choices(tool) if ESCALATED in choices]
+    asking = [name for name, choices in _choices(tool) if ESCALATED in choices and more]
     arguments |= dict.fromkeys(asking, ESCALATED)  # an agent with a sandbox of its own asks for this
     for name in (*tool.required, *(["justification"] if asking else [])):
         if name not in arguments:
