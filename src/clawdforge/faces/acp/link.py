@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
 from clawdforge.client import AsyncForge
-from clawdforge.client.errors import ForgeConnectionError, ForgeError, NoServerKnown
+from clawdforge.client.errors import ForgeConnectionError, ForgeError
 
 T = TypeVar("T")
 Reach = Callable[[], tuple[str, str]]
@@ -56,13 +56,12 @@ class Link:
                 try:
                     found = await self._connect()
                     await found.healthz()
-                except (ForgeConnectionError, NoServerKnown) as error:
+                except ForgeError as error:
                     if time.monotonic() > until:
                         raise ForgeError(f"the server did not come back: {error}") from error
                     await asyncio.sleep(PAUSE_SECS)
                 else:
-                    self._forge = found
-                    await lost.close()
+                    self._forge = found  # the old one may still be read from, and goes with its last reader
 
     async def close(self) -> None:
         if self._forge is not None:

@@ -30,6 +30,9 @@ from clawdforge.jsonrpc.rpc import INTERNAL_ERROR, INVALID_REQUEST, Disconnected
 from clawdforge.wire.base import Json
 from clawdforge.wire.event import Event, EventType
 
+END_SECS: Final = 15.0
+"""How long a turn that was stopped may take to end before a session is closed all the same."""
+
 BUSY: Final = "a prompt is running in this session; wait for its answer, or cancel it"
 
 
@@ -131,8 +134,9 @@ class LiveSession:
     async def end(self) -> None:
         """Stop the editor's own turn, and reading."""
         self.cancel()
-        if self._stopping is not None:
-            await asyncio.wait([self._stopping])
+        ends = list(self._ends.values())
+        if ends:
+            await asyncio.wait(ends, timeout=END_SECS)
         await self.pause()
 
     async def pause(self) -> None:
