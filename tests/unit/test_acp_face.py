@@ -8,6 +8,7 @@ import pytest
 from clawdforge.client.models import AgentInfo, SessionState
 from clawdforge.faces.acp import settings, updates
 from clawdforge.faces.acp.endings import answer_of
+from clawdforge.faces.acp.mcp import check_known, read_servers
 from clawdforge.faces.acp.prompts import MAX_FILES, read_prompt
 from clawdforge.jsonrpc.rpc import RpcError
 from clawdforge.wire.base import Json
@@ -157,3 +158,24 @@ def test_what_can_be_chosen_is_what_is_there() -> None:
     for wrong in ({"configId": "x", "value": "y"}, {"configId": "agent", "value": 1}):
         with pytest.raises(RpcError):
             settings.read_option(wrong, state)
+
+
+PROGRAM = {"name": "a", "command": "/bin/a", "args": ["-x"], "env": [{"name": "K", "value": "v"}]}
+ADDRESS = {"type": "http", "name": "b", "url": "http://b", "headers": [{"name": "H", "value": "w"}]}
+
+
+def test_mcp_servers_are_passed_on_whole_or_refused() -> None:
+    assert read_servers({}) == {}
+    assert read_servers({"mcpServers": [PROGRAM, ADDRESS]}) == {
+        "a": {"command": ["/bin/a", "-x"], "env": {"K": "v"}},
+        "b": {"url": "http://b", "headers": {"H": "w"}},
+    }
+    for wrong in ({}, {**PROGRAM, "name": 1}, {**PROGRAM, "type": "sse"}, {**PROGRAM, "args": "x"}):
+        with pytest.raises(RpcError):
+            read_servers({"mcpServers": [wrong]})
+    for more in ("x", [1], [PROGRAM, PROGRAM], [{**PROGRAM, "env": {"K": "v"}}], [{**PROGRAM, "env": [{}]}]):
+        with pytest.raises(RpcError):
+            read_servers({"mcpServers": more})
+    check_known({"mcpServers": [PROGRAM]}, ["a", "c"])
+    with pytest.raises(RpcError, match="'b'"):
+        check_known({"mcpServers": [PROGRAM, ADDRESS]}, ["a"])

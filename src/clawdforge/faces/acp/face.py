@@ -1,11 +1,11 @@
 """The methods of the protocol, each answered by calls to the server. Nothing is kept here that counts."""
 
 import asyncio
+import os
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
-from pathlib import PurePosixPath
 from typing import Any, Final
 
 from clawdforge import __version__
@@ -18,6 +18,7 @@ from clawdforge.faces.acp.editor import Editor
 from clawdforge.faces.acp.failures import NOT_FOUND, to_rpc
 from clawdforge.faces.acp.link import Link
 from clawdforge.faces.acp.live import LiveSession
+from clawdforge.faces.acp.mcp import check_known, read_servers
 from clawdforge.faces.acp.prompts import read_prompt
 from clawdforge.faces.acp.replay import look, replay
 from clawdforge.jsonrpc.rpc import (
@@ -39,13 +40,9 @@ MAX_READ: Final = 64
 CAPABILITIES: Final[Json] = {
     "loadSession": True,
     "promptCapabilities": {"image": True, "audio": False, "embeddedContext": True},
-    "mcpCapabilities": {"http": False, "sse": False},
+    "mcpCapabilities": {"http": True, "sse": False},
     "sessionCapabilities": {"list": {}, "resume": {}, "close": {}, "delete": {}, "fork": {}},
 }
-NO_MCP: Final = (
-    "MCP servers of the editor are not passed on to the agent yet; remove them from this agent's settings in"
-    " the editor, or give them to the agent on the server"
-)
 
 Defaults = Callable[[str], dict[str, Any]]
 """What a new session in a folder is made with; raises ForgeError."""
@@ -129,7 +126,9 @@ class AcpFace:
     async def _new(self, params: Json) -> Json:
         folder = _read_folder(params)
         _refuse_extras(params)
+        servers = read_servers(params)
         made = await asyncio.to_thread(self._manner.defaults, folder)
+        made |= {"mcp_servers": servers} if servers else {}
         cwd = None if self._manner.own_folders else folder
         session = await self._link.repeat(
             lambda forge: forge.create_session(cwd=cwd, retention="keep", **made), once=True
@@ -140,7 +139,7 @@ class AcpFace:
         folder, cursor = params.get("cwd"), params.get("cursor")
         wanted: Json = {"limit": LISTED, "cursor": cursor if isinstance(cursor, str) else None}
         if isinstance(folder, str) and not self._manner.own_folders:
-            wanted["project"] = project_key(folder.rstrip("/") or "/")
+            wanted["project"] = project_key(await asyncio.to_thread(os.path.realpath, folder))
         page = await self._link.repeat(lambda forge: forge.transport.call(calls.LIST_SESSIONS(params=wanted)))
         found: Json = {"sessions": [_describe_row(row) for row in page.items]}
         if page.next is not None:
@@ -151,7 +150,8 @@ class AcpFace:
         session_id = _read_id(params)
         _refuse_extras(params)
         forge, state = await self._look_up(session_id)
-        self._check_folder(params, state)
+        await self._check_folder(params, state)
+        check_known(params, state.mcp_servers)
         if state.state == "ended":
             await forge.attach(session_id).reopen()
         live = self._live.get(session_id)
@@ -169,7 +169,8 @@ class AcpFace:
         session_id = _read_id(params)
         _refuse_extras(params)
         _, state = await self._look_up(session_id)
-        self._check_folder(params, state)
+        await self._check_folder(params, state)
+        check_known(params, state.mcp_servers)
         made = await self._link.repeat(lambda forge: forge.attach(session_id).fork(), once=True)
         return await self._start(made.session_id)
 
@@ -244,11 +245,11 @@ class AcpFace:
             await resting[0].pause()
         return live
 
-    def _check_folder(self, params: Json, state: SessionState) -> None:
+    async def _check_folder(self, params: Json, state: SessionState) -> None:
         folder = params.get("cwd")
         if self._manner.own_folders or not isinstance(folder, str):
             return
-        if PurePosixPath(folder) != PurePosixPath(state.cwd):
+        if state.cwd not in (folder, await asyncio.to_thread(os.path.realpath, folder)):
             raise RpcError(
                 INVALID_PARAMS, f"this session works in {state.cwd}, not in {folder[:1000]}; open it there"
             )
@@ -280,8 +281,6 @@ def _read_folder(params: Json) -> str:
 
 
 def _refuse_extras(params: Json) -> None:
-    if params.get("mcpServers"):
-        raise RpcError(INVALID_PARAMS, NO_MCP)
     if params.get("additionalDirectories"):
         raise RpcError(INVALID_PARAMS, "a session works in one folder; give no additional directories")
 

@@ -1,0 +1,54 @@
+"""MCP servers that an editor brings: a new session gets them, an old one keeps its own."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from clawdforge.jsonrpc.rpc import INVALID_PARAMS, RpcError
+from clawdforge.wire.base import Json
+
+MAX_NAME_CHARS: Final = 200
+
+
+def read_servers(params: Json) -> dict[str, Json]:
+    """As a session takes them. Raises RpcError for what cannot be passed on; nothing is left out."""
+    servers = params.get("mcpServers") or []
+    if not isinstance(servers, list) or not all(isinstance(server, dict) for server in servers):
+        raise RpcError(INVALID_PARAMS, "mcpServers must be a list of servers")
+    found: dict[str, Json] = {}
+    for server in servers:
+        name = server.get("name")
+        if not isinstance(name, str) or not name or name in found:
+            raise RpcError(INVALID_PARAMS, "every MCP server needs a name of its own")
+        found[name] = _read_server(name[:MAX_NAME_CHARS], server)
+    return found
+
+
+def check_known(params: Json, known: Sequence[str]) -> None:
+    """A session keeps the servers that it was made with: those that an editor names must be among them."""
+    for name in sorted(set(read_servers(params)) - set(known)):
+        raise RpcError(
+            INVALID_PARAMS,
+            f"this session was made without the MCP server {name[:MAX_NAME_CHARS]!r}; open it without that"
+            " server, or begin a new one",
+        )
+
+
+def _read_server(name: str, server: Json) -> Json:
+    kind = server.get("type", "stdio")
+    if kind == "http":
+        return {"url": server.get("url"), "headers": _read_pairs(name, server.get("headers"))}
+    if kind != "stdio":
+        raise RpcError(INVALID_PARAMS, f"the MCP server {name!r} is neither a program nor reached over HTTP")
+    words = server.get("args") or []
+    if not isinstance(words, list):
+        raise RpcError(INVALID_PARAMS, f"args of the MCP server {name!r} must be a list")
+    return {"command": [server.get("command"), *words], "env": _read_pairs(name, server.get("env"))}
+
+
+def _read_pairs(name: str, pairs: Any) -> Json:
+    pairs = pairs or []
+    if not isinstance(pairs, list) or not all(
+        isinstance(pair, dict) and isinstance(pair.get("name"), str) for pair in pairs
+    ):
+        raise RpcError(INVALID_PARAMS, f"the MCP server {name!r} needs names and values in a list")
+    return {pair["name"]: pair.get("value") for pair in pairs}
