@@ -113,6 +113,14 @@ def test_the_nearest_of_a_name_counts() -> None:
     assert [name for name, one in found.items() if one.by_operator] == ["x", "y"]
 
 
+def test_a_server_that_a_nearer_one_replaces_needs_no_secret() -> None:
+    lacking = {"command": ["o"], "env": {"A": "${MISSING}"}}
+    operator = OperatorServers({"x": (McpServer.model_validate(lacking), frozenset[str]())})
+    assert plan(operator, {}, {"x": {"command": ["s"]}})["x"].command == ("s",)
+    with pytest.raises(AgentStartFailed, match="MISSING"):
+        plan(operator, {}, {})
+
+
 def test_an_apps_word_reaches_no_variable_of_the_server() -> None:
     operator = OperatorServers({}, {"KEY": "of the server"})
     with pytest.raises(AgentStartFailed, match="needs KEY"):

@@ -37,17 +37,17 @@ def check_secrets(servers: Mapping[str, McpServer], known: Mapping[str, str]) ->
 def plan_servers(view: View, session: SessionRow, operator: OperatorServers) -> tuple[McpLaunch, ...]:
     """By name; of the same name the session's own comes before the app's, and that before the operator's."""
     app = view.app_row()
-    found = {
-        name: _fill(name, server, operator.variables, "the server's environment", by_operator=True)
-        for name, server in operator.list_for(view.app).items()
-    }
-    owned = ((app.mcp_servers if app else {}, True), (session.mcp_servers, False))
-    if any(kept for kept, _ in owned):
-        secrets = view.secrets()
-        for kept, by_operator in owned:
-            for name, server in _read(kept).items():
-                found[name] = _fill(name, server, secrets, "the secrets of this app", by_operator=by_operator)
-    return tuple(found[name] for name in sorted(found))
+    of_operator = operator.list_for(view.app)
+    of_app = _read(app.mcp_servers) if app else {}
+    of_session = _read(session.mcp_servers)
+    secrets = view.secrets() if of_app or of_session else {}
+    found: list[McpLaunch] = []
+    for name, server in sorted({**of_operator, **of_app, **of_session}.items()):
+        is_owned = name in of_session or name in of_app
+        values = secrets if is_owned else operator.variables
+        where = "the secrets of this app" if is_owned else "the server's environment"
+        found.append(_fill(name, server, values, where, by_operator=name not in of_session))
+    return tuple(found)
 
 
 def _read(kept: Any) -> dict[str, McpServer]:

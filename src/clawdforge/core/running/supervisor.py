@@ -296,6 +296,7 @@ class Supervisor:
     async def _work(self, worker: Worker, seat: Seat | None, started: StartedTurn | None) -> None:
         retry_secs = None
         try:
+            await self._write_owed_end(worker)  # before a seat, which may take long to get: it needs no agent
             if seat is None:
                 session = await self.find_session(worker.app, worker.session_id)
                 parent = None if session is None else session.parent_session_id
@@ -348,24 +349,32 @@ class Supervisor:
 
     async def _try_start(self, worker: Worker, *, in_doubt: bool) -> StartedTurn | None:
         """Start a turn if one is queued. Usually none is, so read first: that costs no commit."""
-        app, session_id, without_end = worker.app, worker.session_id, worker.without_end
-        is_owed = in_doubt or without_end is not None
-        if not is_owed and not await self._store.read(app, lambda view: view.count_queued(session_id)):
+        await self._write_owed_end(worker)
+        app, session_id = worker.app, worker.session_id
+        if not in_doubt and not await self._store.read(app, lambda view: view.count_queued(session_id)):
             return None
         node, now = self._node, self._clock.now()
 
         def work(tx: Tx) -> StartedTurn | None:
-            found = find_started(tx, session_id, node) if is_owed else None
-            if found is not None and found.turn.turn_index == without_end:
-                end_interrupted_turn(tx, session_id, NOT_SEEN_THROUGH, now)
-                found = None
+            found = find_started(tx, session_id, node) if in_doubt else None
             return found or start_next(tx, session_id, node, now)
 
-        if self._stopping:
-            return None
-        started = await self._store.write(app, work)
+        return None if self._stopping else await self._store.write(app, work)
+
+    async def _write_owed_end(self, worker: Worker) -> None:
+        """End a turn that ran here, and whose end could not be written then."""
+        session_id, node, now = worker.session_id, self._node, self._clock.now()
+        without_end = worker.without_end
+        if without_end is None or self._stopping:
+            return
+
+        def work(tx: Tx) -> None:
+            found = find_started(tx, session_id, node)
+            if found is not None and found.turn.turn_index == without_end:
+                end_interrupted_turn(tx, session_id, NOT_SEEN_THROUGH, now)
+
+        await self._store.write(worker.app, work)
         worker.without_end = None
-        return started
 
     async def _run_turn(self, worker: Worker, seat: Seat, started: StartedTurn) -> None:
         outcome = None

@@ -39,6 +39,7 @@ export async function call(method, path, options = {}) {
   if (options.bearer) headers.Authorization = `Bearer ${options.bearer}`;
   let reply;
   const url = address(path, options.query);
+  if (method !== "GET") forgetEarly(); // a login, a logout: what was true before may not be any more
   try {
     reply = method === "GET" && !options.bearer ? await takeEarly(url) : null;
     reply ||= await fetch(url, {
@@ -65,11 +66,16 @@ export async function call(method, path, options = {}) {
 /** What `early.js` has asked for already; each answer is good once, a refusal never: who this is may have changed since.
  * @param {string} url @returns {Promise<Response|null>} */
 async function takeEarly(url) {
-  const asked = /** @type {Map<string, Promise<Response|null>>|undefined} */ (/** @type {any} */ (globalThis).early);
-  const found = asked?.get(url);
-  asked?.delete(url);
+  const asked = /** @type {Map<string, Promise<Response|null>>} */ (/** @type {any} */ (globalThis).early ?? forgetEarly());
+  const found = asked.get(url);
+  asked.delete(url);
   const reply = await found;
   return reply?.ok ? reply : null;
+}
+
+/** From now on the page asks for itself: an `early.js` that comes later finds that and asks for nothing. */
+function forgetEarly() {
+  return (/** @type {any} */ (globalThis).early = new Map());
 }
 
 const unreachable = () => new Failure("The server cannot be reached. What you wrote is kept; try again.", 0, "unreachable");

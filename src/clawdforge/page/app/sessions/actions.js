@@ -14,9 +14,9 @@ const PAGE = 50;
 export async function loadSessions(isReset = false) {
   const q = sessionFilter.value.trim();
   const reply = await get("/sessions", { limit: PAGE, q });
+  if (isReset) sessions.value = new Map(Array.from(sessions.value, ([id, row]) => [id, { ...row, updated_us: 0 }]));
   if (q !== sessionFilter.value.trim()) return;
   batch(() => {
-    if (isReset) sessions.value = new Map(Array.from(sessions.value, ([id, row]) => [id, { ...row, updated_us: 0 }]));
     keepSessions(reply.sessions);
     sessionOrder.value = reply.sessions.map((/** @type {any} */ row) => row.session_id);
     sessionsNext.value = reply.next;
