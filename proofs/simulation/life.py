@@ -157,7 +157,7 @@ class Life:
         state = await self._services.sessions.get(*_both(known))
         if state.row.closed_at is not None:
             return
-        request = TurnRequest(prompt=f"probe{number} say done")
+        request = TurnRequest(prompt=f"probe{number} done")
         done = await self._services.turns.submit(*_both(known), request, f"probe {number}")
         turn = await self._services.turns.wait(*_both(known), done.turn.turn_index)
         if turn.outcome is not Outcome.COMPLETED:
@@ -191,13 +191,25 @@ class Life:
         """Give readers time to see the end of the log; the invariants compare."""
         if not readers:
             return
-        await asyncio.sleep(READER_SECS)
+        end = self._world.loop.time() + READER_SECS
+        while not self._have_seen_all() and self._world.loop.time() < end:
+            await asyncio.sleep(LOOK_SECS)
         for task in readers:
             task.cancel()
         await asyncio.wait(readers)
         for task in readers:
             if not task.cancelled() and task.exception() is not None:
                 self._world.violate(f"a reader broke off: {task.exception()!r}")
+
+    def _have_seen_all(self) -> bool:
+        """Whether no reader waits for more; one that saw too much or the wrong thing is not waited for."""
+        sessions = self._story.sessions
+        for reader in self._story.readers:
+            known = sessions[reader.slot % len(sessions)]
+            row = SqliteView(self._world.disk.db, known.app).session(known.session_id)
+            if row is not None and not reader.is_over and len(reader.copy) < row.head:
+                return False
+        return True
 
     async def _leave(self, beside: dict[str, asyncio.Task[None]]) -> None:
         """As a server ends: nothing of any agent is left, and nobody is remembered."""
