@@ -193,6 +193,7 @@ def test_a_change_and_a_start_at_once_leave_one_truth(app: App) -> None:
         session_id = app.session()
         submit(app, session_id, "hang")
         submit(app, session_id, "echo old")
+        until(lambda one=session_id: turns(app, one)[1]["state"] == "running", "a place for its agent")  # type: ignore[misc]
         gate = threading.Barrier(2)
 
         def edit(session_id: str = session_id, gate: threading.Barrier = gate) -> int:
