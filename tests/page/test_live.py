@@ -93,6 +93,19 @@ def test_an_answer_that_comes_late_does_not_undo_what_the_list_was_told(tabs: Ta
     assert titles(tab) == ["Theirs"]
 
 
+def test_a_closed_session_leaves_the_list_and_can_be_opened_again(tabs: Tabs, app: App) -> None:
+    session_id = app.session(title="Over")
+    tab = tabs.tab(app, f"#/s/{session_id}")
+    tab.page.get_by_role("button", name="More about Over").click()
+    tab.get("menuitem", "Close").click()
+    expect(line(tab, "Over")).to_have_count(0)
+    assert not app.http.get(f"/sessions/{session_id}").json()["live"]
+    tab.get("button", "More about this session").click()
+    tab.get("menuitem", "Open again").click()
+    expect(line(tab, "Over")).to_be_visible()
+    assert app.http.get(f"/sessions/{session_id}").json()["live"]
+
+
 def test_a_filtered_list_takes_in_only_what_it_looks_for(tabs: Tabs, app: App) -> None:
     heron = app.session(title="Of herons")
     tab = tabs.tab(app)

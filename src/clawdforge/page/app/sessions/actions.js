@@ -1,7 +1,7 @@
 // @ts-check
 // What is done with sessions: list, make, rename, pin, close, delete.
 import { batch } from "../lib.js";
-import { Failure, get, newKey, patch, post } from "../api/client.js";
+import { Failure, get, newKey, patch, post, remove } from "../api/client.js";
 import {
   currentId, dropSession, keepSessions, notify, sessionFilter, sessionOrder, sessions, sessionsNext,
 } from "../store.js";
@@ -42,11 +42,12 @@ export function placeSessions(rows) {
   const order = sessionOrder.value;
   const wanted = sessionFilter.value.trim().toLowerCase();
   const last = sessionsNext.value ? known.get(order[order.length - 1]) : undefined;
+  const fits = (/** @type {import("../store.js").Session} */ row) => row.live && row.title.toLowerCase().includes(wanted);
   const isShown = (/** @type {import("../store.js").Session} */ row) =>
-    row.title.toLowerCase().includes(wanted) && (!last || !isBefore(last, row));
+    fits(row) && (!last || !isBefore(last, row));
   const changed = new Set(rows.map((row) => row.session_id));
   const kept = order.filter((id) => !changed.has(id));
-  const placed = rows.filter((row) => (order.includes(row.session_id) && row.title.toLowerCase().includes(wanted)) || isShown(row));
+  const placed = rows.filter((row) => (order.includes(row.session_id) && fits(row)) || isShown(row));
   const ids = [...new Set([...kept, ...placed.map((row) => row.session_id)])];
   const found = ids.map((id) => known.get(id)).filter((row) => row !== undefined);
   sessionOrder.value = found.sort((a, b) => (isBefore(a, b) ? -1 : 1)).map((row) => row.session_id);
@@ -71,6 +72,16 @@ export async function makeSession(body) {
 /** @param {string} id @param {Record<string, unknown>} change */
 export async function changeSession(id, change) {
   await tell(async () => keepSessions([await patch(`/sessions/${encodeURIComponent(id)}`, change)]));
+}
+
+/** Close an open session, or open a closed one again. @param {import("../store.js").Session} row */
+export async function openOrClose(row) {
+  const path = `/sessions/${encodeURIComponent(row.session_id)}`;
+  await tell(async () => {
+    await (row.live ? remove(path) : post(`${path}/reopen`));
+    await refreshSession(row.session_id);
+    notify(row.live ? "The session is closed. Search finds it, and it can be opened again." : "The session is open again.");
+  });
 }
 
 /** Delete a session with everything that belongs to it. @param {string} id */

@@ -3,7 +3,7 @@
 import { html } from "../lib.js";
 import { ask } from "../shell/dialog.js";
 import { Menu } from "../shell/menu.js";
-import { changeSession, purgeSession } from "./actions.js";
+import { changeSession, openOrClose, purgeSession } from "./actions.js";
 import { share } from "./shares.js";
 import { retentionWords } from "./words.js";
 
@@ -32,6 +32,7 @@ export function SessionMenu({ row }) {
     { name: row.pinned ? "Unpin" : "Pin", icon: "pin", run: () => changeSession(row.session_id, { pinned: !row.pinned }) },
     { name: keep ? "Let it expire" : "Keep it", icon: "check", run: () => changeSession(row.session_id, { retention: keep ? "ttl" : "keep" }) },
     { name: "Share …", icon: "share", run: () => share(row) },
+    { name: row.live ? "Close" : "Open again", icon: row.live ? "close" : "redo", run: () => openOrClose(row) },
     { name: "Delete …", icon: "trash", bad: true, run: () => purge(row) },
   ]} />`;
 }

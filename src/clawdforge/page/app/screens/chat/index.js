@@ -4,7 +4,7 @@ import { html, useEffect, useMemo } from "../../lib.js";
 import { activityOf, current, panelOpen } from "../../store.js";
 import { Composer } from "../../composer/composer.js";
 import { rename, purge } from "../../sessions/menu.js";
-import { changeSession } from "../../sessions/actions.js";
+import { changeSession, openOrClose } from "../../sessions/actions.js";
 import { retentionWords } from "../../sessions/words.js";
 import { Icon } from "../../shell/icons.js";
 import { Menu } from "../../shell/menu.js";
@@ -30,6 +30,7 @@ function Head({ room }) {
       { name: row.pinned ? "Unpin" : "Pin", icon: "pin", run: () => changeSession(row.session_id, { pinned: !row.pinned }) },
       { name: "Fork", icon: "fork", run: () => fork(room) },
       ...MODES.filter((one) => one[0] !== row.permission_mode).map((one) => ({ name: `From now on: ${one[1].toLowerCase()}`, icon: "admin", run: () => changeSession(row.session_id, { permission_mode: one[0] }) })),
+      { name: row.live ? "Close" : "Open again", icon: row.live ? "close" : "redo", run: () => openOrClose(row) },
       { name: "Delete …", icon: "trash", bad: true, run: () => purge(row) },
     ]} />
     ${PANELS.length > 0 && html`<button class="icon-button" aria-label="Show or hide the panel" aria-pressed=${String(panelOpen.value)} onClick=${() => (panelOpen.value = !panelOpen.value)}><${Icon} name="panel" /></button>`}
