@@ -50,7 +50,7 @@ export function Composer({ room }) {
   const ended = room.row ? !room.row.live : false;
   useEffect(() => void (draftsChanged.value && setText(getDraft(room.id))), [draftsChanged.value]);
   useEffect(() => void (area.current && fit(area.current)), [text]);
-  useEffect(() => void (matchMedia("(pointer: fine)").matches && area.current?.focus()), []);
+  useEffect(() => void (!matchMedia("(pointer: coarse)").matches && area.current?.focus()), []);
 
   const type = (/** @type {string} */ value) => {
     setText(value);
@@ -90,7 +90,7 @@ export function Composer({ room }) {
       return setChosen((chosen + (event.key === "ArrowDown" ? 1 : found.length - 1)) % found.length);
     }
     if (found.length && (event.key === "Tab" || (event.key === "Enter" && text !== `/${found[chosen].name}`))) return event.preventDefault(), take(chosen);
-    if (event.key === "Enter" && !event.shiftKey && !event.altKey && matchMedia("(pointer: fine)").matches) return event.preventDefault(), void send();
+    if (event.key === "Enter" && !event.shiftKey && !event.altKey && !matchMedia("(pointer: coarse)").matches) return event.preventDefault(), void send();
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) return event.preventDefault(), void send();
     if (event.key === "Escape" && running && !text) stop(room);
   };
