@@ -14,6 +14,7 @@ from importlib import import_module
 TYPE_CHECKING = False  # as type checkers understand it; `typing` alone would be most of what this file costs
 if TYPE_CHECKING:
     from clawdforge.client import (
+        AnyEvent,
         AsyncForge,
         AsyncSession,
         Event,
@@ -107,6 +108,7 @@ __all__ = [
     "AgentNotInstalled",
     "AgentStartFailed",
     "AlreadyDecided",
+    "AnyEvent",
     "AppNotFound",
     "AsyncForge",
     "AsyncSession",

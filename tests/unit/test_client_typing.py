@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 PROGRAM = """\
-from clawdforge import AgentFailed, AsyncForge, BudgetExceeded, Forge, TurnFailed  # wrong
-from clawdforge.client.models import Permission, PermissionMode, SessionState
+from clawdforge import AgentFailed, AnyEvent, AsyncForge, BudgetExceeded, Forge, TurnFailed  # wrong
+from clawdforge.client.models import Permission, PermissionMode, PermissionRequestedEvent, SessionState
 
 with Forge() as forge, forge.session(permission_mode="aks") as session:  # wrong
     forge.create_session(permission_mode=PermissionMode.ASK, on_interrupt="retry", retention="keep")
@@ -29,6 +29,30 @@ with Forge() as forge, forge.session(permission_mode="aks") as session:  # wrong
         session.turn("z")
     except (AgentFailed, BudgetExceeded) as error:
         print(error.code)
+    with session.stream("s") as stream:
+        for event in stream:
+            if event.type == "turn.ended":
+                print(event.outcome, event.duration_ms + 1)
+                print(event.prompt)  # wrong
+            elif event.type == "tool_call":
+                print(event.name.upper(), event.args)
+            elif event.type == "turn.finished":  # wrong
+                pass
+            print(event.seq, event.text)
+            print(event.outcome)  # wrong
+    for event in session.events():
+        if isinstance(event, PermissionRequestedEvent):
+            session.decide(event.permission_id, "reject")
+
+
+def handle(event: AnyEvent) -> str | None:
+    match event.type:
+        case "turn.queued":
+            return event.prompt
+        case "text":
+            return event.text
+        case _:
+            return None
 
 
 async def decide(request: Permission) -> bool:

@@ -88,7 +88,7 @@ if TYPE_CHECKING:
         WorkspaceChanged,
         WorkspaceRefused,
     )
-    from clawdforge.client.models import Event, SessionState
+    from clawdforge.client.models import AnyEvent, Event, SessionState
     from clawdforge.client.results import RunResult, TurnResult
 
 __all__ = [
@@ -99,6 +99,7 @@ __all__ = [
     "AgentNotInstalled",
     "AgentStartFailed",
     "AlreadyDecided",
+    "AnyEvent",
     "AppNotFound",
     "AsyncForge",
     "AsyncSession",
@@ -184,6 +185,7 @@ _HOMES = {
     "Forge": "_sync.forge",
     "Session": "_sync.session",
     "TurnStream": "_sync.stream",
+    "AnyEvent": "models",
     "Event": "models",
     "RunResult": "results",
     "SessionState": "models",

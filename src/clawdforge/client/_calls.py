@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
     from clawdforge.wire.admin import AgentInfo, AppInfo, AuditEntry, Persona, TokenInfo
     from clawdforge.wire.budgets import Budget
-    from clawdforge.wire.event import Event
+    from clawdforge.wire.event import EventPage
+    from clawdforge.wire.event_kinds import AnyEvent
     from clawdforge.wire.message import Message, SearchHit
     from clawdforge.wire.pauses import Pause
     from clawdforge.wire.session import Session
@@ -217,10 +218,15 @@ WITHDRAW: Final = Route(
 )
 CANCEL: Final = Route("POST", "/sessions/{session_id}/cancel", _read_model(lambda: lazy.turn.CancelReply))
 
-EVENTS: Final[Route[Page[Event]]] = Route(
+
+def _narrow_page(page: EventPage) -> Page[AnyEvent]:
+    return Page([lazy.event_kinds.narrow(event) for event in page.events], page.next)
+
+
+EVENTS: Final[Route[Page[AnyEvent]]] = Route(
     "GET",
     "/sessions/{session_id}/events",
-    _read_part(lambda: lazy.event.EventPage, lambda page: Page(page.events, page.next)),
+    _read_part(lambda: lazy.event.EventPage, _narrow_page),
     query=EACH_TEXT_ONCE,
 )
 MESSAGES: Final[Route[Page[Message]]] = Route(

@@ -11,7 +11,7 @@ from clawdforge.client._retry import Retry
 from clawdforge.client.errors import StreamBroken
 
 if TYPE_CHECKING:
-    from clawdforge.wire.event import Event
+    from clawdforge.wire.event_kinds import AnyEvent
     from clawdforge.wire.sse import Frame
 
 
@@ -46,10 +46,10 @@ class Cursor:
         """Note that the server is alive, because bytes came, if only a heartbeat."""
         self._lost_at = None
 
-    def accept(self, frame: Frame) -> Event | None:
+    def accept(self, frame: Frame) -> AnyEvent | None:
         """The event of this frame, or None when it was seen before or is none of ours."""
         try:
-            event = lazy.event.Event.model_validate_json(frame.data)
+            event = lazy.event_kinds.narrow(lazy.event.Event.model_validate_json(frame.data))
         except ValueError:
             return None
         if event.seq <= self.last_seq:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
@@ -59,7 +59,7 @@ class TurnResult:
         )
 
     @classmethod
-    def from_events(cls, session_id: str, turn_index: int, events: list[Event]) -> Self:
+    def from_events(cls, session_id: str, turn_index: int, events: Sequence[Event]) -> Self:
         """From the events of one turn, read as they came; the last one is `turn.ended`."""
         ended = events[-1].model_dump() if events else {}
         outcome = _text(ended.get("outcome"))

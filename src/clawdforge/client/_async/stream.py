@@ -19,12 +19,12 @@ from clawdforge.wire.sse import Decoder
 
 if TYPE_CHECKING:
     from clawdforge.client._permissions import AsyncOnPermission
-    from clawdforge.client.models import CancelReply, Change, Event
+    from clawdforge.client.models import AnyEvent, CancelReply, Change
 
 PASSING_STATUSES = frozenset({408, 429, 500, 502, 503, 504})
 
 
-async def follow(http: AsyncTransport, session_id: str, after: int) -> AsyncGenerator[Event, None]:
+async def follow(http: AsyncTransport, session_id: str, after: int) -> AsyncGenerator[AnyEvent, None]:
     """Every event after `after`, each once and in order, for ever.
 
     A connection that is lost, refused or silent is made again from the last event seen, until the
@@ -94,7 +94,7 @@ class AsyncTurnStream:
         self.turn_index = turn_index
         self._http = http
         self._on_permission = on_permission
-        self._seen: list[Event] = []
+        self._seen: list[AnyEvent] = []
         self._ended = False
         self._events = follow(http, session_id, after)
 
@@ -109,7 +109,7 @@ class AsyncTurnStream:
     def __aiter__(self) -> Self:
         return self
 
-    async def __anext__(self) -> Event:
+    async def __anext__(self) -> AnyEvent:
         while not self._ended:
             event = await self._events.__anext__()
             if event.turn != self.turn_index:

@@ -18,9 +18,9 @@ from clawdforge.client.results import TurnResult
 if TYPE_CHECKING:
     from clawdforge.client._permissions import OnPermission
     from clawdforge.client.models import (
+        AnyEvent,
         CancelReply,
         DecisionWord,
-        Event,
         IfBusyWord,
         Permission,
         PermissionState,
@@ -244,13 +244,13 @@ class Session(History):
         """The session's turns in order, page by page."""
         return self._http.pages(lambda at: calls.TURNS(self.session_id, params={"after": at}), after)
 
-    def events(self, after: int = 0, *, page_size: int | None = None) -> Iterator[Event]:
+    def events(self, after: int = 0, *, page_size: int | None = None) -> Iterator[AnyEvent]:
         """The log from the event after `after` up to now, page by page."""
         return self._http.pages(
             lambda at: calls.EVENTS(self.session_id, params={"after": at, "limit": page_size}), after
         )
 
-    def follow(self, after: int = 0) -> Iterator[Event]:
+    def follow(self, after: int = 0) -> Iterator[AnyEvent]:
         """The log from the event after `after`, and then every new event as it happens, for ever."""
         return follow(self._http, self.session_id, after)
 

@@ -19,12 +19,12 @@ from clawdforge.wire.sse import Decoder
 
 if TYPE_CHECKING:
     from clawdforge.client._permissions import OnPermission
-    from clawdforge.client.models import CancelReply, Change, Event
+    from clawdforge.client.models import AnyEvent, CancelReply, Change
 
 PASSING_STATUSES = frozenset({408, 429, 500, 502, 503, 504})
 
 
-def follow(http: Transport, session_id: str, after: int) -> Generator[Event, None, None]:
+def follow(http: Transport, session_id: str, after: int) -> Generator[AnyEvent, None, None]:
     """Every event after `after`, each once and in order, for ever.
 
     A connection that is lost, refused or silent is made again from the last event seen, until the
@@ -94,7 +94,7 @@ class TurnStream:
         self.turn_index = turn_index
         self._http = http
         self._on_permission = on_permission
-        self._seen: list[Event] = []
+        self._seen: list[AnyEvent] = []
         self._ended = False
         self._events = follow(http, session_id, after)
 
@@ -109,7 +109,7 @@ class TurnStream:
     def __iter__(self) -> Self:
         return self
 
-    def __next__(self) -> Event:
+    def __next__(self) -> AnyEvent:
         while not self._ended:
             event = self._events.__next__()
             if event.turn != self.turn_index:
