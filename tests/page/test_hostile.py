@@ -2,6 +2,7 @@
 
 import json
 import re
+from typing import Any
 
 from playwright.sync_api import expect
 
@@ -38,7 +39,12 @@ def test_what_others_named_is_text_on_every_screen(tabs: Tabs, app: App) -> None
     session_id = app.session(title=" ".join(payloads)[:400], model=payloads[0], permission_mode="ask")
     calls = []
     for number, text in enumerate(payloads):
-        call = {"sessionUpdate": "tool_call", "toolCallId": f"c{number}", "title": text, "kind": "edit"}
+        call: dict[str, Any] = {
+            "sessionUpdate": "tool_call",
+            "toolCallId": f"c{number}",
+            "title": text,
+            "kind": "edit",
+        }
         call |= {"status": "completed", "locations": [{"path": f"/{text}"}], "rawInput": {text: text}}
         diff = {"type": "diff", "path": f"/{text}", "oldText": text, "newText": f"{text} more"}
         words = {"type": "content", "content": {"type": "text", "text": text}}
