@@ -5,17 +5,19 @@ It runs inside a transaction, so entries are added one at a time.
 
 from clawdforge.core.model import AuditBase, AuditRow
 from clawdforge.core.rules.audit_chain import entry_hash
-from clawdforge.stores.sqlite.connection import Db
+from clawdforge.stores.sqlite.statements import Statements
 from clawdforge.wire.base import Json, Micros
 
 
-def read_base(db: Db) -> AuditBase:
+def read_base(db: Statements) -> AuditBase:
     """The last entry that was archived."""
     row = db.row(db.queries.system["audit_base"], {})
     return AuditBase() if row is None else AuditBase(*row)
 
 
-def add_entry(db: Db, app: str, session_id: str | None, event: str, at: Micros, details: Json) -> None:
+def add_entry(
+    db: Statements, app: str, session_id: str | None, event: str, at: Micros, details: Json
+) -> None:
     number, prev = db.row(db.queries.system["audit_head"], {}) or read_base(db)
     digest = entry_hash(
         prev, number=number + 1, app_name=app, session_id=session_id, event=event, at=at, details=details

@@ -3,9 +3,9 @@
 from collections.abc import Collection
 
 from clawdforge.core.budget_model import BudgetRow, PurseRow, ReservationRow
-from clawdforge.stores.sqlite.connection import Db
 from clawdforge.stores.sqlite.own_rows import OwnRows
 from clawdforge.stores.sqlite.rows import to_json
+from clawdforge.stores.sqlite.statements import Statements
 from clawdforge.wire.base import Micros
 
 
@@ -45,14 +45,14 @@ class BudgetChanges(BudgetRows):
 
     def put_purse(self, row: PurseRow) -> None:
         self._check_own(row.app_name)
-        self._db.run(_replacing(self._q.purse.insert), self._q.purse.values(row))
+        self._db.run(self._q.replacing(self._q.purse), self._q.purse.values(row))
 
     def remove_old_purses(self, budget_id: str, before: Micros) -> None:
         self._run("remove_old_purses", budget=budget_id, before=before)
 
     def put_reservation(self, row: ReservationRow) -> None:
         self._check_own(row.app_name)
-        self._db.run(_replacing(self._q.reservation.insert), self._q.reservation.values(row))
+        self._db.run(self._q.replacing(self._q.reservation), self._q.reservation.values(row))
 
     def remove_reservations(self, holder_id: str, turn_index: int) -> None:
         self._run("remove_reservations", holder=holder_id, turn=turn_index)
@@ -62,17 +62,13 @@ def _key(row: BudgetRow) -> tuple[str, str, str, bool]:
     return row.scope, row.scope_id, row.period, row.by_operator
 
 
-def _replacing(insert: str) -> str:
-    return insert.replace("INSERT", "INSERT OR REPLACE", 1)
-
-
-def lost_reservations(db: Db) -> list[tuple[str, str, int]]:
+def lost_reservations(db: Statements) -> list[tuple[str, str, int]]:
     """(app, session, turn) of turns that hold something of a budget, but have ended or are not there."""
     rows = db.rows(db.queries.inspection["lost_reservations"], {})
     return [(str(app), str(session_id), int(turn)) for app, session_id, turn in rows]
 
 
-def miscounted_purses(db: Db) -> list[tuple[str, str, int, int, int]]:
+def miscounted_purses(db: Statements) -> list[tuple[str, str, int, int, int]]:
     """(app, budget, start) of purses that miscount what is held, and the tokens and cost that are."""
     return [
         (str(app), str(budget), int(starts), int(tokens), int(cost))

@@ -5,9 +5,9 @@ from typing import Final
 
 from clawdforge.core.event_model import Draft
 from clawdforge.core.ports.changes import ChangeBounds, ChangeRow
-from clawdforge.stores.sqlite.connection import Db
 from clawdforge.stores.sqlite.own_rows import OwnRows
 from clawdforge.stores.sqlite.rows import Value
+from clawdforge.stores.sqlite.statements import Statements
 from clawdforge.wire.base import Micros
 from clawdforge.wire.event import LISTED
 
@@ -52,7 +52,7 @@ class Touched:
         else:
             self.note(session_id)
 
-    def write(self, db: Db, app: str, at: Micros) -> bool:
+    def write(self, db: Statements, app: str, at: Micros) -> bool:
         """Number the changes; whether there were any."""
         if not self._keys:
             return False
@@ -65,7 +65,7 @@ class Touched:
         return True
 
 
-def forget_changes(db: Db, app: str, before: Micros, limit: int) -> bool:
+def forget_changes(db: Statements, app: str, before: Micros, limit: int) -> bool:
     """Forget the first ones that are older, in their order; True when the next is not."""
     key: dict[str, Value] = {"app": app, "limit": limit}
     rows = db.rows(db.queries.tx["first_changes"], key)

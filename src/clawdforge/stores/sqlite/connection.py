@@ -1,6 +1,6 @@
 """Connections to the SQLite file: opening them, running statements, and which errors come from the disk."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from itertools import takewhile
 from pathlib import Path
@@ -11,6 +11,7 @@ import apsw
 from clawdforge.stores.sqlite.packs import unpack
 from clawdforge.stores.sqlite.queries import Queries
 from clawdforge.stores.sqlite.rows import Value
+from clawdforge.stores.sqlite.statements import NewEvent
 from clawdforge.wire.errors import StoreUnavailable
 
 DISK_ERRORS: Final = (
@@ -32,6 +33,9 @@ DISK_ERRORS: Final = (
 DAMAGE: Final = (*DISK_ERRORS, apsw.SQLError)
 """What a statement that is right raises on a damaged file: a part of the schema may be missing as well."""
 
+ADD_EVENT: Final = (
+    "INSERT INTO events (session_id, seq, turn, type, by_agent, data, compact) VALUES (?, ?, ?, ?, ?, ?, 1)"
+)
 WRITER_PATIENCE_MS: Final = 5000  # a person may hold the write lock with plain SQL for a while
 READER_PATIENCE_MS: Final = 250  # reads run in the event loop
 READ_PACKS: Final = 16  # are kept as they were read, 4 MiB at most: who follows takes many pages out of one
@@ -73,6 +77,16 @@ class Db:
         """Run a statement. Returns how many rows it changed, not counting those that triggers changed."""
         self.connection.execute(sql, params)
         return self.connection.changes()
+
+    def run_many(self, sql: str, params: Sequence[Mapping[str, Value]]) -> None:
+        self.connection.executemany(sql, params)
+
+    def add_events(self, events: Sequence[NewEvent]) -> None:
+        self.connection.executemany(ADD_EVENT, events)
+
+    def count_changes(self) -> int:
+        """With what triggers have changed."""
+        return self.connection.total_changes()
 
 
 def _ask(cursor: apsw.Cursor, sql: str, params: dict[str, Value]) -> None:

@@ -2,9 +2,9 @@
 
 from typing import Any, Final
 
-from clawdforge.stores.sqlite.connection import Db
 from clawdforge.stores.sqlite.packs import EventRow
 from clawdforge.stores.sqlite.rows import Value
+from clawdforge.stores.sqlite.statements import Statements
 
 END: Final = 2**63 - 1
 LOWEST: Final = -(2**63)
@@ -13,7 +13,7 @@ LOWEST: Final = -(2**63)
 class EventPages:
     """The log of one app's sessions in the state in which the connection is."""
 
-    def __init__(self, db: Db, app: str) -> None:
+    def __init__(self, db: Statements, app: str) -> None:
         self._db = db
         self._q = db.queries.packs
         self._app = app

@@ -1,25 +1,24 @@
 """What one job reads: a row that it has read is not read again before something is written.
 
 Rules are plain functions that look up what they need, so the same session is asked for many times in one
-transaction. Nobody else writes meanwhile, and SQLite counts what this connection has changed, with what its
-triggers have.
+transaction. Nobody else writes meanwhile, and the connection counts what it has changed.
 """
 
 from collections.abc import Callable, Hashable
 from typing import Any, TypeVar
 
 from clawdforge.core.model import AppRow, PauseRow, SessionRow, TurnRow
-from clawdforge.stores.sqlite.connection import Db
 from clawdforge.stores.sqlite.sets import HistorySets
+from clawdforge.stores.sqlite.statements import Statements
 from clawdforge.wire.errors import SessionNotFound
 
 T = TypeVar("T")
 
 
 class JobReads(HistorySets):
-    def __init__(self, db: Db, app: str) -> None:
+    def __init__(self, db: Statements, app: str) -> None:
         super().__init__(db, app)
-        self._count_changes = db.connection.total_changes
+        self._count_changes = db.count_changes
         self._found: dict[Hashable, Any] = {}
         self._found_at = -1
         self._of_app: dict[str, Any] = {}  # what no job of an app can change

@@ -2,15 +2,15 @@
 
 from typing import Any, TypeVar
 
-from clawdforge.stores.sqlite.connection import Db
 from clawdforge.stores.sqlite.rows import Codec, Value
+from clawdforge.stores.sqlite.statements import Statements
 
 R = TypeVar("R")
 ROW_BYTES = 512  # to read a row and to write it out costs as much as so many bytes of it
 
 
 class OwnRows:
-    def __init__(self, db: Db, app: str) -> None:
+    def __init__(self, db: Statements, app: str) -> None:
         self._db = db
         self._q = db.queries
         self.app = app

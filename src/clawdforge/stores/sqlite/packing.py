@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from itertools import accumulate, takewhile
 from typing import Any
 
-from clawdforge.stores.sqlite.connection import Db
 from clawdforge.stores.sqlite.event_pages import LOWEST
 from clawdforge.stores.sqlite.packs import MAX_BYTES, MAX_EVENTS, ZLIB, EventRow, pack
 from clawdforge.stores.sqlite.rows import Value
+from clawdforge.stores.sqlite.statements import Statements
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Slice:
         return pack(self.rows)
 
 
-def choose_slice(db: Db, app: str, session_id: str, through: int) -> Slice | None:
+def choose_slice(db: Statements, app: str, session_id: str, through: int) -> Slice | None:
     """The next events up to a number that can be packed together; None when there are none."""
     found = db.row(db.queries.packs["last_pack"], {"app": app, "session": session_id})
     codec, first, last, packed, raw = found or (ZLIB, LOWEST, LOWEST, b"", MAX_BYTES)
@@ -54,7 +54,7 @@ def choose_slice(db: Db, app: str, session_id: str, through: int) -> Slice | Non
     return Slice(session_id, None, loose)
 
 
-def place_pack(db: Db, app: str, chosen: Slice, packed: bytes) -> bool:
+def place_pack(db: Statements, app: str, chosen: Slice, packed: bytes) -> bool:
     """Put the pack in place of its rows; False, and nothing is done, when they are not what they were."""
     key: dict[str, Value] = {"app": app, "session": chosen.session_id}
     rows, replaced, q = chosen.rows, chosen.replaced, db.queries.packs
@@ -83,7 +83,7 @@ def place_pack(db: Db, app: str, chosen: Slice, packed: bytes) -> bool:
     return True
 
 
-def _read_loose(db: Db, app: str, session_id: str, after: int, last: int) -> tuple[EventRow, ...]:
+def _read_loose(db: Statements, app: str, session_id: str, after: int, last: int) -> tuple[EventRow, ...]:
     """Rows that can be packed, from the first of them on, as far as they follow one another and fit."""
     room, expected = MAX_BYTES, None
 

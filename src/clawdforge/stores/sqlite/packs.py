@@ -25,6 +25,10 @@ MAX_BYTES: Final = 1 << 18
 LENGTH: Final = 4  # bytes of the number that says how long the lists are
 
 
+DAMAGED: Final = apsw.CorruptError
+"""What `unpack` raises for bytes that are no pack."""
+
+
 class EventRow(NamedTuple):
     """An event with the columns of its table."""
 
@@ -65,7 +69,7 @@ def unpack(codec: int, first: int, last: int, packed: bytes) -> tuple[EventRow, 
     try:
         return _read(first, last, _inflate(codec, packed))
     except (zlib.error, ValueError, TypeError) as error:
-        raise apsw.CorruptError(f"the events from {first} to {last} cannot be unpacked: {error}") from error
+        raise DAMAGED(f"the events from {first} to {last} cannot be unpacked: {error}") from error
 
 
 def _inflate(codec: int, packed: bytes) -> bytes:

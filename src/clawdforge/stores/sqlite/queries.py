@@ -1,7 +1,9 @@
 """The store's SQL statements, read once from the .sql files, with the records' columns filled in."""
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from clawdforge.core.budget_model import BudgetRow, PurseRow, ReservationRow
 from clawdforge.core.model import (
@@ -83,8 +85,23 @@ USAGE_AFTER = (
 )
 
 
+CONDITIONS: Mapping[str, str] = {
+    # A unary plus keeps the list's index away: a prefix finds few rows by the primary key.
+    "app_by_prefix": "+app_name = :app",
+    "prefix": "session_id >= :prefix AND session_id < :prefix || char(0x10ffff)",
+    "label": "EXISTS (SELECT 1 FROM json_each(labels) WHERE value = :label)",
+    "title": "title LIKE :q ESCAPE '\\'",
+    # Those at work are few and sorted here: the plus keeps away an index that has all of them in order.
+    "order_of_few": "+updated_at",
+}
+"""Parts of the lists of sessions."""
+
+
 class Queries:
-    """Codecs by record, statements by file and name."""
+    """Codecs by record, statements by file and name, in the dialect of SQLite."""
+
+    folder = SQL
+    conditions = CONDITIONS
 
     def __init__(self) -> None:
         self.app = Codec(AppRow, "apps", ["app_name"])
@@ -102,6 +119,23 @@ class Queries:
         self.persona = Codec(PersonaRow, "personas", ["app_name", "name"])
         self.run = Codec(RunRow, "runs", ["app_name", "run_id"])
         self.audit = Codec(AuditRow, "session_events", ["number", "hash"])
+        fragments = self._fragments()
+        self.view = load_statements(self.folder / "view.sql", fragments)
+        self.tx = load_statements(self.folder / "tx.sql", fragments)
+        self.sets = load_statements(self.folder / "sets.sql", fragments)
+        self.system = load_statements(self.folder / "system.sql", fragments)
+        self.packs = load_statements(self.folder / "packs.sql", fragments)
+        self.inspection = self._inspection(fragments)
+
+    def replacing(self, codec: Codec[Any]) -> str:
+        """The statement that adds a row, or puts it in the place of the one with the same key."""
+        return codec.insert.replace("INSERT", "INSERT OR REPLACE", 1)
+
+    def _inspection(self, fragments: dict[str, str]) -> dict[str, str]:
+        """What only the doctor asks."""
+        return load_statements(self.folder / "inspection.sql", fragments)
+
+    def _fragments(self) -> dict[str, str]:
         codecs = {k: v for k, v in vars(self).items() if isinstance(v, Codec)}
         fragments = {name: codec.columns for name, codec in codecs.items()}
         fragments |= {"mine": MINE, "dead": DEAD, "visible": VISIBLE, "present": PRESENT, "hidden": HIDDEN}
@@ -137,12 +171,7 @@ class Queries:
         fragments["session_values"] = ", ".join(f":{form}" for form in SESSION_FORMS)
         fragments["session_excluded"] = ", ".join(f"{form} = excluded.{form}" for form in SESSION_FORMS)
         fragments |= {"usage_names": USAGE_NAMES, "usage_sums": USAGE_SUMS, "usage_after": USAGE_AFTER}
-        self.view = load_statements(SQL / "view.sql", fragments)
-        self.tx = load_statements(SQL / "tx.sql", fragments)
-        self.sets = load_statements(SQL / "sets.sql", fragments)
-        self.system = load_statements(SQL / "system.sql", fragments)
-        self.packs = load_statements(SQL / "packs.sql", fragments)
-        self.inspection = load_statements(SQL / "inspection.sql", fragments)
+        return fragments
 
 
 def load_statements(path: Path, fragments: dict[str, str]) -> dict[str, str]:

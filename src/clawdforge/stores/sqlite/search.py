@@ -14,13 +14,18 @@ PREFIX_FROM: Final = 3  # shorter prefixes match far too much
 
 def build_match(q: str) -> str | None:
     """All words must occur, and the last one may be a prefix. None when there is nothing to search for."""
-    text = q[:MAX_CHARS].replace("\0", " ").encode("utf-8", "replace").decode()
-    words = [word for word in text.split() if any(char.isalnum() for char in word)][:MAX_WORDS]
+    words, is_prefix = split_words(q)
     if not words:
         return None
     quoted = ['"' + word.replace('"', '""') + '"' for word in words]
-    tail = "*" if len(words[-1]) >= PREFIX_FROM and words[-1][-1].isalnum() else ""
-    return " AND ".join(quoted) + tail
+    return " AND ".join(quoted) + ("*" if is_prefix else "")
+
+
+def split_words(q: str) -> tuple[list[str], bool]:
+    """The words of a search, and whether the last one may be a prefix."""
+    text = q[:MAX_CHARS].replace("\0", " ").encode("utf-8", "replace").decode()
+    words = [word for word in text.split() if any(char.isalnum() for char in word)][:MAX_WORDS]
+    return words, bool(words) and len(words[-1]) >= PREFIX_FROM and words[-1][-1].isalnum()
 
 
 def to_cursor(*values: Any) -> str:

@@ -1,6 +1,6 @@
 """Pages of an app's sessions, last activity first, each condition by an index where there is one."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from clawdforge.core.model import SessionQuery, SessionRow
@@ -21,12 +21,12 @@ WORKING: Final = frozenset({Activity.QUEUED, Activity.RUNNING, Activity.WAITING}
 
 class SessionPages(OwnRows):
     def sessions(self, query: SessionQuery) -> tuple[list[SessionRow], str | None]:
-        where, params = zip(*_conditions(query), strict=True)
+        words = self._q.conditions
+        where, params = zip(*_conditions(query, words), strict=True)
         values: dict[str, Value] = {"app": self.app, "limit": query.limit + 1}
         for some in params:
             values |= some
-        # Those at work are few and sorted here: the plus keeps away an index that has all of them in order.
-        order = "+updated_at" if query.activity in WORKING else "updated_at"
+        order = words["order_of_few"] if query.activity in WORKING else "updated_at"
         sql = (
             f"SELECT {self._q.session.columns} FROM sessions WHERE {' AND '.join(where)}"  # noqa: S608 - only the fragments below
             f" ORDER BY {order} DESC, session_id DESC LIMIT :limit"
@@ -37,10 +37,9 @@ class SessionPages(OwnRows):
         return page, to_cursor(page[-1].updated_at, page[-1].session_id) if is_more else None
 
 
-def _conditions(query: SessionQuery) -> Iterator[tuple[str, dict[str, Value]]]:
+def _conditions(query: SessionQuery, words: Mapping[str, str]) -> Iterator[tuple[str, dict[str, Value]]]:
     yield "deleted_at IS NULL", {}
-    # A unary plus keeps the list's index away: a prefix finds few rows by the primary key.
-    yield "app_name = :app" if query.prefix is None else "+app_name = :app", {}
+    yield "app_name = :app" if query.prefix is None else words["app_by_prefix"], {}
     if not query.include_closed or query.state == "active":
         yield "closed_at IS NULL", {}
     if query.state == "ended":
@@ -54,19 +53,19 @@ def _conditions(query: SessionQuery) -> Iterator[tuple[str, dict[str, Value]]]:
     if query.parent is not None:
         yield "parent_session_id = :parent AND parent_session_id IS NOT NULL", {"parent": query.parent}
     if query.prefix is not None:
-        yield "session_id >= :prefix AND session_id < :prefix || char(0x10ffff)", {"prefix": query.prefix}
-    yield from _words(query)
+        yield words["prefix"], {"prefix": query.prefix}
+    yield from _words(query, words)
     if query.cursor is not None:
         updated_at, session_id = from_cursor(query.cursor, int, str)
         last: dict[str, Value] = {"updated_at": updated_at, "session_id": session_id}
         yield "(updated_at, session_id) < (:updated_at, :session_id)", last
 
 
-def _words(query: SessionQuery) -> Iterator[tuple[str, dict[str, Value]]]:
+def _words(query: SessionQuery, words: Mapping[str, str]) -> Iterator[tuple[str, dict[str, Value]]]:
     if query.label is not None:
-        yield "EXISTS (SELECT 1 FROM json_each(labels) WHERE value = :label)", {"label": query.label}
+        yield words["label"], {"label": query.label}
     if query.q is not None:
-        yield "title LIKE :q ESCAPE '\\'", {"q": f"%{_escape_like(query.q)}%"}
+        yield words["title"], {"q": f"%{_escape_like(query.q)}%"}
 
 
 def _is_doing(activity: Activity) -> str:

@@ -6,21 +6,21 @@ exception: they are many, so a batch of them is counted at once.
 
 from collections.abc import Mapping
 
-from clawdforge.stores.sqlite.connection import Db
 from clawdforge.stores.sqlite.rows import Value
+from clawdforge.stores.sqlite.statements import Statements
 from clawdforge.wire.disk import FILE_FORMS, SESSION_FORMS, DiskForm
 
 
-def bytes_of_app(db: Db, app: str) -> dict[DiskForm, int]:
+def bytes_of_app(db: Statements, app: str) -> dict[DiskForm, int]:
     row = db.row(db.queries.view["stored_bytes"], {"app": app})
     return dict(zip(DiskForm, row or [0] * len(DiskForm), strict=True))
 
 
-def add_event_bytes(db: Db, app: str, session_id: str, count: int) -> None:
+def add_event_bytes(db: Statements, app: str, session_id: str, count: int) -> None:
     db.run(db.queries.tx["add_event_bytes"], {"app": app, "session": session_id, "bytes": count})
 
 
-def set_file_bytes(db: Db, app: str, session_id: str, sizes: Mapping[DiskForm, int]) -> None:
+def set_file_bytes(db: Statements, app: str, session_id: str, sizes: Mapping[DiskForm, int]) -> None:
     """Only what was measured is written, and only if it differs."""
     names = [form.value for form in FILE_FORMS if form in sizes]
     if not names:
@@ -36,7 +36,7 @@ def set_file_bytes(db: Db, app: str, session_id: str, sizes: Mapping[DiskForm, i
 class CountedBytes:
     """For the doctor, of all apps: what is counted, what is there, and how to set one right by the other."""
 
-    def __init__(self, db: Db) -> None:
+    def __init__(self, db: Statements) -> None:
         self._db = db
         self._q = db.queries.inspection
 

@@ -1,7 +1,7 @@
 """What spans apps: credentials, counts, the audit, and where work waits."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 from clawdforge.core.model import AppRow, AuditBase, AuditRow, FileRow, LinkRow, PauseRow, RunRow, TokenRow
 from clawdforge.core.usage_model import UsageQuery, UsageSum
@@ -11,6 +11,7 @@ from clawdforge.stores.sqlite.connection import Db
 from clawdforge.stores.sqlite.rows import Value, area_values, to_json
 from clawdforge.stores.sqlite.search import from_cursor, to_cursor
 from clawdforge.stores.sqlite.space import give_back
+from clawdforge.stores.sqlite.statements import Statements
 from clawdforge.stores.sqlite.usage import bind, read_page
 from clawdforge.wire.admin import AppUsage
 from clawdforge.wire.base import Json, Micros
@@ -20,7 +21,7 @@ MOST = 2**63 - 1
 
 
 class SqliteSystemView:
-    def __init__(self, db: Db) -> None:
+    def __init__(self, db: Statements) -> None:
         self._db = db
         self._q = db.queries
 
@@ -210,7 +211,7 @@ class SqliteSystemTx(SqliteSystemView):
         return self._db.run(self._q.system["remove_old_runs"], params)
 
     def give_back_space(self) -> bool:
-        return give_back(self._db.connection)
+        return give_back(cast(Db, self._db).connection)
 
     def audit_system(self, app_name: str, event: str, at: Micros, details: Json) -> None:
         add_entry(self._db, app_name, None, event, at, details)

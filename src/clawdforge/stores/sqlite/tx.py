@@ -19,12 +19,12 @@ from clawdforge.core.ports import LeaseLost
 from clawdforge.stores.sqlite.audit import add_entry
 from clawdforge.stores.sqlite.budgets import BudgetChanges
 from clawdforge.stores.sqlite.changes import Touched, forget_changes
-from clawdforge.stores.sqlite.connection import Db
 from clawdforge.stores.sqlite.job_reads import JobReads
 from clawdforge.stores.sqlite.links import LinkChanges
 from clawdforge.stores.sqlite.packing import Slice, place_pack
 from clawdforge.stores.sqlite.queries import MINE
 from clawdforge.stores.sqlite.rows import Codec, Value
+from clawdforge.stores.sqlite.statements import Statements
 from clawdforge.stores.sqlite.stored_bytes import add_event_bytes, set_file_bytes
 from clawdforge.stores.sqlite.usage import UsageChanges
 from clawdforge.wire.base import Json, Micros
@@ -32,9 +32,6 @@ from clawdforge.wire.disk import DiskForm
 from clawdforge.wire.errors import NotFound, PermissionNotFound, SessionNotFound, TurnNotFound
 from clawdforge.wire.event import number
 
-ADD_EVENT = (
-    "INSERT INTO events (session_id, seq, turn, type, by_agent, data, compact) VALUES (?, ?, ?, ?, ?, ?, 1)"
-)
 STATE = frozenset({"head", "fence", "deleted_at"})
 """Columns of a session that `_state` depends on."""
 PURGED = {"purge_packs": 50, "purge_messages": 100}
@@ -42,7 +39,7 @@ PURGED = {"purge_packs": 50, "purge_messages": 100}
 
 
 class SqliteTx(JobReads, BudgetChanges, LinkChanges, UsageChanges):
-    def __init__(self, db: Db, app: str, clock: Clock) -> None:
+    def __init__(self, db: Statements, app: str, clock: Clock) -> None:
         super().__init__(db, app)
         self._clock = clock
         self.appended: dict[str, list[StoredEvent]] = {}
@@ -75,8 +72,7 @@ class SqliteTx(JobReads, BudgetChanges, LinkChanges, UsageChanges):
         stored = [
             StoredEvent(n, d.type.value, d.turn, number(n, d.body)) for n, d in enumerate(drafts, head + 1)
         ]
-        self._db.connection.executemany(
-            ADD_EVENT,
+        self._db.add_events(
             [
                 (session_id, event.seq, event.turn, event.type, int(draft.by_agent), event.data)
                 for event, draft in zip(stored, drafts, strict=True)
@@ -132,7 +128,7 @@ class SqliteTx(JobReads, BudgetChanges, LinkChanges, UsageChanges):
         if assignments and seqs:
             sql = f"UPDATE messages SET {assignments} WHERE session_id = {MINE} AND seq = :seq"  # noqa: S608 - checked names
             key: dict[str, Value] = {"app": self.app, "session": session_id, **values}
-            self._db.connection.executemany(sql, [{**key, "seq": seq} for seq in seqs])
+            self._db.run_many(sql, [{**key, "seq": seq} for seq in seqs])
             self._keep_states()
 
     def add_permission(self, row: PermissionRow) -> None:
@@ -171,9 +167,7 @@ class SqliteTx(JobReads, BudgetChanges, LinkChanges, UsageChanges):
 
     def put_persona(self, row: PersonaRow) -> None:
         self._check_own(row.app_name)
-        self._db.run(
-            self._q.persona.insert.replace("INSERT", "INSERT OR REPLACE", 1), self._q.persona.values(row)
-        )
+        self._db.run(self._q.replacing(self._q.persona), self._q.persona.values(row))
 
     def remove_persona(self, name: str) -> bool:
         return self._run("remove_persona", name=name) > 0

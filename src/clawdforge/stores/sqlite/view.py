@@ -21,7 +21,6 @@ from clawdforge.core.ports import Shown
 from clawdforge.core.workspace import Area
 from clawdforge.stores.sqlite.budgets import BudgetRows
 from clawdforge.stores.sqlite.changes import ChangeRows
-from clawdforge.stores.sqlite.connection import Db
 from clawdforge.stores.sqlite.event_pages import END, EventPages
 from clawdforge.stores.sqlite.links import LinkRows
 from clawdforge.stores.sqlite.message_pages import MessagePages
@@ -30,6 +29,7 @@ from clawdforge.stores.sqlite.packs import EventRow
 from clawdforge.stores.sqlite.rows import Value, area_values, to_json
 from clawdforge.stores.sqlite.search import build_match, from_cursor, to_cursor
 from clawdforge.stores.sqlite.session_pages import SessionPages
+from clawdforge.stores.sqlite.statements import Statements
 from clawdforge.stores.sqlite.stored_bytes import bytes_of_app
 from clawdforge.stores.sqlite.usage import UsageRows
 from clawdforge.wire.base import Micros
@@ -44,7 +44,7 @@ LAST_CHAR = "\U0010ffff"
 
 
 class SqliteView(BudgetRows, MessagePages, SessionPages, ChangeRows, LinkRows, UsageRows):
-    def __init__(self, db: Db, app: str) -> None:
+    def __init__(self, db: Statements, app: str) -> None:
         super().__init__(db, app)
         self._pages = EventPages(db, app)
 

@@ -1,0 +1,37 @@
+"""What rows are read and written through: a connection of one database, and the statements in its dialect."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, TypeAlias
+
+from clawdforge.stores.sqlite.packs import EventRow
+from clawdforge.stores.sqlite.queries import Queries
+from clawdforge.stores.sqlite.rows import Value
+
+NewEvent: TypeAlias = tuple[str, int, int | None, str, int, bytes]
+"""Of a session: its number, its turn, its type, whether the agent sent it, and its bytes."""
+
+
+class Statements(Protocol):
+    """Inside one transaction or snapshot, from one thread at a time."""
+
+    @property
+    def queries(self) -> Queries: ...
+    @property
+    def unpack(self) -> Callable[[int, int, int, bytes], tuple[EventRow, ...]]: ...
+
+    def rows(
+        self, sql: str, params: dict[str, Value], fits: Callable[[tuple[Any, ...]], bool] | None = None
+    ) -> list[tuple[Any, ...]]:
+        """The rows of a query; with `fits`, those before the first that does not."""
+        ...
+
+    def row(self, sql: str, params: dict[str, Value]) -> tuple[Any, ...] | None: ...
+    def run(self, sql: str, params: dict[str, Value]) -> int:
+        """Run a statement. Returns how many rows it changed, not counting those that triggers changed."""
+        ...
+
+    def run_many(self, sql: str, params: Sequence[Mapping[str, Value]]) -> None: ...
+    def add_events(self, events: Sequence[NewEvent]) -> None: ...
+    def count_changes(self) -> int:
+        """Grows with everything that this connection writes."""
+        ...
