@@ -53,6 +53,7 @@ ROOMS: Final[Mapping[str, frozenset[str]]] = {
     "drivers.acpx": frozenset({"processes", "folders", "acp"}),  # what acpx prints is ACP
     "stores": frozenset({"sqlite"}),
     "stores.sqlite": frozenset(),
+    "stores.postgres": frozenset({"sqlite"}),  # the same rows by the same names, in another dialect
     "cli": frozenset({"target"}),
     "cli.target": frozenset(),
     "cli.output": frozenset({"target"}),
@@ -77,7 +78,7 @@ PROTOCOL: Final = re.compile(
 
 FENCES: Final[Mapping[str, frozenset[str]]] = {
     **dict.fromkeys(("fastapi", "starlette", "uvicorn"), frozenset({"http", "server"})),
-    **dict.fromkeys(("apsw", "sqlite3", "psycopg"), frozenset({"stores"})),
+    **dict.fromkeys(("apsw", "sqlite3", "asyncpg"), frozenset({"stores"})),
     **dict.fromkeys(("subprocess", "pty"), frozenset({"drivers", "scripted", "client", "cli"})),
     **dict.fromkeys(("httpx2", "httpcore2"), frozenset({"client", "cli"})),
     **dict.fromkeys(("click", "rich", "prompt_toolkit"), frozenset({"cli"})),
@@ -124,6 +125,7 @@ TASK_TOPS: Final = frozenset(
         f"{ROOT}.graphs.turn",
         f"{ROOT}.http.middleware",
         f"{ROOT}.scripted.methods",
+        f"{ROOT}.stores.postgres.writer",
         f"{ROOT}.stores.sqlite.writer",
     }
 )

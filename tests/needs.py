@@ -82,6 +82,7 @@ PROBES: Final[Mapping[str, tuple[str, ...]]] = {
         *("mount", "-t", "proc", "-o", "hidepid=2", "proc", "/proc"),
     ),
     "users": (sys.executable, "-c", USERS),
+    "postgres": (sys.executable, "-m", "tests.postgres"),
     "tmpfs": ("unshare", "--mount", "mount", "-t", "tmpfs", "tmpfs", "/mnt"),
 }
 """A run that shows that the thing works here, not only that a file of its name lies about."""

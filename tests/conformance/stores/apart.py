@@ -93,6 +93,7 @@ READS: dict[str, Callable[[View, str], Any]] = {
     "stored_bytes": lambda v, _: v.stored_bytes(),
     "persona": lambda v, s: v.persona(f"n-{s}"),
     "personas": lambda v, _: v.personas(),
+    "secrets": lambda v, _: v.secrets(),
     "links": lambda v, s: v.links(s),
     "usage_sums": lambda v, _: v.usage_sums(USAGE),
     "search": lambda v, s: (v.search("needle", limit=9), v.search("needle", limit=9, session_id=s)),

@@ -1,0 +1,95 @@
+"""One connection to Postgres, for one thread at a time, whose calls return when the answer is there.
+
+Work is a plain function, so it cannot await. Each connection has an event loop of its own, which runs only
+while a call waits for its answer.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import asyncpg
+
+LOST: Final = (
+    asyncpg.PostgresConnectionError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
+    asyncpg.InsufficientResourcesError,
+    asyncpg.OperatorInterventionError,
+    asyncpg.PostgresSystemError,
+    asyncpg.ReadOnlySQLTransactionError,
+    asyncpg.InvalidAuthorizationSpecificationError,
+    asyncpg.InvalidCatalogNameError,
+    asyncpg.IdleInTransactionSessionTimeoutError,
+    OSError,
+    TimeoutError,
+)
+"""Errors of the connection or of the server. Any other is the fault of the statement that caused it."""
+
+PATIENCE_SECS: Final = 30.0
+ROWS_AT_ONCE: Final = 64
+SETTINGS: Final = {
+    "application_name": "clawdforge",
+    "jit": "off",  # it takes longer than any statement here
+    "synchronous_commit": "on",
+    "idle_in_transaction_session_timeout": "30s",
+}
+
+
+class Link:
+    def __init__(self, url: str) -> None:
+        self._loop = asyncio.new_event_loop()
+        try:
+            self._connection: asyncpg.Connection = self._loop.run_until_complete(
+                asyncpg.connect(
+                    url,
+                    timeout=PATIENCE_SECS,
+                    command_timeout=PATIENCE_SECS,
+                    statement_cache_size=1024,
+                    server_settings=SETTINGS,
+                )
+            )
+        except BaseException:
+            self._loop.close()
+            raise
+
+    @property
+    def server_version(self) -> tuple[int, int]:
+        version = self._connection.get_server_version()
+        return version.major, version.minor
+
+    def fetch(self, sql: str, args: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        return [tuple(row) for row in self._loop.run_until_complete(self._connection.fetch(sql, *args))]
+
+    def fetch_while(
+        self, sql: str, args: Sequence[Any], fits: Callable[[tuple[Any, ...]], bool]
+    ) -> list[tuple[Any, ...]]:
+        """The rows before the first that does not fit; few more than those are sent."""
+        return self._loop.run_until_complete(self._fetch_while(sql, args, fits))
+
+    async def _fetch_while(
+        self, sql: str, args: Sequence[Any], fits: Callable[[tuple[Any, ...]], bool]
+    ) -> list[tuple[Any, ...]]:
+        found: list[tuple[Any, ...]] = []
+        cursor = await self._connection.cursor(sql, *args)
+        while rows := await cursor.fetch(ROWS_AT_ONCE):
+            for row in map(tuple, rows):
+                if not fits(row):
+                    return found
+                found.append(row)
+        return found
+
+    def run(self, sql: str, args: Sequence[Any] = ()) -> int:
+        """How many rows it changed."""
+        status: str = self._loop.run_until_complete(self._connection.execute(sql, *args))
+        count = status.rpartition(" ")[2]
+        return int(count) if count.isdigit() else 0
+
+    def run_many(self, sql: str, args: Sequence[Sequence[Any]]) -> None:
+        self._loop.run_until_complete(self._connection.executemany(sql, args))
+
+    def close(self) -> None:
+        """End it at once; an open transaction is rolled back by the server."""
+        self._connection.terminate()
+        self._loop.run_until_complete(asyncio.sleep(0))  # lets the socket be closed
+        self._loop.close()

@@ -1,0 +1,67 @@
+"""Brings a Postgres database up to date: numbered .sql files, in one transaction, by one server at a time."""
+
+from pathlib import Path
+from typing import Final
+
+import asyncpg
+
+from clawdforge.core.model import Clock
+from clawdforge.stores.postgres.link import Link
+from clawdforge.stores.postgres.queries import SQL
+from clawdforge.stores.sqlite.migrations import list_migrations
+from clawdforge.wire.errors import StoreUnavailable
+
+OLDEST: Final = 17
+"""The first Postgres that knows the letters of all languages by itself (`pg_c_utf8`)."""
+LOCK: Final = (
+    'CREATE TABLE IF NOT EXISTS schema_lock ("only" bigint PRIMARY KEY CHECK ("only" = 1))',
+    'INSERT INTO schema_lock ("only") VALUES (1) ON CONFLICT DO NOTHING',
+    (
+        "CREATE TABLE IF NOT EXISTS schema_migrations"
+        " (version bigint PRIMARY KEY, name text NOT NULL, applied_at bigint NOT NULL)"
+    ),
+)
+HOLD: Final = 'SELECT 1 FROM schema_lock WHERE "only" = 1 FOR UPDATE'
+RACES: Final = (asyncpg.UniqueViolationError, asyncpg.DuplicateTableError)
+
+
+def migrate(link: Link, clock: Clock, folder: Path = SQL / "migrations") -> int:
+    """Returns the version then. Whoever comes meanwhile waits for the row, and finds the work done.
+
+    When this raises, the connection is to be closed, which ends the transaction.
+    """
+    _check_server(link)
+    steps = list_migrations(folder)
+    for statement in LOCK:
+        _make(link, statement)
+    link.run("BEGIN")
+    link.fetch(HOLD)
+    ((current,),) = link.fetch("SELECT coalesce(max(version), 0) FROM schema_migrations")
+    if current > len(steps):
+        raise StoreUnavailable(
+            f"the database has schema version {current}, but this program only knows {len(steps)}: it was"
+            " written by a newer clawdforge; install that version, or name another database"
+        )
+    for number, path in steps[current:]:
+        link.run(path.read_text("utf-8"))
+        link.run("INSERT INTO schema_migrations VALUES ($1, $2, $3)", (number, path.stem, clock.now()))
+    link.run("COMMIT")
+    return len(steps)
+
+
+def _check_server(link: Link) -> None:
+    major, _ = link.server_version
+    if major < OLDEST:
+        raise StoreUnavailable(f"this is Postgres {major}, but {OLDEST} or newer is needed")
+    ((encoding,),) = link.fetch("SHOW server_encoding")
+    if encoding != "UTF8":
+        raise StoreUnavailable(
+            f"the database has the encoding {encoding}; make another with `CREATE DATABASE … ENCODING 'UTF8'`"
+        )
+
+
+def _make(link: Link, statement: str) -> None:
+    try:
+        link.run(statement)
+    except RACES:  # another server made it at the same moment
+        link.run(statement)

@@ -1,0 +1,94 @@
+"""Reads from Postgres: each on one consistent state, in a thread of its own, with a connection from a few."""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final, TypeVar
+
+import asyncpg
+
+from clawdforge.stores.postgres.link import LOST, Link
+from clawdforge.stores.postgres.statements import PgDb
+from clawdforge.stores.sqlite.packs import DAMAGED
+from clawdforge.stores.sqlite.queries import Queries
+from clawdforge.wire.errors import SessionDamaged, Stopping, StoreUnavailable
+
+T = TypeVar("T")
+READERS: Final = 4
+BEGIN: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+
+
+class PgReaders:
+    def __init__(self, url: str, queries: Queries) -> None:
+        self._url = url
+        self._queries = queries
+        self._threads = ThreadPoolExecutor(READERS, "store-reader")
+        self._idle: list[PgDb] = []
+        self._guard = threading.Lock()
+        self._is_closed = False
+
+    async def read(self, work: Callable[[PgDb], T]) -> T:
+        if self._is_closed:
+            raise Stopping
+        return await asyncio.get_running_loop().run_in_executor(self._threads, self._read, work)
+
+    async def close(self) -> None:
+        """What is being read is still answered."""
+        self._is_closed = True
+        await asyncio.to_thread(self._end_all)
+
+    def _end_all(self) -> None:
+        self._threads.shutdown()
+        while self._idle:
+            self._idle.pop().link.close()
+
+    def _read(self, work: Callable[[PgDb], T]) -> T:
+        try:
+            db = self._begin()
+            try:
+                result = work(db)
+                db.link.run("ROLLBACK")
+            except (*LOST, asyncpg.PostgresError):
+                db.link.close()
+                raise
+            except BaseException:
+                self._end(db)
+                raise
+        except DAMAGED as error:
+            raise SessionDamaged from error
+        except LOST as error:
+            raise StoreUnavailable(
+                f"the store cannot be read ({error}); try again later", retry_after=1.0
+            ) from error
+        self._keep(db)
+        return result
+
+    def _begin(self) -> PgDb:
+        """Connections that were lost while nobody used them are thrown away."""
+        while True:
+            with self._guard:
+                db = self._idle.pop() if self._idle else None
+            if db is None:
+                db = PgDb(Link(self._url), self._queries)
+                db.link.run(BEGIN)
+                return db
+            try:
+                db.link.run(BEGIN)
+            except LOST:
+                db.link.close()
+            else:
+                return db
+
+    def _end(self, db: PgDb) -> None:
+        """After work that raised: its answer is an error of its own."""
+        try:
+            db.link.run("ROLLBACK")
+        except LOST:
+            db.link.close()
+        else:
+            self._keep(db)
+
+    def _keep(self, db: PgDb) -> None:
+        with self._guard:
+            self._idle.append(db)

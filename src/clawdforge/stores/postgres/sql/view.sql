@@ -1,0 +1,281 @@
+-- What one app can read. Every statement carries the app; {mine} is the session's id if it is the app's.
+
+-- name: app
+SELECT {app} FROM apps WHERE app_name = :app
+
+-- name: pauses
+SELECT {pause} FROM pauses WHERE app_name = '' OR app_name = :app ORDER BY pauses.app_name, pauses.agent
+
+-- name: budgets
+SELECT {budget} FROM budgets WHERE app_name = :app ORDER BY by_operator DESC, scope, scope_id, period
+
+-- name: budgets_for
+SELECT {budget} FROM budgets WHERE app_name = :app AND (
+    scope = 'app' OR scope = 'token' AND scope_id = :token
+    OR scope = 'session' AND scope_id = ANY (:sessions::text[]))
+ORDER BY by_operator DESC, scope, scope_id, period
+
+-- name: budget
+SELECT {budget} FROM budgets WHERE budget_id = :budget AND app_name = :app
+
+-- name: purse
+SELECT {purse} FROM purses WHERE app_name = :app AND budget_id = :budget AND starts_at = :starts
+
+-- name: reservations
+SELECT {reservation} FROM reservations
+WHERE app_name = :app AND holder_id = :holder AND turn_index = :turn ORDER BY budget_id
+
+-- name: session
+SELECT {session} FROM sessions WHERE session_id = :session AND app_name = :app AND deleted_at IS NULL
+
+-- name: count_app_sessions
+SELECT count(*) FROM sessions WHERE app_name = :app AND closed_at IS NULL AND deleted_at IS NULL
+
+-- name: turn
+SELECT {turn} FROM turns WHERE session_id = {mine} AND turn_index = :turn
+
+-- name: turns
+SELECT {turn} FROM turns WHERE session_id = {mine} AND turn_index > :after ORDER BY turn_index LIMIT :limit
+
+-- name: turn_nodes
+SELECT turn_index, parent, {turn_cut}, state, outcome, substr(prompt, 1, :chars::int), queued_at FROM turns
+WHERE session_id = {mine} AND turn_index > :after ORDER BY turn_index LIMIT :limit
+
+-- name: failed_turns
+SELECT said, {turn} FROM (
+    SELECT (
+        SELECT max(seq) FROM messages
+        WHERE session_id = {mine} AND {visible} AND turn > 0 AND turn = turns.turn_index) AS said, turns.*
+    FROM turns
+    WHERE session_id = {mine} AND turn_index > :after AND state = 'ended' AND started_at IS NOT NULL
+      AND outcome IN ('failed', 'timed_out', 'interrupted')) AS turns
+WHERE said IS NOT NULL ORDER BY turn_index
+
+-- name: models
+SELECT DISTINCT model FROM (
+    SELECT model FROM sessions WHERE app_name = :app AND deleted_at IS NULL
+    ORDER BY updated_at DESC, session_id DESC LIMIT :last) AS latest
+WHERE model > '' ORDER BY model
+
+-- name: seq_at
+SELECT seq FROM messages
+WHERE session_id = {mine} AND {visible} AND seq > {archived_to} ORDER BY seq LIMIT 1 OFFSET :skip
+
+-- name: forks_after
+SELECT forked_after, session_id, title FROM sessions
+WHERE app_name = :app AND deleted_at IS NULL AND forked_from IS NOT NULL AND forked_from = {mine}
+  AND forked_after > :after AND forked_after <= :last
+ORDER BY forked_after, session_id LIMIT :limit
+
+-- name: active_turn
+SELECT {turn} FROM turns WHERE session_id = {mine} AND state IN ('running', 'waiting')
+
+-- name: queued_turns
+SELECT {turn} FROM turns
+WHERE session_id = {mine} AND state <> 'ended' AND state = 'queued' ORDER BY turn_index LIMIT :limit
+
+-- name: next_queued
+SELECT {turn} FROM turns
+WHERE session_id = {mine} AND state <> 'ended' AND state = 'queued'
+ORDER BY NOT (automatic = 1 OR if_busy = ANY (:first::text[])), turn_index LIMIT 1
+
+-- name: queue
+SELECT turn_index, automatic = 1 OR if_busy = ANY (:first::text[]) FROM turns
+WHERE session_id = {mine} AND state <> 'ended' AND state = 'queued' ORDER BY turn_index
+
+-- name: count_queued
+SELECT count(*) FROM turns
+WHERE session_id = {mine} AND state <> 'ended' AND state = 'queued'
+  AND (:policies::text[] IS NULL OR if_busy = ANY (:policies::text[]))
+
+-- name: turn_by_key
+SELECT {turn} FROM turns WHERE session_id = {mine} AND key = :key AND key IS NOT NULL
+
+-- name: turns_in_flight
+SELECT count(*) FROM turns
+JOIN sessions ON sessions.session_id = turns.session_id
+WHERE turns.state <> 'ended' AND sessions.app_name = :app AND sessions.deleted_at IS NULL
+
+-- name: last_ended_seq
+SELECT last_seq FROM turns
+WHERE session_id = {mine} AND state = 'ended' AND ended_at < :before AND last_seq IS NOT NULL
+ORDER BY turn_index DESC LIMIT 1
+
+-- name: messages_visible
+SELECT {message} FROM messages
+WHERE session_id = {mine} AND {visible} AND seq > {after} ORDER BY seq LIMIT :limit
+
+-- name: messages_all
+SELECT {message} FROM messages WHERE session_id = {mine} AND {present} AND seq > :after ORDER BY seq LIMIT :limit
+
+-- name: messages_cut
+SELECT {message} FROM messages
+WHERE session_id = {mine} AND (cut = 1 OR {hidden}) AND seq > :after ORDER BY seq LIMIT :limit
+
+-- name: messages_before_visible
+SELECT {message} FROM messages
+WHERE session_id = {mine} AND {visible} AND seq > {archived_to} AND seq < {before} ORDER BY seq DESC LIMIT :limit
+
+-- name: messages_before_all
+SELECT {message} FROM messages WHERE session_id = {mine} AND {present} AND seq < {before} ORDER BY seq DESC LIMIT :limit
+
+-- name: has_before_visible
+SELECT EXISTS (
+    SELECT 1 FROM messages WHERE session_id = {mine} AND {visible} AND seq > {archived_to} AND seq < {before})
+
+-- name: has_before_all
+SELECT EXISTS (SELECT 1 FROM messages WHERE session_id = {mine} AND {present} AND seq < {before})
+
+-- name: has_after_visible
+SELECT EXISTS (SELECT 1 FROM messages WHERE session_id = {mine} AND {visible} AND seq > {after})
+
+-- name: has_after_all
+SELECT EXISTS (SELECT 1 FROM messages WHERE session_id = {mine} AND {present} AND seq > :after)
+
+-- name: last_messages_visible
+SELECT {message} FROM messages
+WHERE session_id = {mine} AND {visible} ORDER BY seq DESC LIMIT :limit
+
+-- name: last_messages_all
+SELECT {message} FROM messages WHERE session_id = {mine} AND {present} ORDER BY seq DESC LIMIT :limit
+
+-- name: last_messages_cut
+SELECT {message} FROM messages
+WHERE session_id = {mine} AND (cut = 1 OR {hidden}) ORDER BY seq DESC LIMIT :limit
+
+-- name: last_message
+SELECT {message} FROM messages
+WHERE session_id = {mine} AND seq < :before AND role = :role AND {visible}
+ORDER BY seq DESC LIMIT 1
+
+-- name: is_settled
+SELECT (cut_from + archived_to = 0)::int FROM sessions
+WHERE session_id = :session AND app_name = :app AND deleted_at IS NULL
+
+-- name: is_hidden
+SELECT :seq BETWEEN cut_from AND cut_to FROM sessions
+WHERE session_id = :session AND app_name = :app AND deleted_at IS NULL
+
+-- name: first_of_last
+SELECT min(seq) FROM (
+    SELECT seq FROM messages
+    WHERE session_id = {mine} AND role = :role AND {visible} ORDER BY seq DESC LIMIT :count)
+
+-- name: message
+SELECT {message} FROM messages WHERE session_id = {mine} AND {visible} AND seq = :seq
+
+-- name: count_visible
+SELECT count(*) FROM messages WHERE session_id = {mine} AND {visible}
+
+-- name: seqs_from
+SELECT coalesce(json_agg(seq ORDER BY seq), '[]')::text FROM messages
+WHERE session_id = {mine} AND {visible} AND seq >= :first
+
+-- name: turns_said_from
+SELECT coalesce(json_agg(turn), '[]')::text FROM messages
+WHERE session_id = {mine} AND {visible} AND turn > 0 AND seq >= :first
+
+-- name: first_message_after_turn
+SELECT seq FROM messages
+WHERE session_id = {mine} AND {visible} AND turn > 0 AND turn <> :through AND seq > coalesce((
+    SELECT seq FROM messages
+    WHERE session_id = {mine} AND {visible} AND turn > 0 AND turn = :through ORDER BY seq DESC LIMIT 1), 0)
+ORDER BY seq LIMIT 1
+
+-- name: last_spoken_turn
+SELECT turn FROM messages
+WHERE session_id = {mine} AND seq < :before AND {visible} AND turn > 0
+ORDER BY seq DESC LIMIT 1
+
+-- name: permission
+SELECT {permission} FROM permissions WHERE permission_id = :permission AND session_id = {mine}
+
+-- name: permissions
+SELECT {permission} FROM permissions
+WHERE session_id = {mine} AND (:state IS NULL OR state = :state) ORDER BY requested_at, permission_id
+
+-- name: permissions_pending
+SELECT {permission} FROM permissions
+WHERE session_id = {mine} AND state = 'pending' ORDER BY requested_at, permission_id
+
+-- name: count_pending
+SELECT count(*) FROM permissions WHERE session_id = {mine} AND state = 'pending'
+
+-- name: pending_of_app
+-- Only a turn that runs has open requests, so that few are walked. They are sorted by their keys alone, then read.
+SELECT sessions.title, sessions.agent, {permission}
+FROM (
+    SELECT permissions.permission_id AS found, sessions.session_id AS owner
+    FROM turns
+    JOIN sessions ON sessions.session_id = turns.session_id
+    JOIN permissions ON permissions.session_id = turns.session_id
+    WHERE turns.state IN ('running', 'waiting') AND sessions.app_name = :app AND sessions.deleted_at IS NULL
+      AND permissions.state = 'pending' AND (requested_at, permission_id) > (:requested_at, :permission_id)
+    ORDER BY permissions.requested_at, permissions.permission_id LIMIT :limit)
+JOIN permissions ON permissions.permission_id = found
+JOIN sessions ON sessions.session_id = owner
+ORDER BY permissions.requested_at, permissions.permission_id
+
+-- name: is_granted
+SELECT 1 FROM permissions
+WHERE session_id = {mine} AND tool = :tool AND kind IS NOT DISTINCT FROM :kind
+  AND decision = 'allow_always' AND state = 'decided' LIMIT 1
+
+-- name: file
+SELECT {file} FROM files WHERE file_token = :file AND app_name = :app
+
+-- name: file_beginning
+SELECT {file} FROM files WHERE file_token >= :mark AND file_token < :beyond AND app_name = :app LIMIT 1
+
+-- name: persona
+SELECT {persona} FROM personas WHERE app_name = :app AND name = :name
+
+-- name: secrets
+SELECT name, value FROM app_secrets WHERE app_name = :app
+
+-- name: personas
+SELECT {persona} FROM personas WHERE app_name = :app ORDER BY name
+
+-- name: ids_of_app
+SELECT number << 40, (number + 1 << 40) - 1 FROM message_ranges WHERE app_name = :app
+
+-- name: ids_of_session
+SELECT (SELECT id FROM messages WHERE session_id = {mine} ORDER BY seq LIMIT 1),
+       (SELECT id FROM messages WHERE session_id = {mine} ORDER BY seq DESC LIMIT 1)
+
+-- name: search
+-- The index finds messages that have all the words; whether they stand side by side, the text itself tells.
+SELECT messages.session_id, sessions.title, messages.seq, messages.turn, messages.role, messages.ts,
+       substr(messages.content, 1, 100000), messages.id
+FROM messages
+JOIN sessions ON sessions.session_id = messages.session_id
+WHERE messages.words @@ search_query(:words::text[], :is_prefix = 1) AND messages.id BETWEEN :first AND :last
+  AND ' ' || search_words(messages.content) || ' ' LIKE ALL (search_patterns(:words::text[], :is_prefix = 1))
+  AND (:session IS NULL OR messages.session_id = :session)
+  AND messages.cut = 0 AND messages.archived = 0
+  AND messages.seq > sessions.archived_to AND messages.seq NOT BETWEEN sessions.cut_from AND sessions.cut_to
+  AND sessions.app_name = :app AND sessions.deleted_at IS NULL
+ORDER BY messages.id DESC LIMIT :limit
+
+-- name: stored_bytes
+SELECT {app_forms} FROM app_bytes WHERE app_name = :app
+
+-- name: change_bounds
+SELECT forgotten, last FROM change_counts WHERE app_name = :app
+
+-- name: changes
+SELECT number, session_id, permission_id FROM app_changes
+WHERE app_name = :app AND number > :after ORDER BY number LIMIT :limit
+
+-- name: links
+SELECT {link} FROM share_links WHERE session_id = {mine} AND app_name = :app ORDER BY created_at, share_id
+
+-- name: usage_sums
+SELECT * FROM (
+    SELECT {usage_names}, {usage_sums} FROM usage_days
+    WHERE app_name = :app AND day BETWEEN :first AND :last GROUP BY 1, 2, 3, 4)
+WHERE {usage_after} ORDER BY 1, 2, 3, 4 LIMIT :limit
+
+-- name: turn_before
+SELECT turn_index, last_seq, context FROM turns
+WHERE session_id = {mine} AND last_seq < :seq AND first_seq IS NOT NULL ORDER BY last_seq DESC LIMIT 1

@@ -1,0 +1,133 @@
+"""The Postgres store of one server: a thread that writes, and some that read."""
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from functools import partial
+from typing import TypeVar, cast
+
+import asyncpg
+
+from clawdforge.core.histogram import Histogram
+from clawdforge.core.model import Clock, Commit
+from clawdforge.core.ports import SystemTx, SystemView, Tx, View
+from clawdforge.stores.postgres.link import LOST, Link
+from clawdforge.stores.postgres.migrations import migrate
+from clawdforge.stores.postgres.queries import PgQueries
+from clawdforge.stores.postgres.readers import PgReaders
+from clawdforge.stores.postgres.rows import PgTx, PgView
+from clawdforge.stores.postgres.writer import PgWriter, lock_database
+from clawdforge.stores.sqlite.job_queue import Job
+from clawdforge.stores.sqlite.packing import choose_slice
+from clawdforge.stores.sqlite.system import SqliteSystemView
+from clawdforge.stores.sqlite.writer import COMMIT_CLASSES
+from clawdforge.wire.errors import StoreUnavailable
+
+T = TypeVar("T")
+
+
+class PostgresStore:
+    """Made by `open`, in the event loop that will use it."""
+
+    def __init__(self, url: str, link: Link, clock: Clock) -> None:
+        queries = PgQueries()
+        self._version = ".".join(map(str, link.server_version))
+        self._listeners: list[Callable[[Commit], None]] = []
+        self._change_listeners: list[Callable[[str], None]] = []
+        self._checkpoint_times = Histogram(COMMIT_CLASSES)  # Postgres makes them by itself
+        self._readers = PgReaders(url, queries)
+        self._writer = PgWriter(partial(_open_writer, url), link, queries, clock, self._deliver)
+
+    @classmethod
+    async def open(cls, url: str, clock: Clock) -> "PostgresStore":
+        """Open the store in a database, making its tables if they are missing."""
+        link = await asyncio.to_thread(_prepare, url, clock)
+        return cls(url, link, clock)
+
+    async def read(self, app: str, work: Callable[[View], T]) -> T:
+        return await self._readers.read(lambda db: work(PgView(db, app)))
+
+    async def read_system(self, work: Callable[[SystemView], T]) -> T:
+        return await self._readers.read(lambda db: work(SqliteSystemView(db)))
+
+    async def write(self, app: str, work: Callable[[Tx], T]) -> T:
+        result: T = await self._writer.submit(app, work)
+        return result
+
+    async def write_slice(self, app: str, work: Callable[[Tx], T]) -> T:
+        result: T = await self._writer.submit(app, work, is_slice=True)
+        return result
+
+    async def write_system(self, work: Callable[[SystemTx], T]) -> T:
+        result: T = await self._writer.submit(None, work)
+        return result
+
+    async def pack(self, app: str, session_id: str, through: int) -> bool:
+        chosen = await self._readers.read(lambda db: choose_slice(db, app, session_id, through))
+        if chosen is None:
+            return False
+        packed = await asyncio.to_thread(chosen.pack)
+        return await self.write(app, lambda tx: cast(PgTx, tx).place_pack(chosen, packed))
+
+    def listen(self, listener: Callable[[Commit], None]) -> None:
+        self._listeners.append(listener)
+
+    def listen_for_changes(self, listener: Callable[[str], None]) -> None:
+        self._change_listeners.append(listener)
+
+    @property
+    def commit_times(self) -> Histogram:
+        return self._writer.times
+
+    @property
+    def job_times(self) -> Histogram:
+        return self._writer.job_times
+
+    @property
+    def checkpoint_times(self) -> Histogram:
+        return self._checkpoint_times
+
+    def health(self) -> str | None:
+        return self._writer.reason
+
+    def version(self) -> str:
+        return f"Postgres {self._version}"
+
+    async def close(self) -> None:
+        await self._readers.close()
+        await self._writer.close()
+
+    def _deliver(self, commits: list[Commit], changed: set[str], jobs: list[Job]) -> None:
+        """Tell listeners first, then callers. One that fails does not stop the others."""
+        calls: list[Callable[[], None]] = [
+            partial(listener, commit) for commit in commits for listener in self._listeners
+        ]
+        calls += [partial(listener, app) for app in changed for listener in self._change_listeners]
+        with contextlib.ExitStack() as stack:  # calls in reverse, all of them, and raises the last error
+            for call in reversed(calls + [job.resolve for job in jobs]):
+                stack.callback(call)
+
+
+def _open_writer(url: str) -> Link:
+    link = Link(url)
+    try:
+        lock_database(link)
+    except BaseException:
+        link.close()
+        raise
+    return link
+
+
+def _prepare(url: str, clock: Clock) -> Link:
+    try:
+        link = _open_writer(url)
+        try:
+            migrate(link, clock)
+        except BaseException:
+            link.close()
+            raise
+    except (*LOST, asyncpg.PostgresError) as error:
+        raise StoreUnavailable(
+            f"the database cannot be used: {error}; look whether it runs, and after its name and password"
+        ) from error
+    return link
