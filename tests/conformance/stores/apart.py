@@ -194,6 +194,7 @@ def _methods(port: type) -> set[str]:
 async def furnished(store: Store) -> str:
     """A session of APP with something in every table."""
     sid = await make(store)
+    await store.write_system(lambda tx: tx.put_secret(APP, "KEY", "secret"))
 
     def fill(tx: Tx) -> None:
         tx.add_turn(a_turn(sid, 1, state=TurnState.RUNNING, key="key", first_seq=1))
