@@ -120,6 +120,7 @@ async def test_the_same_work_leaves_the_same_rows(tmp_path: Path, database: str,
             assert one == other, (seed, number)
         first, second = [await _rows(store) for store in stores]
         assert first == second, seed
+        assert all(first.values()), "each table was written to"
     finally:
         for store in stores:
             await store.close()

@@ -12,6 +12,7 @@ import pytest
 from clawdforge.core.model import SystemClock
 from clawdforge.core.ports import LeaseLost, Tx
 from clawdforge.stores import open_store
+from clawdforge.stores.sqlite.connection import Db
 from clawdforge.stores.sqlite.store import SqliteStore
 from clawdforge.stores.sqlite.tx import SqliteTx
 from clawdforge.wire.errors import SessionNotFound
@@ -39,6 +40,7 @@ async def test_a_row_is_read_once_and_anew_after_every_change(store: SqliteStore
             asked.append(sql)
             return True
 
+        assert isinstance(tx._db, Db)
         tx._db.connection.exec_trace = note
         try:
             first = tx.session(sid)

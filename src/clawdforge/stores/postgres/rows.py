@@ -34,7 +34,7 @@ class PgView(SqliteView):
             session=session_id,
             limit=limit + 1,
         )
-        page = [Hit(*row[:-2], make_snippet(row[-2], words, is_prefix=is_prefix)) for row in rows[:limit]]
+        page = [Hit(*(*row[:-2], make_snippet(row[-2], words, is_prefix=is_prefix))) for row in rows[:limit]]
         return page, to_cursor(rows[limit - 1][-1]) if len(rows) > limit and page else None
 
 
