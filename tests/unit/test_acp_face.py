@@ -170,6 +170,8 @@ def test_mcp_servers_are_passed_on_whole_or_refused() -> None:
         "a": {"command": ["/bin/a", "-x"], "env": {"K": "v"}},
         "b": {"url": "http://b", "headers": {"H": "w"}},
     }
+    held = read_servers({"mcpServers": [{**PROGRAM, "env": [{"name": "K", "value": "${HOME}"}]}]})
+    assert held["a"]["env"] == {"K": "$${HOME}"}, "a value names a secret of the app"
     for wrong in ({}, {**PROGRAM, "name": 1}, {**PROGRAM, "type": "sse"}, {**PROGRAM, "args": "x"}):
         with pytest.raises(RpcError):
             read_servers({"mcpServers": [wrong]})

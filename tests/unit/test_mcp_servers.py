@@ -13,7 +13,7 @@ from clawdforge.core.rules.mcp_servers import name_servers, plan_servers
 from clawdforge.drivers.processes.runtimes import Needs
 from clawdforge.settings.sources import BadSettings, load_settings
 from clawdforge.wire.errors import AgentStartFailed
-from clawdforge.wire.mcp import MAX_BYTES, MAX_SERVERS, McpServer, McpServers
+from clawdforge.wire.mcp import MAX_BYTES, MAX_SERVERS, McpServer, McpServers, escape_value
 
 SERVERS: TypeAdapter[dict[str, McpServer]] = TypeAdapter(McpServers)
 COMMAND = {"command": ["tool"]}
@@ -129,6 +129,21 @@ def test_an_apps_word_reaches_no_variable_of_the_server() -> None:
         operator, {}, {"x": {"command": ["tool"], "env": {"A": "${KEY}${KEY}$KEY"}}}, {"KEY": "${KEY}"}
     )
     assert found["x"].env == {"A": "${KEY}${KEY}$KEY"}
+
+
+@pytest.mark.parametrize(
+    "value", ["${KEY}", "$${KEY}", "$$${KEY}x", "${HOME}", "${", "$$", "$", "{KEY}$", "$${${KEY}"]
+)
+def test_a_value_that_was_escaped_names_no_secret_and_comes_out_as_it_was(value: str) -> None:
+    server = {"command": ["tool"], "env": {"A": escape_value(value)}}
+    assert McpServer(**cast("Any", server)).list_secrets() == []
+    assert plan(OperatorServers(), {}, {"x": server}, {"KEY": "hidden"})["x"].env == {"A": value}
+
+
+def test_a_secret_and_an_escape_stand_side_by_side() -> None:
+    server = {"url": "https://x.example/", "headers": {"A": "$${KEY} ${KEY} $${"}}
+    found = plan(OperatorServers(), {}, {"x": server}, {"KEY": "k"})
+    assert found["x"].headers == {"A": "${KEY} k ${"}
 
 
 @pytest.mark.parametrize("kept", ["text", 5, [1]])

@@ -1,6 +1,7 @@
 """MCP servers whose tools an agent is given: programs that it starts, or addresses. Secrets are named."""
 
 import re
+from collections.abc import Mapping
 from typing import Annotated, Final, Self, TypeAlias
 from urllib.parse import urlsplit
 
@@ -14,7 +15,9 @@ MAX_BYTES: Final = 16 * 1024
 
 MAX_SECRETS: Final = 64
 SECRET_NAME: Final = r"[A-Za-z_][A-Za-z0-9_]{0,127}"  # noqa: S105 - what a name looks like
-REFERENCE: Final = re.compile(rf"\$\{{({SECRET_NAME})\}}")
+REFERENCE: Final = re.compile(rf"\$\$\{{|\$\{{({SECRET_NAME})\}}")
+"""A secret's name, or an escape, which has none."""
+
 CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 
 
@@ -52,7 +55,7 @@ SecretName = Annotated[str, StringConstraints(pattern=f"^{SECRET_NAME}$")]
 class McpServer(StrictRequest):
     """Give either `command`, with `env`, or `url`, with `headers`.
 
-    In the values of `env` and `headers`, `${NAME}` stands for the secret of that name.
+    In the values of `env` and `headers`, `${NAME}` stands for the secret of that name, and `$${` for `${`.
     """
 
     command: list[Word] | None = Field(default=None, min_length=1, max_length=64)
@@ -73,7 +76,17 @@ class McpServer(StrictRequest):
     def list_secrets(self) -> list[str]:
         """The names of the secrets that it needs."""
         values = (*self.env.values(), *self.headers.values())
-        return sorted({name for value in values for name in REFERENCE.findall(value)})
+        return sorted({name for value in values for name in REFERENCE.findall(value) if name})
+
+
+def fill_value(value: str, secrets: Mapping[str, str]) -> str:
+    """With its secrets in place, all of which must be there."""
+    return REFERENCE.sub(lambda found: secrets[found[1]] if found[1] else "${", value)
+
+
+def escape_value(value: str) -> str:
+    """What `fill_value` turns into this value again, so that nothing in it names a secret."""
+    return value.replace("${", "$${")
 
 
 def _check_size(servers: dict[str, McpServer]) -> dict[str, McpServer]:

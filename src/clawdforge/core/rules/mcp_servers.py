@@ -10,7 +10,7 @@ from clawdforge.core.model import SessionRow
 from clawdforge.core.ports import View
 from clawdforge.wire.base import Json
 from clawdforge.wire.errors import AgentStartFailed, InvalidRequest
-from clawdforge.wire.mcp import CONTROL, REFERENCE, McpServer
+from clawdforge.wire.mcp import CONTROL, McpServer, fill_value
 
 
 def write_servers(servers: Mapping[str, McpServer]) -> Json:
@@ -67,7 +67,7 @@ def _fill(
             raise AgentStartFailed(f"the MCP server {name} needs {secret}, which is not in {where}")
 
     def fill(values: Mapping[str, str]) -> dict[str, str]:
-        return {key: REFERENCE.sub(lambda found: secrets[found[1]], value) for key, value in values.items()}
+        return {key: fill_value(value, secrets) for key, value in values.items()}
 
     headers = fill(server.headers)
     if any(CONTROL.search(value) for value in headers.values()):

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from clawdforge.jsonrpc.rpc import INVALID_PARAMS, RpcError
 from clawdforge.wire.base import Json
+from clawdforge.wire.mcp import escape_value
 
 MAX_NAME_CHARS: Final = 200
 
@@ -51,4 +52,9 @@ def _read_pairs(name: str, pairs: Any) -> Json:
         isinstance(pair, dict) and isinstance(pair.get("name"), str) for pair in pairs
     ):
         raise RpcError(INVALID_PARAMS, f"the MCP server {name!r} needs names and values in a list")
-    return {pair["name"]: pair.get("value") for pair in pairs}
+    return {pair["name"]: _escape(pair.get("value")) for pair in pairs}
+
+
+def _escape(value: Any) -> Any:
+    """An editor's values are meant as they stand: none of them may name a secret of the app."""
+    return escape_value(value) if isinstance(value, str) else value
