@@ -194,13 +194,19 @@ def test_cancel_keeps_what_was_said_and_empties_the_queue_when_asked(app: App) -
         assert (withdrawn.status_code, withdrawn.json()["cancelled"]) == (200, 1)
         assert app.http.delete(f"{path}/turns/3").json()["code"] == "turn_not_queued"
         assert app.http.delete(f"{path}/turns/99").status_code == 404
+        for body, status in (({"turn": 99}, 404), ({"turn": 0}, 422), ({"turn": 2, "queued": True}, 422)):
+            assert app.http.post(f"{path}/cancel", json=body).status_code == status
+        assert app.http.post(f"{path}/cancel", json={"turn": 3}).json()["cancelled"] == 0, "another was ended"
+        assert app.http.post(f"{path}/cancel", json={"turn": 2}).json()["cancelled"] == 1
+        assert not waiting.done()
+        app.http.post(f"{path}/turns", json={"prompt": "echo never"})
         assert app.http.post(f"{path}/cancel", json={"queued": True}).json()["cancelled"] == 2
         reply = waiting.result(20)
     assert reply.status_code == 200
     assert (reply.json()["stop_reason"], reply.json()["outcome"]) == ("cancelled", "cancelled")
     assert reply.json()["events"][0]["content"] == "partial"
     turns = app.http.get(f"{path}/turns").json()["turns"]
-    assert [turn["outcome"] for turn in turns] == ["cancelled"] * 3
+    assert [turn["outcome"] for turn in turns] == ["cancelled"] * 4
     assert app.turn(session_id, "echo fine").status_code == 200
 
 

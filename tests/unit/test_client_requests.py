@@ -67,6 +67,7 @@ CASES: list[Case] = [
         {},
     ),
     ("cancel", lambda f: f.attach("s").cancel(queued=True), f"POST {S}/cancel", {"queued": True}, {}),
+    ("cancel-one", lambda f: f.attach("s").cancel(turn=3), f"POST {S}/cancel", {"turn": 3}, {}),
     ("withdraw", lambda f: f.attach("s").withdraw(3), f"DELETE {S}/turns/3", None, {}),
     (
         "messages",

@@ -1,9 +1,9 @@
 """A turn: one prompt until a stop reason. queued → running ⇄ waiting → ended."""
 
 from enum import StrEnum
-from typing import Annotated, Any, Final, Literal, TypeAlias
+from typing import Annotated, Any, Final, Literal, Self, TypeAlias
 
-from pydantic import Field, StringConstraints
+from pydantic import Field, StringConstraints, model_validator
 
 from clawdforge.wire.base import Json, Reply, Request
 
@@ -201,9 +201,16 @@ class CancelReply(Reply):
 
 
 class CancelRequest(Request):
-    """With `queued` the waiting turns are taken out as well."""
+    """With `queued` the waiting turns are taken out as well. With `turn` that one ends and no other."""
 
     queued: bool = False
+    turn: int | None = Field(default=None, ge=1, le=2**53)
+
+    @model_validator(mode="after")
+    def _is_one_kind(self) -> Self:
+        if self.queued and self.turn is not None:
+            raise ValueError("give either queued or turn")
+        return self
 
 
 class Decision(StrEnum):

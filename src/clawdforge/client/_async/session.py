@@ -215,9 +215,13 @@ class AsyncSession(AsyncHistory):
         """Read the events of a turn that exists already, from the event after `after`, up to its end."""
         return AsyncTurnStream(self._http, self.session_id, turn_index, after, on_permission)
 
-    async def cancel(self, *, queued: bool = False) -> CancelReply:
-        """Stop the running turn, and with `queued` those that wait. What was said is kept."""
-        return await self._http.call(calls.CANCEL(self.session_id, body={"queued": queued or None}))
+    async def cancel(self, *, queued: bool = False, turn: int | None = None) -> CancelReply:
+        """Stop the running turn, and with `queued` those that wait. What was said is kept.
+
+        With `turn` stop only that one, running or queued; nothing is done if it has ended.
+        """
+        body = {"queued": queued or None, "turn": turn}
+        return await self._http.call(calls.CANCEL(self.session_id, body=body))
 
     async def change_turn(
         self,

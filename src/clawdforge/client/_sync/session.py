@@ -211,9 +211,13 @@ class Session(History):
         """Read the events of a turn that exists already, from the event after `after`, up to its end."""
         return TurnStream(self._http, self.session_id, turn_index, after, on_permission)
 
-    def cancel(self, *, queued: bool = False) -> CancelReply:
-        """Stop the running turn, and with `queued` those that wait. What was said is kept."""
-        return self._http.call(calls.CANCEL(self.session_id, body={"queued": queued or None}))
+    def cancel(self, *, queued: bool = False, turn: int | None = None) -> CancelReply:
+        """Stop the running turn, and with `queued` those that wait. What was said is kept.
+
+        With `turn` stop only that one, running or queued; nothing is done if it has ended.
+        """
+        body = {"queued": queued or None, "turn": turn}
+        return self._http.call(calls.CANCEL(self.session_id, body=body))
 
     def change_turn(
         self,

@@ -15,8 +15,6 @@ from clawdforge.client.errors import (
     ForgeConnectionError,
     ForgeError,
     StreamBroken,
-    TurnNotFound,
-    TurnNotQueued,
 )
 from clawdforge.client.models import Permission, TurnAccepted
 from clawdforge.faces.acp import settings, updates
@@ -123,13 +121,9 @@ class LiveSession:
         self._stopping = asyncio.create_task(self._take_back(turn), name=f"cancel {self.session_id}")
 
     async def _take_back(self, turn: int) -> None:
-        """Out of the queue if it waits there behind somebody else's turn, which goes on."""
-        with suppress(ForgeError):  # then it has ended, or its end tells what is wrong
-            try:
-                await self._link.repeat(lambda forge: forge.attach(self.session_id).withdraw(turn))
-            except (TurnNotQueued, TurnNotFound):
-                if turn in self._ends and not self._ends[turn].done():
-                    await self._link.repeat(lambda forge: forge.attach(self.session_id).cancel())
+        """This turn and no other, however often it is asked: another may run by the time a reply is lost."""
+        with suppress(ForgeError):  # its end tells what is wrong
+            await self._link.repeat(lambda forge: forge.attach(self.session_id).cancel(turn=turn))
 
     async def end(self) -> None:
         """Stop the editor's own turn, and reading."""

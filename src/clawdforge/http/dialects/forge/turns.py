@@ -142,8 +142,11 @@ async def withdraw(core: Core, app: App, session_id: str, turn_index: Index) -> 
 
 
 async def cancel(core: Core, app: App, session_id: str, body: CancelRequest) -> Response:
-    """End the running turn and keep the answer so far."""
-    count = await core.turns.cancel(app, session_id, queued=body.queued)
+    """End the running turn, or the one that is named, and keep the answer so far."""
+    if body.turn is not None:
+        count = int(await core.turns.stop(app, session_id, body.turn))
+    else:
+        count = await core.turns.cancel(app, session_id, queued=body.queued)
     return json_response(CancelReply(session_id=session_id, cancelled=count))
 
 
