@@ -2,10 +2,14 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from types import SimpleNamespace
 from typing import Any, cast
 
-from clawdforge.client.errors import ForgeConnectionError
+import pytest
+
+from clawdforge.client.errors import ForgeAPIError, ForgeConnectionError
 from clawdforge.client.models import CancelReply, TurnAccepted
+from clawdforge.faces.acp import live as live_module
 from clawdforge.faces.acp.link import Link
 from clawdforge.faces.acp.live import LiveSession
 from clawdforge.faces.acp.prompts import Prompt
@@ -13,7 +17,7 @@ from clawdforge.wire.base import Json
 from clawdforge.wire.event import Event
 from clawdforge.wire.turn import IfBusy, TurnState
 
-WAIT = 20.0
+WAIT = 10.0
 
 
 class Server:
@@ -23,6 +27,7 @@ class Server:
         self.log: list[Event] = []
         self.asked: list[Any] = []
         self.prompts: list[Any] = []
+        self.refusals: list[ForgeAPIError] = []
         self.submitted = asyncio.Event()
         self.may_submit = asyncio.Event()
         self.may_submit.set()
@@ -48,6 +53,8 @@ class Server:
 
     async def turns(self, after: int) -> AsyncIterator[Any]:
         self.asked.append(f"turns after {after}")
+        if self.refusals:
+            raise self.refusals.pop()
         for found in self.prompts:
             yield found
 
@@ -85,9 +92,11 @@ class OneServer(Link):
 class Shown:
     def __init__(self) -> None:
         self.updates: list[Json] = []
+        self.came = asyncio.Event()
 
     async def show(self, _session_id: str, update: Json) -> None:
         self.updates.append(update)
+        self.came.set()
 
 
 def open_session(server: Server) -> tuple[LiveSession, Shown]:
@@ -115,3 +124,44 @@ async def test_a_stop_whose_reply_is_lost_ends_no_other_turn() -> None:
         await live.pause()
     stops = [asked for asked in server.asked if asked != "turns after 1"]
     assert stops == [1, 1], "a stop that names no turn ends whichever runs"
+
+
+def refusal(status: int) -> ForgeAPIError:
+    return ForgeAPIError("no", status_code=status, code="", body=None, request_id=None)
+
+
+async def test_what_is_refused_for_a_while_is_asked_again_and_nothing_is_left_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(live_module, "PAUSE_SECS", 0)
+    server = Server()
+    server.refusals = [refusal(503), refusal(429)]
+    server.prompts = [SimpleNamespace(turn_index=2, prompt="theirs")]
+    live, shown = open_session(server)
+    server.say("turn.started", turn=2)
+    server.say("text", turn=2, content="answer", agent_session_id="a")
+    live.follow()
+    async with asyncio.timeout(WAIT):
+        while len(shown.updates) < 2:
+            await shown.came.wait()
+            shown.came.clear()
+        assert [update["content"]["text"] for update in shown.updates] == ["theirs", "answer"]
+        assert live.is_read
+        await live.pause()
+
+
+@pytest.mark.parametrize(("status", "asked"), [(404, 1), (503, 3)])
+async def test_a_refusal_that_stays_ends_the_reading(
+    monkeypatch: pytest.MonkeyPatch, status: int, asked: int
+) -> None:
+    monkeypatch.setattr(live_module, "PAUSE_SECS", 0)
+    monkeypatch.setattr(live_module, "MAX_REFUSALS", 2)
+    server = Server()
+    server.refusals = [refusal(status) for _ in range(10)]
+    live, _ = open_session(server)
+    server.say("turn.started", turn=2)
+    live.follow()
+    async with asyncio.timeout(WAIT):
+        assert live._reader is not None
+        await asyncio.wait([live._reader])
+    assert server.asked == ["turns after 1"] * asked

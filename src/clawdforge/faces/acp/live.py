@@ -12,6 +12,7 @@ from uuid import uuid4
 
 from clawdforge.client import AsyncForge
 from clawdforge.client.errors import (
+    ForgeAPIError,
     ForgeConnectionError,
     ForgeError,
     StreamBroken,
@@ -22,7 +23,7 @@ from clawdforge.faces.acp.asking import Asking
 from clawdforge.faces.acp.editor import Editor
 from clawdforge.faces.acp.endings import answer_of
 from clawdforge.faces.acp.failures import to_rpc
-from clawdforge.faces.acp.link import Link
+from clawdforge.faces.acp.link import PAUSE_SECS, Link
 from clawdforge.faces.acp.prompts import Attachment, Prompt
 from clawdforge.jsonrpc.rpc import INTERNAL_ERROR, INVALID_REQUEST, Disconnected, RpcError
 from clawdforge.wire.base import Json
@@ -30,6 +31,12 @@ from clawdforge.wire.event import Event, EventType
 
 END_SECS: Final = 15.0
 """How long a turn that was stopped may take to end before a session is closed all the same."""
+
+PASSING: Final = frozenset({429, 502, 503, 504})
+"""What a server says that is asked again a little later."""
+
+MAX_REFUSALS: Final = 600
+"""So often in a row, with a pause before each, until whoever waits is told."""
 
 BUSY: Final = "a prompt is running in this session; wait for its answer, or cancel it"
 
@@ -141,14 +148,21 @@ class LiveSession:
         await self._asking.close()
 
     async def _read(self) -> None:
+        refusals = 0
         while True:
             forge = await self._link.open()
             try:
                 async for event in forge.attach(self.session_id).follow(after=self.cursor or 0):
                     await self._take(event, forge)
                     self.cursor = event.seq
+                    refusals = 0
             except (StreamBroken, ForgeConnectionError):
                 await self._link.find_again(forge)
+            except ForgeAPIError as error:
+                refusals += 1
+                if error.status_code not in PASSING or refusals > MAX_REFUSALS:
+                    raise
+                await asyncio.sleep(PAUSE_SECS)
 
     def _end_reading(self, reader: "asyncio.Task[None]") -> None:
         """Nobody may wait for the end of a turn that is no longer read."""
