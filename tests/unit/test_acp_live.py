@@ -13,6 +13,7 @@ from clawdforge.faces.acp import live as live_module
 from clawdforge.faces.acp.link import Link
 from clawdforge.faces.acp.live import LiveSession
 from clawdforge.faces.acp.prompts import Prompt
+from clawdforge.jsonrpc.rpc import RpcError
 from clawdforge.wire.base import Json
 from clawdforge.wire.event import Event
 from clawdforge.wire.turn import IfBusy, TurnState
@@ -165,3 +166,37 @@ async def test_a_refusal_that_stays_ends_the_reading(
         assert live._reader is not None
         await asyncio.wait([live._reader])
     assert server.asked == ["turns after 1"] * asked
+
+
+async def test_a_close_waits_for_a_prompt_that_is_being_sent_and_stops_it() -> None:
+    server = Server()
+    server.may_submit.clear()
+    server.on_cancel = lambda: server.say("turn.ended", outcome="cancelled")
+    live, _ = open_session(server)
+    async with asyncio.timeout(WAIT):
+        running = asyncio.create_task(live.prompt(lambda: Prompt("go")))
+        await server.submitted.wait()
+        ending = asyncio.create_task(live.end())
+        asyncio.get_running_loop().call_soon(server.may_submit.set)
+        await ending
+        assert running.done()
+        assert (await running)["stopReason"] == "cancelled"
+    assert not live.is_read
+
+
+async def test_a_prompt_that_is_sent_only_after_the_close_is_stopped_and_not_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(live_module, "END_SECS", 0)
+    server = Server()
+    server.may_submit.clear()
+    live, _ = open_session(server)
+    async with asyncio.timeout(WAIT):
+        running = asyncio.create_task(live.prompt(lambda: Prompt("go")))
+        await server.submitted.wait()
+        await live.end()
+        server.may_submit.set()
+        with pytest.raises(RpcError, match="no longer read"):
+            await running
+    assert server.asked == [1], "its turn goes on"
+    assert not live.is_read, "a reader was left behind"

@@ -39,6 +39,7 @@ MAX_REFUSALS: Final = 600
 """So often in a row, with a pause before each, until whoever waits is told."""
 
 BUSY: Final = "a prompt is running in this session; wait for its answer, or cancel it"
+CLOSED: Final = "the session is no longer read; load it again"
 
 
 class LiveSession:
@@ -53,21 +54,23 @@ class LiveSession:
         self._reader: asyncio.Task[None] | None = None
         self._submitting = asyncio.Lock()
         self._ends: dict[int, asyncio.Future[Event]] = {}
-        self._is_prompting = False
+        self._idle = asyncio.Event()  # no prompt of the editor's is being sent or waited for
+        self._idle.set()
         self._is_cancelled = False
+        self._is_closed = False
         self._stopping: asyncio.Task[None] | None = None
 
     @property
     def is_busy(self) -> bool:
-        return self._is_prompting
+        return not self._idle.is_set()
 
     @property
     def is_read(self) -> bool:
         return self._reader is not None and not self._reader.done()
 
     def follow(self) -> None:
-        """Show what happens from the cursor on, unless that is being done."""
-        if not self.is_read:
+        """Show what happens from the cursor on, unless that is being done, or the editor has done with it."""
+        if not self.is_read and not self._is_closed:
             self._reader = asyncio.create_task(self._read(), name=f"session {self.session_id}")
             self._reader.add_done_callback(self._end_reading)
 
@@ -77,19 +80,23 @@ class LiveSession:
 
     async def prompt(self, read: Callable[[], Prompt]) -> Json:
         """Send a prompt exactly once, whatever becomes of the server, and wait for its end."""
-        if self._is_prompting:
+        if self.is_busy:
             raise RpcError(INVALID_REQUEST, BUSY)
-        self._is_prompting, self._is_cancelled = True, False
+        self._idle.clear()
+        self._is_cancelled = False
         turn: int | None = None
         try:
             prompt = read()
             accepted, end = await self._submit(prompt)
             turn = accepted.turn_index
+            if self._is_closed:  # nobody reads its end any more
+                await self._take_back(turn)
+                raise RpcError(INTERNAL_ERROR, CLOSED)
             if self._is_cancelled:
                 self._stop(turn)
             return answer_of(await end)
         finally:
-            self._is_prompting = False
+            self._idle.set()
             if turn is not None:
                 self._ends.pop(turn, None)
             if self._stopping is not None:
@@ -119,7 +126,7 @@ class LiveSession:
 
     def cancel(self) -> None:
         """Stop the editor's own turn, if one runs or waits; after its end this does nothing."""
-        if self._is_prompting and not self._is_cancelled:
+        if self.is_busy and not self._is_cancelled:
             self._is_cancelled = True
             for turn in self._ends:
                 self._stop(turn)
@@ -133,11 +140,12 @@ class LiveSession:
             await self._link.repeat(lambda forge: forge.attach(self.session_id).cancel(turn=turn))
 
     async def end(self) -> None:
-        """Stop the editor's own turn, and reading."""
+        """Stop the editor's own turn, also one that is still being sent, and reading, for good."""
         self.cancel()
-        ends = list(self._ends.values())
-        if ends:
-            await asyncio.wait(ends, timeout=END_SECS)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(END_SECS):
+                await self._idle.wait()
+        self._is_closed = True
         await self.pause()
 
     async def pause(self) -> None:
@@ -168,7 +176,7 @@ class LiveSession:
         """Nobody may wait for the end of a turn that is no longer read."""
         error = None if reader.cancelled() else reader.exception()
         if error is None or isinstance(error, Disconnected):
-            found: Exception = RpcError(INTERNAL_ERROR, "the session is no longer read; load it again")
+            found: Exception = RpcError(INTERNAL_ERROR, CLOSED)
         else:
             found = to_rpc(error) if isinstance(error, ForgeError) else RpcError(INTERNAL_ERROR, str(error))
         for end in self._ends.values():
