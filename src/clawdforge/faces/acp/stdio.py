@@ -6,6 +6,9 @@ import sys
 from typing import Final
 
 READ_BYTES: Final = 256 * 1024
+CLOSE_SECS: Final = 2.0
+"""How long an editor may take to read the last of what we said."""
+
 STDOUT: Final = 1
 STDERR: Final = 2
 
@@ -42,9 +45,11 @@ class OwnStdio:
         return 0
 
     async def close(self) -> None:
-        """Let out what was written."""
+        """Let out what was written, if it is still read: we must not outlive an editor that is gone."""
         try:
-            await self._writer.drain()
-        except OSError:
-            return
-        self._writer.close()
+            async with asyncio.timeout(CLOSE_SECS):
+                await self._writer.drain()
+        except OSError:  # also when the time is over
+            self._writer.transport.abort()
+        else:
+            self._writer.close()
