@@ -6,13 +6,13 @@ agent down. Only what the agent *asks* is worked on beside it, since an answer m
 
 import asyncio
 import itertools
-import re
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any, Final, Protocol
 
 import orjson
 
+from clawdforge.jsonrpc.lost import read_head
 from clawdforge.jsonrpc.ndjson import MAX_LINE_BYTES, Framer, Line, Oversize
 from clawdforge.jsonrpc.pace import Pace
 from clawdforge.wire.base import Json
@@ -38,11 +38,6 @@ MAX_OPEN_REQUESTS: Final = 64
 """What an agent may ask at the same time; more is refused at once."""
 MAX_OPEN_BYTES: Final = 64 * 1024 * 1024
 """How long these requests may be all together. One alone may be as long as a line may be."""
-
-LOST_HEAD: Final = re.compile(
-    rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?("method"\s*:\s*"[^"]*"\s*,\s*)?'
-    rb'"id"\s*:\s*(\d{1,18})\s*,\s*"(\w+)"'
-)
 
 AnswerHandler = Callable[[Json, int], Awaitable[None]]
 
@@ -125,7 +120,7 @@ class Connection:
         max_line_bytes: int = MAX_LINE_BYTES,
         answers_garbage: bool = False,
     ) -> None:
-        """With `answers_garbage` the other side is told of lines that are no JSON, as agents may print."""
+        """With `answers_garbage` the other side is told of lines that cannot be read; agents print such."""
         self._pipe = pipe
         self._pace = pace
         self._handler = handler
@@ -320,12 +315,11 @@ class Connection:
 
     async def _answer_for_lost(self, lost: Oversize) -> None:
         """Answer for a line that was dropped, if its start shows what it was: nobody may wait for ever."""
-        found = LOST_HEAD.match(lost.head)
-        if found is None:
-            return
-        number = int(found[2])
+        found = read_head(lost.head)
         error = {"code": INVALID_REQUEST, "message": f"a line of {lost.dropped_bytes} bytes is too long"}
-        if found[1] or found[3] == b"method":
-            await self._reply_error(number, RpcError.of(error))
-        elif found[3] in (b"result", b"error"):
-            await self._deliver_answer({"jsonrpc": "2.0", "id": number, "error": error}, 0)
+        if found.is_answer:
+            await self._deliver_answer({"jsonrpc": "2.0", "id": found.number, "error": error}, 0)
+        elif found.number is not None and found.is_request:
+            await self._reply_error(found.number, RpcError.of(error))
+        elif self._answers_garbage:
+            await self._reply_error(None, RpcError.of(error))
