@@ -8,7 +8,7 @@ import pytest
 from clawdforge.client.models import AgentInfo, SessionState
 from clawdforge.faces.acp import settings, updates
 from clawdforge.faces.acp.endings import answer_of
-from clawdforge.faces.acp.mcp import check_known, read_servers
+from clawdforge.faces.acp.mcp import MAX_NAMES, describe_missing, read_servers
 from clawdforge.faces.acp.prompts import MAX_FILES, read_prompt
 from clawdforge.jsonrpc.rpc import RpcError
 from clawdforge.wire.base import Json
@@ -178,6 +178,13 @@ def test_mcp_servers_are_passed_on_whole_or_refused() -> None:
     for more in ("x", [1], [PROGRAM, PROGRAM], [{**PROGRAM, "env": {"K": "v"}}], [{**PROGRAM, "env": [{}]}]):
         with pytest.raises(RpcError):
             read_servers({"mcpServers": more})
-    check_known({"mcpServers": [PROGRAM]}, ["a", "c"])
-    with pytest.raises(RpcError, match="'b'"):
-        check_known({"mcpServers": [PROGRAM, ADDRESS]}, ["a"])
+
+
+def test_an_old_session_is_opened_without_the_servers_that_it_does_not_have() -> None:
+    assert describe_missing({"mcpServers": [PROGRAM]}, ["a", "c"]) == ""
+    assert describe_missing({}, ["a"]) == ""
+    assert "not have them: b. A new" in describe_missing({"mcpServers": [PROGRAM, ADDRESS]}, ["a"])
+    many = [{"name": f"s{number:02}", "type": "sse"} for number in range(MAX_NAMES + 2)]
+    assert "s15 and 2 more. A new" in describe_missing({"mcpServers": many}, [])
+    with pytest.raises(RpcError):
+        describe_missing({"mcpServers": [{}]}, [])

@@ -10,6 +10,7 @@ import pytest
 from clawdforge.client.errors import ForgeAPIError, ForgeConnectionError
 from clawdforge.client.models import CancelReply, TurnAccepted
 from clawdforge.faces.acp import live as live_module
+from clawdforge.faces.acp import updates
 from clawdforge.faces.acp.link import Link
 from clawdforge.faces.acp.live import LiveSession
 from clawdforge.faces.acp.prompts import Prompt
@@ -200,3 +201,18 @@ async def test_a_prompt_that_is_sent_only_after_the_close_is_stopped_and_not_rea
             await running
     assert server.asked == [1], "its turn goes on"
     assert not live.is_read, "a reader was left behind"
+
+
+async def test_a_remark_is_shown_once_with_the_next_prompt() -> None:
+    server = Server()
+    live, shown = open_session(server)
+    live.remark = "some servers are missing"
+    async with asyncio.timeout(WAIT):
+        for _ in range(2):
+            running = asyncio.create_task(live.prompt(lambda: Prompt("go")))
+            await server.submitted.wait()
+            server.submitted.clear()
+            server.say("turn.ended", outcome="completed")
+            await running
+        await live.pause()
+    assert shown.updates == [updates.of_thought("some servers are missing")]

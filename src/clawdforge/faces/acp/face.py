@@ -18,7 +18,7 @@ from clawdforge.faces.acp.editor import Editor
 from clawdforge.faces.acp.failures import NOT_FOUND, to_rpc
 from clawdforge.faces.acp.link import Link
 from clawdforge.faces.acp.live import LiveSession
-from clawdforge.faces.acp.mcp import check_known, read_servers
+from clawdforge.faces.acp.mcp import describe_missing, read_servers
 from clawdforge.faces.acp.prompts import read_prompt
 from clawdforge.faces.acp.replay import look, replay
 from clawdforge.jsonrpc.rpc import (
@@ -151,7 +151,7 @@ class AcpFace:
         _refuse_extras(params)
         forge, state = await self._look_up(session_id)
         await self._check_folder(params, state)
-        check_known(params, state.mcp_servers)
+        missing = describe_missing(params, state.mcp_servers)
         if state.state == "ended":
             await forge.attach(session_id).reopen()
         live = self._live.get(session_id)
@@ -163,16 +163,16 @@ class AcpFace:
         if replays:
             async for update in replay(await self._link.open(), stand):
                 await self._editor.show(session_id, update)
-        return await self._start(session_id, stand.state)
+        return await self._start(session_id, stand.state, remark=missing)
 
     async def _fork(self, params: Json) -> Json:
         session_id = _read_id(params)
         _refuse_extras(params)
         _, state = await self._look_up(session_id)
         await self._check_folder(params, state)
-        check_known(params, state.mcp_servers)
+        missing = describe_missing(params, state.mcp_servers)
         made = await self._link.repeat(lambda forge: forge.attach(session_id).fork(), once=True)
-        return await self._start(made.session_id)
+        return await self._start(made.session_id, remark=missing)
 
     async def _close(self, params: Json) -> Json:
         """The editor has done with it: its turn is stopped and the agent ends. The session stays."""
@@ -225,12 +225,12 @@ class AcpFace:
         state = await self._link.repeat(lambda forge: forge.get_session(session_id))
         return await self._link.open(), state
 
-    async def _start(self, session_id: str, state: SessionState | None = None) -> Json:
+    async def _start(self, session_id: str, state: SessionState | None = None, remark: str = "") -> Json:
         """Read on from here, and say what can be chosen."""
         forge = await self._link.open()
         state = state or await forge.get_session(session_id)
         live = await self._use(session_id)
-        live.cursor = state.head
+        live.cursor, live.remark = state.head, remark
         agents = await forge.agents()
         if state.pending_permissions:
             live.ask_again(await forge.attach(session_id).permissions())

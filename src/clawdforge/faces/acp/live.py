@@ -43,11 +43,15 @@ CLOSED: Final = "the session is no longer read; load it again"
 
 
 class LiveSession:
-    """`cursor` is the last event that the editor was shown or need not be shown; None until it is known."""
+    """`cursor` is the last event that the editor was shown or need not be shown; None until it is known.
+
+    `remark` is shown once, before the next prompt is sent: by then the editor knows the session, even a fork.
+    """
 
     def __init__(self, link: Link, editor: Editor, session_id: str) -> None:
         self.session_id = session_id
         self.cursor: int | None = None
+        self.remark = ""
         self._link = link
         self._editor = editor
         self._asking = Asking(link, editor, session_id)
@@ -87,6 +91,9 @@ class LiveSession:
         turn: int | None = None
         try:
             prompt = read()
+            if self.remark:
+                remark, self.remark = self.remark, ""
+                await self._show(updates.of_thought(remark))
             accepted, end = await self._submit(prompt)
             turn = accepted.turn_index
             if self._is_closed:  # nobody reads its end any more

@@ -8,10 +8,28 @@ from clawdforge.wire.base import Json
 from clawdforge.wire.mcp import escape_value
 
 MAX_NAME_CHARS: Final = 200
+MAX_NAMES: Final = 16
 
 
 def read_servers(params: Json) -> dict[str, Json]:
     """As a session takes them. Raises RpcError for what cannot be passed on; nothing is left out."""
+    return {name: _read_server(name[:MAX_NAME_CHARS], server) for name, server in _read_list(params).items()}
+
+
+def describe_missing(params: Json, known: Sequence[str]) -> str:
+    """What to tell of servers that the editor brings and an old session was made without; empty if none."""
+    missing = sorted(set(_read_list(params)) - set(known))
+    if not missing:
+        return ""
+    names = ", ".join(name[:MAX_NAME_CHARS] for name in missing[:MAX_NAMES])
+    more = f" and {len(missing) - MAX_NAMES} more" if len(missing) > MAX_NAMES else ""
+    return (
+        f"This session was made without these MCP servers of your editor, and its agent does not have them: "
+        f"{names}{more}. A new session gets them."
+    )
+
+
+def _read_list(params: Json) -> dict[str, Json]:
     servers = params.get("mcpServers") or []
     if not isinstance(servers, list) or not all(isinstance(server, dict) for server in servers):
         raise RpcError(INVALID_PARAMS, "mcpServers must be a list of servers")
@@ -20,18 +38,8 @@ def read_servers(params: Json) -> dict[str, Json]:
         name = server.get("name")
         if not isinstance(name, str) or not name or name in found:
             raise RpcError(INVALID_PARAMS, "every MCP server needs a name of its own")
-        found[name] = _read_server(name[:MAX_NAME_CHARS], server)
+        found[name] = server
     return found
-
-
-def check_known(params: Json, known: Sequence[str]) -> None:
-    """A session keeps the servers that it was made with: those that an editor names must be among them."""
-    for name in sorted(set(read_servers(params)) - set(known)):
-        raise RpcError(
-            INVALID_PARAMS,
-            f"this session was made without the MCP server {name[:MAX_NAME_CHARS]!r}; open it without that"
-            " server, or begin a new one",
-        )
 
 
 def _read_server(name: str, server: Json) -> Json:
