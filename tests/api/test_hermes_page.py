@@ -134,6 +134,22 @@ def test_who_is_logged_in_is_told_to_everybody(server: Server, app: App, page: h
     assert (trusted["auth_enabled"], trusted["logged_in"]) == (False, True)
 
 
+@pytest.mark.parametrize(
+    "path", ["/health", "/api/auth/status", "/api/sessions/search", "/api/session", "/api/logs"]
+)
+def test_answers_have_the_headers_of_its_own_server(page: httpx2.Client, path: str) -> None:
+    """Refusals too, and nothing that would keep the page from listening to a person."""
+    reply = page.get(f"/hermes{path}")
+    assert reply.headers["x-content-type-options"] == "nosniff"
+    assert reply.headers["x-frame-options"] == "DENY"
+    assert reply.headers["referrer-policy"] == "same-origin"
+    assert reply.headers["cache-control"] == "no-store"
+    assert "microphone=(self)" in reply.headers["permissions-policy"]
+    other = page.get("/healthz").headers
+    assert other["referrer-policy"] == "no-referrer"
+    assert "permissions-policy" not in other
+
+
 def test_a_page_hears_of_changes_in_its_list(app: App, other: App) -> None:
     with app.stream("/api/sessions/events") as reader:
         new(other)

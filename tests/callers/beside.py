@@ -109,10 +109,11 @@ class Proxy(BaseHTTPRequestHandler):
             connection.close()
 
     def _answer(self, reply: http.client.HTTPResponse) -> None:
+        """Tests of hermes-webui look for names of headers as its server spells them, letter by letter."""
         self.send_response_only(reply.status, reply.reason)
         for name, value in reply.getheaders():
             if name.lower() not in HOP:
-                self.send_header(name, value)
+                self.send_header(name.title(), value)
         self.send_header("Connection", "close")
         self.end_headers()
         while piece := reply.read1(PIECE):

@@ -20,14 +20,6 @@ REASONS: Final[Mapping[str, frozenset[str]]] = {
     "a password is a token, and a wrong one is refused even where nobody has to log in": frozenset(
         {"test_sprint19.py::test_login_when_auth_disabled"}
     ),
-    "such headers are the affair of whoever serves the page": frozenset(
-        {
-            "test_sprint19.py::test_security_headers_on_json",
-            "test_sprint19.py::test_security_headers_on_health",
-            "test_sprint19.py::test_permissions_policy_does_not_disable_microphone",
-            "test_sprint19.py::test_cache_control_no_store",
-        }
-    ),
     "it is refused as it should be, in other words": frozenset(
         {
             "test_sprint29.py::TestCSRF::test_cross_origin_post_rejected",

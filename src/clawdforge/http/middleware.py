@@ -28,6 +28,14 @@ SECURITY_HEADERS: Final = {
     "Cache-Control": "no-store",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
+DIALECT_HEADERS: Final = {
+    "hermes": {
+        "X-Frame-Options": "DENY",
+        "Referrer-Policy": "same-origin",
+        "Permissions-Policy": "camera=(), microphone=(self), geolocation=(), clipboard-write=(self)",
+    }
+}
+"""What the server that a dialect comes from sends with every reply."""
 
 
 class Envelope:
@@ -56,7 +64,8 @@ class Envelope:
                 status = message["status"]
                 headers = MutableHeaders(scope=message)
                 headers["X-Request-Id"] = request_id
-                for name, value in SECURITY_HEADERS.items():
+                own = DIALECT_HEADERS.get(state.get("dialect", ""), {})
+                for name, value in {**SECURITY_HEADERS, **own}.items():
                     headers.setdefault(name, value)
                 tell_rate(scope, headers)
             elif message["type"] == "http.response.body":

@@ -84,7 +84,9 @@ BY_DIALECT: Final[Mapping[str, tuple[E, ...]]] = {
         *(E.NO_PREVIOUS_MESSAGE, E.NOTHING_TO_UNDO, E.UNKNOWN_AGENT, E.WORKSPACE_REFUSED),
     ),
 }
-"""All failures of a dialect whose paths say little, because sessions are named in the query or the body."""
+"""All failures of a dialect whose paths say little, because sessions are named in the query or the body.
+
+What anybody may call is about no session."""
 
 
 def describe(document: Json, table: Iterable[OpenRoute]) -> Json:
@@ -130,7 +132,8 @@ def _list_codes(operation: Json, route: OpenRoute, method: str) -> Iterator[E]:
             if parameter["in"] == "query" and parameter.get("required"):
                 yield E.MISSING_PARAMETER
     yield from BY_ROUTE.get(f"{method} {route.path_format}", ())
-    yield from BY_DIALECT.get(route.dialect, ())
+    if route.credential is not None:
+        yield from BY_DIALECT.get(route.dialect, ())
 
 
 def _describe_failure(codes: list[str], known: Json) -> Json:

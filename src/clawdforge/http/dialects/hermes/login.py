@@ -5,23 +5,17 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from clawdforge.http.auth import refuse_agents
-from clawdforge.http.dialects.hermes.route import ERRORS
+from clawdforge.http.dialects.hermes.route import ERRORS, OpenHermesRoute
 from clawdforge.http.login import check_browser, let_in, let_out
-from clawdforge.http.routing import Core, OpenRoute
+from clawdforge.http.routing import Core
 from clawdforge.wire.admin import Done
 from clawdforge.wire.browser import LoginReply
 from clawdforge.wire.errors import Unauthenticated
 from clawdforge.wire.hermes import PasswordLogin
 
 
-class LoginRoute(OpenRoute):
-    """Anybody may try to log in, and fails as in the rest of the dialect."""
-
-    dialect = "hermes"
-
-
 def routes(prefix: str) -> APIRouter:
-    found = APIRouter(prefix=prefix, route_class=LoginRoute, tags=["hermes dialect"], responses=ERRORS)
+    found = APIRouter(prefix=prefix, route_class=OpenHermesRoute, tags=["hermes dialect"], responses=ERRORS)
     found.post("/api/auth/login", response_model=LoginReply)(login)
     found.post("/api/auth/logout", response_model=Done)(logout)
     return found

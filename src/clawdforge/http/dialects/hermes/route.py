@@ -12,7 +12,7 @@ from clawdforge.core.services.all import Services
 from clawdforge.http.dialects.hermes import shapes
 from clawdforge.http.errors import encode
 from clawdforge.http.piecewise import piecewise, slices
-from clawdforge.http.routing import AppRoute
+from clawdforge.http.routing import AppRoute, OpenRoute
 from clawdforge.wire.error_body import ErrorBody
 
 SessionId: TypeAlias = Annotated[str, Query(min_length=1, max_length=4096)]
@@ -29,6 +29,12 @@ async def _is_page(request: Request) -> bool:
 Page: TypeAlias = Annotated[bool, Depends(_is_page)]
 """Whether the request came under the prefix, as those of hermes' own page do. There a prompt that was cut off
 is a message at once: the page would wait for its answer."""
+
+
+class OpenHermesRoute(OpenRoute):
+    """A route of the dialect that anybody may call; it fails as the rest of them do."""
+
+    dialect = "hermes"
 
 
 class HermesRoute(AppRoute):

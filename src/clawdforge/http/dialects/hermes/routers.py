@@ -14,9 +14,9 @@ from clawdforge.http.dialects.hermes import (
     unserved,
     uploads,
 )
-from clawdforge.http.dialects.hermes.route import ERRORS
+from clawdforge.http.dialects.hermes.route import ERRORS, OpenHermesRoute
 from clawdforge.http.errors import json_response
-from clawdforge.http.routing import Core, OpenRoute
+from clawdforge.http.routing import Core
 from clawdforge.wire.hermes import HermesHealth
 
 
@@ -27,7 +27,9 @@ def routers(prefix: str = "") -> list[APIRouter]:
 
 
 def _make_routers(prefix: str) -> list[APIRouter]:
-    open_router = APIRouter(prefix=prefix, route_class=OpenRoute, tags=["hermes dialect"], responses=ERRORS)
+    open_router = APIRouter(
+        prefix=prefix, route_class=OpenHermesRoute, tags=["hermes dialect"], responses=ERRORS
+    )
     open_router.get("/health", response_model=HermesHealth)(alive)
     return [
         open_router,
