@@ -21,6 +21,9 @@ ACPX: Final = Path(__file__).parent.parent / ".cache" / "acpx" / "node_modules" 
 MCP: Final = Path(__file__).parent.parent / ".cache" / "live" / "py" / "mcp" / "bin" / "python"
 """Where `python3 -m tests.live.installing mcp` puts it."""
 
+DOCS: Final = Path(__file__).parent.parent / ".cache" / "docs" / "bin" / "python"
+"""Where `./scripts/docs` puts what builds the site."""
+
 LIVE: Final = Path(__file__).parent.parent / ".cache" / "live" / "npm"
 CLAUDE: Final = f"{LIVE / 'claude' / 'node_modules' / '.bin'}:{LIVE / 'node' / 'node_modules' / '.bin'}"
 """Where `python3 -m tests.live.installing claude` puts programs, and a Node that is new enough."""
@@ -72,6 +75,7 @@ PROBES: Final[Mapping[str, tuple[str, ...]]] = {
     "acpx": ("env", f"PATH={ACPX}:{os.environ.get('PATH', os.defpath)}", "sh", "-c", AS_AN_AGENT, __file__),
     "claude": ("env", f"PATH={CLAUDE}:{os.environ.get('PATH', os.defpath)}", "claude", "--version"),
     "mcp": (str(MCP), "-c", "import mcp.server.fastmcp"),
+    "docs": (str(DOCS), "-c", "import material, mkdocs"),
     "langgraph": (sys.executable, "-c", "import langgraph, langgraph.checkpoint.sqlite.aio"),
     "deepagents": (sys.executable, "-c", "import deepagents"),
     "cgroups": (sys.executable, "-c", CGROUPS),

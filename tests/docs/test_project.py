@@ -18,6 +18,7 @@ COMMANDS = [
     "scripts/serve",
     "scripts/test",
     "scripts/lock",
+    "scripts/docs",
     "scripts/golden",
     "scripts/openapi",
     "scripts/fuzz",
@@ -29,7 +30,7 @@ COMMANDS = [
 ]
 
 
-LOCKS = ("requirements.lock", "requirements-build.lock", "requirements-dev.lock")
+LOCKS = ("requirements.lock", "requirements-build.lock", "requirements-dev.lock", "requirements-docs.lock")
 
 
 def normal(name: str) -> str:
@@ -47,17 +48,18 @@ def names(lines: list[str]) -> set[str]:
 
 
 def test_every_dependency_is_locked_with_hashes() -> None:
-    serve, build, test = (locked(name) for name in LOCKS)
+    serve, build, test, docs = (locked(name) for name in LOCKS)
     assert names(PROJECT["project"]["dependencies"]) - set(serve) == set(), "run scripts/lock"
     groups = PROJECT["dependency-groups"]
     assert names(groups["build"]) - set(build) == set(), "run scripts/lock"
     assert names([line for line in groups["dev"] if isinstance(line, str)]) - set(test) == set(), (
         "run scripts/lock"
     )
+    assert names(groups["docs"]) - set(docs) == set(), "run scripts/lock"
     assert serve.items() | build.items() <= test.items()
     for name in LOCKS:
         text = (TOP / name).read_text()
-        assert len(re.findall(r"^\S+==", text, re.MULTILINE)) == len(locked(name))
+        assert set(re.findall(r"^([^\s=]+)==", text, re.MULTILINE)) == set(locked(name))
         assert "://" not in text
 
 
