@@ -71,6 +71,13 @@ class Terminal:
         return "\n".join(line.rstrip() for line in [*top, *self._screen.display]).rstrip()
 
     @property
+    def screen(self) -> tuple[tuple[tuple[Any, ...], ...], tuple[int, int]]:
+        """What is on the screen, row by row and cell by cell, and where its cursor is."""
+        rows = (self._screen.buffer[at] for at in range(self.rows))
+        cells = tuple(tuple(row[at] for at in range(self.columns)) for row in rows)
+        return cells, (self._screen.cursor.x, self._screen.cursor.y)
+
+    @property
     def colours(self) -> set[str]:
         rows = [*self._screen.history.top, *self._screen.buffer.values()]
         return {cell.fg for row in rows for cell in row.values()}
