@@ -259,10 +259,10 @@ def test_begun_here_continued_elsewhere_resumed_here_whole(cli: Cli, server: Ser
     terminal.expect("\nbegun in the terminal\n.*out")
     session = row(cli)["session_id"]
     assert local.turn(session, "echo over HTTP").status_code == 200
-    terminal.expect("> echo over HTTP\nover HTTP\n")
+    terminal.expect("> echo over HTTP\n  from another terminal or program\nover HTTP\n")
     with Forge(server.url, local.token) as forge:
         assert forge.attach(session).turn("echo in the SDK").text() == "in the SDK"
-    terminal.expect("> echo in the SDK\nin the SDK\n")
+    terminal.expect("> echo in the SDK\n  from another terminal or program\nin the SDK\n")
     terminal.type(CTRL_D)
     assert terminal.wait() == 0
     again = cli.talk("-r", session[:8])
