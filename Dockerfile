@@ -26,6 +26,7 @@ WORKDIR /opt/clawdforge
 COPY requirements.lock requirements-build.lock ./
 RUN pip install --no-cache-dir --require-hashes --requirement requirements.lock --requirement requirements-build.lock
 COPY pyproject.toml README.md LICENSE ./
+COPY scripts/build_commit.py ./scripts/
 COPY src ./src
 RUN pip install --no-cache-dir --no-build-isolation --no-deps .
 

@@ -103,6 +103,7 @@ NO_CLIENTS: Final = frozenset(
         (f"{ROOT}.cli.commands.upkeep", f"{ROOT}.core.model"),
         *((f"{ROOT}.cli.commands.archive", f"{ROOT}.upkeep.{name}") for name in ("archive", "ledgers")),
         (f"{ROOT}.cli.commands.sandbox", f"{ROOT}.upkeep.sandbox"),
+        (f"{ROOT}.cli.commands.setup", f"{ROOT}.drivers.registry.node"),
     }
 )
 """What the commands import that are no client of a server, but run one or look into its data folder."""

@@ -5,6 +5,7 @@ from typing import Any, Final
 import click
 
 from clawdforge import __version__
+from clawdforge.cli.commit import find_commit
 from clawdforge.cli.lazy import LazyCommand, Program
 from clawdforge.cli.target.options import target_options
 
@@ -88,8 +89,22 @@ COMMANDS: Final = {
 }
 
 
+def _show_version(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
+    if wanted and not context.resilient_parsing:
+        commit = find_commit()
+        click.echo(f"clawdforge {__version__}" + (f" ({commit})" if commit else ""))
+        context.exit()
+
+
 @click.group(cls=Program, lazy=COMMANDS, context_settings=CONTEXT)
-@click.version_option(__version__, "-V", "--version", prog_name="clawdforge", message="%(prog)s %(version)s")
+@click.option(
+    *("-V", "--version"),
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_show_version,
+    help="Show the version, with its commit where it is known, and exit.",
+)
 @target_options
 def main() -> None:
     """Durable sessions with AI agents.

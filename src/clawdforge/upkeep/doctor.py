@@ -1,6 +1,7 @@
 """Examines a data folder and this machine, and says what is wrong and what to do about it."""
 
 import os
+import shlex
 import shutil
 import stat
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from clawdforge.drivers.processes.cgroups import find_cgroups
 from clawdforge.drivers.processes.containment import NAMESPACES, Containment, find_containment
 from clawdforge.drivers.processes.group_trees import Ceilings
 from clawdforge.drivers.processes.user_wall import try_users
+from clawdforge.drivers.registry.node import NODE, comes_by_npm, find_fault, name_version, read_node_version
 from clawdforge.drivers.registry.registry import Registry, is_installed
 from clawdforge.settings import ADMIN_TOKEN_FILE, Settings
 from clawdforge.stores.lock import read_holder
@@ -205,8 +207,23 @@ def _check_agents(settings: Settings, containment: Containment) -> Iterator[Find
         if name not in ready:
             spec = registry.specs()[name]
             yield Finding("warn", "agents", f"{name} is not installed", spec.install or "correct its command")
+    yield from _check_node([registry.spec(name) for name in ready])
     for name in ready:
         yield from _check_sight(settings, registry.spec(name), containment)
+
+
+def _check_node(specs: list[AgentSpec]) -> Iterator[Finding]:
+    """Node.js, for the agents here that are programs for it."""
+    names = [spec.name for spec in specs if comes_by_npm(shlex.split(spec.install or ""))]
+    if not names:
+        return
+    node = read_node_version()
+    fault = find_fault(node)
+    who = f"{', '.join(names)} need{'s' if len(names) == 1 else ''}"
+    if fault:
+        yield Finding("warn", "node", f"{who} {fault}", f"install Node.js {name_version(NODE)} or newer")
+    elif node:
+        yield Finding("ok", "node", f"{name_version(node)}, for {', '.join(names)}")
 
 
 def _check_sight(settings: Settings, spec: AgentSpec, containment: Containment) -> Iterator[Finding]:

@@ -1,7 +1,6 @@
 """`clawdforge setup`: which agents are here, what each needs, one installed on request, and a first turn."""
 
 import os
-import re
 import shlex
 import shutil
 import subprocess
@@ -19,12 +18,11 @@ from clawdforge.cli.target.options import Target, target_options
 from clawdforge.client import Forge
 from clawdforge.client._background import read_holder
 from clawdforge.client._environment import find_changes
+from clawdforge.drivers.registry.node import Version, comes_by_npm, find_fault, read_node_version
 
 PROMPT: Final = "Say hello in five words."
 TRY_SECS: Final = 120.0
 BUILT_IN: Final = "demo"
-NODE: Final = (22, 13)
-"""Older ones are given old versions of agents by npm, without a word."""
 
 
 @click.command()
@@ -88,7 +86,7 @@ def _install(target: Target, agent: Any, *, install: bool) -> None:
         raise Failure(f"{agent.name} is not here yet: {agent.install}, then run this again")
     if not command:
         raise Failure(f"{agent.name} is not installed, and no command that installs it is known")
-    problem = find_obstacle(command, _read_node_version())
+    problem = find_obstacle(command, read_node_version())
     if problem:
         raise Failure(f"cannot install {agent.name}: {problem}")
     click.echo(f"\n{agent.name} is installed by:  {agent.install}")
@@ -99,27 +97,13 @@ def _install(target: Target, agent: Any, *, install: bool) -> None:
         raise Failure(f"`{agent.install}` ended with {done.returncode}; what it said is above")
 
 
-def find_obstacle(command: Sequence[str], node: tuple[int, ...] | None) -> str | None:
+def find_obstacle(command: Sequence[str], node: Version | None) -> str | None:
     """Why this command cannot bring a working agent, and what to do; None when nothing is in the way."""
-    if command[0] in ("npm", "npx"):
-        wanted = ".".join(map(str, NODE))
-        if node is None:
-            return f"it needs Node.js {wanted} or newer, which is not installed; see https://nodejs.org"
-        if node < NODE:
-            found = ".".join(map(str, node))
-            return f"it needs Node.js {wanted} or newer, and this is {found}; npm would take an old version"
+    if comes_by_npm(command) and (fault := find_fault(node)):
+        return f"it needs {fault}"
     if shutil.which(command[0]) is None:
         return f"{command[0]} is not installed"
     return None
-
-
-def _read_node_version() -> tuple[int, ...] | None:
-    try:
-        said = subprocess.run(["node", "--version"], capture_output=True, text=True, check=False, timeout=10)
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    found = re.match(r"v(\d+)\.(\d+)", said.stdout)
-    return (int(found[1]), int(found[2])) if found else None
 
 
 def _check_server(target: Target) -> None:
