@@ -8,6 +8,7 @@ from pathlib import Path
 
 from clawdforge import client
 from clawdforge.client import errors, models
+from clawdforge.client._reconnects import Reconnect
 from clawdforge.client._sync.admin import Admin
 from clawdforge.client._sync.raw import Raw
 
@@ -111,6 +112,7 @@ def page() -> str:
         *section("Session", client.Session, "session"),
         *section("TurnStream", client.TurnStream, "stream"),
         *dataclass_section("TurnResult", models.TurnResult),
+        *dataclass_section("Reconnect", Reconnect),
         *dataclass_section("RunResult", models.RunResult),
         *section("Admin", Admin, "forge.admin"),
         *section("Raw", Raw, "forge.raw"),

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         AsyncSession,
         Event,
         Forge,
+        Reconnect,
         Session,
         TurnResult,
     )
@@ -151,6 +152,7 @@ __all__ = [
     "PermissionNotFound",
     "PersonaNotFound",
     "PoolFull",
+    "Reconnect",
     "RequestTimedOut",
     "RouteNotFound",
     "RunFailed",

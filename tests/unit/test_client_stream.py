@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from clawdforge import AsyncForge, Event, Forge, StreamBroken
+from clawdforge import AsyncForge, Event, Forge, Reconnect, StreamBroken
 from clawdforge.client._stream import Cursor, Gap
 from clawdforge.client.errors import SessionNotFound, Unauthenticated
 from clawdforge.wire.sse import HEARTBEAT, Frame, encode
@@ -97,6 +97,43 @@ def test_a_turn_is_streamed_whole_over_a_bad_road() -> None:
         assert [each["type"] for each in result.events] == ["text"] * 4 + ["response"]
         cursors = [int(asked.query["after"][0]) for asked in stub.asked[1:]]
         assert cursors == [2, 4, 4, 6, 6, 9]
+
+
+def check_story(told: list[Reconnect]) -> None:
+    """What was told of the bad road: every end but the last, and each stream that brought something."""
+    assert [(news.is_back, news.attempt) for news in told] == [
+        *((False, 1), (False, 2), (True, 2)),  # it ended after 4, then nobody was there
+        *((False, 1), (False, 2), (True, 2)),  # it was cut after 7, then refused
+        *((False, 1), (True, 1)),
+    ]
+    assert "stream" in told[0].why
+    assert told[1].why != told[0].why
+    assert all(news.away_secs >= 0 for news in told)
+
+
+def test_whoever_wants_to_is_told_of_each_attempt_and_of_the_way_back() -> None:
+    told: list[Reconnect] = []
+    with (
+        serving(flaky(*BAD_ROAD)) as stub,
+        Forge(stub.url, "t", on_reconnect=told.append) as forge,
+        forge.attach("s").stream("go") as stream,
+    ):
+        assert list(stream.text()) == WORDS
+    check_story(told)
+
+
+async def test_a_function_that_awaits_is_told_too() -> None:
+    told: list[Reconnect] = []
+
+    async def note(news: Reconnect) -> None:
+        told.append(news)
+
+    with serving(flaky(*BAD_ROAD)) as stub:
+        async with AsyncForge(stub.url, "t") as forge:
+            telling = forge.with_options(on_reconnect=note)
+            async with telling.attach("s").stream("go") as stream:
+                assert [each async for each in stream.text()] == WORDS
+    check_story(told)
 
 
 def test_what_the_agent_said_is_asked_for_in_the_compact_form() -> None:

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from clawdforge.client._async.forge import AsyncForge
     from clawdforge.client._async.session import AsyncSession
     from clawdforge.client._async.stream import AsyncTurnStream
+    from clawdforge.client._reconnects import Reconnect
     from clawdforge.client._sync.forge import Forge
     from clawdforge.client._sync.session import Session
     from clawdforge.client._sync.stream import TurnStream
@@ -143,6 +144,7 @@ __all__ = [
     "PermissionNotFound",
     "PersonaNotFound",
     "PoolFull",
+    "Reconnect",
     "RequestTimedOut",
     "RouteNotFound",
     "RunFailed",
@@ -187,6 +189,7 @@ _HOMES = {
     "TurnStream": "_sync.stream",
     "AnyEvent": "models",
     "Event": "models",
+    "Reconnect": "_reconnects",
     "RunResult": "results",
     "SessionState": "models",
     "TurnResult": "results",

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import EllipsisType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from clawdforge import __version__
 from clawdforge.client import _lazy as lazy
@@ -13,6 +13,8 @@ from clawdforge.client._calls import Call
 
 if TYPE_CHECKING:
     import httpx2
+
+    from clawdforge.client._reconnects import Reconnect
 
 DEFAULT_TIMEOUT_SECS: Final = 600.0
 CONNECT_SECS: Final = 10.0
@@ -32,6 +34,7 @@ class Options:
     retries: int = 2
     reconnect_secs: float = 60.0
     headers: Mapping[str, str] = field(default_factory=dict)
+    on_reconnect: Callable[[Reconnect], Any] | None = None
 
     def with_changes(
         self,
@@ -39,12 +42,14 @@ class Options:
         retries: int | None = None,
         headers: Mapping[str, str] | None = None,
         reconnect_secs: float | None = None,
+        on_reconnect: Callable[[Reconnect], Any] | None = None,
     ) -> Options:
         return Options(
             timeout_secs=self.timeout_secs if isinstance(timeout, EllipsisType) else timeout,
             retries=self.retries if retries is None else retries,
             reconnect_secs=self.reconnect_secs if reconnect_secs is None else reconnect_secs,
             headers={**self.headers, **(headers or {})},
+            on_reconnect=on_reconnect or self.on_reconnect,
         )
 
     def timeout(self, call: Call[object]) -> httpx2.Timeout:

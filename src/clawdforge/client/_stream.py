@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NoReturn
 
 from clawdforge.client import _lazy as lazy
+from clawdforge.client._reconnects import Reconnect
 from clawdforge.client._retry import Retry
 from clawdforge.client.errors import StreamBroken
 
@@ -41,10 +42,20 @@ class Cursor:
         self._attempt = 0
         self._lost_at: float | None = None
         self._gap_after: int | None = None
+        self._lost: Reconnect | None = None
 
-    def note_life(self) -> None:
-        """Note that the server is alive, because bytes came, if only a heartbeat."""
+    def note_life(self) -> Reconnect | None:
+        """Note that the server is alive, because bytes came, if only a heartbeat; tell if it was lost."""
+        lost, self._lost = self._lost, None
+        away = 0.0 if self._lost_at is None else self._clock() - self._lost_at
         self._lost_at = None
+        return lost and Reconnect(lost.why, lost.attempt, away, is_back=True)
+
+    def note_loss(self, why: str) -> Reconnect:
+        """What there is to tell before the pause."""
+        away = 0.0 if self._lost_at is None else self._clock() - self._lost_at
+        self._lost = Reconnect(why, self._lost.attempt + 1 if self._lost else 1, away, is_back=False)
+        return self._lost
 
     def accept(self, frame: Frame) -> AnyEvent | None:
         """The event of this frame, or None when it was seen before or is none of ours."""

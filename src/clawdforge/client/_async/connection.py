@@ -20,6 +20,7 @@ from clawdforge.client._options import DEFAULT_TIMEOUT_SECS, Options
 if TYPE_CHECKING:
     import httpx2
 
+    from clawdforge.client._reconnects import AsyncOnReconnect
     from clawdforge.client.models import SessionState
 
 
@@ -39,10 +40,11 @@ class AsyncConnection(AsyncCatalog):
         start: bool = True,
         timeout: float | EllipsisType | None = ...,
         max_retries: int | None = None,
+        on_reconnect: AsyncOnReconnect | None = None,
     ) -> None:
         find = partial(find_server, base_url, token, os.environ, start=start)
         is_ours = start and is_left_to_us(base_url, token, os.environ)
-        options = Options(default_timeout_secs, retries, reconnect_secs, dict(headers or {}))
+        options = Options(default_timeout_secs, retries, reconnect_secs, dict(headers or {}), on_reconnect)
         options = options.with_changes(timeout, max_retries)
         self._owns_client = http_client is None
         transport = AsyncTransport(options, AsyncPool(http_client), find if is_ours else None)
@@ -85,12 +87,13 @@ class AsyncConnection(AsyncCatalog):
         headers: Mapping[str, str] | None = None,
         reconnect_secs: float | None = None,
         max_retries: int | None = None,
+        on_reconnect: AsyncOnReconnect | None = None,
     ) -> Self:
         """A copy with other options, over the same connections. `max_retries` is `retries`."""
         copy = object.__new__(type(self))
         copy._owns_client = False
         retries = retries if max_retries is None else max_retries
-        options = self.transport.options.with_changes(timeout, retries, headers, reconnect_secs)
+        options = self.transport.options.with_changes(timeout, retries, headers, reconnect_secs, on_reconnect)
         copy._use(self.transport.with_changes(options))
         return copy
 

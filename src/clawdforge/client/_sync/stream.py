@@ -19,6 +19,7 @@ from clawdforge.wire.sse import Decoder
 
 if TYPE_CHECKING:
     from clawdforge.client._permissions import OnPermission
+    from clawdforge.client._reconnects import Reconnect
     from clawdforge.client.models import AnyEvent, CancelReply, Change
 
 PASSING_STATUSES = frozenset({408, 429, 500, 502, 503, 504})
@@ -38,7 +39,7 @@ def follow(http: Transport, session_id: str, after: int) -> Generator[AnyEvent, 
             with http.open(call) as chunks:
                 decoder = Decoder()
                 for chunk in chunks:
-                    cursor.note_life()
+                    tell(http, cursor.note_life())
                     for frame in decoder.feed(chunk):
                         event = cursor.accept(frame)
                         if event is not None:
@@ -49,7 +50,10 @@ def follow(http: Transport, session_id: str, after: int) -> Generator[AnyEvent, 
             lost = error
         except (ForgeConnectionError, Gap) as error:
             lost = error
-        sleep(cursor.pause(str(lost or "the server ended the stream")))
+        why = str(lost or "the server ended the stream")
+        pause = cursor.pause(why)
+        tell(http, cursor.note_loss(why))
+        sleep(pause)
 
 
 def follow_changes(http: Transport, after: int | None) -> Generator[Change, None, None]:
@@ -62,7 +66,7 @@ def follow_changes(http: Transport, after: int | None) -> Generator[Change, None
             with http.open(call) as chunks:
                 decoder = Decoder()
                 for chunk in chunks:
-                    cursor.note_life()
+                    tell(http, cursor.note_life())
                     for frame in decoder.feed(chunk):
                         change = lazy.changes.Change.model_validate_json(frame.data)
                         after = change.cursor
@@ -73,7 +77,16 @@ def follow_changes(http: Transport, after: int | None) -> Generator[Change, None
             lost = error
         except ForgeConnectionError as error:
             lost = error
-        sleep(cursor.pause(str(lost or "the server ended the stream")))
+        why = str(lost or "the server ended the stream")
+        pause = cursor.pause(why)
+        tell(http, cursor.note_loss(why))
+        sleep(pause)
+
+
+def tell(http: Transport, news: Reconnect | None) -> None:
+    """Call the caller's own function, if there are news and somebody wants them."""
+    if news is not None and http.options.on_reconnect is not None:
+        settle(http.options.on_reconnect(news))
 
 
 class TurnStream:
