@@ -3,7 +3,7 @@
 from typing import Any, Final, Literal, TypeAlias, cast
 
 from clawdforge.wire.base import Json
-from clawdforge.wire.event import Event, EventType
+from clawdforge.wire.event import Event
 from clawdforge.wire.event_typed import (
     CommandListEvent,
     CompactionEvent,
@@ -30,7 +30,7 @@ OutcomeWord: TypeAlias = Literal["completed", "cancelled", "failed", "timed_out"
 class SessionCreatedEvent(Typed):
     """The first event."""
 
-    type: Literal["session.created", EventType.SESSION_CREATED]
+    type: Literal["session.created"]
     agent = Sent[str]("")
     model = Sent[str | None](None)
     cwd = Sent[str]("")
@@ -41,7 +41,7 @@ class SessionCreatedEvent(Typed):
 class SessionChangedEvent(Typed):
     """Somebody changed the session."""
 
-    type: Literal["session.changed", EventType.SESSION_CHANGED]
+    type: Literal["session.changed"]
     changes = Sent[Json]({})
     keeps_context = Sent[bool](False)
 
@@ -49,20 +49,20 @@ class SessionChangedEvent(Typed):
 class SessionClosedEvent(Typed):
     """The session was closed."""
 
-    type: Literal["session.closed", EventType.SESSION_CLOSED]
+    type: Literal["session.closed"]
     why = Sent[str]("")
 
 
 class SessionReopenedEvent(Typed):
     """The session is open again."""
 
-    type: Literal["session.reopened", EventType.SESSION_REOPENED]
+    type: Literal["session.reopened"]
 
 
 class TurnQueuedEvent(Typed):
     """A prompt was accepted."""
 
-    type: Literal["turn.queued", EventType.TURN_QUEUED]
+    type: Literal["turn.queued"]
     prompt = Sent[str]("")
     files = Sent[list[str]]([])
     if_busy = Sent[str]("")
@@ -74,7 +74,7 @@ class TurnQueuedEvent(Typed):
 class TurnChangedInQueueEvent(Typed):
     """Somebody changed a turn that waits."""
 
-    type: Literal["turn.changed", EventType.TURN_CHANGED]
+    type: Literal["turn.changed"]
     prompt = Sent[str | None](None)
     files = Sent[list[str] | None](None)
     position = Sent[int | None](None)
@@ -83,14 +83,14 @@ class TurnChangedInQueueEvent(Typed):
 class TurnStartedEvent(Typed):
     """It is this turn's time."""
 
-    type: Literal["turn.started", EventType.TURN_STARTED]
+    type: Literal["turn.started"]
     message = Sent[int](0)
 
 
 class TurnRetriedEvent(Typed):
     """The prompt is given to an agent again."""
 
-    type: Literal["turn.retried", EventType.TURN_RETRIED]
+    type: Literal["turn.retried"]
     code = Sent[str]("")
     error = Sent[str]("")
     wait_secs = Sent[float](0.0)
@@ -99,7 +99,7 @@ class TurnRetriedEvent(Typed):
 class TurnEndedEvent(Typed):
     """The last event of a turn."""
 
-    type: Literal["turn.ended", EventType.TURN_ENDED]
+    type: Literal["turn.ended"]
     outcome = Sent[OutcomeWord]("completed")
     stop_reason = Sent[str | None](None)
     error = Sent[str | None](None)
@@ -114,7 +114,7 @@ class TurnEndedEvent(Typed):
 class PermissionRequestedEvent(Typed):
     """The agent asks."""
 
-    type: Literal["permission.requested", EventType.PERMISSION_REQUESTED]
+    type: Literal["permission.requested"]
     permission_id = Sent[str]("")
     tool = Sent[str]("")
     kind = Sent[str]("")
@@ -125,7 +125,7 @@ class PermissionRequestedEvent(Typed):
 class PermissionDecidedEvent(Typed):
     """What was decided, and by whom."""
 
-    type: Literal["permission.decided", EventType.PERMISSION_DECIDED]
+    type: Literal["permission.decided"]
     permission_id = Sent[str]("")
     tool = Sent[str]("")
     decision = Sent[str]("")
@@ -136,7 +136,7 @@ class PermissionDecidedEvent(Typed):
 class HistoryCutEvent(Typed):
     """Turns were taken back."""
 
-    type: Literal["history.cut", EventType.HISTORY_CUT]
+    type: Literal["history.cut"]
     messages = Sent[list[int]]([])
     turns = Sent[list[int]]([])
     why = Sent[str]("")
@@ -146,7 +146,7 @@ class HistoryCutEvent(Typed):
 class HistoryRestoredEvent(Typed):
     """They were brought back."""
 
-    type: Literal["history.restored", EventType.HISTORY_RESTORED]
+    type: Literal["history.restored"]
     messages = Sent[list[int]]([])
     turns = Sent[list[int]]([])
     cut = Sent[int | None](None)
@@ -156,7 +156,7 @@ class HistoryRestoredEvent(Typed):
 class HistoryClearedEvent(Typed):
     """The transcript was archived."""
 
-    type: Literal["history.cleared", EventType.HISTORY_CLEARED]
+    type: Literal["history.cleared"]
     messages = Sent[int](0)
     context = Sent[int | None](None)
 
@@ -164,7 +164,7 @@ class HistoryClearedEvent(Typed):
 class HistoryCompactedEvent(Typed):
     """A summary replaced the transcript."""
 
-    type: Literal["history.compacted", EventType.HISTORY_COMPACTED]
+    type: Literal["history.compacted"]
     messages = Sent[int](0)
     summary = Sent[str]("")
     message = Sent[int](0)
@@ -174,7 +174,7 @@ class HistoryCompactedEvent(Typed):
 class ContextStartedEvent(Typed):
     """The agent has a memory of this session."""
 
-    type: Literal["context.started", EventType.CONTEXT_STARTED]
+    type: Literal["context.started"]
     number = Sent[int](0)
     how = Sent[str]("")
     agent = Sent[str]("")
@@ -183,7 +183,7 @@ class ContextStartedEvent(Typed):
 class MessagePostedEvent(Typed):
     """A message was stored without a turn."""
 
-    type: Literal["message.posted", EventType.MESSAGE_POSTED]
+    type: Literal["message.posted"]
     message = Sent[int](0)
     role = Sent[str]("")
 
@@ -191,21 +191,21 @@ class MessagePostedEvent(Typed):
 class MessageBroughtEvent(Typed):
     """A message that an import or a fork began with."""
 
-    type: Literal["message.brought", EventType.MESSAGE_BROUGHT]
+    type: Literal["message.brought"]
     row = Sent[Json]({})
 
 
 class TurnBroughtEvent(Typed):
     """A turn that an import or a fork began with."""
 
-    type: Literal["turn.brought", EventType.TURN_BROUGHT]
+    type: Literal["turn.brought"]
     row = Sent[Json]({})
 
 
 class OutputTruncatedEvent(Typed):
     """Output of the agent was dropped."""
 
-    type: Literal["output.truncated", EventType.OUTPUT_TRUNCATED]
+    type: Literal["output.truncated"]
     dropped_bytes = Sent[int](0)
     reason = Sent[str]("")
 
@@ -213,7 +213,7 @@ class OutputTruncatedEvent(Typed):
 class BudgetWarnedEvent(Typed):
     """A budget came to its warning."""
 
-    type: Literal["budget.warned", EventType.BUDGET_WARNED]
+    type: Literal["budget.warned"]
     budget_id = Sent[str]("")
     scope = Sent[str]("")
     id = Sent[str]("")

@@ -9,7 +9,7 @@ from typing import Any, Generic, Literal, TypeVar, cast, overload
 from pydantic import ConfigDict
 
 from clawdforge.wire.base import Json
-from clawdforge.wire.event import Event, EventType
+from clawdforge.wire.event import Event
 
 T = TypeVar("T")
 
@@ -41,25 +41,25 @@ class Typed(Event):
 class TextEvent(Typed):
     """Words of the answer."""
 
-    type: Literal["text", EventType.TEXT]
+    type: Literal["text"]
 
 
 class ThinkingEvent(Typed):
     """Words of the agent's thoughts."""
 
-    type: Literal["thinking", EventType.THINKING]
+    type: Literal["thinking"]
 
 
 class UserWordsEvent(Typed):
     """Words of a prompt, as the agent repeats them."""
 
-    type: Literal["user", EventType.USER]
+    type: Literal["user"]
 
 
 class ToolCallEvent(Typed):
     """A tool is called."""
 
-    type: Literal["tool_call", EventType.TOOL_CALL]
+    type: Literal["tool_call"]
     name = Sent[str]("")
     args = Sent[Any](None)
     update = Sent[Json]({})
@@ -68,70 +68,70 @@ class ToolCallEvent(Typed):
 class ToolUpdateEvent(Typed):
     """What became of a call."""
 
-    type: Literal["tool_update", EventType.TOOL_UPDATE]
+    type: Literal["tool_update"]
     update = Sent[Json]({})
 
 
 class PlanEvent(Typed):
     """What the agent means to do."""
 
-    type: Literal["plan", EventType.PLAN]
+    type: Literal["plan"]
     update = Sent[Json]({})
 
 
 class ModeEvent(Typed):
     """The agent changed its mode."""
 
-    type: Literal["mode", EventType.MODE]
+    type: Literal["mode"]
     update = Sent[Json]({})
 
 
 class CommandListEvent(Typed):
     """What the agent takes behind a slash."""
 
-    type: Literal["commands", EventType.COMMANDS]
+    type: Literal["commands"]
     update = Sent[Json]({})
 
 
 class ConfigEvent(Typed):
     """An option of the agent changed."""
 
-    type: Literal["config", EventType.CONFIG]
+    type: Literal["config"]
     update = Sent[Json]({})
 
 
 class InfoEvent(Typed):
     """What the agent calls the session."""
 
-    type: Literal["info", EventType.INFO]
+    type: Literal["info"]
     update = Sent[Json]({})
 
 
 class UsageUpdateEvent(Typed):
     """How full the agent's context is."""
 
-    type: Literal["usage", EventType.USAGE]
+    type: Literal["usage"]
     update = Sent[Json]({})
 
 
 class NoticeEvent(Typed):
     """A remark of the agent."""
 
-    type: Literal["notice", EventType.NOTICE]
+    type: Literal["notice"]
     update = Sent[Json]({})
 
 
 class CompactionEvent(Typed):
     """The agent shortens its memory."""
 
-    type: Literal["compaction", EventType.COMPACTION]
+    type: Literal["compaction"]
     update = Sent[Json]({})
 
 
 class ResponseEvent(Typed):
     """The agent's answer to the prompt itself: how it ended."""
 
-    type: Literal["response", EventType.RESPONSE]
+    type: Literal["response"]
     result = Sent[Json]({})
     error = Sent[Json]({})
 
@@ -139,5 +139,5 @@ class ResponseEvent(Typed):
 class OtherEvent(Typed):
     """Anything else that the agent sent."""
 
-    type: Literal["other", EventType.OTHER]
+    type: Literal["other"]
     message = Sent[Json]({})

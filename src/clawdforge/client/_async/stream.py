@@ -128,8 +128,8 @@ class AsyncTurnStream:
             if event.turn != self.turn_index:
                 continue
             self._seen.append(event)
-            self._ended = event.type == lazy.event.EventType.TURN_ENDED
-            if event.type == lazy.event.EventType.PERMISSION_REQUESTED:
+            self._ended = event.type == "turn.ended"
+            if event.type == "permission.requested":
                 await self._ask(str(event.model_dump().get("permission_id")))
             return event
         await self.close()
@@ -152,7 +152,7 @@ class AsyncTurnStream:
     async def text(self) -> AsyncIterator[str]:
         """Only the words of the answer, piece by piece."""
         async for event in self:
-            if event.type == lazy.event.EventType.TEXT:
+            if event.type == "text":
                 yield event.text
 
     async def result(self) -> TurnResult:

@@ -128,8 +128,8 @@ class TurnStream:
             if event.turn != self.turn_index:
                 continue
             self._seen.append(event)
-            self._ended = event.type == lazy.event.EventType.TURN_ENDED
-            if event.type == lazy.event.EventType.PERMISSION_REQUESTED:
+            self._ended = event.type == "turn.ended"
+            if event.type == "permission.requested":
                 self._ask(str(event.model_dump().get("permission_id")))
             return event
         self.close()
@@ -152,7 +152,7 @@ class TurnStream:
     def text(self) -> Iterator[str]:
         """Only the words of the answer, piece by piece."""
         for event in self:
-            if event.type == lazy.event.EventType.TEXT:
+            if event.type == "text":
                 yield event.text
 
     def result(self) -> TurnResult:
