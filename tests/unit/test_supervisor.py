@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from clawdforge import scripted
 from clawdforge.core.model import Commit, TurnRow
 from clawdforge.core.rules import memory
 from clawdforge.core.rules.turns import Ending
@@ -15,27 +14,19 @@ from clawdforge.core.running import pool as pools
 from clawdforge.core.running import supervisor as supervisors
 from clawdforge.core.running.recorder import TurnRecorder
 from clawdforge.core.services import sweeper
-from clawdforge.core.services.access import LOCAL_APP
 from clawdforge.core.services.files import FileService
 from clawdforge.drivers.acp.driver import AcpAgent
 from clawdforge.drivers.folders.homes import HomeFolders
 from clawdforge.drivers.folders.snapshots import Snapshots
 from clawdforge.server import Parts, open_parts
-from clawdforge.settings import Settings
 from clawdforge.wire.errors import AgentFailed, SessionBusy, SessionNotFound
 from clawdforge.wire.event import EventType
 from clawdforge.wire.session import CreateSession, ForkRequest, UndoRequest
 from clawdforge.wire.turn import Outcome, TurnRequest, TurnState
+from tests.unit.supervised import APP, make_settings, say, submit, wait_for_text
 
-APP = LOCAL_APP
 SOON = 0.05
 LONG = 60.0
-
-
-def make_settings(tmp_path: Path, **more: float) -> Settings:
-    agents = {"scripted": {"command": scripted.command()}}
-    fixed = {"data_dir": tmp_path / "data", "agents": agents, "default_agent": "scripted", "sandbox": "off"}
-    return Settings.model_validate({**fixed, **more})
 
 
 @pytest.fixture
@@ -49,25 +40,6 @@ async def parts(tmp_path: Path) -> AsyncIterator[Parts]:
 async def session_id(parts: Parts) -> str:
     state = await parts.services.sessions.create(APP, CreateSession())
     return state.row.session_id
-
-
-async def submit(parts: Parts, session_id: str, prompt: str) -> int:
-    submitted = await parts.services.turns.submit(APP, session_id, TurnRequest(prompt=prompt), None)
-    return submitted.turn.turn_index
-
-
-async def say(parts: Parts, session_id: str, prompt: str) -> int:
-    turn_index = await submit(parts, session_id, prompt)
-    turn = await parts.services.turns.wait(APP, session_id, turn_index)
-    assert turn.outcome is Outcome.COMPLETED, turn
-    return turn_index
-
-
-async def wait_for_text(parts: Parts, session_id: str) -> None:
-    """Until the agent is at work and has said something."""
-    async for events in parts.services.log.follow(APP, session_id, 0):
-        if any(event.type == EventType.TEXT for event in events):
-            return
 
 
 async def hold(parts: Parts, session_id: str, held: asyncio.Event, let_go: asyncio.Event) -> None:
@@ -273,36 +245,6 @@ async def test_a_turn_whose_end_cannot_be_written_has_an_end(
         for turn_index in (first, second):
             turn = await parts.services.turns.wait(APP, session_id, turn_index)
             assert turn.outcome is Outcome.FAILED
-
-
-async def test_a_turn_whose_end_was_lost_is_ended_although_every_place_is_taken(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    failed = asyncio.Event()
-
-    async def fail(*_: object, **__: object) -> None:
-        raise OverflowError("a number of the agent's")
-
-    async def fail_again(*_: object, **__: object) -> None:
-        failed.set()
-        raise OverflowError("the same number")
-
-    monkeypatch.setattr(supervisors, "WORKER_RETRY_SECS", 1.0)
-    settings = make_settings(tmp_path, max_live_agents=1)
-    async with asyncio.timeout(LONG), open_parts(settings) as parts:
-        lost, other = [
-            (await parts.services.sessions.create(APP, CreateSession())).row.session_id for _ in range(2)
-        ]
-        with monkeypatch.context() as broken:
-            broken.setattr(TurnRecorder, "end", fail)
-            broken.setattr(TurnRecorder, "end_without_answer", fail_again)
-            turn_index = await submit(parts, lost, "echo one")
-            await failed.wait()
-        await submit(parts, other, "echo at work\nhang")
-        await wait_for_text(parts, other)
-        turn = await parts.services.turns.wait(APP, lost, turn_index)
-        assert turn.outcome is Outcome.INTERRUPTED
-        await parts.supervisor.stop(0)
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
