@@ -69,6 +69,7 @@ def test_the_list_tells_the_time_of_the_server(page: httpx2.Client) -> None:
     made = page.post("/hermes/api/session/new", json={}).json()["session"]
     listed = page.get("/hermes/api/sessions").json()
     assert listed["server_time"] >= made["created_at"]
+    assert listed["server_tz"] == "+0000", "so that the page shows the time of the browser"
 
 
 def test_health_counts_what_runs(server: Server, app: App) -> None:
@@ -132,6 +133,17 @@ def test_who_is_logged_in_is_told_to_everybody(server: Server, app: App, page: h
     assert app.http.get("/api/auth/status").json()["logged_in"] is True
     trusted = page.get("/hermes/api/auth/status").json()
     assert (trusted["auth_enabled"], trusted["logged_in"]) == (False, True)
+
+
+def test_where_nobody_logs_in_any_password_is_none_but_a_wrong_token_is_wrong(page: httpx2.Client) -> None:
+    def log_in(password: str, **headers: str) -> httpx2.Response:
+        return page.post("/hermes/api/auth/login", json={"password": password}, headers=headers)
+
+    reply = log_in("anything")
+    assert (reply.status_code, reply.json()["ok"], reply.json()["app_name"]) == (200, True, "local")
+    assert "set-cookie" not in reply.headers
+    assert log_in("cf_wrong").status_code == 401
+    assert log_in("anything", **{"X-Forwarded-For": "10.0.0.1"}).status_code == 401
 
 
 @pytest.mark.parametrize(

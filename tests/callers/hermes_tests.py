@@ -31,6 +31,13 @@ from tests.callers.hermes_watch import NOTES
 
 ROOT: Final = Path(__file__).parents[2]
 ASKS: Final = re.compile(r"urlopen|HTTPConnection|TEST_BASE|_pytest_port")
+KNOWS: Final = re.compile(r"TEST_BASE|TEST_PORT|_pytest_port")
+"""Of the files that ask somebody, those which know where the server is. The others ask what they put in place
+of a provider, or hermes' own program, which they start with settings of its own, and wait for minutes."""
+DRIVES: Final = re.compile(r"playwright")
+"""Tests that look at the page in a browser are none of HTTP."""
+AS_ITS_OWN: Final = {"CLAWDFORGE_MAX_FILE_BYTES": "20MiB"}
+"""What an operator chooses here and its own server has fixed."""
 STAND_IN: Final = """import os, sys
 os.chdir({root!r})
 os.execv(sys.executable, [sys.executable, "-m", "tests.callers.hermes_tests", "--stand-in", {static!r}])
@@ -86,8 +93,8 @@ def run(checkout: Path, folder: Path) -> list[Noted]:
     home = folder / "home"
     home.mkdir()
     (checkout / "server.py").write_text(STAND_IN.format(root=str(ROOT), static=str(checkout / "static")))
-    files = sorted(path for path in (checkout / "tests").glob("test_*.py") if ASKS.search(path.read_text()))
-    server = Server(folder / "data", SETTINGS, "--trust-loopback")
+    files = [path for path in sorted((checkout / "tests").glob("test_*.py")) if asks(path.read_text())]
+    server = Server(folder / "data", {**SETTINGS, **AS_ITS_OWN}, "--trust-loopback")
     try:
         body = {"app_name": "local", "workspace_roots": [str(folder.resolve())]}
         assert server.admin().post("/admin/apps", json=body).status_code == 200
@@ -113,6 +120,10 @@ def run(checkout: Path, folder: Path) -> list[Noted]:
     if not notes.exists():
         raise NotToBeHad(f"its tests do not run: {done.stdout[-1000:]} {done.stderr[-1000:]}")
     return [Noted(**json.loads(line)) for line in notes.read_text().splitlines()]
+
+
+def asks(text: str) -> bool:
+    return bool(ASKS.search(text) and KNOWS.search(text)) and not DRIVES.search(text)
 
 
 def stand_in(static: Path) -> int:

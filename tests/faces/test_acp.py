@@ -243,7 +243,7 @@ async def test_bad_input_is_refused_in_words_and_the_connection_goes_on(
         for changed, said in (
             ({"cwd": "relative"}, "absolute"),
             ({"cwd": None}, "absolute"),
-            ({"cwd": str(project.parent)}, "not free for this app"),
+            ({"cwd": str(project.parent)}, "outside of what this app may use"),
             ({"mcpServers": [stdio, stdio]}, "a name of its own"),
             ({"mcpServers": [{**stdio, "type": "sse"}]}, "neither"),
             ({"mcpServers": [{**stdio, "name": "NO NAME"}]}, "mcp_servers"),

@@ -163,7 +163,7 @@ class UnknownFile(InvalidRequest):
 
 
 class WorkspaceRefused(InvalidRequest):
-    """This working directory is not free for this app; name one inside a folder that the operator granted."""
+    """This working directory is outside of what this app may use; name one that the operator granted."""
 
     code = ErrorCode.WORKSPACE_REFUSED
     status = 400
@@ -198,7 +198,7 @@ class HostRefused(Forbidden):
 
 
 class OriginRefused(Forbidden):
-    """requests from web pages of another origin are refused"""
+    """cross-origin requests, from web pages of another origin, are refused"""
 
     code = ErrorCode.ORIGIN_REFUSED
     status = 403

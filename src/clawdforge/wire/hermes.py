@@ -152,12 +152,13 @@ class HermesSessionReply(Reply):
 
 
 class HermesList(Reply):
-    """`server_time` is in the list of all sessions only."""
+    """`server_time` and `server_tz` are in the list of all sessions only. Days are those of UTC here."""
 
     ok: bool = True
     sessions: list[HermesSession]
     count: int
     server_time: float | None = None
+    server_tz: str | None = None
 
 
 class HermesStatus(Reply):

@@ -1,17 +1,22 @@
 """hermes routes about logging in: its page asks for a password, and an app's token is one."""
 
+from typing import Final
+
 from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
 from clawdforge.http.auth import refuse_agents
 from clawdforge.http.dialects.hermes.route import ERRORS, OpenHermesRoute
-from clawdforge.http.login import check_browser, let_in, let_out
+from clawdforge.http.login import check_browser, let_in, let_out, show_login
 from clawdforge.http.routing import Core
+from clawdforge.http.trust import is_trusted
 from clawdforge.wire.admin import Done
 from clawdforge.wire.browser import LoginReply
 from clawdforge.wire.errors import Unauthenticated
 from clawdforge.wire.hermes import PasswordLogin
+
+TOKEN: Final = "cf_"  # noqa: S105 - how tokens begin
 
 
 def routes(prefix: str) -> APIRouter:
@@ -22,9 +27,17 @@ def routes(prefix: str) -> APIRouter:
 
 
 async def login(request: Request, core: Core, body: PasswordLogin) -> Response:
-    """Take an app's token as the password, and set the cookie of a login as `POST /login` does."""
+    """Take an app's token as the password, and set the cookie of a login as `POST /login` does.
+
+    Where nobody has to log in, what is no token at all is as good as none: it succeeds, without a cookie.
+    """
     check_browser(request)
-    principal = await core.access.authenticate(body.password)
+    try:
+        principal = await core.access.authenticate(body.password)
+    except Unauthenticated:
+        if body.password.startswith(TOKEN) or not await is_trusted(request):
+            raise
+        return await show_login(request)
     await refuse_agents(request)
     if principal.admin:
         raise Unauthenticated("this is the operator's token, and the operator has no sessions; use an app's")

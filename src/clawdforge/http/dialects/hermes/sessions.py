@@ -36,6 +36,7 @@ from clawdforge.wire.session import CreateSession, ImportRequest, PatchSession, 
 
 MAX_LISTED = 1000
 FOUND = 100
+UTC = "+0000"
 NO_ID = "/\\"
 """What no id has, of any server of this dialect, and a path has."""
 Words = Annotated[str, Query(max_length=500)]
@@ -213,10 +214,8 @@ async def list_sessions(core: Core, app: App, page: Page, include_archived: bool
     found = await core.messages.overview(app, SessionQuery(limit=MAX_LISTED), settled=page)
     rows = [shapes.compact(one) for one in found]
     shown = [row for row in rows if include_archived or not row["archived"]]
-    now = to_float(core.health.now)
-    return json_response(
-        {"ok": True, "sessions": shown, "count": len(shown), "cli_count": 0, "server_time": now}
-    )
+    clock = {"server_time": to_float(core.health.now), "server_tz": UTC}
+    return json_response({"ok": True, "sessions": shown, "count": len(shown), "cli_count": 0, **clock})
 
 
 def find_named(core: Services, workspace: str | None) -> str | None:
