@@ -1,6 +1,6 @@
 """Runs the HTTP tests of hermes-webui itself on this server, and lists those that fail, each with its reason.
 
-    python -m tests.callers.hermes_tests [--source GIT_FOLDER_OR_ADDRESS] [--version April|August]
+    python -m tests.callers.hermes_tests [--source REPOSITORY] [--version April|August] [--only WORD]
 
 A test counts if it asks the server, and asks only for what is promised: no route that is answered with 501 or
 quietly, and nothing of the page itself.
@@ -71,6 +71,7 @@ def main() -> int:
     given = argparse.ArgumentParser(description=__doc__)
     given.add_argument("--source", default=PUBLIC, help="a git repository that has its commits")
     given.add_argument("--version", choices=list(VERSIONS), action="append", help="only this version")
+    given.add_argument("--only", default="", help="only files with this word in their name")
     given.add_argument("--stand-in", type=Path, help=argparse.SUPPRESS)
     options = given.parse_args()
     if options.stand_in:
@@ -79,7 +80,7 @@ def main() -> int:
     for version in options.version or VERSIONS:
         with tempfile.TemporaryDirectory() as name:
             try:
-                found = run(unpack(version, options.source, Path(name), "."), Path(name))
+                found = run(unpack(version, options.source, Path(name), "."), Path(name), options.only)
             except NotToBeHad as reason:
                 print(f"hermes-webui is not to be had: {reason}")
                 return 2
@@ -87,13 +88,14 @@ def main() -> int:
     return 1 if unexpected else 0
 
 
-def run(checkout: Path, folder: Path) -> list[Noted]:
+def run(checkout: Path, folder: Path, only: str) -> list[Noted]:
     """Their tests as they are; in place of their server stands ours, with their page beside it."""
     notes = folder / "notes"
     home = folder / "home"
     home.mkdir()
     (checkout / "server.py").write_text(STAND_IN.format(root=str(ROOT), static=str(checkout / "static")))
-    files = [path for path in sorted((checkout / "tests").glob("test_*.py")) if asks(path.read_text())]
+    chosen = sorted((checkout / "tests").glob(f"test_*{only}*.py"))
+    files = [path for path in chosen if asks(path.read_text())]
     server = Server(folder / "data", {**SETTINGS, **AS_ITS_OWN}, "--trust-loopback")
     try:
         body = {"app_name": "local", "workspace_roots": [str(folder.resolve())]}
