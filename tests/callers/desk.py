@@ -19,6 +19,9 @@ SETTINGS: Final = {"CLAWDFORGE_HERMES_PREFIX": PREFIX, "CLAWDFORGE_DEFAULT_AGENT
 
 ANSWERED: Final = "Failed to load resource: the server responded with a status of "
 LOADED: Final = "S._bootReady === true"
+LISTED: Final = (
+    "_allSessions.some(s => s.session_id === S.session.session_id && s.message_count === S.messages.length)"
+)
 
 
 @dataclass
@@ -93,7 +96,11 @@ class Tab:
         self.page.locator(f'#msgInner [title="{title}"]').last.dispatch_event("click")
 
     def rename(self, title: str) -> None:
-        """Give the session that is shown another title, in the list."""
+        """Give the session that is shown another title, in the list.
+
+        That must know of the last answer: a list that was asked for before would bring the old title back.
+        """
+        self.until(LISTED)
         row = self.page.locator("#sessionList .session-item.active").first
         row.hover()
         if self.version == "April":

@@ -147,8 +147,7 @@ def rename_pin_archive_delete(desk: Desk) -> None:
     tab.menu(name, "^Archive")
     expect(tab.row(name)).to_have_count(0)
     tab.reload()
-    shown = tab.page.evaluate("_allSessions.filter(s => s.archived).map(s => s.title)")
-    assert name in shown
+    tab.until(f"_allSessions.some(s => s.archived && s.title === {json.dumps(name)})")
     tab.find("#btnNewChat").click()
     tab.ask("count", COUNTED.format(1))
     gone = f"gone {desk.version}"
