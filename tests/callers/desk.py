@@ -19,6 +19,11 @@ SETTINGS: Final = {"CLAWDFORGE_HERMES_PREFIX": PREFIX, "CLAWDFORGE_DEFAULT_AGENT
 
 ANSWERED: Final = "Failed to load resource: the server responded with a status of "
 LOADED: Final = "S._bootReady === true"
+NOT_LOADING: Final = (
+    "(typeof _loadingSessionId === 'undefined' || !_loadingSessionId)"
+    " && (typeof _activeSessionExternalRefreshInFlight === 'undefined'"
+    " || !_activeSessionExternalRefreshInFlight)"
+)
 LISTED: Final = (
     "_allSessions.some(s => s.session_id === S.session.session_id && s.message_count === S.messages.length)"
 )
@@ -65,8 +70,8 @@ class Tab:
         self.rest()
 
     def rest(self) -> None:
-        """Wait until nothing runs in the session that is shown."""
-        self.until("!S.busy && !S.activeStreamId && !!S.session")
+        """Wait until nothing runs in the session that is shown, and the page does not load it anew."""
+        self.until(f"!S.busy && !S.activeStreamId && !!S.session && {NOT_LOADING}")
 
     @property
     def session_id(self) -> str:
@@ -94,6 +99,18 @@ class Tab:
     def press(self, title: str) -> None:
         """Press the last of the buttons at the messages that are shown on hover."""
         self.page.locator(f'#msgInner [title="{title}"]').last.dispatch_event("click")
+
+    def edit(self, text: str) -> None:
+        """Put other words into the last prompt; press again if the page has drawn its messages anew."""
+        field = self.page.locator(".msg-edit-area")
+
+        def opened() -> bool:
+            if not field.count():
+                self.press("Edit message")
+            return bool(field.count())
+
+        wait_until(self.page, opened, "a prompt to edit")
+        field.fill(text)
 
     def rename(self, title: str) -> None:
         """Give the session that is shown another title, in the list.

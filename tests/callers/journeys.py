@@ -129,8 +129,7 @@ def edit(desk: Desk) -> None:
     tab = desk.tab().open()
     tab.ask("count", COUNTED.format(1))
     tab.ask("echo old", "old")
-    tab.press("Edit message")
-    tab.find(".msg-edit-area").fill("count")
+    tab.edit("count")
     tab.find(".msg-edit-send").dispatch_event("click")
     tab.see(COUNTED.format(2))
     tab.rest()
@@ -148,7 +147,9 @@ def rename_pin_archive_delete(desk: Desk) -> None:
     expect(tab.row(name)).to_have_count(0)
     tab.reload()
     tab.until(f"_allSessions.some(s => s.archived && s.title === {json.dumps(name)})")
+    before = tab.session_id
     tab.find("#btnNewChat").click()
+    tab.until(f"!S.session || S.session.session_id !== {json.dumps(before)}")
     tab.ask("count", COUNTED.format(1))
     gone = f"gone {desk.version}"
     tab.rename(gone)
