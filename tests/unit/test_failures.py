@@ -15,6 +15,7 @@ INTERNAL = -32603
     [
         ("Resource not found", "lost"),
         ("Session not found: 5b8f", "lost"),
+        ("Internal error: The Claude Agent process exited unexpectedly. Please start a new session.", "lost"),
         (
             'API Error: 529 {"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}',
             "overloaded",
