@@ -45,6 +45,16 @@ def test_a_turn_is_told_in_numbers_and_bars(tabs: Tabs, app: App, session_id: st
     expect(shown).to_contain_text("61 % of 100")
 
 
+def test_a_long_name_of_a_tool_pushes_nothing_out_of_sight(tabs: Tabs, app: App) -> None:
+    session_id = app.session()
+    app.turn(session_id, f"tool {'look/' * 80}\nusage 1200 34\necho done")
+    _, shown = panel(tabs, app, session_id, "Turn")
+    expect(shown.locator(".bar-row").filter(has_text="look/")).to_be_visible()
+    excess = "panel => panel.scrollWidth - panel.clientWidth"
+    assert shown.evaluate(excess) <= 0
+    assert shown.locator(".bar-name > .cut").filter(has_text="look/").evaluate(excess) > 0  # cut, with dots
+
+
 def test_a_running_turn_is_shown_as_it_goes(tabs: Tabs, app: App) -> None:
     session_id = app.session()
     app.http.post(f"/sessions/{session_id}/turns", json={"prompt": "tool slow\nhang"}).raise_for_status()

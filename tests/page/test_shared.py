@@ -17,6 +17,8 @@ def test_a_link_made_on_the_page_shows_the_session_to_a_stranger(
     tabs: Tabs, app: App, scheme: Scheme
 ) -> None:
     session_id = app.session(title="Of herons")
+    for number in range(12):
+        app.turn(session_id, f"echo long ago {number}")
     app.turn(session_id, "think hm\ntool look\necho **bold** <img src=x onerror=alert(1)>")
     owner = tabs.tab(app, f"#/s/{session_id}")
     owner.get("button", "More about Of herons").first.click()
@@ -34,6 +36,11 @@ def test_a_link_made_on_the_page_shows_the_session_to_a_stranger(
     expect(stranger.page.get_by_role("textbox")).to_have_count(0)
     assert not stranger.settle().axe()
     assert stranger.excess() <= 0
+    last = stranger.page.locator(".md strong")
+    expect(last).not_to_be_in_viewport()
+    stranger.page.mouse.move(100, 300)
+    stranger.page.mouse.wheel(0, 100_000)
+    expect(last).to_be_in_viewport()
 
     owner.get("button", "More about Of herons").first.click()
     owner.get("menuitem", "Share …").click()

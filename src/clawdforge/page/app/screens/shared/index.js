@@ -22,7 +22,7 @@ export default function Shared({ route }) {
   useEffect(() => {
     if (session.value) document.title = `${session.value.title || "A session"} · clawdforge`;
   }, [session.value]);
-  return html`<main class="shared" aria-busy=${session.busy || newest.busy}>
+  return html`<main class="shared" tabindex="0" aria-busy=${session.busy || newest.busy}>
     ${trouble && html`<${Trouble} error=${trouble} again=${again} />`}
     ${session.value && html`<${Head} session=${session.value} />`}
     ${newest.value && html`<${Messages} key=${token} token=${token} newest=${newest.value} />`}
