@@ -69,6 +69,17 @@ def test_a_revoked_token_leads_to_the_login(tabs: Tabs, app: App, server: Server
     assert "a secret" not in tab.page.content()
 
 
+def test_logging_out_everywhere_ends_the_login_of_another_browser(tabs: Tabs, app: App) -> None:
+    here, there = tabs.tab(app), tabs.tab(app, size=PHONE)
+    here.get("button", "Log out").click()
+    here.get("dialog").get_by_role("button", name="Cancel").click()
+    here.get("button", "Log out").click()
+    here.get("dialog").get_by_role("button", name="Log out everywhere").click()
+    for tab in (here, there):
+        tab.page.reload()
+        expect(tab.page.locator("input[type=password]")).to_be_visible()
+
+
 def test_another_apps_link_is_the_same_as_an_unknown_one(tabs: Tabs, app: App, other: App) -> None:
     session_id = other.session(title="Of somebody else")
     texts = []

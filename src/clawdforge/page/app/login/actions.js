@@ -70,9 +70,14 @@ export async function logIn(token) {
 export const HTTPS =
   "Browsers keep a login only over HTTPS or on this machine itself: open the page by https://, or by http://127.0.0.1.";
 
-/** @param {{everywhere?: boolean}} [how] */
+/** Whoever wants every login ended has to know if they were not. @param {{everywhere?: boolean}} [how] */
 export async function logOut(how = {}) {
-  await post("/logout", how.everywhere ? { everywhere: true } : undefined).catch(() => null);
+  try {
+    await post("/logout", how.everywhere ? { everywhere: true } : undefined);
+  } catch (error) {
+    if (!(error instanceof Failure)) throw error;
+    if (how.everywhere && error.status !== 401) return notify(`You are still logged in everywhere. ${error.message}`, "bad");
+  }
   batch(() => {
     me.value = null;
     sessions.value = new Map();

@@ -3,13 +3,13 @@
 import { html, useState } from "../lib.js";
 import { current, me, panelOpen, route, waiting } from "../store.js";
 import { SessionList } from "../sessions/list.js";
+import { choose } from "./dialog.js";
 import { Icon } from "./icons.js";
 import { Later } from "./later.js";
 import { link } from "./router.js";
 import { PANELS, SCREENS, findScreen } from "./screens.js";
 import { StatusLine } from "./status.js";
 import { logOut } from "../login/actions.js";
-
 
 function switchTheme() {
   const root = document.documentElement;
@@ -18,6 +18,16 @@ function switchTheme() {
   if (next === system) localStorage.removeItem("clawdforge.theme");
   else localStorage.setItem("clawdforge.theme", next);
   dispatchEvent(new Event("clawdforge-theme"));
+}
+
+/** Log out, here or in every browser. */
+async function leave() {
+  const how = await choose({
+    title: "Log out?",
+    text: "“Everywhere” ends every login that was made with the same token, in all browsers. The token itself stays good.",
+    choices: [["here", "Log out"], ["everywhere", "Log out everywhere"]],
+  });
+  if (how) await logOut({ everywhere: how === "everywhere" });
 }
 
 /** @param {{screen: import("./screens.js").Screen}} props */
@@ -42,7 +52,7 @@ function Side() {
     <div class="side-foot">
       <span class="grow cut small quiet">${me.value?.app_name || (me.value?.operator ? "operator" : "")}</span>
       <button class="icon-button" aria-label="Switch between light and dark" onClick=${switchTheme}><${Icon} name="moon" /></button>
-      <button class="icon-button" aria-label="Log out" onClick=${logOut}><${Icon} name="leave" /></button>
+      <button class="icon-button" aria-label="Log out" onClick=${leave}><${Icon} name="leave" /></button>
     </div>
   </aside>`;
 }
@@ -88,7 +98,7 @@ function More() {
     <nav class="places" aria-label="More screens">${shown().map((screen) => html`<${Place} screen=${screen} key=${screen.name} />`)}</nav>
     <div class="row">
       <button class="button" onClick=${switchTheme}><${Icon} name="moon" />Light or dark</button>
-      <button class="button" onClick=${logOut}><${Icon} name="leave" />Log out</button>
+      <button class="button" onClick=${leave}><${Icon} name="leave" />Log out</button>
     </div>
   </div></div>`;
 }
