@@ -7,6 +7,8 @@ import { Group, makeRow } from "./rows.js";
 const PAGE = 60;
 const MAX_DETAILS = 3000;
 const FIRST_MS = 250;
+/** What a turn may have had that its stored messages do not tell. */
+const UNTOLD = new Set(["image", "permission", "note"]);
 
 /** @typedef {import("./room.js").Room} Room */
 
@@ -148,11 +150,24 @@ function join(above, below, groups) {
   groups.shift();
 }
 
-/** Tell a turn as it happened, with its tools between its words. @param {Room} room @param {Group} group @param {boolean} [show] */
+/** Tell a turn as it happened, with its tools and pictures between its words. Most turns are words alone: those are looked at one
+ * after the other, and not at all when somebody has scrolled past them meanwhile. @param {Room} room @param {Group} group @param {boolean} [show] */
 export async function upgrade(room, group, show = true) {
   const { first_seq: first, last_seq: last, state } = group.info || {};
-  if (group.from !== "messages" || !group.tools.size || state !== "ended" || !first || !last || last - first > MAX_DETAILS) return;
+  if (group.from !== "messages" || state !== "ended" || !first || !last || last - first > MAX_DETAILS) return;
   group.from = "loading";
+  if (group.tools.size || !show) return retell(room, group, show);
+  const look = async () => {
+    if (group.from !== "loading") return;
+    if (group.rows.some((row) => row.element)) await retell(room, group, show);
+    else group.from = "messages";
+  };
+  room.looking = room.looking.then(look).catch(reportError);
+}
+
+/** @param {Room} room @param {Group} group @param {boolean} show */
+async function retell(room, group, show) {
+  const { first_seq: first, last_seq: last } = group.info;
   const fresh = new Group(group.key, group.turn, group.seq);
   let after = first - 1;
   while (after < last) {
@@ -163,6 +178,7 @@ export async function upgrade(room, group, show = true) {
   }
   fresh.pause();
   if (group.from !== "loading" || !fresh.body.length) return;
+  if (!group.tools.size && !fresh.body.some((row) => UNTOLD.has(row.kind))) return void (group.from = "kept");
   group.body = fresh.body;
   group.tools = fresh.tools;
   for (const row of group.body) row.group = group;

@@ -40,6 +40,8 @@ export class Room {
     /** @type {(() => void)|null} */
     this.stop = null;
     this.closed = false;
+    /** The end of looking whether turns of words alone were more than that. */
+    this.looking = Promise.resolve();
     /** @type {any} */
     this.timer = 0;
     /** The view may ask for a pause before the next batch. */

@@ -1,0 +1,63 @@
+"""The screen of a session: what comes back when it is opened again, and what lies over what."""
+
+import base64
+import json
+import struct
+import zlib
+
+from playwright.sync_api import Locator, expect
+
+from tests.api.harness import App
+from tests.needs import needs
+from tests.page.kit import PHONE, Tab, Tabs
+
+pytestmark = needs("chromium")
+
+
+def png() -> str:
+    """One red point, as an agent would send it."""
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    head = struct.pack(">IIBBBBB", 1, 1, 8, 2, 0, 0, 0)
+    parts = (chunk(b"IHDR", head), chunk(b"IDAT", zlib.compress(b"\0\xff\0\0")), chunk(b"IEND", b""))
+    return base64.b64encode(b"\x89PNG\r\n\x1a\n" + b"".join(parts)).decode()
+
+
+def picture() -> str:
+    """The scripted agent's line that sends it."""
+    content = {"type": "image", "mimeType": "image/png", "data": png()}
+    return "update " + json.dumps({"sessionUpdate": "agent_message_chunk", "content": content})
+
+
+def prompt_of(tab: Tab) -> Locator:
+    return tab.page.get_by_label("Prompt", exact=True)
+
+
+def test_a_picture_between_words_is_there_again_when_the_session_is_opened_again(
+    tabs: Tabs, app: App
+) -> None:
+    session_id = app.session()
+    app.turn(session_id, f"echo before it\n{picture()}\necho after it")
+    app.turn(session_id, "echo words alone")
+    tab = tabs.tab(app, f"#/s/{session_id}")
+    expect(tab.page.locator("img.picture")).to_have_count(1)
+    kinds = "rows => rows.map(one => one.className).filter(name => !name.includes('end-entry'))"
+    assert tab.page.locator(".entry").evaluate_all(kinds) == [
+        f"entry {kind}-entry" for kind in ("prompt", "text", "image", "text", "prompt", "text")
+    ]
+
+
+def test_a_notice_lies_over_nothing_that_is_pressed(tabs: Tabs, app: App) -> None:
+    session_id = app.session()
+    at = """button => { const box = button.getBoundingClientRect();
+        return document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2)?.closest('a, button') === button }"""
+    for size in ((1400, 900), PHONE):
+        tab = tabs.tab(app, f"#/s/{session_id}", size=size)
+        prompt_of(tab).fill("/status")
+        tab.get("button", "Send").click()
+        tab.see(tab.page.locator(".notice"))
+        for button in (*tab.page.locator(".composer button, .tabs-phone a").all(),):
+            if button.is_visible():
+                assert button.evaluate(at), button.evaluate("button => button.outerHTML")
