@@ -49,6 +49,33 @@ def test_a_picture_between_words_is_there_again_when_the_session_is_opened_again
     ]
 
 
+def test_what_was_undone_can_be_redone_after_a_reload_until_something_new_is_said(
+    tabs: Tabs, app: App
+) -> None:
+    session_id = app.session()
+    app.turn(session_id, "echo one")
+    app.turn(session_id, "echo two")
+    tab = tabs.tab(app, f"#/s/{session_id}")
+    redo = tab.get("button", "Redo", exact=True)
+    tab.see(tab.page.locator(".text-entry").get_by_text("two"))
+    expect(redo).to_have_count(0)
+    app.http.post(f"/sessions/{session_id}/undo", json={}).raise_for_status()
+    tab.see("One turn was taken back.")
+    tab.page.reload()
+    tab.see("Something was taken back.")
+    redo.click()
+    tab.get("dialog").get_by_role("button", name="Redo", exact=True).click()
+    tab.see(tab.page.locator(".text-entry").get_by_text("two"))
+    expect(redo).to_have_count(0)
+    app.http.post(f"/sessions/{session_id}/undo", json={}).raise_for_status()
+    expect(redo).to_be_visible()
+    app.turn(session_id, "echo three")
+    expect(redo).to_have_count(0)
+    tab.page.reload()
+    tab.see(tab.page.locator(".text-entry").get_by_text("three"))
+    expect(redo).to_have_count(0)
+
+
 def test_a_notice_lies_over_nothing_that_is_pressed(tabs: Tabs, app: App) -> None:
     session_id = app.session()
     at = """button => { const box = button.getBoundingClientRect();

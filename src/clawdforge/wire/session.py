@@ -134,7 +134,7 @@ class Session(Record):
     `mcp_servers` are the names of its own ones.
 
     At rest it tells of `last_outcome`: how the last turn ended that was not taken back, null before the first
-    and after a clear.
+    and after a clear. `can_redo` means that an undo can still be taken back.
 
     This server sends all of it. The defaults are for the replies of an older one, which has fewer fields.
     """
@@ -181,6 +181,7 @@ class Session(Record):
     message_count: int = 0
     context: int = 1
     head: int = 0
+    can_redo: bool = False
 
 
 class SessionReply(Session):

@@ -8,7 +8,7 @@ import { computed, signal } from "./lib.js";
  *   pinned: boolean, updated_at: number, updated_us: number, created_at: number, running_turn: number|null, queued_turns: number,
  *   activity?: string, pending_permissions?: number, last_outcome?: string|null, permission_mode: string,
  *   retention: string, closes_at: number|null, deletes_at: number|null, workspace: string, head: number,
- *   message_count: number, turn_count: number, labels: string[], mcp_servers?: string[], forked_from: string|null, plan_mode: boolean, paused?: boolean}} Session
+ *   message_count: number, turn_count: number, labels: string[], mcp_servers?: string[], forked_from: string|null, plan_mode: boolean, paused?: boolean, can_redo?: boolean}} Session
  * @typedef {{name: string, parts: string[], query: URLSearchParams}} Route
  * @typedef {{id: number, text: string, kind: "note"|"bad"}} Notice
  * @typedef {{state: "live"|"idle"|"reading"|"waiting"|"offline"|"gone", text: string}} Status

@@ -107,6 +107,7 @@ def session(state: SessionState, kind: type[SessionT], ages: Ages) -> SessionT:
         message_count=row.message_count,
         context=row.context,
         head=row.head,
+        can_redo=bool(row.redo),
     )
 
 

@@ -35,7 +35,7 @@ export class Room {
     this.running = signal(/** @type {number|null} */ (null));
     this.context = signal(/** @type {{used: number, size: number}|null} */ (null));
     this.commands = signal(/** @type {any[]} */ ([]));
-    /** How many turns the last undo took, while a redo may bring them back. */
+    /** How many turns the last undo took, where it was seen; whether a redo can bring them back is said by the session. */
     this.undone = signal(0);
     /** @type {(() => void)|null} */
     this.stop = null;
@@ -168,6 +168,7 @@ export class Room {
   /** Read the transcript again: something took away or brought back what is not known here. */
   async reload() {
     this.stop?.();
+    this.undone.value = 0;
     await this.open(null);
   }
 

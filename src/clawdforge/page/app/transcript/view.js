@@ -39,8 +39,10 @@ function RowView({ row, room }) {
 
 /** What stands below the last row. @param {{room: import("./room.js").Room}} props */
 function Tail({ room }) {
-  if (room.undone.value > 0) {
-    return html`<div class="tail row"><span class="quiet">${room.undone.value === 1 ? "One turn was" : `${room.undone.value} turns were`} taken back.</span>
+  const undone = room.undone.value;
+  const rests = room.running.value === null && room.next === null;
+  if (rests && room.row?.can_redo) {
+    return html`<div class="tail row"><span class="quiet">${undone === 1 ? "One turn was" : undone > 1 ? `${undone} turns were` : "Something was"} taken back.</span>
       <button class="button" onClick=${() => redo(room)}><${Icon} name="redo" />Redo</button></div>`;
   }
   return room.running.value !== null ? html`<div class="tail working" role="status"><span class="dot running"></span><span class="out-of-sight">The agent is working</span></div>` : null;

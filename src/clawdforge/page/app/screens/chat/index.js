@@ -43,7 +43,7 @@ function Body({ room, at }) {
     return html`<div class="empty"><h2>This session cannot be shown</h2><p>${room.problem.value}</p>
       <button class="button" onClick=${() => ((room.state.value = "loading"), room.open(at))}>Try again</button></div>`;
   }
-  const empty = room.state.value === "ready" && room.shape.value > 0 && !room.rows.length && !room.queue.value.length && room.running.value === null && !room.undone.value;
+  const empty = room.state.value === "ready" && room.shape.value > 0 && !room.rows.length && !room.queue.value.length && room.running.value === null && !room.row?.can_redo;
   return html`${empty && html`<div class="empty beginning"><h2>What shall we do?</h2><p>Write below. ${current.value ? retentionWords(current.value) : ""}</p></div>`}
     <${Transcript} room=${room} at=${at} />`;
 }

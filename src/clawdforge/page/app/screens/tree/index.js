@@ -56,13 +56,12 @@ function Choices({ session, turns, turn, done }) {
   const [files, setFiles] = useState(true);
   const after = turnsAfter(turns, turn);
   const rests = session.running_turn === null;
-  const lastCut = turns.some((one) => one.cut);
   const act = (/** @type {() => Promise<any>} */ work) => async () => (await work()) && done();
   return html`<div class="tree-choices">
     ${!turn.cut && html`<button class="button" onClick=${() => view(session, turn)}>View</button>`}
     ${!turn.cut && turn.state === "ended" && html`<button class="button" onClick=${act(() => forkFrom(session, turn))}>Fork from here</button>`}
     ${!turn.cut && after > 0 && html`<button class="button" disabled=${!rests} onClick=${act(() => undoTo(session, turns, turn, files))}>Undo to here</button>`}
-    ${lastCut && (turn.cut || after === 0) && html`<button class="button" disabled=${!rests} onClick=${act(() => redo(session, files))}>Redo the last undo</button>`}
+    ${session.can_redo && (turn.cut || after === 0) && html`<button class="button" disabled=${!rests} onClick=${act(() => redo(session, files))}>Redo the last undo</button>`}
     <label class="row small"><input type="checkbox" checked=${files} onChange=${(/** @type {any} */ event) => setFiles(event.target.checked)} />Files too</label>
   </div>`;
 }
