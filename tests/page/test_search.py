@@ -6,7 +6,7 @@ from playwright.sync_api import expect
 
 from tests.api.harness import App
 from tests.needs import needs
-from tests.page.kit import Tabs
+from tests.page.kit import Tabs, wait_until
 
 pytestmark = needs("chromium")
 
@@ -24,9 +24,27 @@ def test_what_is_found_is_marked_and_leads_to_its_session(tabs: Tabs, app: App) 
     expect(hits.first.locator("mark")).to_have_text("heron")
     expect(tab.page).to_have_url(re.compile(r"#/search\?q=heron$"))
     hits.first.click()
-    expect(tab.page).to_have_url(re.compile(rf"#/s/{session_id}\?at=\d+$"))
+    expect(tab.page).to_have_url(re.compile(rf"#/s/{session_id}\?at=\d+&words=heron$"))
     tab.page.go_back()
     expect(field).to_have_value("heron")
+
+
+def test_a_hit_leads_to_the_words_far_down_in_a_long_answer(tabs: Tabs, app: App) -> None:
+    session_id = app.session()
+    lines = [f"tool look-{number}\necho line {number}  " for number in range(60)]
+    lines[50:50] = ["echo " + "many words " * 300 + "and the quick heron "]
+    app.turn(session_id, "\n".join(["echo at first", *lines]))
+    app.turn(session_id, "echo the end")
+    tab = tabs.tab(app, "#/search?q=heron")
+    answer = tab.page.get_by_role("region", name="Messages").get_by_role("link").filter(has_text="assistant")
+    answer.click()
+    marked = """() => [...CSS.highlights?.get('found') ?? []].map(range => {
+        const box = range.getBoundingClientRect();
+        return [String(range), box.top > 52 && box.bottom < innerHeight] })"""
+    wait_until(tab.page, lambda: tab.page.evaluate(marked) == [["heron", True]], "the word in sight, marked")
+    tab.go(f"#/s/{session_id}")
+    tab.see(tab.page.locator(".text-entry").get_by_text("the end"))
+    assert tab.page.evaluate(marked) == []
 
 
 def test_titles_are_found_and_what_is_not_there_is_said(tabs: Tabs, app: App) -> None:

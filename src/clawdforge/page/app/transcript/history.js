@@ -95,6 +95,8 @@ export async function loadAround(room, seq) {
   room.previous = found.previous;
   room.next = found.next;
   await startAt(room, row);
+  const wanted = room.groupAt(seq);
+  if (wanted) await upgrade(room, wanted, false); // later it would take away the row that is shown
   room.flatten();
 }
 

@@ -97,6 +97,11 @@ export class Room {
     return group;
   }
 
+  /** The group that has a message. @param {number} seq */
+  groupAt(seq) {
+    return this.groups.find((group) => group.seq === seq) || this.groups.findLast((group) => group.seq <= seq) || null;
+  }
+
   /** One event that nobody expected must not stop those after it. @param {any} event */
   tryTake(event) {
     try {

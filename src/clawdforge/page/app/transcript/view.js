@@ -2,6 +2,7 @@
 // The transcript on the screen: mounts the window's rows, holds the anchor, knows when a person wants to read on alone.
 import { Component, html, useEffect, useLayoutEffect, useMemo, useRef } from "../lib.js";
 import { Icon } from "../shell/icons.js";
+import { mark, patternOf, rowOf } from "./found.js";
 import { EndRow } from "./kinds/end.js";
 import { PermissionRow } from "./kinds/permission.js";
 import { PromptRow } from "./kinds/prompt.js";
@@ -83,12 +84,14 @@ function listen(scroller, window) {
   scroller.addEventListener("scroll", onScroll, { passive: true });
 }
 
-/** @param {{room: import("./room.js").Room, at: number|null}} props */
-export function Transcript({ room, at }) {
+/** @param {{room: import("./room.js").Room, at: number|null, words: string}} props */
+export function Transcript({ room, at, words }) {
   const scroller = useRef(/** @type {HTMLElement|null} */ (null));
   const list = useRef(/** @type {HTMLElement|null} */ (null));
   const window = useMemo(() => new RowWindow(room), [room]);
-  void window.rev.value;
+  const pattern = useMemo(() => patternOf(words), [words]);
+  const found = useRef(/** @type {import("./rows.js").Row|null} */ (null));
+  const rev = window.rev.value;
   const version = room.shape.value;
   useEffect(() => {
     const element = /** @type {HTMLElement} */ (scroller.current);
@@ -104,14 +107,26 @@ export function Transcript({ room, at }) {
   }, [window]);
   useEffect(() => {
     if (room.state.value !== "ready") return;
-    const wanted = at === null ? null : room.groups.find((group) => group.seq === at) || room.groups.findLast((group) => group.seq <= at);
-    if (wanted && !window.lastMounted.length) window.show(wanted.rows[0]);
-    else window.work();
+    const wanted = at === null ? null : room.groupAt(at);
+    if (wanted && !window.lastMounted.length) {
+      found.current = rowOf(wanted, /** @type {number} */ (at), pattern);
+      found.current.unfolded = pattern !== null;
+      window.show(found.current);
+    } else window.work();
   }, [version, room.state.value, window]);
   useLayoutEffect(() => {
     window.settle();
     for (const group of new Set(window.lastMounted.map((row) => row.group))) room.upgrade(group);
   });
+  useLayoutEffect(() => {
+    const row = found.current;
+    if (!pattern || !row) return;
+    const all = window.lastMounted.filter((one) => one.group === row.group && one.element && (one === row || (one.kind === "text" && row.kind === "text")));
+    const ranges = mark(all.map((one) => one.element), pattern);
+    const first = ranges.find((range) => row.element?.contains(range.startContainer));
+    if (first) window.reveal(row, first.getBoundingClientRect());
+  }, [rev, version]);
+  useEffect(() => () => void mark([], null), []);
   const rows = window.lastMounted.filter((row) => row.v === room.version);
   return html`<div class="reader">
     <div class="scroll transcript" ref=${scroller} tabindex="0" role="log" aria-label="Conversation" aria-busy=${String(room.running.value !== null)} aria-live="off">

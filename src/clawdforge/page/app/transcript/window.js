@@ -193,6 +193,19 @@ export class RowWindow {
     this.end = Math.min(this.room.rows.length, this.start + 3 * FIRST);
     await each(this.mounted, prepare, () => !this.closed);
     this.anchor = { row, top: 24 };
+    this.revealed = false;
     this.commit();
+  }
+
+  revealed = true;
+
+  /** Once: where words of a row that was just shown are below the screen, the row goes up until they are on it.
+   * @param {import("./rows.js").Row} row @param {DOMRect} words */
+  reveal(row, words) {
+    if (this.revealed || this.anchor?.row !== row || !this.scroller || !row.element) return;
+    this.revealed = true;
+    const below = words.top - row.element.getBoundingClientRect().top;
+    if (below > this.view() / 2) this.anchor.top = this.view() / 3 - below;
+    this.settle();
   }
 }

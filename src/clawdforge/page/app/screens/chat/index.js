@@ -37,15 +37,15 @@ function Head({ room }) {
   </header>`;
 }
 
-/** @param {{room: Room, at: number|null}} props */
-function Body({ room, at }) {
+/** @param {{room: Room, at: number|null, words: string}} props */
+function Body({ room, at, words }) {
   if (room.state.value === "failed") {
     return html`<div class="empty"><h2>This session cannot be shown</h2><p>${room.problem.value}</p>
       <button class="button" onClick=${() => ((room.state.value = "loading"), room.open(at))}>Try again</button></div>`;
   }
   const empty = room.state.value === "ready" && room.shape.value > 0 && !room.rows.length && !room.queue.value.length && room.running.value === null && !room.row?.can_redo;
   return html`${empty && html`<div class="empty beginning"><h2>What shall we do?</h2><p>Write below. ${current.value ? retentionWords(current.value) : ""}</p></div>`}
-    <${Transcript} room=${room} at=${at} />`;
+    <${Transcript} room=${room} at=${at} words=${words} />`;
 }
 
 /** @param {{route: import("../../store.js").Route}} props */
@@ -53,12 +53,13 @@ export default function Chat({ route }) {
   const id = route.parts[0] || "";
   const at = route.query.get("at");
   const place = at && /^\d+$/.test(at) ? Number(at) : null;
+  const words = (place !== null && route.query.get("words")) || "";
   const room = useMemo(() => new Room(id), [id, place]);
   useEffect(() => {
     room.open(place);
     return () => room.close();
   }, [room]);
   return html`<${Head} room=${room} />
-    <${Body} room=${room} at=${place} key=${`${id} ${place}`} />
+    <${Body} room=${room} at=${place} words=${words} key=${`${id} ${place} ${words}`} />
     <${Composer} room=${room} key=${id} />`;
 }

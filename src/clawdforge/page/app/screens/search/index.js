@@ -5,7 +5,7 @@ import { html, useEffect, useRef, useState } from "../../lib.js";
 import { go, link } from "../../shell/router.js";
 import { Trouble } from "../loading.js";
 import { sayAgo, showHidden } from "../words.js";
-import { Snippet } from "./snippet.js";
+import { Snippet, foundWords } from "./snippet.js";
 
 const WAIT_MS = 200;
 const PAGE = 30;
@@ -103,7 +103,7 @@ function Hits({ hits }) {
     <ul class="hits">
       ${hits.map(
         (hit) => html`<li key=${`${hit.session_id} ${hit.seq}`}>
-          <a class="hit tall" href=${link("s", hit.session_id, { at: String(hit.seq) })}>
+          <a class="hit tall" href=${link("s", hit.session_id, { at: String(hit.seq), words: foundWords(hit.snippet) })}>
             <span class="row small">
               <span class="grow cut">${showHidden(hit.title || "Untitled session")}</span>
               <span class="quiet">${hit.role === "user" ? "you" : hit.role} · ${sayAgo(Date.parse(hit.ts) / 1000)}</span>

@@ -16,6 +16,12 @@ export function readSnippet(text) {
   return parts;
 }
 
+/** The words of a snippet that were found, each once, as an address can carry them. @param {string} text */
+export function foundWords(text) {
+  const found = readSnippet(text).filter((part) => part.found);
+  return [...new Set(found.map((part) => part.text.toLowerCase()))].join(" ").slice(0, 200);
+}
+
 /** @param {{text: string}} props */
 export function Snippet({ text }) {
   return html`<p class="snippet wrap">

@@ -10,7 +10,7 @@ const LINES = 14;
 
 /** @param {{row: import("../rows.js").Row}} props */
 export function PromptRow({ row }) {
-  const [open, setOpen] = useState(false);
+  const [open, setOpen] = useState(row.unfolded === true);
   const long = row.raw.length > LONG || row.raw.split("\n", LINES + 1).length > LINES;
   const shown = open || !long ? row.raw : row.raw.split("\n", LINES).join("\n").slice(0, LONG);
   return html`<div class="prompt">
