@@ -76,6 +76,25 @@ def test_what_was_undone_can_be_redone_after_a_reload_until_something_new_is_sai
     expect(redo).to_have_count(0)
 
 
+def test_an_edit_keeps_its_numbers_signs_and_code_apart(tabs: Tabs, app: App) -> None:
+    session_id = app.session()
+    diff = {"type": "diff", "path": "a.txt", "oldText": "one\ntwo\n", "newText": "one\nthree\n"}
+    call = {"toolCallId": "e", "title": "Edit a.txt", "kind": "edit", "status": "completed"}
+    update = json.dumps({"sessionUpdate": "tool_call", **call, "content": [diff]})
+    app.turn(session_id, f"update {update}\nusage 1200 34\necho done")
+    tab = tabs.tab(app, f"#/s/{session_id}", size=PHONE)
+    tab.page.get_by_text("Edit a.txt", exact=True).click()
+    lines = tab.page.get_by_role("region", name="Changes of a.txt").locator("> div")
+    expect(lines).to_have_count(3)
+    left = "line => [...line.children].map(part => part.getBoundingClientRect().x)"
+    number, sign, code = lines.nth(2).evaluate(left)
+    assert number + 20 < sign < code - 8
+    facts = tab.page.locator(".end-facts")
+    expect(facts).to_contain_text("tokens")
+    assert facts.evaluate("element => getComputedStyle(element).display") == "block"  # as dots need it
+    assert tab.excess() <= 0
+
+
 def test_a_notice_lies_over_nothing_that_is_pressed(tabs: Tabs, app: App) -> None:
     session_id = app.session()
     at = """button => { const box = button.getBoundingClientRect();

@@ -1,6 +1,7 @@
 """Modules that are joined: each runs once, when it is needed, and what cannot be joined is said."""
 
 import json
+import re
 import subprocess
 from pathlib import Path
 from typing import Final
@@ -103,3 +104,19 @@ def test_a_visit_takes_one_script_and_one_style() -> None:
     text = read_tree(FOLDER, None).files[INDEX].content.decode()
     assert text.count("<script type") == text.count('rel="stylesheet"') == 1
     assert text.count(".js") == 3  # the others set light or dark, and ask for what is needed meanwhile
+
+
+def test_no_two_styles_mean_the_same_class() -> None:
+    """A bare class belongs to one file: in another it would change what its author never saw."""
+    owners: dict[str, list[str]] = {}
+    for path in sorted((FOLDER / "styles").glob("*.css")):
+        text = re.sub(r"/\*.*?\*/", "", path.read_text(), flags=re.DOTALL)
+        names = {
+            name
+            for selector in re.findall(r"([^{}]+)\{", text)
+            for name in re.findall(r"(?:^|,)\s*\.([\w-]+)\s*(?=,|$)", selector.strip())
+        }
+        for name in names:
+            owners.setdefault(name, []).append(path.name)
+    assert len(owners) > 100
+    assert {name: files for name, files in owners.items() if len(files) > 1} == {}

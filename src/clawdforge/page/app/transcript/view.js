@@ -26,7 +26,7 @@ class Guard extends Component {
 
   /** @param {any} props @param {any} state */
   render(props, state) {
-    return state.failed ? html`<p class="note">Something here cannot be shown. The export has it.</p>` : props.children;
+    return state.failed ? html`<p class="remark">Something here cannot be shown. The export has it.</p>` : props.children;
   }
 }
 

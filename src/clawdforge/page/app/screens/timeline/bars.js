@@ -15,7 +15,7 @@ export function Bars({ read }) {
         (span) => html`<li class="bar-row">
           <span class="bar-name small"><span class="cut">${showHidden(span.label)}</span><span class="quiet">${sayDuration(span.to - span.from)}${span.open ? " …" : ""}</span></span>
           <svg class="bar-track" height="8" aria-hidden="true">
-            <rect class=${`bar ${span.kind} ${span.state}`} x=${share(span.from - read.from)} width=${share(Math.max(span.to - span.from, whole / 250))} height="8" rx="3" />
+            <rect class=${`bar of-${span.kind} ${span.state}`} x=${share(span.from - read.from)} width=${share(Math.max(span.to - span.from, whole / 250))} height="8" rx="3" />
           </svg>
         </li>`,
       )}
@@ -42,7 +42,7 @@ export function Sums({ read }) {
       .filter(([, ms]) => Number(ms) > 0)
       .map(
         ([kind, ms]) =>
-          html`<li><span class=${`swatch ${kind}`}></span>${/** @type {any} */ (names)[kind]} ${sayDuration(Number(ms))}</li>`,
+          html`<li><span class=${`swatch of-${kind}`}></span>${/** @type {any} */ (names)[kind]} ${sayDuration(Number(ms))}</li>`,
       )}
   </ul>`;
 }

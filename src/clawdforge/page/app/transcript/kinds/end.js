@@ -36,7 +36,7 @@ export function EndRow({ row, room }) {
         <button class="button" onClick=${() => actions.retry(room)}><${Icon} name="retry" />Retry</button>
       </div>`}
     </div>`}
-    <div class="row line">
+    <div class="row end-line">
       ${button("copy", "Copy the answer", () => actions.copy(group))}
       ${last && button("retry", "Retry", () => actions.retry(room))}
       ${last && button("edit", "Edit and send again", () => actions.edit(room, group))}
@@ -46,7 +46,7 @@ export function EndRow({ row, room }) {
         { name: "Undo to before this …", icon: "undo", run: () => actions.undo(room, group) },
         { name: "Edit and send again …", icon: "edit", run: () => actions.edit(room, group) },
       ]} />`}
-      <span class="facts cut">${facts.filter(Boolean).join(" · ")}</span>
+      <span class="end-facts cut">${facts.filter(Boolean).join(" · ")}</span>
     </div>
   </footer>`;
 }

@@ -37,7 +37,7 @@ export function PlanRow({ row }) {
 }
 
 /** @param {{row: import("../rows.js").Row}} props */
-export const NoteRow = ({ row }) => html`<p class=${`note wrap ${row.tone}`}>${showDirections(row.text)}</p>`;
+export const NoteRow = ({ row }) => html`<p class=${`remark wrap ${row.tone}`}>${showDirections(row.text)}</p>`;
 
 /** @param {{row: import("../rows.js").Row}} props */
 export function SummaryRow({ row }) {
@@ -54,7 +54,7 @@ export function ImageRow({ row }) {
     setUrl(made);
     return () => URL.revokeObjectURL(made);
   }, []);
-  return url ? html`<img class="picture" src=${url} alt="A picture from the agent" loading="lazy" />` : html`<p class="note">A picture that cannot be shown.</p>`;
+  return url ? html`<img class="picture" src=${url} alt="A picture from the agent" loading="lazy" />` : html`<p class="remark">A picture that cannot be shown.</p>`;
 }
 
 /** @param {string} mime @param {string} data in base64 */
