@@ -2,6 +2,7 @@
 
 import base64
 import json
+import re
 import struct
 import zlib
 
@@ -93,6 +94,24 @@ def test_an_edit_keeps_its_numbers_signs_and_code_apart(tabs: Tabs, app: App) ->
     expect(facts).to_contain_text("tokens")
     assert facts.evaluate("element => getComputedStyle(element).display") == "block"  # as dots need it
     assert tab.excess() <= 0
+
+
+def test_an_agent_that_is_not_installed_starts_nothing_and_fits_on_a_phone(tabs: Tabs, app: App) -> None:
+    tab = tabs.tab(app, "#/sessions", size=PHONE)
+    tab.get("button", "New session").click()
+    dialog = tab.get("dialog", "New session")
+    agents = dialog.locator("select").first
+    expect(dialog.get_by_role("button", name="Start")).to_be_enabled()
+    missing = agents.locator("option", has_text="not installed").all()
+    assert missing
+    for one in missing:
+        agents.select_option(one.get_attribute("value"))
+        expect(dialog).to_contain_text("Not installed here")
+        expect(dialog.get_by_role("button", name="Start")).to_be_disabled()
+        assert dialog.evaluate("dialog => dialog.scrollWidth - dialog.clientWidth") <= 0
+    agents.select_option("claude")
+    dialog.get_by_role("button", name="Start").click()
+    expect(tab.page.locator(".beginning")).to_contain_text(re.compile(r"Closes on .*\d:\d\d.* deleted on .*\d:\d\d"))
 
 
 def test_a_notice_lies_over_nothing_that_is_pressed(tabs: Tabs, app: App) -> None:

@@ -20,9 +20,12 @@ def test_a_link_made_on_the_page_shows_the_session_to_a_stranger(
     for number in range(12):
         app.turn(session_id, f"echo long ago {number}")
     app.turn(session_id, "think hm\ntool look\necho **bold** <img src=x onerror=alert(1)>")
+    app.turn(session_id, "echo kept to ourselves")
     owner = tabs.tab(app, f"#/s/{session_id}")
     owner.get("button", "More about Of herons").first.click()
     owner.get("menuitem", "Share …").click()
+    owner.page.get_by_label("How long").select_option("For a day")
+    owner.page.get_by_label("Up to").select_option("13")  # the last but one
     owner.get("button", "Make a link").click()
     link = owner.page.get_by_label("Link", exact=True).input_value()
     owner.get("button", "Done").click()
@@ -32,7 +35,10 @@ def test_a_link_made_on_the_page_shows_the_session_to_a_stranger(
     stranger.see(stranger.get("heading", "Of herons"))
     expect(stranger.page.locator(".md strong")).to_have_text("bold")
     stranger.see(stranger.page.get_by_text("<img src=x onerror=alert(1)>").last)
-    expect(stranger.page.get_by_text("later words")).to_have_count(0)
+    for words in ("kept to ourselves", "later words"):
+        expect(stranger.page.get_by_text(words)).to_have_count(0)
+    (made,) = app.http.get(f"/sessions/{session_id}/shares").json()["shares"]
+    assert (made["up_to_turn"], made["expires_at"] - made["created_at"]) == (13, 86_400)
     expect(stranger.page.get_by_role("textbox")).to_have_count(0)
     assert not stranger.settle().axe()
     assert stranger.excess() <= 0

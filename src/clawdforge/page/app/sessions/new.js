@@ -13,7 +13,7 @@ export const MODES = [
   ["deny_all", "Refuse everything", "The agent may only talk."],
 ];
 const KEEPING = [
-  ["ttl", "Let it expire", "It is closed when nothing happens for long, and deleted later; the session says on which day."],
+  ["ttl", "Let it expire", "It is closed when nothing happens for long, and deleted later; the session says when."],
   ["keep", "Keep it", "It stays until you delete it."],
 ];
 
@@ -66,7 +66,7 @@ export function NewSession({ onClose }) {
           ${agents.map((one) => html`<option value=${one.name} key=${one.name} selected=${one.name === agent}>${one.title || one.name}${one.installed ? "" : " (not installed)"}</option>`)}
         </select>
         ${chosen?.installed && html`<span class="hint">${chosen.version ? `Version ${chosen.version}. ` : ""}${chosen.sandbox ? `Contained: ${chosen.sandbox}.` : ""}</span>`}
-        ${chosen && !chosen.installed && html`<span class="hint wrap">Not installed here. ${chosen.install && html`Get it with <button type="button" class="button bare mono" onClick=${() => copy(chosen.install)}>${chosen.install}</button>`}</span>`}
+        ${chosen && !chosen.installed && html`<span class="hint wrap">Not installed here. ${chosen.install && html`Get it with <button type="button" class="link mono wrap" onClick=${() => copy(chosen.install)}>${chosen.install}</button>`}</span>`}
         ${chosen?.paused && html`<span class="hint">Paused by the operator: what you send waits.</span>`}
       </label>
       <label class="field"><span class="name">Model</span><input type="text" name="model" placeholder="The agent's own choice" spellcheck="false" /></label>
@@ -77,7 +77,7 @@ export function NewSession({ onClose }) {
       <p class="problem" role="alert">${problem}</p>
       <div class="buttons">
         <button type="button" class="button" onClick=${onClose}>Cancel</button>
-        <button class="button main" disabled=${busy || !agent}>Start</button>
+        <button class="button main" disabled=${busy || !chosen?.installed}>Start</button>
       </div>
     </form>
   <//>`;

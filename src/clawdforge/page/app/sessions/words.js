@@ -18,11 +18,11 @@ function formatter(options) {
   return (/** @type {Date} */ at) => (Number.isNaN(at.getTime()) ? "–" : (made ??= new Intl.DateTimeFormat(undefined, options)).format(at));
 }
 
-const formatDay = formatter({ weekday: "short", day: "numeric", month: "long", year: "numeric" });
+const formatWhen = formatter({ weekday: "short", day: "numeric", month: "long", year: "numeric", hour: "numeric", minute: "2-digit" });
 const formatMoment = formatter({ dateStyle: "medium", timeStyle: "short" });
 
-/** A day in full. @param {number} seconds */
-export const day = (seconds) => formatDay(new Date(seconds * 1000));
+/** A day in full, with its time: what ends in an hour and what ends tonight are not the same. @param {number} seconds */
+export const when = (seconds) => formatWhen(new Date(seconds * 1000));
 
 /** A moment in full. @param {number|string} at seconds, or ISO text */
 export const moment = (at) => formatMoment(new Date(typeof at === "number" ? at * 1000 : at));
@@ -46,8 +46,8 @@ export function brief(count) {
 /** What becomes of a session that is left alone. @param {import("../store.js").Session} row */
 export function retentionWords(row) {
   if (row.retention === "keep") return "Kept until you delete it.";
-  if (row.closes_at && row.deletes_at) return `Closes on ${day(row.closes_at)} and is deleted on ${day(row.deletes_at)}, if nothing happens before.`;
-  if (row.deletes_at) return `Deleted on ${day(row.deletes_at)}, if nothing happens before.`;
-  if (row.closes_at) return `Closes on ${day(row.closes_at)}, if nothing happens before.`;
+  if (row.closes_at && row.deletes_at) return `Closes on ${when(row.closes_at)} and is deleted on ${when(row.deletes_at)}, if nothing happens before.`;
+  if (row.deletes_at) return `Deleted on ${when(row.deletes_at)}, if nothing happens before.`;
+  if (row.closes_at) return `Closes on ${when(row.closes_at)}, if nothing happens before.`;
   return "Closed when it has been idle for long, and deleted some time later.";
 }
