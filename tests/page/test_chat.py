@@ -114,6 +114,44 @@ def test_an_agent_that_is_not_installed_starts_nothing_and_fits_on_a_phone(tabs:
     expect(tab.page.locator(".beginning")).to_contain_text(re.compile(r"Closes on .*\d:\d\d.* deleted on .*\d:\d\d"))
 
 
+def test_an_attached_file_has_its_name_and_a_table_its_sides(tabs: Tabs, app: App) -> None:
+    tab = tabs.tab(app, f"#/s/{app.session()}")
+    name = "Gänse & Reiher.txt"
+    tab.page.locator("input[type=file]").set_input_files(
+        {"name": name, "mimeType": "text/plain", "buffer": b"geese"}
+    )
+    expect(tab.page.locator(".attached .chip")).not_to_contain_text("sending")
+    prompt_of(tab).fill("| a | b |\n|:--|--:|\n| 1 | 2 |\n\nand\n\n3. the third")
+    tab.get("button", "Send").click()
+    for _ in range(2):
+        expect(tab.page.locator(".prompt .chip")).to_have_text(name)
+        expect(tab.page.locator("td").nth(1)).to_have_css("text-align", "right")
+        expect(tab.page.locator(".md ol")).to_have_attribute("start", "3")
+        tab.page.reload()
+
+
+def test_a_command_without_its_name_says_so_and_names_of_agents_are_completed(tabs: Tabs, app: App) -> None:
+    session_id = app.session(agent="demo")
+    tab = tabs.tab(app, f"#/s/{session_id}")
+    prompt = prompt_of(tab)
+    for command in ("/model", "/agent"):
+        prompt.fill(command)
+        prompt.press("Enter")
+        tab.see(f"{command} NAME")
+        expect(prompt).to_have_value(command)
+    prompt.press_sequentially(" cla")
+    expect(tab.get("option")).to_contain_text(["/agent claude"])
+    prompt.press("Tab")
+    expect(prompt).to_have_value("/agent claude ")
+    prompt.press("Enter")
+    expect(prompt).to_have_value("")
+    assert app.http.get(f"/sessions/{session_id}").json()["agent"] == "claude"
+    prompt.fill("/agent nobody")
+    prompt.press("Enter")
+    tab.see(tab.page.locator(".notice.bad"))
+    expect(prompt).to_have_value("/agent nobody")
+
+
 def test_a_notice_lies_over_nothing_that_is_pressed(tabs: Tabs, app: App) -> None:
     session_id = app.session()
     at = """button => { const box = button.getBoundingClientRect();

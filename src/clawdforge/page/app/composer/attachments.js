@@ -4,6 +4,7 @@ import { html, signal } from "../lib.js";
 import { call, remove } from "../api/client.js";
 import { notify } from "../store.js";
 import { Icon } from "../shell/icons.js";
+import { rememberName } from "../transcript/file_names.js";
 
 /** @typedef {{id: number, name: string, token: string|null}} Attachment */
 
@@ -37,6 +38,7 @@ export class Attachments {
     form.append("file", file, name);
     try {
       const reply = await call("POST", "/files", { form });
+      rememberName(reply.file_token, name);
       this.list.value = this.list.value.map((one) => (one.id === id ? { ...one, token: reply.file_token } : one));
     } catch (error) {
       this.list.value = this.list.value.filter((one) => one.id !== id);

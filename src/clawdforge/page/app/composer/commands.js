@@ -1,10 +1,9 @@
 // @ts-check
 // Words that begin with a slash: what each does, and which fit what is typed. What is no command of ours goes to the agent.
-import { address, get, post } from "../api/client.js";
-import { changeSession } from "../sessions/actions.js";
+import { address, get, patch, post } from "../api/client.js";
 import { brief, retentionWords } from "../sessions/words.js";
 import { ask } from "../shell/dialog.js";
-import { notify } from "../store.js";
+import { keepSessions, notify } from "../store.js";
 import * as actions from "../transcript/turn_actions.js";
 
 /** @typedef {{name: string, about: string, takes?: string, run?: (room: import("../transcript/room.js").Room, words: string) => unknown}} Command */
@@ -20,9 +19,19 @@ export const COMMANDS = [
   { name: "clear", about: "Archive the transcript and start afresh", run: (room) => history(room, "clear", "The messages are archived, and the agent starts with an empty memory.") },
   { name: "fork", about: "A new session with the same history", run: (room) => actions.fork(room) },
   { name: "export", about: "Download the session", takes: "markdown", run: download },
-  { name: "agent", about: "Go on with another agent", takes: "NAME", run: (room, words) => words && changeSession(room.id, { agent: words }) },
-  { name: "model", about: "Go on with another model", takes: "NAME", run: (room, words) => words && changeSession(room.id, { model: words }) },
+  { name: "agent", about: "Go on with another agent", takes: "NAME", run: (room, words) => change(room, { agent: words }) },
+  { name: "model", about: "Go on with another model", takes: "NAME", run: (room, words) => change(room, { model: words }) },
 ];
+
+/** A failure is told by whoever sent the command, and the line stays. @param {import("../transcript/room.js").Room} room @param {Record<string, string>} to */
+async function change(room, to) {
+  keepSessions([await patch(room.path, to)]);
+}
+
+/** What a command lacks, in words, or nothing. @param {{command: Command, words: string}} found */
+export function lacking({ command, words }) {
+  return command.takes === "NAME" && !words ? `Write the name of the ${command.name} behind it: /${command.name} NAME` : "";
+}
 
 /** @param {import("../transcript/room.js").Room} room */
 function status(room) {
@@ -52,8 +61,14 @@ function download(room, words) {
   element.click();
 }
 
-/** What may be meant by what is typed: ours first, then the agent's own. @param {string} text @param {any[]} own @returns {Command[]} */
-export function suggest(text, own) {
+/** What may be meant by what is typed: ours first, then the agent's own; behind /agent, the agents that are here.
+ * @param {string} text @param {any[]} own @param {any[]} agents @returns {Command[]} */
+export function suggest(text, own, agents) {
+  const agent = /^\/agent +(\S*)$/.exec(text);
+  if (agent) {
+    const fit = agents.filter((one) => one.installed && one.name.startsWith(agent[1]));
+    return fit.map((one) => ({ name: `agent ${one.name}`, about: String(one.title || "") })).slice(0, 12);
+  }
   const found = /^\/([\w-]*)$/.exec(text);
   if (!found) return [];
   const known = new Set(COMMANDS.map((command) => command.name));

@@ -1,12 +1,12 @@
 // @ts-check
 // Where a prompt is written: draft, commands, files, and what happens to it while the agent is at work.
 import { html, useEffect, useMemo, useRef, useState } from "../lib.js";
-import { Failure, newKey, post } from "../api/client.js";
+import { Failure, get, newKey, post } from "../api/client.js";
 import { notify } from "../store.js";
 import { Icon } from "../shell/icons.js";
 import { stop } from "../transcript/turn_actions.js";
 import { AttachmentList, Attachments } from "./attachments.js";
-import { findCommand, suggest } from "./commands.js";
+import { findCommand, lacking, suggest } from "./commands.js";
 import { draftsChanged, getDraft, keepDraft } from "./drafts.js";
 import { Queue } from "./queue.js";
 
@@ -45,10 +45,13 @@ export function Composer({ room }) {
   const [sending, setSending] = useState(false);
   const [dropping, setDropping] = useState(false);
   const key = useRef({ text: "", key: "" });
-  const found = suggest(text, room.commands.value);
+  const [agents, setAgents] = useState(/** @type {any[]} */ ([]));
+  const found = suggest(text, room.commands.value, agents);
+  const naming = text.startsWith("/agent ");
   const running = room.running.value !== null;
   const ended = room.row ? !room.row.live : false;
   useEffect(() => void (draftsChanged.value && setText(getDraft(room.id))), [draftsChanged.value]);
+  useEffect(() => void (naming && get("/agents").then((reply) => setAgents(reply.agents), () => null)), [naming]);
   useEffect(() => void (area.current && fit(area.current)), [text]);
   useEffect(() => void (!matchMedia("(pointer: coarse)").matches && area.current?.focus()), []);
 
@@ -62,9 +65,11 @@ export function Composer({ room }) {
     const words = text.trim();
     if (!words || sending) return;
     if (attachments.busy) return notify("A file is still on its way; send again in a moment.");
+    const ours = findCommand(words);
+    const missing = ours && lacking(ours);
+    if (missing) return notify(missing);
     setSending(true);
     try {
-      const ours = findCommand(words);
       if (ours) await ours.command.run?.(room, ours.words);
       else {
         // The same words after a failure are the same request: the server takes them once.

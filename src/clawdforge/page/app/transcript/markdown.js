@@ -15,6 +15,7 @@ const CLEAN = {
     "ul", "ol", "li", "table", "thead", "tbody", "tr", "th", "td", "a", "input", "span", "sup", "sub"],
   ALLOWED_ATTR: ["href", "title", "class", "start", "align", "type", "checked", "disabled"],
   ALLOWED_URI_REGEXP: LINKS,
+  ADD_URI_SAFE_ATTR: ["align", "start"], // without this they would have to be links too
   ALLOW_DATA_ATTR: false,
   ALLOW_ARIA_ATTR: false,
   RETURN_DOM_FRAGMENT: true,
