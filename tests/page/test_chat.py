@@ -152,6 +152,18 @@ def test_a_command_without_its_name_says_so_and_names_of_agents_are_completed(ta
     expect(prompt).to_have_value("/agent nobody")
 
 
+def test_a_question_in_the_transcript_says_how_far_and_how_long(tabs: Tabs, app: App) -> None:
+    session_id = app.session(permission_mode="ask")
+    app.http.post(f"/sessions/{session_id}/turns", json={"prompt": "ask Look around"}).raise_for_status()
+    tab = tabs.tab(app, f"#/s/{session_id}")
+    card = tab.page.get_by_role("region", name="The agent asks")
+    expect(card).to_contain_text(re.compile(r"expires in \d+"))
+    expect(card).to_contain_text("in this session from now on, whatever its arguments.")
+    card.get_by_role("button", name="Refuse").first.click()
+    expect(card).to_contain_text("Refused")
+    expect(card).not_to_contain_text("expires in")
+
+
 def test_a_notice_lies_over_nothing_that_is_pressed(tabs: Tabs, app: App) -> None:
     session_id = app.session()
     at = """button => { const box = button.getBoundingClientRect();

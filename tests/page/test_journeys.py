@@ -55,7 +55,8 @@ def test_a_server_killed_in_mid_answer_loses_no_letter(
     log = answer(app, session_id).split()
     assert 20 < len(log) < WORDS
     for tab in open_tabs:
-        tab.see(tab.page.locator("main").get_by_text("Interrupted:").first)
+        said = tab.see(tab.page.locator("main").get_by_text("Interrupted:").first).inner_text()
+        assert said.count("stopped") == 1
         wait_until(tab.page, lambda: " ".join(log) in shown(tab), "the whole answer")  # noqa: B023
 
 
@@ -78,6 +79,9 @@ def test_logging_out_everywhere_ends_the_login_of_another_browser(tabs: Tabs, ap
     for tab in (here, there):
         tab.page.reload()
         expect(tab.page.locator("input[type=password]")).to_be_visible()
+    here.page.get_by_label("Token").fill("cf_of_somebody_else")
+    here.get("button", "Log in").click()
+    here.see("This server does not know that token.")
 
 
 def test_another_apps_link_is_the_same_as_an_unknown_one(tabs: Tabs, app: App, other: App) -> None:
@@ -86,6 +90,8 @@ def test_another_apps_link_is_the_same_as_an_unknown_one(tabs: Tabs, app: App, o
     for where in (session_id, "00000000-0000-4000-8000-000000000000"):
         tab = tabs.tab(app, f"#/s/{where}")
         tab.see("This session cannot be shown")
+        expect(tab.page.get_by_label("Prompt", exact=True)).to_have_count(0)
+        tab.see(tab.page.locator("main").get_by_role("link", name="All sessions"))
         texts.append(tab.page.locator("main").inner_text().replace(where, ""))
     assert texts[0] == texts[1]
 

@@ -60,7 +60,7 @@ export async function call(method, path, options = {}) {
   if (reply.ok && options.signal?.aborted) throw new DOMException("nobody waits for it", "AbortError");
   if (reply.ok) throw unreachable(); // the answer was cut off on its way
   if (reply.status === 401 && !options.bearer && path !== "/login") me.value = null;
-  throw new Failure(sentence(body || {}, reply.status), reply.status, body?.code || "", body);
+  throw new Failure(sentence(body || {}, reply.status, path), reply.status, body?.code || "", body);
 }
 
 /** What `early.js` has asked for already; each answer is good once, a refusal never: who this is may have changed since.
@@ -83,9 +83,15 @@ const unreachable = () => new Failure("The server cannot be reached. What you wr
 /** Whether it is worth to try again: the server did not answer. @param {unknown} error */
 export const isUnreachable = (error) => error instanceof Failure && error.status === 0;
 
-/** @param {any} body @param {number} status */
-function sentence(body, status) {
+/** What the server says to programs that come without a good token. */
+const BARE_REFUSAL = "a valid bearer token is required";
+
+const UNKNOWN = "This server does not know that token. It may be cut off, revoked or expired, or belong to another server.";
+
+/** @param {any} body @param {number} status @param {string} path */
+function sentence(body, status, path) {
   const said = typeof body.error === "string" ? body.error : "";
+  if (said === BARE_REFUSAL) return path === "/login" ? UNKNOWN : "You are not logged in here any more. Log in again.";
   if (!said) return `The server answered with ${status} and said no more.`;
   return said[0].toUpperCase() + said.slice(1) + (/[.!?]$/.test(said) ? "" : ".");
 }

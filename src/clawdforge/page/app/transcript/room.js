@@ -1,7 +1,7 @@
 // @ts-check
 // One session on the screen: its groups of rows, its queue, and what arrives by the stream.
 import { signal } from "../lib.js";
-import { get, isUnreachable } from "../api/client.js";
+import { Failure, get, isUnreachable } from "../api/client.js";
 import { keepSessions, sessions } from "../store.js";
 import { follow } from "../stream/link.js";
 import { refreshSession } from "../sessions/actions.js";
@@ -28,6 +28,8 @@ export class Room {
     this.shape = signal(0);
     this.state = signal(/** @type {"loading"|"ready"|"failed"} */ ("loading"));
     this.problem = signal("");
+    /** Nobody here has such a session: there is nothing to wait for, nor to write to. */
+    this.missing = signal(false);
     /** Where the page above and the page below begin; null at the ends. */
     this.previous = /** @type {number|null} */ (null);
     this.next = /** @type {number|null} */ (null);
@@ -63,6 +65,7 @@ export class Room {
     } catch (error) {
       if (this.closed) return;
       this.problem.value = /** @type {Error} */ (error).message;
+      this.missing.value = error instanceof Failure && error.status === 404;
       this.state.value = "failed";
       if (isUnreachable(error)) this.timer = setTimeout(() => this.open(at), AGAIN_MS);
     }

@@ -8,6 +8,7 @@ import { changeSession, openOrClose } from "../../sessions/actions.js";
 import { retentionWords } from "../../sessions/words.js";
 import { Icon } from "../../shell/icons.js";
 import { Menu } from "../../shell/menu.js";
+import { link } from "../../shell/router.js";
 import { PANELS } from "../../shell/screens.js";
 import { showDirections } from "../../transcript/directions.js";
 import { Room } from "../../transcript/room.js";
@@ -39,6 +40,10 @@ function Head({ room }) {
 
 /** @param {{room: Room, at: number|null, words: string}} props */
 function Body({ room, at, words }) {
+  if (room.state.value === "failed" && room.missing.value) {
+    return html`<div class="empty grow"><h2>This session cannot be shown</h2><p>It was deleted, or it never was one of yours.</p>
+      <a class="button" href=${link("sessions")}>All sessions</a></div>`;
+  }
   if (room.state.value === "failed") {
     return html`<div class="empty"><h2>This session cannot be shown</h2><p>${room.problem.value}</p>
       <button class="button" onClick=${() => ((room.state.value = "loading"), room.open(at))}>Try again</button></div>`;
@@ -61,5 +66,5 @@ export default function Chat({ route }) {
   }, [room]);
   return html`<${Head} room=${room} />
     <${Body} room=${room} at=${place} words=${words} key=${`${id} ${place} ${words}`} />
-    <${Composer} room=${room} key=${id} />`;
+    ${!room.missing.value && html`<${Composer} room=${room} key=${id} />`}`;
 }

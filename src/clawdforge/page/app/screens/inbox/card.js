@@ -7,6 +7,7 @@ import { useClock } from "../loading.js";
 import { sayAgo, sayLeft, showHidden } from "../words.js";
 import { decide, forget, putOff } from "./actions.js";
 import { Arguments, wholeName } from "./arguments.js";
+import { sayScope } from "./scope.js";
 
 /** @param {{permission: import("./actions.js").Permission, folded: boolean}} props */
 export function Card({ permission, folded }) {
@@ -36,14 +37,6 @@ export function Card({ permission, folded }) {
     </div>
     ${!folded && html`<p class="hint wrap" id=${`${name}-scope`}>${sayScope(permission)}</p>`}
   </li>`;
-}
-
-/** How far “always” reaches: ours is one session; what the agent makes of it is its own. @param {import("./actions.js").Permission} permission */
-function sayScope(permission) {
-  const what = `${showHidden(permission.tool)}${permission.kind ? ` (${showHidden(permission.kind)})` : ""}`;
-  const own = permission.options.find((option) => option?.kind === "allow_always")?.name;
-  const agent = own ? ` The agent is told “${showHidden(own)}”, and may remember that in its own way.` : "";
-  return `“Always” allows ${what} in this session from now on, whatever its arguments.${agent}`;
 }
 
 /** @param {{permission: import("./actions.js").Permission, words: string}} props */

@@ -9,6 +9,16 @@ import * as actions from "../turn_actions.js";
 /** @type {Record<string, string>} */
 const OUTCOMES = { cancelled: "Stopped. The answer so far is kept.", failed: "Failed.", timed_out: "Out of time.", interrupted: "Interrupted: the server or the agent stopped in the middle." };
 
+/** @type {Record<string, string>} */
+const BRIEF = { failed: "Failed", timed_out: "Out of time", interrupted: "Interrupted" };
+
+/** What became of the turn, said once: the server's own reason, where it gives one, tells more than our words. @param {any} info */
+function sayEnd(info) {
+  const reason = info.error ? `${info.error}${/[.!?]$/.test(info.error) ? "" : "."}` : "";
+  const what = reason && BRIEF[info.outcome] ? `${BRIEF[info.outcome]}: ${reason}` : `${OUTCOMES[info.outcome] || info.outcome} ${reason}`;
+  return `${what.trim()}${info.stopped_by ? ` It crossed ${info.stopped_by}.` : ""}`;
+}
+
 /** @param {any} usage */
 function spent(usage) {
   if (!usage?.total_tokens) return "";
@@ -29,7 +39,7 @@ export function EndRow({ row, room }) {
   return html`<footer class=${`end ${last ? "last" : ""}`}>
     ${bad &&
     html`<div class=${`outcome ${info.outcome}`} role=${last ? "status" : null}>
-      <p class="wrap">${OUTCOMES[info.outcome] || info.outcome}${info.error ? ` ${info.error}.` : ""}${info.stopped_by ? ` It crossed ${info.stopped_by}.` : ""}</p>
+      <p class="wrap">${sayEnd(info)}</p>
       ${last && info.outcome !== "cancelled" &&
       html`<div class="row">
         <button class="button" onClick=${() => actions.goOn(room)}>Continue</button>

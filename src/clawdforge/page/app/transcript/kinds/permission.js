@@ -2,8 +2,10 @@
 // A question of the agent, with everything it would do, and the buttons that answer it.
 import { html, useState } from "../../lib.js";
 import { post } from "../../api/client.js";
-import { notify } from "../../store.js";
-import { showHidden } from "../../screens/words.js";
+import { notify, waiting } from "../../store.js";
+import { sayScope } from "../../screens/inbox/scope.js";
+import { useClock } from "../../screens/loading.js";
+import { sayLeft, showHidden } from "../../screens/words.js";
 import { Icon } from "../../shell/icons.js";
 
 /** @type {Record<string, string>} */
@@ -37,6 +39,13 @@ const decisionOf = (option) => (String(option.kind || "").startsWith("reject") ?
 /** @type {Record<string, string>} */
 const WORDS = { allow_once: "Allow once", allow_always: "Always in this session", reject_once: "Refuse", reject_always: "Always refuse" };
 
+/** How long it can still be answered, where that is known. @param {{id: string}} props */
+function Left({ id }) {
+  const now = useClock();
+  const until = waiting.value.find((one) => one.permission_id === id)?.expires_at;
+  return until ? html`<span class="small quiet">expires in ${sayLeft(until, now)}</span>` : null;
+}
+
 /** @param {{row: import("../rows.js").Row, session: string}} props */
 export function PermissionRow({ row, session }) {
   void row.rev.value;
@@ -51,7 +60,7 @@ export function PermissionRow({ row, session }) {
   };
   const open = permission.state === "pending" && row.group.end === null;
   return html`<section class=${`card permission ${open ? "open" : ""}`} aria-label="The agent asks">
-    <h3><${Icon} name="admin" /><span class="grow wrap">${title}</span></h3>
+    <h3><${Icon} name="admin" /><span class="grow wrap">${title}</span>${open && html`<${Left} id=${permission.permission_id} />`}</h3>
     ${command && html`<pre class="wrap terminal">${command}</pre>`} ${more && html`<pre class="wrap quiet small">${more}</pre>`}
     ${open
       ? html`<div class="buttons">
@@ -60,7 +69,8 @@ export function PermissionRow({ row, session }) {
               ${WORDS[option.kind] || showHidden(option.name || option.kind)}
             </button>`,
           )}
-        </div>`
+        </div>
+        ${options.some((/** @type {any} */ option) => option.kind === "allow_always") && html`<p class="hint wrap">${sayScope(permission)}</p>`}`
       : html`<p class="hint">${DONE[permission.decision] || permission.decision || "No longer asked"}${permission.reason ? `: ${permission.reason}` : ""}</p>`}
   </section>`;
 }
