@@ -28,7 +28,8 @@ SHARE: Final = 0.002
 """How much of a picture may differ: smoothed edges are not the same twice."""
 
 PROMPTS: Final = ("Hello!", "Show me a plan", "Now use a tool, please", "What did I say?")
-CALM: Final = """.facts, .end-facts, .session .about span:last-child, .status, .tool .state, .ask-head .quiet {
+CALM: Final = """.facts, .end-facts, .session .about span:last-child, .status, .tool .state,
+.ask-head .quiet {
     visibility: hidden !important }
 * { font-family: "DejaVu Sans" !important }
 code, pre, pre *, kbd, .mono { font-family: "DejaVu Sans Mono" !important }"""
