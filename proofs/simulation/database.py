@@ -4,7 +4,8 @@ Most of a schedule is reading, and much of it asks again for what nobody has cha
 kept until the next change, and a record is made once for the same row. What changes something always runs.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any
 
@@ -21,7 +22,8 @@ from clawdforge.wire.budgets import BudgetPeriod, BudgetScope
 from proofs.simulation.plans import APPS
 
 EPOCH = 1_800_000_000
-STATEMENTS = 512  # the most that apsw keeps; each use counts, so that a rare one is soon prepared again
+STATEMENTS = 512  # the most that apsw keeps: those of the last 512 uses, however often one of them was used
+USES = 256  # then apsw is shown all of them; else the rare ones are prepared anew in every schedule
 RECORDS = 4096
 
 
@@ -34,6 +36,8 @@ class SimDb(Db):
         )
         self._answers: dict[tuple[object, ...], Any] = {}
         self._changes = 0
+        self._statements: dict[str, None] = {}
+        self._uses = 0
         # Without it SQLite prepares many statements anew for each value: another plan might suit it better.
         self.connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
         migrate(self.connection, _Stopped())
@@ -65,15 +69,17 @@ class SimDb(Db):
 
     def attempt(self, work: Callable[[], Any]) -> Any:
         """Do `work` as a whole: when it raises, what it has changed is taken back."""
-        self.connection.execute("SAVEPOINT attempt", can_cache=False)
+        if self._uses > USES:
+            self._keep_prepared()
+        self.connection.execute("SAVEPOINT attempt")
         try:
             result = work()
         except BaseException:
-            self.connection.execute("ROLLBACK TO attempt", can_cache=False)
+            self.connection.execute("ROLLBACK TO attempt")
             self._answers.clear()
             raise
         finally:
-            self.connection.execute("RELEASE attempt", can_cache=False)
+            self.connection.execute("RELEASE attempt")
         return result
 
     def rows(
@@ -84,6 +90,7 @@ class SimDb(Db):
         key = ("rows", sql, *params.items())
         found = self._known(key)
         if found is None:
+            self._use(sql)
             found = self._answers[key] = super().rows(sql, params)
         return list(found)
 
@@ -91,9 +98,29 @@ class SimDb(Db):
         key = ("row", sql, *params.items())
         found = self._known(key)
         if found is None:
+            self._use(sql)
             found = self._answers[key] = (super().row(sql, params),)
         answer: tuple[Any, ...] | None = found[0]
         return answer
+
+    def run(self, sql: str, params: dict[str, Value]) -> int:
+        self._use(sql)
+        return super().run(sql, params)
+
+    def run_many(self, sql: str, params: Sequence[Mapping[str, Value]]) -> None:
+        self._use(sql)
+        super().run_many(sql, params)
+
+    def _use(self, sql: str) -> None:
+        self._uses += 1
+        self._statements[sql] = None
+
+    def _keep_prepared(self) -> None:
+        """Let apsw take every statement in hand; without its values, none of them runs."""
+        self._uses = 0
+        for sql in self._statements:
+            with suppress(apsw.BindingsError):
+                self.connection.execute(sql, ())
 
     def _known(self, key: tuple[object, ...]) -> Any:
         """An answer that still holds. A statement that changes rows and answers makes its own answer old."""
