@@ -5,6 +5,7 @@ from typing import Any
 
 from fastapi import APIRouter, FastAPI
 from pydantic import BaseModel
+from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from clawdforge.core.services.all import Services
@@ -22,6 +23,7 @@ from clawdforge.http.page import find_page, page_router
 from clawdforge.http.routing import OpenRoute
 from clawdforge.http.scopes import find_scope
 from clawdforge.http.settings import HttpSettings
+from clawdforge.http.switchboard import Switchboard
 from clawdforge.wire.base import Reply, Request, StrictRequest
 
 
@@ -45,7 +47,6 @@ def build_asgi(services: Services, settings: HttpSettings) -> ASGIApp:
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
-        strict_content_type=False,  # our routes check the content type before FastAPI sees the body
         exception_handlers=dict(HANDLERS),
     )
     asgi.state.services = services
@@ -61,6 +62,8 @@ def build_asgi(services: Services, settings: HttpSettings) -> ASGIApp:
         for method in route.methods or ()
     }
     asgi.state.literal_paths = {route.path for route in asgi.state.table if not route.param_convertors}
+    routes = [route for route in asgi.router.routes if isinstance(route, Route)]  # with that of openapi.json
+    asgi.router.middleware_stack = Switchboard(asgi.router, routes)
     forms = {route.path for route in asgi.state.table if not route.takes_json}
     limited = BodyLimit(asgi, settings.max_body_bytes, settings.max_file_bytes, forms)
     return Envelope(limited, Guard(settings.bind_host, settings.allowed_hosts), asgi.state.lanes)
@@ -75,7 +78,7 @@ def build_models(base: type[BaseModel]) -> None:
 
 
 def add_routers(asgi: FastAPI, routers: Iterable[APIRouter]) -> Iterator[OpenRoute]:
-    """Include the routers and yield all their routes."""
+    """Add the routes of all routers, and yield them."""
     claimed: set[tuple[str, str]] = set()
     for router in routers:
         for route in router.routes:
@@ -86,5 +89,5 @@ def add_routers(asgi: FastAPI, routers: Iterable[APIRouter]) -> Iterator[OpenRou
                 if claim in claimed:
                     raise ValueError(f"two routes claim {method} {route.path_format}")
                 claimed.add(claim)
+            asgi.router.routes.append(route)
             yield route
-        asgi.include_router(router)

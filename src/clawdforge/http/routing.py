@@ -72,6 +72,10 @@ class OpenRoute(APIRoute):
     refuses_unknown: ClassVar[bool] = False
     """Whether a parameter that the route does not have is refused. Not where probes ask: they add some."""
 
+    def __init__(self, *args: Any, **more: Any) -> None:
+        """FastAPI need not check the content type: that is done before it sees the body."""
+        super().__init__(*args, **{**more, "strict_content_type": False})
+
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         """A path that is spelled out somewhere is no id: `/sessions/import` takes what it takes itself."""
         if self.param_convertors and scope["path"] in scope["app"].state.literal_paths:
