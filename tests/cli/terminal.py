@@ -82,6 +82,11 @@ class Terminal:
         rows = [*self._screen.history.top, *self._screen.buffer.values()]
         return {cell.fg for row in rows for cell in row.values()}
 
+    @property
+    def modes(self) -> list[Any]:
+        """Of the terminal, as `tcgetattr` has them."""
+        return termios.tcgetattr(self._master)
+
     def resize(self, columns: int, rows: int) -> None:
         """Another size, as of a window that is pulled. This terminal cuts rows and breaks none."""
         self.columns, self.rows = columns, rows

@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import stat
+import termios
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import psutil
 import pytest
 
 from clawdforge import Forge
+from clawdforge.cli.repl.quiet import LOCAL_FLAGS
 from clawdforge.wire.local import LOCK_FILE
 from tests.api.harness import App, Server, until
 from tests.cli.kit import Cli
@@ -176,6 +178,35 @@ def test_ctrl_c_as_a_signal_between_two_lines_means_the_same(alone: Cli) -> None
     assert terminal.wait() == 0
 
 
+@pytest.mark.parametrize("leave", [CTRL_D, signal.SIGTERM])
+def test_keys_are_shown_once_and_the_terminal_is_left_as_it_was(
+    alone: Cli, leave: str | signal.Signals
+) -> None:
+    """Whatever is typed while there is no line to type in waits for the next one."""
+    terminal = alone.terminal()
+    before = terminal.modes
+    terminal.expect(r"\n>$")
+    server = psutil.Process(json.loads((alone.data_dir / LOCK_FILE).read_text())["pid"])
+    server.suspend()
+    try:
+        terminal.send("echo first")
+        terminal.expect_no_line()
+        assert not terminal.modes[LOCAL_FLAGS] & termios.ECHO
+        terminal.type("echo typed early")
+    finally:
+        server.resume()
+    terminal.expect(r"\nfirst\n.*> echo typed early$")
+    assert terminal.text.count("typed early") == 1
+    if isinstance(leave, str):
+        terminal.type(CTRL_C + leave)
+        assert terminal.wait() == 0
+    else:
+        terminal.process.send_signal(leave)
+        assert terminal.wait() == 128 + leave
+        assert "Traceback" not in terminal.text
+    assert terminal.modes == before
+
+
 def test_esc_esc_rewinds_and_puts_the_words_back(cli: Cli) -> None:
     terminal = cli.talk()
     terminal.send("echo keep this")
@@ -193,7 +224,7 @@ def test_esc_esc_rewinds_and_puts_the_words_back(cli: Cli) -> None:
 def test_multi_line_history_completion_and_commands(cli: Cli) -> None:
     terminal = cli.talk()
     terminal.type("echo one" + ESC + ENTER + "echo two" + ENTER)
-    terminal.expect(r"onetwo\n.* s\n>")  # while lines are printed, the terminal itself echoes
+    terminal.expect(r"onetwo\n.* s\n>")
     terminal.type("/sta")
     terminal.expect("/status +Show the session")
     terminal.type("\t")

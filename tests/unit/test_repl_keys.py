@@ -42,7 +42,7 @@ async def test_a_stop_ends_a_turn_whose_prompt_was_never_answered(
 ) -> None:
     monkeypatch.setattr(keys, "HAND_OVER_SECS", 0.0)
     stage = Stage(running)
-    pressed = Keys(cast("Any", stage), cast("Any", stage), Folds())
+    pressed = Keys(cast("Any", stage), cast("Any", stage), Folds(), cast("Any", None))
     handing_over = asyncio.create_task(asyncio.Event().wait())
     pressed.watch(cast("Any", handing_over))
     pressed.interrupt()

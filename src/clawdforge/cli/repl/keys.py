@@ -15,6 +15,7 @@ from clawdforge.cli.output import render
 from clawdforge.cli.output.menu import CHOICES
 from clawdforge.cli.repl.conversation import Conversation, Face
 from clawdforge.cli.repl.folds import Folds
+from clawdforge.cli.repl.quiet import QuietInput
 from clawdforge.cli.target.connect import failure_of
 from clawdforge.client.errors import ForgeError
 from clawdforge.wire.turn import Decision
@@ -26,7 +27,8 @@ HAND_OVER_SECS: Final = 1.0
 class Keys:
     """What each key does. Work that a key starts goes on after the line is sent with Enter."""
 
-    def __init__(self, conversation: Conversation, face: Face, folds: Folds) -> None:
+    def __init__(self, conversation: Conversation, face: Face, folds: Folds, typed: QuietInput) -> None:
+        self._typed = typed
         self._conversation = conversation
         self._folds = folds
         self._face = face
@@ -51,6 +53,7 @@ class Keys:
             keys.add(str(number), filter=empty & asked)(partial(self._choose, number))
         keys.add("enter", filter=empty & chosen)(self._confirm)
         keys.add("c-o")(self._show_whole)
+        keys.add("c-x", "c-e", filter=~is_searching)(self._edit)
         keys.add(Key.BracketedPaste, filter=~is_searching)(self._paste)
         return keys
 
@@ -156,6 +159,11 @@ class Keys:
             self._face.show(render.permission_request(view.menu.request, whole=True))
         elif view.last_tool is not None:
             self._face.show(render.tool(view.last_tool, whole=True))
+
+    async def _edit(self, event: KeyPressEvent) -> None:
+        """In `$EDITOR`; what was written there is sent."""
+        with self._typed.hand_over():
+            await event.current_buffer.open_in_editor(validate_and_handle=True)
 
     async def finish(self) -> None:
         """Wait a little for work in progress: whoever stops a turn and leaves wants it stopped."""

@@ -27,6 +27,7 @@ from clawdforge.cli.repl.completer import WordCompleter
 from clawdforge.cli.repl.conversation import Conversation
 from clawdforge.cli.repl.folds import Folds, WholeFileHistory, WholeMemoryHistory
 from clawdforge.cli.repl.keys import Keys
+from clawdforge.cli.repl.quiet import QuietInput, keep_quiet, leave_on_signals
 from clawdforge.cli.repl.resize import keep_place
 from clawdforge.cli.repl.shell import run_shell
 from clawdforge.cli.repl.style import SHEET, fragments
@@ -64,7 +65,9 @@ class TerminalFace:
 
     async def run(self, conversation: Conversation, commands: Commands) -> None:
         self._conversation = conversation
-        keys, completer = Keys(conversation, self, self._folds), WordCompleter(conversation, commands)
+        typed = QuietInput(sys.stdin)
+        keys = Keys(conversation, self, self._folds, typed)
+        completer = WordCompleter(conversation, commands)
         self._prompts = PromptSession(
             self._make_prompt,
             multiline=True,
@@ -77,13 +80,13 @@ class TerminalFace:
             style=SHEET,
             color_depth=None if self._target.colour else ColorDepth.DEPTH_1_BIT,
             erase_when_done=False,
-            enable_open_in_editor=True,
+            input=typed,
             tempfile_suffix=".md",
             refresh_interval=1.0,  # the seconds that a turn takes
         )
         keep_place(self._prompts.app, os.environ)
         self._prompts.app.min_redraw_interval = REDRAW_SECS
-        with patch_stdout(raw=True):
+        with keep_quiet(typed.fileno()), leave_on_signals(), patch_stdout(raw=True):
             self._greet(conversation)
             await conversation.open(past=True)  # until there is a line to type in, Ctrl-C ends the program
             with _handle_interrupts(keys.interrupt):
