@@ -73,7 +73,7 @@ def look(terminal: Terminal, folder: str) -> str:
     text = text.replace(folder, "/tmp/" + "p" * (len(folder) - len("/tmp/")))
     text = re.sub(r"\b[0-9a-f]{8}\b", "01234567", text)
     text = re.sub(r"\d+\.\d s$", "0.0 s", text, flags=re.MULTILINE)
-    return re.sub(r"working \d+ s", "working 0 s", text)
+    return re.sub(r"\S working \d+ s", "◐ working 0 s", text)
 
 
 def wait_until_quiet(terminal: Terminal, folder: str) -> str:

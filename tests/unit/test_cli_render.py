@@ -208,6 +208,18 @@ def test_a_command_that_the_title_says_is_not_said_again() -> None:
     assert "$ ls -l" in text(render.permission_request({"tool": "Bash", "request": call}))
 
 
+def test_what_a_turn_takes_so_far_is_counted_anew_for_each() -> None:
+    view = View()
+    view.take(event("turn.started"))
+    assert view.progress(view.since + 3.9) == ["◒ working 3 s; Ctrl-C stops it"]
+    view.take(event("thinking", content="fünf"))
+    view.take(event("text", content="x" * 4000))
+    assert view.progress(view.since + 4)[0] == "~1.0k tokens"
+    assert view.progress(view.since - 1)[-1].startswith("◐ working 0 s")
+    view.take(event("turn.started", 2))
+    assert len(view.progress(view.since)) == 1
+
+
 def test_a_question_waits_until_it_is_decided() -> None:
     view = View()
     call = {"toolCall": {"rawInput": {"command": "rm -r x"}}}

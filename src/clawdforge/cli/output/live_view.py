@@ -9,7 +9,7 @@ from clawdforge.cli.output import render
 from clawdforge.cli.output.lines import Item, Line, clean, wrap, wrap_line
 from clawdforge.cli.output.markdown import MarkdownStream
 from clawdforge.cli.output.menu import Menu
-from clawdforge.cli.tables import one_line
+from clawdforge.cli.tables import one_line, tokens
 from clawdforge.wire.event import Event
 from clawdforge.wire.event_forms import update_of
 from clawdforge.wire.message import CALL_ID
@@ -18,6 +18,7 @@ TAIL_LINES: Final = 6
 MOST_TAIL: Final = 4000
 """So much of a paragraph is broken into rows, from its start, so that they stay as they are."""
 
+SPINNER: Final = "◐◓◑◒"
 OVER: Final = frozenset({"completed", "failed", "cancelled"})
 REMARKS: Final = {
     "session.closed": "this session has been ended",
@@ -31,10 +32,11 @@ REMARKS: Final = {
 @dataclass(slots=True)
 class View:
     """`sent` holds the prompts that were typed here and are on the screen already; `since` is when we saw
-    the running turn begin."""
+    the running turn begin, `said_bytes` what its agent has said and thought since then."""
 
     running: int | None = None
     since: float = 0.0
+    said_bytes: int = 0
     queued: set[int | None] = field(default_factory=set)
     pending: "OrderedDict[str, Menu]" = field(default_factory=OrderedDict)
     sent: list[str] = field(default_factory=list)
@@ -50,6 +52,8 @@ class View:
     def take(self, event: Event) -> list[Item]:
         """The lines that this event finishes."""
         fields = event.model_dump()
+        if event.type in ("text", "thinking"):
+            self.said_bytes += len(event.text.encode("utf-8", "replace"))
         if event.type == "text":
             return [*self._end_thought(), *self._text.feed(clean(event.text))]
         if event.type == "thinking":
@@ -81,6 +85,12 @@ class View:
             lines += self.menu.lines()
         return [row for line in lines for row in wrap_line(line, width)]
 
+    def progress(self, now: float) -> list[str]:
+        """Of the running turn: the tokens so far, estimated from the text, and the seconds."""
+        secs = max(0, int(now - self.since))
+        said = [f"~{tokens((self.said_bytes + 3) // 4)} tokens"] if self.said_bytes else []
+        return [*said, f"{SPINNER[secs % len(SPINNER)]} working {secs} s; Ctrl-C stops it"]
+
     @property
     def menu(self) -> Menu | None:
         """That of the question that was asked first."""
@@ -98,6 +108,7 @@ class View:
     def _on_turn_started(self, event: Event, _fields: dict[str, Any]) -> list[Item]:
         self.running = event.turn
         self.since = time.monotonic()
+        self.said_bytes = 0
         self.queued.discard(event.turn)
         return []
 

@@ -165,7 +165,7 @@ class TerminalFace:
         if away is not None:
             parts.append(f"Reconnecting ({away} s)…")
         elif view.running is not None:
-            parts.append(f"working {time.monotonic() - view.since:.0f} s; Ctrl-C stops it")
+            parts += view.progress(time.monotonic())
         else:
             parts.append("/help")
         while len(parts) > 1 and len(" · ".join(parts)) >= self._width():
