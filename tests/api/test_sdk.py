@@ -125,6 +125,17 @@ def test_a_stream_can_be_cancelled_and_keeps_what_was_said(forge: Forge) -> None
         assert (result.outcome, result.text()) == ("cancelled", "said")
 
 
+def test_a_stream_cancels_its_own_turn_and_no_other(forge: Forge) -> None:
+    with forge.session() as session:
+        running = session.submit("sleep 30")
+        with session.stream("echo two") as stream:
+            assert next(stream).type == "turn.queued"
+            assert stream.cancel().cancelled == 1
+            assert stream.result().outcome == "cancelled"
+        assert session.state().running_turn == running.turn_index
+        session.cancel()
+
+
 def test_the_queue(forge: Forge) -> None:
     with forge.session() as session:
         first = session.submit("sleep 30")

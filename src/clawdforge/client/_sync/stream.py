@@ -162,8 +162,8 @@ class TurnStream:
         return TurnResult.from_events(self.session_id, self.turn_index, self._seen)
 
     def cancel(self) -> CancelReply:
-        """Stop the turn. The stream then ends with what was said so far."""
-        return self._http.call(calls.CANCEL(self.session_id))
+        """Stop this turn and no other, running or queued. The stream then ends with what was said so far."""
+        return self._http.call(calls.CANCEL(self.session_id, body={"turn": self.turn_index}))
 
     def close(self) -> None:
         """Stop reading. The turn goes on."""
