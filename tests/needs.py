@@ -28,6 +28,9 @@ LIVE: Final = Path(__file__).parent.parent / ".cache" / "live" / "npm"
 CLAUDE: Final = f"{LIVE / 'claude' / 'node_modules' / '.bin'}:{LIVE / 'node' / 'node_modules' / '.bin'}"
 """Where `python3 -m tests.live.installing claude` puts programs, and a Node that is new enough."""
 
+PYRIGHT: Final = f"{LIVE / 'pyright' / 'node_modules' / '.bin'}:{LIVE / 'node' / 'node_modules' / '.bin'}"
+"""Where `python3 -m tests.live.installing pyright` puts programs; one in PATH does as well."""
+
 AS_AN_AGENT: Final = """
 hide_tmp="bwrap --dev-bind / / --tmpfs /tmp"
 $hide_tmp true 2>/dev/null || hide_tmp=
@@ -74,6 +77,7 @@ PROBES: Final[Mapping[str, tuple[str, ...]]] = {
     "java": ("/usr/bin/keytool", "-help"),
     "acpx": ("env", f"PATH={ACPX}:{os.environ.get('PATH', os.defpath)}", "sh", "-c", AS_AN_AGENT, __file__),
     "claude": ("env", f"PATH={CLAUDE}:{os.environ.get('PATH', os.defpath)}", "claude", "--version"),
+    "pyright": ("env", f"PATH={PYRIGHT}:{os.environ.get('PATH', os.defpath)}", "pyright", "--version"),
     "mcp": (str(MCP), "-c", "import mcp.server.fastmcp"),
     "docs": (str(DOCS), "-c", "import material, mkdocs"),
     "langgraph": (sys.executable, "-c", "import langgraph, langgraph.checkpoint.sqlite.aio"),

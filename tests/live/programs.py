@@ -152,6 +152,7 @@ def _hermes_files(url: str) -> dict[str, str]:
 
 
 ACPX: Final = Program("acpx", "acpx", npm=("acpx@0.19.1",))
+PYRIGHT: Final = Program("pyright", "pyright", npm=("pyright@1.1.414",))
 MCP: Final = Program("mcp", "mcp", pip=("mcp[cli]<2",))  # what 2 speaks first, Claude Code does not get past
 """What servers of tools are written with; its Python runs ours."""
 

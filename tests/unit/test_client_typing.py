@@ -1,5 +1,7 @@
-"""What a type checker says to a caller of the SDK: a wrong word is found, an enum and its words are fine."""
+"""What type checkers say to a caller of the SDK: a wrong word is found, an enum and its words are fine."""
 
+import json
+import os
 import re
 import subprocess
 import sys
@@ -7,9 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.needs import PYRIGHT, needs
+
 PROGRAM = """\
 from clawdforge import AgentFailed, AnyEvent, AsyncForge, BudgetExceeded, Forge, TurnFailed  # wrong
-from clawdforge.client.models import Permission, PermissionMode, PermissionRequestedEvent, SessionState
+from clawdforge.client.models import EventType, Permission, PermissionMode
+from clawdforge.client.models import PermissionRequestedEvent, SessionState
 
 with Forge() as forge, forge.session(permission_mode="aks") as session:  # wrong
     forge.create_session(permission_mode=PermissionMode.ASK, on_interrupt="retry", retention="keep")
@@ -41,6 +46,9 @@ with Forge() as forge, forge.session(permission_mode="aks") as session:  # wrong
             print(event.seq, event.text)
             print(event.outcome)  # wrong
     for event in session.events():
+        if event.type == EventType.TURN_STARTED.value:
+            print(event.turn, event.message + 1)
+            print(event.outcome)  # wrong
         if isinstance(event, PermissionRequestedEvent):
             session.decide(event.permission_id, "reject")
 
@@ -70,11 +78,28 @@ def blocks(forge: Forge) -> None:
 """
 
 
+WRONG = {n for n, line in enumerate(PROGRAM.splitlines(), 1) if line.endswith("# wrong")}
+
+
 @pytest.mark.slow
 def test_a_type_checker_finds_what_is_wrong_and_nothing_else(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(PROGRAM)
     command = [sys.executable, "-m", "mypy", "--strict", "--config-file=", "program.py"]
     ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=110)
     found = {int(line) for line in re.findall(r"^program\.py:(\d+): error:", ran.stdout, re.MULTILINE)}
-    wrong = {n for n, line in enumerate(PROGRAM.splitlines(), 1) if line.endswith("# wrong")}
-    assert found == wrong, ran.stdout + ran.stderr
+    assert found == WRONG, ran.stdout + ran.stderr
+
+
+@pytest.mark.slow
+@needs("pyright")
+def test_another_type_checker_finds_the_same(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(PROGRAM)
+    (tmp_path / "pyrightconfig.json").write_text('{"typeCheckingMode": "strict", "include": ["program.py"]}')
+    env = {**os.environ, "PATH": f"{PYRIGHT}:{os.environ.get('PATH', os.defpath)}"}
+    command = ["pyright", "--pythonpath", sys.executable, "--outputjson"]
+    ran = subprocess.run(
+        command, cwd=tmp_path, env=env, capture_output=True, text=True, check=False, timeout=110
+    )
+    said = json.loads(ran.stdout)["generalDiagnostics"]
+    found = {one["range"]["start"]["line"] + 1: one["message"] for one in said}
+    assert set(found) == WRONG, found
