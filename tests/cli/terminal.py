@@ -41,13 +41,14 @@ class Terminal:
         cwd: Path,
         tells: bool = False,
         size: tuple[int, int] = (COLUMNS, ROWS),
+        command: tuple[str, ...] = (sys.executable, "-m", "clawdforge"),
     ) -> None:
         self._tells = tells
         self.columns, self.rows = size
         self._master, slave = pty.openpty()
         ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", self.rows, self.columns, 0, 0))
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "clawdforge", *args],
+            [*command, *args],
             stdin=slave,
             stdout=slave,
             stderr=slave,

@@ -98,6 +98,17 @@ def test_the_list_of_sessions_starts_without_the_server_and_without_the_sdk() ->
     assert done.stdout.strip() == "[]"
 
 
+def test_one_answer_is_prepared_without_what_only_other_commands_need() -> None:
+    code = (
+        "import sys, clawdforge.cli.commands.chat; "
+        "heavy = {'httpx2', 'rich', 'prompt_toolkit', 'asyncio'}; "
+        "others = {f'clawdforge.wire.{name}' for name in ('admin', 'browser', 'budgets', 'disk', 'shares')}; "
+        "print(sorted((heavy | others | {'clawdforge.client.models'}) & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
 def test_serve_says_what_is_wrong_with_a_setting(tmp_path: Path) -> None:
     config = tmp_path / "forge.toml"
     config.write_text("prot = 1\n")

@@ -14,6 +14,7 @@ from clawdforge.scripted.turn import Turn
 
 WORD_DELAY = 0.02
 ANSWER_TIME = 1.0  # seconds that the words of one answer take together, at most
+QUICK_TIME = 0.05  # the same, of the very first answer that somebody waits for: `clawdforge -p "Say hello."`
 
 HELLO = (
     "Hello! I am the demo agent: a small program on your own machine. I need no key, no model, no network. "
@@ -31,10 +32,10 @@ HELP = (
 )
 
 
-def speak(turn: Turn, text: str) -> None:
+def speak(turn: Turn, text: str, secs: float = ANSWER_TIME) -> None:
     """Say a text word by word."""
     words = text.split(" ")
-    delay = min(WORD_DELAY, ANSWER_TIME / len(words))
+    delay = min(WORD_DELAY, secs / len(words))
     for number, word in enumerate(words, 1):
         turn.say(word if number == len(words) else word + " ")
         turn.sleep(delay)
@@ -56,7 +57,7 @@ def answer(turn: Turn, text: str) -> None:
     elif words & {"help", "commands"} or text.strip() == "?":
         speak(turn, HELP)
     elif words & {"hello", "hi", "hey", "hallo"} or not words:
-        speak(turn, HELLO)
+        speak(turn, HELLO, QUICK_TIME if "say" in words else ANSWER_TIME)
     else:
         _reply(turn, text)
 

@@ -11,7 +11,7 @@ from clawdforge.cli.output.painter import make_painter
 from clawdforge.cli.target.connect import connect
 from clawdforge.cli.target.find_session import find, id_argument
 from clawdforge.cli.target.options import Target, target_options
-from clawdforge.client import Event
+from clawdforge.wire.event import Event
 
 
 @click.command()

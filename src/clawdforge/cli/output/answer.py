@@ -8,7 +8,8 @@ from typing import Any, Final
 from clawdforge.cli.failures import Exit, Failure
 from clawdforge.cli.output.lines import clean
 from clawdforge.cli.target.options import Target
-from clawdforge.client import Event, Session, TurnResult, TurnStream
+from clawdforge.client import Session, TurnResult, TurnStream
+from clawdforge.wire.event import Event
 from clawdforge.wire.event_forms import update_of
 from clawdforge.wire.message import CALL_ID
 
