@@ -67,13 +67,13 @@ def test_each_field_can_be_changed_alone(app: App, name: str) -> None:
     assert reply.status_code == 200, reply.text
     after = app.http.get(path).json()
     moved = {"head", "updated_at", "updated_us", name}
-    moved |= {"context"} if name in ("agent", "model") else set()
+    moved |= {"context"} if name == "agent" else set()
     moved |= {"closes_at", "deletes_at"} if name == "retention" else set()
     assert {key: after[key] for key in after if key not in moved} == {
         key: before[key] for key in before if key not in moved
     }
     assert after[name] == CHANGES[name] == reply.json()[name]
-    assert after["context"] == before["context"] + (name in ("agent", "model"))
+    assert after["context"] == before["context"] + (name == "agent")
     assert events(app, session_id, "session.changed")[0]["changes"] == {name: CHANGES[name]}
     assert app.http.patch(path, json={name: CHANGES[name]}).json()["head"] == after["head"], (
         "no change, no event"
@@ -118,8 +118,11 @@ def test_another_agent_is_told_the_transcript_and_not_during_a_turn(app: App) ->
 
 
 def test_with_another_model_the_agent_keeps_its_memory(app: App) -> None:
-    """A live agent does, and one that has ended meanwhile. A model that is taken back is a new beginning."""
-    session_id = app.session(model="m1")
+    """A live agent does, and one that has ended meanwhile, with the first model that is named too.
+
+    A model that is taken back is a new beginning, and so is one with which that is asked for.
+    """
+    session_id = app.session()
     path = f"/sessions/{session_id}"
     app.turn(session_id, "echo remember the blue door")
     first = app.http.get(path).json()["context"]
@@ -134,7 +137,10 @@ def test_with_another_model_the_agent_keeps_its_memory(app: App) -> None:
     assert app.http.patch(path, json={"model": "m1"}).status_code == 200
     app.turn(session_id, "recall")
     assert json.loads(text(app, session_id, 3)) == ["echo remember the blue door", "recall"]
-    assert app.http.patch(path, json={"model": None}).json()["context"] == first + 1
+    fresh = {"model": "m3", "fresh_context": True}
+    assert app.http.patch(path, json=fresh).json()["context"] == first + 1
+    assert app.http.patch(path, json=fresh).json()["context"] == first + 1, "nothing was changed"
+    assert app.http.patch(path, json={"model": None}).json()["context"] == first + 2
     app.turn(session_id, "echo ready")
     assert events(app, session_id, "context.started")[-1]["how"] == "transcript"
     app.turn(session_id, "recall all")

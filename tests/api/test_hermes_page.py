@@ -304,11 +304,13 @@ def test_the_picker_has_the_models_that_the_app_knows(app: App, other: App) -> N
 
 def test_a_picker_that_speaks_with_every_message_takes_no_memory_away(app: App) -> None:
     session_id = new(app)["session_id"]
-    for message, model in (("echo the blue door", "default"), ("echo on", "m2"), ("recall all", "m3")):
+    for message, model in (("echo the blue door", "default"), ("echo on", "m2"), ("recall", "m3")):
         body = {"session_id": session_id, "message": message, "model": model}
         started = app.http.post("/api/chat/start", json=body).json()
         with app.stream("/api/chat/stream", params={"stream_id": started["stream_id"]}) as reader:
             list(reader)
-    known = said(app, session_id)[-1]
-    assert "echo on" in known, "in its own memory"
-    assert "the blue door" in known, "told with the first model that was named"
+    assert said(app, session_id)[-1] == '["echo the blue door", "echo on"]', "in its own memory"
+    changed = app.http.post("/api/session/update", json={"session_id": session_id, "model": "m4"}).json()
+    assert changed["session"]["model"] == "m4"
+    app.turn(session_id, "recall")
+    assert "echo the blue door" in said(app, session_id)[-1]

@@ -65,6 +65,16 @@ def test_a_session_from_first_to_last(forge: Forge, app: App) -> None:
     session.close()
 
 
+def test_another_model_takes_no_memory_away(forge: Forge) -> None:
+    with forge.session() as session:
+        session.turn("echo the blue door")
+        assert session.patch(model="m1").context == 1
+        assert session.turn("recall").text() == '["echo the blue door"]', "in its own memory"
+        assert session.patch(model="m2", fresh_context=True).context == 2
+        session.turn("echo on")
+        assert "the blue door" in session.turn("recall all").text(), "it was told"
+
+
 def test_a_session_that_others_closed_or_deleted_can_still_be_closed(forge: Forge) -> None:
     """S0-63, S1-72."""
     with forge.session() as session:

@@ -182,3 +182,11 @@ def test_s4_82_a_fresh_context_in_the_same_session(cli: Cli, change: str) -> Non
     cli(stdin=f"echo one\n{change}\necho two\n")
     (row,) = cli.json("sessions", "list", "--json")
     assert (row["context"], row["turn_count"]) == (2, 2)
+
+
+def test_s4_82_each_model_is_told_the_conversation(cli: Cli) -> None:
+    """S4-82."""
+    said = cli(stdin="echo the blue door\n/model m1\necho on\n/model m2\necho still\nrecall all\n").stdout
+    assert "echo the blue door" in said, "only the agent repeats a prompt"
+    (row,) = cli.json("sessions", "list", "--json")
+    assert (row["context"], row["model"]) == (3, "m2")

@@ -95,7 +95,9 @@ async def test_the_official_client_talks_lists_loads_forks_and_deletes(
         fork = await conn.fork_session(cwd=str(project), session_id=session)
         client.forget()
         await conn.prompt(session_id=fork.session_id, prompt=[text_block("recall")])
-        assert "ask once more" in json.loads(client.text()), "the fork does not know its past"
+        known = json.loads(client.text())
+        assert "ask once more" in known, "the fork does not know its past"
+        assert "echo hello\nask to go on" in known, "with another model the agent forgot"
 
         await conn.close_session(session_id=session)
         assert local.http.get(f"/sessions/{session}").json()["state"] == "active"

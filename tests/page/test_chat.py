@@ -9,6 +9,7 @@ import zlib
 from playwright.sync_api import Locator, expect
 
 from tests.api.harness import App
+from tests.api.talk import say
 from tests.needs import needs
 from tests.page.kit import DESKTOP, PHONE, Tab, Tabs
 
@@ -151,6 +152,17 @@ def test_a_command_without_its_name_says_so_and_names_of_agents_are_completed(ta
     prompt.press("Enter")
     tab.see(tab.page.locator(".notice.bad"))
     expect(prompt).to_have_value("/agent nobody")
+
+
+def test_another_model_takes_no_memory_away(tabs: Tabs, app: App) -> None:
+    session_id = app.session()
+    app.turn(session_id, "echo the blue door")
+    prompt = prompt_of(tabs.tab(app, f"#/s/{session_id}"))
+    prompt.fill("/model m1")
+    prompt.press("Enter")
+    expect(prompt).to_have_value("")
+    assert app.http.get(f"/sessions/{session_id}").json()["model"] == "m1"
+    assert say(app, session_id, "recall") == '["echo the blue door"]'
 
 
 def test_a_question_in_the_transcript_says_how_far_and_how_long(tabs: Tabs, app: App) -> None:

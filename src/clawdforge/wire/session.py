@@ -101,7 +101,11 @@ class CreateSession(Request):
 
 
 class PatchSession(Request):
-    """Body of `PATCH /sessions/{id}`: what is given is changed. A new agent is a new context."""
+    """Body of `PATCH /sessions/{id}`: what is given is changed.
+
+    A new agent is a new context that is told the transcript. With a new model the agent keeps its memory;
+    with `fresh_context` too, that is a new context instead.
+    """
 
     title: Title | None = None
     meta: Meta | None = None
@@ -113,6 +117,7 @@ class PatchSession(Request):
     on_interrupt: OnInterrupt | None = None
     retention: Retention | None = None
     plan_mode: bool | None = None
+    fresh_context: bool = False
     expected_head: int | None = Field(default=None, ge=0)
 
 

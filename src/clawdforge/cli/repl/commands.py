@@ -84,7 +84,7 @@ class Commands:
     async def do_model(self, rest: str) -> None:
         """Show the model, or switch to another one: /model NAME."""
         if rest:
-            await self._change(model=rest)
+            await self._change(model=rest, fresh_context=True)
         else:
             self._say(f"model: {self._conversation.row.get('model') or 'the default of the agent'}")
 

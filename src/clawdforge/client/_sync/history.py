@@ -113,9 +113,14 @@ class History:
         on_interrupt: OnInterruptWord | None = None,
         retention: RetentionWord | None = None,
         plan_mode: bool | None = None,
+        fresh_context: bool | None = None,
         expected_head: int | None = None,
     ) -> SessionState:
-        """Change what is given, leave the rest; the new state."""
+        """Change what is given, leave the rest; the new state.
+
+        With another model the agent keeps its memory; with `fresh_context` it begins anew and is told the
+        transcript, as another agent is.
+        """
         body = {
             "title": title,
             "meta": meta,
@@ -127,6 +132,7 @@ class History:
             "on_interrupt": on_interrupt,
             "retention": retention,
             "plan_mode": plan_mode,
+            "fresh_context": fresh_context,
             "expected_head": expected_head,
         }
         return self._http.call(calls.PATCH_SESSION(self.session_id, body=body))

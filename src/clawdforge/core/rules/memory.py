@@ -40,14 +40,14 @@ def find_restore_turn(plan: str) -> int | None:
     return int(plan.removeprefix(RESTORE)) if plan.startswith(RESTORE) else None
 
 
-def outlives(session: SessionRow, changed: Json) -> bool:
+def outlives(changed: Json) -> bool:
     """Whether an agent keeps its memory when its session is changed so.
 
-    Another model is set in the session that the agent comes back to. Which one it uses by itself is not
-    known, so that the first model, and one that is taken back, begin a context that is told the transcript,
-    as another agent does.
+    Another model is set in the session that the agent comes back to. Which one it would use by itself is not
+    known, so that a model which is taken back begins a context that is told the transcript, as another agent
+    does.
     """
-    return "agent" not in changed and None not in (session.model, changed.get("model"))
+    return "agent" not in changed and changed.get("model") is not None
 
 
 def is_intact(

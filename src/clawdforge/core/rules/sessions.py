@@ -120,8 +120,16 @@ def announce_session(tx: Tx, row: SessionRow, at: Micros, extra: Mapping[str, An
 
 
 def patch_session(
-    tx: Tx, session_id: str, changes: Json, expected_head: int | None, max_live: int, at: Micros
+    tx: Tx,
+    session_id: str,
+    changes: Json,
+    expected_head: int | None,
+    max_live: int,
+    at: Micros,
+    *,
+    fresh: bool = False,
 ) -> SessionState:
+    """Change what is given. With `fresh`, another model begins a context, as another agent does."""
     session = need_session(tx, session_id, expected_head)
     changed = {name: value for name, value in changes.items() if getattr(session, name) != value}
     if "retention" in changed and session.closed_at is None:
@@ -130,7 +138,7 @@ def patch_session(
     if changed.keys() & {"agent", "model"}:
         if tx.active_turn(session_id) is not None:
             raise SessionBusy("the agent and the model cannot be changed while a turn runs")
-        if memory.outlives(session, changed):
+        if memory.outlives(changed) and not fresh:
             fields["keeps_context"] = True
         else:
             plan = memory.TRANSCRIPT if session.message_count else memory.NEW

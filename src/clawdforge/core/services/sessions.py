@@ -184,19 +184,19 @@ class SessionService:
 
     async def patch(self, app: str, session_id: str, request: PatchSession) -> SessionState:
         """Change what is given. A new agent is told the transcript; with a new model it keeps its memory."""
-        changes: Json = request.model_dump(exclude_unset=True, exclude={"expected_head"})
+        changes: Json = request.model_dump(exclude_unset=True, exclude={"expected_head", "fresh_context"})
         changes = {name: value for name, value in changes.items() if value is not None or name == "model"}
         if "agent" in changes:
             changes["agent"] = self._agents.spec(changes["agent"]).name
         if "labels" in changes:
             changes["labels"] = tuple(changes["labels"])
-        return await self._unbroken.run(self._patch(app, session_id, changes, request.expected_head))
+        return await self._unbroken.run(self._patch(app, session_id, changes, request))
 
-    async def _patch(self, app: str, session_id: str, changes: Json, head: int | None) -> SessionState:
-        now = self._clock.now()
+    async def _patch(self, app: str, session_id: str, changes: Json, request: PatchSession) -> SessionState:
+        now, head, fresh = self._clock.now(), request.expected_head, request.fresh_context
         try:
             return await self._store.write(
-                app, lambda tx: patch_session(tx, session_id, changes, head, self._max_live, now)
+                app, lambda tx: patch_session(tx, session_id, changes, head, self._max_live, now, fresh=fresh)
             )
         finally:
             # What is queued may have waited for an agent that is paused. After a failure too: the change may
