@@ -142,8 +142,8 @@ def patch_session(
             fields["keeps_context"] = True
         else:
             plan = memory.TRANSCRIPT if session.message_count else memory.NEW
-            fresh = {"context": session.context + 1, "context_plan": plan, "agent_session_id": None}
-            tx.change_session(session_id, **fresh)
+            begun = {"context": session.context + 1, "context_plan": plan, "agent_session_id": None}
+            tx.change_session(session_id, **begun)
     if changed:
         tx.change_session(session_id, **changed)
         tx.append(session_id, [draft(EventType.SESSION_CHANGED, None, at, fields)])
