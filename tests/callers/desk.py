@@ -51,8 +51,8 @@ class Tab:
         """Wait for an expression of the page to become true."""
         wait_until(self.page, lambda: self._is_true(script), script)
 
-    def find(self, selector: str) -> Locator:
-        return self.page.locator(selector)
+    def find(self, selector: str, has_text: str | None = None) -> Locator:
+        return self.page.locator(selector, has_text=has_text)
 
     def say(self, text: str) -> None:
         """Type a message and send it, as a person does."""

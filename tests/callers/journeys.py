@@ -257,15 +257,21 @@ def send_while_busy(desk: Desk) -> None:
 
 
 def model_picker(desk: Desk) -> None:
-    """Whatever the picker says, the agent remembers; and the page shows what is used."""
+    """Whatever the picker says, the agent remembers; and the page shows what is used.
+
+    The page lists models of its own until it has heard of those that the server knows.
+    """
     tab = desk.tab().open()
+    tab.page.evaluate("api('/api/session/new', {method: 'POST', body: '{\"model\": \"m1\"}'})")
+    tab.reload()
     tab.ask("count", COUNTED.format(1))
+    tab.until("[...$('modelSelect').options].map(one => one.value).sort().join() === 'default,m1'")
     tab.find("#composerModelChip").click()
-    others = tab.find("#composerModelDropdown .model-opt:not(.active)")
-    if others.count():
-        others.first.click()
+    tab.find("#composerModelDropdown .model-opt:not(.active)", has_text="m1").first.click()
+    tab.until("S.session.model === 'm1'")
     tab.ask("count", COUNTED.format(2))
     tab.reload()
+    tab.until("S.session.model === 'm1' && $('modelSelect').value === 'm1'")
     tab.ask("count", COUNTED.format(3))
 
 
