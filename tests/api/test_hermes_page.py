@@ -84,6 +84,87 @@ def test_health_counts_what_runs(server: Server, app: App) -> None:
         app.http.get("/api/chat/cancel", params={"stream_id": stream_id})
 
 
+def test_health_tells_an_app_what_it_does_not_tell_everybody(server: Server, app: App, other: App) -> None:
+    """Counts of requests, and of the app's own sessions."""
+    for query in ("", "?deep=1"):
+        stranger = server.client().get(f"/health{query}")
+        wrong = server.client("cf_wrong").get(f"/health{query}")
+        operator = server.admin().get(f"/health{query}")
+        for one in (stranger, wrong, operator):
+            assert one.json().keys() == {"ok", "status", "active_streams", "uptime_seconds"}, one.text
+    new(other)
+    new(app)
+    first = app.http.get("/health").json()["accept_loop"]
+    found = app.http.get("/health?deep=1").json()
+    assert found["accept_loop"]["requests_total"] > first["requests_total"] > 0
+    assert found["accept_loop"]["last_request_at"] >= first["last_request_at"] > 0
+    own = app.http.get("/sessions", params={"include_closed": False, "limit": 1000}).json()["sessions"]
+    assert found["checks"]["sessions"] == {"status": "ok", "count": len(own)}
+    assert {name: one["status"] for name, one in found["checks"].items()} == dict.fromkeys(
+        ("streams_lock", "sessions", "projects", "state_db"), "ok"
+    )
+
+
+def test_on_the_page_three_sessions_are_pinned_at_most(page: httpx2.Client) -> None:
+    made = [page.post("/hermes/api/session/new", json={}).json()["session"]["session_id"] for _ in range(5)]
+
+    def pin(session_id: str, pinned: bool = True, prefix: str = "/hermes") -> httpx2.Response:
+        body = {"session_id": session_id, "pinned": pinned}
+        return page.post(f"{prefix}/api/session/pin", json=body)
+
+    for session_id in made[:3]:
+        assert pin(session_id).json()["session"]["pinned"] is True
+    assert pin(made[0]).status_code == 200, "it is pinned already"
+    refused = pin(made[3])
+    assert (refused.status_code, "3 sessions" in refused.json()["error"]) == (400, True)
+    assert pin(made[3], prefix="").status_code == 200, "elsewhere there is no such limit"
+    assert pin(made[4]).status_code == 400
+    for session_id in made[:2]:
+        assert pin(session_id, pinned=False).json()["session"]["pinned"] is False
+    assert pin(made[4]).status_code == 200
+
+
+def test_on_the_page_sessions_without_a_chosen_folder_show_one_workspace(page: httpx2.Client) -> None:
+    """It hands it to the next chat. Elsewhere, and as `cwd`, each session shows its own."""
+    first = page.post("/hermes/api/session/new", json={}).json()["session"]
+    again = page.post("/hermes/api/session/new", json={"workspace": first["workspace"]}).json()["session"]
+    assert again["workspace"] == first["workspace"]
+    assert again["cwd"] != first["cwd"]
+    named = {"session_id": again["session_id"]}
+    for path in ("session", "session/status"):
+        shown = page.get(f"/hermes/api/{path}", params=named).json()
+        assert shown.get("session", shown)["workspace"] == first["workspace"]
+    elsewhere = page.get("/api/session", params=named).json()["session"]
+    assert elsewhere["workspace"] == elsewhere["cwd"] == again["cwd"]
+    start = {**named, "message": "echo hi", "workspace": first["workspace"]}
+    assert page.post("/hermes/api/chat/start", json=start).status_code == 200
+
+
+def test_what_was_given_with_a_model_is_kept_until_another_is_chosen(app: App) -> None:
+    made = new(app, model="m1", model_provider="some")
+    assert (made["model"], made["model_provider"]) == ("m1", "some")
+    named = {"session_id": made["session_id"]}
+    app.http.patch(f"/sessions/{made['session_id']}", json={"meta": {"model_provider": "some", "own": 1}})
+
+    def update(**body: Any) -> tuple[str, str | None]:
+        reply = app.http.post("/api/session/update", json={**named, **body}).json()["session"]
+        return reply["model"], reply["model_provider"]
+
+    assert update(model="m2", model_provider="other") == ("m2", "other")
+    assert update(model="default") == ("m2", "other")
+    assert update(model="m3") == ("m3", None)
+    for provider, kept in (("third", "third"), ("", None)):
+        body = {**named, "message": "echo hi", "model": f"m-{provider}", "model_provider": provider}
+        started = app.http.post("/api/chat/start", json=body).json()
+        with app.stream("/api/chat/stream", params={"stream_id": started["stream_id"]}) as reader:
+            list(reader)
+        shown = app.http.get("/api/session", params=named).json()["session"]
+        assert shown["model_provider"] == kept
+    meta = app.http.get(f"/sessions/{made['session_id']}").json()["meta"]
+    assert meta == {"own": 1}, "what others keep there stays"
+    assert new(app)["model_provider"] is None
+
+
 def test_no_path_is_the_id_of_a_session(app: App) -> None:
     for odd in ("../../etc/passwd", "a/b", "a\\b", "/"):
         reply = app.http.post("/api/session/delete", json={"session_id": odd})

@@ -20,22 +20,5 @@ REASONS: Final[Mapping[str, frozenset[str]]] = {
         }
     ),
     "ids are longer here": frozenset({"test_sprint1.py::test_session_create_and_load"}),
-    "a session without a folder that somebody chose has one of its own, and so has its copy": frozenset(
-        {"test_sprint13.py::test_duplicate_session"}
-    ),
-    "any number of sessions can be pinned": frozenset(
-        {
-            "test_issue2508_session_pin_cap.py::test_session_pin_endpoint_caps_pinned_sessions_at_three",
-        }
-    ),
-    "a model has a name and no provider, which is the agent's affair": frozenset(
-        {"test_provider_mismatch.py::test_api_session_new_persists_model_provider_context"}
-    ),
-    "counts of requests and sessions are not told to everybody": frozenset(
-        {
-            "test_issue1458_stability_hardening.py::test_deep_health_exercises_session_project_and_sqlite_paths",
-            "test_issue1458_stability_hardening.py::test_health_exposes_accept_loop_heartbeat",
-        }
-    ),
 }
 """The reason, and the tests that it holds for, of both versions."""

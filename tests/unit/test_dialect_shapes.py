@@ -98,7 +98,7 @@ def event(kind: EventType, /, **fields: Any) -> Json:
 
 def ended(outcome: str, **fields: Any) -> list[Any]:
     found = hermes_frames.parts_of_end(
-        event(EventType.TURN_ENDED, outcome=outcome, **fields), hermes_shapes.session(RUNNING)
+        event(EventType.TURN_ENDED, outcome=outcome, **fields), hermes_shapes.session(RUNNING, page=False)
     )
     return [[name, {**data, "session": "…"} if "session" in data else data] for name, data in found]
 
@@ -116,12 +116,12 @@ SHAPES: dict[str, Any] = {
         Detail(Summary(ENDED, None), (SAID, ANSWER, ASKED), (Summary(ROW, AT),))
     ),
     "deepagent/frame": deepagent_shapes.frame(ANSWER).decode(),
-    "hermes/session.running": hermes_shapes.session(RUNNING),
-    "hermes/session.resting": hermes_shapes.session(RESTING),
+    "hermes/session.running": hermes_shapes.session(RUNNING, page=False),
+    "hermes/session.resting": hermes_shapes.session(RESTING, page=False),
     "hermes/ending.failed": hermes_shapes.entry(Ending(2, FAILED)),
     "hermes/ending.interrupted": hermes_shapes.entry(Ending(2, CUT_OFF)),
-    "hermes/compact": hermes_shapes.compact(RUNNING),
-    "hermes/status": hermes_shapes.status(RUNNING),
+    "hermes/compact": hermes_shapes.compact(RUNNING, page=False),
+    "hermes/status": hermes_shapes.status(RUNNING, page=False),
     "hermes/usage": hermes_shapes.usage(ROW),
     "hermes/approval": hermes_frames.approval_row(PERMISSION),
     "hermes/frames.updates": {word: update(word) for word in UPDATES},

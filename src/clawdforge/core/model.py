@@ -333,6 +333,7 @@ class SessionQuery:
     project: str | None = None
     prefix: str | None = None
     parent: str | None = None
+    pinned: bool = False  # only those
     q: str | None = None  # part of a title
 
 

@@ -6,6 +6,7 @@ import secrets
 import time
 from collections.abc import Collection
 from contextlib import ExitStack
+from itertools import count
 from typing import Final
 
 from starlette.datastructures import MutableHeaders
@@ -45,6 +46,7 @@ class Envelope:
         self._asgi = asgi
         self._guard = guard
         self._lanes = lanes
+        self._numbers = count(1)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -52,7 +54,8 @@ class Envelope:
             return
         request_id = secrets.token_hex(8)
         leaving = ExitStack()
-        state = {**scope.get("state", {}), "request_id": request_id, LEAVING: leaving}
+        known = {"request_id": request_id, "request_number": next(self._numbers), LEAVING: leaving}
+        state = {**scope.get("state", {}), **known}
         method, began = scope["method"], time.perf_counter()
         scope = _head_as_get({**scope, "state": state})
         status: int | None = None

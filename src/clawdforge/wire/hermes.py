@@ -21,6 +21,7 @@ class NewSession(Request):
 
     workspace: Text | None = None
     model: Word | None = None
+    model_provider: Word | None = None
     permission_mode: PermissionMode | None = None
     profile: Word | None = None
 
@@ -60,6 +61,7 @@ class Rename(SessionRef):
 class Update(SessionRef):
     workspace: Text | None = None
     model: Word | None = None
+    model_provider: Word | None = None
 
 
 class Pin(SessionRef):
@@ -99,6 +101,7 @@ class ChatStart(SessionRef):
     attachments: list[FileName | AttachedFile] = Field(default_factory=list, max_length=256)
     workspace: Text | None = None
     model: Word | None = None
+    model_provider: Word | None = None
     regenerate: bool = False
     regeneration_revision: Word | None = None
 
@@ -117,7 +120,10 @@ class ApprovalRespond(SessionRef):
 
 
 class HermesSession(Reply):
-    """A session as the sidebar shows it; where the whole is shown, `messages` and `tool_calls` as well."""
+    """A session as the sidebar shows it; where the whole is shown, `messages` and `tool_calls` as well.
+
+    `model_provider` is what was given with the model. It is kept for the caller; the agent is not told.
+    """
 
     session_id: str
     id: str
@@ -125,6 +131,7 @@ class HermesSession(Reply):
     workspace: str
     cwd: str
     model: str
+    model_provider: str | None = None
     message_count: int
     created_at: float
     updated_at: float
@@ -284,9 +291,15 @@ class AuthStatus(Reply):
 
 
 class HermesHealth(Reply):
-    """`active_streams` counts the turns that run, of all apps."""
+    """`active_streams` counts the turns that run, of all apps.
+
+    An app is told more: in `accept_loop` how many requests there were since the start and when the last one
+    came; with `deep=1` also `checks`, for which the store is read. They count the app's own open sessions.
+    """
 
     ok: bool = True
     status: Literal["ok"] = "ok"
     active_streams: int
     uptime_seconds: float
+    accept_loop: Json | None = None
+    checks: dict[str, Json] | None = None

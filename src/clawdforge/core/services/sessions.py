@@ -171,8 +171,25 @@ class SessionService:
 
         return sorted(await self._store.read(app, work))[:MAX_MODELS]
 
+    async def count(self, app: str) -> int:
+        """The app's open sessions."""
+        return await self._store.read(app, lambda view: view.count_app_sessions())
+
+    async def set_model(self, app: str, session_id: str, model: str, noted: Json) -> SessionState:
+        """Change the model, and in the same step what a caller keeps beside it in `meta`; None is nothing."""
+        now = self._clock.now()
+
+        def work(tx: Tx) -> SessionState:
+            before = need_session(tx, session_id).meta
+            kept = {name: value for name, value in (before or {}).items() if name not in noted}
+            meta = kept | {name: value for name, value in noted.items() if value is not None}
+            changes: Json = {"model": model} | ({"meta": meta} if meta != (before or {}) else {})
+            return patch_session(tx, session_id, changes, None, self._max_live, now)
+
+        return await self._unbroken.run(self._store.write(app, work))
+
     def is_own_folder(self, path: str) -> bool:
-        """Whether a path is that of a folder which the server made for a session, this one or another."""
+        """Whether a path is that of a folder which the server made for a session, or of all of those."""
         return self._workspaces.is_own(path)
 
     async def list(self, app: str, query: SessionQuery) -> tuple[list[SessionState], str | None]:

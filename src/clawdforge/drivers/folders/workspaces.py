@@ -74,8 +74,9 @@ class Workspaces:
             ) from error
 
     def is_own(self, path: str) -> bool:
-        """Whether this is the path of a folder that `make` makes; nothing is looked up."""
-        return Path(os.path.normpath(path)).parent == self._folder
+        """Whether this is the path of a folder that `make` makes, or of all of them; nothing is looked up."""
+        named = Path(os.path.normpath(path))
+        return self._folder in (named, named.parent)
 
     def check_root(self, path: str) -> str:
         """A folder that the operator grants to an app; InvalidRequest says why it cannot be one."""

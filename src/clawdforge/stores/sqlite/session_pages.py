@@ -52,6 +52,8 @@ def _conditions(query: SessionQuery, words: Mapping[str, str]) -> Iterator[tuple
         yield "project_key = :project AND project_key IS NOT NULL", {"project": query.project}
     if query.parent is not None:
         yield "parent_session_id = :parent AND parent_session_id IS NOT NULL", {"parent": query.parent}
+    if query.pinned:
+        yield "pinned = 1", {}
     if query.prefix is not None:
         yield words["prefix"], {"prefix": query.prefix}
     yield from _words(query, words)

@@ -30,7 +30,7 @@ from clawdforge.wire.errors import (
 )
 from clawdforge.wire.event import EventType
 from clawdforge.wire.hermes import CancelledReply, ChatStart, ChatStarted, Steer, SteerReply, StreamStatus
-from clawdforge.wire.session import PatchSession, RetryRequest
+from clawdforge.wire.session import RetryRequest
 from clawdforge.wire.turn import IfBusy, TurnRequest, TurnState
 
 DONE_MESSAGES: Final = 500
@@ -64,7 +64,8 @@ async def start(core: Core, caller: Caller, body: ChatStart, key: Key = None) ->
     try:
         wanted = shapes.chosen_model(body.model)
         if wanted and wanted != row.model:
-            row = (await core.sessions.patch(app, body.session_id, PatchSession(model=wanted))).row
+            noted = {shapes.PROVIDER: body.model_provider or None}
+            row = (await core.sessions.set_model(app, body.session_id, wanted, noted)).row
         submitted = await core.turns.submit(app, body.session_id, request, key, caller)
     except SessionBusy as busy:
         raise await _name_active_stream(core, app, row, busy) from busy
@@ -173,7 +174,7 @@ async def _frames(
                 ended = stored.type == EventType.TURN_ENDED
                 if ended:
                     whole = await core.messages.transcript(app, session_id, DONE_MESSAGES, settled=page)
-                    parts = frames.parts_of_end(event, shapes.session(whole))
+                    parts = frames.parts_of_end(event, shapes.session(whole, page))
                 else:
                     if stored.type == EventType.TOOL_CALL:
                         names[frames.tool_id(event)] = event["name"]

@@ -65,15 +65,16 @@ async def truncate(core: Core, app: App, page: Page, body: Truncate) -> Response
     if gone:
         request = UndoRequest(turns=count, expected_head=before.state.row.head)
         await core.history.undo(app, body.session_id, request)
-    return await whole_reply(core, app, await core.messages.transcript(app, body.session_id, settled=page))
+    found = await core.messages.transcript(app, body.session_id, settled=page)
+    return await whole_reply(core, app, found, page)
 
 
-async def clear(core: Core, app: App, body: SessionRef) -> Response:
+async def clear(core: Core, app: App, page: Page, body: SessionRef) -> Response:
     """Archive everything that was said and start over, without a title."""
     await core.history.clear(app, body.session_id, Guarded())
     await core.sessions.patch(app, body.session_id, PatchSession(title=""))
     found = await core.messages.transcript(app, body.session_id, 0)
-    return json_response({"ok": True, "session": shapes.compact(found)})
+    return json_response({"ok": True, "session": shapes.compact(found, page)})
 
 
 async def branch(core: Core, app: App, page: Page, body: Branch) -> Response:
@@ -87,12 +88,12 @@ async def branch(core: Core, app: App, page: Page, body: Branch) -> Response:
     return json_response({"ok": True, **reply})
 
 
-async def duplicate(core: Core, app: App, body: SessionRef) -> Response:
+async def duplicate(core: Core, app: App, page: Page, body: SessionRef) -> Response:
     """Make a copy of a session with all of its past."""
     before = await core.messages.transcript(app, body.session_id, 0)
     request = ForkRequest(title=f"{shapes.title(before.state.row)[:MOST_TITLE]} (copy)")
     made = await core.forks.fork(app, body.session_id, request)
-    return await whole_reply(core, app, await core.messages.transcript(app, made.row.session_id))
+    return await whole_reply(core, app, await core.messages.transcript(app, made.row.session_id), page)
 
 
 def _find_first_removed(rows: Sequence[MessageRow], keep_count: int) -> int:

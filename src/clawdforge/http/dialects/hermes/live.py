@@ -67,7 +67,7 @@ async def _session_frames(
         async for batch in batches:
             if any(event.type in NEWS for event in batch):
                 found = await core.messages.transcript(app, session_id, 0, settled=page)
-                count = shapes.compact(found)["message_count"]
+                count = found.count
                 yield _frame("session-updated", {"session_id": session_id, "message_count": count})
 
 

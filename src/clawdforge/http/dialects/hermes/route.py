@@ -28,7 +28,7 @@ async def _is_page(request: Request) -> bool:
 
 Page: TypeAlias = Annotated[bool, Depends(_is_page)]
 """Whether the request came under the prefix, as those of hermes' own page do. There a prompt that was cut off
-is a message at once: the page would wait for its answer."""
+is a message at once, since the page would wait for its answer; `shapes.workspace` says what else differs."""
 
 
 class OpenHermesRoute(OpenRoute):
@@ -44,16 +44,16 @@ class HermesRoute(AppRoute):
     refuses_unknown = False  # its callers send parameters that other servers of this dialect have
 
 
-async def whole_reply(core: Services, app: str, found: Transcript) -> Response:
+async def whole_reply(core: Services, app: str, found: Transcript, page: bool) -> Response:
     """A session with its messages; one with many is written out beside all other requests."""
     if len(found.entries) <= FEW_MESSAGES:
-        return Response(_encode_whole(found), media_type="application/json")
-    body = await core.computing.run(app, partial(_encode_whole, found))
+        return Response(_encode_whole(found, page), media_type="application/json")
+    body = await core.computing.run(app, partial(_encode_whole, found, page))
     return await piecewise(slices(body), "application/json", partial(core.loop_turns.slice, app))
 
 
-def _encode_whole(found: Transcript) -> bytes:
-    return encode({"ok": True, "session": shapes.session(found)})
+def _encode_whole(found: Transcript, page: bool) -> bytes:
+    return encode({"ok": True, "session": shapes.session(found, page)})
 
 
 def router(prefix: str) -> APIRouter:

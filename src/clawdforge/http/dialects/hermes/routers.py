@@ -1,8 +1,10 @@
 """The hermes dialect: all of its routers. With a prefix it is served there as well, its list included."""
 
 from fastapi import APIRouter
+from starlette.requests import Request
 from starlette.responses import Response
 
+from clawdforge.http.auth import require_app
 from clawdforge.http.dialects.hermes import (
     approvals,
     chat,
@@ -17,6 +19,8 @@ from clawdforge.http.dialects.hermes import (
 from clawdforge.http.dialects.hermes.route import ERRORS, OpenHermesRoute
 from clawdforge.http.errors import json_response
 from clawdforge.http.routing import Core
+from clawdforge.wire.base import Json, to_float
+from clawdforge.wire.errors import Forbidden, Unauthenticated
 from clawdforge.wire.hermes import HermesHealth
 
 
@@ -46,7 +50,21 @@ def _make_routers(prefix: str) -> list[APIRouter]:
     ]
 
 
-async def alive(core: Core) -> Response:
-    """Whether the server answers. `/healthz` says more."""
-    counted = {"active_streams": core.health.running_turns, "uptime_seconds": core.health.uptime_secs}
-    return json_response({"ok": True, "status": "ok", **counted})
+async def alive(request: Request, core: Core, deep: bool = False) -> Response:
+    """Whether the server answers. `/healthz` says more. To its apps it also tells how much it is used."""
+    counted = {"active_streams": core.health.running_turns}
+    reply: Json = {"ok": True, "status": "ok", **counted, "uptime_seconds": core.health.uptime_secs}
+    try:
+        app = (await require_app(request)).app
+    except (Unauthenticated, Forbidden):
+        return json_response(reply)
+    seen = {"requests_total": request.state.request_number, "last_request_at": to_float(core.health.now)}
+    if not deep:
+        return json_response({**reply, "accept_loop": seen})
+    checks = {
+        "streams_lock": {"status": "ok", **counted},
+        "sessions": {"status": "ok", "count": await core.sessions.count(app)},
+        "projects": {"status": "ok", "count": 0},
+        "state_db": {"status": "ok"},
+    }
+    return json_response({**reply, "accept_loop": seen, "checks": checks})

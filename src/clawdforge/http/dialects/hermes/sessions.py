@@ -36,6 +36,7 @@ from clawdforge.wire.session import CreateSession, ImportRequest, PatchSession, 
 
 MAX_LISTED = 1000
 FOUND = 100
+MOST_PINNED = 3
 UTC = "+0000"
 NO_ID = "/\\"
 """What no id has, of any server of this dialect, and a path has."""
@@ -70,11 +71,16 @@ def list_routes(prefix: str) -> APIRouter:
 
 async def new(core: Core, caller: Caller, page: Page, body: NewSession) -> Response:
     """Make an empty session; it is kept until somebody deletes it."""
+    model = shapes.chosen_model(body.model)
+    noted = {
+        "profile": None if body.profile == shapes.PROFILE else body.profile,
+        shapes.PROVIDER: body.model_provider if model else None,
+    }
     request = CreateSession(
         cwd=find_named(core, body.workspace),
-        model=shapes.chosen_model(body.model),
+        model=model,
         permission_mode=body.permission_mode,
-        meta={"profile": body.profile} if body.profile not in (None, "", shapes.PROFILE) else None,
+        meta={name: value for name, value in noted.items() if value} or None,
         retention=Retention.KEEP,
     )
     made = await core.sessions.create(caller.app, request, may_decide=caller.may_decide)
@@ -122,12 +128,13 @@ async def session(
     if msg_before is not None and limit is None:
         limit = MAX_SHOWN
     found = await core.messages.transcript(app, session_id, limit, before=msg_before, settled=page)
-    return await whole_reply(core, app, found)
+    return await whole_reply(core, app, found, page)
 
 
 async def status(core: Core, app: App, page: Page, session_id: SessionId) -> Response:
     """What a session is doing."""
-    return json_response(shapes.status(await core.messages.transcript(app, session_id, 0, settled=page)))
+    found = await core.messages.transcript(app, session_id, 0, settled=page)
+    return json_response(shapes.status(found, page))
 
 
 async def usage(core: Core, app: App, session_id: SessionId) -> Response:
@@ -167,12 +174,15 @@ async def update(core: Core, app: App, page: Page, body: Update) -> Response:
     refuse_move(core, state.row.cwd, body.workspace)
     wanted = shapes.chosen_model(body.model)
     if wanted:
-        await core.sessions.patch(app, body.session_id, PatchSession(model=wanted))
+        noted = {shapes.PROVIDER: body.model_provider or None}
+        await core.sessions.set_model(app, body.session_id, wanted, noted)
     return await _whole(core, app, body.session_id, page)
 
 
 async def pin(core: Core, app: App, page: Page, body: Pin) -> Response:
-    """Pin a session, or unpin it."""
+    """Pin a session, or unpin it. On hermes' own page three are pinned at most, as it says itself."""
+    if page and body.pinned:
+        await _need_free_pin(core, app, body.session_id)
     await core.sessions.patch(app, body.session_id, PatchSession(pinned=body.pinned))
     return await _compact(core, app, body.session_id, page)
 
@@ -197,14 +207,15 @@ async def delete(core: Core, app: App, body: SessionRef) -> Response:
 async def search(core: Core, app: App, page: Page, q: Words = "") -> Response:
     """Sessions with these words in title or messages, last activity first; without words, all of them."""
     titled = await core.messages.overview(app, SessionQuery(limit=FOUND, q=q or None), settled=page)
-    rows = [{**shapes.compact(found), "match_type": "title"} for found in titled]
+    rows = [{**shapes.compact(found, page), "match_type": "title"} for found in titled]
     hits, _ = await core.history.search(app, q, FOUND, None, None) if q else ([], None)
     previews: dict[str, str] = {}
     for hit in hits:
         previews.setdefault(hit.session_id, hit.snippet)
     for session_id in previews.keys() - {row["session_id"] for row in rows}:
         found = await core.messages.transcript(app, session_id, 0, settled=page)
-        rows.append({**shapes.compact(found), "match_type": "content", "match_preview": previews[session_id]})
+        matched = {"match_type": "content", "match_preview": previews[session_id]}
+        rows.append({**shapes.compact(found, page), **matched})
     rows.sort(key=lambda row: row["updated_at"], reverse=True)
     return json_response({"ok": True, "sessions": rows, "query": q, "count": len(rows)})
 
@@ -212,7 +223,7 @@ async def search(core: Core, app: App, page: Page, q: Words = "") -> Response:
 async def list_sessions(core: Core, app: App, page: Page, include_archived: bool = True) -> Response:
     """The app's sessions, last activity first."""
     found = await core.messages.overview(app, SessionQuery(limit=MAX_LISTED), settled=page)
-    rows = [shapes.compact(one) for one in found]
+    rows = [shapes.compact(one, page) for one in found]
     shown = [row for row in rows if include_archived or not row["archived"]]
     clock = {"server_time": to_float(core.health.now), "server_tz": UTC}
     return json_response({"ok": True, "sessions": shown, "count": len(shown), "cli_count": 0, **clock})
@@ -229,13 +240,21 @@ def refuse_move(core: Services, cwd: str, workspace: str | None) -> None:
         raise Unsupported("a session stays in its workspace; make a new session for another one")
 
 
+async def _need_free_pin(core: Services, app: str, session_id: str) -> None:
+    """Two that come at the same moment may both find the last one: it is a courtesy of the page."""
+    found, _ = await core.sessions.list(app, SessionQuery(limit=MOST_PINNED + 1, pinned=True))
+    if len([one for one in found if one.row.session_id != session_id]) >= MOST_PINNED:
+        raise InvalidRequest(f"Up to {MOST_PINNED} sessions can be pinned; unpin one before you pin another")
+
+
 async def _compact(core: Services, app: str, session_id: str, page: bool) -> Response:
     found = await core.messages.transcript(app, session_id, 0, settled=page)
-    return json_response({"ok": True, "session": shapes.compact(found)})
+    return json_response({"ok": True, "session": shapes.compact(found, page)})
 
 
 async def _whole(core: Services, app: str, session_id: str, page: bool) -> Response:
-    return await whole_reply(core, app, await core.messages.transcript(app, session_id, settled=page))
+    found = await core.messages.transcript(app, session_id, settled=page)
+    return await whole_reply(core, app, found, page)
 
 
 def _encode_file(found: Transcript) -> bytes:

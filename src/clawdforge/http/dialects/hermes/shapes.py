@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import PurePosixPath
 from typing import Any, Final
 
 import orjson
@@ -16,6 +17,8 @@ from clawdforge.wire.turn import Outcome
 UNTITLED: Final = "Untitled"
 ARCHIVED: Final = "archived"
 PROFILE: Final = "default"
+PROVIDER: Final = "model_provider"
+"""Where a session's `meta` has it, under the name that it has on the wire."""
 OWN_MODEL: Final = "default"
 """The name of the model that an agent uses by itself."""
 TITLE_CHARS: Final = 80
@@ -45,6 +48,21 @@ def profile(row: SessionRow) -> str:
     return given if isinstance(given, str) and given else PROFILE
 
 
+def provider(row: SessionRow) -> str | None:
+    """What was given with the model; the agent chooses its provider itself."""
+    given = (row.meta or {}).get(PROVIDER)
+    return given if isinstance(given, str) and given else None
+
+
+def workspace(row: SessionRow, page: bool) -> str:
+    """The folder that somebody chose, or the session's own.
+
+    The page hands a session's workspace to the next chat, and takes two that differ for two choices. It is
+    shown the folder that has all own ones; `cwd` is the session's own there too.
+    """
+    return str(PurePosixPath(row.cwd).parent) if page and row.own_cwd else row.cwd
+
+
 def model(row: SessionRow) -> str:
     return row.model or OWN_MODEL
 
@@ -59,16 +77,17 @@ def clean_title(given: str) -> str:
     return given.strip()[:TITLE_CHARS]
 
 
-def compact(found: Transcript) -> Json:
+def compact(found: Transcript, page: bool) -> Json:
     """wire.hermes.HermesSession"""
     row, pending = found.state.row, found.pending
     return {
         "session_id": row.session_id,
         "id": row.session_id,
         "title": title(row),
-        "workspace": row.cwd,
+        "workspace": workspace(row, page),
         "cwd": row.cwd,
         "model": model(row),
+        "model_provider": provider(row),
         "message_count": found.count,
         "created_at": to_float(row.created_at),
         "updated_at": to_float(row.updated_at),
@@ -100,21 +119,22 @@ def revision(row: SessionRow) -> str | None:
     return f"{row.last_turn}.{row.message_count}" if can_run else None
 
 
-def session(found: Transcript) -> Json:
+def session(found: Transcript, page: bool) -> Json:
     """The same with its messages. A prompt whose answer is not whole is not among them."""
     shown = found.entries
     window = {"_messages_truncated": found.first > 0, "_messages_offset": found.first}
-    return {**compact(found), **window, "messages": list(map(entry, shown)), "tool_calls": tools(shown)}
+    rows = {"messages": list(map(entry, shown)), "tool_calls": tools(shown)}
+    return {**compact(found, page), **window, **rows}
 
 
 def exported(found: Transcript) -> Json:
     """What an import takes back: what was said, and nothing else."""
-    return session(replace(found, entries=found.messages, endings=()))
+    return session(replace(found, entries=found.messages, endings=()), page=False)
 
 
-def status(found: Transcript) -> Json:
+def status(found: Transcript, page: bool) -> Json:
     """wire.hermes.HermesStatus"""
-    row, whole = found.state.row, compact(found)
+    row, whole = found.state.row, compact(found, page)
     more = {"ok": True, "agent_running": whole["is_streaming"], "total_tokens": _total_tokens(row)}
     return {key: {**whole, **more}[key] for key in HermesStatus.model_fields}
 
