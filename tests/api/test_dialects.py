@@ -15,6 +15,7 @@ import pytest
 from clawdforge.http.dialects.hermes.unserved import UNSERVED
 from tests.api.dialects import DIALECTS, Dialect, Feature, Seen, upto_end
 from tests.api.harness import App, Server, until
+from tests.api.hermes_routes import ROUTES
 
 EVERY = pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.name)
 
@@ -141,6 +142,17 @@ def test_what_is_not_served_answers_501_and_says_why(app: App, server: Server) -
         assert (reply.status_code, reply.json()["code"]) == (501, "unsupported"), route
         assert reason in reply.json()["error"]
         assert server.client().request(method, path).status_code == 401, route
+
+
+def test_no_route_of_hermes_webui_is_unknown_or_takes_another_method(app: App) -> None:
+    """Each is asked about a session that there is, so that 404 would speak of the route."""
+    kept, deleted = app.session(), app.session()
+    for route in ROUTES:
+        method, _, path = route.partition(" ")
+        named = {"session_id": deleted if path == "/api/session/delete" else kept}
+        sent = {"params": named} if method == "GET" else {"json": named}
+        with app.http.stream(method, path, **sent) as reply:
+            assert reply.status_code not in (404, 405), route
 
 
 @pytest.mark.parametrize(
