@@ -72,7 +72,7 @@ def everywhere(app: App, session_id: str) -> str:
     parts = [
         http.get(f"/sessions/{session_id}/messages", params={"all": True, "limit": 1000}),
         http.get(f"/sessions/{session_id}/export"),
-        http.get(f"/sessions/{session_id}/export", params={"format": "md"}),
+        *(http.get(f"/sessions/{session_id}/export", params={"format": form}) for form in ("md", "html")),
     ]
     return "\n".join(part.text for part in parts)
 

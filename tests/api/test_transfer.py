@@ -131,6 +131,19 @@ def test_markdown_is_for_people(app: App) -> None:
     assert "## User\n\necho hello\n\n## Assistant\n\nhello\n" in reply.text
 
 
+def test_a_page_of_html_is_for_people_who_have_no_server(app: App) -> None:
+    sid = app.session(title="<Notes>")
+    say(app, sid, "echo before")
+    do(app, sid, "clear")
+    say(app, sid, "echo <b>hello</b>")
+    reply = app.http.get(f"/sessions/{sid}/export", params={"format": "html"})
+    assert reply.headers["content-type"] == "text/html; charset=utf-8"
+    assert reply.headers["content-disposition"] == f'attachment; filename="session-{sid}.html"'
+    assert "<h1>&lt;Notes&gt;</h1>" in reply.text
+    assert "<pre>&lt;b&gt;hello&lt;/b&gt;</pre>" in reply.text
+    assert reply.text.count("<h2>User (archived)") == reply.text.count("<h2>User <") == 1
+
+
 def an_export(**fields: Any) -> dict[str, Any]:
     """The body that imports one turn with these fields."""
     turn = {"turn_index": 1, "prompt": "p", "outcome": "completed", **fields}

@@ -80,6 +80,7 @@ def test_rename_fork_search_export_import_delete(run: Run, session: str, tmp_pat
     assert {hit["session_id"] for hit in hits} >= {session}
     run("sessions", "export", session, "-o", "out.json")
     assert "apples" in run("sessions", "export", session, "--format", "md")
+    assert "apples</pre>" in run("sessions", "export", session, "--format", "html")
     made = run("sessions", "import", "out.json").strip()
     assert made != session
     assert "apples" in run("sessions", "show", made)

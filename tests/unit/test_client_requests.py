@@ -45,6 +45,7 @@ CASES: list[Case] = [
     ("reopen", lambda f: f.attach("s").reopen(), f"POST {S}/reopen", {}, {}),
     ("export", lambda f: f.attach("s").export(events=True), f"GET {S}/export", None, {"events": ["true"]}),
     ("markdown", lambda f: f.attach("s").export_markdown(), f"GET {S}/export", None, {"format": ["md"]}),
+    ("html", lambda f: f.attach("s").export_html(), f"GET {S}/export", None, {"format": ["html"]}),
     (
         "search",
         lambda f: next(f.search("a b", page_size=5)),

@@ -48,7 +48,8 @@ def page(session: SessionRow, messages: Sequence[MessageRow]) -> Iterator[bytes]
 
 
 def _section(row: MessageRow) -> Iterator[str]:
-    who = NAMES.get(Role(row.role), row.role.title())
+    marks = [word for word, shown in (("archived", row.archived), ("summary", row.is_summary)) if shown]
+    who = NAMES.get(Role(row.role), row.role.title()) + (f" ({', '.join(marks)})" if marks else "")
     at = to_iso_seconds(row.ts)
     yield f'<section><h2>{escape(who)} <time class="aside" datetime="{at}">{at}</time></h2>\n'
     if row.thinking:

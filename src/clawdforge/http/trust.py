@@ -20,6 +20,9 @@ PROXIED: Final = re.compile(
 """Names of headers that tell of a client or a proxy behind the connection. The list is generous: who sends
 one of these can send a token too."""
 
+HEALTH: Final = "/health"
+"""Of the same dialect, and open to everybody; to those who are trusted it tells a little more."""
+
 SAY_TOKEN: Final = "send an app's token, or log in with one at POST /login"  # noqa: S105 - a hint, not a secret
 
 
@@ -30,7 +33,8 @@ async def is_trusted(request: Request) -> bool:
     """
     settings: HttpSettings = request.app.state.settings
     path = request.url.path.removeprefix(settings.hermes_prefix)
-    if not settings.trust_loopback or not path.startswith("/api/") or request.client is None:
+    is_dialect = path.startswith("/api/") or path == HEALTH
+    if not settings.trust_loopback or not is_dialect or request.client is None:
         return False
     if request.headers.get("sec-fetch-site", "none") not in OWN_PAGE or not _is_loopback(request.client.host):
         return False

@@ -84,7 +84,7 @@ def fork(target: Target, /, session: str, *, title: str | None, after_turn: int 
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["json", "md"]),
+    type=click.Choice(["json", "md", "html"]),
     default="json",
     show_default=True,
     help="What to write.",
@@ -100,6 +100,8 @@ def export(target: Target, /, session: str, *, form: str, output: Path | None, e
         handle = forge.handle(row)
         if form == "md":
             text = handle.export_markdown()
+        elif form == "html":
+            text = handle.export_html()
         else:
             text = handle.export(events=events or None).model_dump_json(indent=2)
     if output is None:

@@ -195,3 +195,7 @@ class AsyncHistory:
     async def export_markdown(self) -> str:
         """The transcript as a page to read."""
         return await self._http.call(calls.EXPORT_TEXT(self.session_id, params={"format": "md"}))
+
+    async def export_html(self) -> str:
+        """The transcript as an HTML file to keep and to send on; it runs nothing and asks nobody."""
+        return await self._http.call(calls.EXPORT_TEXT(self.session_id, params={"format": "html"}))

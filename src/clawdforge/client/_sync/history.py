@@ -193,3 +193,7 @@ class History:
     def export_markdown(self) -> str:
         """The transcript as a page to read."""
         return self._http.call(calls.EXPORT_TEXT(self.session_id, params={"format": "md"}))
+
+    def export_html(self) -> str:
+        """The transcript as an HTML file to keep and to send on; it runs nothing and asks nobody."""
+        return self._http.call(calls.EXPORT_TEXT(self.session_id, params={"format": "html"}))

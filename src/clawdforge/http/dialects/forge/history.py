@@ -21,6 +21,7 @@ from clawdforge.http.routing import (
     has_own_limit,
     takes_many_values,
 )
+from clawdforge.http.transcript_page import page as write_page
 from clawdforge.wire.base import to_iso
 from clawdforge.wire.error_body import ErrorBody
 from clawdforge.wire.message import SearchHit, SearchPage
@@ -109,14 +110,21 @@ async def export(
     app: App,
     session_id: str,
     *,
-    format: Literal["json", "md"] = "json",  # noqa: A002 - the parameter's name on the wire
+    format: Literal["json", "md", "html"] = "json",  # noqa: A002 - the parameter's name on the wire
     events: bool = False,
 ) -> Response:
-    """The session on its own, as JSON that import reads or as Markdown; `events` adds the log."""
+    """The session on its own, as JSON that import reads, Markdown, or an HTML file; `events` adds the log."""
     found = await core.transfer.export(app, session_id, events=events and format == "json")
     pause = partial(core.loop_turns.slice, app)
     if format == "md":
         return await piecewise(exports.markdown(found), "text/markdown; charset=utf-8", pause)
+    if format == "html":
+        pages = write_page(found.session, found.messages)
+        reply = await piecewise(pages, "text/html; charset=utf-8", pause)
+        reply.headers["Content-Disposition"] = (
+            f'attachment; filename="session-{found.session.session_id}.html"'
+        )
+        return reply
     return await piecewise(exports.document(found), "application/json", pause)
 
 
