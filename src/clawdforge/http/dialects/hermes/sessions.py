@@ -241,9 +241,10 @@ def refuse_move(core: Services, cwd: str, workspace: str | None) -> None:
 
 
 async def _need_free_pin(core: Services, app: str, session_id: str) -> None:
-    """Two that come at the same moment may both find the last one: it is a courtesy of the page."""
-    found, _ = await core.sessions.list(app, SessionQuery(limit=MOST_PINNED + 1, pinned=True))
-    if len([one for one in found if one.row.session_id != session_id]) >= MOST_PINNED:
+    """What is archived takes none. Two pins at the same moment may both find the last: it is a courtesy."""
+    found, _ = await core.sessions.list(app, SessionQuery(limit=MAX_LISTED, pinned=True))
+    taken = [one for one in found if shapes.ARCHIVED not in one.row.labels]
+    if len([one for one in taken if one.row.session_id != session_id]) >= MOST_PINNED:
         raise InvalidRequest(f"Up to {MOST_PINNED} sessions can be pinned; unpin one before you pin another")
 
 
