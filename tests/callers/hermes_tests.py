@@ -145,7 +145,8 @@ def tell(version: str, found: list[Noted]) -> int:
     )
     print(f"{version}: of the other {len(promised)}, {len(promised) - len(failed)} pass.")
     for why, count in Counter(one.reason for one in failed if one.reason).items():
-        print(f"{version}: {count} fail: {why}")
+        print(f"{version}: {count} fail: {why}:")
+        print("\n".join(f"    {one.test}" for one in failed if one.reason == why))
     unexpected = [one for one in failed if one.reason is None]
     for one in unexpected:
         print(f"{version}: unexpected: {one.test}: {' '.join(one.failure.split())[:200]} {one.asked[-3:]}")
