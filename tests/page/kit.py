@@ -163,6 +163,7 @@ class Tab:
     @contextmanager
     def deaf(self) -> Iterator[None]:
         """The page learns nothing by itself meanwhile, as if it were hidden; what a person does arrives."""
+        self.settle()  # what it has asked for already would still be answered
         told = re.compile(r"/(events|sessions\?|permissions\?|sessions/[^/]+$)")
         self.context.route(told, _drop_reads)
         hide = "hidden => { Object.defineProperty(document, 'hidden', {value: hidden, configurable: true});"

@@ -5,11 +5,11 @@ import re
 from typing import Any
 
 import pytest
-from playwright.sync_api import Locator, expect
+from playwright.sync_api import APIResponse, Locator, Route, expect
 
 from tests.api.harness import App, until
 from tests.needs import needs
-from tests.page.kit import PHONE, Tab, Tabs
+from tests.page.kit import PHONE, Tab, Tabs, wait_until
 
 pytestmark = needs("chromium")
 
@@ -86,6 +86,53 @@ def test_two_people_decide_and_one_wins_and_both_see_it(tabs: Tabs, app: App) ->
         expect(second.page.locator("[data-settled]")).to_contain_text("Somebody else decided: refused")
     expect(first.page.locator("[data-settled]")).to_contain_text("You refused it")
     assert said(app, session_id) == "permission: reject_once"
+
+
+def test_nobody_else_is_said_to_have_decided_while_this_page_does(tabs: Tabs, app: App) -> None:
+    """The stream tells of a decision before the decision itself is answered."""
+    ask(app, "deploy")
+    tab = tabs.tab(app, "#/inbox")
+    expect(card(tab, "deploy")).to_be_visible()
+    seen = tab.page.locator("[data-settled]")
+    early = []
+
+    def hold(route: Route) -> None:
+        answer = route.fetch()
+        tab.gone(card(tab, "deploy"))  # so the stream has told of it
+        early.extend(seen.all_inner_texts())
+        route.fulfill(response=answer)
+
+    tab.context.route(re.compile(r"/permissions/[^/]+$"), hold)
+    card(tab, "deploy").get_by_role("button", name="Refuse").click()
+    expect(seen).to_contain_text("You refused it")
+    assert early == []
+
+
+def test_a_list_that_comes_late_does_not_ask_again(tabs: Tabs, app: App) -> None:
+    ask(app, "deploy")
+    tab = tabs.tab(app, "#/inbox")
+    expect(card(tab, "deploy")).to_be_visible()
+    tab.settle().go("#/search")
+    held: list[tuple[Route, APIResponse]] = []
+
+    def hold(route: Route) -> None:
+        headers = {
+            **route.request.headers,
+            "Sec-Fetch-Site": "same-origin",
+        }  # the browser adds it last
+        held.append((route, route.fetch(headers=headers)))
+
+    tab.context.route(re.compile(r"/permissions\?"), hold)
+    tab.go("#/inbox")
+    wait_until(tab.page, lambda: held, "the list before the decision")
+    card(tab, "deploy").get_by_role("button", name="Refuse").click()
+    seen = tab.page.locator("[data-settled]")
+    expect(seen).to_contain_text("You refused it")
+    for route, answer in held:
+        route.fulfill(response=answer)
+    tab.settle()
+    assert card(tab, "deploy").count() == 0
+    expect(seen).to_contain_text("You refused it")
 
 
 def test_another_app_sees_nothing_of_it(tabs: Tabs, app: App, other: App) -> None:

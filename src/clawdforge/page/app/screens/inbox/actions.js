@@ -19,6 +19,12 @@ export const settled = signal(/** @type {Map<string, {permission: Permission, wo
 /** Put off on this page; they go on waiting, and go on being counted. */
 export const later = signal(/** @type {Set<string>} */ (new Set()));
 
+/** Decisions of this page that are on their way: until they are answered, nobody else is said to have decided. @type {Set<string>} */
+const deciding = new Set();
+
+/** @param {string} id */
+const isOpen = (id) => !settled.value.has(id) && !deciding.has(id);
+
 /** @param {AbortSignal} [stop] */
 export async function refresh(stop) {
   /** @type {Permission[]} */
@@ -30,8 +36,8 @@ export async function refresh(stop) {
     cursor = page.next;
   } while (cursor);
   const there = new Set(found.map((one) => one.permission_id));
-  const gone = waiting.value.filter((one) => !there.has(one.permission_id) && !settled.value.has(one.permission_id));
-  waiting.value = found;
+  const gone = waiting.value.filter((one) => !there.has(one.permission_id) && isOpen(one.permission_id));
+  waiting.value = found.filter((one) => !settled.value.has(one.permission_id)); // the answer may be older than the decision
   for (const one of gone) lookUp(one);
 }
 
@@ -44,19 +50,22 @@ export function take(permission) {
   }
   const known = others.length < waiting.value.length;
   waiting.value = others;
-  if (known && !settled.value.has(permission.permission_id)) settle(permission, sayDecision(permission));
+  if (known && isOpen(permission.permission_id)) settle(permission, sayDecision(permission));
 }
 
 /** @param {Permission} permission @param {"allow_once"|"allow_always"|"reject"} decision */
 export async function decide(permission, decision) {
-  const path = `/sessions/${permission.session_id}/permissions/${permission.permission_id}`;
+  const id = permission.permission_id;
+  deciding.add(id);
   try {
-    const reply = await post(path, { decision });
+    const reply = await post(`/sessions/${permission.session_id}/permissions/${id}`, { decision });
     settle({ ...permission, ...reply.permission }, `You ${DECISIONS[decision]} it`);
   } catch (/** @type {any} */ failure) {
-    if (failure.status === 409 || failure.status === 404) await lookUp(permission);
-    else notify(failure.message, "bad");
+    const isGone = !waiting.value.some((one) => one.permission_id === id);
+    if (isGone || failure.status === 409 || failure.status === 404) await lookUp(permission);
+    if (!isGone && failure.status !== 409 && failure.status !== 404) notify(failure.message, "bad");
   }
+  deciding.delete(id);
   waiting.value = waiting.value.filter((one) => !settled.value.has(one.permission_id));
 }
 
