@@ -53,31 +53,44 @@ function Tail({ room }) {
 function listen(scroller, window) {
   let touched = 0;
   let lastTop = 0;
-  const leave = () => {
+  let fingerAt = 0;
+  let towardEnd = false; // which way a person went last
+  const turn = (/** @type {boolean} */ toward) => {
     touched = performance.now();
+    towardEnd = toward;
+  };
+  const leave = () => {
+    turn(false);
     if (window.following.value && scroller.scrollHeight > scroller.clientHeight) {
       window.following.value = false;
       window.note();
     }
   };
-  const onWheel = (/** @type {WheelEvent} */ event) => (event.deltaY < 0 ? leave() : (touched = performance.now()));
+  const onWheel = (/** @type {WheelEvent} */ event) => (event.deltaY < 0 ? leave() : turn(true));
   const onKey = (/** @type {KeyboardEvent} */ event) => {
     const typing = event.target instanceof HTMLTextAreaElement || event.target instanceof HTMLInputElement;
     if (AWAY.has(event.key) && !typing) leave();
-    else touched = performance.now();
+    else turn(true);
   };
-  const onTouch = () => leave();
-  const onGrab = (/** @type {PointerEvent} */ event) => event.target === scroller && leave(); // the scroll bar
+  const onFinger = (/** @type {TouchEvent} */ event) => void (fingerAt = event.touches[0].clientY);
+  const onTouch = (/** @type {TouchEvent} */ event) => {
+    const { clientY } = event.touches[0];
+    if (clientY > fingerAt) leave();
+    else if (clientY < fingerAt) turn(true);
+    fingerAt = clientY;
+  };
+  const onGrab = (/** @type {PointerEvent} */ event) => event.target === scroller && (leave(), turn(true)); // the scroll bar, either way
   const onScroll = () => {
     const atEnd = scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < 3;
     const down = scroller.scrollTop >= lastTop;
     lastTop = scroller.scrollTop;
     if (window.following.value) return;
-    if (atEnd && down && performance.now() - touched < 1500 && window.end === window.room.rows.length && window.room.next === null) window.following.value = true;
+    if (atEnd && down && towardEnd && performance.now() - touched < 1500 && window.end === window.room.rows.length && window.room.next === null) window.following.value = true;
     window.note();
     window.work();
   };
   scroller.addEventListener("wheel", onWheel, { passive: true });
+  scroller.addEventListener("touchstart", onFinger, { passive: true });
   scroller.addEventListener("touchmove", onTouch, { passive: true });
   scroller.addEventListener("pointerdown", onGrab);
   scroller.addEventListener("keydown", onKey);

@@ -24,6 +24,8 @@ export class RowWindow {
     this.scroller = null;
     /** @type {{row: import("./rows.js").Row, top: number}|null} */
     this.anchor = null;
+    /** How far down the list was scrolled when the anchor was noted; null while the anchor is where the row has to go. */
+    this.noted = /** @type {number|null} */ (null);
     this.busy = false;
     this.again = false;
     this.closed = false;
@@ -160,7 +162,9 @@ export class RowWindow {
     const top = scroller.getBoundingClientRect().top;
     for (const row of this.lastMounted) {
       const box = row.element?.getBoundingClientRect();
-      if (box && box.bottom > top) return void (this.anchor = { row, top: box.top - top });
+      if (!box || box.bottom <= top) continue;
+      this.anchor = { row, top: box.top - top };
+      return void (this.noted = scroller.scrollTop);
     }
   }
 
@@ -174,8 +178,11 @@ export class RowWindow {
     }
     const element = this.anchor?.row.element;
     if (!this.anchor || !element?.isConnected) return this.note();
+    // A person may have scrolled since, and the browser has not said so yet: that is not taken back.
+    if (this.noted !== null) this.anchor.top -= scroller.scrollTop - this.noted;
     const moved = element.getBoundingClientRect().top - scroller.getBoundingClientRect().top - this.anchor.top;
     if (Math.abs(moved) > 0.1) scroller.scrollTop += moved;
+    if (this.noted !== null) this.noted = scroller.scrollTop;
   }
 
   /** Follow the end again. */
@@ -193,6 +200,7 @@ export class RowWindow {
     this.end = Math.min(this.room.rows.length, this.start + 3 * FIRST);
     await each(this.mounted, prepare, () => !this.closed);
     this.anchor = { row, top: 24 };
+    this.noted = null;
     this.revealed = false;
     this.commit();
   }
