@@ -1,4 +1,4 @@
-"""Broken connections: offline and back, a wire cut at any byte, parts of the page that were not there."""
+"""Connections that break, or lead below a path: offline and back, cut at any byte, missing parts."""
 
 from collections.abc import Callable, Iterator
 from typing import cast
@@ -13,7 +13,7 @@ from tests.page.wires import Wire
 
 pytestmark = needs("chromium")
 SEED = 20
-Wired = Callable[[], tuple[Tabs, Wire]]
+Wired = Callable[..., tuple[Tabs, Wire]]
 
 
 @pytest.fixture
@@ -21,8 +21,8 @@ def wired(browser: Browser, server: Server) -> Iterator[Wired]:
     """Tabs whose connections go over a wire of the test's own."""
     made: list[tuple[Tabs, Wire]] = []
 
-    def make() -> tuple[Tabs, Wire]:
-        wire = Wire(server, SEED)
+    def make(below: str = "") -> tuple[Tabs, Wire]:
+        wire = Wire(server, SEED, below)
         made.append((Tabs(browser, cast("Server", wire)), wire))
         return made[-1]
 
@@ -107,3 +107,17 @@ def test_a_wire_that_is_cut_at_any_byte_loses_nothing_and_sends_nothing_twice(wi
     assert [turn["prompt"] for turn in turns] == ["chunks 300 0 5"]
     wire.cut_after(0, 0)
     wait_until(tab.page, lambda: state(tab) == "live", "the stream again")
+
+
+def test_the_page_lives_below_a_path(wired: Wired, app: App) -> None:
+    """Behind a proxy that serves others beside it; a request that leaves the path fails the test."""
+    tabs, _wire = wired("/forge")
+    session_id = app.session(title="Of paths")
+    tab = tabs.tab(app)
+    tab.page.locator("[data-session]").filter(has_text="Of paths").click()
+    wait_until(tab.page, lambda: state(tab) == "live", "the stream")
+    tab.page.get_by_label("Prompt", exact=True).fill("echo below")
+    tab.get("button", "Send", exact=True).click()
+    tab.see(tab.page.locator(".text-entry").get_by_text("below"))
+    for screen in ("#/inbox", "#/search?q=below", "#/usage", f"#/changes/{session_id}/1"):
+        tab.go(screen).settle()

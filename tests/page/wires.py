@@ -1,6 +1,7 @@
-"""A wire between browser and server that a test may cut: altogether, or each connection after some bytes."""
+"""A wire between browser and server that a test may cut, whole or after some bytes, or lay below a path."""
 
 import random
+import re
 import socket
 import threading
 from contextlib import suppress
@@ -15,8 +16,9 @@ PIECE: Final = 16 * 1024
 class Wire:
     """Looks like a server to `Tabs`: it has an address. Every connection is a thread in each direction."""
 
-    def __init__(self, server: Server, seed: int = 0) -> None:
+    def __init__(self, server: Server, seed: int = 0, below: str = "") -> None:
         self._target = urlsplit(server.url)
+        self._below = re.compile(rb"^([A-Z]+ )" + re.escape(below.encode()) + rb"(?=/)")
         self._random = random.Random(seed)  # noqa: S311 - the same cuts in every run
         self._bytes: tuple[int, int] | None = None
         self._is_up = True
@@ -24,7 +26,7 @@ class Wire:
         self._lock = threading.Lock()
         self.cuts = 0
         self._door = socket.create_server(("127.0.0.1", 0))
-        self.url = f"http://127.0.0.1:{self._door.getsockname()[1]}"
+        self.url = f"http://127.0.0.1:{self._door.getsockname()[1]}{below}"
         threading.Thread(target=self._accept, daemon=True).start()
 
     def cut_after(self, least: int, most: int) -> None:
@@ -74,7 +76,7 @@ class Wire:
     def _carry(self, come: socket.socket, go: socket.socket, room: int | None) -> None:
         with suppress(OSError):
             while piece := come.recv(PIECE if room is None else min(PIECE, room)):
-                go.sendall(piece)
+                go.sendall(self._below.sub(rb"\1", piece))  # a browser sends a request's head in one piece
                 if room is not None:
                     room -= len(piece)
                     if room <= 0:
