@@ -18,8 +18,10 @@ const BUSY = [
 
 /** The commands that fit. @param {{found: import("./commands.js").Command[], chosen: number, take: (at: number) => void}} props */
 function Suggestions({ found, chosen, take }) {
+  const list = useRef(/** @type {HTMLElement|null} */ (null));
+  useEffect(() => void list.current?.children[chosen]?.scrollIntoView({ block: "nearest" }), [chosen]);
   if (!found.length) return null;
-  return html`<ul class="suggestions" role="listbox" id="suggestions" aria-label="Commands">
+  return html`<ul class="suggestions" ref=${list} role="listbox" id="suggestions" aria-label="Commands">
     ${found.map(
       (one, at) => html`<li role="option" id=${`suggestion-${at}`} key=${one.name} aria-selected=${String(at === chosen)} onMouseDown=${(/** @type {Event} */ event) => (event.preventDefault(), take(at))}>
         <span class="mono">/${one.name}${one.takes ? ` ${one.takes}` : ""}</span><span class="quiet cut">${one.about}</span>

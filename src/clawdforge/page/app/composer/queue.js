@@ -1,9 +1,11 @@
 // @ts-check
-// Prompts that wait for their turn: change, order, take out.
+// Prompts that wait for their turn: change, order, let one interrupt what runs, take out. None is handed to an agent that is at
+// work: no agent takes one then, so to steer means to be next.
 import { html } from "../lib.js";
-import { Failure, patch, remove } from "../api/client.js";
+import { Failure, patch, post, remove } from "../api/client.js";
 import { ask } from "../shell/dialog.js";
 import { Icon } from "../shell/icons.js";
+import { Menu } from "../shell/menu.js";
 import { notify } from "../store.js";
 import { addToDraft } from "./drafts.js";
 
@@ -42,6 +44,13 @@ async function move(room, turn, position) {
   room.queue.value = [...rest.slice(0, position), turn, ...rest.slice(position)];
 }
 
+/** It begins now: first in the queue, and then the present turn ends, by its number: what has begun meanwhile goes on. @param {import("../transcript/room.js").Room} room @param {any} turn */
+async function interrupt(room, turn) {
+  const present = room.running.value;
+  if (room.queue.value[0]?.turn_index !== turn.turn_index && !(await attempt(() => patch(pathOf(room, turn), { position: 0 })))) return;
+  await attempt(() => post(`${room.path}/cancel`, { turn: present }));
+}
+
 /** @param {{room: import("../transcript/room.js").Room}} props */
 export function Queue({ room }) {
   const queue = room.queue.value;
@@ -52,9 +61,13 @@ export function Queue({ room }) {
     <ol>${queue.map(
       (turn, at) => html`<li key=${turn.turn_index} class="row">
         <span class="grow cut">${turn.prompt}</span>
-        <button class="icon-button" aria-label="Change this prompt" onClick=${() => change(room, turn)}><${Icon} name="edit" /></button>
-        <button class="icon-button" aria-label="Sooner" disabled=${at === 0} onClick=${() => move(room, turn, at - 1)}><${Icon} name="up" /></button>
-        <button class="icon-button" aria-label="Take this prompt out" onClick=${() => takeOut(room, turn)}><${Icon} name="close" /></button>
+        <button class="icon-button" aria-label="Change this prompt" title="Change this prompt" onClick=${() => change(room, turn)}><${Icon} name="edit" /></button>
+        <button class="icon-button" aria-label="Sooner" title="Sooner" disabled=${at === 0} onClick=${() => move(room, turn, at - 1)}><${Icon} name="up" /></button>
+        ${room.running.value !== null && html`<${Menu} label="Sooner or at once" icon="now" items=${[
+          { name: "Steer: it comes next", icon: "move", disabled: at === 0, run: () => move(room, turn, 0) },
+          { name: "Interrupt: it begins now", icon: "stop", run: () => interrupt(room, turn) },
+        ]} />`}
+        <button class="icon-button" aria-label="Take this prompt out" title="Take this prompt out" onClick=${() => takeOut(room, turn)}><${Icon} name="close" /></button>
       </li>`,
     )}</ol>
   </section>`;

@@ -15,6 +15,8 @@ const PATHS = {
   panel: "M4 5h16v14H4zM15 5v14",
   close: "M6 6l12 12M18 6L6 18",
   send: "M12 19V5M6 11l6-6 6 6",
+  now: "M13 3L5 14h6l-1 7 8-11h-6z",
+  keep: "M7 4h10v16l-5-4-5 4z",
   stop: "M7 7h10v10H7z",
   attach: "M20 11l-8.5 8.5a5 5 0 0 1-7-7L13 4a3.5 3.5 0 0 1 5 5l-8.5 8.5a2 2 0 0 1-3-3L14 7",
   copy: "M9 9h10v10H9zM5 15V5h10",

@@ -26,8 +26,8 @@ async function attempt(work) {
 /** What a step on history carries: the last event that this page has shown. Whoever has not seen the newest is refused. @param {Room} room */
 const seen = (room) => ({ expected_head: room.cursor });
 
-/** @param {Room} room */
-export const stop = (room) => attempt(() => post(`${room.path}/cancel`));
+/** The turn that is shown, by its number: one that begins at this moment goes on. @param {Room} room */
+export const stop = (room) => attempt(() => post(`${room.path}/cancel`, { turn: room.running.value }));
 
 /** How many turns an undo to before this one takes. @param {Room} room @param {Group} group */
 function countBack(room, group) {

@@ -3,8 +3,7 @@
 import { html, useEffect, useMemo } from "../../lib.js";
 import { activityOf, current, panelOpen } from "../../store.js";
 import { Composer } from "../../composer/composer.js";
-import { rename, purge } from "../../sessions/menu.js";
-import { changeSession, openOrClose } from "../../sessions/actions.js";
+import { sessionItems } from "../../sessions/menu.js";
 import { retentionWords } from "../../sessions/words.js";
 import { Icon } from "../../shell/icons.js";
 import { Menu } from "../../shell/menu.js";
@@ -26,14 +25,7 @@ function Head({ room }) {
     <h1 class="grow cut" title=${showDirections(row.title)}>${showDirections(row.title || "New session")}</h1>
     <span class="about small quiet cut">${row.agent}${row.model ? ` · ${row.model}` : ""}${mode ? ` · ${mode[1].toLowerCase()}` : ""}${row.mcp_servers?.length ? ` · ${row.mcp_servers.join(", ")}` : ""}</span>
     ${doing !== "idle" && html`<span class=${`chip ${doing === "waiting" ? "warn" : doing === "failed" || doing === "interrupted" ? "bad" : "accent"}`}><span class=${`dot ${doing}`}></span>${doing}</span>`}
-    <${Menu} label="More about this session" items=${[
-      { name: "Rename", icon: "edit", run: () => rename(row) },
-      { name: row.pinned ? "Unpin" : "Pin", icon: "pin", run: () => changeSession(row.session_id, { pinned: !row.pinned }) },
-      { name: "Fork", icon: "fork", run: () => fork(room) },
-      ...MODES.filter((one) => one[0] !== row.permission_mode).map((one) => ({ name: `From now on: ${one[1].toLowerCase()}`, icon: "admin", run: () => changeSession(row.session_id, { permission_mode: one[0] }) })),
-      { name: row.live ? "Close" : "Open again", icon: row.live ? "close" : "redo", run: () => openOrClose(row) },
-      { name: "Delete …", icon: "trash", bad: true, run: () => purge(row) },
-    ]} />
+    <${Menu} label="More about this session" items=${sessionItems(row, [{ name: "Fork", icon: "fork", run: () => fork(room) }])} />
     ${PANELS.length > 0 && html`<button class="icon-button" aria-label="Show or hide the panel" aria-pressed=${String(panelOpen.value)} onClick=${() => (panelOpen.value = !panelOpen.value)}><${Icon} name="panel" /></button>`}
   </header>`;
 }
