@@ -24,6 +24,14 @@ const formatMoment = formatter({ dateStyle: "medium", timeStyle: "short" });
 /** A day in full, with its time: what ends in an hour and what ends tonight are not the same. @param {number} seconds */
 export const when = (seconds) => formatWhen(new Date(seconds * 1000));
 
+const formatTime = formatter({ timeStyle: "short" });
+
+/** A moment, without the day where that is today. @param {number} seconds */
+export function shortMoment(seconds) {
+  const at = new Date(seconds * 1000);
+  return at.toDateString() === new Date().toDateString() ? formatTime(at) : formatMoment(at);
+}
+
 /** A moment in full. @param {number|string} at seconds, or ISO text */
 export const moment = (at) => formatMoment(new Date(typeof at === "number" ? at * 1000 : at));
 

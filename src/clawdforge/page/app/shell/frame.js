@@ -1,8 +1,9 @@
 // @ts-check
 // The frame around every screen: sessions at the left, the screen, a panel at the right, tabs on a phone.
 import { html, useState } from "../lib.js";
-import { current, me, panelOpen, route, waiting } from "../store.js";
+import { current, me, panelOpen, route, sessionOrder, waiting } from "../store.js";
 import { SessionList } from "../sessions/list.js";
+import { NewSession } from "../sessions/new.js";
 import { choose } from "./dialog.js";
 import { Icon } from "./icons.js";
 import { Later } from "./later.js";
@@ -103,10 +104,19 @@ function More() {
   </div></div>`;
 }
 
+/** Where no session is open: the way to a new one, and to what waits. */
 function Nothing() {
-  return html`<div class="empty">
-    <h1>No session is open</h1>
-    <p>Choose one at the left, or start a new one.</p>
+  const [making, setMaking] = useState(false);
+  const asks = waiting.value.length;
+  const isFirst = !sessionOrder.value.length;
+  return html`<div class="empty grow">
+    <h1>${isFirst ? "What shall we do?" : "No session is open"}</h1>
+    <p>${isFirst ? "A session is a conversation with an agent, in a folder of its own." : "Choose one from the list, or start a new one."}</p>
+    <div class="row">
+      <button class="button main" onClick=${() => setMaking(true)}><${Icon} name="plus" />Start a session</button>
+      ${asks > 0 && html`<a class="button" href=${link("inbox")}>${asks === 1 ? "One question waits" : `${asks} questions wait`}</a>`}
+    </div>
+    ${making && html`<${NewSession} onClose=${() => setMaking(false)} />`}
   </div>`;
 }
 

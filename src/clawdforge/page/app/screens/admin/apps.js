@@ -27,16 +27,16 @@ export function Apps() {
   return html`<${Section} title="Apps">
     ${error && html`<${Trouble} error=${error} again=${again} />`}
     <div class="table-scroll" tabindex="0" role="region" aria-label="Table of apps">
-      <table class="numbers">
+      <table class="numbers stacks">
         <thead><tr><th scope="col">App</th><th scope="col">Sessions</th><th scope="col">Tokens</th><th scope="col">Stored</th><th scope="col">Since</th><th><span class="out-of-sight">Actions</span></th></tr></thead>
         <tbody>
           ${value?.apps.map(
             (/** @type {any} */ app) => html`<tr key=${app.app_name}>
               <th scope="row">${showHidden(app.app_name)} ${app.paused && html`<span class="chip warn">paused</span>`}</th>
-              <td>${sayCount(app.sessions)}</td>
-              <td>${sayCount(app.tokens)}</td>
-              <td>${sayBytes(app.bytes_stored)}</td>
-              <td>${sayTime(app.created_at)}</td>
+              <td data-name="Sessions">${sayCount(app.sessions)}</td>
+              <td data-name="Tokens">${sayCount(app.tokens)}</td>
+              <td data-name="Stored">${sayBytes(app.bytes_stored)}</td>
+              <td data-name="Since">${sayTime(app.created_at)}</td>
               <td class="actions">
                 <button class="button" onClick=${() => setEdited(app)}>Limits</button>
                 <button class="button" onClick=${() => pause(app).then((done) => done && again())}>${app.paused ? "Resume" : "Pause"}</button>

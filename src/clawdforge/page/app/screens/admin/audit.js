@@ -29,16 +29,16 @@ export function Audit() {
       </form>
       ${error && html`<${Trouble} error=${error} again=${again} />`}
       <div class="table-scroll" tabindex="0" role="region" aria-label="Entries">
-        <table>
+        <table class="stacks">
           <thead><tr><th scope="col">No.</th><th scope="col">When</th><th scope="col">App</th><th scope="col">What</th><th scope="col">Details</th></tr></thead>
           <tbody>
             ${value?.entries.map(
               (/** @type {any} */ entry) => html`<tr key=${entry.number}>
-                <td>${entry.number}</td>
-                <td class="still">${entry.at.replace("T", " ").slice(0, 19)}</td>
-                <td>${showHidden(entry.app_name)}</td>
-                <td>${entry.session_id ? html`<a href=${link("s", entry.session_id)}>${showHidden(entry.event)}</a>` : showHidden(entry.event)}</td>
-                <td class="wrap mono">${sayDetails(entry.details)}</td>
+                <td data-name="No.">${entry.number}</td>
+                <td class="still" data-name="When">${entry.at.replace("T", " ").slice(0, 19)}</td>
+                <td data-name="App">${showHidden(entry.app_name)}</td>
+                <td data-name="What">${entry.session_id ? html`<a href=${link("s", entry.session_id)}>${showHidden(entry.event)}</a>` : showHidden(entry.event)}</td>
+                <td class="wrap mono" data-name="Details">${sayDetails(entry.details)}</td>
               </tr>`,
             )}
           </tbody>

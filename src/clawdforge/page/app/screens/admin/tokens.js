@@ -27,16 +27,16 @@ export function Tokens() {
   return html`<${Section} title="Tokens" actions=${html`<button class="button main" onClick=${() => setMaking(true)}>New token</button>`}>
     ${error && html`<${Trouble} error=${error} again=${again} />`} ${made && html`<${Once} made=${made} close=${() => setMade(null)} />`}
     <div class="table-scroll" tabindex="0" role="region" aria-label="Table of tokens">
-      <table>
+      <table class="stacks">
         <thead><tr><th scope="col">App</th><th scope="col">Note</th><th scope="col">May</th><th scope="col">Last used</th><th scope="col">Expires</th><th><span class="out-of-sight">Actions</span></th></tr></thead>
         <tbody>
           ${tokens.map(
             (token) => html`<tr key=${token.token_id} class=${token.revoked_at ? "was-cut" : ""}>
               <th scope="row">${showHidden(token.app_name)}</th>
-              <td class="wrap">${showHidden(token.note ?? "")}</td>
-              <td>${token.scopes.length === 4 ? "everything" : token.scopes.join(", ")}</td>
-              <td>${token.last_used_at ? sayAgo(token.last_used_at) : "never"}</td>
-              <td>${token.expires_at ? (token.expires_at < now ? "expired" : sayTime(token.expires_at)) : "never"}</td>
+              <td class="wrap" data-name="Note">${showHidden(token.note ?? "")}</td>
+              <td data-name="May">${token.scopes.length === 4 ? "everything" : token.scopes.join(", ")}</td>
+              <td data-name="Last used">${token.last_used_at ? sayAgo(token.last_used_at) : "never"}</td>
+              <td data-name="Expires">${token.expires_at ? (token.expires_at < now ? "expired" : sayTime(token.expires_at)) : "never"}</td>
               <td class="actions">
                 ${token.revoked_at ? html`<span class="quiet">revoked</span>` : html`<button class="button bad" onClick=${() => revoke(token)}>Revoke</button>`}
               </td>

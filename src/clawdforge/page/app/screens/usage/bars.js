@@ -31,8 +31,9 @@ function useWidth() {
   return [element, width];
 }
 
-/** @param {{title: string, summed: ReturnType<typeof import("./sums.js").sumDays>, say: (amount: number) => string}} props */
-export function StackedBars({ title, summed, say }) {
+/** What is quiet takes no room where there is nothing of it.
+ * @param {{title: string, summed: ReturnType<typeof import("./sums.js").sumDays>, say: (amount: number) => string, quiet?: boolean}} props */
+export function StackedBars({ title, summed, say, quiet }) {
   const { days, names } = summed;
   const [place, wide] = useWidth();
   const most = roundUp(summed.most);
@@ -41,6 +42,7 @@ export function StackedBars({ title, summed, say }) {
   const y = (/** @type {number} */ amount) => TOP + (HEIGHT - TOP - BOTTOM) * (1 - amount / most);
   const every = Math.ceil(days.length / Math.max(2, Math.floor((wide - LEFT) / 64)));
   const total = days.reduce((sum, day) => sum + day.total, 0);
+  if (quiet && total === 0) return html`<p class="plot row small quiet"><span class="grow">${title}</span>nothing in this time</p>`;
   return html`<figure class="plot">
     <figcaption class="row"><span class="grow">${title}</span><strong>${say(total)}</strong></figcaption>
     <svg ref=${place} height=${HEIGHT} viewBox=${`0 0 ${wide} ${HEIGHT}`} role="img" aria-label=${`${title}: ${say(total)} from ${days[0]?.day} to ${days.at(-1)?.day}. The table below has the numbers.`}>

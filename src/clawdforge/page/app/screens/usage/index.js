@@ -33,21 +33,21 @@ export default function Usage() {
   const order = (/** @type {typeof reported} */ summed) => ({ ...summed, names });
   return html`<header class="head">
       <h1 class="grow">Usage</h1>
-      <button class="button" disabled=${!rows.length} onClick=${() => save(writeCsv(rows), `usage-${from}-${to}.csv`)}>CSV</button>
+      <button class="button" disabled=${!rows.length} onClick=${() => save(writeCsv(rows), `usage-${from}-${to}.csv`)}>Download CSV</button>
     </header>
     <div class="scroll" tabindex="0" role="region" aria-label="Usage" aria-busy=${String(busy)}>
       <div class="page stack">
         <div class="choices">
-          <${Choice} name="Time" value=${back} options=${SPANS} set=${(/** @type {string} */ value) => setBack(Number(value))} />
-          <${Choice} name="By" value=${by} options=${ofAll ? NAMES : { agent: NAMES.agent, model: NAMES.model }} set=${setBy} />
-          <${Choice} name="Measure" value=${measure} options=${MEASURES} set=${setMeasure} />
+          <${Choice} name="Period" value=${back} options=${SPANS} set=${(/** @type {string} */ value) => setBack(Number(value))} />
+          <${Choice} name="Split by" value=${by} options=${ofAll ? NAMES : { agent: NAMES.agent, model: NAMES.model }} set=${setBy} />
+          <${Choice} name="Show" value=${measure} options=${MEASURES} set=${setMeasure} />
         </div>
         ${error && html`<${Trouble} error=${error} again=${again} />`}
         ${
           value &&
           html`<${Legend} names=${names} />
           <${StackedBars} title=${measure === "turns" ? "Turns" : "Reported by agents"} summed=${order(reported)} say=${say} />
-          ${measure !== "turns" && html`<div class="estimates"><${StackedBars} title="Estimated from the text" summed=${order(estimated)} say=${say} /></div>`}
+          ${measure !== "turns" && html`<div class="estimates"><${StackedBars} title="Estimated from the text" quiet summed=${order(estimated)} say=${say} /></div>`}
           <${UsageTable} rows=${rows} by=${by} title=${/** @type {any} */ (NAMES)[by]} />
           ${value.more && html`<p class="hint">There are more numbers than are shown here; a shorter time has all of them.</p>`}
           <p class="hint">Days are counted in UTC. What agents report and what is estimated from the text are never added to each other.</p>`

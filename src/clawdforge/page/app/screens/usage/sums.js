@@ -9,9 +9,9 @@
  */
 
 export const MEASURES = /** @type {const} */ ({
-  total_tokens: "Tokens",
-  input_tokens: "Tokens read",
-  output_tokens: "Tokens written",
+  total_tokens: "All tokens",
+  input_tokens: "Input tokens",
+  output_tokens: "Output tokens",
   cost_usd: "Cost in dollars",
   turns: "Turns",
 });

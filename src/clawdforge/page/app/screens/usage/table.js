@@ -14,11 +14,11 @@ export function UsageTable({ rows, by, title }) {
           <th rowspan="2" scope="col">${title}</th>
           <th rowspan="2" scope="col">Turns</th>
           <th colspan="4" scope="colgroup">Reported by agents</th>
-          <th colspan="3" scope="colgroup">Estimated from text</th>
+          <th colspan="3" scope="colgroup">Estimated from the text</th>
         </tr>
         <tr>
-          <th scope="col">Read</th><th scope="col">Cached</th><th scope="col">Written</th><th scope="col">Cost</th>
-          <th scope="col">Read</th><th scope="col">Written</th><th scope="col">Cost</th>
+          <th scope="col">Input</th><th scope="col">Cached</th><th scope="col">Output</th><th scope="col">Cost</th>
+          <th scope="col">Input</th><th scope="col">Output</th><th scope="col">Cost</th>
         </tr>
       </thead>
       <tbody>

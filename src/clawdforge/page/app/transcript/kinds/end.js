@@ -1,7 +1,7 @@
 // @ts-check
 // The end of a turn: how it went, what it used, and what can be done with it now.
 import { html } from "../../lib.js";
-import { brief, lasted, moment } from "../../sessions/words.js";
+import { brief, lasted, moment, shortMoment } from "../../sessions/words.js";
 import { Icon } from "../../shell/icons.js";
 import { Menu } from "../../shell/menu.js";
 import * as actions from "../turn_actions.js";
@@ -32,7 +32,7 @@ export function EndRow({ row, room }) {
   const info = row.group.info || {};
   const last = room.groups[room.groups.length - 1] === row.group && room.running.value === null;
   const bad = info.outcome && info.outcome !== "completed";
-  const facts = [info.ended_at ? moment(info.ended_at) : "", info.duration_ms ? lasted(info.duration_ms) : "", spent(info.usage)];
+  const facts = [info.ended_at ? shortMoment(info.ended_at) : "", info.duration_ms >= 100 ? lasted(info.duration_ms) : "", spent(info.usage)];
   const group = row.group;
   const button = (/** @type {string} */ icon, /** @type {string} */ name, /** @type {() => void} */ run) =>
     html`<button class="icon-button" aria-label=${name} title=${name} onClick=${run}><${Icon} name=${icon} /></button>`;
@@ -47,6 +47,8 @@ export function EndRow({ row, room }) {
       </div>`}
     </div>`}
     <div class="row end-line">
+      <span class="end-facts cut" title=${info.ended_at ? moment(info.ended_at) : null}>${facts.filter(Boolean).join(" · ")}</span>
+      <span class="end-does">
       ${button("copy", "Copy the answer", () => actions.copy(group))}
       ${last && button("retry", "Retry", () => actions.retry(room))}
       ${last && button("edit", "Edit and send again", () => actions.edit(room, group))}
@@ -56,7 +58,7 @@ export function EndRow({ row, room }) {
         { name: "Undo to before this …", icon: "undo", run: () => actions.undo(room, group) },
         { name: "Edit and send again …", icon: "edit", run: () => actions.edit(room, group) },
       ]} />`}
-      <span class="end-facts cut">${facts.filter(Boolean).join(" · ")}</span>
+      </span>
     </div>
   </footer>`;
 }
