@@ -25,6 +25,7 @@ from playwright.sync_api import Browser, CDPSession, Page, sync_playwright
 
 from bench.history import seed_lengths
 from bench.kit import new_session, server
+from bench.page_memory import measure_process
 from clawdforge.http.page_files import TAKEN, read_tree
 
 MESSAGES: Final = 10_000
@@ -140,7 +141,7 @@ class Bench:
 
 
 class Thread:
-    """The main thread of a page: its CPU, by its own clock, and its memory."""
+    """The main thread of a page: its CPU, by its own clock."""
 
     def __init__(self, page: Page) -> None:
         self._cdp: CDPSession = page.context.new_cdp_session(page)
@@ -148,13 +149,6 @@ class Thread:
 
     def cpu_ms(self) -> float:
         return self._read("TaskDuration") * 1000
-
-    def heap_mb(self) -> float:
-        self._cdp.send("HeapProfiler.collectGarbage")
-        return self._read("JSHeapUsedSize") / 1024 / 1024
-
-    def nodes(self) -> int:
-        return int(self._read("Nodes"))
 
     def _read(self, name: str) -> float:
         metrics = self._cdp.send("Performance.getMetrics")["metrics"]
@@ -254,20 +248,12 @@ def is_running(run: Bench, session_id: str) -> bool:
 
 
 def measure_memory(run: Bench, seconds: float) -> None:
-    session_id = new_session(run.http)
-    page = run.page(f"#/s/{session_id}")
-    page.get_by_label("Prompt", exact=True).wait_for()
-    thread, begun, said = Thread(page), time.monotonic(), 0.0
-    while (gone := time.monotonic() - begun) < seconds:
-        run.http.post(f"/sessions/{session_id}/turn", json={"prompt": flood(min(30, seconds), MEMORY_RATE)})
-        if gone - said >= seconds / 12:
-            said = gone
-            now = f"{thread.heap_mb():.1f} MB, {thread.nodes()} nodes"
-            print(f"    after {gone / 60:.1f} min {now}", flush=True)
-    page.locator(".text-entry", has_text="THE END").first.wait_for(state="attached")
-    heap = thread.heap_mb()
-    row(f"memory after {seconds / 60:.0f} min of streaming", f"{heap:.1f} MB", "100 MB", held=heap <= 100)
-    page.context.close()
+    """By a browser of its own: this one has a debugger, which keeps what the page has let go."""
+    meanwhile, rested = measure_process(run.http, seconds, flood(min(30, seconds), MEMORY_RATE))
+    minutes = f"{seconds / 60:.0f} min of streaming"
+    row(f"the page's process after {minutes}", f"{rested:.0f} MB", "100 MB", held=rested <= 100)
+    shown = [f"{found:.0f}" for found in meanwhile[:: max(1, len(meanwhile) // 12)]]
+    print(f"    meanwhile, with what is not cleared away yet: {', '.join(shown)} MB")
 
 
 def measure_back(run: Bench, data: Path, pid: int) -> None:
