@@ -20,6 +20,7 @@ from clawdforge.wire import (
     event,
     hermes,
     message,
+    openai,
     pauses,
     session,
     shares,
@@ -52,6 +53,7 @@ MODULES: Final = (
     changes,
     deepagent,
     hermes,
+    openai,
 )
 
 UPDATES: Final[dict[str, Json]] = {

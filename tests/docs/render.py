@@ -5,7 +5,7 @@ import inspect
 import json
 from itertools import groupby
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
@@ -16,6 +16,7 @@ from clawdforge.drivers.registry.builtin import load_builtin
 from clawdforge.http.app import build_asgi
 from clawdforge.http.settings import HttpSettings
 from clawdforge.settings import list_settings
+from clawdforge.settings.kinds import Face
 from clawdforge.wire.base import Reply
 from tests.wire_samples import models
 
@@ -45,8 +46,8 @@ def keys_table() -> str:
 
 
 def routes() -> list[APIRoute]:
-    """The server's route table. Building it needs no services, only serving does."""
-    asgi: Any = build_asgi(cast(Services, None), HttpSettings(stopping=asyncio.Event()))
+    """The route table of a server with every door open. Building it needs no services, only serving does."""
+    asgi: Any = build_asgi(cast(Services, None), HttpSettings(stopping=asyncio.Event(), faces=get_args(Face)))
     while not isinstance(asgi, FastAPI):
         asgi = asgi._asgi
     return list(asgi.state.table)

@@ -7,6 +7,7 @@ from fastapi.routing import APIRoute
 from clawdforge.http.dialects.deepagent import routers as deepagent
 from clawdforge.http.dialects.hermes import quiet, unserved
 from clawdforge.http.dialects.hermes import routers as hermes
+from clawdforge.http.dialects.openai import routers as openai
 from tests.api.hermes_routes import ROUTES
 from tests.docs.render import REFERENCE, between_marks, first_words, replaced, routes
 
@@ -24,6 +25,13 @@ NEEDED = (
 )
 
 
+DIALECTS = (
+    ("deepagent", deepagent.routers()),
+    ("hermes", hermes.routers()),
+    ("openai", openai.routers()),
+)
+
+
 def name(route: APIRoute) -> str:
     return f"{next(iter(route.methods or ()))} {route.path_format}"
 
@@ -31,7 +39,7 @@ def name(route: APIRoute) -> str:
 def served() -> dict[str, dict[str, str]]:
     """Dialect → route → what it does, or why it does not."""
     found: dict[str, dict[str, str]] = {}
-    for title, routers in (("deepagent", deepagent.routers()), ("hermes", hermes.routers())):
+    for title, routers in DIALECTS:
         rows = [route for router in routers for route in router.routes if isinstance(route, APIRoute)]
         found[title] = {name(route): first_words(route) for route in rows}
     found["hermes"]["GET /api/sessions"] = "The list, under `CLAWDFORGE_HERMES_PREFIX` only."

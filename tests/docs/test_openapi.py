@@ -3,13 +3,14 @@
 import asyncio
 import json
 import os
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 from clawdforge import __version__
 from clawdforge.core.services.all import Services
 from clawdforge.http.app import ForgeAPI, build_asgi
 from clawdforge.http.openapi import BY_ROUTE
 from clawdforge.http.settings import HttpSettings
+from clawdforge.settings.kinds import Face
 from clawdforge.wire.errors import BY_CODE
 from tests.docs.render import REFERENCE
 
@@ -18,7 +19,9 @@ UPDATE = os.environ.get("CLAWDFORGE_TEST_UPDATE_GOLDEN") == "1"
 
 
 def document() -> dict[str, Any]:
-    asgi: Any = build_asgi(cast(Services, None), HttpSettings(stopping=asyncio.Event(), version=__version__))
+    """Of a server with every door open."""
+    settings = HttpSettings(stopping=asyncio.Event(), version=__version__, faces=get_args(Face))
+    asgi: Any = build_asgi(cast(Services, None), settings)
     while not isinstance(asgi, ForgeAPI):
         asgi = asgi._asgi
     return asgi.openapi()

@@ -36,10 +36,19 @@ OVERRIDES: Final[Mapping[str, Mapping[str, int]]] = MappingProxyType(
     {
         "deepagent": {ErrorCode.SESSION_CLOSED: 409},
         "hermes": {ErrorCode.SESSION_CLOSED: 409, ErrorCode.INVALID_REQUEST: 400},
+        "openai": {ErrorCode.SESSION_CLOSED: 409, ErrorCode.INVALID_REQUEST: 400},
         "run": {ErrorCode.AGENT_NOT_INSTALLED: 503},
     }
 )
 """Where a dialect's callers expect another status for a code."""
+
+
+TYPES: Final[Mapping[int, str]] = MappingProxyType(
+    {401: "authentication_error", 403: "permission_error", 404: "not_found_error", 429: "rate_limit_error"}
+)
+UNSURE: Final = frozenset({ErrorCode.STORE_UNAVAILABLE})
+"""After these nobody knows whether the prompt was taken. The SDKs of OpenAI send a request again by
+themselves, without a key: that would run it twice."""
 
 
 def error_response(error: ForgeAPIError, dialect: str = "forge") -> Response:
@@ -50,12 +59,21 @@ def error_response(error: ForgeAPIError, dialect: str = "forge") -> Response:
         headers["WWW-Authenticate"] = "Bearer"
     if error.retry_after is not None:
         headers["Retry-After"] = str(max(1, math.ceil(error.retry_after)))
+    body = error_body(error.code, error.message, error.extra)
+    if dialect == "openai":
+        body["error"] = _openai_error(error, status)
+        headers["X-Should-Retry"] = str(error.is_passing and error.code not in UNSURE).lower()
     return Response(
-        orjson.dumps(error_body(error.code, error.message, error.extra), default=str),
+        orjson.dumps(body, default=str),
         status_code=status,
         headers=headers,
         media_type="application/json",
     )
+
+
+def _openai_error(error: ForgeAPIError, status: int) -> Json:
+    kind = TYPES.get(status, "server_error" if status >= 500 else "invalid_request_error")
+    return {"message": error.message, "type": kind, "param": None, "code": str(error.code)}
 
 
 async def on_forge_error(request: Request, error: Exception) -> Response:

@@ -83,6 +83,7 @@ BY_DIALECT: Final[Mapping[str, tuple[E, ...]]] = {
         *(E.SESSION_CLOSED, E.SESSION_BUSY, E.HEAD_MOVED, E.KEY_REUSED, *SPENDING, E.UNSUPPORTED),
         *(E.NO_PREVIOUS_MESSAGE, E.NOTHING_TO_UNDO, E.UNKNOWN_AGENT, E.WORKSPACE_REFUSED),
     ),
+    "openai": (*(E.SESSION_NOT_FOUND, E.TURN_NOT_FOUND, E.CONFLICT, E.POOL_FULL, *CREATE, *TURN, *AGENT),),
 }
 """All failures of a dialect whose paths say little, because sessions are named in the query or the body.
 

@@ -43,6 +43,7 @@ READ: Final = (
     "GET /api/sessions/search",
     "GET /api/sessions/{session_id}",
     "GET /api/sessions/{session_id}/stream",
+    "GET /v1/models",
     *QUIET,  # nothing is kept, and nothing told but of a session
     *UNSERVED,  # each only says why it is not served
 )
@@ -86,6 +87,8 @@ PROMPT: Final = (
     "POST /api/sessions",
     "POST /api/sessions/{session_id}/end",
     "POST /api/sessions/{session_id}/messages",
+    "POST /v1/chat/completions",
+    "POST /v1/responses",
 )
 DECIDE: Final = (
     "POST /sessions/{session_id}/permissions/{permission_id}",

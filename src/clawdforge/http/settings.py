@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import dataclass
+from typing import Literal
 
 from clawdforge.core.ports import Callers
 
@@ -20,6 +21,10 @@ class HttpSettings:
     allowed_hosts: tuple[str, ...] = ()
     trust_loopback: bool = False
     hermes_prefix: str = ""
+    faces: tuple[str, ...] = ()
+    openai_chat_header: str = "X-OpenWebUI-Chat-Id"
+    openai_history: Literal["refuse", "fork"] = "refuse"
+    openai_permissions: Literal["deny", "wait"] = "deny"
     max_body_bytes: int = 32 * MIB
     max_bodies_bytes: int = 256 * MIB
     max_file_bytes: int = 1024 * MIB

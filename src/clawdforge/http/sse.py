@@ -10,6 +10,7 @@ from starlette.types import Receive, Scope, Send
 
 from clawdforge.core.event_model import StoredEvent
 from clawdforge.core.principal import Principal
+from clawdforge.core.rules.turns import SubmittedTurn
 from clawdforge.core.services.all import Services
 from clawdforge.http.settings import HttpSettings
 from clawdforge.http.waiting import closing, wait_disconnected, wait_first
@@ -113,6 +114,14 @@ def pieces(batch: list[StoredEvent], form: Form) -> Iterator[bytes]:
             waiting, size = [], 0
     if waiting:
         yield b"".join(waiting)
+
+
+def find_start(submitted: SubmittedTurn) -> int:
+    """The cursor just before the first event of a turn that is to be streamed."""
+    if not submitted.replayed:
+        return submitted.head - 1
+    known = submitted.turn.first_seq or submitted.turn.last_seq
+    return submitted.head if known is None else known - 1
 
 
 async def session_frames(batches: AsyncIterator[list[StoredEvent]], form: Form) -> AsyncIterator[bytes]:

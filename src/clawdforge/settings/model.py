@@ -2,20 +2,37 @@
 
 import ipaddress
 import os
-import shlex
 from pathlib import Path
 from typing import Annotated, Final, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ByteSize, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ByteSize, ConfigDict, Field, model_validator
 
-from clawdforge.wire.hosts import Entry
+from clawdforge.settings.kinds import (
+    Age,
+    Allowance,
+    Command,
+    Faces,
+    FileName,
+    Folder,
+    HeaderName,
+    Host,
+    Hosts,
+    Network,
+    Paths,
+    PlainPath,
+    Sandbox,
+    Seconds,
+    Size,
+    Uids,
+    UrlPath,
+    Words,
+)
 from clawdforge.wire.local import DEFAULT_HOST, DEFAULT_PORT, data_dir_default
 from clawdforge.wire.mcp import MAX_SERVERS, McpName, McpServer
 from clawdforge.wire.quirks import Quirks
 
 ADMIN_TOKEN_FILE: Final = "admin.token"  # noqa: S105 - a file's name, not a secret
 MIB: Final = 1024 * 1024
-MAX_UID: Final = 0x7FFFFFFF
 
 
 def is_loopback(host: str) -> bool:
@@ -24,72 +41,6 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:
         return host == "localhost"
-
-
-def _split_command(value: object) -> object:
-    return tuple(shlex.split(value)) if isinstance(value, str) else value
-
-
-def _split_words(value: object) -> object:
-    return tuple(value.replace(",", " ").split()) if isinstance(value, str) else value
-
-
-def _split_paths(value: object) -> object:
-    parts = value.split(os.pathsep) if isinstance(value, str) else value
-    if not isinstance(parts, list | tuple):
-        return parts
-    return tuple(Path(str(part)).expanduser().absolute() for part in parts if str(part))
-
-
-def _expand_path(value: object) -> object:
-    return Path(value).expanduser().absolute() if isinstance(value, str | Path) and str(value) else value
-
-
-def _check_file_name(value: str) -> str:
-    if not value or "\0" in value or {"", ".", ".."} & set(value.split("/")):
-        raise ValueError("give a file's path below the home, such as .mine/config.toml")
-    return value
-
-
-def _check_path(value: str) -> str:
-    path = Path(value).expanduser()
-    if not path.is_absolute() or "\0" in value:
-        raise ValueError("give an absolute path, or one that begins with ~/")
-    return str(path)
-
-
-def _check_uids(value: str) -> str:
-    if value in ("auto", "off"):
-        return value
-    first, _, last = value.partition("-")
-    if not (first.isascii() and last.isascii() and first.isdecimal() and last.isdecimal()):
-        raise ValueError("give auto, off, or a range of user numbers such as 200000-200999")
-    if not 0 < int(first) <= int(last) <= MAX_UID:
-        raise ValueError(f"give the lower number first; they lie between 1 and {MAX_UID}")
-    return value
-
-
-def _check_host(value: str) -> str:
-    Entry.read(value)
-    return value
-
-
-Command = Annotated[tuple[str, ...], BeforeValidator(_split_command), Field(min_length=1)]
-Words = Annotated[tuple[str, ...], BeforeValidator(_split_words)]
-Paths = Annotated[tuple[Path, ...], BeforeValidator(_split_paths)]
-Folder = Annotated[Path, BeforeValidator(_expand_path)]
-Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-Age = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-Size = Annotated[ByteSize, Field(gt=0)]
-FileName = Annotated[str, AfterValidator(_check_file_name)]
-PlainPath = Annotated[str, AfterValidator(_check_path)]
-UrlPath = Annotated[str, Field(pattern=r"^(/[A-Za-z0-9._~-]+)*$")]
-Sandbox = Literal["auto", "full", "off"]
-Allowance = Literal["namespaces", "tracing"]
-Network = Literal["open", "none", "proxy"]
-Uids = Annotated[str, AfterValidator(_check_uids)]
-Host = Annotated[str, AfterValidator(_check_host)]
-Hosts = Annotated[tuple[Host, ...], BeforeValidator(_split_words)]
 
 
 class AgentSettings(BaseModel):
@@ -282,6 +233,26 @@ class Settings(BaseModel):
     )
     hermes_prefix: UrlPath = Field(
         "", description="also serve the hermes dialect under this path, including its list of sessions"
+    )
+    faces: Faces = Field(
+        (),
+        description="doors for programs of other kinds, each closed until it is named: `openai` serves "
+        "`/v1/models`, `/v1/chat/completions` and `/v1/responses`",
+    )
+    openai_chat_header: HeaderName = Field(
+        "X-OpenWebUI-Chat-Id",
+        description="header by which a front end of the face `openai` names its chat, which has one session; "
+        "empty: none",
+    )
+    openai_history: Literal["refuse", "fork"] = Field(
+        "refuse",
+        description="what happens when a caller of the face `openai` sends another history than its session "
+        "has: `refuse` answers 409, `fork` goes on in a new session with the history that was sent",
+    )
+    openai_permissions: Literal["deny", "wait"] = Field(
+        "deny",
+        description="what agents may do in sessions that the face `openai` makes: `deny` refuses what they "
+        "ask for, `wait` lets somebody else decide, on the page or by the API; a persona's mode comes first",
     )
     sandbox: Sandbox = Field(
         "auto",

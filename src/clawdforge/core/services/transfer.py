@@ -73,9 +73,18 @@ class TransferService:
         self._quotas = quotas
 
     async def import_session(
-        self, app: str, request: ImportRequest, *, may_decide: bool = True
+        self,
+        app: str,
+        request: ImportRequest,
+        *,
+        may_decide: bool = True,
+        wanted: CreateSession | None = None,
+        project: str | None = None,
     ) -> SessionState:
-        """Import all of a transcript or nothing. The agent gets the transcript with its first prompt."""
+        """Import all of a transcript or nothing. The agent gets the transcript with its first prompt.
+
+        `wanted` is the session to make of it, where that is more than a request for an import can say.
+        """
         await self._store.read(app, self._quotas.check_room)
         found, parts = await self._computing.run(app, partial(_read_in_parts, request))
         kept = {name: found.settings[name] for name in formats.KEPT if name in found.settings}
@@ -83,8 +92,10 @@ class TransferService:
             kept["permission_mode"] = keep_mode(kept["permission_mode"], may_decide=may_decide)
         has_visible = any(not message.archived for message in found.messages)
         plan = memory.TRANSCRIPT if has_visible else memory.NEW
-        wanted = _session_of(request, found)
-        async with self._sessions.prepare(app, wanted, may_decide=may_decide) as prepared:
+        named = _session_of(request, found)
+        if wanted is not None:
+            named = wanted.model_copy(update={"title": wanted.title or named.title})
+        async with self._sessions.prepare(app, named, project=project, may_decide=may_decide) as prepared:
             new = replace(prepared, row=replace(prepared.row, **kept, context_plan=plan))
             if len(parts) <= 1 and len(found.turns) <= AT_ONCE:
                 return await self._store.write(app, lambda tx: self._import(tx, new, found))

@@ -9,7 +9,6 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from clawdforge.core.event_model import StoredEvent
-from clawdforge.core.rules.turns import SubmittedTurn
 from clawdforge.core.services.turns import raise_for
 from clawdforge.http.dialects.forge import shapes
 from clawdforge.http.errors import json_response
@@ -26,7 +25,7 @@ from clawdforge.http.routing import (
     has_own_limit,
 )
 from clawdforge.http.share import wants_stream
-from clawdforge.http.sse import EventStream, turn_frames
+from clawdforge.http.sse import EventStream, find_start, turn_frames
 from clawdforge.http.waiting import closing, unless_disconnected
 from clawdforge.wire.base import Json
 from clawdforge.wire.error_body import ErrorBody
@@ -91,7 +90,7 @@ async def run_turn(
     turn_index = submitted.turn.turn_index
     until_sent.enter_context(core.turns.expect_answer(session_id, turn_index))
     if wants_stream(request):
-        batches = core.log.follow(app, session_id, _find_start(submitted), form)
+        batches = core.log.follow(app, session_id, find_start(submitted), form)
         return EventStream(request, turn_frames(batches, turn_index, form))
     turn = await unless_disconnected(request.receive, core.turns.wait(app, session_id, turn_index))
     if turn is None:
@@ -176,14 +175,6 @@ async def decide(core: Core, app: App, session_id: str, permission_id: str, body
     """Decide a permission request; the first answer wins."""
     row = await core.permissions.decide(app, session_id, permission_id, body)
     return json_response(PermissionReply(permission=shapes.permission(row)))
-
-
-def _find_start(submitted: SubmittedTurn) -> int:
-    """The cursor just before the first event of a turn that is to be streamed."""
-    if not submitted.replayed:
-        return submitted.head - 1
-    known = submitted.turn.first_seq or submitted.turn.last_seq
-    return submitted.head if known is None else known - 1
 
 
 async def _encode_pages(batches: AsyncIterator[list[StoredEvent]], form: Form) -> AsyncIterator[bytes]:
