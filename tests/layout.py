@@ -23,13 +23,13 @@ LAYERS: Final[Mapping[str, frozenset[str]]] = {
     "logs": frozenset({"wire", "log_limit"}),
     "log_limit": frozenset(),
     "lifetime": frozenset(),
+    "lacks": frozenset(),
     "disk": frozenset(),  # what must survive a loss of power is written by stores, drivers and upkeep alike
     "listeners": frozenset({"wire", "settings"}),
     "upkeep": frozenset({"wire", "core", "stores", "drivers", "settings", "disk", "upkeep"}),
     "bounds": frozenset({"core", "drivers", "http", "listeners", "settings"}),
-    "server": frozenset(
-        {"wire", "core", "stores", "drivers", "http", "settings", "logs", "lifetime", "listeners", "bounds"}
-    ),
+    "server": frozenset({"wire", "core", "stores", "drivers", "http", "settings", "lacks"})
+    | {"logs", "lifetime", "listeners", "bounds"},
     "client": frozenset({"wire", "client"}),
     "cli": frozenset({"wire", "client", "cli", "faces", "settings"}),
     "scripted": frozenset({"scripted"}),

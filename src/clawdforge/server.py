@@ -10,7 +10,6 @@ import sys
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 
 from clawdforge import __version__, logs
 from clawdforge.bounds import find_bounds, find_ceilings, find_door_limits
@@ -51,6 +50,7 @@ from clawdforge.http.app import build_asgi
 from clawdforge.http.door import Door
 from clawdforge.http.settings import HttpSettings
 from clawdforge.http.web_server import WebServer
+from clawdforge.lacks import explain_lack
 from clawdforge.lifetime import LAST_SECS, Lifetime
 from clawdforge.listeners import (
     BACKLOG,
@@ -256,19 +256,6 @@ async def serve(settings: Settings) -> int:
 def _start_log(settings: Settings) -> None:
     file = logs.open_file(settings.log_file, settings.log_file_bytes) if settings.log_file else None
     logs.start(settings.log_level, [settings.admin_token or ""], handler=file)
-
-
-def explain_lack(error: OSError, data_dir: Path) -> str:
-    """What the operator can do about a file or folder without which there is no server."""
-    where, why = Path(os.fsdecode(error.filename or data_dir)), error.strerror or error
-    if where in (Path(sys.executable), Path(sys.executable).resolve()):
-        return f"{where}, the Python of this server, cannot be run by its user: {why}; let that user run it"
-    if where.is_absolute() and not where.is_relative_to(data_dir) and not data_dir.is_relative_to(where):
-        return f"{where} cannot be used: {why}; let the server's user use it, then start the server again"
-    return (
-        f"the data folder cannot be used: {where}: {why}; free some space or make it writable,"
-        " or choose another folder with --data-dir"
-    )
 
 
 def _refuse(message: str) -> int:

@@ -1,11 +1,15 @@
 """What a server says that starts, or cannot: who can reach it, and about the file that it lacks."""
 
+import errno
+import os
+import socket
 import sys
 from pathlib import Path
 
 import pytest
 
-from clawdforge.server import describe_reach, explain_lack
+from clawdforge.lacks import explain_lack
+from clawdforge.server import describe_reach
 from clawdforge.settings import load_settings
 
 DATA = Path("/srv/data")
@@ -25,6 +29,33 @@ DATA = Path("/srv/data")
 )
 def test_the_file_that_is_meant_is_named(where: str | bytes | None, words: str) -> None:
     assert words in explain_lack(PermissionError(13, "Permission denied", where), DATA)
+
+
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [
+        (errno.ENOSPC, "free some space"),
+        (errno.EDQUOT, "free some space"),
+        (errno.EACCES, "let the server's user write there"),
+        (errno.EROFS, "mount it for writing"),
+        (errno.ENOTDIR, "something else is in its place"),
+        (errno.EMFILE, "ulimit -n"),
+        (errno.EIO, "look after the disk"),
+        (errno.ENAMETOOLONG, "a shorter path"),
+        (errno.EBADF, "can read and write there"),
+    ],
+)
+def test_what_is_advised_helps_against_what_is_wrong(number: int, words: str) -> None:
+    said = explain_lack(OSError(number, os.strerror(number), str(DATA)), DATA)
+    assert words in said
+    assert ("space" in said) == (number in (errno.ENOSPC, errno.EDQUOT))
+
+
+def test_a_folder_whose_sockets_would_have_too_long_a_path(tmp_path: Path) -> None:
+    """What Python raises has no number."""
+    with pytest.raises(OSError, match="too long") as raised, socket.socket(socket.AF_UNIX) as one:
+        one.bind(str(tmp_path / ("x" * 200)))
+    assert explain_lack(raised.value, DATA).endswith("choose a folder with a shorter path with --data-dir")
 
 
 @pytest.mark.parametrize(
