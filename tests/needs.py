@@ -72,6 +72,11 @@ PROBES: Final[Mapping[str, tuple[str, ...]]] = {
     "bwrap": ("bwrap", "--dev-bind", "/", "/", "--unshare-pid", "--proc", "/proc", "true"),
     "strace": ("strace", "-o", "/dev/null", "true"),
     "chromium": ("chromium", "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom", "about:blank"),
+    "ssh-keygen": (
+        "sh",
+        "-c",
+        "command -v ssh-keygen || { echo 'not installed' >&2; exit 1; }",
+    ),
     "curl": ("curl", "--version"),
     "node": ("node", "--version"),
     "java": ("/usr/bin/keytool", "-help"),

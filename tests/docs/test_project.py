@@ -25,6 +25,8 @@ COMMANDS = [
     "scripts/live",
     "scripts/prove",
     "scripts/wheel",
+    "scripts/pythons",
+    "scripts/sign",
     "scripts/images",
     ".ci/run",
 ]
@@ -90,6 +92,15 @@ def test_readme_is_short_and_starts_with_a_command() -> None:
     assert any("./scripts/test" in line for line in lines[:20])
 
 
+@pytest.mark.parametrize("page", ["README.md", "docs/start/quickstart.md", "docs/guides/sdk.md"])
+def test_where_a_session_is_first_made_its_defaults_are_said(page: str) -> None:
+    """What is approved without asking, and when it is deleted."""
+    text = (TOP / page).read_text()
+    assert {
+        word for word in ("permission_mode", "retention", "closes_at", "deletes_at") if word not in text
+    } == set()
+
+
 def test_ci_runs_the_command_of_the_readme() -> None:
     assert "./scripts/test" in (TOP / ".ci" / "run").read_text()
 
@@ -106,7 +117,7 @@ def test_contributing_names_every_command() -> None:
     named = set(re.findall(r"scripts/[\w.-]+", text))
     commands = {f"scripts/{path.name}" for path in (TOP / "scripts").iterdir() if path.is_file()}
     assert named <= commands
-    assert commands - named <= {"scripts/try_wheel.py", "scripts/build_commit.py"}, (
+    assert commands - named <= {"scripts/try_wheel.py", "scripts/try_built.py", "scripts/build_commit.py"}, (
         "the commands that no other command calls"
     )
 

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.needs import needs
+
 TOP = Path(__file__).parent.parent.parent
 
 
@@ -39,3 +41,20 @@ def test_every_package_is_reached_from_the_server() -> None:
         bill["metadata"]["component"]["bom-ref"],
         *(each["bom-ref"] for each in bill["components"]),
     }
+
+
+@needs("ssh-keygen")
+def test_a_signed_bill_of_materials_is_verified_and_a_changed_one_is_not(tmp_path: Path) -> None:
+    bill, key = tmp_path / "clawdforge.cdx.json", tmp_path / "key"
+    bill.write_bytes(subprocess.check_output([sys.executable, "scripts/sbom.py"], cwd=TOP))
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True)
+    public = (tmp_path / "key.pub").read_text()
+    (tmp_path / "signers").write_text(f"releases {public}")
+    check = ["ssh-keygen", "-Y", "verify", "-f", tmp_path / "signers", "-I", "releases", "-n", "clawdforge"]
+    check += ["-s", f"{bill}.sig"]
+    for text in (bill.read_bytes(), bill.read_bytes().replace(b"MIT", b"BSD")):
+        bill.write_bytes(text)
+        subprocess.run(["./scripts/sign", key, bill], cwd=TOP, check=True, capture_output=True)
+        subprocess.run(check, input=text, check=True, capture_output=True)
+        changed = subprocess.run(check, input=text.replace(b"1", b"2", 1), check=False, capture_output=True)
+        assert changed.returncode != 0
