@@ -19,7 +19,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -39,19 +39,29 @@ class Newcomer:
     """A person with a home, a project and nothing else."""
 
     place: Path
-    times: dict[str, float] = field(default_factory=dict)
 
     @property
     def program(self) -> str:
         return str(self.place / "venv" / "bin" / "clawdforge")
+
+    @property
+    def project(self) -> Path:
+        return self.place / "project"
 
     def env(self, home: str) -> dict[str, str]:
         (self.place / home).mkdir(exist_ok=True)
         return {"HOME": str(self.place / home), "PATH": "/usr/local/bin:/usr/bin:/bin"}
 
     def run(self, *command: str, home: str = "home") -> str:
+        self.project.mkdir(exist_ok=True)
         done = subprocess.run(
-            command, cwd=self.place, env=self.env(home), stdout=subprocess.PIPE, text=True, check=True
+            command,
+            cwd=self.project,
+            env=self.env(home),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            check=True,
         )
         return done.stdout
 
@@ -63,18 +73,17 @@ class Newcomer:
         pip = (str(self.place / "venv" / "bin" / "pip"), "--quiet", "--disable-pip-version-check")
         self.run(*pip, "install", str(self.place / "clone"))
 
-    def talk(self) -> None:
-        """A conversation on a terminal, up to the first words of the answer."""
-        project = self.place / "project"
-        project.mkdir()
-        terminal = Terminal(env=self.env("home"), cwd=project, command=(self.program,))
+    def talk(self) -> float:
+        """A conversation on a terminal; when the first words of the answer were there."""
+        terminal = Terminal(env=self.env("home"), cwd=self.project, command=(self.program,))
         try:
             terminal.expect(r"\n>$", seconds=120)
             terminal.send("Say hello.")
             terminal.expect(GREETING, seconds=60)
-            self.times["terminal"] = time.monotonic()
+            answered = time.monotonic()
             terminal.type(CTRL_D)
-            terminal.wait()
+            terminal.wait(60)
+            return answered
         finally:
             terminal.close()
 
@@ -96,30 +105,43 @@ class Newcomer:
 
     def answer(self, home: str) -> tuple[float, float]:
         """One `clawdforge -p`: seconds by the clock, and of the processor."""
-        before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
+        before, begin = used_by_children(), time.monotonic()
         said = self.run(self.program, *SAY_HELLO, home=home)
-        took, after = time.monotonic() - begin, resource.getrusage(resource.RUSAGE_CHILDREN)
+        took = time.monotonic() - begin
         assert GREETING in said, said
-        return took, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        return took, used_by_children() - before
 
 
-def show(name: str, what: str, secs: float, processor: Sequence[float] = ()) -> None:
+def used_by_children() -> float:
+    """Processor time of all commands that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def show(name: str, what: str, secs: float, processor: Sequence[float]) -> None:
     limit = LIMITS[name]
-    own = f"{statistics.median(processor):5.2f} s" if processor else "      -"
+    own = f"{statistics.median(processor):5.2f} s"
     verdict = "" if secs <= limit else "over"
     print(f"{what:<46} {secs:6.2f} s  {own}   at most {limit:4.1f} s  {verdict}".rstrip(), flush=True)
 
 
 def measure(newcomer: Newcomer, tries: int) -> None:
-    begin = time.monotonic()
+    begin, before = time.monotonic(), used_by_children()
     newcomer.clone()
     newcomer.install()
-    installed = time.monotonic()
-    newcomer.talk()
-    show("terminal", "from clone to the first answer on a terminal", newcomer.times["terminal"] - begin)
-    opened = time.monotonic()
+    installed, used = time.monotonic() - begin, used_by_children() - before
+    begin, before = time.monotonic(), used_by_children()
+    took = newcomer.talk() - begin
+    show(
+        "terminal",
+        "from clone to the first answer on a terminal",
+        installed + took,
+        [used + used_by_children() - before],
+    )
+    begin, before = time.monotonic(), used_by_children()
     newcomer.open_page()
-    show("page", "from clone to the page", installed - begin + time.monotonic() - opened)
+    took = time.monotonic() - begin
+    show("page", "from clone to the page", installed + took, [used + used_by_children() - before])
     newcomer.stop("page-home")
     newcomer.stop("home")
     cold: list[tuple[float, float]] = []
