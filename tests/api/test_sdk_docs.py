@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -67,6 +68,20 @@ def test_there_are_examples() -> None:
 @pytest.mark.parametrize("code", [pytest.param(code, id=name) for name, code in examples()])
 def test_an_example_runs(server: Server, app: App, tmp_path: Path, code: str) -> None:
     assert run(sys.executable, code, environment(server, app), tmp_path).strip()
+
+
+def test_the_steps_of_the_page_on_history_run_one_after_another(
+    server: Server, app: App, tmp_path: Path
+) -> None:
+    page = (ROOT / "docs" / "guides" / "history.md").read_text()
+    (steps,) = re.findall(r"^```python\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    code = (
+        "import asyncio\nfrom clawdforge import AsyncForge\n\n"
+        "async def main():\n    async with AsyncForge() as forge:\n"
+        + textwrap.indent(steps.replace('agent="claude"', 'agent="demo"'), " " * 8)
+        + "        print(answer.text())\n\nasyncio.run(main())\n"
+    )
+    assert "About snow" in run(sys.executable, code, environment(server, app), tmp_path)
 
 
 def test_a_client_without_arguments_finds_the_server_of_the_data_folder(
