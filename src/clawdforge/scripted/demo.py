@@ -14,7 +14,7 @@ from clawdforge.scripted.turn import Turn
 
 WORD_DELAY = 0.02
 ANSWER_TIME = 1.0  # seconds that the words of one answer take together, at most
-QUICK_TIME = 0.05  # the same, of the very first answer that somebody waits for: `clawdforge -p "Say hello."`
+QUICK_TIME = 0.01  # the same, of the very first answer that somebody waits for: `clawdforge -p "Say hello."`
 
 HELLO = (
     "Hello! I am the demo agent: a small program on your own machine. I need no key, no model, no network. "

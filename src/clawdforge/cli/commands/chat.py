@@ -1,5 +1,6 @@
 """`clawdforge` itself: which session is meant, then one answer or a conversation in the terminal."""
 
+import gc
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -27,6 +28,9 @@ PICK: Final = "?"
 REPL: Final = "clawdforge.cli.repl.start:converse"
 PICKER: Final = "clawdforge.cli.output.picker:pick"
 """Both bring a terminal's libraries, which an answer with -p does without."""
+
+RARELY: Final = 50_000
+"""New objects between two looks for garbage. What -p imports after its start leaves next to none."""
 
 
 class SessionChoice:
@@ -147,6 +151,7 @@ def chat(target: Target, /, words: tuple[str, ...], *, once: bool, output_format
 
 
 def print_answer(target: Target, prompt: str, form: str, flags: dict[str, Any]) -> None:
+    gc.set_threshold(RARELY)
     endpoint = target.reach()
     folder = flags["cwd"] or project_folder()
     with connect(target) as forge:
