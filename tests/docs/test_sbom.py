@@ -50,8 +50,8 @@ def test_a_signed_bill_of_materials_is_verified_and_a_changed_one_is_not(tmp_pat
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True)
     public = (tmp_path / "key.pub").read_text()
     (tmp_path / "signers").write_text(f"releases {public}")
-    check = ["ssh-keygen", "-Y", "verify", "-f", tmp_path / "signers", "-I", "releases", "-n", "clawdforge"]
-    check += ["-s", f"{bill}.sig"]
+    check = ["ssh-keygen", "-Y", "verify", "-f", str(tmp_path / "signers"), "-I", "releases"]
+    check += ["-n", "clawdforge", "-s", f"{bill}.sig"]
     for text in (bill.read_bytes(), bill.read_bytes().replace(b"MIT", b"BSD")):
         bill.write_bytes(text)
         subprocess.run(["./scripts/sign", key, bill], cwd=TOP, check=True, capture_output=True)

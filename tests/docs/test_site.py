@@ -69,3 +69,22 @@ def test_search_finds_a_page_of_a_site_that_was_opened_as_a_file(site: Path) -> 
         found.click(timeout=30_000)
         expect(page).to_have_url(re.compile(r"^file:.*/decisions/0002-apsw[^/]*\.html"))
         assert [url for url in asked if not url.startswith(("file:", "data:", "about:"))] == []
+
+
+@needs("docs")
+@needs("chromium")
+def test_diagrams_are_drawn_by_what_the_site_has_itself(site: Path) -> None:
+    if not (site / "assets" / "javascripts" / "mermaid.min.js").exists():
+        pytest.skip("npm has no Mermaid for us here, so the diagrams stay text")
+    with sync_playwright() as playwright, launched(playwright) as browser:
+        page = browser.new_page()
+        asked: list[str] = []
+        page.on("request", lambda request: asked.append(request.url))
+        for name, many in (("concepts", 3), ("durability", 1)):
+            page.goto((site / "explain" / f"{name}.html").as_uri())
+            drawn = page.locator("div.mermaid")  # the theme keeps the picture in a shadow of it
+            expect(drawn).to_have_count(many, timeout=30_000)
+            assert page.evaluate(
+                "[...document.querySelectorAll('div.mermaid')].every(one => one.clientHeight > 50)"
+            )
+        assert [url for url in asked if not url.startswith("file:")] == []
