@@ -150,8 +150,8 @@ def test_no_route_of_hermes_webui_is_unknown_or_takes_another_method(app: App) -
     for route in ROUTES:
         method, _, path = route.partition(" ")
         named = {"session_id": deleted if path == "/api/session/delete" else kept}
-        sent = {"params": named} if method == "GET" else {"json": named}
-        with app.http.stream(method, path, **sent) as reply:
+        params, body = (named, None) if method == "GET" else (None, named)
+        with app.http.stream(method, path, params=params, json=body) as reply:
             assert reply.status_code not in (404, 405), route
 
 
