@@ -22,6 +22,24 @@ TOP_ROW: Final = """() => {
     const row = rows.find(one => one.getBoundingClientRect().bottom > edge);
     return [row.dataset.row, row.getBoundingClientRect().top];
 }"""
+DOWN: Final = """async () => {
+    const scroller = document.querySelector('.transcript');
+    const frame = () => new Promise(requestAnimationFrame);
+    let worst = 0;
+    for (let step = 0; step < 30; step++) {
+        scroller.scrollTop += 1500;
+        await frame();
+        const edge = scroller.getBoundingClientRect().top;
+        const rows = [...document.querySelectorAll('[data-row]')];
+        const held = rows.find(row => row.getBoundingClientRect().bottom > edge);
+        const top = held.getBoundingClientRect().top;
+        for (let at = 0; at < 3; at++) {
+            await frame();
+            if (held.isConnected) worst = Math.max(worst, Math.abs(held.getBoundingClientRect().top - top));
+        }
+    }
+    return worst;
+}"""
 TOUCH: Final = """async () => {
     const scroller = document.querySelector('.transcript');
     const touch = (kind, clientY) => {
@@ -93,6 +111,8 @@ def test_a_long_answer_is_scrolled_with_few_rows_and_nothing_jumps(tabs: Tabs, a
     assert found["worst"] <= 1
     assert found["steps"] > 40
     expect(tab.get("heading", "Part 0", exact=True)).to_be_in_viewport()
+    assert tab.page.evaluate(DOWN) <= 1
+    assert tab.page.locator("[data-row]").count() <= 200
 
 
 @pytest.mark.parametrize("day", ["1970-01-01", "2199-12-31"])

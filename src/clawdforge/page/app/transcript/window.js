@@ -178,8 +178,11 @@ export class RowWindow {
     }
     const element = this.anchor?.row.element;
     if (!this.anchor || !element?.isConnected) return this.note();
-    // A person may have scrolled since, and the browser has not said so yet: that is not taken back.
-    if (this.noted !== null) this.anchor.top -= scroller.scrollTop - this.noted;
+    // A person may have scrolled since, and the browser has not said so yet: that is not taken back. Where the list became so
+    // short that it had to move, nobody did.
+    const by = this.noted === null ? 0 : scroller.scrollTop - this.noted;
+    const isPushed = by < 0 && scroller.scrollTop >= this.height() - this.view() - 1;
+    if (!isPushed) this.anchor.top -= by;
     const moved = element.getBoundingClientRect().top - scroller.getBoundingClientRect().top - this.anchor.top;
     if (Math.abs(moved) > 0.1) scroller.scrollTop += moved;
     if (this.noted !== null) this.noted = scroller.scrollTop;
