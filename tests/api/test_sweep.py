@@ -46,6 +46,8 @@ def test_a_session_says_when_it_will_go(alone: Server) -> None:
     where = f"/sessions/{state['session_id']}"
     assert state["closes_at"] == state["created_at"] + HOUR
     assert state["deletes_at"] == state["closes_at"] + DAY
+    limits = app.http.get("/limits").json()
+    assert (limits["closes_after_secs"], limits["deletes_after_secs"]) == (HOUR, DAY)
     app.turn(state["session_id"], "echo x")
     used = app.http.get(where).json()
     assert used["closes_at"] == used["last_turn_at"] + HOUR

@@ -111,6 +111,7 @@ def test_an_agent_that_is_not_installed_starts_nothing_and_fits_on_a_phone(tabs:
         expect(dialog.get_by_role("button", name="Start")).to_be_disabled()
         assert dialog.evaluate("dialog => dialog.scrollWidth - dialog.clientWidth") <= 0
     agents.select_option("claude")
+    expect(dialog).to_contain_text(re.compile(r"Closes on .*\d:\d\d.* deleted on .*\d:\d\d"))
     dialog.get_by_role("button", name="Start").click()
     dates = re.compile(r"Closes on .*\d:\d\d.* deleted on .*\d:\d\d")
     expect(tab.page.locator(".beginning")).to_contain_text(dates)

@@ -109,7 +109,8 @@ class LimitsReply(Reply):
     """`GET /limits`: what the caller's app may have, null where there is no limit, and what it has now.
 
     `requests_left` is how many it may send at once. `paused` are the operator's pauses that concern the app:
-    of everybody, of agents, and its own. `budgets` are those of `GET /budgets`.
+    of everybody, of agents, and its own. `budgets` are those of `GET /budgets`. A `ttl` session is closed
+    when nothing has happened for `closes_after_secs`, and deleted `deletes_after_secs` later.
     """
 
     ok: bool = True
@@ -130,6 +131,8 @@ class LimitsReply(Reply):
     requests_left: int | None = None
     paused: list[Pause] = Field(default_factory=list)
     budgets: list[Budget] = Field(default_factory=list)
+    closes_after_secs: int | None = None
+    deletes_after_secs: int | None = None
 
 
 class PutApp(StrictRequest):

@@ -53,7 +53,7 @@ def routes() -> APIRouter:
 
 
 async def limits(core: Core, app: App) -> Response:
-    """What the app may have of the server at one time, and what it has now; and its budgets."""
+    """What the app may have of the server and what it has, its budgets, and how long sessions are kept."""
     row, share, used = await core.shares.usage(app)
     return json_response(
         LimitsReply(
@@ -66,6 +66,8 @@ async def limits(core: Core, app: App) -> Response:
             **asdict(used),
             paused=[shapes.in_force(row) for row in await core.pauses.find_for(app)],
             budgets=[budgets.shape(state) for state in await core.budgets.find_for(app)],
+            closes_after_secs=round(core.ages.idle),
+            deletes_after_secs=round(core.ages.closed),
         )
     )
 

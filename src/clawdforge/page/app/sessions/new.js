@@ -5,6 +5,7 @@ import { get } from "../api/client.js";
 import { Dialog } from "../shell/dialog.js";
 import { notify } from "../store.js";
 import { makeSession } from "./actions.js";
+import { retentionWords } from "./words.js";
 
 export const MODES = [
   ["ask", "Ask me", "Each thing the agent wants to do waits for your word."],
@@ -12,10 +13,12 @@ export const MODES = [
   ["approve_all", "Allow everything", "Nothing is asked. Best inside a sandbox."],
   ["deny_all", "Refuse everything", "The agent may only talk."],
 ];
-const KEEPING = [
-  ["ttl", "Let it expire", "It is closed when nothing happens for long, and deleted later; the session says when."],
-  ["keep", "Keep it", "It stays until you delete it."],
-];
+/** What may become of a session, with the dates where the server tells its ages. @param {any} limits */
+function keepings(limits) {
+  const closes_at = Date.now() / 1000 + (limits?.closes_after_secs ?? 0);
+  const dates = limits?.closes_after_secs == null ? {} : { closes_at, deletes_at: closes_at + limits.deletes_after_secs };
+  return [["ttl", "Let it expire", retentionWords({ retention: "ttl", ...dates })], ["keep", "Keep it", retentionWords({ retention: "keep" })]];
+}
 
 /** @param {{name: string, title: string, choices: string[][], value: string, onChange: (value: string) => void}} props */
 function Choice({ name, title, choices, value, onChange }) {
@@ -35,10 +38,12 @@ export function NewSession({ onClose }) {
   const [agent, setAgent] = useState("");
   const [mode, setMode] = useState(localStorage.getItem("clawdforge.mode") || "ask");
   const [keeping, setKeeping] = useState("ttl");
+  const [limits, setLimits] = useState(/** @type {any} */ (null));
   const [problem, setProblem] = useState("");
   const [busy, setBusy] = useState(false);
   useEffect(() => {
     get("/agents").then((reply) => (setAgents(reply.agents), setAgent(reply.default)), (error) => setProblem(error.message));
+    get("/limits").then(setLimits, () => null);
   }, []);
   const chosen = agents.find((one) => one.name === agent);
   const submit = async (/** @type {SubmitEvent} */ event) => {
@@ -72,7 +77,7 @@ export function NewSession({ onClose }) {
       <label class="field"><span class="name">Model</span><input type="text" name="model" placeholder="The agent's own choice" spellcheck="false" /></label>
       <label class="field"><span class="name">Folder</span><input type="text" name="cwd" placeholder="A new, empty one" spellcheck="false" class="mono" /></label>
       <${Choice} name="mode" title="Permissions" choices=${MODES} value=${mode} onChange=${setMode} />
-      <${Choice} name="keeping" title="Keeping" choices=${KEEPING} value=${keeping} onChange=${setKeeping} />
+      <${Choice} name="keeping" title="Keeping" choices=${keepings(limits)} value=${keeping} onChange=${setKeeping} />
       <label class="field"><span class="name">Title</span><input type="text" name="title" placeholder="The beginning of the first prompt" maxlength="500" /></label>
       <p class="problem" role="alert">${problem}</p>
       <div class="buttons">

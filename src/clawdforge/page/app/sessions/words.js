@@ -51,7 +51,7 @@ export function brief(count) {
   return `${(count / 1e6).toFixed(1)}M`;
 }
 
-/** What becomes of a session that is left alone. @param {import("../store.js").Session} row */
+/** What becomes of a session that is left alone. @param {{retention: string, closes_at?: number|null, deletes_at?: number|null}} row */
 export function retentionWords(row) {
   if (row.retention === "keep") return "Kept until you delete it.";
   if (row.closes_at && row.deletes_at) return `Closes on ${when(row.closes_at)} and is deleted on ${when(row.deletes_at)}, if nothing happens before.`;
