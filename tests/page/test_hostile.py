@@ -67,3 +67,24 @@ def test_what_others_named_is_text_on_every_screen(tabs: Tabs, app: App) -> None
     tab.go("#/search?q=heron")
     expect(tab.page.locator("main mark").first).to_be_visible()
     look(tab)
+
+
+def test_agents_with_hostile_names_are_text_where_one_is_chosen_and_where_they_are_listed(
+    tabs: Tabs, app: App
+) -> None:
+    context = tabs.person(app, operator=True)
+    names = [one_line(text) for text in markup()]
+    fields = ("name", "title", "version", "sandbox", "install", "driver")
+    agents = [dict.fromkeys(fields, name) | {"installed": at % 2 == 0} for at, name in enumerate(names)]
+    listed = {"ok": True, "default": names[0], "agents": agents}
+    context.route(re.compile(r"\d/agents$"), lambda route: route.fulfill(json=listed))
+    tab = Tab(context, tabs.server).open("#/admin/agents")
+    expect(tab.page.locator(".agent")).to_have_count(len(names))
+    look(tab)
+    tab.go("#/")
+    tab.get("button", "New session").click()
+    choice = tab.get("dialog").locator("select").first
+    expect(choice.locator("option")).to_have_count(len(names))
+    for name in names[:2]:
+        choice.select_option(name)
+        look(tab)

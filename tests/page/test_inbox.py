@@ -2,7 +2,7 @@
 
 import json
 import re
-from typing import Any
+from typing import Any, Final
 
 import pytest
 from playwright.sync_api import APIResponse, Locator, Route, expect
@@ -12,6 +12,15 @@ from tests.needs import needs
 from tests.page.kit import PHONE, Tab, Tabs, wait_until
 
 pytestmark = needs("chromium")
+
+
+RECORD: Final = """globalThis.told = [];
+globalThis.Notification = class {
+    static permission = 'granted';
+    static requestPermission() { return Promise.resolve('granted'); }
+    constructor(title, { body }) { Object.assign(this, { title, body }); told.push(this); }
+    close() {}
+};"""
 
 
 def ask(app: App, what: str, **body: Any) -> str:
@@ -133,6 +142,25 @@ def test_a_list_that_comes_late_does_not_ask_again(tabs: Tabs, app: App) -> None
     tab.settle()
     assert card(tab, "deploy").count() == 0
     expect(seen).to_contain_text("You refused it")
+
+
+def test_a_hidden_page_notifies_once_and_a_notice_leads_to_the_inbox(tabs: Tabs, app: App) -> None:
+    context = tabs.person(app, permissions=["notifications"])
+    context.add_init_script(RECORD)
+    tab = Tab(context, tabs.server).open("#/inbox")
+    tab.get("button", "Notify me").click()
+    expect(tab.get("button", "Notifications are on")).to_be_visible()
+    ask(app, "see me", title="Of eyes")
+    expect(card(tab, "see me")).to_be_visible()
+    tab.go("#/search").settle()
+    tab.page.evaluate("Object.defineProperty(document, 'hidden', {value: true, configurable: true})")
+    ask(app, "call me", title="Of ears")
+    tab.until("told.length > 0")
+    words = tab.page.evaluate("told.map(one => `${one.title}: ${one.body}`)")
+    assert words == ["Of ears waits for you: call me"]
+    tab.page.evaluate("told[0].onclick()")
+    expect(card(tab, "call me")).to_be_visible()
+    assert tab.page.evaluate("told.length") == 1
 
 
 def test_another_app_sees_nothing_of_it(tabs: Tabs, app: App, other: App) -> None:

@@ -69,7 +69,9 @@ def test_stop_keeps_the_answer_and_the_prompt_can_be_written_anew(tabs: Tabs, ap
     send(app, session_id, "echo so far\nsleep 60")
     tab = tabs.tab(app, f"#/s/{session_id}")
     tab.see(answer(tab, "so far"))
-    prompt_of(tab).press("Escape")
+    with tab.page.expect_request("**/cancel") as asked:
+        prompt_of(tab).press("Escape")
+    assert asked.value.post_data_json == {"turn": 1}  # and none that begins meanwhile
     tab.see("Stopped. The answer so far is kept.")
     tab.see(answer(tab, "so far"))
     prompt_of(tab).fill("and more")
