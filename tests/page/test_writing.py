@@ -1,5 +1,6 @@
 """The prompt: drafts, files by paste and drop, prompts that wait, turns that were stopped or failed."""
 
+from functools import partial
 from typing import Final
 
 from playwright.sync_api import Locator, expect
@@ -30,6 +31,10 @@ def send(app: App, session_id: str, *prompts: str) -> None:
 def prompts(app: App, session_id: str) -> list[str]:
     found = app.http.get(f"/sessions/{session_id}/messages").json()["messages"]
     return [message["content"] for message in found if message["role"] == "user"]
+
+
+def runs(app: App, session_id: str, turn: int) -> bool:
+    return bool(app.http.get(f"/sessions/{session_id}").json()["running_turn"] == turn)
 
 
 def answer(tab: Tab, words: str) -> Locator:
@@ -112,13 +117,29 @@ def test_a_prompt_that_waits_comes_next_or_begins_at_once(tabs: Tabs, app: App) 
         tab.get("menuitem", name).click()
 
     sooner("two", "Steer: it comes next")
-    expect(queue).to_contain_text(["echo two", "echo one", "echo three"])
-    assert tab.excess() <= 0
+    for _ in range(2):
+        expect(queue).to_contain_text(["echo two", "echo one", "echo three"])
+        assert tab.excess() <= 0
+        tab.page.reload()
     sooner("three", "Interrupt: it begins now")
     tab.see(answer(tab, "three"))
     expect(queue).to_have_count(0)
     tab.see(answer(tab, "one"))
     assert prompts(app, session_id)[1:] == ["echo three", "echo two", "echo one"]
+
+
+def test_a_prompt_that_others_have_overtaken_still_stands_in_the_queue(tabs: Tabs, app: App) -> None:
+    session_id = app.session()
+    send(app, session_id, "echo running\nsleep 60", "echo one", "echo two")
+    for number in range(4):
+        body = {"prompt": f"echo sooner {number}\nsleep 60", "if_busy": "interrupt"}
+        app.http.post(f"/sessions/{session_id}/turns", json=body).raise_for_status()
+        until(partial(runs, app, session_id, 4 + number), "its beginning")
+    tab = tabs.tab(app, f"#/s/{session_id}")
+    queue = tab.page.get_by_role("region", name="Queue").get_by_role("listitem")
+    expect(queue).to_contain_text(["echo one", "echo two"])
+    prompt_of(tab).press("Escape")
+    tab.see(answer(tab, "two"))
 
 
 def test_all_commands_can_be_seen_and_reached(tabs: Tabs, app: App) -> None:

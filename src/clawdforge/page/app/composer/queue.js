@@ -40,7 +40,7 @@ async function change(room, turn) {
 /** @param {import("../transcript/room.js").Room} room @param {any} turn @param {number} position */
 async function move(room, turn, position) {
   if (!(await attempt(() => patch(pathOf(room, turn), { position })))) return;
-  const rest = room.queue.value.filter((one) => one !== turn);
+  const rest = room.queue.value.filter((one) => one.turn_index !== turn.turn_index);
   room.queue.value = [...rest.slice(0, position), turn, ...rest.slice(position)];
 }
 

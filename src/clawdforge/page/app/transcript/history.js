@@ -109,11 +109,18 @@ async function startAt(room, row) {
   if (first) room.cursor = Math.min(row.head, first - 1);
 }
 
-/** @param {Room} room @param {any} row */
+/** Those that wait, in the order in which they will run. Mostly they are the last; one that others have overtaken is further back.
+ * @param {Room} room @param {any} row */
 async function loadQueue(room, row) {
-  if (!row.queued_turns) return void (room.queue.value = []);
-  const reply = await get(`${room.path}/turns`, { after: Math.max(0, row.turn_count - row.queued_turns - 1), limit: 1000 });
-  room.queue.value = reply.turns.filter((/** @type {any} */ turn) => turn.state === "queued");
+  /** @type {any[]} */
+  let queue = [];
+  for (const back of row.queued_turns ? [1, 100, 900] : []) {
+    const after = Math.max(0, row.turn_count - row.queued_turns - back);
+    const reply = await get(`${room.path}/turns`, { after, limit: 1000 });
+    queue = reply.turns.filter((/** @type {any} */ turn) => turn.state === "queued");
+    if (queue.length >= row.queued_turns || after === 0) break;
+  }
+  room.queue.value = queue.sort((a, b) => a.position - b.position);
 }
 
 /** @param {Room} room */
