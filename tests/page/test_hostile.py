@@ -88,3 +88,22 @@ def test_agents_with_hostile_names_are_text_where_one_is_chosen_and_where_they_a
     for name in names[:2]:
         choice.select_option(name)
         look(tab)
+
+
+def test_an_agent_that_sends_nonsense_is_shown_as_far_as_it_makes_sense(tabs: Tabs, app: App) -> None:
+    """NUL and right-to-left, half a letter, bytes that are none, unknown kinds, updates of no call."""
+    session_id = app.session()
+    orphan = {"sessionUpdate": "tool_call_update", "toolCallId": "never made", "status": "completed"}
+    broken = {"sessionUpdate": "plan", "entries": [None, 5, {"content": None}]}
+    patch = {"type": "diff", "path": "", "oldText": None, "newText": "\u0000\ud7ff"}
+    call = {"sessionUpdate": "tool_call", "toolCallId": "x", "title": "", "content": [patch, {}, None]}
+    nonsense = ["unicode", "surrogate", "bad-utf8", "other from-the-future", "garbage 3"]
+    nonsense += [f"update {json.dumps(one)}" for one in (orphan, broken, call)]
+    prompt = "\n".join([*nonsense, "echo and that was all"])
+    app.http.post(f"/sessions/{session_id}/turns", json={"prompt": prompt}).raise_for_status()
+    tab = tabs.tab(app, f"#/s/{session_id}")
+    for _ in range(2):
+        tab.see(tab.page.locator(".text-entry").get_by_text("and that was all"))
+        look(tab)
+        expect(tab.page.get_by_text("Something here cannot be shown")).to_have_count(0)
+        tab.page.reload()
