@@ -68,9 +68,9 @@ def test_imported_messages_stand_each_for_itself() -> None:
     ours = list_exchanges(rows("0 system s", "0 user a", "0 assistant b", "1 user c", "1 assistant d"), ())
     assert compare(ours, said("system s", "user a", "assistant b", "user c", "assistant d")).whole
     assert compare(ours, said("system s", "user a")) == Agreement(whole=False, after=None)
-    assert agrees_on_instructions(ours, said("system s"))
-    assert agrees_on_instructions(ours, [])
-    assert not agrees_on_instructions(ours, said("system other"))
+    assert agrees_on_instructions(["s"], said("system s"))
+    assert not agrees_on_instructions(["s"], said("system other"))
+    assert not agrees_on_instructions([], said("system s"))
 
 
 def test_tools_and_summaries_are_not_compared() -> None:

@@ -70,10 +70,9 @@ def agrees_after(ours: Sequence[Exchange], turn: int) -> bool:
     )
 
 
-def agrees_on_instructions(ours: Sequence[Exchange], sent: Sequence[Said]) -> bool:
+def agrees_on_instructions(ours: Sequence[str], sent: Sequence[Said]) -> bool:
     """Whether instructions that are sent without a history are those that the session began with."""
-    known = [one.text for exchange in ours for one in exchange.said if one.role is Role.SYSTEM]
-    return [_squeeze(one.text) for one in sent] in ([], known)
+    return [_squeeze(one.text) for one in sent] == list(map(_squeeze, ours))
 
 
 def _ends(exchange: Exchange, theirs: Sequence[Said], place: int, *, is_last: bool) -> Iterator[int]:

@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from itertools import takewhile
 from typing import Final
 
-from clawdforge.core.model import SessionQuery, SessionRow
+from clawdforge.core.model import MessageRow, SessionQuery, SessionRow
 from clawdforge.core.principal import Principal
 from clawdforge.core.rules.paging import Place
 from clawdforge.core.rules.turns import SubmittedTurn
@@ -41,6 +42,7 @@ from clawdforge.wire.turn import IfBusy, TurnRequest
 
 CANDIDATES: Final = 8
 PAGE: Final = 1000
+FEW: Final = 20
 TRIES: Final = 3
 NEVER: Final = 0
 """No session has this head: a prompt that expects it is only found, if its key made it before."""
@@ -115,26 +117,57 @@ class Submission:
         return None
 
     async def _compare(self, row: SessionRow) -> Agreement:
-        ours = await self._read(row)
+        """Reads no more of the session than the caller says of it: for the new message alone, nothing."""
         sent = self.asked.history
-        if self.named.session_id is None:
-            size = sum(len(one.text) for one in sent)
-            if size > LARGE_BYTES:
+        has_history = any(one.role is not Role.SYSTEM for one in sent)
+        if self.named.session_id is None or (has_history and self.named.turn is None):
+            ours = await self._read(row)
+            if sum(len(one.text) for one in sent) > LARGE_BYTES:
                 return await self.core.computing.run(self.app, partial(compare, ours, sent))
             return compare(ours, sent)
-        if self.named.turn is not None and not agrees_after(ours, self.named.turn):
-            return Agreement(whole=False, after=self.named.turn)
-        if all(one.role is Role.SYSTEM for one in sent):
-            return Agreement(whole=agrees_on_instructions(ours, sent))
-        if self.named.turn is not None:
+        if has_history:
             raise InvalidRequest("with previous_response_id, send the new message alone")
-        return compare(ours, sent)
+        if self.named.turn is not None and not await self._is_last(row, self.named.turn):
+            return Agreement(whole=False, after=self.named.turn)
+        return Agreement(whole=not sent or await self._has_instructions(row))
+
+    async def _is_last(self, row: SessionRow, turn_index: int) -> bool:
+        """Whether nothing that counts was said after this turn; looks back from the end, no further."""
+        turn = await self.core.turns.get(self.app, row.session_id, turn_index)
+        if turn.cut:
+            return False
+        failed = await self._find_failed(row)
+        rows: list[MessageRow] = []
+        before: int | None = None
+        while True:
+            place = Place("before", before)
+            span = await self.core.messages.page(self.app, row.session_id, place, FEW, archived=True)
+            rows = [*span.rows, *rows]
+            ours = list_exchanges(rows, failed)
+            if agrees_after(ours, turn_index):
+                return True
+            later = [exchange for exchange in ours[1:] if exchange.turn != turn_index]
+            if span.previous is None or any(not exchange.optional for exchange in later):
+                return False
+            before = span.previous
+
+    async def _has_instructions(self, row: SessionRow) -> bool:
+        """Whether those that were sent are what the session begins with."""
+        sent = self.asked.history
+        span = await self.core.messages.page(
+            self.app, row.session_id, Place("after", 0), len(sent) + 1, archived=True
+        )
+        lead = takewhile(lambda one: one.role == Role.SYSTEM, span.rows)
+        return agrees_on_instructions([one.content for one in lead], sent)
+
+    async def _find_failed(self, row: SessionRow) -> set[int]:
+        shown = await self.core.messages.transcript(self.app, row.session_id, 0, settled=True)
+        return {ending.turn.turn_index for ending in shown.endings}
 
     async def _read(self, row: SessionRow) -> Sequence[Exchange]:
         """All that was said, archived messages too: the caller knows nothing of a summary."""
-        shown = await self.core.messages.transcript(self.app, row.session_id, 0, settled=True)
-        failed = {ending.turn.turn_index for ending in shown.endings}
-        rows = []
+        failed = await self._find_failed(row)
+        rows: list[MessageRow] = []
         after: int | None = 0
         while after is not None:
             span = await self.core.messages.page(
