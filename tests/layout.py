@@ -61,6 +61,7 @@ ROOMS: Final[Mapping[str, frozenset[str]]] = {
     "cli.commands": frozenset({"target", "output"}),  # the conversation is imported when it begins
     "faces": frozenset(),
     "faces.acp": frozenset(),
+    "faces.mcp": frozenset(),
     "http": frozenset({"dialects"}),
     "http.dialects": frozenset(),
 }

@@ -19,6 +19,7 @@ from clawdforge.wire import (
     error_body,
     event,
     hermes,
+    mcp_server,
     message,
     openai,
     pauses,
@@ -53,6 +54,7 @@ MODULES: Final = (
     changes,
     deepagent,
     hermes,
+    mcp_server,
     openai,
 )
 

@@ -279,6 +279,7 @@ async def _run(
         trust_loopback=settings.trust_loopback,
         hermes_prefix=settings.hermes_prefix,
         faces=settings.faces,
+        mcp_decide=settings.mcp_decide,
         openai_chat_header=settings.openai_chat_header,
         openai_history=settings.openai_history,
         openai_permissions=settings.openai_permissions,

@@ -7,6 +7,7 @@ from fastapi.routing import APIRoute
 from clawdforge.http.dialects.deepagent import routers as deepagent
 from clawdforge.http.dialects.hermes import quiet, unserved
 from clawdforge.http.dialects.hermes import routers as hermes
+from clawdforge.http.dialects.mcp import routers as mcp
 from clawdforge.http.dialects.openai import routers as openai
 from tests.api.hermes_routes import ROUTES
 from tests.docs.render import REFERENCE, between_marks, first_words, replaced, routes
@@ -28,6 +29,7 @@ NEEDED = (
 DIALECTS = (
     ("deepagent", deepagent.routers()),
     ("hermes", hermes.routers()),
+    ("mcp", mcp.routers()),
     ("openai", openai.routers()),
 )
 

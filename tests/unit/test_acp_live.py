@@ -11,9 +11,9 @@ from clawdforge.client.errors import ForgeAPIError, ForgeConnectionError
 from clawdforge.client.models import CancelReply, TurnAccepted
 from clawdforge.faces.acp import live as live_module
 from clawdforge.faces.acp import updates
-from clawdforge.faces.acp.link import Link
 from clawdforge.faces.acp.live import LiveSession
 from clawdforge.faces.acp.prompts import Prompt
+from clawdforge.faces.link import Link
 from clawdforge.jsonrpc.rpc import RpcError
 from clawdforge.wire.base import Json
 from clawdforge.wire.event import Event

@@ -6,8 +6,8 @@ from contextlib import suppress
 
 import pytest
 
-from clawdforge.faces.acp import stdio
-from clawdforge.faces.acp.stdio import OwnStdio
+from clawdforge.faces import stdio
+from clawdforge.faces.stdio import OwnStdio
 
 
 async def test_a_close_does_not_wait_for_an_editor_that_never_reads(monkeypatch: pytest.MonkeyPatch) -> None:

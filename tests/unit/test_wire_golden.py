@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from clawdforge.drivers.acp.updates import UPDATE_TYPES, type_of
+from clawdforge.http.dialects.mcp import tools
 from clawdforge.wire.event import AGENT_TYPES, EventType
 from tests.wire_samples import OWN, UPDATES, all_shapes, models, received, unpublished
 
@@ -40,6 +41,9 @@ def test_no_golden_file_is_left_over() -> None:
             assert path.stem in known
 
 
+TOOLS = {tool.shape.__name__ for tool in tools.TOOLS.values()}
+
+
 def test_every_model_is_pinned_once() -> None:
     """By its file here, or by the description of the routes; two models of one name could hide each other."""
     names = [kind.__name__ for kind in models()]
@@ -47,6 +51,7 @@ def test_every_model_is_pinned_once() -> None:
     assert {kind.__name__ for kind in unpublished()} == {
         *("Reply", "Record", "Request", "StrictRequest"),  # what all bodies are made from
         "TurnSummary",  # a turn's answer without its events, which follow as ready bytes
+        *TOOLS,  # what each tool takes, which `tools/list` tells
     }
 
 

@@ -12,6 +12,9 @@ from clawdforge.cli.target.options import target_options
 CONTEXT: Final[dict[str, Any]] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 COMMANDS: Final = {
+    "mcp": LazyCommand(
+        "mcp:mcp", "Be an MCP server on stdin and stdout, whose tools begin and lead sessions."
+    ),
     "acp": LazyCommand(
         "acp:acp", "Be an ACP agent on stdin and stdout, for editors that speak the Agent Client Protocol."
     ),

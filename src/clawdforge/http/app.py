@@ -13,6 +13,7 @@ from clawdforge.http.bodies import BodyBudget
 from clawdforge.http.dialects.deepagent import routers as deepagent
 from clawdforge.http.dialects.forge import routers as forge
 from clawdforge.http.dialects.hermes import routers as hermes
+from clawdforge.http.dialects.mcp import routers as mcp
 from clawdforge.http.dialects.openai import routers as openai
 from clawdforge.http.dialects.openai.chat_locks import ChatLocks
 from clawdforge.http.errors import HANDLERS
@@ -58,8 +59,8 @@ def build_asgi(services: Services, settings: HttpSettings) -> ASGIApp:
     asgi.state.page = find_page()
     asgi.state.chat_locks = ChatLocks()
     dialects = [*hermes.routers(settings.hermes_prefix), *deepagent.routers()]
-    if "openai" in settings.faces:
-        dialects += openai.routers()
+    for name, routers in (("openai", openai.routers), ("mcp", mcp.routers)):
+        dialects += routers() if name in settings.faces else []
     asgi.state.table = list(add_routers(asgi, [*forge.routers(), login_router(), page_router(), *dialects]))
     asgi.state.scopes = {
         (method, route.path_format): find_scope(route, method, settings.hermes_prefix)

@@ -32,6 +32,9 @@ ACTS: Final = frozenset(
 
 MAKES: Final = frozenset({"POST /sessions"})
 
+CHECKS: Final = frozenset({"POST /mcp"})
+"""Routes that name a session where only they can find it, and check it there."""
+
 
 async def check_binding(request: Request, path: str) -> None:
     """Refuse what a bound token may not do. A route that is not named here is closed to it."""
@@ -43,7 +46,7 @@ async def check_binding(request: Request, path: str) -> None:
         services: Services = request.app.state.services
         session_id = request.path_params["session_id"]
         await services.sub_sessions.check(principal, session_id, reads=route in READS)
-    elif route not in MAKES:
+    elif route not in MAKES | CHECKS:
         raise Forbidden(
             "an agent's own token reads its session, and makes, prompts and reads sub-sessions of it; "
             "it opens nothing else"

@@ -44,6 +44,7 @@ READ: Final = (
     "GET /api/sessions/{session_id}",
     "GET /api/sessions/{session_id}/stream",
     "GET /v1/models",
+    "POST /mcp",  # each of its tools needs its own as well
     *QUIET,  # nothing is kept, and nothing told but of a session
     *UNSERVED,  # each only says why it is not served
 )

@@ -22,6 +22,7 @@ class HttpSettings:
     trust_loopback: bool = False
     hermes_prefix: str = ""
     faces: tuple[str, ...] = ()
+    mcp_decide: bool = False
     openai_chat_header: str = "X-OpenWebUI-Chat-Id"
     openai_history: Literal["refuse", "fork"] = "refuse"
     openai_permissions: Literal["deny", "wait"] = "deny"

@@ -237,7 +237,12 @@ class Settings(BaseModel):
     faces: Faces = Field(
         (),
         description="doors for programs of other kinds, each closed until it is named: `openai` serves "
-        "`/v1/models`, `/v1/chat/completions` and `/v1/responses`",
+        "`/v1/models`, `/v1/chat/completions` and `/v1/responses`, `mcp` serves `/mcp`",
+    )
+    mcp_decide: bool = Field(
+        False,
+        description="let callers of the face `mcp` whose token has the scope `decide` decide what agents ask "
+        "for, with the tool `decide`; agents of this server never can",
     )
     openai_chat_header: HeaderName = Field(
         "X-OpenWebUI-Chat-Id",

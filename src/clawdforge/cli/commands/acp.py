@@ -1,7 +1,6 @@
 """`clawdforge acp`: durable sessions for an editor that speaks ACP, over the standard streams."""
 
 import asyncio
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,10 +10,11 @@ from clawdforge.cli.failures import Exit, Failure
 from clawdforge.cli.target.completing import complete_agent, complete_persona
 from clawdforge.cli.target.defaults import options_for_new_session
 from clawdforge.cli.target.options import Target, target_options
-from clawdforge.client.errors import ForgeError, NoServerKnown
+from clawdforge.cli.target.reaching import Reach, make_reach
+from clawdforge.client.errors import ForgeError
 from clawdforge.faces.acp.face import AcpFace, Manner
-from clawdforge.faces.acp.link import Link
-from clawdforge.faces.acp.stdio import OwnStdio
+from clawdforge.faces.link import Link
+from clawdforge.faces.stdio import OwnStdio
 
 MODES: Final = ("approve_all", "approve_reads", "ask", "deny_all")
 
@@ -51,25 +51,14 @@ def acp(target: Target, /, *, own_folders: bool, **flags: Any) -> None:
             raise ForgeError(failure.message) from None
 
     try:
-        asyncio.run(_serve(_make_reach(target), Manner(defaults, own_folders)))
+        asyncio.run(_serve(make_reach(target), Manner(defaults, own_folders)))
     except ValueError as error:
         raise Failure(
             f"stdin and stdout must be pipes, as an editor makes them ({error})", Exit.USAGE
         ) from None
 
 
-def _make_reach(target: Target) -> Callable[[], tuple[str, str]]:
-    def reach() -> tuple[str, str]:
-        try:
-            endpoint = target.reach()
-        except Failure as failure:
-            raise NoServerKnown(failure.message) from None
-        return endpoint.url, endpoint.token
-
-    return reach
-
-
-async def _serve(reach: Callable[[], tuple[str, str]], manner: Manner) -> None:
+async def _serve(reach: Reach, manner: Manner) -> None:
     pipe = await OwnStdio.open()
     link = Link(reach)
     try:

@@ -10,7 +10,7 @@ from clawdforge.client.errors import AlreadyDecided, ForgeError
 from clawdforge.client.models import Decision, Permission
 from clawdforge.faces.acp import updates
 from clawdforge.faces.acp.editor import Editor
-from clawdforge.faces.acp.link import Link
+from clawdforge.faces.link import Link
 from clawdforge.jsonrpc.rpc import Disconnected, RpcError
 from clawdforge.wire.base import Json
 

@@ -16,11 +16,12 @@ from clawdforge.client.models import SessionState
 from clawdforge.faces.acp import settings
 from clawdforge.faces.acp.editor import Editor
 from clawdforge.faces.acp.failures import NOT_FOUND, to_rpc
-from clawdforge.faces.acp.link import Link
 from clawdforge.faces.acp.live import LiveSession
 from clawdforge.faces.acp.mcp import describe_missing, read_servers
 from clawdforge.faces.acp.prompts import read_prompt
 from clawdforge.faces.acp.replay import look, replay
+from clawdforge.faces.link import Link
+from clawdforge.faces.pace import Alone
 from clawdforge.jsonrpc.rpc import (
     INVALID_PARAMS,
     INVALID_REQUEST,
@@ -56,16 +57,6 @@ class Manner:
     own_folders: bool = False
 
 
-class _Alone:
-    """The pace of a program with nothing else to do."""
-
-    async def enter(self) -> None:
-        """Go on."""
-
-    async def compute(self, work: Callable[[], Any], /) -> Any:
-        return await asyncio.to_thread(work)
-
-
 class AcpFace:
     """One editor, from its first message until it is gone. Whatever runs then goes on in the server."""
 
@@ -87,7 +78,7 @@ class AcpFace:
             "session/set_config_option": self._set_option,
             "session/set_model": self._set_model,
         }
-        self._connection = Connection(pipe, self, _Alone(), answers_garbage=True)
+        self._connection = Connection(pipe, self, Alone(), answers_garbage=True)
         self._editor = Editor(self._connection)
 
     async def run(self) -> None:

@@ -23,8 +23,8 @@ from clawdforge.faces.acp.asking import Asking
 from clawdforge.faces.acp.editor import Editor
 from clawdforge.faces.acp.endings import answer_of
 from clawdforge.faces.acp.failures import to_rpc
-from clawdforge.faces.acp.link import PAUSE_SECS, Link
 from clawdforge.faces.acp.prompts import Attachment, Prompt
+from clawdforge.faces.link import PAUSE_SECS, Link
 from clawdforge.jsonrpc.rpc import INTERNAL_ERROR, INVALID_REQUEST, Disconnected, RpcError
 from clawdforge.wire.base import Json
 from clawdforge.wire.event import Event, EventType

@@ -21,7 +21,7 @@ PATIENCE_SECS: Final = 300.0
 
 
 class Link:
-    """One client at a time, shared by all sessions of an editor."""
+    """One client at a time, shared by all that a program asks for."""
 
     def __init__(self, reach: Reach, patience_secs: float = PATIENCE_SECS) -> None:
         self._reach = reach

@@ -1,0 +1,90 @@
+"""What was said in a turn after a cursor, waited for until it ends, asks for something, or time is up."""
+
+import asyncio
+from contextlib import suppress
+from typing import Final
+
+from clawdforge.core.model import TurnRow
+from clawdforge.core.services.all import Services
+from clawdforge.http.waiting import closing
+from clawdforge.wire.base import Json
+from clawdforge.wire.errors import TurnNotFound
+from clawdforge.wire.event import EventType
+from clawdforge.wire.mcp_server import WaitTool
+from clawdforge.wire.turn import TurnState
+
+MAX_CHARS: Final = 64 * 1024
+"""So much of an answer is returned at once; a single piece of it may be longer."""
+
+
+async def wait(core: Services, app: str, asked: WaitTool) -> Json:
+    row = (await core.sessions.get(app, asked.session_id)).row
+    turn_index = asked.turn or row.last_turn
+    if not turn_index:
+        raise TurnNotFound("nothing was sent to this session yet; use send")
+    turn = await core.turns.get(app, asked.session_id, turn_index)
+    cursor = asked.after if asked.after is not None else _find_start(turn, row.head)
+    heard = _Heard(turn_index, cursor)
+    if turn.state is not TurnState.ENDED or cursor < (turn.last_seq or 0):
+        with suppress(TimeoutError):
+            async with asyncio.timeout(asked.seconds):
+                await _listen(core, app, asked.session_id, heard)
+    turn = await core.turns.get(app, asked.session_id, turn_index)
+    return await _describe(core, app, turn, heard)
+
+
+class _Heard:
+    """What came so far."""
+
+    def __init__(self, turn: int, cursor: int) -> None:
+        self.turn = turn
+        self.cursor = cursor
+        self.texts: list[str] = []
+        self.is_enough = False
+
+    def take(self, event: Json) -> None:
+        self.cursor = event["seq"]
+        if event.get("turn") != self.turn:
+            return
+        if event["type"] == EventType.TEXT and event.get("content"):
+            self.texts.append(event["content"])
+        ends = event["type"] in (EventType.TURN_ENDED, EventType.PERMISSION_REQUESTED)
+        self.is_enough = ends or sum(map(len, self.texts)) >= MAX_CHARS
+
+
+async def _listen(core: Services, app: str, session_id: str, heard: _Heard) -> None:
+    batches = core.log.follow(app, session_id, heard.cursor)
+    async with closing(batches):
+        async for batch in batches:
+            for stored in batch:
+                heard.take(stored.decode())
+                if heard.is_enough:
+                    return
+
+
+async def _describe(core: Services, app: str, turn: TurnRow, heard: _Heard) -> Json:
+    """It has ended for the caller when the caller has heard its end."""
+    is_over = turn.state is TurnState.ENDED and heard.cursor >= (turn.last_seq or 0)
+    state = turn.state if is_over or turn.state is not TurnState.ENDED else TurnState.RUNNING
+    found: Json = {
+        "session_id": turn.session_id,
+        "turn": turn.turn_index,
+        "state": state.value,
+        "text": "".join(heard.texts),
+        "cursor": heard.cursor,
+    }
+    if is_over:
+        found |= {"outcome": turn.outcome and turn.outcome.value, "stop_reason": turn.stop_reason}
+        if turn.error:
+            found |= {"error": turn.error, "code": turn.code}
+    if state is TurnState.WAITING:
+        asked = await core.permissions.list(app, turn.session_id, "pending")
+        found["permissions"] = [
+            {"permission_id": one.permission_id, "tool": one.tool, "kind": one.kind} for one in asked
+        ]
+    return found
+
+
+def _find_start(turn: TurnRow, head: int) -> int:
+    known = turn.first_seq or turn.last_seq
+    return head if known is None else known - 1
