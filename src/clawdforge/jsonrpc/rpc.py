@@ -6,7 +6,7 @@ agent down. Only what the agent *asks* is worked on beside it, since an answer m
 
 import asyncio
 import itertools
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from typing import Any, Final, Protocol
 
@@ -178,6 +178,10 @@ class Connection:
     async def notify(self, method: str, params: Json) -> None:
         await self._write({"jsonrpc": "2.0", "method": method, "params": params})
 
+    async def notify_all(self, method: str, many: Iterable[Json]) -> None:
+        """One notification after another, in one write."""
+        await self._write(*({"jsonrpc": "2.0", "method": method, "params": params} for params in many))
+
     async def catch_up(self) -> None:
         """Returns when all that was said before this call has been handled, or when that takes too long."""
         said = self._bytes_read + self._pipe.unread()
@@ -200,9 +204,9 @@ class Connection:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _write(self, message: Json) -> None:
+    async def _write(self, *messages: Json) -> None:
         try:
-            await self._pipe.write(orjson.dumps(message) + b"\n")
+            await self._pipe.write(b"".join(orjson.dumps(message) + b"\n" for message in messages))
         except OSError as error:
             raise self._failure or Disconnected("it no longer reads its input") from error
 

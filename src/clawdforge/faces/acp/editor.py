@@ -1,6 +1,6 @@
 """The other end of the connection: what an editor is shown, and what its user is asked."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from clawdforge.jsonrpc.rpc import Connection
 from clawdforge.wire.base import Json
@@ -14,6 +14,11 @@ class Editor:
 
     async def show(self, session_id: str, update: Json) -> None:
         await self._connection.notify("session/update", {"sessionId": session_id, "update": update})
+
+    async def show_all(self, session_id: str, updates: Iterable[Json]) -> None:
+        await self._connection.notify_all(
+            "session/update", ({"sessionId": session_id, "update": update} for update in updates)
+        )
 
     async def ask(self, session_id: str, call: Json, options: Sequence[Json]) -> str | None:
         """The option that the user chose; None if the editor would not decide.

@@ -152,8 +152,8 @@ class AcpFace:
             await live.pause()
         stand = await self._link.repeat(partial(look, session_id=session_id))
         if replays:
-            async for update in replay(await self._link.open(), stand):
-                await self._editor.show(session_id, update)
+            async for updates in replay(await self._link.open(), stand):
+                await self._editor.show_all(session_id, updates)
         return await self._start(session_id, stand.state, remark=missing)
 
     async def _fork(self, params: Json) -> Json:

@@ -1,6 +1,7 @@
 """The whole history of a session as updates, up to one event: what stands in its transcript, and what the
 turn that runs has said so far."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Final
@@ -36,20 +37,24 @@ async def look(forge: AsyncForge, session_id: str) -> Stand:
     return stand
 
 
-async def replay(forge: AsyncForge, stand: Stand) -> AsyncIterator[Json]:
+async def replay(forge: AsyncForge, stand: Stand) -> AsyncIterator[list[Json]]:
+    """Page by page; the next one is fetched while the editor takes the one before."""
     session = forge.attach(stand.state.session_id)
-    after: int | None = 0
-    while after is not None:
-        page = await session.message_page(after=after, limit=PAGE)
-        for message in page.messages:
-            if message.seq > stand.last_message:
+    coming = asyncio.ensure_future(session.message_page(after=0, limit=PAGE))
+    try:
+        while True:
+            page = await coming
+            if page.next is not None:
+                coming = asyncio.ensure_future(session.message_page(after=page.next, limit=PAGE))
+            said = [message for message in page.messages if message.seq <= stand.last_message]
+            yield [update for message in said for update in updates.of_message(message)]
+            if page.next is None:
                 break
-            for update in updates.of_message(message):
-                yield update
-        after = page.next
+    finally:
+        coming.cancel()
     if stand.state.running_turn is not None:
         async for update in _replay_running(forge, stand, stand.state.running_turn):
-            yield update
+            yield [update]
 
 
 async def _replay_running(forge: AsyncForge, stand: Stand, running: int) -> AsyncIterator[Json]:
