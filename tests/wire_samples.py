@@ -27,6 +27,7 @@ from clawdforge.wire import (
     shares,
     tree,
     turn,
+    ui,
 )
 from clawdforge.wire.base import Json
 from clawdforge.wire.error_body import error_body as body_of
@@ -56,6 +57,7 @@ MODULES: Final = (
     hermes,
     mcp_server,
     openai,
+    ui,
 )
 
 UPDATES: Final[dict[str, Json]] = {

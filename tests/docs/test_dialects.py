@@ -9,6 +9,7 @@ from clawdforge.http.dialects.hermes import quiet, unserved
 from clawdforge.http.dialects.hermes import routers as hermes
 from clawdforge.http.dialects.mcp import routers as mcp
 from clawdforge.http.dialects.openai import routers as openai
+from clawdforge.http.dialects.ui import routers as ui
 from tests.api.hermes_routes import ROUTES
 from tests.docs.render import REFERENCE, between_marks, first_words, replaced, routes
 
@@ -31,6 +32,7 @@ DIALECTS = (
     ("hermes", hermes.routers()),
     ("mcp", mcp.routers()),
     ("openai", openai.routers()),
+    ("AG-UI and Vercel", [*ui.agui_routers(), *ui.vercel_routers()]),
 )
 
 

@@ -1,7 +1,7 @@
 """Builds the ASGI object from services and settings: routes, error handlers and middleware."""
 
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final
 
 from fastapi import APIRouter, FastAPI
 from pydantic import BaseModel
@@ -16,6 +16,7 @@ from clawdforge.http.dialects.hermes import routers as hermes
 from clawdforge.http.dialects.mcp import routers as mcp
 from clawdforge.http.dialects.openai import routers as openai
 from clawdforge.http.dialects.openai.chat_locks import ChatLocks
+from clawdforge.http.dialects.ui import routers as ui
 from clawdforge.http.errors import HANDLERS
 from clawdforge.http.guard import Guard
 from clawdforge.http.lanes import Lanes
@@ -28,6 +29,14 @@ from clawdforge.http.scopes import find_scope
 from clawdforge.http.settings import HttpSettings
 from clawdforge.http.switchboard import Switchboard
 from clawdforge.wire.base import Reply, Request, StrictRequest
+
+FACES: Final[Mapping[str, Callable[[], list[APIRouter]]]] = {
+    "openai": openai.routers,
+    "mcp": mcp.routers,
+    "agui": ui.agui_routers,
+    "vercel": ui.vercel_routers,
+}
+"""Doors that are closed until the operator names them."""
 
 
 class ForgeAPI(FastAPI):
@@ -59,7 +68,7 @@ def build_asgi(services: Services, settings: HttpSettings) -> ASGIApp:
     asgi.state.page = find_page()
     asgi.state.chat_locks = ChatLocks()
     dialects = [*hermes.routers(settings.hermes_prefix), *deepagent.routers()]
-    for name, routers in (("openai", openai.routers), ("mcp", mcp.routers)):
+    for name, routers in FACES.items():
         dialects += routers() if name in settings.faces else []
     asgi.state.table = list(add_routers(asgi, [*forge.routers(), login_router(), page_router(), *dialects]))
     asgi.state.scopes = {

@@ -50,6 +50,8 @@ BY_ROUTE: Final[Mapping[str, tuple[E, ...]]] = {
     "POST /sessions/{session_id}/purge": (E.SESSION_BUSY,),
     "POST /sessions/{session_id}/turn": (*TURN, *AGENT),
     "POST /sessions/{session_id}/turns": TURN,
+    "POST /sessions/{session_id}/ag-ui": TURN,
+    "POST /sessions/{session_id}/ui": TURN,
     "DELETE /sessions/{session_id}/turns/{turn_index}": (E.TURN_NOT_QUEUED,),
     "PATCH /sessions/{session_id}/turns/{turn_index}": (
         *(E.TURN_NOT_QUEUED, E.CONFLICT, E.UNKNOWN_FILE, E.LIMIT_EXCEEDED),

@@ -43,6 +43,7 @@ READ: Final = (
     "GET /api/sessions/search",
     "GET /api/sessions/{session_id}",
     "GET /api/sessions/{session_id}/stream",
+    "GET /sessions/{session_id}/ui/{chat_id}/stream",
     "GET /v1/models",
     "POST /mcp",  # each of its tools needs its own as well
     *QUIET,  # nothing is kept, and nothing told but of a session
@@ -88,6 +89,8 @@ PROMPT: Final = (
     "POST /api/sessions",
     "POST /api/sessions/{session_id}/end",
     "POST /api/sessions/{session_id}/messages",
+    "POST /sessions/{session_id}/ag-ui",
+    "POST /sessions/{session_id}/ui",
     "POST /v1/chat/completions",
     "POST /v1/responses",
 )

@@ -237,7 +237,8 @@ class Settings(BaseModel):
     faces: Faces = Field(
         (),
         description="doors for programs of other kinds, each closed until it is named: `openai` serves "
-        "`/v1/models`, `/v1/chat/completions` and `/v1/responses`, `mcp` serves `/mcp`",
+        "`/v1/models`, `/v1/chat/completions` and `/v1/responses`, `mcp` serves `/mcp`, `agui` serves "
+        "`/sessions/{id}/ag-ui`, `vercel` serves `/sessions/{id}/ui`",
     )
     mcp_decide: bool = Field(
         False,
