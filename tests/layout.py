@@ -21,15 +21,14 @@ LAYERS: Final[Mapping[str, frozenset[str]]] = {
     "graphs": frozenset({"graphs"}),
     "settings": frozenset({"wire", "settings"}),
     "logs": frozenset({"wire", "log_limit"}),
-    "log_limit": frozenset(),
-    "lifetime": frozenset(),
-    "lacks": frozenset(),
+    **dict.fromkeys(("log_limit", "lifetime", "lacks"), frozenset[str]()),
     "disk": frozenset(),  # what must survive a loss of power is written by stores, drivers and upkeep alike
     "listeners": frozenset({"wire", "settings"}),
+    "outbound": frozenset({"wire", "core"}),
     "upkeep": frozenset({"wire", "core", "stores", "drivers", "settings", "disk", "upkeep"}),
     "bounds": frozenset({"core", "drivers", "http", "listeners", "settings"}),
     "server": frozenset({"wire", "core", "stores", "drivers", "http", "settings", "lacks"})
-    | {"logs", "lifetime", "listeners", "bounds"},
+    | {"logs", "lifetime", "bounds", "listeners", "outbound"},  # the last two are the ways of the network
     "client": frozenset({"wire", "client"}),
     "cli": frozenset({"wire", "client", "cli", "faces", "settings"}),
     "scripted": frozenset({"scripted"}),
@@ -123,6 +122,7 @@ TASK_TOPS: Final = frozenset(
         f"{ROOT}.core.running.attendant",
         f"{ROOT}.core.running.background",
         f"{ROOT}.core.running.supervisor",
+        f"{ROOT}.core.services.courier",
         f"{ROOT}.jsonrpc.rpc",
         f"{ROOT}.graphs.turn",
         f"{ROOT}.http.middleware",

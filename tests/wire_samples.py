@@ -28,6 +28,7 @@ from clawdforge.wire import (
     tree,
     turn,
     ui,
+    webhooks,
 )
 from clawdforge.wire.base import Json
 from clawdforge.wire.error_body import error_body as body_of
@@ -46,6 +47,7 @@ MODULES: Final = (
     message,
     session,
     shares,
+    webhooks,
     turn,
     tree,
     pauses,

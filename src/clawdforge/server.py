@@ -58,6 +58,7 @@ from clawdforge.listeners import (
     operator_socket,
     url_of,
 )
+from clawdforge.outbound import open_outbound
 from clawdforge.settings import Settings, is_loopback, keep_secret
 from clawdforge.stores import open_store
 from clawdforge.stores.lock import FolderLock
@@ -123,6 +124,9 @@ async def open_parts(settings: Settings, url: str = "", port: int | None = None)
             callbacks=CallbackTokens(url),
             pace=pace,
             mcp=_operator_servers(settings),
+            receivers=ends.enter_context(open_outbound(settings.webhook_hosts))
+            if settings.webhooks
+            else None,
         )
         bounds = find_bounds(settings)
         engine = build_engine(ports, bounds, boot)
@@ -306,6 +310,7 @@ async def _run(
     beside.keep("the settler of histories", parts.services.settler.run)
     if settings.pack_after_secs:
         beside.keep("the packer of events", parts.services.packer.run)
+    beside.keep("webhooks", parts.services.courier.run)
     beside.keep("the uses of tokens", partial(parts.services.access.uses.run, TOKEN_USES_SECS))
     if not lifetime.stopping.is_set():
         await parts.recovery.wake_all()

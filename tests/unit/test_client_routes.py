@@ -16,6 +16,7 @@ from pydantic import BaseModel
 import clawdforge
 from clawdforge import client
 from clawdforge.client import _calls as calls
+from clawdforge.client import _webhook_calls as webhook_calls
 from clawdforge.client import errors
 from clawdforge.client._async.admin import AsyncAdmin
 from clawdforge.client._async.raw import AsyncRaw
@@ -25,8 +26,10 @@ from clawdforge.http.dialects.forge import routers as forge
 from clawdforge.wire import admin as wire_admin
 from clawdforge.wire import session as wire_session
 from clawdforge.wire import turn as wire_turn
+from clawdforge.wire import webhooks as wire_webhooks
 
 ROOT = Path(__file__).parents[2]
+CALLS = {**vars(calls), **vars(webhook_calls)}
 PAIRS = [
     (client.Forge, client.AsyncForge),
     (client.Session, client.AsyncSession),
@@ -55,6 +58,9 @@ BODIES = [
     (client.Session.clear, wire_session.Guarded),
     (client.Session.compact, wire_session.CompactRequest),
     (Admin.create_token, wire_admin.CreateToken),
+    (client.Forge.add_webhook, wire_webhooks.CreateEndpoint),
+    (client.Forge.change_webhook, wire_webhooks.ChangeEndpoint),
+    (client.Forge.rotate_webhook, wire_webhooks.RotateSecret),
     (Admin.put_app, wire_admin.PutApp),
 ]
 
@@ -77,16 +83,16 @@ def served() -> set[tuple[str, str]]:
 
 
 def test_every_route_of_the_server_has_a_method() -> None:
-    assert served() - plain(calls.routes(vars(calls))) == set()
+    assert served() - plain(calls.routes(CALLS)) == set()
 
 
 def test_every_method_has_a_route_of_the_server() -> None:
-    assert plain(calls.routes(vars(calls))) - served() == set()
+    assert plain(calls.routes(CALLS)) - served() == set()
 
 
 def test_every_method_is_used_by_the_client() -> None:
     used = "".join(path.read_text() for path in (ROOT / "src/clawdforge/client/_async").glob("*.py"))
-    named = [name for name, row in vars(calls).items() if isinstance(row, calls.Route)]
+    named = [name for name, row in CALLS.items() if isinstance(row, calls.Route)]
     assert [name for name in named if f"calls.{name}(" not in used] == []
 
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         BudgetNotFound,
         Conflict,
         ContextTooLong,
+        DeliveryNotFound,
         FileNotFound,
         FileTooLarge,
         Forbidden,
@@ -86,6 +87,7 @@ if TYPE_CHECKING:
         UnknownFile,
         Unsupported,
         UnsupportedMediaType,
+        WebhookNotFound,
         WorkspaceChanged,
         WorkspaceRefused,
     )
@@ -110,6 +112,7 @@ __all__ = [
     "BudgetNotFound",
     "Conflict",
     "ContextTooLong",
+    "DeliveryNotFound",
     "Event",
     "FileNotFound",
     "FileTooLarge",
@@ -176,6 +179,7 @@ __all__ = [
     "UnknownFile",
     "Unsupported",
     "UnsupportedMediaType",
+    "WebhookNotFound",
     "WorkspaceChanged",
     "WorkspaceRefused",
 ]

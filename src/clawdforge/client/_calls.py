@@ -163,30 +163,28 @@ def _bytes(raw: bytes) -> bytes:
     return raw
 
 
-def _read_model(kind: Callable[[], type[M]]) -> Callable[[bytes], M]:
+def read_model(kind: Callable[[], type[M]]) -> Callable[[bytes], M]:
     """Reads a model, which is looked up when there is something to read."""
     return lambda raw: kind().model_validate_json(raw)
 
 
-def _read_part(kind: Callable[[], type[M]], take: Callable[[M], T]) -> Callable[[bytes], T]:
+def read_part(kind: Callable[[], type[M]], take: Callable[[M], T]) -> Callable[[bytes], T]:
     return lambda raw: take(kind().model_validate_json(raw))
 
 
 EACH_TEXT_ONCE: Final = {"form": "compact"}
 """Asked of every route that answers with events: what the agent said, in the compact form."""
 
-CREATE_SESSION: Final = Route("POST", "/sessions", _read_model(lambda: lazy.session.SessionReply))
+CREATE_SESSION: Final = Route("POST", "/sessions", read_model(lambda: lazy.session.SessionReply))
 LIST_SESSIONS: Final[Route[Page[Session]]] = Route(
     "GET",
     "/sessions",
-    _read_part(lambda: lazy.session.SessionPage, lambda page: Page(page.sessions, page.next)),
+    read_part(lambda: lazy.session.SessionPage, lambda page: Page(page.sessions, page.next)),
 )
-GET_SESSION: Final = Route("GET", "/sessions/{session_id}", _read_model(lambda: lazy.session.SessionReply))
-PATCH_SESSION: Final = Route(
-    "PATCH", "/sessions/{session_id}", _read_model(lambda: lazy.session.SessionReply)
-)
+GET_SESSION: Final = Route("GET", "/sessions/{session_id}", read_model(lambda: lazy.session.SessionReply))
+PATCH_SESSION: Final = Route("PATCH", "/sessions/{session_id}", read_model(lambda: lazy.session.SessionReply))
 CLOSE_SESSION: Final = Route("DELETE", "/sessions/{session_id}", _json)
-IMPORT_SESSION: Final = Route("POST", "/sessions/import", _read_model(lambda: lazy.session.SessionReply))
+IMPORT_SESSION: Final = Route("POST", "/sessions/import", read_model(lambda: lazy.session.SessionReply))
 
 TURN: Final = Route(
     "POST",
@@ -194,29 +192,29 @@ TURN: Final = Route(
     lambda raw: TurnResult.from_response(_json(raw)),
     query=EACH_TEXT_ONCE,
 )
-SUBMIT: Final = Route("POST", "/sessions/{session_id}/turns", _read_model(lambda: lazy.turn.TurnAccepted))
+SUBMIT: Final = Route("POST", "/sessions/{session_id}/turns", read_model(lambda: lazy.turn.TurnAccepted))
 TURNS: Final[Route[Page[Turn]]] = Route(
     "GET",
     "/sessions/{session_id}/turns",
-    _read_part(lambda: lazy.turn.TurnPage, lambda page: Page(page.turns, page.next)),
+    read_part(lambda: lazy.turn.TurnPage, lambda page: Page(page.turns, page.next)),
 )
 CHANGE_TURN: Final = Route(
-    "PATCH", "/sessions/{session_id}/turns/{turn_index}", _read_model(lambda: lazy.turn.TurnChanged)
+    "PATCH", "/sessions/{session_id}/turns/{turn_index}", read_model(lambda: lazy.turn.TurnChanged)
 )
 TURN_CHANGES: Final = Route(
     "GET",
     "/sessions/{session_id}/turns/{turn_index}/changes",
-    _read_model(lambda: lazy.turn_changes.TurnChanges),
+    read_model(lambda: lazy.turn_changes.TurnChanges),
 )
 TURN_DIFF: Final = Route(
     "GET",
     "/sessions/{session_id}/turns/{turn_index}/changes",
-    _read_model(lambda: lazy.turn_changes.TurnDiff),
+    read_model(lambda: lazy.turn_changes.TurnDiff),
 )
 WITHDRAW: Final = Route(
-    "DELETE", "/sessions/{session_id}/turns/{turn_index}", _read_model(lambda: lazy.turn.CancelReply)
+    "DELETE", "/sessions/{session_id}/turns/{turn_index}", read_model(lambda: lazy.turn.CancelReply)
 )
-CANCEL: Final = Route("POST", "/sessions/{session_id}/cancel", _read_model(lambda: lazy.turn.CancelReply))
+CANCEL: Final = Route("POST", "/sessions/{session_id}/cancel", read_model(lambda: lazy.turn.CancelReply))
 
 
 def _narrow_page(page: EventPage) -> Page[AnyEvent]:
@@ -226,149 +224,149 @@ def _narrow_page(page: EventPage) -> Page[AnyEvent]:
 EVENTS: Final[Route[Page[AnyEvent]]] = Route(
     "GET",
     "/sessions/{session_id}/events",
-    _read_part(lambda: lazy.event.EventPage, _narrow_page),
+    read_part(lambda: lazy.event.EventPage, _narrow_page),
     query=EACH_TEXT_ONCE,
 )
 MESSAGES: Final[Route[Page[Message]]] = Route(
     "GET",
     "/sessions/{session_id}/messages",
-    _read_part(lambda: lazy.message.MessagePage, lambda page: Page(page.messages, page.next)),
+    read_part(lambda: lazy.message.MessagePage, lambda page: Page(page.messages, page.next)),
 )
 
 MESSAGE_PAGE: Final = Route(
-    "GET", "/sessions/{session_id}/messages", _read_model(lambda: lazy.message.MessagePage)
+    "GET", "/sessions/{session_id}/messages", read_model(lambda: lazy.message.MessagePage)
 )
 
-CHANGES: Final = Route("GET", "/events", _read_model(lambda: lazy.changes.ChangePage))
+CHANGES: Final = Route("GET", "/events", read_model(lambda: lazy.changes.ChangePage))
 
-TREE: Final = Route("GET", "/sessions/{session_id}/tree", _read_model(lambda: lazy.tree.TreeReply))
+TREE: Final = Route("GET", "/sessions/{session_id}/tree", read_model(lambda: lazy.tree.TreeReply))
 
-UNDO: Final = Route("POST", "/sessions/{session_id}/undo", _read_model(lambda: lazy.session.CutReply))
-REDO: Final = Route("POST", "/sessions/{session_id}/redo", _read_model(lambda: lazy.session.RestoreReply))
-RETRY: Final = Route("POST", "/sessions/{session_id}/retry", _read_model(lambda: lazy.session.CutReply))
-FORK: Final = Route("POST", "/sessions/{session_id}/fork", _read_model(lambda: lazy.session.SessionReply))
-CLEAR: Final = Route("POST", "/sessions/{session_id}/clear", _read_model(lambda: lazy.session.HistoryReply))
+UNDO: Final = Route("POST", "/sessions/{session_id}/undo", read_model(lambda: lazy.session.CutReply))
+REDO: Final = Route("POST", "/sessions/{session_id}/redo", read_model(lambda: lazy.session.RestoreReply))
+RETRY: Final = Route("POST", "/sessions/{session_id}/retry", read_model(lambda: lazy.session.CutReply))
+FORK: Final = Route("POST", "/sessions/{session_id}/fork", read_model(lambda: lazy.session.SessionReply))
+CLEAR: Final = Route("POST", "/sessions/{session_id}/clear", read_model(lambda: lazy.session.HistoryReply))
 COMPACT: Final = Route(
-    "POST", "/sessions/{session_id}/compact", _read_model(lambda: lazy.session.HistoryReply)
+    "POST", "/sessions/{session_id}/compact", read_model(lambda: lazy.session.HistoryReply)
 )
-LET_GO: Final = Route("DELETE", "/sessions/{session_id}/agent", _read_model(lambda: lazy.session.AgentReply))
-REOPEN: Final = Route("POST", "/sessions/{session_id}/reopen", _read_model(lambda: lazy.session.SessionReply))
-PURGE: Final = Route("POST", "/sessions/{session_id}/purge", _read_model(lambda: lazy.session.PurgeReply))
-USAGE: Final = Route("GET", "/sessions/{session_id}/usage", _read_model(lambda: lazy.session.UsageReply))
-EXPORT: Final = Route("GET", "/sessions/{session_id}/export", _read_model(lambda: lazy.session.Export))
+LET_GO: Final = Route("DELETE", "/sessions/{session_id}/agent", read_model(lambda: lazy.session.AgentReply))
+REOPEN: Final = Route("POST", "/sessions/{session_id}/reopen", read_model(lambda: lazy.session.SessionReply))
+PURGE: Final = Route("POST", "/sessions/{session_id}/purge", read_model(lambda: lazy.session.PurgeReply))
+USAGE: Final = Route("GET", "/sessions/{session_id}/usage", read_model(lambda: lazy.session.UsageReply))
+EXPORT: Final = Route("GET", "/sessions/{session_id}/export", read_model(lambda: lazy.session.Export))
 EXPORT_TEXT: Final = Route("GET", "/sessions/{session_id}/export", _text)
 
-SHARE: Final = Route("POST", "/sessions/{session_id}/shares", _read_model(lambda: lazy.shares.ShareReply))
+SHARE: Final = Route("POST", "/sessions/{session_id}/shares", read_model(lambda: lazy.shares.ShareReply))
 SHARES: Final[Route[list[Share]]] = Route(
     "GET",
     "/sessions/{session_id}/shares",
-    _read_part(lambda: lazy.shares.SharePage, lambda page: page.shares),
+    read_part(lambda: lazy.shares.SharePage, lambda page: page.shares),
 )
 REVOKE_SHARE: Final = Route(
-    "DELETE", "/sessions/{session_id}/shares/{share_id}", _read_model(lambda: lazy.admin.Done)
+    "DELETE", "/sessions/{session_id}/shares/{share_id}", read_model(lambda: lazy.admin.Done)
 )
-SHARED: Final = Route("GET", "/shared", _read_model(lambda: lazy.shares.SharedSession))
-SHARED_MESSAGES: Final = Route("GET", "/shared/messages", _read_model(lambda: lazy.shares.SharedMessages))
+SHARED: Final = Route("GET", "/shared", read_model(lambda: lazy.shares.SharedSession))
+SHARED_MESSAGES: Final = Route("GET", "/shared/messages", read_model(lambda: lazy.shares.SharedMessages))
 
 PERMISSIONS: Final[Route[list[Permission]]] = Route(
     "GET",
     "/sessions/{session_id}/permissions",
-    _read_part(lambda: lazy.turn.PermissionPage, lambda page: page.permissions),
+    read_part(lambda: lazy.turn.PermissionPage, lambda page: page.permissions),
 )
 PENDING: Final[Route[Page[AppPermission]]] = Route(
     "GET",
     "/permissions",
-    _read_part(lambda: lazy.turn.AppPermissionPage, lambda page: Page(page.permissions, page.next)),
+    read_part(lambda: lazy.turn.AppPermissionPage, lambda page: Page(page.permissions, page.next)),
 )
 DECIDE: Final[Route[Permission]] = Route(
     "POST",
     "/sessions/{session_id}/permissions/{permission_id}",
-    _read_part(lambda: lazy.turn.PermissionReply, lambda reply: reply.permission),
+    read_part(lambda: lazy.turn.PermissionReply, lambda reply: reply.permission),
 )
 
 SEARCH: Final[Route[Page[SearchHit]]] = Route(
-    "GET", "/search", _read_part(lambda: lazy.message.SearchPage, lambda page: Page(page.hits, page.next))
+    "GET", "/search", read_part(lambda: lazy.message.SearchPage, lambda page: Page(page.hits, page.next))
 )
-UPLOAD: Final = Route("POST", "/files", _read_model(lambda: lazy.admin.FileReply))
+UPLOAD: Final = Route("POST", "/files", read_model(lambda: lazy.admin.FileReply))
 DOWNLOAD: Final = Route("GET", "/files/{file_token}", _bytes)
-DELETE_FILE: Final = Route("DELETE", "/files/{file_token}", _read_model(lambda: lazy.admin.Done))
+DELETE_FILE: Final = Route("DELETE", "/files/{file_token}", read_model(lambda: lazy.admin.Done))
 RUN: Final = Route("POST", "/run", lambda raw: RunResult.from_response(_json(raw)))
 
 AGENTS: Final[Route[list[AgentInfo]]] = Route(
-    "GET", "/agents", _read_part(lambda: lazy.admin.AgentPage, lambda page: page.agents)
+    "GET", "/agents", read_part(lambda: lazy.admin.AgentPage, lambda page: page.agents)
 )
-LIMITS: Final = Route("GET", "/limits", _read_model(lambda: lazy.admin.LimitsReply))
+LIMITS: Final = Route("GET", "/limits", read_model(lambda: lazy.admin.LimitsReply))
 PERSONAS: Final[Route[list[Persona]]] = Route(
-    "GET", "/personas", _read_part(lambda: lazy.admin.PersonaPage, lambda page: page.personas)
+    "GET", "/personas", read_part(lambda: lazy.admin.PersonaPage, lambda page: page.personas)
 )
 GET_PERSONA: Final[Route[Persona]] = Route(
-    "GET", "/personas/{name}", _read_part(lambda: lazy.admin.PersonaReply, lambda reply: reply.persona)
+    "GET", "/personas/{name}", read_part(lambda: lazy.admin.PersonaReply, lambda reply: reply.persona)
 )
 PUT_PERSONA: Final[Route[Persona]] = Route(
-    "PUT", "/personas/{name}", _read_part(lambda: lazy.admin.PersonaReply, lambda reply: reply.persona)
+    "PUT", "/personas/{name}", read_part(lambda: lazy.admin.PersonaReply, lambda reply: reply.persona)
 )
-DELETE_PERSONA: Final = Route("DELETE", "/personas/{name}", _read_model(lambda: lazy.admin.Done))
+DELETE_PERSONA: Final = Route("DELETE", "/personas/{name}", read_model(lambda: lazy.admin.Done))
 
-HEALTHZ: Final = Route("GET", "/healthz", _read_model(lambda: lazy.admin.Health))
-READYZ: Final = Route("GET", "/readyz", _read_model(lambda: lazy.admin.Ready), frozenset({503}))
+HEALTHZ: Final = Route("GET", "/healthz", read_model(lambda: lazy.admin.Health))
+READYZ: Final = Route("GET", "/readyz", read_model(lambda: lazy.admin.Ready), frozenset({503}))
 METRICS: Final = Route("GET", "/metrics", _text)
 
 APPS: Final[Route[list[AppInfo]]] = Route(
-    "GET", "/admin/apps", _read_part(lambda: lazy.admin.AppPage, lambda page: page.apps)
+    "GET", "/admin/apps", read_part(lambda: lazy.admin.AppPage, lambda page: page.apps)
 )
 PUT_APP: Final[Route[AppInfo]] = Route(
-    "POST", "/admin/apps", _read_part(lambda: lazy.admin.AppReply, lambda reply: reply.app)
+    "POST", "/admin/apps", read_part(lambda: lazy.admin.AppReply, lambda reply: reply.app)
 )
 OWN_TOKENS: Final[Route[list[TokenInfo]]] = Route(
-    "GET", "/tokens", _read_part(lambda: lazy.admin.TokenPage, lambda page: page.tokens)
+    "GET", "/tokens", read_part(lambda: lazy.admin.TokenPage, lambda page: page.tokens)
 )
-CREATE_OWN_TOKEN: Final = Route("POST", "/tokens", _read_model(lambda: lazy.admin.TokenReply))
-REVOKE_OWN_TOKEN: Final = Route("DELETE", "/tokens/{token_id}", _read_model(lambda: lazy.admin.Done))
+CREATE_OWN_TOKEN: Final = Route("POST", "/tokens", read_model(lambda: lazy.admin.TokenReply))
+REVOKE_OWN_TOKEN: Final = Route("DELETE", "/tokens/{token_id}", read_model(lambda: lazy.admin.Done))
 
-LOGIN_CODE: Final = Route("POST", "/login/codes", _read_model(lambda: lazy.browser.LoginCode))
+LOGIN_CODE: Final = Route("POST", "/login/codes", read_model(lambda: lazy.browser.LoginCode))
 
 BUDGETS: Final[Route[list[Budget]]] = Route(
-    "GET", "/budgets", _read_part(lambda: lazy.budgets.BudgetPage, lambda page: page.budgets)
+    "GET", "/budgets", read_part(lambda: lazy.budgets.BudgetPage, lambda page: page.budgets)
 )
 SET_BUDGET: Final[Route[Budget]] = Route(
-    "PUT", "/budgets", _read_part(lambda: lazy.budgets.BudgetReply, lambda reply: reply.budget)
+    "PUT", "/budgets", read_part(lambda: lazy.budgets.BudgetReply, lambda reply: reply.budget)
 )
-REMOVE_BUDGET: Final = Route("DELETE", "/budgets/{budget_id}", _read_model(lambda: lazy.admin.Done))
+REMOVE_BUDGET: Final = Route("DELETE", "/budgets/{budget_id}", read_model(lambda: lazy.admin.Done))
 ANY_BUDGETS: Final[Route[Page[Budget]]] = Route(
     "GET",
     "/admin/budgets",
-    _read_part(lambda: lazy.budgets.BudgetPage, lambda page: Page(page.budgets, page.next)),
+    read_part(lambda: lazy.budgets.BudgetPage, lambda page: Page(page.budgets, page.next)),
 )
 SET_ANY_BUDGET: Final[Route[Budget]] = Route(
-    "PUT", "/admin/budgets", _read_part(lambda: lazy.budgets.BudgetReply, lambda reply: reply.budget)
+    "PUT", "/admin/budgets", read_part(lambda: lazy.budgets.BudgetReply, lambda reply: reply.budget)
 )
-REMOVE_ANY_BUDGET: Final = Route("DELETE", "/admin/budgets/{budget_id}", _read_model(lambda: lazy.admin.Done))
+REMOVE_ANY_BUDGET: Final = Route("DELETE", "/admin/budgets/{budget_id}", read_model(lambda: lazy.admin.Done))
 
 TOKENS: Final[Route[list[TokenInfo]]] = Route(
-    "GET", "/admin/tokens", _read_part(lambda: lazy.admin.TokenPage, lambda page: page.tokens)
+    "GET", "/admin/tokens", read_part(lambda: lazy.admin.TokenPage, lambda page: page.tokens)
 )
-CREATE_TOKEN: Final = Route("POST", "/admin/tokens", _read_model(lambda: lazy.admin.TokenReply))
-REVOKE_TOKEN: Final = Route("DELETE", "/admin/tokens/{token_id}", _read_model(lambda: lazy.admin.Done))
+CREATE_TOKEN: Final = Route("POST", "/admin/tokens", read_model(lambda: lazy.admin.TokenReply))
+REVOKE_TOKEN: Final = Route("DELETE", "/admin/tokens/{token_id}", read_model(lambda: lazy.admin.Done))
 PAUSES: Final[Route[list[Pause]]] = Route(
-    "GET", "/admin/pauses", _read_part(lambda: lazy.pauses.PausePage, lambda page: page.pauses)
+    "GET", "/admin/pauses", read_part(lambda: lazy.pauses.PausePage, lambda page: page.pauses)
 )
-PAUSE: Final = Route("POST", "/admin/pause", _read_model(lambda: lazy.pauses.PauseReply))
-RESUME: Final = Route("POST", "/admin/resume", _read_model(lambda: lazy.pauses.ResumeReply))
-SWEEP: Final = Route("POST", "/admin/sweep", _read_model(lambda: lazy.admin.SweepReply))
-STUCK: Final = Route("GET", "/admin/stuck", _read_model(lambda: lazy.admin.StuckReply))
-DISK: Final = Route("GET", "/admin/disk", _read_model(lambda: lazy.disk.DiskReply))
+PAUSE: Final = Route("POST", "/admin/pause", read_model(lambda: lazy.pauses.PauseReply))
+RESUME: Final = Route("POST", "/admin/resume", read_model(lambda: lazy.pauses.ResumeReply))
+SWEEP: Final = Route("POST", "/admin/sweep", read_model(lambda: lazy.admin.SweepReply))
+STUCK: Final = Route("GET", "/admin/stuck", read_model(lambda: lazy.admin.StuckReply))
+DISK: Final = Route("GET", "/admin/disk", read_model(lambda: lazy.disk.DiskReply))
 AUDIT: Final[Route[Page[AuditEntry]]] = Route(
     "GET",
     "/admin/audit",
-    _read_part(lambda: lazy.admin.AuditPage, lambda page: Page(page.entries, page.next)),
+    read_part(lambda: lazy.admin.AuditPage, lambda page: Page(page.entries, page.next)),
 )
-VERIFY_AUDIT: Final = Route("GET", "/admin/audit/verify", _read_model(lambda: lazy.admin.AuditVerdict))
-ADMIN_USAGE: Final = Route("GET", "/admin/usage", _read_model(lambda: lazy.admin.AdminUsage))
+VERIFY_AUDIT: Final = Route("GET", "/admin/audit/verify", read_model(lambda: lazy.admin.AuditVerdict))
+ADMIN_USAGE: Final = Route("GET", "/admin/usage", read_model(lambda: lazy.admin.AdminUsage))
 USAGE_ROWS: Final[Route[Page[UsageRow]]] = Route(
-    "GET", "/usage", _read_part(lambda: lazy.usage.UsagePage, lambda page: Page(page.rows, page.next))
+    "GET", "/usage", read_part(lambda: lazy.usage.UsagePage, lambda page: Page(page.rows, page.next))
 )
 ADMIN_USAGE_ROWS: Final[Route[Page[UsageRow]]] = Route(
-    "GET", "/admin/usage", _read_part(lambda: lazy.usage.UsagePage, lambda page: Page(page.rows, page.next))
+    "GET", "/admin/usage", read_part(lambda: lazy.usage.UsagePage, lambda page: Page(page.rows, page.next))
 )
 
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         turn,
         turn_changes,
         usage,
+        webhooks,
     )
 
 __all__ = [
@@ -47,6 +48,7 @@ __all__ = [
     "turn",
     "turn_changes",
     "usage",
+    "webhooks",
 ]
 
 _HOMES = {"httpx2": "httpx2", "background": "clawdforge.client._background"}

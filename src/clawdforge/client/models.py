@@ -124,6 +124,15 @@ from clawdforge.wire.turn_changes import (
     TurnDiff,
 )
 from clawdforge.wire.usage import UsageAmount, UsageBy, UsageByWord, UsageRow
+from clawdforge.wire.webhooks import (
+    Delivery,
+    DeliveryState,
+    DeliveryStateWord,
+    Endpoint,
+    SecretReply,
+    WebhookEvent,
+    WebhookEventWord,
+)
 
 __all__ = [
     "Activity",
@@ -159,7 +168,11 @@ __all__ = [
     "CutReply",
     "Decision",
     "DecisionWord",
+    "Delivery",
+    "DeliveryState",
+    "DeliveryStateWord",
     "DiskReply",
+    "Endpoint",
     "Event",
     "EventType",
     "Export",
@@ -209,6 +222,7 @@ __all__ = [
     "RunResult",
     "ScopeWord",
     "SearchHit",
+    "SecretReply",
     "SessionChangedEvent",
     "SessionClosedEvent",
     "SessionCreatedEvent",
@@ -251,4 +265,6 @@ __all__ = [
     "UsageRow",
     "UsageUpdateEvent",
     "UserWordsEvent",
+    "WebhookEvent",
+    "WebhookEventWord",
 ]

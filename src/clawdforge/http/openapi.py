@@ -21,6 +21,8 @@ BY_NAME: Final[Mapping[str, E]] = {
     "name": E.PERSONA_NOT_FOUND,
     "budget_id": E.BUDGET_NOT_FOUND,
     "share_id": E.SHARE_NOT_FOUND,
+    "endpoint_id": E.WEBHOOK_NOT_FOUND,
+    "delivery_id": E.DELIVERY_NOT_FOUND,
 }
 """The failure of each kind of id in a path."""
 
@@ -69,6 +71,8 @@ BY_ROUTE: Final[Mapping[str, tuple[E, ...]]] = {
     "POST /files": (E.LIMIT_EXCEEDED,),
     "POST /run": (E.UNKNOWN_FILE, *SPENDING, E.RUN_FAILED, E.AGENT_NOT_INSTALLED, *AGENT),
     "POST /sessions/{session_id}/shares": (E.TURN_NOT_FOUND, E.LIMIT_EXCEEDED),
+    "POST /webhooks": (E.LIMIT_EXCEEDED,),
+    "POST /webhooks/{endpoint_id}/deliveries/{delivery_id}/resend": (E.CONFLICT, E.LIMIT_EXCEEDED),
     "GET /shared": (E.SHARE_NOT_FOUND,),
     "GET /shared/messages": (E.SHARE_NOT_FOUND,),
     "PUT /budgets": BUDGET,

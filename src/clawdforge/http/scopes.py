@@ -107,6 +107,13 @@ ADMIN: Final = (
     "DELETE /sessions/{session_id}/shares/{share_id}",
     "PUT /budgets",
     "DELETE /budgets/{budget_id}",
+    "GET /webhooks",  # a URL may be a secret of its receiver's
+    "POST /webhooks",
+    "PATCH /webhooks/{endpoint_id}",
+    "DELETE /webhooks/{endpoint_id}",
+    "POST /webhooks/{endpoint_id}/rotate",
+    "GET /webhooks/{endpoint_id}/deliveries",
+    "POST /webhooks/{endpoint_id}/deliveries/{delivery_id}/resend",
     "GET /tokens",
     "POST /tokens",
     "DELETE /tokens/{token_id}",

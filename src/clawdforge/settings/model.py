@@ -275,6 +275,16 @@ class Settings(BaseModel):
         description="hosts that every agent with the network `proxy` may reach, such as `api.example.com`, "
         "`*.example.com:8443` or `10.0.0.5`; without a port, 80 and 443",
     )
+    webhooks: bool = Field(
+        False,
+        description="let apps register URLs that the server tells of their events; "
+        "public addresses are reached over https",
+    )
+    webhook_hosts: Hosts = Field(
+        (),
+        description="hosts that webhooks may also reach over plain http, and addresses that are not public, "
+        "such as `10.0.0.5:8080`; without a port, 80 and 443",
+    )
     agent_uids: Uids = Field(
         "auto",
         description="users that the agents of apps other than `local` run as, if the server is root and "

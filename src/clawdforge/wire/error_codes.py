@@ -31,6 +31,8 @@ class ErrorCode(StrEnum):
     TOKEN_NOT_FOUND = "token_not_found"  # noqa: S105 - a code, not a secret
     BUDGET_NOT_FOUND = "budget_not_found"
     SHARE_NOT_FOUND = "share_not_found"
+    WEBHOOK_NOT_FOUND = "webhook_not_found"
+    DELIVERY_NOT_FOUND = "delivery_not_found"
     UNKNOWN_AGENT = "unknown_agent"
     UNKNOWN_FILE = "unknown_file"
     WORKSPACE_REFUSED = "workspace_refused"

@@ -264,6 +264,18 @@ class ShareNotFound(NotFound):
     code = ErrorCode.SHARE_NOT_FOUND
 
 
+class WebhookNotFound(NotFound):
+    """webhook not found"""
+
+    code = ErrorCode.WEBHOOK_NOT_FOUND
+
+
+class DeliveryNotFound(NotFound):
+    """delivery not found; those that were made long ago are removed"""
+
+    code = ErrorCode.DELIVERY_NOT_FOUND
+
+
 class BudgetNotFound(NotFound):
     """budget not found"""
 

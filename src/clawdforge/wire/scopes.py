@@ -10,7 +10,7 @@ class Scope(StrEnum):
     READ = "read"  # look at sessions, transcripts, events, files, agents and personas
     PROMPT = "prompt"  # make, change, prompt and close sessions, and upload files
     DECIDE = "decide"  # answer what agents ask permission for, and say how it is answered
-    ADMIN = "admin"  # the app's own tokens, personas and budgets, and deleting sessions for good
+    ADMIN = "admin"  # the app's own tokens, personas, budgets and webhooks, and deleting sessions for good
 
 
 ScopeWord: TypeAlias = Literal["read", "prompt", "decide", "admin"]

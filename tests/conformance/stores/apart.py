@@ -12,11 +12,13 @@ from clawdforge.core.budget_model import BudgetRow, PurseRow, ReservationRow
 from clawdforge.core.model import LinkRow, PersonaRow, RunRow, SessionQuery
 from clawdforge.core.ports import Store, Tx, View
 from clawdforge.core.usage_model import DayUsage, UsageQuery
+from clawdforge.core.webhook_model import DeliveryRow, EndpointRow
 from clawdforge.wire.budgets import BudgetPeriod, BudgetScope
 from clawdforge.wire.disk import DiskForm
 from clawdforge.wire.errors import NotFound
 from clawdforge.wire.turn import Outcome, TurnState
 from clawdforge.wire.usage import UsageBy
+from clawdforge.wire.webhooks import DeliveryState, WebhookEvent
 from tests.conformance.stores.samples import (
     APP,
     NO_LIMIT,
@@ -95,6 +97,14 @@ READS: dict[str, Callable[[View, str], Any]] = {
     "personas": lambda v, _: v.personas(),
     "secrets": lambda v, _: v.secrets(),
     "links": lambda v, s: v.links(s),
+    "endpoints": lambda v, _: v.endpoints(),
+    "endpoint": lambda v, s: v.endpoint(f"e-{s}"),
+    "delivery": lambda v, s: v.delivery(f"d-{s}"),
+    "deliveries": lambda v, s: [
+        v.deliveries(f"e-{s}", state=state, limit=9, cursor=None) for state in (None, DeliveryState.WAITING)
+    ],
+    "due_deliveries": lambda v, _: v.due_deliveries(9, 99, 9),
+    "count_waiting": lambda v, _: v.count_waiting(),
     "usage_sums": lambda v, _: v.usage_sums(USAGE),
     "search": lambda v, s: (v.search("needle", limit=9), v.search("needle", limit=9, session_id=s)),
 }
@@ -125,6 +135,9 @@ WRITES: dict[str, Callable[[Tx, str], Any]] = {
     "purge": lambda t, s: t.purge(s, 10_000),
     "add_link": lambda t, s: t.add_link(_link(s, f"new-{s}")),
     "remove_link": lambda t, s: t.remove_link(s, f"l-{s}"),
+    "change_endpoint": lambda t, s: t.change_endpoint(f"e-{s}", url="https://mine"),
+    "remove_endpoint": lambda t, s: t.remove_endpoint(f"e-{s}", 9),
+    "change_delivery": lambda t, s: t.change_delivery(f"d-{s}", attempts=9),
     "remove_budget": lambda t, s: t.remove_budget(f"b-{s}"),
     "remove_old_purses": lambda t, s: t.remove_old_purses(f"b-{s}", 99),
     "remove_reservations": lambda t, s: t.remove_reservations(s, 1),
@@ -133,6 +146,8 @@ OWN_ROWS: dict[str, Callable[[Tx], Any]] = {
     "put_budget": lambda t: t.put_budget(_budget("new")),
     "put_purse": lambda t: t.put_purse(PurseRow(app_name=APP, budget_id="b", starts_at=0)),
     "put_reservation": lambda t: t.put_reservation(_reservation("new")),
+    "add_endpoint": lambda t: t.add_endpoint(_endpoint("new")),
+    "add_delivery": lambda t: t.add_delivery(_delivery("new")),
     "add_session": lambda t: t.add_session(a_session()),
     "add_file": lambda t: t.add_file(a_file("ff-new")),
     "put_persona": lambda t: t.put_persona(_persona("new")),
@@ -183,6 +198,30 @@ def _link(session_id: str, share_id: str, app: str = OTHER) -> LinkRow:
     )
 
 
+def _endpoint(session_id: str) -> EndpointRow:
+    return EndpointRow(
+        app_name=APP,
+        endpoint_id=f"e-{session_id}",
+        url="https://receiver",
+        events=("turn.ended",),
+        secret="whsec_",
+        created_at=1,
+    )
+
+
+def _delivery(session_id: str) -> DeliveryRow:
+    return DeliveryRow(
+        app_name=APP,
+        delivery_id=f"d-{session_id}",
+        endpoint_id=f"e-{session_id}",
+        event=WebhookEvent.TURN_ENDED,
+        body="{}",
+        created_at=1,
+        next_at=1,
+        gives_up_at=2,
+    )
+
+
 def _persona(name: str) -> PersonaRow:
     return PersonaRow(app_name=APP, name=name, agent="demo", created_at=1)
 
@@ -212,6 +251,8 @@ async def furnished(store: Store) -> str:
         tx.add_file(a_file(f"ff-{sid}"))
         tx.put_persona(_persona(f"n-{sid}"))
         tx.add_link(_link(sid, f"l-{sid}", APP))
+        tx.add_endpoint(_endpoint(sid))
+        tx.add_delivery(_delivery(sid))
         tx.add_usage(USED)
         tx.put_budget(_budget(sid))
         tx.put_purse(PurseRow(app_name=APP, budget_id=f"b-{sid}", starts_at=0))

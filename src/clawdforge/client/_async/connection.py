@@ -13,6 +13,7 @@ from clawdforge.client._async.admin import AsyncAdmin
 from clawdforge.client._async.catalog import AsyncCatalog
 from clawdforge.client._async.raw import AsyncRaw
 from clawdforge.client._async.transport import AsyncPool, AsyncTransport
+from clawdforge.client._async.webhooks import AsyncWebhooks
 from clawdforge.client._async_waits import FINDS_AT_ONCE
 from clawdforge.client._local import find_server, is_left_to_us
 from clawdforge.client._options import DEFAULT_TIMEOUT_SECS, Options
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from clawdforge.client.models import SessionState
 
 
-class AsyncConnection(AsyncCatalog):
+class AsyncConnection(AsyncCatalog, AsyncWebhooks):
     """What a client and its sessions stand on: `AsyncForge` without the making of sessions."""
 
     def __init__(

@@ -15,6 +15,7 @@ from clawdforge.client._sync.admin import Admin
 from clawdforge.client._sync.catalog import Catalog
 from clawdforge.client._sync.raw import Raw
 from clawdforge.client._sync.transport import Pool, Transport
+from clawdforge.client._sync.webhooks import Webhooks
 from clawdforge.client._waits import FINDS_AT_ONCE
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from clawdforge.client.models import SessionState
 
 
-class Connection(Catalog):
+class Connection(Catalog, Webhooks):
     """What a client and its sessions stand on: `Forge` without the making of sessions."""
 
     def __init__(

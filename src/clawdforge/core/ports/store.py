@@ -31,6 +31,7 @@ from clawdforge.core.ports.links import LinkTx, LinkView
 from clawdforge.core.ports.pages import PageView, Shown
 from clawdforge.core.ports.system import SystemTx, SystemView
 from clawdforge.core.ports.usage import UsageTx, UsageView
+from clawdforge.core.ports.webhooks import WebhookTx, WebhookView
 from clawdforge.core.workspace import Area
 from clawdforge.wire.base import Json, Micros
 from clawdforge.wire.disk import DiskForm
@@ -43,7 +44,7 @@ class LeaseLost(ForgeError):
     """Another node holds this session now. It never leaves the process."""
 
 
-class View(BudgetView, PageView, ChangeView, LinkView, UsageView, Protocol):
+class View(BudgetView, PageView, ChangeView, LinkView, UsageView, WebhookView, Protocol):
     """One app's rows in one consistent snapshot. Deleted sessions are not there."""
 
     app: str
@@ -189,7 +190,7 @@ class View(BudgetView, PageView, ChangeView, LinkView, UsageView, Protocol):
         ...
 
 
-class Tx(View, BudgetTx, ChangeTx, LinkTx, UsageTx, Protocol):
+class Tx(View, BudgetTx, ChangeTx, LinkTx, UsageTx, WebhookTx, Protocol):
     """A transaction for one app. What it raises undoes the whole of it, and only it."""
 
     def add_session(self, row: SessionRow) -> None: ...

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from clawdforge.core.model import AppRow, AuditBase, AuditRow, FileRow, LinkRow, PauseRow, TokenRow
 from clawdforge.core.ports.usage import UsageView
+from clawdforge.core.ports.webhooks import WaitingDeliveries
 from clawdforge.core.workspace import Area
 from clawdforge.wire.base import Json, Micros
 from clawdforge.wire.disk import DiskForm
@@ -77,6 +78,10 @@ class SystemView(UsageView, Protocol):
 
     def apps_with_old_changes(self, before: Micros) -> list[str]:
         """Those in which `Tx.forget_changes` has something to forget."""
+        ...
+
+    def waiting_deliveries(self) -> list[WaitingDeliveries]:
+        """The apps that have some of webhooks, the one first whose first is to be tried first."""
         ...
 
     def unindexed_apps(self) -> list[str]:
@@ -164,6 +169,10 @@ class SystemTx(SystemView, Protocol):
 
     def remove_runs(self, before: Micros, limit: int) -> int:
         """Remove the records of one-shot runs that were made before then, oldest first; how many were."""
+        ...
+
+    def remove_deliveries(self, before: Micros, limit: int) -> int:
+        """Remove deliveries that were made or given up before then, oldest first; how many were."""
         ...
 
     def give_back_space(self) -> bool:

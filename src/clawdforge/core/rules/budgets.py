@@ -121,6 +121,13 @@ def is_due(budget: BudgetRow, purse: PurseRow) -> bool:
     return any(limit is not None and spent > 0 and spent >= limit * budget.warn_at for spent, limit in pairs)
 
 
+def is_spent(budget: BudgetRow, purse: PurseRow) -> bool:
+    """Whether all of it is, of tokens or of money; what turns hold does not count."""
+    tokens, cost = purse.spent_tokens + purse.estimated_tokens, purse.spent_cost + purse.estimated_cost
+    pairs = ((tokens, budget.max_tokens), (cost, budget.max_cost))
+    return any(limit is not None and spent >= limit for spent, limit in pairs)
+
+
 def charge(held: ReservationRow, spending: Spending) -> tuple[Amount, Amount]:
     """What counts as reported and what as estimated when a turn ends.
 

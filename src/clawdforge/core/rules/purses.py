@@ -25,11 +25,13 @@ from clawdforge.core.rules.budgets import (
     find_hold,
     has_crossed,
     is_due,
+    is_spent,
     refuse,
     to_micro_dollars,
     to_usd,
 )
 from clawdforge.core.rules.limits import read_limits
+from clawdforge.core.rules.webhooks import tell_crossed
 from clawdforge.wire.base import Json, Micros, to_iso_seconds
 from clawdforge.wire.budgets import BudgetThen
 from clawdforge.wire.event import EventType
@@ -156,6 +158,7 @@ def settle(tx: Tx, holder_id: str, turn_index: int, spending: Spending, at: Micr
         if budget is None or purse is None:
             continue
         told, estimated = charge(held, spending)
+        was_spent = is_spent(budget, purse)
         purse = replace(
             _move(purse, Amount(held.tokens, held.cost), Amount()),
             spent_tokens=add_up(purse.spent_tokens, told.tokens),
@@ -166,6 +169,9 @@ def settle(tx: Tx, holder_id: str, turn_index: int, spending: Spending, at: Micr
         if is_due(budget, purse):
             purse = replace(purse, warned_at=at)
             warnings.append(_warning(budget, purse))
+            tell_crossed(tx, "warning", held, warnings[-1], at)
+        if is_spent(budget, purse) and not was_spent:
+            tell_crossed(tx, "limit", held, _warning(budget, purse), at)
         tx.put_purse(purse)
     tx.remove_reservations(holder_id, turn_index)
     return warnings

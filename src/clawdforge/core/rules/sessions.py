@@ -15,6 +15,7 @@ from clawdforge.core.rules.activity import find_activity
 from clawdforge.core.rules.folders import need_free_folder
 from clawdforge.core.rules.pauses import find_pause
 from clawdforge.core.rules.turns import need_open, need_session, withdraw_some
+from clawdforge.core.rules.webhooks import tell_closed
 from clawdforge.wire.base import Json, Micros
 from clawdforge.wire.errors import InvalidRequest, LimitExceeded, PoolFull, SessionBusy
 from clawdforge.wire.event import EventType
@@ -62,7 +63,8 @@ def close_session(tx: Tx, session_id: str, event: str, at: Micros) -> bool | Non
     while withdraw_some(tx, session_id, at):
         pass
     tx.change_session(session_id, closed_at=at)
-    tx.append(session_id, [draft(EventType.SESSION_CLOSED, None, at, {"why": event})])
+    seq = tx.append(session_id, [draft(EventType.SESSION_CLOSED, None, at, {"why": event})])
+    tell_closed(tx, session_id, seq, event, at)
     tx.audit(session_id, event, at, {})
     return False
 

@@ -22,6 +22,7 @@ from clawdforge.core.rules.queue import find_next, leave_queue
 from clawdforge.core.rules.quotas import NO_QUOTAS, Quotas
 from clawdforge.core.rules.usage import MAX_COUNT, bound_usage, estimate_usage, sum_usage
 from clawdforge.core.rules.usage_days import count_turn
+from clawdforge.core.rules.webhooks import tell_ended
 from clawdforge.wire.base import Json, Micros
 from clawdforge.wire.errors import (
     HeadMoved,
@@ -284,6 +285,7 @@ def finish(
     warnings = settle_turn(tx, turn, _find_spending(turn, ending, usage), at)
     ended = draft(EventType.TURN_ENDED, turn_index, at, fields)
     last = tx.append(session_id, [*warnings, ended], fence=fence)
+    tell_ended(tx, turn, last, fields, at)
     tx.change_turn(
         session_id,
         turn_index,

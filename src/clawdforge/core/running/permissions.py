@@ -12,6 +12,7 @@ from clawdforge.core.event_model import draft
 from clawdforge.core.model import SECOND, Clock, Commit, PendingPermission, PermissionRow, new_id
 from clawdforge.core.ports import Store, Tx, View
 from clawdforge.core.rules.turns import need_session
+from clawdforge.core.rules.webhooks import tell_asked
 from clawdforge.wire.base import Json, Micros
 from clawdforge.wire.errors import AlreadyDecided, PermissionNotFound
 from clawdforge.wire.event import EventType
@@ -164,9 +165,8 @@ def _record_request(tx: Tx, row: PermissionRow) -> None:
         "options": list(row.options),
         "request": row.request,
     }
-    tx.append(
-        row.session_id, [draft(EventType.PERMISSION_REQUESTED, row.turn_index, row.requested_at, fields)]
-    )
+    asked = draft(EventType.PERMISSION_REQUESTED, row.turn_index, row.requested_at, fields)
+    tell_asked(tx, row, tx.append(row.session_id, [asked]))
     turn = tx.turn(row.session_id, row.turn_index)
     if turn is not None and turn.state is TurnState.RUNNING:
         tx.change_turn(row.session_id, row.turn_index, state=TurnState.WAITING)

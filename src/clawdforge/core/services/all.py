@@ -12,6 +12,7 @@ from clawdforge.core.model import Clock, SessionRow
 from clawdforge.core.pace import Pace
 from clawdforge.core.ports import Agents, Catalog, FolderSizes, Homes, Snapshots, Store, Workspaces
 from clawdforge.core.ports.trees import Trees
+from clawdforge.core.ports.webhooks import Receivers
 from clawdforge.core.rules.quotas import NO_QUOTAS, Quotas
 from clawdforge.core.rules.retention import Ages
 from clawdforge.core.running.answers import Answers
@@ -30,6 +31,7 @@ from clawdforge.core.services.audit import AuditService
 from clawdforge.core.services.budgets import BudgetService
 from clawdforge.core.services.changes import ChangeService
 from clawdforge.core.services.compaction import CompactionService
+from clawdforge.core.services.courier import Courier
 from clawdforge.core.services.disk import DiskService
 from clawdforge.core.services.files import FileService, Uploads
 from clawdforge.core.services.forks import ForkService
@@ -52,6 +54,7 @@ from clawdforge.core.services.transfer import TransferService
 from clawdforge.core.services.turn_changes import TurnChangeService
 from clawdforge.core.services.turns import TurnService
 from clawdforge.core.services.usage import UsageService
+from clawdforge.core.services.webhooks import WebhookService
 from clawdforge.core.watchdog import Watchdog
 
 
@@ -73,6 +76,7 @@ class Ports:
     callbacks: CallbackTokens
     pace: Pace = field(default_factory=Pace)
     mcp: OperatorServers = field(default_factory=OperatorServers)
+    receivers: Receivers | None = None  # of webhooks; None while they are off
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,6 +123,8 @@ class Services:
     changes: ChangeService
     messages: MessageService
     links: LinkService
+    webhooks: WebhookService
+    courier: Courier
     permissions: PermissionService
     health: HealthService
     apps: AppService
@@ -181,6 +187,7 @@ def build_services(
     shares = ShareService(store, clock, bounds.share, bounds.quotas)
     access = AccessService(store, clock, admin_token, ports.callbacks)
     settler, watchdog = Settler(store), Watchdog()
+    courier = Courier(store, clock, ports.receivers)
     turns = TurnService(store, clock, log, supervisor, engine.answers, bounds.quotas)
     runs = RunService(
         store,
@@ -210,6 +217,8 @@ def build_services(
         changes=changes,
         messages=MessageService(store, clock, log, turns_on_loop, bounds.quotas),
         links=LinkService(store, clock),
+        webhooks=WebhookService(store, clock, ports.receivers, courier.wake),
+        courier=courier,
         loop_turns=turns_on_loop,
         computing=computing,
         permissions=engine.permissions,
@@ -218,7 +227,7 @@ def build_services(
         shares=shares,
         audit=AuditService(store),
         metrics=MetricsService(
-            store, log, changes, engine.pool, supervisor, engine.background, watchdog.delays
+            store, log, changes, engine.pool, supervisor, engine.background, watchdog.delays, courier
         ),
         watchdog=watchdog,
         sweeper=Sweeper(store, clock, supervisor, log, homes, workspaces, files, bounds.ages),

@@ -16,6 +16,7 @@ from clawdforge.core.running.background import Background
 from clawdforge.core.running.pool import AgentPool
 from clawdforge.core.running.supervisor import Supervisor
 from clawdforge.core.services.changes import ChangeService
+from clawdforge.core.services.courier import Courier
 from clawdforge.wire.admin import WaitsFor
 from clawdforge.wire.disk import DiskForm
 from clawdforge.wire.event import EventType
@@ -47,7 +48,9 @@ class MetricsService:
         supervisor: Supervisor,
         background: Background,
         loop_delays: Histogram,
+        courier: Courier,
     ) -> None:
+        self._courier = courier
         self._supervisor = supervisor
         self._store = store
         self._log = events
@@ -78,11 +81,13 @@ class MetricsService:
         waits = Counter(one.waits_for for one in self._supervisor.find_waiting(STUCK_SECS))
         stuck = tuple(Sample(waits[what], {"wait": what.value}) for what in WaitsFor)
         failed = tuple(Sample(count, {"task": task}) for task, count in self._background.failures.items())
+        tries = tuple(Sample(count, {"outcome": word}) for word, count in self._courier.tries.items())
         return [
             Metric("turns_started_total", "counter", "Turns that were started.", _single(self._started)),
             Metric("turns_ended_total", "counter", "Turns that ended, by outcome.", ended),
             Metric("turns_stopped_total", "counter", "Turns that were stopped by a limit.", stopped),
             Metric("budget_warnings_total", "counter", "Warnings of budgets.", _single(self._warned)),
+            Metric("webhook_tries_total", "counter", "Tries to deliver webhooks, by outcome.", tries),
             Metric("turns", "gauge", "Turns that have not ended, by state.", now),
             Metric("agents_live", "gauge", "Agent processes that are alive.", _single(self._pool.live)),
             Metric("agents_waiting", "gauge", "Turns that wait for room.", _single(self._pool.waiting)),

@@ -31,6 +31,8 @@ COPY_SECS = 5.0  # for the copy after a turn that has just ended
 PURGE_ROWS = 2000
 STEP_SECS = 120.0
 """What takes longer for one session is no longer waited for; it goes on, and others have their turn."""
+DELIVERIES_AGE = 3 * 86_400 * SECOND
+"""So long a delivery of a webhook is kept after it was made, or given up."""
 CHANGES_AGE = 86_400 * SECOND
 """A reader of an app's changes that was away for longer reads the whole list again."""
 Found = list[tuple[str, str]]
@@ -101,6 +103,7 @@ class Sweeper:
             await self._attempt("uploads", partial(self._remove_uploads, uploaded_before))
             if self._ages.run:
                 await self._attempt("runs", partial(self._remove_runs, now - round(self._ages.run * SECOND)))
+            await self._attempt("deliveries", partial(self._remove_deliveries, now - DELIVERIES_AGE))
             await self._attempt("changes", partial(self._forget_changes, now - CHANGES_AGE))
             await self._attempt("unused space", self._give_back_space)
         return Swept(closed, deleted)
@@ -149,6 +152,11 @@ class Sweeper:
 
     async def _remove_runs(self, before: Micros) -> bool:
         while await self._store.write_system(lambda tx: tx.remove_runs(before, PAGE)):
+            pass
+        return True
+
+    async def _remove_deliveries(self, before: Micros) -> bool:
+        while await self._store.write_system(lambda tx: tx.remove_deliveries(before, PAGE)):
             pass
         return True
 

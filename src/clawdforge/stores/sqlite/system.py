@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from clawdforge.core.model import AppRow, AuditBase, AuditRow, FileRow, LinkRow, PauseRow, RunRow, TokenRow
+from clawdforge.core.ports.webhooks import WaitingDeliveries
 from clawdforge.core.usage_model import UsageQuery, UsageSum
 from clawdforge.core.workspace import Area
 from clawdforge.stores.sqlite.audit import add_entry, read_base
@@ -90,6 +91,11 @@ class SqliteSystemView:
 
     def apps_with_old_changes(self, before: Micros) -> list[str]:
         return [str(app) for (app,) in self._rows("apps_with_old_changes", before=before)]
+
+    def waiting_deliveries(self) -> list[WaitingDeliveries]:
+        return [
+            WaitingDeliveries(str(app), first, last) for app, first, last in self._rows("waiting_deliveries")
+        ]
 
     def unindexed_apps(self) -> list[str]:
         return [str(app) for (app,) in self._rows("unindexed_apps")]
@@ -198,6 +204,9 @@ class SqliteSystemTx(SqliteSystemView):
 
     def remove_runs(self, before: Micros, limit: int) -> int:
         return self._db.run(self._q.system["remove_runs"], {"before": before, "limit": limit})
+
+    def remove_deliveries(self, before: Micros, limit: int) -> int:
+        return self._db.run(self._q.system["remove_deliveries"], {"before": before, "limit": limit})
 
     def remove_audit(self, through: int) -> AuditBase:
         """For an archive that has them: remove the entries up to one, which the chain then goes on from."""

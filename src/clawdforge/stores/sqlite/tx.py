@@ -27,6 +27,7 @@ from clawdforge.stores.sqlite.rows import Codec, Value
 from clawdforge.stores.sqlite.statements import Statements
 from clawdforge.stores.sqlite.stored_bytes import add_event_bytes, set_file_bytes
 from clawdforge.stores.sqlite.usage import UsageChanges
+from clawdforge.stores.sqlite.webhooks import WebhookChanges
 from clawdforge.wire.base import Json, Micros
 from clawdforge.wire.disk import DiskForm
 from clawdforge.wire.errors import NotFound, PermissionNotFound, SessionNotFound, TurnNotFound
@@ -38,7 +39,7 @@ PURGED = {"purge_packs": 50, "purge_messages": 100}
 """At once, fewer than of other rows: a pack has many pages, and a message is in the full-text index too."""
 
 
-class SqliteTx(JobReads, BudgetChanges, LinkChanges, UsageChanges):
+class SqliteTx(JobReads, BudgetChanges, LinkChanges, UsageChanges, WebhookChanges):
     def __init__(self, db: Statements, app: str, clock: Clock) -> None:
         super().__init__(db, app)
         self._clock = clock

@@ -32,6 +32,7 @@ from clawdforge.stores.sqlite.session_pages import SessionPages
 from clawdforge.stores.sqlite.statements import Statements
 from clawdforge.stores.sqlite.stored_bytes import bytes_of_app
 from clawdforge.stores.sqlite.usage import UsageRows
+from clawdforge.stores.sqlite.webhooks import WebhookRows
 from clawdforge.wire.base import Micros
 from clawdforge.wire.disk import DiskForm
 from clawdforge.wire.event_forms import Form
@@ -43,7 +44,7 @@ SLICE_BYTES = 1 << 20
 LAST_CHAR = "\U0010ffff"
 
 
-class SqliteView(BudgetRows, MessagePages, SessionPages, ChangeRows, LinkRows, UsageRows):
+class SqliteView(BudgetRows, MessagePages, SessionPages, ChangeRows, LinkRows, UsageRows, WebhookRows):
     def __init__(self, db: Statements, app: str) -> None:
         super().__init__(db, app)
         self._pages = EventPages(db, app)

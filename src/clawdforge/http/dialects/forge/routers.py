@@ -18,6 +18,7 @@ from clawdforge.http.dialects.forge import (
     turns,
     upkeep,
     usage,
+    webhooks,
 )
 
 
@@ -32,6 +33,7 @@ def routers() -> list[APIRouter]:
         changes.routes(),
         links.routes(),
         links.shared_routes(),
+        webhooks.routes(),
         upkeep.routes(),
         files.form_routes(),
         files.routes(),

@@ -122,3 +122,10 @@ ON CONFLICT (app_name, day, agent, model) DO UPDATE SET
     estimated_cost = coalesce(
         up_to(usage_days.estimated_cost + excluded.estimated_cost), usage_days.estimated_cost, excluded.estimated_cost)
 WHERE usage_days.app_name = :app
+
+-- name: remove_deliveries_to
+DELETE FROM webhook_deliveries WHERE delivery_id IN (
+    SELECT delivery_id FROM webhook_deliveries WHERE app_name = :app AND endpoint_id = :endpoint LIMIT :limit)
+
+-- name: remove_endpoint
+DELETE FROM webhook_endpoints WHERE app_name = :app AND endpoint_id = :endpoint

@@ -279,3 +279,30 @@ WHERE {usage_after} ORDER BY 1, 2, 3, 4 LIMIT :limit
 -- name: turn_before
 SELECT turn_index, last_seq, context FROM turns
 WHERE session_id = {mine} AND last_seq < :seq AND first_seq IS NOT NULL ORDER BY last_seq DESC LIMIT 1
+
+-- name: endpoints
+SELECT {endpoint} FROM webhook_endpoints WHERE app_name = :app ORDER BY created_at, endpoint_id
+
+-- name: endpoint
+SELECT {endpoint} FROM webhook_endpoints WHERE app_name = :app AND endpoint_id = :endpoint
+
+-- name: delivery
+SELECT {delivery} FROM webhook_deliveries WHERE delivery_id = :delivery AND app_name = :app
+
+-- name: deliveries
+SELECT {delivery} FROM webhook_deliveries
+WHERE app_name = :app AND endpoint_id = :endpoint AND (created_at, delivery_id) < (:at, :last)
+ORDER BY created_at DESC, delivery_id DESC LIMIT :limit
+
+-- name: deliveries_in_state
+SELECT {delivery} FROM webhook_deliveries
+WHERE app_name = :app AND endpoint_id = :endpoint AND state = :state AND (created_at, delivery_id) < (:at, :last)
+ORDER BY created_at DESC, delivery_id DESC LIMIT :limit
+
+-- name: due_deliveries
+SELECT {delivery} FROM webhook_deliveries
+WHERE app_name = :app AND state = 'waiting' AND (next_at <= :now OR next_at > :far)
+ORDER BY next_at, delivery_id LIMIT :limit
+
+-- name: count_waiting
+SELECT count(*) FROM webhook_deliveries WHERE app_name = :app AND state = 'waiting'

@@ -244,3 +244,17 @@ SELECT * FROM (
     SELECT {usage_names}, {usage_sums} FROM usage_days
     WHERE day BETWEEN :first AND :last GROUP BY 1, 2, 3, 4)
 WHERE {usage_after} ORDER BY 1, 2, 3, 4 LIMIT :limit
+
+-- name: waiting_deliveries
+SELECT * FROM (
+    SELECT app_name,
+        (SELECT min(next_at) FROM webhook_deliveries AS due
+         WHERE due.app_name = apps.app_name AND due.state = 'waiting') AS first_at,
+        (SELECT max(next_at) FROM webhook_deliveries AS due
+         WHERE due.app_name = apps.app_name AND due.state = 'waiting') AS last_at
+    FROM (SELECT DISTINCT app_name FROM webhook_endpoints) AS apps) AS found
+WHERE first_at IS NOT NULL ORDER BY first_at, app_name
+
+-- name: remove_deliveries
+DELETE FROM webhook_deliveries WHERE delivery_id IN (
+    SELECT delivery_id FROM webhook_deliveries WHERE done_at < :before ORDER BY done_at LIMIT :limit)

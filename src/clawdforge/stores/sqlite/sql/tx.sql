@@ -119,3 +119,10 @@ ON CONFLICT (app_name, day, agent, model) DO UPDATE SET
     estimated_output = min(9007199254740991, estimated_output + excluded.estimated_output),
     estimated_cost = coalesce(min(9e15, estimated_cost + excluded.estimated_cost), estimated_cost, excluded.estimated_cost)
 WHERE app_name = :app
+
+-- name: remove_deliveries_to
+DELETE FROM webhook_deliveries WHERE delivery_id IN (
+    SELECT delivery_id FROM webhook_deliveries WHERE app_name = :app AND endpoint_id = :endpoint LIMIT :limit)
+
+-- name: remove_endpoint
+DELETE FROM webhook_endpoints WHERE app_name = :app AND endpoint_id = :endpoint
