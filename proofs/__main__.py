@@ -25,6 +25,7 @@ PROOFS = {
     "races": "races",
     "duplicates": "duplicates",
     "budgets": "budgets",
+    "webhooks": "webhooks",
     "machine": "machine",
     "simulation": "simulation.proof",
     "linear": "linear.proof",
