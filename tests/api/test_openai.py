@@ -77,6 +77,16 @@ def test_the_face_is_closed_until_it_is_named(app: App) -> None:
     assert ask(app, user("echo hi")).status_code == 404
 
 
+def test_another_model_takes_no_memory_away(mine: App) -> None:
+    first = ask(mine, user("echo the blue door"))
+    session_id = first.headers[SESSION]
+    talk = [user("echo the blue door"), said(answer(first)), user("recall")]
+    again = ask(mine, *talk, model="claude/m1", headers={SESSION: session_id})
+    assert answer(again) == '["echo the blue door"]', "in its own memory"
+    row = mine.http.get(f"/sessions/{session_id}").json()
+    assert (row["model"], row["context"], row["turn_count"]) == ("m1", 1, 2)
+
+
 def test_models_are_agents_and_personas(mine: App, sdk: openai.OpenAI) -> None:
     mine.http.put("/personas/reviewer", json={"agent": "claude", "instructions": "be strict"})
     names = {model.id for model in sdk.models.list()}
