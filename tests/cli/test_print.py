@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+from collections.abc import Callable
 
 import pytest
 
@@ -21,6 +22,15 @@ def test_text_is_the_answer_and_nothing_else(cli: Cli) -> None:
 def test_the_prompt_may_come_on_stdin(cli: Cli) -> None:
     assert cli("-p", stdin="echo from the pipe\n").stdout == "from the pipe\n"
     assert cli("-p", "-", stdin="echo dash\n").stdout == "dash\n"
+
+
+def test_letters_of_the_world_where_the_locale_is_ascii(server: Server, make: Callable[..., Cli]) -> None:
+    """In words, on stdin, in the answer and in the name of the folder."""
+    cli = make(server.data_dir, LC_ALL="C", PYTHONUTF8="0")
+    folder = cli.project / "폴더"
+    folder.mkdir()
+    assert cli("-p", "echo 안녕", cwd=folder).stdout == "안녕\n"
+    assert cli("-p", "-C", str(folder), stdin="echo grüß dich\n").stdout == "grüß dich\n"
 
 
 def test_json_has_the_keys_that_scripts_know(cli: Cli) -> None:

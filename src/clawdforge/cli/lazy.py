@@ -13,6 +13,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from clawdforge.cli.failures import Exit, Failure
+from clawdforge.cli.text import ensure_utf8
 
 PACKAGE: Final = "clawdforge.cli.commands"
 DEFAULT: Final = "chat"
@@ -128,6 +129,7 @@ class Program(LazyGroup):
 
     def main(self, *args: Any, **options: Any) -> Any:
         """At the end, the interpreter would look through all that was imported, which takes 80 ms."""
+        ensure_utf8()
         try:
             return super().main(*args, **options)
         finally:
