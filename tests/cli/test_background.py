@@ -39,6 +39,13 @@ def test_one_is_started_and_said_so_and_used_again(alone: Cli) -> None:
     assert process.cwd() == str(alone.data_dir)
     again = alone("-p", "-c", "recall")
     assert "started" not in again.stderr
+    until(lambda: alone.json("server", "status", "--json")["live_agents"] == 0, "the next agent's end")
+    with alone.start("-p", "chunks 50 8 20") as reader:  # whoever reads has seen enough
+        assert reader.stdout is not None
+        assert reader.stdout.read(8) == "1...... "
+        reader.stdout.close()
+        assert reader.wait(60) == 1
+    until(lambda: alone.json("server", "status", "--json")["live_agents"] == 0, "the last agent's end")
     assert holder(alone) == pid
 
 

@@ -272,6 +272,7 @@ def test_config_show_keeps_secrets(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         ("session_ttl_secs", 3600, "3600 s (1 h)"),
         ("session_hard_ttl_secs", 86_400, "86400 s (1 d)"),
         ("session_ttl_secs", 5400, "5400 s (90 min)"),
+        ("run_ttl_secs", 7_776_000.0, "7776000 s (90 d)"),
         ("session_ttl_secs", 100, "100 s (1.7 min)"),
         ("heartbeat_secs", 59.5, "59.5 s"),
         ("idle_exit", 600, "600 s (10 min)"),

@@ -109,8 +109,7 @@ def _check_database(folder: Path, clock: Clock) -> Iterator[Finding]:
             "bad", "database", f"schema {found} is newer than this program's {known}", "install the newer one"
         )
     else:
-        size = path.stat().st_size // 1_000_000
-        yield Finding("ok", "database", f"intact, schema {found}, {size} MB")
+        yield Finding("ok", "database", f"intact, schema {found}, {_human(path.stat().st_size)}")
     if last_write > clock.now() + AHEAD:
         yield Finding("bad", "clock", "behind the newest entry in the database", "set this machine's clock")
     for app, agent, reason in pauses:
@@ -136,10 +135,14 @@ def _check_sqlite() -> Finding:
     )
 
 
+def _human(count: int) -> str:
+    return f"{count / 2**30:.1f} GiB" if count >= 2**30 else f"{count / 2**20:.1f} MiB"
+
+
 def _check_disk(folder: Path) -> Finding:
     there = next(path for path in (folder, *folder.parents) if path.exists())
     free = shutil.disk_usage(there).free
-    text = f"{free // 1_000_000} MB are free"
+    text = f"{_human(free)} are free"
     if free < TOO_LITTLE_BYTES:
         return Finding("bad", "disk", text, "free some space: turns stop when the disk is full")
     if free < LITTLE_BYTES:

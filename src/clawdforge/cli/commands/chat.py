@@ -159,9 +159,11 @@ def print_answer(target: Target, prompt: str, form: str, flags: dict[str, Any]) 
         target.detail(f"session {session.session_id}")
         waits = flags["permission_mode"] == "ask"
         printer = Printer(target, session, form, waits=waits)
-        result = printer.run_turn(prompt, timeout_secs=flags["timeout"], **given_limits(flags))
-        with suppress(ForgeError):  # the answer is there; otherwise the agent ends when it was idle for long
-            session.let_agent_go()
+        try:
+            result = printer.run_turn(prompt, timeout_secs=flags["timeout"], **given_limits(flags))
+        finally:  # also when it was stopped, or its reader had seen enough
+            with suppress(ForgeError):  # the agent then ends when it was idle for long
+                session.let_agent_go()
     raise SystemExit(outcome_code(target, printer, result))
 
 

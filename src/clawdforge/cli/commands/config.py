@@ -82,7 +82,7 @@ def format_value(key: str, value: Any) -> str:
     if key.endswith("_bytes"):
         return f"{value} ({size(int(value))})"
     if key.endswith("_secs") or key == "idle_exit":
-        return f"{value:g} s" if value < MINUTE else f"{value:g} s ({_format_secs(value)})"
+        return f"{value:.15g} s" if value < MINUTE else f"{value:.15g} s ({_format_secs(value)})"
     return str(value)
 
 
