@@ -207,6 +207,15 @@ def test_keys_are_shown_once_and_the_terminal_is_left_as_it_was(
     assert terminal.modes == before
 
 
+def test_a_picture_behind_an_at_sign_goes_along(cli: Cli, local: App) -> None:
+    (cli.project / "shot.png").write_bytes(b"\x89PNG" * 1024)
+    terminal = cli.talk()
+    terminal.send("echo look at @shot.png")
+    terminal.expect(r"attached shot\.png \(4 KiB\).*look at @shot\.png.* out")
+    turns = local.http.get(f"/sessions/{row(cli)['session_id']}/turns").json()["turns"]
+    assert len(turns[0]["files"]) == 1
+
+
 def test_esc_esc_rewinds_and_puts_the_words_back(cli: Cli) -> None:
     terminal = cli.talk()
     terminal.send("echo keep this")

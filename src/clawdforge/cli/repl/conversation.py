@@ -4,6 +4,8 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Awaitable, Callable
+from functools import partial
+from pathlib import Path
 from typing import Final, Protocol, TypeVar
 from uuid import uuid4
 
@@ -11,11 +13,14 @@ from clawdforge.cli.failures import Failure
 from clawdforge.cli.output import render
 from clawdforge.cli.output.lines import Item
 from clawdforge.cli.output.live_view import View
+from clawdforge.cli.repl.attached import find_attached
+from clawdforge.cli.tables import size
 from clawdforge.cli.target.connect import failure_of
 from clawdforge.cli.target.find_session import Row
 from clawdforge.cli.target.options import Endpoint, Target
 from clawdforge.client import AsyncForge, AsyncSession
 from clawdforge.client.errors import ForgeAPIError, ForgeConnectionError, ForgeError, StreamBroken
+from clawdforge.wire.admin import FileReply
 from clawdforge.wire.event import Event
 from clawdforge.wire.turn import Decision
 
@@ -176,17 +181,35 @@ class Conversation:
 
     async def say(self, prompt: str) -> int:
         """Send a prompt exactly once, whatever happens to the connection; returns the turn's number."""
+        files = await self._attach(prompt)
         self.view.sent.append(prompt)
         key = str(uuid4())
         try:
             accepted = await self._repeat_until_answered(
-                lambda: self.session.submit(prompt, idempotency_key=key)
+                lambda: self.session.submit(prompt, files=files or None, idempotency_key=key)
             )
         except (ForgeError, asyncio.CancelledError):
             if prompt in self.view.sent:  # otherwise the server has received it
                 self.view.sent.remove(prompt)
             raise
         return accepted.turn_index
+
+    async def _attach(self, prompt: str) -> list[str]:
+        """Send the files that go along with the prompt; their tokens."""
+        tokens: list[str] = []
+        if "@" not in prompt:
+            return tokens
+        for path in await asyncio.to_thread(find_attached, prompt, Path(str(self.row["cwd"]))):
+            try:
+                sent = await self._repeat_until_answered(partial(self._upload, path))
+            except OSError as error:
+                raise ForgeError(f"{path} cannot be read: {error.strerror}; nothing was sent") from error
+            self.face.show_reply(render.note(f"attached {path.name} ({size(sent.size)})"))
+            tokens.append(sent.file_token)
+        return tokens
+
+    async def _upload(self, path: Path) -> FileReply:
+        return await self._forge.upload(path)
 
     async def _repeat_until_answered(self, call: Callable[[], Awaitable[T]]) -> T:
         """Repeat a call that may be repeated until a server has answered it."""
