@@ -1,7 +1,8 @@
 """Sends one message to one receiver of webhooks: resolves, checks, and connects to that very address.
 
 Public addresses are reached over TLS; others, and plain HTTP, only where the operator has listed them. No
-redirect is followed, and of an answer nothing but its status is kept.
+redirect is followed, and of an answer nothing but its status is kept. The request is written by hand: what
+stands between the look-up of a name and the connection is the point of it all.
 """
 
 import asyncio

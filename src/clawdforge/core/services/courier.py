@@ -22,7 +22,8 @@ log = logging.getLogger(__name__)
 PLACES: Final = 16
 PLACES_OF_APP: Final = 4
 """So receivers that hang keep at most these of an app, and an app none of the others'."""
-LOOK_SECS: Final = 30.0
+LOOK_SECS: Final = 1.0
+"""Most of what is due comes with an event, which wakes; a one-shot run that crosses a budget has none."""
 STORE_AWAY_SECS: Final = 5.0
 TOLD_OF: Final = frozenset(
     {
