@@ -96,6 +96,10 @@ async def lead(client: Client) -> None:
     listed = await call(client, "list", limit=1)
     assert listed["sessions"][0]["session_id"] == begun["session_id"]
     assert (await call(client, "search", q="tamarind"))["hits"][0]["session_id"] == begun["session_id"]
+    huge = await call(client, "send", session_id=begun["session_id"], prompt="bytes 200000")
+    part = await call(client, "wait", session_id=begun["session_id"], after=huge["cursor"])
+    assert (len(part["text"]), part["is_cut"]) == (64 * 1024, True)
+    assert (await hear(client, huge))[1]["state"] == "ended"
     long = await call(client, "send", session_id=begun["session_id"], prompt="echo a\nsleep 60")
     part = await call(client, "wait", session_id=begun["session_id"], after=long["cursor"], seconds=0.2)
     assert part["state"] == "running"

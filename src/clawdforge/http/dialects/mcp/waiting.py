@@ -14,7 +14,8 @@ from clawdforge.wire.mcp_server import WaitTool
 from clawdforge.wire.turn import TurnState
 
 MAX_CHARS: Final = 64 * 1024
-"""So much of an answer is returned at once; a single piece of it may be longer."""
+"""So much of an answer is returned at once. Of a single piece that is longer the rest is left out: it would
+fill a model's context, and `GET /sessions/{id}/messages` has it."""
 
 
 async def wait(core: Services, app: str, asked: WaitTool) -> Json:
@@ -41,13 +42,15 @@ class _Heard:
         self.cursor = cursor
         self.texts: list[str] = []
         self.is_enough = False
+        self.is_cut = False
 
     def take(self, event: Json) -> None:
         self.cursor = event["seq"]
         if event.get("turn") != self.turn:
             return
         if event["type"] == EventType.TEXT and event.get("content"):
-            self.texts.append(event["content"])
+            self.texts.append(event["content"][:MAX_CHARS])
+            self.is_cut = self.is_cut or len(event["content"]) > MAX_CHARS
         ends = event["type"] in (EventType.TURN_ENDED, EventType.PERMISSION_REQUESTED)
         self.is_enough = ends or sum(map(len, self.texts)) >= MAX_CHARS
 
@@ -71,6 +74,7 @@ async def _describe(core: Services, app: str, turn: TurnRow, heard: _Heard) -> J
         "turn": turn.turn_index,
         "state": state.value,
         "text": "".join(heard.texts),
+        "is_cut": heard.is_cut,
         "cursor": heard.cursor,
     }
     if is_over:
