@@ -1,6 +1,7 @@
 """The JSON-RPC connection, over the pipes of real processes."""
 
 import asyncio
+import json
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -140,6 +141,27 @@ async def test_lines_that_are_no_json_let_others_run_between_them(monkeypatch: p
     counting.cancel()
     await connection.close()
     assert passes >= 40
+
+
+async def test_many_notifications_are_one_write() -> None:
+    """A long conversation is shown to an editor by the page, not by the message."""
+    written: list[bytes] = []
+
+    class Taking:
+        async def read(self) -> bytes:
+            await asyncio.Event().wait()
+            return b""
+
+        async def write(self, data: bytes) -> None:
+            written.append(data)
+
+    connection = rpc.Connection(Taking(), Heard(), Pace().of("app"))  # type: ignore[arg-type]  # it ends by being closed
+    try:
+        await connection.notify_all("say", ({"n": number} for number in range(500)))
+    finally:
+        await connection.close()
+    (data,) = written
+    assert [json.loads(line)["params"]["n"] for line in data.splitlines()] == list(range(500))
 
 
 async def test_an_error_answer_raises_with_the_words_of_the_other_side(script: Script) -> None:
