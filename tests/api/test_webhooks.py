@@ -1,14 +1,19 @@
 """Webhooks of a real server: what is told, verified by the standard's own library, and what a kill leaves."""
 
+import json
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from standardwebhooks import Webhook
 
 from clawdforge import Forge
+from clawdforge.cli import main
 from clawdforge.client.errors import InvalidRequest
+from clawdforge.wire.local import TOKEN_FILE
 from tests.api.harness import App, Server, until
 from tests.support.receiver import Got, Receiver, answer, receiving
 
@@ -96,6 +101,39 @@ def test_the_sdk_changes_rotates_resends_and_removes(hooked: Server, receiver: R
             forge.add_webhook("https://169.254.169.254/latest/meta-data")
         forge.remove_webhook(endpoint)
         assert forge.webhooks() == []
+
+
+def test_the_command_line_adds_changes_lists_resends_and_removes(
+    hooked: Server, receiver: Receiver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    def run(*args: str, code: int = 0) -> str:
+        env = {"CLAWDFORGE_DATA_DIR": str(hooked.data_dir), "HOME": str(tmp_path)}
+        result = CliRunner(env=env).invoke(main, ["webhook", *args])
+        assert result.exit_code == code, f"{args}: {result.output} {result.exception!r}"
+        return result.stdout
+
+    url = receiver.url("/terminal")
+    endpoint, secret = run("add", url, "--event", "session.closed").split()
+    assert run("list").split("\t") == [endpoint, url, "session.closed", "on\n"]
+    receiver.answers = [answer(410)]
+    local = hooked.client((hooked.data_dir / TOKEN_FILE).read_text().strip())
+    local.delete(f"/sessions/{local.post('/sessions', json={}).json()['session_id']}")
+    until(lambda: "\tdead\t" in run("deliveries", endpoint), "the end of a delivery")
+    (dead,) = json.loads(run("deliveries", endpoint, "--state", "dead", "--json"))
+    assert "off: it answered 410 Gone" in run("list")
+    run("resend", endpoint, dead["delivery_id"], code=1)
+    run("change", endpoint, "--on")
+    run("resend", endpoint, dead["delivery_id"])
+    first, second = wait_for(receiver, "/terminal", 2)
+    assert first.headers["webhook-id"] == second.headers["webhook-id"]
+    Webhook(secret).verify(second.body, second.headers)
+    assert run("rotate", endpoint, "--overlap", "0").startswith("whsec_")
+    run("change", endpoint, code=2)
+    run("remove", endpoint)
+    run("remove", endpoint, code=4)
+    assert json.loads(run("list", "--json")) == []
 
 
 def test_another_apps_webhook_is_an_unknown_one(hooked: Server, receiver: Receiver) -> None:

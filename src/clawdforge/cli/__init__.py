@@ -89,6 +89,9 @@ COMMANDS: Final = {
     "usage": LazyCommand(
         "catalog:usage", "Show tokens and cost of a session; without ID, of every app (for operators)."
     ),
+    "webhook": LazyCommand(
+        "webhooks:webhook", "Have URLs told of your app's events, and see what became of each delivery."
+    ),
 }
 
 
