@@ -174,6 +174,7 @@ def test_a_chat_of_a_front_end_has_one_session(mine: App) -> None:
     assert [answer(reply) for reply in (first, second, third)] == ["one", "two", "three"]
     assert len({reply.headers[SESSION] for reply in (first, second, third)}) == 1
     assert count_sessions(mine) == 1
+    assert mine.http.get(f"/sessions/{first.headers[SESSION]}").json()["retention"] == "keep"
     assert (
         ask(mine, lead, user("echo other"), headers={CHAT: "chat-2"}).headers[SESSION]
         != third.headers[SESSION]
@@ -209,6 +210,7 @@ def test_the_same_key_finds_the_same_turn(mine: App) -> None:
     assert first.json() == second.json()
     assert count_sessions(mine) == 1
     assert len(transcript(mine, first.headers[SESSION])) == 2
+    assert mine.http.get(f"/sessions/{first.headers[SESSION]}").json()["retention"] == "ttl"
     assert ask(mine, user("echo two"), headers=key).status_code == 409
 
 

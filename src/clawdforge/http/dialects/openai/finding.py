@@ -202,7 +202,7 @@ class Submission:
             persona=wanted.persona,
             model=wanted.model,
             permission_mode=await self._mode(wanted),
-            retention=Retention.KEEP if self.keep or self.named.chat else Retention.TTL,
+            retention=Retention.KEEP if self.keep or self.named.lasts else Retention.TTL,
         )
         if self.asked.history:
             messages = [{"role": one.role.value, "content": one.text} for one in self.asked.history]

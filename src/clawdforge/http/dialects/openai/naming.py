@@ -19,12 +19,16 @@ KEY: Final = re.compile(r"[\x21-\x7e]{1,255}")
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """A session by its id, perhaps at a turn; or a chat of a front end, by which its sessions are found."""
+    """A session by its id, perhaps at a turn; or a chat of a front end, by which its sessions are found.
+
+    A key alone stands for a chat of one message, which need not last.
+    """
 
     session_id: str | None = None
     turn: int | None = None
     chat: str | None = None
     key: str | None = None
+    lasts: bool = False
 
 
 def find_names(headers: Headers, chat_header: str, body: ResponseRequest | None = None) -> Named:
@@ -49,10 +53,11 @@ def find_names(headers: Headers, chat_header: str, body: ResponseRequest | None 
     key = headers.get(KEY_HEADER)
     if key is not None and not KEY.fullmatch(key):
         raise InvalidRequest(f"{KEY_HEADER} is 1 to 255 printable characters")
+    lasts = bool(chats)
     chat = _digest("chat", chats.pop()) if chats else None
     if chat is None and not ids and key is not None:
         chat = _digest("key", key)  # the same request, sent again, must find the session that it made
-    return Named(next(iter(ids), None), turn, chat, key)
+    return Named(next(iter(ids), None), turn, chat, key, lasts)
 
 
 def _digest(kind: str, text: str) -> str:
