@@ -2,8 +2,8 @@
 
 import time
 import uuid
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, get_args
 
 import httpx2
 import pytest
@@ -11,6 +11,7 @@ import pytest
 from clawdforge.http.dialects.hermes.quiet import QUIET
 from clawdforge.http.dialects.hermes.unserved import UNSERVED
 from clawdforge.http.scopes import SCOPES
+from clawdforge.settings.kinds import Face
 from clawdforge.wire.admin import TokenInfo
 from clawdforge.wire.scopes import Scope
 from tests.api.harness import App, Server
@@ -23,13 +24,23 @@ def narrow(server: Server, app: App, *scopes: str, **body: Any) -> App:
     return server.app(app.name, scopes=list(scopes), **body)
 
 
+@pytest.fixture(scope="module")
+def wide(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server with every door open."""
+    doors = ",".join(get_args(Face))
+    found = Server(tmp_path_factory.mktemp("wide") / "data", {"CLAWDFORGE_FACES": doors})
+    yield found
+    found.stop()
+
+
 @pytest.mark.parametrize("scope", list(Scope))
-def test_a_token_opens_the_routes_of_its_scopes_and_no_other(server: Server, app: App, scope: Scope) -> None:
+def test_a_token_opens_the_routes_of_its_scopes_and_no_other(wide: Server, scope: Scope) -> None:
     """Whatever id is named: one that exists, a foreign one and an unknown one are refused alike."""
-    mine, foreign = app.session(), server.app().session()
-    holder = narrow(server, app, scope)
+    app = wide.app()
+    mine, foreign = app.session(), wide.app().session()
+    holder = narrow(wide, app, scope)
     walked = set()
-    for operation in operations(server.client().get("/openapi.json").json()):
+    for operation in operations(wide.client().get("/openapi.json").json()):
         needed = SCOPES.get(f"{operation.method} {operation.path}")
         if needed is None:
             continue
@@ -42,7 +53,7 @@ def test_a_token_opens_the_routes_of_its_scopes_and_no_other(server: Server, app
         assert {reply.status_code for reply in replies} == {403}, operation
         assert len({reply.content for reply in replies}) == 1, operation
         assert replies[0].json()["code"] == "forbidden"
-        assert f"scope {needed}" in replies[0].json()["error"]
+        assert f"scope {needed}" in replies[0].json()["detail"]
     assert walked == set(SCOPES) - set(UNSERVED) - set(QUIET)
 
 
