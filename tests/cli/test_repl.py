@@ -239,7 +239,7 @@ def test_multi_line_history_completion_and_commands(cli: Cli) -> None:
     terminal.type("\t")
     terminal.expect("> /status\n")
     terminal.type(ENTER)
-    terminal.expect("permission_mode +ask")
+    terminal.expect("permission_mode +ask.*kept +until you delete it")
     (cli.project / "notes.txt").write_text("x")
     terminal.type("echo @no")
     terminal.expect("\n +notes.txt")

@@ -1,5 +1,6 @@
 """Events to lines: what a person sees of each, as plain values."""
 
+import re
 from typing import Any
 
 import pytest
@@ -12,7 +13,16 @@ from clawdforge.cli.output.live_view import TAIL_LINES, View
 from clawdforge.cli.output.markdown import MarkdownStream
 from clawdforge.cli.output.menu import Menu
 from clawdforge.cli.output.painter import Painter, make_painter
-from clawdforge.cli.tables import age, align, money, one_line, session_fields, session_lines, tokens
+from clawdforge.cli.tables import (
+    age,
+    align,
+    kept_until,
+    money,
+    one_line,
+    session_fields,
+    session_lines,
+    tokens,
+)
 from clawdforge.wire.event import Event
 from clawdforge.wire.event_forms import compact_fields
 from clawdforge.wire.turn import Decision
@@ -206,6 +216,15 @@ def test_a_command_that_the_title_says_is_not_said_again() -> None:
     call = {"toolCall": {"rawInput": {"command": "ls -l"}}}
     assert len(render.permission_request({"tool": "`ls -l`", "request": call})) == 1
     assert "$ ls -l" in text(render.permission_request({"tool": "Bash", "request": call}))
+
+
+def test_until_when_a_session_is_kept() -> None:
+    day = r"\d{4}-\d\d-\d\d \d\d:\d\d"
+    at = {"retention": "ttl", "closes_at": 1_794_900_000, "deletes_at": 1_794_986_400}
+    assert re.fullmatch(f"closes {day} and is deleted {day}", kept_until(at))
+    assert re.fullmatch(f"is deleted {day}", kept_until({**at, "closes_at": None}))
+    assert kept_until({**at, "retention": "keep"}) == "until you delete it"
+    assert kept_until({"retention": "ttl"}) == "-"
 
 
 def test_what_a_turn_takes_so_far_is_counted_anew_for_each() -> None:

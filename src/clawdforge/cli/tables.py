@@ -46,6 +46,15 @@ def state_word(row: Mapping[str, Any]) -> str:
     return "running" if row.get("running_turn") is not None else "open"
 
 
+def kept_until(row: Mapping[str, Any]) -> str:
+    """When the session closes and when it is deleted, if nothing happens before."""
+    if row.get("retention") == "keep":
+        return "until you delete it"
+    moments = (("closes", row.get("closes_at")), ("is deleted", row.get("deletes_at")))
+    told = [f"{word} {time.strftime('%Y-%m-%d %H:%M', time.localtime(at))}" for word, at in moments if at]
+    return " and ".join(told) or "-"
+
+
 def align(cells: Sequence[Sequence[str]], *, colour: bool, head: Sequence[str] = ()) -> list[str]:
     """Columns under each other. The first one is what a person copies, so it stands out."""
     rows = [*([head] if head else []), *cells]

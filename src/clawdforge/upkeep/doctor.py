@@ -59,6 +59,7 @@ def examine(settings: Settings, clock: Clock) -> Iterator[Finding]:
     containment = try_users(find_containment(settings.sandbox), settings.agent_uids, settings.data_dir)
     yield _check_containment(settings, containment)
     yield _check_limits(settings)
+    yield _tell_retention(settings)
     yield from _check_agents(settings, containment)
     yield _check_clock(clock)
 
@@ -195,6 +196,14 @@ def _check_limits(settings: Settings) -> Finding:
     if found.processes is not None and found.memory is not None:
         return Finding("ok", "limits", text)
     return Finding("warn", "limits", text, "run the server in a systemd unit of its own with Delegate=yes")
+
+
+def _tell_retention(settings: Settings) -> Finding:
+    idle, rest = (
+        f"{secs / 3600:g} h" for secs in (settings.session_ttl_secs, settings.session_hard_ttl_secs)
+    )
+    text = f"one that is not to be kept closes after {idle} without a turn, and is deleted {rest} later"
+    return Finding("ok", "sessions", text)
 
 
 def _check_agents(settings: Settings, containment: Containment) -> Iterator[Finding]:

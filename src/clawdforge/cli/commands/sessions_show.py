@@ -8,7 +8,7 @@ import click
 
 from clawdforge.cli.output import render
 from clawdforge.cli.output.painter import make_painter
-from clawdforge.cli.tables import state_word
+from clawdforge.cli.tables import kept_until, state_word
 from clawdforge.cli.target.find_session import find, id_argument
 from clawdforge.cli.target.options import Endpoint, Target, target_options
 from clawdforge.cli.target.quick_get import get
@@ -31,7 +31,8 @@ def show(target: Target, /, session: str, *, archived: bool, as_json: bool) -> N
         click.echo(json.dumps({**row, "messages": messages}, ensure_ascii=False, indent=2))
         return
     facts = [f"{name.ljust(18)}{row[name]}" for name in FACTS if row.get(name) not in (None, "")]
-    lines = render.note("\n".join([*facts, f"{'state'.ljust(18)}{state_word(row)}", ""]))
+    facts += [f"{'state'.ljust(18)}{state_word(row)}", f"{'kept'.ljust(18)}{kept_until(row)}"]
+    lines = render.note("\n".join([*facts, ""]))
     for message in messages:
         lines += render.message(message)
     click.echo(make_painter(colour=target.colour).paint(lines, shutil.get_terminal_size().columns), nl=False)

@@ -12,7 +12,7 @@ from clawdforge.cli.failures import Failure
 from clawdforge.cli.output import render
 from clawdforge.cli.output.lines import Item
 from clawdforge.cli.repl.conversation import Conversation
-from clawdforge.cli.tables import session_lines
+from clawdforge.cli.tables import kept_until, session_lines
 from clawdforge.cli.target import find_session
 from clawdforge.wire.session import PermissionMode
 
@@ -169,6 +169,7 @@ class Commands:
         row, health = self._conversation.row, await self._conversation.forge.healthz()
         for name in ("session_id", "title", "agent", "model", "cwd", "permission_mode", "turn_count"):
             self._say(f"{name.ljust(16)}{row.get(name) if row.get(name) is not None else '-'}")
+        self._say(f"{'kept'.ljust(16)}{kept_until(row)}")
         self._say(f"{'server'.ljust(16)}{self._conversation.endpoint.url}, version {health.version}")
 
     async def do_export(self, rest: str) -> None:
