@@ -34,9 +34,8 @@ export function lacking({ command, words }) {
 }
 
 /** @param {import("../transcript/room.js").Room} room */
-function status(room) {
-  const row = room.row;
-  if (!row) return;
+async function status(room) {
+  const row = room.row ?? (await get(room.path)); // who is quick asks before the list has come
   notify(`${row.agent}${row.model ? `, ${row.model}` : ""}; ${row.turn_count} turns, ${row.message_count} messages, ${row.queued_turns} queued; folder ${row.workspace}${row.mcp_servers?.length ? `; tools of ${row.mcp_servers.join(", ")}` : ""}. ${retentionWords(row)}`);
 }
 
