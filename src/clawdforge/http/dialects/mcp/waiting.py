@@ -4,6 +4,7 @@ import asyncio
 from contextlib import suppress
 from typing import Final
 
+from clawdforge.core.event_model import StoredEvent
 from clawdforge.core.model import TurnRow
 from clawdforge.core.services.all import Services
 from clawdforge.http.waiting import closing
@@ -41,18 +42,21 @@ class _Heard:
         self.turn = turn
         self.cursor = cursor
         self.texts: list[str] = []
+        self.chars = 0
         self.is_enough = False
         self.is_cut = False
 
-    def take(self, event: Json) -> None:
-        self.cursor = event["seq"]
-        if event.get("turn") != self.turn:
+    def take(self, stored: StoredEvent) -> None:
+        """Only what is said is decoded: what tools return may be far longer."""
+        self.cursor = stored.seq
+        if stored.turn != self.turn:
             return
-        if event["type"] == EventType.TEXT and event.get("content"):
-            self.texts.append(event["content"][:MAX_CHARS])
-            self.is_cut = self.is_cut or len(event["content"]) > MAX_CHARS
-        ends = event["type"] in (EventType.TURN_ENDED, EventType.PERMISSION_REQUESTED)
-        self.is_enough = ends or sum(map(len, self.texts)) >= MAX_CHARS
+        if stored.type == EventType.TEXT and (content := stored.decode().get("content")):
+            self.texts.append(content[:MAX_CHARS])
+            self.chars += len(self.texts[-1])
+            self.is_cut = self.is_cut or len(content) > MAX_CHARS
+        ends = stored.type in (EventType.TURN_ENDED, EventType.PERMISSION_REQUESTED)
+        self.is_enough = ends or self.chars >= MAX_CHARS
 
 
 async def _listen(core: Services, app: str, session_id: str, heard: _Heard) -> None:
@@ -60,7 +64,7 @@ async def _listen(core: Services, app: str, session_id: str, heard: _Heard) -> N
     async with closing(batches):
         async for batch in batches:
             for stored in batch:
-                heard.take(stored.decode())
+                heard.take(stored)
                 if heard.is_enough:
                     return
 
