@@ -1,6 +1,11 @@
 """Where the history that a caller sends and the one that a session has part."""
 
+from typing import Any
+
+import pytest
+
 from clawdforge.core.model import MessageRow
+from clawdforge.http.dialects.openai import agreement
 from clawdforge.http.dialects.openai.agreement import (
     Agreement,
     agrees_after,
@@ -36,6 +41,27 @@ def test_the_same_history_agrees_whatever_its_white_space() -> None:
 def test_a_history_that_ends_earlier_parts_after_a_turn() -> None:
     assert compare(OURS, said("user a", "assistant b c")) == Agreement(whole=False, after=1)
     assert compare(OURS, []) == Agreement(whole=False, after=0)
+
+
+def test_many_equal_prompts_that_failed_are_not_each_compared_with_all(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    count, looks = 300, 0
+    is_same = agreement._is_same
+
+    def look(*args: Any, **more: Any) -> bool:
+        nonlocal looks
+        looks += 1
+        return is_same(*args, **more)
+
+    monkeypatch.setattr(agreement, "_is_same", look)
+    turns = range(1, count + 1)
+    ours = list_exchanges(rows(*(f"{turn} user a" for turn in turns), "999 user z", "999 assistant y"), turns)
+    ends = ["user z", "assistant y"]
+    assert compare(ours, said(*["user a"] * count, *ends)).whole
+    assert compare(ours, said(*ends)).whole
+    assert not compare(ours, said(*["user a"] * (count + 1), *ends)).whole
+    assert looks <= 3 * (count + 1) * (agreement.MOST_PLACES + 1)
 
 
 def test_other_words_part_before_any_turn() -> None:

@@ -1,5 +1,6 @@
 """A session of any length takes a new message without being read; only what a caller sends is compared."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any, cast
@@ -36,6 +37,7 @@ class LongSession:
     """Stands for the services, and counts the messages that are read."""
 
     read: int = 0
+    computed: int = 0
     submitted: list[int | None] = field(default_factory=list)
 
     async def get(self, _app: str, _session_id: str, turn: int | None = None) -> Any:
@@ -61,13 +63,18 @@ class LongSession:
     async def slice(self, _app: str) -> None:
         pass
 
+    async def run(self, _app: str, work: Callable[[], Any]) -> Any:
+        self.computed += 1
+        return work()
+
     async def submit(self, _app: str, _id: str, request: Any, *_: Any) -> Any:
         self.submitted.append(request.expected_head)
         return SubmittedTurn(cast(TurnRow, None), 9)
 
 
 def submission(session: LongSession, named: Named, *history: Said) -> Submission:
-    core = SimpleNamespace(sessions=session, messages=session, turns=session, loop_turns=session)
+    core = SimpleNamespace(sessions=session, messages=session, turns=session)
+    core.loop_turns = core.computing = session
     asked = Asked(Wanted(agent="claude"), history, "new")
     settings = cast(HttpSettings, SimpleNamespace(openai_history="refuse"))
     return Submission(cast(Services, core), settings, Principal(app="a"), asked, named, keep=False)
@@ -89,6 +96,7 @@ async def test_no_more_is_read_than_the_caller_says(named: Named, history: list[
     await submission(session, named, *history).submit()
     assert len(session.submitted) == 1
     assert session.read <= most
+    assert session.computed == (1 if most == LENGTH else 0)  # what is long is compared beside the loop
 
 
 async def test_an_old_response_is_refused_without_reading_back_to_it() -> None:

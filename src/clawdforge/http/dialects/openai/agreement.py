@@ -8,10 +8,15 @@ ends cut out what was progress, and leave more or less of it behind.
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from typing import Final
 
 from clawdforge.core.model import MessageRow
 from clawdforge.http.dialects.openai.asked import Said
 from clawdforge.wire.message import Role
+
+MOST_PLACES: Final = 64
+"""Of those that equal messages leave open: callers leave out all turns that failed, or none. A thousand such
+turns would otherwise be compared with as many messages each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +62,9 @@ def compare(ours: Sequence[Exchange], sent: Sequence[Said]) -> Agreement:
         places = found | places if exchange.optional else found
         if not places:
             return Agreement(whole=False, after=after)
+        if len(places) > MOST_PLACES:
+            first_to_last = sorted(places)
+            places = {*first_to_last[: MOST_PLACES // 2], *first_to_last[-MOST_PLACES // 2 :]}
         if len(theirs) in places:
             after = exchange.turn or after
     return Agreement(whole=len(theirs) in places, after=after)

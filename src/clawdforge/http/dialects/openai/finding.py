@@ -4,7 +4,7 @@ A session that is named gets the new prompt alone. What the caller sends as hist
 has, unless it sends none; otherwise it is refused, or a fork is made, as the operator says.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -18,13 +18,12 @@ from clawdforge.core.rules.turns import SubmittedTurn
 from clawdforge.core.services.all import Services
 from clawdforge.http.dialects.openai.agreement import (
     Agreement,
-    Exchange,
     agrees_after,
     agrees_on_instructions,
     compare,
     list_exchanges,
 )
-from clawdforge.http.dialects.openai.asked import Asked, Wanted
+from clawdforge.http.dialects.openai.asked import Asked, Said, Wanted
 from clawdforge.http.dialects.openai.naming import SESSION_HEADER, Named
 from clawdforge.http.settings import HttpSettings
 from clawdforge.wire.errors import Conflict, HeadMoved, InvalidRequest, SessionClosed
@@ -43,6 +42,7 @@ from clawdforge.wire.turn import IfBusy, TurnRequest
 CANDIDATES: Final = 8
 PAGE: Final = 1000
 FEW: Final = 20
+MANY: Final = 100
 TRIES: Final = 3
 NEVER: Final = 0
 """No session has this head: a prompt that expects it is only found, if its key made it before."""
@@ -121,10 +121,12 @@ class Submission:
         sent = self.asked.history
         has_history = any(one.role is not Role.SYSTEM for one in sent)
         if self.named.session_id is None or (has_history and self.named.turn is None):
-            ours = await self._read(row)
-            if sum(len(one.text) for one in sent) > LARGE_BYTES:
-                return await self.core.computing.run(self.app, partial(compare, ours, sent))
-            return compare(ours, sent)
+            failed, rows = await self._find_failed(row), await self._read(row)
+            work = partial(_compare_all, rows, failed, sent)
+            size = sum(len(one.content) for one in rows) + sum(len(one.text) for one in sent)
+            if max(len(rows), len(sent)) <= MANY and size <= LARGE_BYTES:
+                return work()
+            return await self.core.computing.run(self.app, work)
         if has_history:
             raise InvalidRequest("with previous_response_id, send the new message alone")
         if self.named.turn is not None and not await self._is_last(row, self.named.turn):
@@ -164,9 +166,8 @@ class Submission:
         shown = await self.core.messages.transcript(self.app, row.session_id, 0, settled=True)
         return {ending.turn.turn_index for ending in shown.endings}
 
-    async def _read(self, row: SessionRow) -> Sequence[Exchange]:
+    async def _read(self, row: SessionRow) -> Sequence[MessageRow]:
         """All that was said, archived messages too: the caller knows nothing of a summary."""
-        failed = await self._find_failed(row)
         rows: list[MessageRow] = []
         after: int | None = 0
         while after is not None:
@@ -177,7 +178,7 @@ class Submission:
             after = span.next
             if after is not None:
                 await self.core.loop_turns.slice(self.app)
-        return list_exchanges(rows, failed)
+        return rows
 
     async def _prompt(self, row: SessionRow, head: int) -> SubmittedTurn:
         wanted = self.asked.wanted.model
@@ -227,6 +228,10 @@ class Submission:
                 return own
         waits = self.settings.openai_permissions == "wait"
         return PermissionMode.ASK if waits else PermissionMode.DENY_ALL
+
+
+def _compare_all(rows: Sequence[MessageRow], failed: Collection[int], sent: Sequence[Said]) -> Agreement:
+    return compare(list_exchanges(rows, failed), sent)
 
 
 def _fits(row: SessionRow, wanted: Wanted) -> bool:
