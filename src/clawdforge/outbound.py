@@ -26,8 +26,9 @@ MOST_ADDRESSES: Final = 3
 MAX_HEAD: Final = 1 << 15
 MAX_REST: Final = 1 << 16
 STATUS: Final = re.compile(rb"HTTP/1\.[01] ([1-5][0-9]{2})(?: [^\r\n]*)?\r\n")
-RESOLVERS: Final = 4
-"""Threads of its own, since a name's server may take long to answer."""
+RESOLVERS: Final = 16
+"""Threads of its own, since a name's server may take long to answer: one for each delivery that is under way.
+A look-up cannot be ended, so a delivery waits for the end of its own, and keeps no thread from the others."""
 
 
 class Outbound:
@@ -51,16 +52,19 @@ class Outbound:
             raise Undelivered(_refusal(host, port))
 
     async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> int:
+        self.check(url)
+        _, host, port, _ = read_place(url)
+        addresses = await self._resolve(host, port)
         try:
             async with asyncio.timeout(ALL_SECS):
-                return await self._post(url, headers, body)
+                return await self._post(url, addresses, headers, body)
         except TimeoutError as error:
             raise Undelivered(f"it did not answer within {ALL_SECS:g} s") from error
 
-    async def _post(self, url: str, headers: Mapping[str, str], body: bytes) -> int:
-        self.check(url)
+    async def _post(
+        self, url: str, addresses: Sequence[Address], headers: Mapping[str, str], body: bytes
+    ) -> int:
         scheme, host, port, target = read_place(url)
-        addresses = await self._resolve(host, port)
         allowed = [one for one in addresses if self._hosts.allows_address(one, port)]
         if not allowed:
             raise Undelivered(_refusal(host, port))
@@ -94,12 +98,9 @@ class Outbound:
             return (literal,)
         loop = asyncio.get_running_loop()
         try:
-            async with asyncio.timeout(CONNECT_SECS):
-                found = await loop.run_in_executor(
-                    self._threads, lambda: socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-                )
-        except TimeoutError as error:
-            raise Undelivered(f"the address of {host} was not found in time") from error
+            found = await loop.run_in_executor(
+                self._threads, lambda: socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            )
         except (OSError, UnicodeError) as error:
             raise Undelivered(f"{host} has no address") from error
         addresses = [read_address(str(place[0]).partition("%")[0]) for *_, place in found]

@@ -1,6 +1,8 @@
 """Where webhooks may go, and what becomes of receivers that misbehave."""
 
+import asyncio
 import socket
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -8,6 +10,7 @@ import pytest
 
 from clawdforge import outbound
 from clawdforge.core.ports.webhooks import Undelivered
+from clawdforge.core.services.courier import PLACES, PLACES_OF_APP
 from clawdforge.outbound import Outbound, open_outbound
 from clawdforge.wire.webhooks import read_place
 from tests.support.receiver import Receiver, answer, receiving
@@ -120,6 +123,31 @@ async def test_a_name_is_resolved_once_and_that_very_address_is_connected_to(
     with pytest.raises(Undelivered, match="not a public address"):
         await reached.post(f"http://hook.test:{receiver.port}/", {}, b"{}")
     assert len(receiver.got) == 1
+
+
+async def test_names_that_are_looked_up_for_long_keep_nobody_else_from_being_told(
+    receiver: Receiver, reached: Outbound, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An app has so many deliveries under way at most; each takes a thread, and none once it is over."""
+    over, looks = threading.Event(), threading.Semaphore(0)
+
+    def find(host: str, port: int, **_: Any) -> list[Any]:
+        looks.release()
+        if host != "hook.test":
+            over.wait(60)
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port))]
+
+    monkeypatch.setattr(socket, "getaddrinfo", find)
+    slow = [asyncio.ensure_future(reached.post("https://slow.test/", {}, b"")) for _ in range(PLACES_OF_APP)]
+    try:
+        for _ in slow:
+            assert await asyncio.to_thread(looks.acquire, timeout=30)
+        assert await reached.post(f"http://hook.test:{receiver.port}/", {}, b"{}") == 204
+        assert not any(one.done() for one in slow)
+    finally:
+        over.set()
+        await asyncio.gather(*slow, return_exceptions=True)
+    assert outbound.RESOLVERS >= PLACES  # a thread for each delivery that is under way
 
 
 async def test_a_redirect_is_an_answer_and_nothing_more(receiver: Receiver, reached: Outbound) -> None:
