@@ -90,6 +90,11 @@ def test_an_entry_without_a_meaning_is_refused(text: str) -> None:
         ("2002:7f00:1::", False),  # 6to4 of 127.0.0.1
         ("64:ff9b::7f00:1", False),  # NAT64 of it
         ("64:ff9b::5db8:d822", True),
+        ("64:ff9b:1::a9fe:a9fe", False),  # NAT64 with a prefix of one's own
+        ("::7f00:1", False),
+        ("::ffff:0:7f00:1", False),
+        ("fec0::1", False),
+        ("192.0.0.192", False),
     ],
 )
 def test_which_addresses_are_public(address: str, public: bool) -> None:

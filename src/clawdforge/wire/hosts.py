@@ -11,6 +11,8 @@ Address = IPv4Address | IPv6Address
 USUAL_PORTS: Final = frozenset({80, 443})
 NAME: Final = re.compile(r"(?=.{1,253}\Z)[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*")
 ENTRY: Final = re.compile(r"(?:\[(?P<six>[^\]]+)\]|(?P<host>[^:\[\]]+))(?::(?P<port>[0-9]{1,5}))?")
+UNICAST: Final = IPv6Network("2000::/3")  # all that is given out; what lies beside it is somebody's own
+SPECIAL: Final = IPv4Network("192.0.0.0/24")  # for protocols; a cloud has its metadata there
 TRANSLATED: Final = IPv6Network("64:ff9b::/96")  # NAT64: the last 32 bits are an IPv4 address
 
 
@@ -99,4 +101,8 @@ def is_public(address: Address) -> bool:
             return False
         if address.ipv4_mapped is not None:
             return True
+        if address not in UNICAST and address not in TRANSLATED:
+            return False
+    elif address in SPECIAL:
+        return False
     return address.is_global and not address.is_multicast
