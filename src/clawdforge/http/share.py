@@ -11,8 +11,10 @@ from clawdforge.core.principal import Principal
 from clawdforge.core.services.all import Services
 from clawdforge.core.services.shares import Rate
 
-ALWAYS_STREAMS: Final = "/stream"
+ALWAYS_STREAMS: Final = ("/stream", "/ag-ui", "/ui")
 """How the paths of other dialects end that answer with a stream whatever the caller accepts."""
+NEVER_STREAMS: Final = "/mcp"
+"""Its callers must accept streams with every request, and are sent none."""
 
 RATE: Final = "rate"
 LEAVING: Final = "leaving"
@@ -23,6 +25,12 @@ def wants_stream(request: Request) -> bool:
     """Whether the caller asks for server-sent events."""
     kinds = (part.partition(";")[0].strip().lower() for part in request.headers.get("accept", "").split(","))
     return "text/event-stream" in kinds
+
+
+def opens_stream(request: Request) -> bool:
+    """Whether the answer counts as a reader, as far as that can be seen before the body."""
+    path = request.url.path
+    return path != NEVER_STREAMS and (wants_stream(request) or path.endswith(ALWAYS_STREAMS))
 
 
 async def enter_share(request: Request) -> None:
@@ -37,8 +45,7 @@ async def enter_share(request: Request) -> None:
     if rate is not None and rate.refusal is not None:
         raise rate.refusal
     leaving: ExitStack = getattr(request.state, LEAVING)
-    is_reader = wants_stream(request) or request.url.path.endswith(ALWAYS_STREAMS)
-    leaving.enter_context(shares.open_request(principal.app, is_reader=is_reader))
+    leaving.enter_context(shares.open_request(principal.app, is_reader=opens_stream(request)))
 
 
 def tell_rate(scope: Scope, headers: MutableHeaders) -> None:
