@@ -184,6 +184,9 @@ async def test_agents_lead_sub_sessions_only_so_deep(face: Server, mine: App) ->
                 )
                 return
             begun = await call(client, "start", prompt="echo deeper")
+            if depth == 0:
+                others = mine.session(parent_session_id=session_id, title="made by somebody else")
+                assert await refused(client, "read", session_id=others) == "session_not_found"
             assert (await hear(client, begun))[0] == "deeper"
             listed = await call(client, "list")
             assert [one["session_id"] for one in listed["sessions"]] == [begun["session_id"]]

@@ -35,6 +35,10 @@ class SubSessionService:
         elif not _was_made_by(row, caller.session_id):
             raise SessionNotFound
 
+    def may_see(self, caller: Principal, row: SessionRow) -> bool:
+        """Whether a session below the agent's own is one that it made; others have made some there too."""
+        return caller.session_id is None or _was_made_by(row, caller.session_id)
+
     async def create(self, caller: Principal, request: CreateSession) -> SessionState:
         """Make a sub-session of the agent's own, which can do no more than that one."""
         async with self._counting:  # many at once must not get past the limit; it takes two commits

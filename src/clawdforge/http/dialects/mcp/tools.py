@@ -114,7 +114,8 @@ async def list_sessions(desk: Desk, asked: ListTool) -> Json:
         limit=asked.limit, cursor=asked.cursor, activity=asked.activity, parent=desk.caller.session_id
     )
     states, following = await desk.core.sessions.list(desk.app, query)
-    return {"sessions": [_describe(state) for state in states], "next": following}
+    seen = [state for state in states if desk.core.sub_sessions.may_see(desk.caller, state.row)]
+    return {"sessions": [_describe(state) for state in seen], "next": following}
 
 
 async def search(desk: Desk, asked: SearchTool) -> Json:
