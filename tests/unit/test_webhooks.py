@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 import json
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from functools import partial
 from pathlib import Path
@@ -16,7 +17,7 @@ from clawdforge.core.ports import Tx, View
 from clawdforge.core.ports.webhooks import Undelivered
 from clawdforge.core.rules import webhooks as rules
 from clawdforge.core.rules.sessions import close_session
-from clawdforge.core.services.courier import PLACES, PLACES_OF_APP, Courier
+from clawdforge.core.services.courier import PLACES, PLACES_OF_APP, PLACES_OF_ENDPOINT, Courier
 from clawdforge.core.services.webhooks import MOST_ENDPOINTS, WebhookService
 from clawdforge.core.webhook_model import DeliveryRow, EndpointRow
 from clawdforge.wire.errors import Conflict, DeliveryNotFound, Forbidden, LimitExceeded, WebhookNotFound
@@ -61,6 +62,34 @@ class Receivers:
             return self.answer()
         finally:
             self.open -= 1
+
+
+class Hanging(Receivers):
+    """Whatever goes to a host that hangs does not end before the test says so."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.held: list[asyncio.Event] = []
+        self.now_of: Counter[str] = Counter()
+        self.most_of: Counter[str] = Counter()
+
+    def end_one(self) -> None:
+        self.held.pop(0).set()
+
+    async def post(self, url: str, headers: Any, body: bytes) -> int:
+        self.now_of[url] += 1
+        self.most_of[url] = max(self.most_of[url], self.now_of[url])
+        try:
+            if "hangs" not in url:
+                return await super().post(url, headers, body)
+            self.open += 1
+            self.sent.append((url, dict(headers), body))
+            self.held.append(asyncio.Event())
+            await self.held[-1].wait()
+            self.open -= 1
+            raise Undelivered("it did not answer")
+        finally:
+            self.now_of[url] -= 1
 
 
 @pytest.fixture
@@ -311,13 +340,15 @@ async def test_receivers_that_hang_leave_room_for_other_apps(desk: Desk) -> None
     courier = Courier(desk.store, clock, receivers)
     task = asyncio.create_task(courier.run())
     try:
-        await until(lambda: receivers.open == 2 * PLACES_OF_APP)
+        await until(lambda: receivers.open == 2 * PLACES_OF_ENDPOINT)
         for app in apps[2:]:
             await add(desk, 1, app, url=f"https://{app}.test/")
             await desk.store.write(app, many)
         courier.wake()
         await until(lambda: receivers.open == PLACES)
-        assert len({url for url, *_ in receivers.sent}) == 1 + PLACES - 2 * PLACES_OF_APP, "one each first"
+        assert len({url for url, *_ in receivers.sent}) == 1 + PLACES - 2 * PLACES_OF_ENDPOINT, (
+            "one each first"
+        )
         receivers.gate.set()
         await until(lambda: courier.tries["delivered"] == 20 * len(apps))
     finally:
@@ -325,6 +356,33 @@ async def test_receivers_that_hang_leave_room_for_other_apps(desk: Desk) -> None
     assert receivers.most_open == PLACES
     ids = [headers["webhook-id"] for _, headers, _ in receivers.sent]
     assert len(ids) == len(set(ids)), "nothing is sent twice while nobody dies"
+
+
+@pytest.mark.parametrize("hanging", [1, PLACES_OF_APP + 1])
+async def test_endpoints_that_hang_leave_room_for_the_others_of_their_app(desk: Desk, hanging: int) -> None:
+    """Are there more of them than the app has places, the others have their turn whenever a try is over."""
+    clock, receivers, each = Moved(), Hanging(), 10
+    for number in range(hanging):
+        await add(desk, number, url=f"https://hangs{number}.test/", events=("turn.ended",))
+    await add(desk, 99, events=("session.closed",))
+
+    def many(tx: Tx) -> None:
+        for number in range(each):
+            rules.tell(tx, WebhookEvent.TURN_ENDED, clock.at - SECOND, {"number": number})
+            rules.tell(tx, WebhookEvent.SESSION_CLOSED, clock.at, {"number": number})
+
+    await desk.store.write(APP, many)
+    courier = Courier(desk.store, clock, receivers)
+    task = asyncio.create_task(courier.run())
+    try:
+        for ended in range(each if hanging > 1 else 0):
+            await until(lambda: receivers.open == PLACES_OF_APP)
+            receivers.end_one()
+            await until(lambda count=ended + 1: courier.tries["failed"] == count)  # type: ignore[misc]
+        await until(lambda: courier.tries["delivered"] >= (1 if hanging > 1 else each))
+    finally:
+        task.cancel()
+    assert all(count <= PLACES_OF_ENDPOINT for count in receivers.most_of.values())
 
 
 async def test_a_clock_that_is_set_back_keeps_nothing_waiting(desk: Desk) -> None:

@@ -103,7 +103,7 @@ READS: dict[str, Callable[[View, str], Any]] = {
     "deliveries": lambda v, s: [
         v.deliveries(f"e-{s}", state=state, limit=9, cursor=None) for state in (None, DeliveryState.WAITING)
     ],
-    "due_deliveries": lambda v, _: v.due_deliveries(9, 99, 9),
+    "due_deliveries": lambda v, s: v.due_deliveries(f"e-{s}", 9, 99, 9),
     "count_waiting": lambda v, _: v.count_waiting(),
     "usage_sums": lambda v, _: v.usage_sums(USAGE),
     "search": lambda v, s: (v.search("needle", limit=9), v.search("needle", limit=9, session_id=s)),

@@ -81,7 +81,7 @@ class SystemView(UsageView, Protocol):
         ...
 
     def waiting_deliveries(self) -> list[WaitingDeliveries]:
-        """The apps that have some of webhooks, the one first whose first is to be tried first."""
+        """The endpoints that have some, the one first whose first is to be tried first."""
         ...
 
     def unindexed_apps(self) -> list[str]:

@@ -9,9 +9,10 @@ from clawdforge.wire.webhooks import DeliveryState
 
 
 class WaitingDeliveries(NamedTuple):
-    """An app that has some, and when the first and the last of them is to be tried."""
+    """An endpoint that has some, and when the first and the last of them is to be tried."""
 
     app: str
+    endpoint_id: str
     first: Micros
     last: Micros
 
@@ -29,8 +30,8 @@ class WebhookView(Protocol):
         """A page, newest first, and the cursor of the next one."""
         ...
 
-    def due_deliveries(self, now: Micros, far: Micros, limit: int) -> list[DeliveryRow]:
-        """Those that are to be tried by now, the first ones first; also those that are too far off."""
+    def due_deliveries(self, endpoint_id: str, now: Micros, far: Micros, limit: int) -> list[DeliveryRow]:
+        """Those that are to be tried there by now, the first ones first; also those that are too far off."""
         ...
 
     def count_waiting(self) -> int:

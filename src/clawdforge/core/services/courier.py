@@ -1,27 +1,34 @@
-"""The courier: makes the deliveries of webhooks that are due, some at a time, apps in turn.
+"""The courier: makes the deliveries of webhooks that are due, some at a time, in turn.
 
-What is to be delivered stands in the store, written with its event. The courier holds nothing that counts: a
-delivery whose answer it did not live to note is made again, with the same id.
+What is to be delivered stands in the store, written with its event. Apps take turns, and so do the endpoints
+of an app. The courier holds nothing that counts: a delivery whose answer it did not live to note is made
+again, with the same id.
 """
 
 import asyncio
 import contextlib
 import logging
 from collections import Counter
+from functools import partial
 from typing import Final
 
 from clawdforge.core.model import SECOND, Clock, Commit
-from clawdforge.core.ports import Store
-from clawdforge.core.ports.webhooks import Receivers, Undelivered
+from clawdforge.core.ports import Store, View
+from clawdforge.core.ports.webhooks import Receivers, Undelivered, WaitingDeliveries
 from clawdforge.core.rules.webhooks import FAR, give_up, is_due, note_try, sign
 from clawdforge.core.webhook_model import DeliveryRow, EndpointRow
+from clawdforge.wire.base import Micros
 from clawdforge.wire.errors import Unavailable
 from clawdforge.wire.event import EventType
 
+Place = tuple[str, str]
+"""An app and one of its endpoints."""
 log = logging.getLogger(__name__)
 PLACES: Final = 16
 PLACES_OF_APP: Final = 4
 """So receivers that hang keep at most these of an app, and an app none of the others'."""
+PLACES_OF_ENDPOINT: Final = PLACES_OF_APP // 2
+"""So one that hangs leaves some to the others of its app."""
 LOOK_SECS: Final = 1.0
 """Most of what is due comes with an event, which wakes; a one-shot run that crosses a budget has none."""
 STORE_AWAY_SECS: Final = 5.0
@@ -41,7 +48,9 @@ class Courier:
         self._clock = clock
         self._receivers = receivers
         self._woken = asyncio.Event()
-        self._under_way: dict[str, str] = {}  # deliveries, and whose they are
+        self._under_way: dict[str, Place] = {}  # deliveries, and where they go
+        self._starts = 0
+        self._turns: dict[str | Place, int] = {}  # which start was the last of an app, or an endpoint
         self.tries: Counter[str] = Counter({"delivered": 0, "failed": 0})
         if receivers is not None:
             store.listen(self._on_commit)
@@ -72,29 +81,55 @@ class Courier:
         """Start what there is room for; how long there will be nothing more to start."""
         now = self._clock.now()
         waiting = await self._store.read_system(lambda view: view.waiting_deliveries())
-        due = [one.app for one in waiting if is_due(one.first, one.last, now)]
+        self._forget_others(waiting)
+        due: dict[str, list[Place]] = {}
+        for one in waiting:
+            if is_due(one.first, one.last, now):
+                due.setdefault(one.app, []).append((one.app, one.endpoint_id))
         for share in range(1, PLACES_OF_APP + 1):
-            for app in tuple(due):
+            for app in sorted(due, key=self._find_turn):
                 if len(self._under_way) >= PLACES:
                     return LOOK_SECS
                 if self._count(app) >= share:
                     continue
-                row = await self._find_next(app)
-                if row is None:
-                    due.remove(app)
-                else:
-                    self._under_way[row.delivery_id] = app
+                row = await self._find_next(app, due[app])
+                if row is not None:
+                    self._note_start(row)
                     flights.create_task(self._deliver(row, receivers), name=f"webhook {row.delivery_id}")
         later = [one.first - now for one in waiting if one.first > now]
         return min(LOOK_SECS, min(later, default=FAR) / SECOND)
 
-    async def _find_next(self, app: str) -> DeliveryRow | None:
-        now, limit = self._clock.now(), self._count(app) + 1
-        rows = await self._store.read(app, lambda view: view.due_deliveries(now, now + FAR, limit))
-        return next((row for row in rows if row.delivery_id not in self._under_way), None)
+    async def _find_next(self, app: str, due: list[Place]) -> DeliveryRow | None:
+        """Of the endpoint with the fewest under way; of these, of the one whose last start is longest ago."""
+        now = self._clock.now()
+        for place in sorted(due, key=lambda one: (self._count(one), self._find_turn(one))):
+            count = self._count(place)
+            if count >= PLACES_OF_ENDPOINT:
+                return None
+            due_to = partial(_find_due, endpoint_id=place[1], now=now, limit=count + 1)
+            rows = await self._store.read(app, due_to)
+            row = next((row for row in rows if row.delivery_id not in self._under_way), None)
+            if row is not None:
+                return row
+            due.remove(place)
+        return None
 
-    def _count(self, app: str) -> int:
-        return sum(one == app for one in self._under_way.values())
+    def _note_start(self, row: DeliveryRow) -> None:
+        place = (row.app_name, row.endpoint_id)
+        self._starts += 1
+        self._under_way[row.delivery_id] = place
+        self._turns[row.app_name] = self._turns[place] = self._starts
+
+    def _find_turn(self, one: str | Place) -> int:
+        return self._turns.get(one, 0)
+
+    def _forget_others(self, waiting: list[WaitingDeliveries]) -> None:
+        """So that what is known of turns does not grow for ever."""
+        left = {name for one in waiting for name in (one.app, (one.app, one.endpoint_id))}
+        self._turns = {one: turn for one, turn in self._turns.items() if one in left}
+
+    def _count(self, one: str | Place) -> int:
+        return sum(one in (place, place[0]) for place in self._under_way.values())
 
     async def _deliver(self, row: DeliveryRow, receivers: Receivers) -> None:
         """Try it once. Whatever goes wrong becomes the outcome of this try, and harms no other."""
@@ -140,3 +175,7 @@ class Courier:
     def _on_commit(self, commit: Commit) -> None:
         if not commit.events or any(event.type in TOLD_OF for event in commit.events):
             self._woken.set()
+
+
+def _find_due(view: View, endpoint_id: str, now: Micros, limit: int) -> list[DeliveryRow]:
+    return view.due_deliveries(endpoint_id, now, now + FAR, limit)

@@ -94,7 +94,8 @@ class SqliteSystemView:
 
     def waiting_deliveries(self) -> list[WaitingDeliveries]:
         return [
-            WaitingDeliveries(str(app), first, last) for app, first, last in self._rows("waiting_deliveries")
+            WaitingDeliveries(str(app), str(endpoint), first, last)
+            for app, endpoint, first, last in self._rows("waiting_deliveries")
         ]
 
     def unindexed_apps(self) -> list[str]:

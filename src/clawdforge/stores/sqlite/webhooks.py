@@ -38,8 +38,9 @@ class WebhookRows(OwnRows):
         more = len(rows) > limit and bool(page)
         return page, to_cursor(page[-1].created_at, page[-1].delivery_id) if more else None
 
-    def due_deliveries(self, now: Micros, far: Micros, limit: int) -> list[DeliveryRow]:
-        return self._list(self._q.delivery, "due_deliveries", now=now, far=far, limit=limit)
+    def due_deliveries(self, endpoint_id: str, now: Micros, far: Micros, limit: int) -> list[DeliveryRow]:
+        values: dict[str, Value] = {"endpoint": endpoint_id, "now": now, "far": far, "limit": limit}
+        return self._list(self._q.delivery, "due_deliveries", **values)
 
     def count_waiting(self) -> int:
         return self._number("count_waiting")

@@ -247,13 +247,13 @@ WHERE {usage_after} ORDER BY 1, 2, 3, 4 LIMIT :limit
 
 -- name: waiting_deliveries
 SELECT * FROM (
-    SELECT app_name,
+    SELECT app_name, endpoint_id,
         (SELECT min(next_at) FROM webhook_deliveries AS due
-         WHERE due.app_name = apps.app_name AND due.state = 'waiting') AS first_at,
+         WHERE due.app_name = told.app_name AND due.endpoint_id = told.endpoint_id AND due.state = 'waiting') AS first_at,
         (SELECT max(next_at) FROM webhook_deliveries AS due
-         WHERE due.app_name = apps.app_name AND due.state = 'waiting') AS last_at
-    FROM (SELECT DISTINCT app_name FROM webhook_endpoints) AS apps) AS found
-WHERE first_at IS NOT NULL ORDER BY first_at, app_name
+         WHERE due.app_name = told.app_name AND due.endpoint_id = told.endpoint_id AND due.state = 'waiting') AS last_at
+    FROM webhook_endpoints AS told) AS found
+WHERE first_at IS NOT NULL ORDER BY first_at, app_name, endpoint_id
 
 -- name: remove_deliveries
 DELETE FROM webhook_deliveries WHERE delivery_id IN (

@@ -301,7 +301,7 @@ ORDER BY created_at DESC, delivery_id DESC LIMIT :limit
 
 -- name: due_deliveries
 SELECT {delivery} FROM webhook_deliveries
-WHERE app_name = :app AND state = 'waiting' AND (next_at <= :now OR next_at > :far)
+WHERE app_name = :app AND endpoint_id = :endpoint AND state = 'waiting' AND (next_at <= :now OR next_at > :far)
 ORDER BY next_at, delivery_id LIMIT :limit
 
 -- name: count_waiting
