@@ -332,6 +332,21 @@ def test_a_stream_that_nobody_reads_is_a_turn_all_the_same(mine: App) -> None:
     assert answer(part) == "on"
 
 
+def test_streams_are_readers_and_one_too_many_submits_nothing(face: Server, mine: App) -> None:
+    face.admin().post("/admin/apps", json={"app_name": mine.name, "limits": {"max_readers": 1}})
+    body = {"model": "claude", "messages": [user("hang")], "input": "hang", "stream": True}
+    for path in ("/v1/chat/completions", "/v1/responses"):
+        until(lambda: mine.http.get("/limits").json()["readers"] == 0, "nobody reads")
+        known = count_sessions(mine)
+        with mine.http.stream("POST", path, json=body) as first:
+            assert (first.status_code, mine.http.get("/limits").json()["readers"]) == (200, 1)
+            second = mine.http.post(path, json=body)
+            assert (second.status_code, second.headers["Retry-After"]) == (429, "1")
+            assert count_sessions(mine) == known + 1, "it was refused before anything was made"
+            assert answer(ask(mine, user("echo whole"), headers={"accept": "text/event-stream"})) == "whole"
+        mine.http.post(f"/sessions/{first.headers[SESSION]}/cancel")
+
+
 def test_by_setting_another_history_is_a_fork_and_permissions_wait(
     start: Callable[..., Server],
 ) -> None:

@@ -15,6 +15,7 @@ from clawdforge.http.share import opens_stream
         ("/sessions/a/ag-ui", "*/*", True),
         ("/sessions/a/ui", "*/*", True),
         ("/sessions/a/ui/c/stream", "*/*", True),
+        ("/v1/chat/completions", "text/event-stream", False),  # its body says
         ("/mcp", "application/json, text/event-stream", False),
     ],
 )

@@ -15,6 +15,8 @@ ALWAYS_STREAMS: Final = ("/stream", "/ag-ui", "/ui")
 """How the paths of other dialects end that answer with a stream whatever the caller accepts."""
 NEVER_STREAMS: Final = "/mcp"
 """Its callers must accept streams with every request, and are sent none."""
+BODY_SAYS: Final = "/v1/"
+"""How the paths begin whose body says whether they stream: their handlers call `enter_as_reader`."""
 
 RATE: Final = "rate"
 LEAVING: Final = "leaving"
@@ -30,7 +32,9 @@ def wants_stream(request: Request) -> bool:
 def opens_stream(request: Request) -> bool:
     """Whether the answer counts as a reader, as far as that can be seen before the body."""
     path = request.url.path
-    return path != NEVER_STREAMS and (wants_stream(request) or path.endswith(ALWAYS_STREAMS))
+    if path == NEVER_STREAMS or path.startswith(BODY_SAYS):
+        return False
+    return wants_stream(request) or path.endswith(ALWAYS_STREAMS)
 
 
 async def enter_share(request: Request) -> None:
@@ -46,6 +50,16 @@ async def enter_share(request: Request) -> None:
         raise rate.refusal
     leaving: ExitStack = getattr(request.state, LEAVING)
     leaving.enter_context(shares.open_request(principal.app, is_reader=opens_stream(request)))
+
+
+def enter_as_reader(request: Request) -> None:
+    """Raise LimitExceeded when its app has all the streams that it may have. Before anything is changed."""
+    principal: Principal = request.state.principal
+    if principal.admin:
+        return
+    services: Services = request.app.state.services
+    leaving: ExitStack = getattr(request.state, LEAVING)
+    leaving.enter_context(services.shares.open_reader(principal.app))
 
 
 def tell_rate(scope: Scope, headers: MutableHeaders) -> None:

@@ -1,7 +1,7 @@
 """What each app may have of the server at one time: the one place that counts it and refuses more."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, fields, replace
 from typing import Final
 
@@ -109,15 +109,23 @@ class ShareService:
         """One more open request until this is left; a stream is a reader as well."""
         account = self._accounts[app]  # a request is counted before it is opened
         _check("open requests", account.open_requests, account.share.max_open_requests)
-        if is_reader:
-            _check("open event streams", account.readers, account.share.max_readers)
-        account.open_requests += 1
-        account.readers += is_reader
+        with self.open_reader(app) if is_reader else nullcontext():
+            account.open_requests += 1
+            try:
+                yield
+            finally:
+                account.open_requests -= 1
+
+    @contextmanager
+    def open_reader(self, app: str) -> Iterator[None]:
+        """A request that is open turns out to be a stream."""
+        account = self._accounts[app]
+        _check("open event streams", account.readers, account.share.max_readers)
+        account.readers += 1
         try:
             yield
         finally:
-            account.open_requests -= 1
-            account.readers -= is_reader
+            account.readers -= 1
 
     async def usage(self, app: str) -> tuple[AppRow, Share, Used]:
         """The limits of an app, with those of the settings where it has none, and what it has now."""

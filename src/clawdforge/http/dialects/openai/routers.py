@@ -25,6 +25,7 @@ from clawdforge.http.errors import encode, json_response
 from clawdforge.http.piecewise import piecewise, slices
 from clawdforge.http.routing import App, AppRoute, Caller, Core, UntilSent, has_own_limit, takes_many_values
 from clawdforge.http.settings import HttpSettings
+from clawdforge.http.share import enter_as_reader
 from clawdforge.http.sse import EventStream, find_start
 from clawdforge.http.waiting import closing, unless_disconnected
 from clawdforge.wire.base import Json, to_seconds
@@ -88,6 +89,8 @@ async def complete(
     """
     settings: HttpSettings = request.app.state.settings
     named = find_names(request.headers, settings.openai_chat_header)
+    if body.stream:
+        enter_as_reader(request)
     submitted = await _submit(request, core, caller, read_chat(body), named)
     with_usage = body.stream_options is not None and body.stream_options.include_usage
     shape = Completion(submitted.turn, body.model, with_usage=with_usage)
@@ -106,6 +109,8 @@ async def respond(
     settings: HttpSettings = request.app.state.settings
     named = find_names(request.headers, settings.openai_chat_header, body)
     keep = body.store is not False
+    if body.stream:
+        enter_as_reader(request)
     submitted = await _submit(request, core, caller, read_response(body), named, keep=keep)
     shape = ResponseParts(submitted.turn, body)
     return await _answer(request, core, caller.app, until_sent, submitted, shape, streams=bool(body.stream))
