@@ -1,5 +1,6 @@
 """A session of any length takes a new message without being read; only what a caller sends is compared."""
 
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -13,20 +14,26 @@ from clawdforge.core.rules.paging import MessageSpan, Place
 from clawdforge.core.rules.turns import SubmittedTurn
 from clawdforge.core.services.all import Services
 from clawdforge.http.dialects.openai.asked import Asked, Said, Wanted
-from clawdforge.http.dialects.openai.finding import FEW, Submission
+from clawdforge.http.dialects.openai.finding import FEW, PAGE, Submission
 from clawdforge.http.dialects.openai.naming import Named
 from clawdforge.http.settings import HttpSettings
+from clawdforge.wire.errors import Conflict
 from clawdforge.wire.message import Role
 
 LENGTH = 10_000
+SESSIONS = 3
+
+
+class Row(MessageRow):
+    """One of which can be told whether anybody keeps it."""
 
 
 def row_of(seq: int) -> MessageRow:
     """The first is what the session was told to be; then each turn has a prompt and an answer."""
     if seq == 1:
-        return MessageRow(session_id="s", seq=1, role="system", content="be brief", ts=1, turn=0)
+        return Row(session_id="s", seq=1, role="system", content="be brief", ts=1, turn=0)
     role = "user" if seq % 2 == 0 else "assistant"
-    return MessageRow(session_id="s", seq=seq, role=role, content=f"{seq}", ts=1, turn=seq // 2)
+    return Row(session_id="s", seq=seq, role=role, content=f"{seq}", ts=1, turn=seq // 2)
 
 
 WHOLE = [Said(Role(one.role), one.content) for one in map(row_of, range(1, LENGTH + 1))]
@@ -38,6 +45,8 @@ class LongSession:
 
     read: int = 0
     computed: int = 0
+    kept: list[weakref.ref[MessageRow]] = field(default_factory=list)
+    most_kept: int = 0
     submitted: list[int | None] = field(default_factory=list)
 
     async def get(self, _app: str, _session_id: str, turn: int | None = None) -> Any:
@@ -45,6 +54,9 @@ class LongSession:
             return SimpleNamespace(cut=False)
         row = SimpleNamespace(session_id="s", agent="claude", persona=None, model=None, head=9)
         return SimpleNamespace(row=row)
+
+    async def list(self, *_: Any) -> Any:
+        return [await self.get("", "")] * SESSIONS, None
 
     async def transcript(self, *_: Any, **__: Any) -> Any:
         return SimpleNamespace(endings=())
@@ -58,6 +70,8 @@ class LongSession:
             last = min(LENGTH, first + limit - 1)
         self.read += last - first + 1
         rows = [row_of(seq) for seq in range(first, last + 1)]
+        self.kept.append(weakref.ref(rows[0]))
+        self.most_kept = max(self.most_kept, sum(one() is not None for one in self.kept))
         return MessageSpan(rows, first if first > 1 else None, last if last < LENGTH else None)
 
     async def slice(self, _app: str) -> None:
@@ -96,7 +110,21 @@ async def test_no_more_is_read_than_the_caller_says(named: Named, history: list[
     await submission(session, named, *history).submit()
     assert len(session.submitted) == 1
     assert session.read <= most
-    assert session.computed == (1 if most == LENGTH else 0)  # what is long is compared beside the loop
+    assert (session.computed > 0) is (most == LENGTH), "what is long is compared beside the loop"
+    assert session.most_kept <= 2, "pages are compared and let go"
+
+
+@pytest.mark.parametrize(
+    "history",
+    [[], WHOLE[:1], WHOLE[:11], [*WHOLE[:10], Said(Role.USER, "other"), *WHOLE[11:]]],
+    ids=["nothing", "instructions", "a part", "another"],
+)
+async def test_of_a_chat_no_more_is_read_than_agrees(history: list[Said]) -> None:
+    """Of each session that it may be."""
+    session = LongSession()
+    with pytest.raises(Conflict):
+        await submission(session, Named(chat="c"), *history).submit()
+    assert session.read <= SESSIONS * min(PAGE, len(history) + FEW)
 
 
 async def test_an_old_response_is_refused_without_reading_back_to_it() -> None:

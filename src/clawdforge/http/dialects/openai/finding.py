@@ -4,12 +4,12 @@ A session that is named gets the new prompt alone. What the caller sends as hist
 has, unless it sends none; otherwise it is refused, or a fork is made, as the operator says.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import takewhile
-from typing import Final
+from typing import Final, TypeVar
 
 from clawdforge.core.model import MessageRow, SessionQuery, SessionRow
 from clawdforge.core.principal import Principal
@@ -18,12 +18,12 @@ from clawdforge.core.rules.turns import SubmittedTurn
 from clawdforge.core.services.all import Services
 from clawdforge.http.dialects.openai.agreement import (
     Agreement,
+    Comparison,
     agrees_after,
     agrees_on_instructions,
-    compare,
     list_exchanges,
 )
-from clawdforge.http.dialects.openai.asked import Asked, Said, Wanted
+from clawdforge.http.dialects.openai.asked import Asked, Wanted
 from clawdforge.http.dialects.openai.naming import SESSION_HEADER, Named
 from clawdforge.http.settings import HttpSettings
 from clawdforge.wire.errors import Conflict, HeadMoved, InvalidRequest, SessionClosed
@@ -39,8 +39,10 @@ from clawdforge.wire.session import (
 )
 from clawdforge.wire.turn import IfBusy, TurnRequest
 
+Made = TypeVar("Made")
 CANDIDATES: Final = 8
 PAGE: Final = 1000
+"""And so many bytes as a page of messages may have: no more than two are in memory for one request."""
 FEW: Final = 20
 MANY: Final = 100
 TRIES: Final = 3
@@ -121,12 +123,7 @@ class Submission:
         sent = self.asked.history
         has_history = any(one.role is not Role.SYSTEM for one in sent)
         if self.named.session_id is None or (has_history and self.named.turn is None):
-            failed, rows = await self._find_failed(row), await self._read(row)
-            work = partial(_compare_all, rows, failed, sent)
-            size = sum(len(one.content) for one in rows) + sum(len(one.text) for one in sent)
-            if max(len(rows), len(sent)) <= MANY and size <= LARGE_BYTES:
-                return work()
-            return await self.core.computing.run(self.app, work)
+            return await self._compare_pages(row)
         if has_history:
             raise InvalidRequest("with previous_response_id, send the new message alone")
         if self.named.turn is not None and not await self._is_last(row, self.named.turn):
@@ -166,19 +163,30 @@ class Submission:
         shown = await self.core.messages.transcript(self.app, row.session_id, 0, settled=True)
         return {ending.turn.turn_index for ending in shown.endings}
 
-    async def _read(self, row: SessionRow) -> Sequence[MessageRow]:
-        """All that was said, archived messages too: the caller knows nothing of a summary."""
-        rows: list[MessageRow] = []
-        after: int | None = 0
-        while after is not None:
+    async def _compare_pages(self, row: SessionRow) -> Agreement:
+        """Goes through all that was said, archived messages too, since the caller knows nothing of a summary;
+        but no further than the two agree, and so not beyond what was sent."""
+        sent = self.asked.history
+        failed = await self._find_failed(row)
+        length = sum(len(one.text) for one in sent)
+        comparison = await self._beside(partial(Comparison, failed, sent), len(sent), length)
+        limit, after = min(PAGE, len(sent) + FEW), 0
+        while True:
             span = await self.core.messages.page(
-                self.app, row.session_id, Place("after", after), PAGE, archived=True
+                self.app, row.session_id, Place("after", after), limit, archived=True
             )
-            rows += span.rows
+            length = sum(len(one.content) for one in span.rows)
+            may_agree = await self._beside(partial(comparison.feed, span.rows), len(span.rows), length)
+            if span.next is None or not may_agree:
+                return await self._beside(comparison.end, len(span.rows), length)
             after = span.next
-            if after is not None:
-                await self.core.loop_turns.slice(self.app)
-        return rows
+            await self.core.loop_turns.slice(self.app)
+
+    async def _beside(self, work: Callable[[], Made], count: int, length: int) -> Made:
+        """What is long is not computed in the event loop."""
+        if count <= MANY and length <= LARGE_BYTES:
+            return work()
+        return await self.core.computing.run(self.app, work)
 
     async def _prompt(self, row: SessionRow, head: int) -> SubmittedTurn:
         wanted = self.asked.wanted.model
@@ -228,10 +236,6 @@ class Submission:
                 return own
         waits = self.settings.openai_permissions == "wait"
         return PermissionMode.ASK if waits else PermissionMode.DENY_ALL
-
-
-def _compare_all(rows: Sequence[MessageRow], failed: Collection[int], sent: Sequence[Said]) -> Agreement:
-    return compare(list_exchanges(rows, failed), sent)
 
 
 def _fits(row: SessionRow, wanted: Wanted) -> bool:
