@@ -1,5 +1,6 @@
 """The route of the MCP server: one message in, one answer out, and nothing kept in between."""
 
+import asyncio
 from typing import Any, Final
 
 import orjson
@@ -17,7 +18,7 @@ from clawdforge.http.settings import HttpSettings
 from clawdforge.http.waiting import unless_disconnected
 from clawdforge.wire.base import Json
 from clawdforge.wire.error_body import ErrorBody
-from clawdforge.wire.errors import ForgeAPIError, InternalError
+from clawdforge.wire.errors import ForgeAPIError, InternalError, RequestTimedOut
 from clawdforge.wire.mcp_server import RpcMessage, RpcReply
 
 TAKEN: Final = 202
@@ -77,7 +78,9 @@ async def _answer(request: Request, desk: Desk, method: str, params: Json) -> Js
         tool, arguments = tools.get(str(params.get("name"))), params.get("arguments") or {}
         if tool is None or not isinstance(arguments, dict):
             raise RpcFailure(protocol.INVALID_PARAMS, "there is no such tool; tools/list names them")
-        return await unless_disconnected(request.receive, _call(tool, desk, arguments, modern=is_modern))
+        seconds = None if tool.waits or tool.is_whole else settings.request_secs
+        call = _call(tool, desk, arguments, seconds, modern=is_modern)
+        return await (unless_disconnected(request.receive, call) if tool.waits else call)
     raise RpcFailure(protocol.METHOD_NOT_FOUND, f"there is no method {method[:100]}")
 
 
@@ -90,16 +93,26 @@ def _find_tools(desk: Desk, settings: HttpSettings) -> dict[str, Tool]:
     }
 
 
-async def _call(tool: Tool, desk: Desk, arguments: Json, *, modern: bool) -> Json:
+async def _call(tool: Tool, desk: Desk, arguments: Json, seconds: float | None, *, modern: bool) -> Json:
     """What a tool fails with is told to the model, which can do something else."""
     try:
-        value = await tool.call(desk, arguments)
+        value = await _run(tool, desk, arguments, seconds)
     except InternalError:
         raise
     except ForgeAPIError as error:
         told: Json = {"error": error.message, "code": str(error.code)}
         return protocol.result(told, _write(told), is_error=True, modern=modern)
     return protocol.result(value, _write(value), is_error=False, modern=modern)
+
+
+async def _run(tool: Tool, desk: Desk, arguments: Json, seconds: float | None) -> Json:
+    try:
+        async with asyncio.timeout(seconds) as limit:
+            return await tool.call(desk, arguments)
+    except TimeoutError:
+        if limit.expired():
+            raise RequestTimedOut from None
+        raise
 
 
 def _write(value: Any) -> str:

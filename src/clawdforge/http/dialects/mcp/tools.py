@@ -174,12 +174,18 @@ def _describe(state: SessionState) -> Json:
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A tool: the shape of what it is given, the scope that it needs, and what it does."""
+    """A tool: the shape of what it is given, the scope that it needs, and what it does.
+
+    `waits` if it goes on while its caller wants it to, and is there; `is_whole` if it is not ended halfway:
+    a session without its prompt is of no use to anybody.
+    """
 
     name: str
     shape: type[BaseModel]
     scope: Scope
     run: Callable[[Desk, Any], Awaitable[Json]]
+    waits: bool = False
+    is_whole: bool = False
 
     def describe(self) -> Json:
         words = " ".join((self.shape.__doc__ or "").split())
@@ -209,9 +215,9 @@ DECIDE: Final = "decide"
 TOOLS: Final = {
     tool.name: tool
     for tool in (
-        Tool("start", StartTool, Scope.PROMPT, start),
+        Tool("start", StartTool, Scope.PROMPT, start, is_whole=True),
         Tool("send", SendTool, Scope.PROMPT, send),
-        Tool("wait", WaitTool, Scope.READ, wait_for),
+        Tool("wait", WaitTool, Scope.READ, wait_for, waits=True),
         Tool("read", ReadTool, Scope.READ, read),
         Tool("list", ListTool, Scope.READ, list_sessions),
         Tool("search", SearchTool, Scope.READ, search),
