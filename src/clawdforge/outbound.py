@@ -24,6 +24,8 @@ CONNECT_SECS: Final = 5.0
 REST_SECS: Final = 1.0
 MOST_ADDRESSES: Final = 3
 MAX_HEAD: Final = 1 << 15
+MOST_HEADS: Final = 8
+"""Of one answer: those that say that it will come, and its own."""
 MAX_REST: Final = 1 << 16
 STATUS: Final = re.compile(rb"HTTP/1\.[01] ([1-5][0-9]{2})(?: [^\r\n]*)?\r\n")
 RESOLVERS: Final = 16
@@ -144,7 +146,7 @@ async def _connect(
 
 async def _read_status(reader: asyncio.StreamReader) -> int:
     """That of the answer itself, after those that only say that it will come."""
-    while True:
+    for _ in range(MOST_HEADS):
         head = await reader.readuntil(b"\r\n\r\n")
         found = STATUS.match(head)
         if found is None:
@@ -152,6 +154,8 @@ async def _read_status(reader: asyncio.StreamReader) -> int:
         status = int(found[1])
         if status >= 200:
             break
+    else:
+        raise Undelivered("it only said, again and again, that an answer would come")
     with contextlib.suppress(TimeoutError, OSError):  # a receiver that is still sending is not cut off
         async with asyncio.timeout(REST_SECS):
             left = MAX_REST

@@ -13,7 +13,7 @@ from clawdforge.core.ports.webhooks import Undelivered
 from clawdforge.core.services.courier import PLACES, PLACES_OF_APP
 from clawdforge.outbound import Outbound, open_outbound
 from clawdforge.wire.webhooks import read_place
-from tests.support.receiver import Receiver, answer, receiving
+from tests.support.receiver import OK, Receiver, answer, receiving
 
 
 @pytest.fixture
@@ -165,6 +165,7 @@ async def test_a_redirect_is_an_answer_and_nothing_more(receiver: Receiver, reac
         (b"SSH-2.0-OpenSSH\r\n\r\n", "not HTTP"),
         (b"HTTP/1.1 200 OK\r\n" + b"x: y\r\n" * 20_000, "not HTTP"),
         (b"HTTP/1.1 700 No\r\n\r\n", "not HTTP"),
+        (b"HTTP/1.1 100 Continue\r\n\r\n" * outbound.MOST_HEADS + OK, "again and again"),
     ],
 )
 async def test_a_receiver_that_misbehaves_costs_a_bounded_time(
@@ -187,6 +188,11 @@ async def test_of_an_answer_without_end_only_the_status_is_kept(
     monkeypatch.setattr(outbound, "MAX_REST", 1000)
     receiver.answers = [b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n\r\n" + b"x" * 5_000_000]
     assert await reached.post(receiver.url(), {}, b"{}") == 200
+
+
+async def test_an_answer_may_be_announced_a_few_times(receiver: Receiver, reached: Outbound) -> None:
+    receiver.answers = [b"HTTP/1.1 103 Early Hints\r\n\r\n" * (outbound.MOST_HEADS - 1) + OK]
+    assert await reached.post(receiver.url(), {}, b"{}") == 204
 
 
 async def test_nobody_who_listens_is_a_failure_that_says_so() -> None:

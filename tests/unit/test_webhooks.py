@@ -7,7 +7,8 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from standardwebhooks import Webhook, WebhookVerificationError
@@ -16,8 +17,11 @@ from clawdforge.core.model import SECOND, SystemClock
 from clawdforge.core.ports import Tx, View
 from clawdforge.core.ports.webhooks import Undelivered
 from clawdforge.core.rules import webhooks as rules
+from clawdforge.core.rules.retention import Ages
 from clawdforge.core.rules.sessions import close_session
+from clawdforge.core.services import sweeper as sweeping
 from clawdforge.core.services.courier import PLACES, PLACES_OF_APP, PLACES_OF_ENDPOINT, Courier
+from clawdforge.core.services.files import FileService
 from clawdforge.core.services.webhooks import MOST_ENDPOINTS, WebhookService
 from clawdforge.core.webhook_model import DeliveryRow, EndpointRow
 from clawdforge.wire.errors import Conflict, DeliveryNotFound, Forbidden, LimitExceeded, WebhookNotFound
@@ -396,6 +400,57 @@ async def test_a_clock_that_is_set_back_keeps_nothing_waiting(desk: Desk) -> Non
         await until(lambda: courier.tries["delivered"] == 1)
     finally:
         task.cancel()
+
+
+@pytest.mark.parametrize("days", [0, rules.TRIED_FOR // rules.DAY, rules.TRIED_FOR // rules.DAY + 1])
+async def test_what_is_too_late_is_not_sent_any_more(desk: Desk, days: int) -> None:
+    """As when webhooks, or the whole server, were off for days."""
+    clock, receivers = Moved(), Receivers()
+    await add(desk)
+    await desk.store.write(APP, lambda tx: rules.tell(tx, WebhookEvent.SESSION_CLOSED, clock.at, {}))
+    clock.at += days * rules.DAY
+    courier = Courier(desk.store, clock, receivers)
+    task = asyncio.create_task(courier.run())
+    try:
+        async with asyncio.timeout(30):
+            while (await told(desk))[0].state is DeliveryState.WAITING:  # noqa: ASYNC110 - as above
+                await asyncio.sleep(0.005)
+    finally:
+        task.cancel()
+    (row,) = await told(desk)
+    if days * rules.DAY <= rules.TRIED_FOR:
+        assert (row.state, len(receivers.sent)) == ("delivered", 1)
+    else:
+        assert (row.state, row.attempts, row.error, receivers.sent) == ("dead", 0, rules.LATE, [])
+
+
+async def test_while_they_are_off_the_sweep_makes_room_for_what_is_not_late(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rules, "MOST_WAITING", 5)
+    monkeypatch.setattr(sweeping, "PAGE", 2)
+    clock = Moved()
+    await add(desk)
+
+    def tell(tx: Tx) -> None:
+        rules.tell(tx, WebhookEvent.SESSION_CLOSED, clock.at, {})
+
+    files = SimpleNamespace(remove_old=lambda *_: asyncio.sleep(0, 0))
+    rest, ages = cast(Any, None), Ages(idle=1e9, closed=1e9, upload=1e9)
+    sweeper = sweeping.Sweeper(desk.store, clock, rest, rest, rest, rest, cast(FileService, files), ages)
+    monkeypatch.setattr(sweeper, "_time", clock)
+    for _ in range(4):
+        await desk.store.write(APP, tell)
+    clock.at += rules.TRIED_FOR - 1
+    await desk.store.write(APP, tell)
+    await desk.store.write(APP, tell)
+    await sweeper.sweep()
+    assert [row.state for row in await told(desk)] == ["waiting"] * 5, "nothing is late yet, one was dropped"
+    clock.at += 1
+    await sweeper.sweep()
+    assert [row.state for row in await told(desk)] == ["dead"] * 4 + ["waiting"]
+    await desk.store.write(APP, tell)
+    assert len(await told(desk)) == 6
 
 
 async def test_old_deliveries_go_and_those_that_wait_stay(desk: Desk) -> None:

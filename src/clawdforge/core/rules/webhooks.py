@@ -34,6 +34,8 @@ SECRET_PREFIX: Final = "whsec_"  # noqa: S105 - not a secret, but what one begin
 MAX_WORD: Final = 200
 MAX_ERROR: Final = 300
 GONE: Final = 410
+LATE: Final = "it was not sent in time"
+NEVER: Final = 2**62
 Mark = Literal["warning", "limit"]
 """What of a budget was crossed: the part at which it warns, or all of it."""
 
@@ -112,11 +114,29 @@ def note_try(tx: Tx, delivery_id: str, status: int | None, error: str | None, at
         tx.change_delivery(delivery_id, next_at=next_at, **told)
 
 
-def give_up(tx: Tx, delivery_id: str, why: str, at: Micros) -> None:
+def give_up(tx: Tx, delivery_id: str, why: str | None, at: Micros) -> None:
     """Without a try: nobody is to be told."""
     row = tx.delivery(delivery_id)
     if row is not None and row.state is DeliveryState.WAITING:
         tx.change_delivery(delivery_id, state=DeliveryState.DEAD, done_at=at, error=why)
+
+
+def give_up_late(tx: Tx, endpoint_id: str, at: Micros, limit: int) -> bool:
+    """Give up some that nobody has tried before their time was over; whether these were all. What was to be
+    tried so long ago is known to be one of them: none is to be tried later than it is given up."""
+    rows = tx.due_deliveries(endpoint_id, at - TRIED_FOR, NEVER, limit)
+    for row in rows:
+        give_up(tx, row.delivery_id, LATE, at)
+    return len(rows) < limit
+
+
+def find_objection(row: DeliveryRow, endpoint: EndpointRow | None, at: Micros) -> str | None:
+    """Why it is not to be tried, if so. What is late can be sent again by whoever still wants to know."""
+    if endpoint is None:
+        return "the webhook was removed"
+    if endpoint.disabled is not None:
+        return f"it is off: {endpoint.disabled}"
+    return LATE if row.gives_up_at < at else None
 
 
 def send_again(tx: Tx, row: DeliveryRow, at: Micros) -> None:

@@ -15,7 +15,7 @@ from typing import Final
 from clawdforge.core.model import SECOND, Clock, Commit
 from clawdforge.core.ports import Store, View
 from clawdforge.core.ports.webhooks import Receivers, Undelivered, WaitingDeliveries
-from clawdforge.core.rules.webhooks import FAR, give_up, is_due, note_try, sign
+from clawdforge.core.rules.webhooks import FAR, find_objection, give_up, is_due, note_try, sign
 from clawdforge.core.webhook_model import DeliveryRow, EndpointRow
 from clawdforge.wire.base import Micros
 from clawdforge.wire.errors import Unavailable
@@ -136,9 +136,9 @@ class Courier:
         try:
             app = row.app_name
             endpoint = await self._store.read(app, lambda view: view.endpoint(row.endpoint_id))
-            if endpoint is None or endpoint.disabled is not None:
-                why = "the webhook was removed" if endpoint is None else f"it is off: {endpoint.disabled}"
-                at = self._clock.now()
+            at = self._clock.now()
+            why = find_objection(row, endpoint, at)
+            if endpoint is None or why is not None:
                 await self._store.write(app, lambda tx: give_up(tx, row.delivery_id, why, at))
                 return
             status, error = await self._post(row, endpoint, receivers)

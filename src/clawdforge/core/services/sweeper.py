@@ -17,6 +17,7 @@ from clawdforge.core.model import SECOND, Clock
 from clawdforge.core.ports import Homes, Store, SystemView, Tx, Workspaces
 from clawdforge.core.rules.retention import Ages, idle_since
 from clawdforge.core.rules.sessions import close_session
+from clawdforge.core.rules.webhooks import TRIED_FOR, give_up_late
 from clawdforge.core.running.long_writes import LongWrite
 from clawdforge.core.running.supervisor import Supervisor
 from clawdforge.core.services.files import FileService
@@ -103,6 +104,7 @@ class Sweeper:
             await self._attempt("uploads", partial(self._remove_uploads, uploaded_before))
             if self._ages.run:
                 await self._attempt("runs", partial(self._remove_runs, now - round(self._ages.run * SECOND)))
+            await self._attempt("late deliveries", partial(self._give_up_deliveries, now))
             await self._attempt("deliveries", partial(self._remove_deliveries, now - DELIVERIES_AGE))
             await self._attempt("changes", partial(self._forget_changes, now - CHANGES_AGE))
             await self._attempt("unused space", self._give_back_space)
@@ -153,6 +155,15 @@ class Sweeper:
     async def _remove_runs(self, before: Micros) -> bool:
         while await self._store.write_system(lambda tx: tx.remove_runs(before, PAGE)):
             pass
+        return True
+
+    async def _give_up_deliveries(self, now: Micros) -> bool:
+        """While webhooks are off too, so that what is too late leaves room for what is not."""
+        waiting = await self._store.read_system(lambda view: view.waiting_deliveries())
+        for one in waiting:
+            if one.first <= now - TRIED_FOR:
+                step = partial(give_up_late, endpoint_id=one.endpoint_id, at=now, limit=PAGE)
+                await LongWrite(self._store, one.app).repeat(step)
         return True
 
     async def _remove_deliveries(self, before: Micros) -> bool:
