@@ -126,6 +126,12 @@ def test_every_other_session_of_its_app_is_unknown_to_it(calling: Server, owner:
         assert {(reply.status_code, reply.content) for reply in replies} == {(404, replies[0].content)}, path
 
 
+def test_health_tells_it_what_it_tells_everybody(calling: Server, owner: App) -> None:
+    _, agent = agent_of(calling, owner)
+    assert "checks" in owner.http.get("/health?deep=1").json()
+    assert agent.get("/health?deep=1").json().keys() == calling.client().get("/health").json().keys()
+
+
 def test_every_other_route_is_closed_to_it(calling: Server, owner: App) -> None:
     mine, agent = agent_of(calling, owner)
     open_routes = READS | ACTS | MAKES

@@ -105,6 +105,15 @@ def test_health_tells_an_app_what_it_does_not_tell_everybody(server: Server, app
     )
 
 
+def test_health_counts_for_the_rate_of_an_app_and_not_for_others(server: Server) -> None:
+    app = server.app()
+    limits = {"app_name": app.name, "limits": {"max_requests_per_sec": 0}}
+    assert server.admin().post("/admin/apps", json=limits).status_code == 200
+    refused = app.http.get("/health?deep=1")
+    assert (refused.status_code, refused.headers["Retry-After"]) == (429, "1")
+    assert server.client().get("/health").status_code == 200
+
+
 def test_health_tells_whom_the_server_trusts(page: httpx2.Client) -> None:
     assert page.get("/hermes/health").json()["accept_loop"]["requests_total"] > 0
     proxied = page.get("/hermes/health?deep=1", headers={"X-Forwarded-For": "10.0.0.1"})

@@ -106,12 +106,7 @@ class OpenRoute(APIRoute):
 
         async def check_and_answer(request: Request) -> Response:
             if credential is not None:
-                request.state.principal = await credential.check(request)
-                note_known(request)
-                request.app.state.lanes.remember(request.scope, request.state.principal.app)
-                require_scope(request, request.app.state.scopes.get((request.method, path)))
-                await enter_share(request)
-                await check_binding(request, path)
+                await admit(request, credential, path)
             if known is not None:
                 _check_parameters(request, known)
             if takes_json and request.method in BODY_METHODS:
@@ -132,6 +127,17 @@ class OpenRoute(APIRoute):
                 return await handle(JsonRequest(request, raw or b"{}", value))
 
         return check_and_handle
+
+
+async def admit(request: Request, credential: Credential, path: str) -> Principal:
+    """Who calls, if it may call this now. `path` is that of the route."""
+    principal = request.state.principal = await credential.check(request)
+    note_known(request)
+    request.app.state.lanes.remember(request.scope, principal.app)
+    require_scope(request, request.app.state.scopes.get((request.method, path)))
+    await enter_share(request)
+    await check_binding(request, path)
+    return principal
 
 
 class AppRoute(OpenRoute):

@@ -4,7 +4,6 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from clawdforge.http.auth import require_app
 from clawdforge.http.dialects.hermes import (
     approvals,
     chat,
@@ -18,9 +17,9 @@ from clawdforge.http.dialects.hermes import (
 )
 from clawdforge.http.dialects.hermes.route import ERRORS, OpenHermesRoute
 from clawdforge.http.errors import json_response
-from clawdforge.http.routing import Core
+from clawdforge.http.routing import AppRoute, Core, admit
 from clawdforge.wire.base import Json, to_float
-from clawdforge.wire.errors import Forbidden, Unauthenticated
+from clawdforge.wire.errors import Forbidden, LimitExceeded, Unauthenticated, Unavailable
 from clawdforge.wire.hermes import HermesHealth
 
 
@@ -52,18 +51,22 @@ def _make_routers(prefix: str) -> list[APIRouter]:
 
 async def alive(request: Request, core: Core, deep: bool = False) -> Response:
     """Whether the server answers. `/healthz` says more. To its apps it also tells how much it is used."""
+    # It is asked while things go wrong too: whoever cannot be known now is told what everybody is.
     counted = {"active_streams": core.health.running_turns}
     reply: Json = {"ok": True, "status": "ok", **counted, "uptime_seconds": core.health.uptime_secs}
     try:
-        app = (await require_app(request)).app
-    except (Unauthenticated, Forbidden):
+        app = (await admit(request, AppRoute.credential, request.scope["route"].path_format)).app
+        count = await core.sessions.count(app) if deep else 0
+    except LimitExceeded:
+        raise
+    except (Unauthenticated, Forbidden, Unavailable):
         return json_response(reply)
     seen = {"requests_total": request.state.request_number, "last_request_at": to_float(core.health.now)}
     if not deep:
         return json_response({**reply, "accept_loop": seen})
     checks = {
         "streams_lock": {"status": "ok", **counted},
-        "sessions": {"status": "ok", "count": await core.sessions.count(app)},
+        "sessions": {"status": "ok", "count": count},
         "projects": {"status": "ok", "count": 0},
         "state_db": {"status": "ok"},
     }
