@@ -45,6 +45,9 @@ class Completion:
             yield encode(orjson.dumps(self._body("chat.completion.chunk", [], usage=_usage(end))))
         yield DONE
 
+    def count_repeated(self, pieces: Iterable[Piece], *, ends: bool) -> int:  # noqa: ARG002 - as of any shape
+        return 0  # a chunk has what is new
+
     def keep(self, pieces: Iterable[Piece]) -> None:
         """For the whole answer."""
         for kind, text in pieces:

@@ -40,6 +40,8 @@ class ResponseParts:
         self._output: list[Json] = []
         self._kind: Kind | None = None
         self._texts: list[str] = []
+        self._length = 0  # of these
+        self._kept = 0  # characters of the items that have ended
         self._number = 0
 
     def begin(self) -> Iterator[bytes]:
@@ -49,36 +51,57 @@ class ResponseParts:
     def feed(self, pieces: Iterable[Piece]) -> Iterator[bytes]:
         for kind, text in pieces:
             if kind != self._kind:
-                yield from self._close()
-                yield from self._open(kind)
-            self._texts.append(text)
+                yield from self._tell_close()
+                self._kind = kind
+                yield from self._tell_open(kind)
+            self._add(text)
             name = "output_text" if kind == "text" else "reasoning_summary_text"
             more: Json = {"logprobs": []} if kind == "text" else {}
             yield self._event(f"response.{name}.delta", **self._place(), delta=text, **more)
 
     def end(self, end: End) -> Iterator[bytes]:
-        yield from self._close()
+        yield from self._tell_close()
         final = self._final(end)
         yield self._event(f"response.{final['status']}", response=final)
 
+    def count_repeated(self, pieces: Iterable[Piece], *, ends: bool) -> int:
+        """Whatever has come is told again when its item ends, and when all does."""
+        length, kind, most = self._length, self._kind, 0
+        for following, text in pieces:
+            if following != kind:
+                most, length, kind = most + length, 0, following
+            length += len(text)
+        return most + length + self._kept if ends else most
+
     def keep(self, pieces: Iterable[Piece]) -> None:
-        for _ in self.feed(pieces):
-            pass
+        for kind, text in pieces:
+            if kind != self._kind:
+                self._end_item()
+                self._kind = kind
+            self._add(text)
 
     def whole(self, end: End) -> Json:
         """wire.openai.ResponseObject"""
-        for _ in self._close():
-            pass
+        self._end_item()
         return self._final(end)
 
-    def _open(self, kind: Kind) -> Iterator[bytes]:
-        self._kind = kind
+    def _add(self, text: str) -> None:
+        self._texts.append(text)
+        self._length += len(text)
+
+    def _end_item(self) -> None:
+        if self._kind is not None:
+            self._output.append(self._item("completed", "".join(self._texts)))
+            self._kept += self._length
+            self._kind, self._texts, self._length = None, [], 0
+
+    def _tell_open(self, kind: Kind) -> Iterator[bytes]:
         at = len(self._output)
         yield self._event("response.output_item.added", output_index=at, item=self._item("in_progress", ""))
         name = "content_part" if kind == "text" else "reasoning_summary_part"
         yield self._event(f"response.{name}.added", **self._place(), part=_part(kind, ""))
 
-    def _close(self) -> Iterator[bytes]:
+    def _tell_close(self) -> Iterator[bytes]:
         if self._kind is None:
             return
         text, kind, at = "".join(self._texts), self._kind, len(self._output)
@@ -89,8 +112,7 @@ class ResponseParts:
         part = "content_part" if kind == "text" else "reasoning_summary_part"
         yield self._event(f"response.{part}.done", **self._place(), part=_part(kind, text))
         yield self._event("response.output_item.done", output_index=at, item=item)
-        self._output.append(item)
-        self._kind, self._texts = None, []
+        self._end_item()
 
     def _item(self, status: str, text: str) -> Json:
         number = f"{self._name}_{len(self._output)}"

@@ -1,9 +1,9 @@
 """The routes of the OpenAI dialect: models, chat completions and responses."""
 
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from contextlib import ExitStack
 from functools import partial
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeAlias
 
 from fastapi import APIRouter
 from starlette.requests import Request
@@ -38,6 +38,10 @@ STREAM: Final[Json] = {"content": {"text/event-stream": {}}}
 JSON: Final = "application/json"
 
 
+Beside: TypeAlias = Callable[[Callable[[], list[bytes]]], Awaitable[list[bytes]]]
+"""Does something beside the event loop."""
+
+
 class OpenAIRoute(AppRoute):
     """A route whose callers expect 400 for a body that is wrong, and an error as an object."""
 
@@ -51,6 +55,10 @@ class Shape(Protocol):
     def begin(self) -> Iterator[bytes]: ...
     def feed(self, pieces: Iterable[Piece]) -> Iterator[bytes]: ...
     def end(self, end: End) -> Iterator[bytes]: ...
+    def count_repeated(self, pieces: Iterable[Piece], *, ends: bool) -> int:
+        """How many characters the frames of these pieces, and of the end, tell that were told before."""
+        ...
+
     def keep(self, pieces: Iterable[Piece]) -> None: ...
     def whole(self, end: End) -> Json: ...
 
@@ -139,7 +147,8 @@ async def _answer(
     until_sent.enter_context(core.turns.expect_answer(session_id, turn_index))
     if streams:
         batches = core.log.follow(app, session_id, find_start(submitted))
-        response: Response = EventStream(request, _frames(batches, turn_index, shape))
+        beside = partial(core.computing.run, app)
+        response: Response = EventStream(request, _frames(batches, turn_index, shape, beside))
     else:
         turn = await unless_disconnected(request.receive, core.turns.wait(app, session_id, turn_index))
         if turn is None:
@@ -161,17 +170,26 @@ async def _answer(
 
 
 async def _frames(
-    batches: AsyncIterator[list[StoredEvent]], turn_index: int, shape: Shape
+    batches: AsyncIterator[list[StoredEvent]], turn_index: int, shape: Shape, beside: Beside
 ) -> AsyncIterator[bytes]:
     for frame in shape.begin():
         yield frame
     async with closing(batches):
         async for batch in batches:
             events = [stored.decode() for stored in batch if stored.turn == turn_index]
-            for frame in shape.feed(join(map(piece_of, events))):
-                yield frame
+            pieces = list(join(map(piece_of, events)))
             ended = next((event for event in events if event["type"] == EventType.TURN_ENDED), None)
+            frames = _make_frames(shape, pieces, ended)
+            if shape.count_repeated(pieces, ends=ended is not None) > LARGE_BYTES:
+                frames = iter(await beside(partial(list, frames)))
+            for frame in frames:
+                for piece in slices(frame):
+                    yield piece
             if ended is not None:
-                for frame in shape.end(end_of(ended)):
-                    yield frame
                 return
+
+
+def _make_frames(shape: Shape, pieces: Iterable[Piece], ended: Json | None) -> Iterator[bytes]:
+    yield from shape.feed(pieces)
+    if ended is not None:
+        yield from shape.end(end_of(ended))
