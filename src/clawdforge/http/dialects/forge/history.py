@@ -45,7 +45,7 @@ Question = Annotated[str, Query(min_length=1, max_length=1000)]
 Words = Annotated[str | None, Query(max_length=500)]
 
 
-MARKDOWN: Final[dict[str, Any]] = {"content": {"text/markdown": {}}}
+FILES: Final[dict[str, Any]] = {"content": {"text/markdown": {}, "text/html": {}}}
 
 
 def routes() -> APIRouter:
@@ -57,7 +57,7 @@ def routes() -> APIRouter:
     router.post("/sessions/{session_id}/fork", response_model=SessionReply)(fork)
     router.post("/sessions/{session_id}/clear", response_model=HistoryReply)(clear)
     router.post("/sessions/{session_id}/compact", response_model=HistoryReply)(compact)
-    router.get("/sessions/{session_id}/export", response_model=Export, responses={200: MARKDOWN})(export)
+    router.get("/sessions/{session_id}/export", response_model=Export, responses={200: FILES})(export)
     router.get("/sessions/{session_id}/tree", response_model=TreeReply)(tree)
     router.get("/search", response_model=SearchPage)(search)
     return router
