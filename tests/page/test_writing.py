@@ -155,6 +155,20 @@ def test_all_commands_can_be_seen_and_reached(tabs: Tabs, app: App) -> None:
     expect(tab.get("option").first).to_be_in_viewport(ratio=1)
 
 
+def test_a_session_is_downloaded_in_each_of_its_forms(tabs: Tabs, app: App) -> None:
+    session_id = app.session(title="To keep")
+    app.turn(session_id, "echo keep this").raise_for_status()
+    tab = tabs.tab(app, f"#/s/{session_id}")
+    for words, name, begins in (("", "json", "{"), (" md", "md", "#"), (" html", "html", "<!doctype html>")):
+        prompt_of(tab).fill(f"/export{words}")
+        with tab.page.expect_download() as download:
+            tab.page.locator(".send").click()
+        assert download.value.suggested_filename.endswith(f".{name}")
+        text = download.value.path().read_text()
+        assert text.startswith(begins)
+        assert "keep this" in text
+
+
 def test_the_menu_of_a_session_keeps_it_and_says_who_decides(tabs: Tabs, app: App) -> None:
     session_id = app.session(permission_mode="ask")
     tab = tabs.tab(app, f"#/s/{session_id}")

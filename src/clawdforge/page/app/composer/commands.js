@@ -18,7 +18,7 @@ export const COMMANDS = [
   { name: "compact", about: "Replace the history by a summary", run: (room) => history(room, "compact", "The agent writes a summary and goes on with it. Earlier messages are archived.") },
   { name: "clear", about: "Archive the transcript and start afresh", run: (room) => history(room, "clear", "The messages are archived, and the agent starts with an empty memory.") },
   { name: "fork", about: "A new session with the same history", run: (room) => actions.fork(room) },
-  { name: "export", about: "Download the session", takes: "markdown", run: download },
+  { name: "export", about: "Download the session", takes: "md or html", run: download },
   { name: "agent", about: "Go on with another agent", takes: "NAME", run: (room, words) => change(room, { agent: words }) },
   { name: "model", about: "Go on with another model", takes: "NAME", run: (room, words) => change(room, { model: words }) },
 ];
@@ -54,9 +54,9 @@ async function history(room, what, text) {
 /** @param {import("../transcript/room.js").Room} room @param {string} words */
 function download(room, words) {
   const element = document.createElement("a");
-  const markdown = words.startsWith("m");
-  element.href = address(`${room.path}/export`, markdown ? { format: "markdown" } : {});
-  element.download = `${(room.row?.title || "session").replace(/[^\p{L}\p{N} ._-]/gu, "_").slice(0, 60)}.${markdown ? "md" : "json"}`;
+  const format = ["md", "html"].find((one) => words.startsWith(one[0])) ?? "json";
+  element.href = address(`${room.path}/export`, { format });
+  element.download = `${(room.row?.title || "session").replace(/[^\p{L}\p{N} ._-]/gu, "_").slice(0, 60)}.${format}`;
   element.click();
 }
 
