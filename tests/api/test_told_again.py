@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+import psutil
 import pytest
 
 from tests.api.harness import AGENT, App, Server, until
@@ -37,6 +38,15 @@ def bring(app: App, path: str = "/sessions/import", **more: Any) -> str:
     return str(made["session"]["session_id"] if "session" in made else made["session_id"])
 
 
+def hold_agents(server: Server) -> int:
+    """Stop them: one that still sees the end of its input writes down what it holds, before its own end."""
+    below = psutil.Process(server.process.pid).children(recursive=True)
+    agents = [one for one in below if one.name().startswith("python") and "--lose-last" in one.cmdline()]
+    for agent in agents:
+        agent.suspend()
+    return len(agents)
+
+
 def test_an_agent_killed_in_its_first_turn_is_told_the_import_again(server: Server) -> None:
     """It writes a turn to its memory late, so after the kill it comes back with an empty session."""
     app = server.app()
@@ -45,6 +55,7 @@ def test_an_agent_killed_in_its_first_turn_is_told_the_import_again(server: Serv
     with_instructions = str(app.http.post("/sessions", json={"persona": "kind"}).json()["session_id"])
     for session_id in (*brought, with_instructions):
         begin(app, session_id)
+    assert hold_agents(server) == 3
     server.stop(signal.SIGKILL)
     server.start()
     app = replace(app, http=server.client(app.token))
