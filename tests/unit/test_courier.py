@@ -63,6 +63,25 @@ async def test_what_was_given_up_can_be_sent_again_with_its_id(desk: Desk) -> No
     assert len({body for _, _, body in receivers.sent}) == 1
 
 
+async def test_an_endpoint_whose_secret_is_damaged_stops_no_other(desk: Desk) -> None:
+    clock, receivers = Moved(), Receivers()
+    desk.at = clock.at
+    courier = Courier(desk.store, clock, receivers)
+    await add(desk, 1, secret="whsec_abc")
+    await add(desk, 2)
+    await desk.submit()
+    await desk.end(tokens=1)
+    task = asyncio.create_task(courier.run())
+    try:
+        await until(lambda: courier.tries == {"delivered": 1, "failed": 1})
+        assert not task.done()
+    finally:
+        task.cancel()
+    (damaged,), (whole,) = await told(desk, "e1"), await told(desk, "e2")
+    assert (damaged.state, damaged.attempts) == (DeliveryState.WAITING, 1)
+    assert whole.state is DeliveryState.DELIVERED
+
+
 async def test_receivers_that_hang_leave_room_for_other_apps(desk: Desk) -> None:
     clock, receivers = Moved(), Receivers()
     receivers.gate = asyncio.Event()

@@ -134,23 +134,32 @@ class Courier:
     async def _deliver(self, row: DeliveryRow, receivers: Receivers) -> None:
         """Try it once. Whatever goes wrong becomes the outcome of this try, and harms no other."""
         try:
-            app = row.app_name
-            endpoint = await self._store.read(app, lambda view: view.endpoint(row.endpoint_id))
-            at = self._clock.now()
-            why = find_objection(row, endpoint, at)
-            if endpoint is None or why is not None:
-                await self._store.write(app, lambda tx: give_up(tx, row.delivery_id, why, at))
-                return
-            status, error = await self._post(row, endpoint, receivers)
-            self.tries["delivered" if error is None else "failed"] += 1
-            at = self._clock.now()
-            await self._store.write(app, lambda tx: note_try(tx, row.delivery_id, status, error, at))
+            await self._try(row, receivers)
         except Unavailable as problem:
             log.warning("the outcome of a delivery is not noted: %s", problem.message)
             await asyncio.sleep(STORE_AWAY_SECS)
+        except Exception:  # the top of a task, which would take all other deliveries with it
+            log.exception("a delivery could not be made", extra={"delivery_id": row.delivery_id})
+            with contextlib.suppress(Unavailable):
+                await self._note(row, None, "the server could not send it; its log says more")
         finally:
             self._under_way.pop(row.delivery_id, None)
             self._woken.set()
+
+    async def _try(self, row: DeliveryRow, receivers: Receivers) -> None:
+        app = row.app_name
+        endpoint = await self._store.read(app, lambda view: view.endpoint(row.endpoint_id))
+        at = self._clock.now()
+        why = find_objection(row, endpoint, at)
+        if endpoint is None or why is not None:
+            await self._store.write(app, lambda tx: give_up(tx, row.delivery_id, why, at))
+            return
+        await self._note(row, *await self._post(row, endpoint, receivers))
+
+    async def _note(self, row: DeliveryRow, status: int | None, error: str | None) -> None:
+        self.tries["delivered" if error is None else "failed"] += 1
+        at = self._clock.now()
+        await self._store.write(row.app_name, lambda tx: note_try(tx, row.delivery_id, status, error, at))
 
     async def _post(
         self, row: DeliveryRow, endpoint: EndpointRow, receivers: Receivers
@@ -163,9 +172,6 @@ class Courier:
             status = await receivers.post(endpoint.url, headers, body)
         except Undelivered as error:
             return None, str(error)
-        except Exception:
-            log.exception("a delivery could not be sent", extra={"delivery_id": row.delivery_id})
-            return None, "the server could not send it; its log says more"
         if 200 <= status < 300:
             return status, None
         if 300 <= status < 400:
