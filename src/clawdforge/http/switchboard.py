@@ -1,7 +1,7 @@
 """Finds a request's route by the parts of its path, instead of asking one route after the other.
 
-FastAPI asks them all, those of included routers twice over. A request for a path that comes late in the
-order, or that is not served, took 2.6 ms of processor time, and takes 0.9 with this.
+FastAPI asks them all, those of included routers twice over. For a path that comes late in the order, or that
+is not served, that was most of what the request cost.
 """
 
 from collections.abc import Iterable
