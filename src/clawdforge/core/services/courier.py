@@ -157,9 +157,9 @@ class Courier:
         await self._note(row, *await self._post(row, endpoint, receivers))
 
     async def _note(self, row: DeliveryRow, status: int | None, error: str | None) -> None:
-        self.tries["delivered" if error is None else "failed"] += 1
         at = self._clock.now()
         await self._store.write(row.app_name, lambda tx: note_try(tx, row.delivery_id, status, error, at))
+        self.tries["delivered" if error is None else "failed"] += 1
 
     async def _post(
         self, row: DeliveryRow, endpoint: EndpointRow, receivers: Receivers
