@@ -7,7 +7,6 @@ import resource
 import socket
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from clawdforge.settings import Settings
 from clawdforge.wire.errors import InvalidRequest
@@ -15,35 +14,14 @@ from clawdforge.wire.local import OPERATOR_SOCKET
 
 log = logging.getLogger(__name__)
 BACKLOG = 1024
-MOST_GONE = 4
-GONE = bytes([7])
-"""CLOSE: the state of a connection as the kernel tells it, in the first byte of `TCP_INFO`. One that has only
-ended what it sends (CLOSE_WAIT) may still read an answer."""
-
 MAX_DESCRIPTORS = 65_536
-
-
-class Listener(socket.socket):
-    """A listening socket that lets nobody in who has hung up while waiting.
-
-    To look is one system call. To set up a connection, read its request and find that nobody is there is
-    most of the work of an answer, and those who wait behind a crowd that hangs up wait for all of it.
-    """
-
-    def accept(self) -> tuple[socket.socket, Any]:
-        for _ in range(MOST_GONE):
-            connection, address = super().accept()
-            if connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1) != GONE:
-                return connection, address
-            connection.close()
-        raise BlockingIOError  # the event loop serves those that it has, and comes again
 
 
 def bind_port(settings: Settings) -> socket.socket:
     """The address is ours from now on, but nobody can connect before we listen."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     # With the protocol named, the event loop sets TCP_NODELAY; without, an answer waits 40 ms for an ack.
-    listener = Listener(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((settings.host, settings.port))

@@ -6,7 +6,6 @@ from typing import Any, Final
 from fastapi import APIRouter, FastAPI
 from pydantic import BaseModel
 from starlette.routing import Route
-from starlette.types import ASGIApp
 
 from clawdforge.core.services.all import Services
 from clawdforge.http.bodies import BodyBudget
@@ -48,7 +47,7 @@ class ForgeAPI(FastAPI):
         return self.openapi_schema
 
 
-def build_asgi(services: Services, settings: HttpSettings) -> ASGIApp:
+def build_asgi(services: Services, settings: HttpSettings) -> Envelope:
     """Build everything that the server answers. Raises if two routes have the same method and path."""
     for base in (Request, StrictRequest, Reply):
         build_models(base)

@@ -1,11 +1,13 @@
-"""Lets requests begin a few at a time, one app after another: a crowd of one app's delays no other's.
+"""Lets connections and requests begin a few at a time, apps in turn: a crowd of one app's delays no other's.
 
 Whose a request is has to be known before anything is done for it, and to find out is a good part of the work.
 So it is remembered which app a credential belonged to when it was last checked. This opens nothing: it only
 says where to wait. All that is unknown waits in one line.
 """
 
+import re
 from collections import OrderedDict
+from collections.abc import Iterable
 from typing import Final
 
 from starlette.types import Scope
@@ -15,6 +17,7 @@ from clawdforge.http.connection import KEY, Connection
 
 MAX_KNOWN: Final = 10_000
 CREDENTIALS: Final = (b"authorization", b"cookie")
+HEAD_LINE: Final = re.compile(rb"\r\n(authorization|cookie):[ \t]*([^\r\n]*)", re.IGNORECASE)
 STRANGERS: Final = ""
 OPERATOR: Final = "operator.sock"
 """A line of its own; no app is named so."""
@@ -27,20 +30,30 @@ class Lanes:
 
     async def enter(self, scope: Scope) -> bool:
         """Wait for this request's turn. False if nobody waits for its answer any more: it has not begun."""
-        await self._services.loop_turns.enter(self.lane_of(scope))
+        await self.wait(self.lane_of(scope))
         connection = scope.get("state", {}).get(KEY)
         return not (isinstance(connection, Connection) and connection.is_gone)
+
+    async def wait(self, lane: str) -> None:
+        await self._services.loop_turns.enter(lane)
 
     def lane_of(self, scope: Scope) -> str:
         connection = scope.get("state", {}).get(KEY)
         if isinstance(connection, Connection) and connection.is_unix:
             return OPERATOR
-        found = _credential_of(scope)
-        return STRANGERS if found is None else self._apps.get(found, STRANGERS)
+        return self._find(_credential_in(scope["headers"]))
+
+    def find(self, head: bytes) -> str:
+        """The lane of a request that begins so. It is not parsed: a mistake only costs a better place."""
+        lines = HEAD_LINE.findall(head.partition(b"\r\n\r\n")[0])
+        return self._find(_credential_in([(name.lower(), value) for name, value in lines]))
+
+    def _find(self, credential: int | None) -> str:
+        return STRANGERS if credential is None else self._apps.get(credential, STRANGERS)
 
     def remember(self, scope: Scope, app: str) -> None:
         """The credential of this request was good, and is this app's."""
-        found = _credential_of(scope)
+        found = _credential_in(scope["headers"])
         if found is None:
             return
         self._apps[found] = app
@@ -49,13 +62,13 @@ class Lanes:
             self._apps.popitem(last=False)
 
 
-def _credential_of(scope: Scope) -> int | None:
+def _credential_in(headers: Iterable[tuple[bytes, bytes]]) -> int | None:
     """What `authenticate` will look at: cookies only where there is no token.
 
     Whoever sends a good token with another cookie each time stays in its own line.
     """
     for kind in CREDENTIALS:
-        values = tuple(value for name, value in scope["headers"] if name == kind)
+        values = tuple(value for name, value in headers if name == kind)
         if values:
             return hash(values)
     return None

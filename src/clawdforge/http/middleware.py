@@ -45,7 +45,7 @@ class Envelope:
     def __init__(self, asgi: ASGIApp, guard: Guard, lanes: Lanes) -> None:
         self._asgi = asgi
         self._guard = guard
-        self._lanes = lanes
+        self.lanes = lanes
         self._numbers = count(1)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -90,7 +90,7 @@ class Envelope:
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         """A request is cancelled when the server stops: what it waited for will not happen any more."""
         try:
-            if not await self._lanes.enter(scope):
+            if not await self.lanes.enter(scope):
                 return
             refusal = self._guard.refusal(scope["headers"], scope["path"])
             answer = self._asgi if refusal is None else error_response(refusal)

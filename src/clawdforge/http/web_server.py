@@ -1,5 +1,6 @@
 """uvicorn as we run it: behind our door, with neither its signal handlers nor its log."""
 
+import asyncio
 import contextlib
 import socket
 from collections.abc import Iterator
@@ -7,14 +8,11 @@ from functools import partial
 from typing import Final
 
 import uvicorn
-from starlette.types import ASGIApp
 
 from clawdforge.http.door import Door
+from clawdforge.http.middleware import Envelope
+from clawdforge.http.porch import Porch
 from clawdforge.http.protocol import ForgeProtocol
-
-ACCEPTS_AT_ONCE: Final = 8
-"""The event loop takes so many connections in a row, and then serves those that it has. When descriptors run
-out it fails, and tells the log of it, as often in a row."""
 
 FAREWELL_SECS: Final = 2
 
@@ -22,14 +20,15 @@ FAREWELL_SECS: Final = 2
 class WebServer(uvicorn.Server):
     """Stopping is ours to order. `backlog` is how many connections the kernel may keep waiting."""
 
-    def __init__(self, asgi: ASGIApp, door: Door, backlog: int) -> None:
+    def __init__(self, asgi: Envelope, door: Door, backlog: int) -> None:
         self._backlog = backlog
+        self._door = door
+        self._lanes = asgi.lanes
         super().__init__(
             uvicorn.Config(
                 asgi,
                 http=partial(ForgeProtocol, door=door),  # type: ignore[arg-type]  # it only has to make one
                 ws="none",  # a connection that became another protocol would never leave the door
-                backlog=ACCEPTS_AT_ONCE,
                 timeout_keep_alive=door.limits.idle_secs,  # type: ignore[arg-type]  # a time for the event loop
                 log_config=None,
                 access_log=False,
@@ -44,6 +43,16 @@ class WebServer(uvicorn.Server):
         yield
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
+        """Before each socket stands a porch of ours instead of a server of the event loop's."""
+        await super().startup([])
         for listener in sockets or ():
+            listener.setblocking(False)
             listener.listen(self._backlog)
+            porch = Porch(listener, self._door.limits, self._lanes, self._make_protocol)
+            self.servers.append(porch)  # type: ignore[arg-type]  # they are only closed
+
+    def _make_protocol(self) -> asyncio.Protocol:
+        """As uvicorn does it for servers of its own."""
+        return self.config.http_protocol_class(  # type: ignore[call-arg]
+            config=self.config, server_state=self.server_state, app_state=self.lifespan.state
+        )

@@ -1,0 +1,147 @@
+"""The porch: whoever connects waits here until it has said something, and then for its app's turn to come in.
+
+To set up a connection costs as much as a short answer, and nobody knows yet whose it is. A bare socket costs
+next to nothing, and its first bytes say whose it seems to be (`lanes.py`): a crowd of strangers, or of one
+app, that connects thousands of times a second delays itself and no other.
+"""
+
+import asyncio
+import errno
+import logging
+import socket
+from collections import OrderedDict
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
+from clawdforge.http.door import DoorLimits
+from clawdforge.http.lanes import OPERATOR, Lanes
+
+log = logging.getLogger(__name__)
+
+AT_ONCE: Final = 32
+"""So many are taken from the kernel in a row, before others are served."""
+
+HEAD_BYTES: Final = 4096
+GONE: Final = bytes([7])
+"""CLOSE: the state of a connection as the kernel tells it, in the first byte of `TCP_INFO`. One that has only
+ended what it sends (CLOSE_WAIT) may still read an answer."""
+
+NO_ROOM: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+NO_ROOM_SECS: Final = 1.0
+
+
+class Porch:
+    """Before one listening socket. Half as many may wait here as may be inside; the oldest leave first."""
+
+    def __init__(
+        self,
+        listener: socket.socket,
+        limits: DoorLimits,
+        lanes: Lanes,
+        make_protocol: Callable[[], asyncio.Protocol],
+    ) -> None:
+        self._listener = listener
+        self._is_unix = listener.family == socket.AF_UNIX
+        self._most = max(1, limits.connections // 2)
+        self._silent_secs = limits.header_secs
+        self._lanes = lanes
+        self._make_protocol = make_protocol
+        self._loop = asyncio.get_running_loop()
+        self._silent: OrderedDict[socket.socket, asyncio.TimerHandle] = OrderedDict()
+        self._lines: dict[str, OrderedDict[socket.socket, asyncio.Task[bool]]] = {}
+        self._again: asyncio.TimerHandle | None = None
+        self._open()
+
+    def _open(self) -> None:
+        self._loop.add_reader(self._listener, self._take)
+
+    def close(self) -> None:
+        """Take nobody any more, and send away who waits."""
+        self._loop.remove_reader(self._listener)
+        if self._again is not None:
+            self._again.cancel()
+        for connection in [*self._silent]:
+            self._send_away(connection)
+        for line in self._lines.values():
+            for task in line.values():
+                task.cancel()
+
+    def _take(self) -> None:
+        for _ in range(AT_ONCE):
+            try:
+                connection, _ = self._listener.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as error:
+                if error.errno not in NO_ROOM:
+                    raise
+                log.warning("no connection can be taken: %s", error.strerror)
+                self._loop.remove_reader(self._listener)  # the kernel would call again and again
+                self._again = self._loop.call_later(NO_ROOM_SECS, self._open)
+                return
+            connection.setblocking(False)
+            self._look(connection)
+
+    def _look(self, connection: socket.socket) -> None:
+        if self._is_unix:
+            self._line_up(connection, OPERATOR)
+            return
+        try:
+            head = connection.recv(HEAD_BYTES, socket.MSG_PEEK)
+        except BlockingIOError:
+            self._wait_for_words(connection)
+            return
+        except OSError:
+            head = b""
+        if head and not _is_gone(connection):
+            self._line_up(connection, self._lanes.find(head))
+        else:
+            connection.close()
+
+    def _wait_for_words(self, connection: socket.socket) -> None:
+        if len(self._silent) >= self._most:
+            self._send_away(next(iter(self._silent)))
+        self._silent[connection] = self._loop.call_later(self._silent_secs, self._send_away, connection)
+        self._loop.add_reader(connection, self._hear, connection)
+
+    def _hear(self, connection: socket.socket) -> None:
+        self._stop_listening(connection)
+        self._look(connection)
+
+    def _send_away(self, connection: socket.socket) -> None:
+        self._stop_listening(connection)
+        connection.close()
+
+    def _stop_listening(self, connection: socket.socket) -> None:
+        self._loop.remove_reader(connection)
+        self._silent.pop(connection).cancel()
+
+    def _line_up(self, connection: socket.socket, lane: str) -> None:
+        line = self._lines.setdefault(lane, OrderedDict())
+        if len(line) >= self._most:
+            line.popitem(last=False)[1].cancel()
+        task = line[connection] = self._loop.create_task(self._let_in(connection, lane), name="porch")
+        task.add_done_callback(partial(self._leave, connection, lane))
+
+    async def _let_in(self, connection: socket.socket, lane: str) -> bool:
+        """Wait for its turn. False if it has gone meanwhile."""
+        await self._lanes.wait(lane)
+        if not self._is_unix and _is_gone(connection):
+            return False
+        await self._loop.connect_accepted_socket(self._make_protocol, connection)
+        return True
+
+    def _leave(self, connection: socket.socket, lane: str, task: asyncio.Task[bool]) -> None:
+        """It is inside, or it is to be closed; a task that was cancelled may not even have begun."""
+        if task.cancelled() or not task.result():
+            connection.close()
+        line = self._lines.get(lane)
+        if line is not None:
+            line.pop(connection, None)
+            if not line:
+                del self._lines[lane]
+
+
+def _is_gone(connection: socket.socket) -> bool:
+    return connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1) == GONE

@@ -1,0 +1,181 @@
+"""Whoever connects waits on the porch for its turn, as a bare socket; who is gone is not let in."""
+
+import asyncio
+import logging
+import socket
+import struct
+from collections.abc import AsyncIterator
+from contextlib import ExitStack, suppress
+from unittest.mock import Mock
+
+import pytest
+
+from clawdforge.core.loop_turns import LoopTurns
+from clawdforge.http.door import DoorLimits
+from clawdforge.http.lanes import Lanes
+from clawdforge.http.porch import AT_ONCE, Porch
+
+RESET = struct.pack("ii", 1, 0)
+GOOD = "good"
+
+
+class Guest(asyncio.Protocol):
+    def __init__(self, came: list[str]) -> None:
+        self._came = came
+
+    def data_received(self, data: bytes) -> None:
+        self._came.append(data.split(b" ")[1].decode())
+
+
+class Place:
+    """A porch before a real socket, with a known app."""
+
+    def __init__(self, limits: DoorLimits) -> None:
+        self.came: list[str] = []
+        self.clients = ExitStack()
+        self.listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
+        self.listener.setblocking(False)
+        self.lanes = Lanes(Mock(loop_turns=LoopTurns()))
+        self.lanes.remember({"headers": [(b"authorization", f"Bearer {GOOD}".encode())]}, "quiet")
+        self.porch = Porch(self.listener, limits, self.lanes, lambda: Guest(self.came))
+
+    def knock(self, path: str = "/", token: str = "", *, words: bool = True) -> socket.socket:
+        client = self.clients.enter_context(socket.create_connection(self.listener.getsockname()))
+        client.settimeout(10)
+        if words:
+            client.sendall(f"GET {path} HTTP/1.1\r\nAuthorization: Bearer {token}\r\n\r\n".encode())
+        return client
+
+    def hold(self) -> asyncio.Event:
+        """From now on nobody comes in before this is set."""
+        gate = asyncio.Event()
+
+        async def wait(_lane: str) -> None:
+            await gate.wait()
+
+        self.lanes.wait = wait  # type: ignore[method-assign, assignment]
+        return gate
+
+    async def until(self, count: int) -> None:
+        async with asyncio.timeout(30):
+            while len(self.came) < count:  # noqa: ASYNC110 - what comes is told by no event
+                await asyncio.sleep(0.001)
+
+    async def until_closed(self, client: socket.socket) -> None:
+        with suppress(ConnectionResetError):  # what it had said was not read
+            assert await asyncio.to_thread(client.recv, 1) == b""
+
+    def close(self) -> None:
+        self.porch.close()
+        self.listener.close()
+        self.clients.close()
+
+
+@pytest.fixture
+async def place(request: pytest.FixtureRequest) -> AsyncIterator[Place]:
+    found = Place(getattr(request, "param", DoorLimits()))
+    yield found
+    found.close()
+
+
+def hang_up(client: socket.socket) -> None:
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+    client.close()
+
+
+async def test_whoever_has_something_to_say_comes_in(place: Place) -> None:
+    place.knock("/one")
+    await place.until(1)
+    late = place.knock(words=False)
+    await asyncio.sleep(0.05)
+    late.sendall(b"GET /two ")
+    await place.until(2)
+    assert place.came == ["/one", "/two"]
+
+
+async def test_a_known_app_passes_a_crowd_of_strangers(place: Place) -> None:
+    for _ in range(300):
+        place.knock("/stranger", "guessed")
+    place.knock("/quiet", GOOD)
+    await place.until(301)
+    assert place.came.index("/quiet") < 300 - AT_ONCE, "it was the last to connect"
+
+
+async def test_whoever_is_gone_is_not_let_in(place: Place) -> None:
+    for _ in range(3):
+        hang_up(place.knock("/gone"))
+    place.knock("/here")
+    await place.until(1)
+    assert place.came == ["/here"]
+
+
+async def test_whoever_goes_while_it_waits_is_not_let_in(place: Place) -> None:
+    gate = place.hold()
+    leaving, staying = place.knock("/leaving"), place.knock("/staying")
+    await asyncio.sleep(0.05)
+    hang_up(leaving)
+    gate.set()
+    await place.until(1)
+    assert place.came == ["/staying"]
+    staying.close()
+
+
+async def test_whoever_only_ended_what_it_sends_is_let_in(place: Place) -> None:
+    """It may still wait for the answer."""
+    place.knock("/ended").shutdown(socket.SHUT_WR)
+    await place.until(1)
+
+
+async def test_whoever_hangs_up_without_a_word_is_forgotten(place: Place) -> None:
+    place.knock(words=False).close()
+    place.knock("/here")
+    await place.until(1)
+    assert not place.porch._silent
+
+
+@pytest.mark.parametrize("place", [DoorLimits(header_secs=0.05)], indirect=True)
+async def test_whoever_says_nothing_is_sent_away(place: Place) -> None:
+    await place.until_closed(place.knock(words=False))
+    assert not place.porch._silent
+
+
+@pytest.mark.parametrize("place", [DoorLimits(connections=8)], indirect=True)
+@pytest.mark.parametrize("words", [True, False])
+async def test_where_there_is_no_room_the_oldest_leave(place: Place, words: bool) -> None:
+    gate = place.hold()
+    clients = [place.knock(f"/{number}", words=words) for number in range(5)]
+    await place.until_closed(clients[0])
+    gate.set()
+    if not words:
+        for client in clients[1:]:
+            client.sendall(b"GET / ")
+    await place.until(4)
+
+
+async def test_a_porch_that_closes_sends_everybody_away(place: Place) -> None:
+    place.hold()
+    waiting, silent = place.knock("/"), place.knock(words=False)
+    await asyncio.sleep(0.05)
+    assert place.porch._silent
+    assert place.porch._lines
+    place.porch.close()
+    await place.until_closed(waiting)
+    await place.until_closed(silent)
+    assert not place.porch._silent
+    assert not place.porch._lines
+
+
+async def test_without_descriptors_it_says_so_and_comes_again(
+    place: Place, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("clawdforge.http.porch.NO_ROOM_SECS", 0.01)
+    full = OSError(24, "Too many open files")
+    real = place.listener
+    place.porch._listener = Mock(wraps=real, accept=Mock(side_effect=full), fileno=real.fileno)
+    with caplog.at_level(logging.WARNING):
+        place.knock("/late")
+        await asyncio.sleep(0.05)
+    assert "no connection can be taken: Too many open files" in caplog.messages
+    assert len(caplog.messages) < 20, "a full table is no reason to turn in circles"
+    place.porch._listener = real
+    await place.until(1)
