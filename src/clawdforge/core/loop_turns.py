@@ -3,7 +3,7 @@
 A task that is ready runs to its next wait, in the order of readiness, so hundreds of one app's tasks would
 run before one of another's. What comes in crowds (requests, pieces of streams) asks for a turn here first,
 and so does what is long (slices of exports, of histories that are read whole), of which one runs at a time.
-Whoever has had more than half of the time rests, so that others have the other half.
+Whoever has had more than a third of the time while other apps are about rests, so that they have the rest.
 """
 
 import asyncio
@@ -19,11 +19,16 @@ PASS_SECS: Final = 0.001
 MOST_PASSES: Final = 16
 SHORT_REST_SECS: Final = 0.003
 MOST_REST_SECS: Final = 0.05
-SHARE: Final = 0.5
+SHARE: Final = 1 / 3
+"""With half of it, the turns of an app beside noise took a little more than twice as long as without."""
+
 BURST_SECS: Final = 0.01
 """So far may an app go beyond its share at once; what is sliced may not."""
 ABOUT_SECS: Final = 1.0
 MOST_SEEN: Final = 1000
+NOBODY: Final = ""
+"""Whoever has shown no good credential. Somebody who only asks whether the server lives slows no app down."""
+
 SLICES: Final = "\0slices"
 """Rests for all that is long; no app is named so."""
 
@@ -78,10 +83,10 @@ class Rests:
     """Who lets others go first, and for how long.
 
     By the clock, where another app was seen a moment ago: its turns wait for disks and agents between any two
-    steps, and a pass that comes at once would meet each of them. An app may have half of the time, and a few
-    passes more at once; beyond that it rests. An app that has less never does, whatever others do: one that
-    rested after each of its passes took twice as long for a turn beside noise as the noise made it. Where
-    there is nobody else, by passes of the loop, which take no time if there is nothing else to do.
+    steps, and a pass that comes at once would meet each of them. An app may have a third of the time, and a
+    few passes more at once; beyond that it rests. An app that has less never does, whatever others do: one
+    that rested after each of its passes took twice as long for a turn beside noise as the noise made it.
+    Where there is nobody else, by passes of the loop, which take no time if there is nothing else to do.
     """
 
     def __init__(self) -> None:
@@ -99,7 +104,7 @@ class Rests:
             self._seen.popitem(last=False)
 
     def are_others_about(self, app: str, now: float) -> bool:
-        other = next((one for one in reversed(self._seen) if one != app), None)
+        other = next((one for one in reversed(self._seen) if one not in (app, NOBODY)), None)
         return other is not None and now - self._seen[other] < ABOUT_SECS
 
     def rest(self, who: str, app: str, took: float, now: float) -> None:

@@ -12,13 +12,14 @@ from typing import Final
 
 from starlette.types import Scope
 
+from clawdforge.core.loop_turns import NOBODY
 from clawdforge.core.services.all import Services
 from clawdforge.http.connection import KEY, Connection
 
 MAX_KNOWN: Final = 10_000
 CREDENTIALS: Final = (b"authorization", b"cookie")
 HEAD_LINE: Final = re.compile(rb"\r\n(authorization|cookie):[ \t]*([^\r\n]*)", re.IGNORECASE)
-STRANGERS: Final = ""
+STRANGERS: Final = NOBODY
 OPERATOR: Final = "operator.sock"
 """A line of its own; no app is named so."""
 
