@@ -94,11 +94,11 @@ async def test_whoever_has_something_to_say_comes_in(place: Place) -> None:
 
 
 async def test_a_known_app_passes_a_crowd_of_strangers(place: Place) -> None:
-    for _ in range(300):
+    for _ in range(200):
         place.knock("/stranger", "guessed")
     place.knock("/quiet", GOOD)
-    await place.until(301)
-    assert place.came.index("/quiet") < 300 - AT_ONCE, "it was the last to connect"
+    await place.until(201)
+    assert place.came.index("/quiet") < 200 - AT_ONCE, "it was the last to connect"
 
 
 async def test_whoever_is_gone_is_not_let_in(place: Place) -> None:
@@ -139,7 +139,19 @@ async def test_whoever_says_nothing_is_sent_away(place: Place) -> None:
     assert not place.porch._silent
 
 
-@pytest.mark.parametrize("place", [DoorLimits(connections=8)], indirect=True)
+@pytest.mark.parametrize("place", [DoorLimits(connections=16)], indirect=True)
+async def test_a_crowd_of_one_app_pushes_out_its_own(place: Place) -> None:
+    gate = place.hold()
+    place.knock("/quiet", GOOD)
+    clients = [place.knock("/stranger") for _ in range(10)]
+    for client in clients[:7]:
+        await place.until_closed(client)
+    gate.set()
+    await place.until(4)
+    assert sorted(place.came) == ["/quiet", *["/stranger"] * 3]
+
+
+@pytest.mark.parametrize("place", [DoorLimits(connections=16)], indirect=True)
 @pytest.mark.parametrize("words", [True, False])
 async def test_where_there_is_no_room_the_oldest_leave(place: Place, words: bool) -> None:
     gate = place.hold()

@@ -32,7 +32,8 @@ NO_ROOM_SECS: Final = 1.0
 
 
 class Porch:
-    """Before one listening socket. Half as many may wait here as may be inside; the oldest leave first."""
+    """Before one listening socket. Of those who say nothing, and of those who wait for their turn, there may
+    be a quarter as many as inside. Where there is no room, the oldest goes, out of the longest line."""
 
     def __init__(
         self,
@@ -43,7 +44,7 @@ class Porch:
     ) -> None:
         self._listener = listener
         self._is_unix = listener.family == socket.AF_UNIX
-        self._most = max(1, limits.connections // 2)
+        self._most = max(1, limits.connections // 4)
         self._silent_secs = limits.header_secs
         self._lanes = lanes
         self._make_protocol = make_protocol
@@ -118,9 +119,10 @@ class Porch:
         self._silent.pop(connection).cancel()
 
     def _line_up(self, connection: socket.socket, lane: str) -> None:
+        if sum(map(len, self._lines.values())) >= self._most:
+            longest = max(self._lines.values(), key=len)
+            longest.popitem(last=False)[1].cancel()
         line = self._lines.setdefault(lane, OrderedDict())
-        if len(line) >= self._most:
-            line.popitem(last=False)[1].cancel()
         task = line[connection] = self._loop.create_task(self._let_in(connection, lane), name="porch")
         task.add_done_callback(partial(self._leave, connection, lane))
 
