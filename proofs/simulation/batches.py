@@ -114,6 +114,7 @@ def _collecting_seldom() -> Iterator[None]:
 
 
 def main(first: int, size: int, batch: int, workers: int, number: int) -> None:
+    gc.freeze()  # what the modules hold is no garbage, and looking through it took a twentieth of the time
     for seeds in _cut(range(first, first + size), batch)[number::workers]:
         print(json.dumps(asdict(run_batch(seeds))), flush=True)
 
