@@ -191,3 +191,14 @@ async def test_without_descriptors_it_says_so_and_comes_again(
     assert len(caplog.messages) < 20, "a full table is no reason to turn in circles"
     place.porch._listener = real
     await place.until(1)
+
+
+async def test_a_closed_porch_is_waited_for(place: Place) -> None:
+    """As uvicorn does when it stops."""
+    place.hold()
+    place.knock("/")
+    await asyncio.sleep(0.05)
+    place.porch.close()
+    await place.porch.wait_closed()
+    await asyncio.sleep(0)
+    assert not place.porch._lines

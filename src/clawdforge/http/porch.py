@@ -68,6 +68,12 @@ class Porch:
             for task in line.values():
                 task.cancel()
 
+    async def wait_closed(self) -> None:
+        """Those who waited have left."""
+        await asyncio.gather(
+            *(task for line in self._lines.values() for task in line.values()), return_exceptions=True
+        )
+
     def _take(self) -> None:
         for _ in range(AT_ONCE):
             try:

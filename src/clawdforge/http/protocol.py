@@ -53,8 +53,7 @@ class ForgeProtocol(HttpToolsProtocol):
         self.app_state: dict[str, Any] = {**self.app_state, KEY: self._connection}
         if not self._connection.is_unix:
             self.peer = peer_of(self.client[0] if self.client else "")
-        if not self._door.admit(self):
-            self._refuse(ServerBusy(retry_after=RETRY_SECS))
+        self._has_room = self._door.admit(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._door.leave(self)
@@ -63,6 +62,9 @@ class ForgeProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         if self.transport.is_closing():
+            return
+        if not self._has_room:  # said now: what was sent and not read would take the answer away
+            self._refuse(ServerBusy(retry_after=RETRY_SECS))
             return
         if self._patience.phase in (Phase.HEADERS, Phase.IDLE):
             self._header_bytes += len(data)
