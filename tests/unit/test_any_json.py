@@ -7,10 +7,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from clawdforge.cli.output import render
-from clawdforge.cli.output.answer import Steps
 from clawdforge.cli.output.lines import clean
 from clawdforge.cli.output.live_view import View
 from clawdforge.cli.output.painter import Painter
+from clawdforge.cli.output.steps import Steps
 from clawdforge.core.rules.projection import Projection
 from clawdforge.drivers.acp.updates import read_message
 from clawdforge.http.dialects.hermes.frames import encode_parts, parts_of, tool_id

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
+from clawdforge.client import _lazy as lazy
 from clawdforge.client._environment import find_changes, remember
 from clawdforge.client._fetch import fetch
 from clawdforge.client.errors import NoServerKnown, ServerNotStarted
@@ -120,6 +121,7 @@ def start_server(folder: Path, say: Callable[[str], None]) -> str:
         ) from None
     finally:
         os.close(log)
+    _import_meanwhile()
     end = time.monotonic() + START_SECS
     while time.monotonic() < end:
         has_ended = process.poll() is not None  # first: whoever made it give up holds the folder by now
@@ -141,6 +143,12 @@ def start_server(folder: Path, say: Callable[[str], None]) -> str:
     raise ServerNotStarted(
         f"the server did not become ready within {START_SECS:g} s; its log is in {folder / LOG_FILE}",
     )
+
+
+def _import_meanwhile() -> None:
+    """The server takes a second to start; what its first answer needs is imported by then."""
+    for name in ("httpx2", "session", "turn", "event_kinds"):
+        getattr(lazy, name)
 
 
 def _open_log(folder: Path) -> int:

@@ -155,6 +155,14 @@ def _json(raw: bytes) -> dict[str, Any]:
     return value
 
 
+def _handle_info(raw: bytes) -> Mapping[str, Any]:
+    """What a handle is made of. Without the model, whose import would hold up a program's first prompt."""
+    value = _json(raw)
+    if not isinstance(value.get("session_id"), str):
+        raise ValueError("no session_id")  # noqa: TRY004 - as above
+    return value
+
+
 def _text(raw: bytes) -> str:
     return raw.decode("utf-8", "replace")
 
@@ -175,7 +183,7 @@ def read_part(kind: Callable[[], type[M]], take: Callable[[M], T]) -> Callable[[
 EACH_TEXT_ONCE: Final = {"form": "compact"}
 """Asked of every route that answers with events: what the agent said, in the compact form."""
 
-CREATE_SESSION: Final = Route("POST", "/sessions", read_model(lambda: lazy.session.SessionReply))
+CREATE_SESSION: Final = Route("POST", "/sessions", _handle_info)
 LIST_SESSIONS: Final[Route[Page[Session]]] = Route(
     "GET",
     "/sessions",

@@ -1,20 +1,28 @@
 """One prompt and its answer, printed: as text, as one JSON object, or as the events themselves."""
 
+from __future__ import annotations
+
 import json
 import sys
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from clawdforge.cli.failures import Exit, Failure
+from clawdforge.cli.lazy import load
 from clawdforge.cli.output.lines import clean
 from clawdforge.cli.target.options import Target
 from clawdforge.client import Session, TurnResult, TurnStream
-from clawdforge.wire.event import Event
-from clawdforge.wire.event_forms import update_of
-from clawdforge.wire.message import CALL_ID
+
+TYPE_CHECKING = False  # as type checkers understand it; what is named here brings the models
+if TYPE_CHECKING:
+    from clawdforge.cli.output.steps import Steps
+    from clawdforge.wire.event import Event
+
+STEPS: Final = "clawdforge.cli.output.steps:Steps"
+"""Only the formats for programs count them. Without the models a prompt is on its way sooner, and the agent
+starts while they are imported for the answer."""
 
 FORMATS: Final = ("text", "json", "stream-json")
-OVER: Final = frozenset({"completed", "failed", "cancelled"})
 ODD_STOPS: Final = {
     "refusal": "the model refused to answer; ask in other words, or choose another model with -m",
     "max_tokens": "the model reached its limit of tokens in mid-answer; ask for the rest with "
@@ -23,28 +31,6 @@ ODD_STOPS: Final = {
     "`clawdforge -p -c 'go on'`",
 }
 """Ends of a turn that are none of its own making, though nothing failed."""
-
-
-@dataclass(slots=True)
-class Steps:
-    """How often the events show that the model was called: once, and again after each round of tools."""
-
-    count: int = 1
-    _open: set[str] = field(default_factory=set)
-    _returned: bool = False
-
-    def take(self, event: Event) -> None:
-        if event.type in ("text", "thinking", "tool_call") and self._returned and not self._open:
-            self.count += 1
-            self._returned = False
-        if event.type in ("tool_call", "tool_update"):
-            update = update_of(event.type, event.model_dump())
-            call = str(update.get(CALL_ID))
-            if str(update.get("status")) in OVER:
-                self._open.discard(call)
-                self._returned = True
-            elif event.type == "tool_call":
-                self._open.add(call)
 
 
 @dataclass(slots=True)
@@ -57,8 +43,12 @@ class Printer:
     waits: bool = False
     denied: list[str] = field(default_factory=list)
     last_seq: int = 0
-    steps: Steps = field(default_factory=Steps)
     _open_line: bool = False
+    _steps: Steps | None = None
+
+    def __post_init__(self) -> None:
+        if self.form != "text":
+            self._steps = load(STEPS)()
 
     def run_turn(self, prompt: str, **options: Any) -> TurnResult:
         """Run one prompt; Ctrl-C stops the turn and keeps what was said."""
@@ -92,7 +82,7 @@ class Printer:
             "result": result.text(),
             "error": result.error,
             "session_id": result.session_id,
-            "num_turns": self.steps.count,
+            "num_turns": self._steps.count if self._steps else 1,
             "turn_index": result.turn_index,
             "duration_ms": result.duration_ms,
             "stop_reason": result.stop_reason,
@@ -106,7 +96,8 @@ class Printer:
 
     def _print_event(self, event: Event) -> None:
         self.last_seq = event.seq
-        self.steps.take(event)
+        if self._steps is not None:
+            self._steps.take(event)
         if self.form == "stream-json":
             print(json.dumps(event.model_dump(exclude_unset=True), ensure_ascii=False), flush=True)
         elif self.form == "text" and event.type == "text":
