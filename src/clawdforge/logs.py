@@ -1,7 +1,8 @@
-"""Logs: one JSON object per line, with ids that connect lines and without secrets, on stderr or in a file."""
+"""Logs: one JSON object per line, with ids and without secrets; lines for people where people read them."""
 
 import json
 import logging
+import os
 import re
 import sys
 from collections.abc import Iterable
@@ -11,6 +12,7 @@ from typing import Final, TextIO
 
 from clawdforge.log_limit import DROPPED, LineLimit
 from clawdforge.wire.base import to_iso
+from clawdforge.wire.log_lines import write_for_people
 
 FIELDS: Final = ("request_id", "session_id", "app", "method", "path", "status", "ms", DROPPED)
 """What a line may contain besides its text: passed as `extra` where it is logged."""
@@ -38,12 +40,14 @@ class Redactor:
         return TOKEN.sub(rf"\1{REDACTED}", text)
 
 
-class JsonLines(logging.Formatter):
+class Lines(logging.Formatter):
+    """What a line holds; how it is written is for those below."""
+
     def __init__(self, redact: Redactor) -> None:
         super().__init__()
         self._redact = redact
 
-    def format(self, record: logging.LogRecord) -> str:
+    def _read(self, record: logging.LogRecord) -> dict[str, object]:
         line: dict[str, object] = {
             "ts": to_iso(int(record.created * 1_000_000)),
             "level": record.levelname.lower(),
@@ -56,7 +60,17 @@ class JsonLines(logging.Formatter):
                 line[name] = self._redact(value) if isinstance(value, str) else value
         if record.exc_info:
             line["error"] = self._redact(self.formatException(record.exc_info))
-        return json.dumps(line, default=str)
+        return line
+
+
+class JsonLines(Lines):
+    def format(self, record: logging.LogRecord) -> str:
+        return json.dumps(self._read(record), default=str)
+
+
+class LinesForPeople(Lines):
+    def format(self, record: logging.LogRecord) -> str:
+        return write_for_people(self._read(record), is_coloured="NO_COLOR" not in os.environ)
 
 
 def open_file(path: Path, max_bytes: int) -> logging.Handler:
@@ -71,8 +85,10 @@ def start(
     handler: logging.Handler | None = None,
 ) -> None:
     """Send everything that this process logs, uvicorn's lines included, through this module."""
-    handler = handler or logging.StreamHandler(stream or sys.stderr)
-    handler.setFormatter(JsonLines(Redactor(secrets)))
+    stream = stream or sys.stderr
+    form = LinesForPeople if handler is None and stream.isatty() else JsonLines
+    handler = handler or logging.StreamHandler(stream)
+    handler.setFormatter(form(Redactor(secrets)))
     handler.addFilter(LineLimit())
     root = logging.getLogger()
     root.handlers[:] = [handler]

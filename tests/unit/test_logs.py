@@ -3,12 +3,14 @@
 import io
 import json
 import logging
+import re
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from clawdforge.logs import JsonLines, Redactor, start
+from clawdforge.wire.log_lines import write_for_people
 
 APP = "cf_Zx0-aB_9cdefghijklmnopqrstuvwxyz0123456789AB"
 OPERATOR = "cfa_Zx0-aB_9cdefghijklmnopqrstuvwxyz0123456789A"
@@ -89,3 +91,57 @@ def test_what_cannot_be_encoded_is_told_all_the_same() -> None:
     record = logging.LogRecord("x", logging.INFO, "f", 1, "half \ud800 pair %s", ("\u2028",), None)
     record.session_id = "\ud800"
     assert "\n" not in JsonLines(Redactor()).format(record)
+
+
+class Screen(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def seen(monkeypatch: pytest.MonkeyPatch) -> Iterator[Screen]:
+    """What a person sees who has started the server on a terminal."""
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("TZ", "UTC")
+    root, stream = logging.getLogger(), Screen()
+    handlers, level = list(root.handlers), root.level
+    start("info", [CHOSEN], stream)
+    yield stream
+    logging.captureWarnings(capture=False)
+    root.handlers[:] = handlers
+    root.setLevel(level)
+
+
+def test_on_a_terminal_lines_are_for_people(seen: Screen) -> None:
+    log = logging.getLogger("clawdforge.somewhere")
+    of = {"session_id": "0123456789", "app": "shop", "request_id": "r1", "ms": 12.34}
+    log.info("GET /sessions 200", extra=of)
+    log.warning("no room for %s", CHOSEN, extra=of)
+    logging.getLogger("uvicorn.error").info("hello")
+    rows = [row[10:] for row in seen.getvalue().splitlines()]
+    assert rows == [
+        "GET /sessions 200  12 ms  shop  session 01234567",
+        "WARNING no room for [redacted]  12 ms  shop  session 01234567  request r1",
+        "uvicorn.error: hello",
+    ]
+    assert re.match(r"\d\d:\d\d:\d\d  GET", seen.getvalue())
+
+
+def test_an_error_is_told_below_its_line(seen: Screen) -> None:
+    try:
+        int("bad")
+    except ValueError:
+        logging.getLogger("clawdforge").exception("it failed")
+    first, *more = seen.getvalue().splitlines()
+    assert first.endswith("ERROR it failed")
+    assert more[-1] == "    ValueError: invalid literal for int() with base 10: 'bad'"
+
+
+def test_nothing_that_is_logged_steers_the_terminal(seen: Screen) -> None:
+    logging.getLogger("clawdforge").warning("\x1b[2J\u202eoh\nno", extra={"app": "\x07bell"})
+    assert seen.getvalue()[10:] == "WARNING \\x1b[2J\\u202eoh\\nno  \\x07bell\n"
+
+
+def test_levels_have_colours() -> None:
+    shown = write_for_people({"level": "error", "msg": "x", "ms": 1}, is_coloured=True)
+    assert shown == "\x1b[31mERROR\x1b[0m x  \x1b[2m1 ms\x1b[0m"

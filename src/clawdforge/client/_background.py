@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from clawdforge.client import _lazy as lazy
 from clawdforge.client._environment import find_changes, remember
 from clawdforge.client._fetch import fetch
 from clawdforge.client.errors import NoServerKnown, ServerNotStarted
@@ -29,15 +28,20 @@ ENV_PORT: Final = "CLAWDFORGE_PORT"
 ENV_LOG: Final = "CLAWDFORGE_LOG_FILE"
 
 
-def ensure_server(folder: Path, say: Callable[[str], None]) -> str:
-    """The address of the folder's server. One is started when there is none; `say` is told so."""
+def ensure_server(
+    folder: Path, say: Callable[[str], None], meanwhile: Callable[[], None] = lambda: None
+) -> str:
+    """The address of the folder's server. One is started when there is none; `say` is told so.
+
+    It takes a second to start. `meanwhile` is called then.
+    """
     holder = read_holder(folder)
     if holder is not None:
         url = _wait_for_holder(folder)
         if url:
             _tell_changes(folder, say)
             return url
-    return start_server(folder, say)
+    return start_server(folder, say, meanwhile)
 
 
 def _tell_changes(folder: Path, say: Callable[[str], None]) -> None:
@@ -94,7 +98,9 @@ def _is_listening(url: str) -> bool:
     return True
 
 
-def start_server(folder: Path, say: Callable[[str], None]) -> str:
+def start_server(
+    folder: Path, say: Callable[[str], None], meanwhile: Callable[[], None] = lambda: None
+) -> str:
     """Start one, and wait for whoever wins: two commands at once end with one server."""
     command = [sys.executable, "-P", "-m", "clawdforge", "serve", "--idle-exit", str(IDLE_EXIT_SECS)]
     command += ["--data-dir", str(folder)]
@@ -121,7 +127,7 @@ def start_server(folder: Path, say: Callable[[str], None]) -> str:
         ) from None
     finally:
         os.close(log)
-    _import_meanwhile()
+    meanwhile()
     end = time.monotonic() + START_SECS
     while time.monotonic() < end:
         has_ended = process.poll() is not None  # first: whoever made it give up holds the folder by now
@@ -143,12 +149,6 @@ def start_server(folder: Path, say: Callable[[str], None]) -> str:
     raise ServerNotStarted(
         f"the server did not become ready within {START_SECS:g} s; its log is in {folder / LOG_FILE}",
     )
-
-
-def _import_meanwhile() -> None:
-    """The server takes a second to start; what its first answer needs is imported by then."""
-    for name in ("httpx2", "session", "turn", "event_kinds"):
-        getattr(lazy, name)
 
 
 def _open_log(folder: Path) -> int:

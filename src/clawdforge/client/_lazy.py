@@ -54,6 +54,12 @@ __all__ = [
 _HOMES = {"httpx2": "httpx2", "background": "clawdforge.client._background"}
 
 
+def import_for_an_answer() -> None:
+    """What a first answer needs, where there is time before it."""
+    for name in ("httpx2", "session", "turn", "event_kinds"):
+        __getattr__(name)
+
+
 def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -26,7 +26,9 @@ def is_left_to_us(base_url: str | None, token: str | None, env: Mapping[str, str
 
 def ensure_local(env: Mapping[str, str]) -> str:
     """The address of the data folder's server, which is started when there is none."""
-    return lazy.background.ensure_server(data_dir_default(env).absolute(), log.info)
+    return lazy.background.ensure_server(
+        data_dir_default(env).absolute(), log.info, lazy.import_for_an_answer
+    )
 
 
 def find_server(

@@ -3,19 +3,22 @@
 import json
 import os
 import signal
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 import click
 
 from clawdforge.cli.failures import Exit, Failure
+from clawdforge.cli.output.lines import clean
 from clawdforge.cli.target.options import Target, not_started, target_options
 from clawdforge.cli.target.quick_get import get
 from clawdforge.client._background import LOG_FILE, read_holder, start_server
 from clawdforge.client._environment import find_changes, was_started_here
 from clawdforge.client.errors import NoServerKnown
+from clawdforge.wire.log_lines import write_for_people
 
 STOP_SECS: Final = 120.0
 TRIES: Final = 3
@@ -142,8 +145,24 @@ def logs(target: Target, /, *, lines: int, follow: bool) -> None:
             f"there is no log {path}: a server that was started by hand writes to where it was started",
             Exit.NOT_FOUND,
         )
-    for text in _read_end(path, lines, follow=follow):
+    pieces = _read_end(path, lines, follow=follow)
+    for text in _for_people(pieces) if sys.stdout.isatty() else pieces:
         click.echo(text, nl=False)
+
+
+def _for_people(pieces: Iterable[str]) -> Iterator[str]:
+    """Whole lines, as the server itself would write them to a terminal; what is no line of its log stays."""
+    rest = ""
+    for piece in pieces:
+        *rows, rest = (rest + piece).split("\n")
+        for row in rows:
+            try:
+                line = json.loads(row)
+            except ValueError:
+                line = None
+            is_coloured = "NO_COLOR" not in os.environ
+            shown = write_for_people(line, is_coloured=is_coloured) if isinstance(line, dict) else clean(row)
+            yield f"{shown}\n"
 
 
 def _read_end(path: Path, lines: int, *, follow: bool) -> Iterator[str]:

@@ -12,6 +12,7 @@ import click
 from clawdforge.cli.failures import Exit, Failure
 from clawdforge.client._background import ensure_server, read_holder
 from clawdforge.client._folder import is_loopback, local_token, lock_url
+from clawdforge.client._lazy import import_for_an_answer
 from clawdforge.client.errors import NoServerKnown, ServerNotStarted
 from clawdforge.wire.local import ENV_TOKEN, ENV_URL, data_dir_default
 
@@ -76,7 +77,7 @@ class Target:
 
     def _ensure_server(self) -> str:
         try:
-            return ensure_server(self.folder, self.note)
+            return ensure_server(self.folder, self.note, import_for_an_answer)
         except NoServerKnown as error:
             raise not_started(error) from None
 
