@@ -11,6 +11,14 @@ from bench.recording import PICTURE, TITLE
 from bench.svg import Frame, draw
 
 TOP = Path(__file__).parents[2]
+SAID = (
+    "lost the server; waiting for it to come back",
+    "the server is back",
+    "The answer so far is kept; /retry sends the prompt again",
+    "Ctrl-C stops it",
+    "Reconnecting (",
+    "in the background",
+)
 SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -21,12 +29,16 @@ def frame(text: str, secs: float) -> Frame:
     return Frame(rows, (screen.cursor.x, screen.cursor.y), secs)
 
 
-def screens(picture: ET.Element) -> list[str]:
-    """The words of each screen, in the order in which they are shown."""
-    rows = {
+def rows_of(picture: ET.Element) -> dict[str, str]:
+    return {
         f"#{row.get('id')}": " ".join(text.text or "" for text in row)
         for row in picture.iterfind(f"{SVG}defs/{SVG}g")
     }
+
+
+def screens(picture: ET.Element) -> list[str]:
+    """The words of each screen, in the order in which they are shown."""
+    rows = rows_of(picture)
     film = picture.find(f"{SVG}g[@class='film']")
     assert film is not None
     return [" ".join(rows[use.get("href", "")] for use in shown.iter(f"{SVG}use")) for shown in film]
@@ -63,6 +75,21 @@ def test_the_picture_shows_an_answer_a_kill_and_how_it_goes_on() -> None:
     assert "what did I say?" in shown[-1]
     assert len(shown) > 20, "words come one after the other"
     assert len(text) < 200_000
+
+
+def test_the_picture_shows_what_the_terminal_shows_today() -> None:
+    """Whoever changes the words or the commands records it anew: `python -m bench.recording`."""
+    picture = ET.fromstring(PICTURE.read_text(encoding="utf-8"))  # noqa: S314 - ours
+    shown = " ".join(screens(picture))
+    sources = [path.read_text() for path in (TOP / "src" / "clawdforge").rglob("*.py")]
+    for words in SAID:
+        assert words in shown
+        assert any(words in source for source in sources), f"nothing says {words!r} any more"
+    today = " ".join((TOP / "tests" / "golden" / "screens" / "200x50.txt").read_text().split())
+    rows = [" ".join(row.split()) for row in rows_of(picture).values()]
+    menu = {row for row in rows if re.match(r"/[a-z]+ [A-Z]", row)}
+    assert len(menu) >= 8
+    assert {row for row in menu if row not in today} == set()
 
 
 def test_the_picture_tells_nothing_of_the_machine_and_asks_nobody() -> None:
