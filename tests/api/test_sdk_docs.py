@@ -5,11 +5,13 @@ import re
 import subprocess
 import sys
 import textwrap
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.api.harness import App, Server
+from tests.api.harness import ADMIN_TOKEN, App, Server
+from tests.needs import needs
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *(ROOT / "docs" / "guides" / name for name in ("sdk.md", "recipes.md"))]
@@ -40,6 +42,11 @@ def examples() -> list[tuple[str, str]]:
         mine = [block.replace("range(50)", "range(6)") for block in mine]  # as true, and ten times as fast
         found += [(f"{page.name}-{number}", block) for number, block in enumerate(mine, 1)]
     return found
+
+
+def blocks_of(page: str) -> list[str]:
+    text = (ROOT / "docs" / "guides" / page).read_text()
+    return re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
 
 
 def environment(server: Server, app: App) -> dict[str, str]:
@@ -73,8 +80,7 @@ def test_an_example_runs(server: Server, app: App, tmp_path: Path, code: str) ->
 def test_the_steps_of_the_page_on_history_run_one_after_another(
     server: Server, app: App, tmp_path: Path
 ) -> None:
-    page = (ROOT / "docs" / "guides" / "history.md").read_text()
-    (steps,) = re.findall(r"^```python\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    (steps,) = blocks_of("history.md")
     code = (
         "import asyncio\nfrom clawdforge import AsyncForge\n\n"
         "async def main():\n    async with AsyncForge() as forge:\n"
@@ -82,6 +88,44 @@ def test_the_steps_of_the_page_on_history_run_one_after_another(
         + "        print(answer.text())\n\nasyncio.run(main())\n"
     )
     assert "About snow" in run(sys.executable, code, environment(server, app), tmp_path)
+
+
+def test_the_steps_of_the_page_on_mcp_run(server: Server, app: App, tmp_path: Path) -> None:
+    create, keep_secret = blocks_of("mcp.md")
+    code = (
+        "from clawdforge import Forge\n"
+        f"with Forge() as forge, Forge(forge.base_url, {ADMIN_TOKEN!r}) as operator:\n"
+        "    admin = operator.admin\n"
+        + textwrap.indent(keep_secret.replace('"support"', repr(app.name)), "    ")
+        + textwrap.indent(create.replace('agent="claude"', 'agent="demo"'), "    ")
+        + "    (made,) = forge.list_sessions()\n    print(made.session_id)\n"
+    )
+    made = run(sys.executable, code, environment(server, app), tmp_path).strip()
+    assert app.http.get(f"/sessions/{made}").json()["agent"] == "demo"
+
+
+def test_the_steps_of_the_page_on_webhooks_run(start: Callable[..., Server], tmp_path: Path) -> None:
+    server = start(WEBHOOKS="true")
+    add, _, send_again = blocks_of("webhooks.md")
+    code = f"{add}\nendpoint_id = made.endpoint.endpoint_id\n{send_again}\nforge.close()\n"
+    assert "whsec_" in run(sys.executable, code, environment(server, server.app()), tmp_path)
+
+
+@needs("deepagents")
+def test_the_graph_of_the_page_on_graphs_is_one() -> None:
+    """With a model that asks nobody."""
+    (graph,) = blocks_of("graphs.md")
+    model = 'FakeListChatModel(responses=["hi"])'
+    code = (
+        "from langchain_core.language_models import FakeListChatModel\n"
+        "from langgraph.checkpoint.memory import InMemorySaver\n"
+        + graph.replace('"anthropic:claude-sonnet-5"', model)
+        + "print(agent(InMemorySaver()).get_graph().nodes.keys())\n"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert "model" in ran.stdout, ran.stderr
 
 
 def test_a_client_without_arguments_finds_the_server_of_the_data_folder(

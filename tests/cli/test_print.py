@@ -4,6 +4,7 @@ import json
 import os
 import signal
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -17,6 +18,17 @@ def test_text_is_the_answer_and_nothing_else(cli: Cli) -> None:
     done = cli("-p", "echo hello\nthink aloud\ntool look\necho  there")
     assert done.stdout == "hello there\n"
     assert done.stderr == ""
+
+
+def test_its_agent_ends_with_it(make: Callable[..., Cli], tmp_path: Path) -> None:
+    """It would otherwise stay for minutes, waiting for a prompt that does not come."""
+    server = Server(tmp_path / "data", {})
+    try:
+        assert make(server.data_dir)("-p", "echo hello").stdout == "hello\n"
+        with server.admin() as operator:
+            until(lambda: "agents_live 0\n" in operator.get("/metrics").text, "it ended")
+    finally:
+        server.stop()
 
 
 def test_the_prompt_may_come_on_stdin(cli: Cli) -> None:
