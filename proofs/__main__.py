@@ -12,7 +12,7 @@ from pathlib import Path
 
 from proofs.kit.report import Run
 from proofs.kit.server import ROOT
-from proofs.kit.table import table, write_table
+from proofs.kit.table import bugs_table, table, write_tables
 from proofs.noise.page import write_page
 
 PROOFS = {
@@ -97,7 +97,7 @@ def main() -> int:
     )
     args = parser.parse_args()
     if args.name == "table":
-        print(table())
+        print(f"{table()}\n\n{bugs_table()}")
         return 0
     bad = 0
     for name in PROOFS if args.name == "all" else [args.name]:
@@ -114,7 +114,7 @@ def main() -> int:
         bad += bool(run.violations)
         if args.record:
             run.record()
-            write_table()
+            write_tables()
             write_page()
     return 1 if bad else 0
 

@@ -1,4 +1,4 @@
-"""The recorded figures as a table for people, which `proofs/README.md` carries."""
+"""The recorded figures as tables for people, which `proofs/README.md` carries."""
 
 import json
 from typing import Any
@@ -8,6 +8,7 @@ from proofs.kit.server import ROOT
 
 README = ROOT / "proofs" / "README.md"
 HEAD = ("| command | violations | figures | when |", "|---|---|---|---|")
+BUGS_HEAD = ("| planted bug | what catches it |", "|---|---|")
 
 
 def table() -> str:
@@ -26,12 +27,23 @@ def table() -> str:
     return "\n".join([*HEAD, *rows])
 
 
-def with_table(text: str) -> str:
-    """The page with the table as it is recorded now."""
-    before, _, rest = text.partition(HEAD[0])
+def bugs_table() -> str:
+    found = json.loads((RESULTS / "teeth.json").read_text())["figures"]["caught_by"]
+    pairs = (row.rpartition(": ") for row in found.split("; "))
+    return "\n".join([*BUGS_HEAD, *(f"| {name} | `{how}` |" for name, _, how in pairs)])
+
+
+def put_table(text: str, new: str) -> str:
+    """The page with this table in place of the one that has the same head."""
+    before, _, rest = text.partition(new.partition("\n")[0])
     _, _, after = rest.partition("\n\n")
-    return f"{before}{table()}\n\n{after}"
+    return f"{before}{new}\n\n{after}"
 
 
-def write_table() -> None:
-    README.write_text(with_table(README.read_text()))
+def with_tables(text: str) -> str:
+    """The page with the tables as they are recorded now."""
+    return put_table(put_table(text, table()), bugs_table())
+
+
+def write_tables() -> None:
+    README.write_text(with_tables(README.read_text()))

@@ -5,6 +5,7 @@ from typing import Any
 
 from proofs.kit.report import RESULTS
 from proofs.kit.server import ROOT
+from proofs.kit.table import put_table
 from proofs.noise.quiet import KINDS
 
 PAGE = ROOT / "docs" / "explain" / "neighbours.md"
@@ -29,12 +30,5 @@ def _row(row: dict[str, Any]) -> str:
     return f"| {row['way']} | {row['story']} | {' | '.join(times)} | +{row['mib']} |"
 
 
-def with_table(text: str) -> str:
-    """The page with the table as it is recorded now."""
-    before, _, rest = text.partition(HEAD[0])
-    _, _, after = rest.partition("\n\n")
-    return f"{before}{table()}\n\n{after}"
-
-
 def write_page() -> None:
-    PAGE.write_text(with_table(PAGE.read_text()))
+    PAGE.write_text(put_table(PAGE.read_text(), table()))

@@ -13,7 +13,7 @@ from proofs.kit.client import Ack
 from proofs.kit.disk import STRACE, Call, Disk, Step, read_log
 from proofs.kit.history import History, check
 from proofs.kit.source import Change, DoesNotFit, check_fits
-from proofs.kit.table import README, with_table
+from proofs.kit.table import README, put_table, with_tables
 from proofs.noise import page
 from proofs.syscalls import inject
 from tests.needs import needs
@@ -219,9 +219,9 @@ def test_a_change_that_no_longer_fits_is_an_error(tmp_path: Path) -> None:
 
 def test_the_page_shows_the_recorded_figures() -> None:
     text = README.read_text()
-    assert with_table(text) == text
+    assert with_tables(text) == text
 
 
 def test_the_page_of_neighbours_shows_the_recorded_figures() -> None:
     text = page.PAGE.read_text()
-    assert page.with_table(text) == text
+    assert put_table(text, page.table()) == text
