@@ -14,12 +14,11 @@ from clawdforge.http.own_page import tells_no_site
 from clawdforge.http.routing import Core, OpenRoute
 from clawdforge.wire.admin import Done
 from clawdforge.wire.browser import LoginReply, LoginRequest, LogoutRequest
-from clawdforge.wire.error_body import ErrorBody
 from clawdforge.wire.errors import Forbidden, Unauthenticated
 
 
 def login_router() -> APIRouter:
-    router = APIRouter(route_class=OpenRoute, tags=["browser"], responses={"default": {"model": ErrorBody}})
+    router = APIRouter(route_class=OpenRoute, tags=["browser"])
     router.get("/login", response_model=LoginReply)(show_login)
     router.post("/login", response_model=LoginReply)(login)
     router.post("/logout", response_model=Done)(logout)

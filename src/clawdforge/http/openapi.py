@@ -6,6 +6,7 @@ from typing import Any, Final
 from clawdforge.http.errors import OVERRIDES
 from clawdforge.http.routing import BODY_METHODS, OpenRoute
 from clawdforge.wire.base import Json
+from clawdforge.wire.error_body import ErrorBody
 from clawdforge.wire.error_codes import ErrorCode as E
 from clawdforge.wire.errors import BY_CODE
 
@@ -100,6 +101,7 @@ def describe(document: Json, table: Iterable[OpenRoute]) -> Json:
     """FastAPI's document with tokens and failures filled in."""
     components = document.setdefault("components", {})
     components["securitySchemes"] = {"bearer": {"type": "http", "scheme": "bearer"}}
+    components.setdefault("schemas", {})["ErrorBody"] = ErrorBody.model_json_schema()
     for route in table:
         for method in route.methods or ():
             operation = document["paths"].get(route.path_format, {}).get(method.lower())

@@ -63,6 +63,9 @@ def takes_many_values(endpoint: Endpoint) -> Endpoint:
     return endpoint
 
 
+FAILURES: Final = {"default": {"description": "a failure"}}
+
+
 class OpenRoute(APIRoute):
     """A route that anybody may call."""
 
@@ -73,8 +76,13 @@ class OpenRoute(APIRoute):
     """Whether a parameter that the route does not have is refused. Not where probes ask: they add some."""
 
     def __init__(self, *args: Any, **more: Any) -> None:
-        """FastAPI need not check the content type: that is done before it sees the body."""
-        super().__init__(*args, **{**more, "strict_content_type": False})
+        """FastAPI need not check the content type: that is done before it sees the body.
+
+        Nor does it describe failures (`openapi.py`). With a model for them it would build that model anew for
+        every route, which took a fifth of the time to set them up.
+        """
+        responses = {**FAILURES, **(more.get("responses") or {})}
+        super().__init__(*args, **{**more, "strict_content_type": False, "responses": responses})
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         """A path that is spelled out somewhere is no id: `/sessions/import` takes what it takes itself."""

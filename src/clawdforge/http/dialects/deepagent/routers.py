@@ -22,7 +22,6 @@ from clawdforge.wire.deepagent import (
     SessionDetail,
     SessionSummary,
 )
-from clawdforge.wire.error_body import ErrorBody
 from clawdforge.wire.session import CreateSession, Retention
 from clawdforge.wire.turn import TurnRequest
 
@@ -41,8 +40,7 @@ class DeepagentRoute(AppRoute):
 
 
 def routers() -> list[APIRouter]:
-    errors: dict[int | str, Json] = {"default": {"model": ErrorBody}}
-    router = APIRouter(route_class=DeepagentRoute, tags=["deepagent dialect"], responses=errors)
+    router = APIRouter(route_class=DeepagentRoute, tags=["deepagent dialect"])
     at = "/api/sessions/{session_id}"
     router.get("/api/sessions", response_model=list[SessionSummary])(list_sessions)
     router.post("/api/sessions", response_model=SessionAck)(create)

@@ -20,14 +20,13 @@ from clawdforge.wire.budgets import (
     PutBudget,
     PutOwnBudget,
 )
-from clawdforge.wire.error_body import ErrorBody
 
 AppName = Annotated[str | None, Query(max_length=128)]
 AfterApp = Annotated[str, Query(max_length=128)]
 
 
 def routes() -> APIRouter:
-    router = APIRouter(route_class=AppRoute, tags=["budgets"], responses={"default": {"model": ErrorBody}})
+    router = APIRouter(route_class=AppRoute, tags=["budgets"])
     router.get("/budgets", response_model=BudgetPage)(list_own)
     router.put("/budgets", response_model=BudgetReply)(put_own)
     router.delete("/budgets/{budget_id}", response_model=Done)(remove_own)
@@ -35,7 +34,7 @@ def routes() -> APIRouter:
 
 
 def admin_routes() -> APIRouter:
-    router = APIRouter(route_class=AdminRoute, tags=["admin"], responses={"default": {"model": ErrorBody}})
+    router = APIRouter(route_class=AdminRoute, tags=["admin"])
     router.get("/admin/budgets", response_model=BudgetPage)(list_any)
     router.put("/admin/budgets", response_model=BudgetReply)(put_any)
     router.delete("/admin/budgets/{budget_id}", response_model=Done)(remove_any)

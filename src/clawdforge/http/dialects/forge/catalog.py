@@ -24,7 +24,6 @@ from clawdforge.wire.admin import (
     RunReply,
     RunRequest,
 )
-from clawdforge.wire.error_body import ErrorBody
 
 NewName = Annotated[str, Path(min_length=1, max_length=128, pattern=r"^[^\x00-\x1f\x7f]+$")]
 
@@ -36,13 +35,13 @@ class RunRoute(AppRoute):
 
 
 def run_routes() -> APIRouter:
-    router = APIRouter(route_class=RunRoute, tags=["runs"], responses={"default": {"model": ErrorBody}})
+    router = APIRouter(route_class=RunRoute, tags=["runs"])
     router.post("/run", response_model=RunReply)(run)
     return router
 
 
 def routes() -> APIRouter:
-    router = APIRouter(route_class=AppRoute, tags=["agents"], responses={"default": {"model": ErrorBody}})
+    router = APIRouter(route_class=AppRoute, tags=["agents"])
     router.get("/agents", response_model=AgentPage)(list_agents)
     router.get("/limits", response_model=LimitsReply)(limits)
     router.get("/personas", response_model=PersonaPage)(list_personas)

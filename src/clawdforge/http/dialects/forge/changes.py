@@ -20,7 +20,6 @@ from clawdforge.http.sse import EventStream
 from clawdforge.http.waiting import closing
 from clawdforge.wire.base import Json
 from clawdforge.wire.changes import ChangePage
-from clawdforge.wire.error_body import ErrorBody
 from clawdforge.wire.session import Session
 from clawdforge.wire.sse import encode as encode_frame
 from clawdforge.wire.turn import AppPermission
@@ -30,7 +29,7 @@ LastEventId = Annotated[int | None, Header(alias="Last-Event-ID", ge=0, le=MAX_C
 
 
 def routes() -> APIRouter:
-    router = APIRouter(route_class=AppRoute, tags=["events"], responses={"default": {"model": ErrorBody}})
+    router = APIRouter(route_class=AppRoute, tags=["events"])
     stream: Json = {"content": {"text/event-stream": {}}}
     router.get("/events", response_model=ChangePage, responses={200: stream})(changes)
     return router

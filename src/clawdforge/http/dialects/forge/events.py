@@ -11,7 +11,6 @@ from clawdforge.http.routing import MAX_CURSOR, After, App, AppRoute, Core, Limi
 from clawdforge.http.share import wants_stream
 from clawdforge.http.sse import EventStream, session_frames
 from clawdforge.wire.base import Json
-from clawdforge.wire.error_body import ErrorBody
 from clawdforge.wire.event import EventPage
 from clawdforge.wire.event_forms import Form
 
@@ -19,7 +18,7 @@ LastEventId = Annotated[int | None, Header(alias="Last-Event-ID", ge=0, le=MAX_C
 
 
 def routes() -> APIRouter:
-    router = APIRouter(route_class=AppRoute, tags=["events"], responses={"default": {"model": ErrorBody}})
+    router = APIRouter(route_class=AppRoute, tags=["events"])
     stream: Json = {"content": {"text/event-stream": {}}}
     router.get("/sessions/{session_id}/events", response_model=EventPage, responses={200: stream})(events)
     return router

@@ -16,10 +16,8 @@ from clawdforge.http.routing import App, AppRoute, Core
 from clawdforge.http.waiting import wait_disconnected, wait_first
 from clawdforge.wire.admin import Done, FileReply
 from clawdforge.wire.base import Json
-from clawdforge.wire.error_body import ErrorBody
 
 PIECE: Final = 256 * 1024
-ERRORS: Final[dict[int | str, Json]] = {"default": {"model": ErrorBody}}
 FORM: Final[Json] = {
     "requestBody": {
         "required": True,
@@ -46,13 +44,13 @@ class FormRoute(AppRoute):
 
 
 def form_routes() -> APIRouter:
-    router = APIRouter(route_class=FormRoute, tags=["files"], responses=ERRORS)
+    router = APIRouter(route_class=FormRoute, tags=["files"])
     router.post("/files", response_model=FileReply, openapi_extra=FORM)(upload)
     return router
 
 
 def routes() -> APIRouter:
-    router = APIRouter(route_class=AppRoute, tags=["files"], responses=ERRORS)
+    router = APIRouter(route_class=AppRoute, tags=["files"])
     router.get("/files/{file_token}", response_class=Response, responses={200: BYTES})(download)
     router.delete("/files/{file_token}", response_model=Done)(delete)
     return router

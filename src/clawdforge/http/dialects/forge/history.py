@@ -23,7 +23,6 @@ from clawdforge.http.routing import (
 )
 from clawdforge.http.transcript_page import page as write_page
 from clawdforge.wire.base import to_iso
-from clawdforge.wire.error_body import ErrorBody
 from clawdforge.wire.message import SearchHit, SearchPage
 from clawdforge.wire.session import (
     CompactRequest,
@@ -49,7 +48,7 @@ FILES: Final[dict[str, Any]] = {"content": {"text/markdown": {}, "text/html": {}
 
 
 def routes() -> APIRouter:
-    router = APIRouter(route_class=AppRoute, tags=["history"], responses={"default": {"model": ErrorBody}})
+    router = APIRouter(route_class=AppRoute, tags=["history"])
     router.post("/sessions/import", response_model=SessionReply)(import_session)
     router.post("/sessions/{session_id}/undo", response_model=CutReply)(undo)
     router.post("/sessions/{session_id}/redo", response_model=RestoreReply)(redo)

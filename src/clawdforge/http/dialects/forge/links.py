@@ -16,7 +16,6 @@ from clawdforge.http.errors import json_response
 from clawdforge.http.routing import App, AppRoute, Core, Credential, Limit, OpenRoute
 from clawdforge.wire.admin import Done
 from clawdforge.wire.base import Json, to_seconds
-from clawdforge.wire.error_body import ErrorBody
 from clawdforge.wire.errors import ShareNotFound
 from clawdforge.wire.shares import CreateShare, Share, SharedMessages, SharedSession, SharePage, ShareReply
 
@@ -52,7 +51,7 @@ Found = Annotated[Shared, Depends(_shared)]
 
 
 def routes() -> APIRouter:
-    router = APIRouter(route_class=AppRoute, tags=["shares"], responses={"default": {"model": ErrorBody}})
+    router = APIRouter(route_class=AppRoute, tags=["shares"])
     at = "/sessions/{session_id}/shares"
     router.post(at, response_model=ShareReply)(create)
     router.get(at, response_model=SharePage)(list_shares)
@@ -61,7 +60,7 @@ def routes() -> APIRouter:
 
 
 def shared_routes() -> APIRouter:
-    router = APIRouter(route_class=SharedRoute, tags=["shares"], responses={"default": {"model": ErrorBody}})
+    router = APIRouter(route_class=SharedRoute, tags=["shares"])
     router.get("/shared", response_model=SharedSession)(show)
     router.get("/shared/messages", response_model=SharedMessages)(read)
     return router

@@ -27,7 +27,6 @@ from clawdforge.wire.admin import (
 )
 from clawdforge.wire.base import to_iso, to_seconds
 from clawdforge.wire.disk import AppDisk, DiskReply, SessionDisk
-from clawdforge.wire.error_body import ErrorBody
 from clawdforge.wire.pauses import PausePage, PauseReply, PauseRequest, ResumeReply, ResumeRequest
 
 AppName = Annotated[str | None, Query(max_length=128)]
@@ -37,7 +36,7 @@ Head = Annotated[str | None, Query(pattern=r"^[0-9a-f]{64}$")]
 
 
 def routes() -> APIRouter:
-    router = APIRouter(route_class=AdminRoute, tags=["admin"], responses={"default": {"model": ErrorBody}})
+    router = APIRouter(route_class=AdminRoute, tags=["admin"])
     router.get("/admin/apps", response_model=AppPage)(list_apps)
     router.post("/admin/apps", response_model=AppReply)(put_app)
     router.get("/admin/pauses", response_model=PausePage)(list_pauses)

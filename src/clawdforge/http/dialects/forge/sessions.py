@@ -12,7 +12,6 @@ from clawdforge.http.auth import require_scope
 from clawdforge.http.dialects.forge import shapes
 from clawdforge.http.errors import json_response
 from clawdforge.http.routing import MAX_CURSOR, App, AppRoute, Caller, Core, Limit
-from clawdforge.wire.error_body import ErrorBody
 from clawdforge.wire.errors import InvalidRequest
 from clawdforge.wire.message import MessagePage
 from clawdforge.wire.scopes import Scope
@@ -34,7 +33,7 @@ LIST_BYTES: Final = 3 * 512 * 1024
 
 
 def routes() -> APIRouter:
-    router = APIRouter(route_class=AppRoute, tags=["sessions"], responses={"default": {"model": ErrorBody}})
+    router = APIRouter(route_class=AppRoute, tags=["sessions"])
     router.post("/sessions", response_model=SessionReply)(create)
     router.get("/sessions", response_model=SessionPage)(list_sessions)
     router.get("/sessions/{session_id}", response_model=SessionReply)(get)

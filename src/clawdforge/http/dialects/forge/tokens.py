@@ -9,11 +9,10 @@ from clawdforge.http.routing import AppRoute, Caller, Core
 from clawdforge.wire.admin import CreateOwnToken, Done, TokenPage, TokenReply
 from clawdforge.wire.base import to_seconds
 from clawdforge.wire.browser import LoginCode
-from clawdforge.wire.error_body import ErrorBody
 
 
 def routes() -> APIRouter:
-    router = APIRouter(route_class=AppRoute, tags=["tokens"], responses={"default": {"model": ErrorBody}})
+    router = APIRouter(route_class=AppRoute, tags=["tokens"])
     router.get("/tokens", response_model=TokenPage)(list_tokens)
     router.post("/tokens", response_model=TokenReply)(create_token)
     router.delete("/tokens/{token_id}", response_model=Done)(revoke_token)

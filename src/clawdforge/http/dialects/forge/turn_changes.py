@@ -7,7 +7,6 @@ from starlette.responses import Response
 
 from clawdforge.http.errors import json_response
 from clawdforge.http.routing import MAX_CURSOR, App, AppRoute, Core
-from clawdforge.wire.error_body import ErrorBody
 from clawdforge.wire.turn_changes import ChangeBase, ChangedFile, TurnChanges, TurnDiff
 
 Index = Annotated[int, Path(le=MAX_CURSOR)]
@@ -15,7 +14,7 @@ FileName = Annotated[str | None, Query(min_length=1, max_length=20_000)]
 
 
 def routes() -> APIRouter:
-    router = APIRouter(route_class=AppRoute, tags=["turns"], responses={"default": {"model": ErrorBody}})
+    router = APIRouter(route_class=AppRoute, tags=["turns"])
     at = "/sessions/{session_id}/turns/{turn_index}/changes"
     router.get(at, response_model=TurnChanges | TurnDiff)(changes)
     return router

@@ -28,7 +28,6 @@ from clawdforge.http.share import wants_stream
 from clawdforge.http.sse import EventStream, find_start, turn_frames
 from clawdforge.http.waiting import closing, unless_disconnected
 from clawdforge.wire.base import Json
-from clawdforge.wire.error_body import ErrorBody
 from clawdforge.wire.event_forms import Form
 from clawdforge.wire.json_bounds import LARGE_BYTES
 from clawdforge.wire.turn import (
@@ -55,7 +54,7 @@ STREAM: Json = {"content": {"text/event-stream": {}}}
 
 
 def routes() -> APIRouter:
-    router = APIRouter(route_class=AppRoute, tags=["turns"], responses={"default": {"model": ErrorBody}})
+    router = APIRouter(route_class=AppRoute, tags=["turns"])
     at = "/sessions/{session_id}"
     router.post(f"{at}/turn", response_model=TurnReply, responses={200: STREAM})(run_turn)
     router.post(f"{at}/turns", response_model=TurnAccepted, status_code=202)(queue_turn)

@@ -6,13 +6,12 @@ from starlette.responses import Response
 from clawdforge.core.model import SessionRow
 from clawdforge.http.errors import json_response
 from clawdforge.http.routing import App, AppRoute, Core
-from clawdforge.wire.error_body import ErrorBody
 from clawdforge.wire.session import PurgeReply, UsageReply
 from clawdforge.wire.turn import Usage
 
 
 def routes() -> APIRouter:
-    router = APIRouter(route_class=AppRoute, tags=["sessions"], responses={"default": {"model": ErrorBody}})
+    router = APIRouter(route_class=AppRoute, tags=["sessions"])
     router.get("/sessions/{session_id}/usage", response_model=UsageReply)(usage)
     router.post("/sessions/{session_id}/purge", response_model=PurgeReply)(purge)
     return router

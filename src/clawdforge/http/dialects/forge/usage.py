@@ -10,7 +10,6 @@ from clawdforge.core.usage_model import UsageQuery, UsageSum
 from clawdforge.http.errors import json_response
 from clawdforge.http.routing import AdminRoute, App, AppRoute, Core, Limit
 from clawdforge.wire.admin import AdminUsage, AppUsage
-from clawdforge.wire.error_body import ErrorBody
 from clawdforge.wire.errors import InvalidRequest
 from clawdforge.wire.usage import UsageAmount, UsagePage, UsageRow
 
@@ -21,13 +20,13 @@ Cursor = Annotated[str | None, Query(max_length=4000)]
 
 
 def routes() -> APIRouter:
-    router = APIRouter(route_class=AppRoute, tags=["usage"], responses={"default": {"model": ErrorBody}})
+    router = APIRouter(route_class=AppRoute, tags=["usage"])
     router.get("/usage", response_model=UsagePage)(own)
     return router
 
 
 def admin_routes() -> APIRouter:
-    router = APIRouter(route_class=AdminRoute, tags=["admin"], responses={"default": {"model": ErrorBody}})
+    router = APIRouter(route_class=AdminRoute, tags=["admin"])
     router.get("/admin/usage", response_model=AdminUsage | UsagePage)(of_all)
     return router
 

@@ -10,7 +10,6 @@ from clawdforge.http.errors import json_response
 from clawdforge.http.routing import App, AppRoute, Core, Limit
 from clawdforge.wire.admin import Done
 from clawdforge.wire.base import to_seconds
-from clawdforge.wire.error_body import ErrorBody
 from clawdforge.wire.webhooks import (
     ChangeEndpoint,
     CreateEndpoint,
@@ -29,7 +28,7 @@ Cursor = Annotated[str | None, Query(max_length=1024)]
 
 
 def routes() -> APIRouter:
-    router = APIRouter(route_class=AppRoute, tags=["webhooks"], responses={"default": {"model": ErrorBody}})
+    router = APIRouter(route_class=AppRoute, tags=["webhooks"])
     one = "/webhooks/{endpoint_id}"
     router.get("/webhooks", response_model=EndpointPage)(list_endpoints)
     router.post("/webhooks", response_model=SecretReply)(create)

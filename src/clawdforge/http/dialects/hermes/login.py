@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from clawdforge.http.auth import refuse_agents
-from clawdforge.http.dialects.hermes.route import ERRORS, OpenHermesRoute
+from clawdforge.http.dialects.hermes.route import OpenHermesRoute
 from clawdforge.http.login import check_browser, let_in, let_out, show_login
 from clawdforge.http.routing import Core
 from clawdforge.http.trust import is_trusted
@@ -20,7 +20,7 @@ TOKEN: Final = "cf_"  # noqa: S105 - how tokens begin
 
 
 def routes(prefix: str) -> APIRouter:
-    found = APIRouter(prefix=prefix, route_class=OpenHermesRoute, tags=["hermes dialect"], responses=ERRORS)
+    found = APIRouter(prefix=prefix, route_class=OpenHermesRoute, tags=["hermes dialect"])
     found.post("/api/auth/login", response_model=LoginReply)(login)
     found.post("/api/auth/logout", response_model=Done)(logout)
     return found

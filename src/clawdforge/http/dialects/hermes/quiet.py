@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from clawdforge.http.auth import require_app
-from clawdforge.http.dialects.hermes.route import ERRORS, OpenHermesRoute, SessionId, router
+from clawdforge.http.dialects.hermes.route import OpenHermesRoute, SessionId, router
 from clawdforge.http.dialects.hermes.shapes import OWN_MODEL, PROFILE
 from clawdforge.http.errors import json_response
 from clawdforge.http.routing import App, Core
@@ -147,6 +147,6 @@ def routes(prefix: str) -> APIRouter:
 
 
 def open_routes(prefix: str) -> APIRouter:
-    found = APIRouter(prefix=prefix, route_class=OpenHermesRoute, tags=["hermes dialect"], responses=ERRORS)
+    found = APIRouter(prefix=prefix, route_class=OpenHermesRoute, tags=["hermes dialect"])
     found.get("/api/auth/status", response_model=AuthStatus)(auth_status)
     return found

@@ -1,7 +1,7 @@
 """What all hermes routes share: how they fail, how they name a session, and how they show a whole one."""
 
 from functools import partial
-from typing import Annotated, Any, Final, TypeAlias
+from typing import Annotated, Final, TypeAlias
 
 from fastapi import APIRouter, Depends, Query
 from starlette.requests import Request
@@ -13,12 +13,10 @@ from clawdforge.http.dialects.hermes import shapes
 from clawdforge.http.errors import encode
 from clawdforge.http.piecewise import piecewise, slices
 from clawdforge.http.routing import AppRoute, OpenRoute
-from clawdforge.wire.error_body import ErrorBody
 
 SessionId: TypeAlias = Annotated[str, Query(min_length=1, max_length=4096)]
 StreamId: TypeAlias = Annotated[str, Query(min_length=1, max_length=8192)]
 FEW_MESSAGES: Final = 200
-ERRORS: Final[dict[int | str, dict[str, Any]]] = {"default": {"model": ErrorBody}}
 
 
 async def _is_page(request: Request) -> bool:
@@ -57,4 +55,4 @@ def _encode_whole(found: Transcript, page: bool) -> bytes:
 
 
 def router(prefix: str) -> APIRouter:
-    return APIRouter(prefix=prefix, route_class=HermesRoute, tags=["hermes dialect"], responses=ERRORS)
+    return APIRouter(prefix=prefix, route_class=HermesRoute, tags=["hermes dialect"])

@@ -15,7 +15,7 @@ from clawdforge.http.dialects.hermes import (
     unserved,
     uploads,
 )
-from clawdforge.http.dialects.hermes.route import ERRORS, OpenHermesRoute
+from clawdforge.http.dialects.hermes.route import OpenHermesRoute
 from clawdforge.http.errors import json_response
 from clawdforge.http.routing import AppRoute, Core, admit
 from clawdforge.wire.base import Json, to_float
@@ -30,9 +30,7 @@ def routers(prefix: str = "") -> list[APIRouter]:
 
 
 def _make_routers(prefix: str) -> list[APIRouter]:
-    open_router = APIRouter(
-        prefix=prefix, route_class=OpenHermesRoute, tags=["hermes dialect"], responses=ERRORS
-    )
+    open_router = APIRouter(prefix=prefix, route_class=OpenHermesRoute, tags=["hermes dialect"])
     open_router.get("/health", response_model=HermesHealth)(alive)
     return [
         open_router,

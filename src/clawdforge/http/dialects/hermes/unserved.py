@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from fastapi import APIRouter
 
-from clawdforge.http.dialects.hermes.route import ERRORS, HermesRoute
+from clawdforge.http.dialects.hermes.route import HermesRoute
 from clawdforge.wire.errors import Unsupported
 
 WHY_NOT: Final[Mapping[str, tuple[str, ...]]] = {
@@ -150,11 +150,13 @@ class RefusingRoute(HermesRoute):
 
 
 def routes(prefix: str) -> APIRouter:
-    found = APIRouter(prefix=prefix, route_class=RefusingRoute, tags=["hermes dialect"], responses=ERRORS)
+    found = APIRouter(prefix=prefix, route_class=RefusingRoute, tags=["hermes dialect"])
     for route, reason in UNSERVED.items():
         method, _, path = route.partition(" ")
         path = path.replace("{rest}", "{rest:path}")
-        found.add_api_route(path, _make_refusal(reason), methods=[method], include_in_schema=False)
+        found.add_api_route(
+            path, _make_refusal(reason), methods=[method], include_in_schema=False, response_model=None
+        )
     return found
 
 

@@ -12,7 +12,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from clawdforge.core.services.all import Services
-from clawdforge.http.dialects.hermes.route import ERRORS, HermesRoute
+from clawdforge.http.dialects.hermes.route import HermesRoute
 from clawdforge.http.errors import json_response
 from clawdforge.http.multipart import FileForm
 from clawdforge.http.routing import App, Core
@@ -47,7 +47,7 @@ class HermesForm(HermesRoute):
 
 
 def routes(prefix: str) -> APIRouter:
-    found = APIRouter(prefix=prefix, route_class=HermesForm, tags=["hermes dialect"], responses=ERRORS)
+    found = APIRouter(prefix=prefix, route_class=HermesForm, tags=["hermes dialect"])
     found.post("/api/upload", response_model=UploadReply, openapi_extra=FORM)(upload)
     return found
 

@@ -17,7 +17,6 @@ from clawdforge.http.routing import AppRoute, Caller, Core, has_own_limit
 from clawdforge.http.settings import HttpSettings
 from clawdforge.http.waiting import unless_disconnected
 from clawdforge.wire.base import Json
-from clawdforge.wire.error_body import ErrorBody
 from clawdforge.wire.errors import ForgeAPIError, InternalError, RequestTimedOut
 from clawdforge.wire.mcp_server import RpcMessage, RpcReply
 
@@ -32,8 +31,7 @@ class McpRoute(AppRoute):
 
 
 def routers() -> list[APIRouter]:
-    errors: dict[int | str, Json] = {"default": {"model": ErrorBody}}
-    router = APIRouter(route_class=McpRoute, tags=["mcp"], responses=errors)
+    router = APIRouter(route_class=McpRoute, tags=["mcp"])
     router.post("/mcp", response_model=RpcReply)(answer)
     return [router]
 

@@ -29,7 +29,6 @@ from clawdforge.http.share import enter_as_reader
 from clawdforge.http.sse import EventStream, find_start
 from clawdforge.http.waiting import closing, unless_disconnected
 from clawdforge.wire.base import Json, to_seconds
-from clawdforge.wire.error_body import ErrorBody
 from clawdforge.wire.event import EventType
 from clawdforge.wire.json_bounds import LARGE_BYTES
 from clawdforge.wire.openai import ChatCompletion, ChatRequest, ModelPage, ResponseObject, ResponseRequest
@@ -64,8 +63,7 @@ class Shape(Protocol):
 
 
 def routers() -> list[APIRouter]:
-    errors: dict[int | str, Json] = {"default": {"model": ErrorBody}}
-    router = APIRouter(route_class=OpenAIRoute, tags=["openai dialect"], responses=errors)
+    router = APIRouter(route_class=OpenAIRoute, tags=["openai dialect"])
     router.get("/v1/models", response_model=ModelPage)(list_models)
     router.post("/v1/chat/completions", response_model=ChatCompletion, responses={200: STREAM})(complete)
     router.post("/v1/responses", response_model=ResponseObject, responses={200: STREAM})(respond)

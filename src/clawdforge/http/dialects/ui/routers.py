@@ -24,7 +24,6 @@ from clawdforge.http.routing import App, AppRoute, Caller, Core, takes_many_valu
 from clawdforge.http.sse import EventStream, find_start
 from clawdforge.http.waiting import closing
 from clawdforge.wire.base import Json
-from clawdforge.wire.error_body import ErrorBody
 from clawdforge.wire.errors import InvalidRequest
 from clawdforge.wire.event import EventType
 from clawdforge.wire.sse import encode
@@ -61,7 +60,7 @@ def vercel_routers() -> list[APIRouter]:
 
 
 def _router(tag: str) -> APIRouter:
-    return APIRouter(route_class=AppRoute, tags=[tag], responses={"default": {"model": ErrorBody}})
+    return APIRouter(route_class=AppRoute, tags=[tag])
 
 
 @takes_many_values
