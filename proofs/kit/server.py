@@ -24,6 +24,10 @@ from proofs.kit.tracer import Tracer
 ROOT = Path(__file__).resolve().parents[2]
 ADMIN = "cf_admin_token_of_the_proofs_0123456789"
 TRACERS = 5  # how many are tried, one after the other
+STOP_SECS = 60.0
+"""More than a server gives itself: beside other proofs a stop has taken half a minute."""
+
+FORCED = "the server did not stop within"
 T = TypeVar("T")
 
 
@@ -236,13 +240,15 @@ class Server:
         self._signal(signal.SIGKILL)
         self.wait_gone()
 
-    def stop(self, seconds: float = 30) -> None:
+    def stop(self, seconds: float = STOP_SECS) -> None:
         self._signal(signal.SIGTERM)
         try:
             self.wait_gone(seconds)
         except Stuck:
             self._signal(signal.SIGKILL)
             raise
+        if FORCED in self.log.read_text():
+            raise Stuck("the server did not stop by itself")
 
     def wait_gone(self, seconds: float = 30) -> None:
         until(lambda: not self.alive, "the server's end", seconds)
