@@ -9,7 +9,7 @@ from typing import Any
 import apsw
 
 from proofs.kit.client import Client
-from proofs.kit.http import Cut, Reply, request
+from proofs.kit.http import Cut, Reply
 from proofs.kit.server import Server, Stuck, until
 
 FIRST, SECOND, LATER = "w-one", "w-two", "w-three"
@@ -112,10 +112,7 @@ class Scene:
         return await self.client.call(self.deed.method, path, self.deed.body)
 
     async def _upload(self) -> Reply:
-        head = 'Content-Disposition: form-data; name="file"; filename="a.bin"'
-        body = b"--xx\r\n" + head.encode() + b"\r\n\r\n" + CONTENT + b"\r\n--xx--\r\n"
-        kind = {"Content-Type": "multipart/form-data; boundary=xx"}
-        return await request(self.client.port, "POST", "/files", self.client.token, data=body, headers=kind)
+        return await self.client.upload("a.bin", CONTENT)
 
     async def _story(self, session: str) -> Iterable[str]:
         """The transcript is one of two, the agent remembers that one, and the workspace is of that one."""

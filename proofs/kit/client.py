@@ -37,6 +37,12 @@ class Client:
         headers = {"Idempotency-Key": key} if key else {}
         return await request(self.port, method, path, self.token, body=body, headers=headers)
 
+    async def upload(self, name: str, content: bytes) -> Reply:
+        head = f'Content-Disposition: form-data; name="file"; filename="{name}"'
+        body = b"--xx\r\n" + head.encode() + b"\r\n\r\n" + content + b"\r\n--xx--\r\n"
+        kind = {"Content-Type": "multipart/form-data; boundary=xx"}
+        return await request(self.port, "POST", "/files", self.token, data=body, headers=kind)
+
     async def repeat(
         self, method: str, path: str, body: Any = None, key: str | None = None, seconds: float = PATIENCE
     ) -> Any:
