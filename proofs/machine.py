@@ -15,6 +15,10 @@ from proofs.kit.server import Server, Stuck, zygote
 
 SHORT, FULL = 2, 150
 STEPS_SHORT, STEPS = 10, 30
+RECALL = "recall all"
+MOST_RECALLS = 5
+"""Each answer holds all answers before it, in quotes in quotes: it is twice as long, and soon megabytes."""
+
 MOST_TALKS = 4
 Exchange = tuple[str, str]
 P = ParamSpec("P")
@@ -180,7 +184,7 @@ def machine(world: World) -> type[RuleBasedStateMachine]:
         def recall(self, number: int) -> None:
             """The agent's own memory: all that was said, and nothing that was taken back."""
             talk = self.pick(number)
-            if talk.closed:
+            if talk.closed or [prompt for prompt, _ in talk.said].count(RECALL) >= MOST_RECALLS:
                 return
             answer = self.ask(talk)
             if any(word not in answer for word in _words(talk.said)):  # a transcript came along with it
@@ -189,11 +193,11 @@ def machine(world: World) -> type[RuleBasedStateMachine]:
             assert not missing, f"the agent has forgotten {missing}: {answer[:500]}"
 
         def ask(self, talk: Talk) -> str:
-            reply = world.good("POST", f"/sessions/{talk.session}/turn", {"prompt": "recall all"})
+            reply = world.good("POST", f"/sessions/{talk.session}/turn", {"prompt": RECALL})
             answer = "".join(e["content"] for e in reply["events"] if e["type"] == "text")
             ghosts = [word for word in talk.forgotten if word in answer]
             assert not ghosts, f"the agent remembers {ghosts}: {answer[:500]}"
-            _add_exchanges(talk, [("recall all", answer)])
+            _add_exchanges(talk, [(RECALL, answer)])
             return answer
 
         @rule(number=PICK)
