@@ -1,10 +1,8 @@
 """The OpenAI dialect against a real server, as the official SDK uses it: who answers, and with what."""
 
 import json
-import re
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -77,17 +75,6 @@ def count_sessions(app: App) -> int:
 def test_the_face_is_closed_until_it_is_named(app: App) -> None:
     assert app.http.get("/v1/models").status_code == 404
     assert ask(app, user("echo hi")).status_code == 404
-
-
-def test_the_lines_of_the_page_run(mine: App) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "guides" / "openai.md").read_text()
-    (code,) = re.findall(r"^```python\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
-    code = code.replace("http://127.0.0.1:8800", str(mine.http.base_url).rstrip("/"))
-    code = code.replace("What is in this folder?", "echo a file")
-    known: dict[str, Any] = {"token": mine.token}
-    exec(code, known)  # noqa: S102 - ours
-    known["client"].close()
-    assert transcript(mine, known["session"]) == [("user", "echo a file"), ("assistant", "a file")]
 
 
 def test_another_model_takes_no_memory_away(mine: App) -> None:

@@ -111,6 +111,20 @@ def test_the_steps_of_the_page_on_webhooks_run(start: Callable[..., Server], tmp
     assert "whsec_" in run(sys.executable, code, environment(server, server.app()), tmp_path)
 
 
+def test_the_lines_of_the_page_on_openai_run(start: Callable[..., Server], tmp_path: Path) -> None:
+    server = start(FACES="openai")
+    app = server.app()
+    (lines,) = blocks_of("openai.md")
+    lines = lines.replace("http://127.0.0.1:8800", server.url).replace(
+        "What is in this folder?", "echo a file"
+    )
+    made = run(
+        sys.executable, f"token = {app.token!r}\n{lines}\nprint(session)", environment(server, app), tmp_path
+    )
+    found = app.http.get(f"/sessions/{made.strip()}/messages").json()["messages"]
+    assert [message["content"] for message in found] == ["echo a file", "a file"]
+
+
 @needs("deepagents")
 def test_the_graph_of_the_page_on_graphs_is_one() -> None:
     """With a model that asks nobody."""
