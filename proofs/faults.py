@@ -4,7 +4,7 @@ import asyncio
 import os
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -105,12 +105,23 @@ class Case:
             return
         if reply.ok:
             self._files[str(reply.json()["file_token"])] = content
+            await self._remove_one_of(2)
             return
         self.refused += 1
         self.run.check(
             reply.status in (503, 507),
             f"{self.name}: a file was answered {reply.status} {reply.body[:200]!r}",
         )
+
+    async def _remove_one_of(self, many: int) -> None:
+        """Of so many files the first; it may then be there or not, since a removal may also have failed."""
+        if len(self._files) < many:
+            return
+        token = next(iter(self._files))
+        del self._files[token]
+        with suppress(Cut):
+            reply = await self.client.call("DELETE", f"/files/{token}")
+            self.run.check(reply.ok or reply.status == 503, f"{self.name}: a removal got {reply.status}")
 
     async def check_healed(self, session: str) -> float:
         """Check that after the fault everything succeeds again without a restart.
