@@ -217,6 +217,35 @@ async def test_a_server_that_is_still_leaving_is_spared(tmp_path: Path) -> None:
     assert not groups_of(tmp_path)
 
 
+@needs("cgroups")
+def test_groups_of_other_folders_are_not_looked_into(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Thousands of them, left by killed servers, took a third of a second at every start."""
+    groups = find_cgroups(tmp_path, BOOT, CEILINGS)
+    made = groups.make("0")
+    beside = groups_of(tmp_path)[0].parent
+    made.remove()
+    other, left = beside / "clawdforge-other-a-1", beside / f"clawdforge-{folder_id(tmp_path)}-b-1"
+    looked: list[str] = []
+    scan = os.scandir
+
+    def note(path: str) -> object:
+        looked.append(str(path))
+        return scan(path)
+
+    try:
+        other.mkdir()
+        left.mkdir()
+        monkeypatch.setattr(os, "scandir", note)
+        groups.end_leftovers()
+        assert str(beside) in looked
+        assert str(other) not in looked
+        assert not left.exists()
+    finally:
+        for folder in (left, other):
+            if folder.exists():
+                folder.rmdir()
+
+
 def test_a_folder_is_not_taken_for_another_of_the_same_path(tmp_path: Path) -> None:
     data, away = tmp_path / "data", tmp_path / "away"
     data.mkdir()

@@ -31,6 +31,7 @@ from clawdforge.drivers.processes.group_trees import (
 )
 from clawdforge.drivers.processes.survivors import folder_id
 
+OURS = "clawdforge-"
 SERVER = "-server"  # suffix of the group that a server moves itself into
 TRY = "import os, sys\nfor fd in sys.argv[1:]: os.write(int(fd), b'0')"
 TRY_SECONDS = 10.0
@@ -171,6 +172,8 @@ class Groups:
                 names.remove(name)
                 if not name.startswith(self._prefix):
                     yield Path(here, name)
+            # Killed servers of other folders may have left thousands; to look into them held up every start.
+            names[:] = [name for name in names if not name.startswith(OURS)]
 
 
 def find_cgroups(data_dir: Path, boot_id: str, ceilings: Ceilings, *, dry_run: bool = False) -> Groups:
@@ -184,7 +187,7 @@ def find_cgroups(data_dir: Path, boot_id: str, ceilings: Ceilings, *, dry_run: b
     reasons = [f"{word}: not offered to the server's group" for word in CONTROLLERS if word not in offered]
     details = reasons.copy()
     ceilings = replace(ceilings, memory=ceilings.memory or _default_memory(found))
-    name = f"clawdforge-{folder_id(data_dir)}-{boot_id}"
+    name = f"{OURS}{folder_id(data_dir)}-{boot_id}"
     made: dict[Hierarchy, Path] = {}
     untried: list[Hierarchy] = []
     for hierarchy in found:
@@ -230,7 +233,7 @@ def is_agents_group(pid: int, folder: str) -> bool:
 
 
 def _family(folder: str) -> str:
-    return f"clawdforge-{folder}-"
+    return f"{OURS}{folder}-"
 
 
 def _can_be_joined(folders: Iterable[Path]) -> bool:
