@@ -137,7 +137,10 @@ class Porch:
         await self._lanes.wait(lane)
         if not self._is_unix and _is_gone(connection):
             return False
-        await self._loop.connect_accepted_socket(self._make_protocol, connection)
+        try:
+            await self._loop.connect_accepted_socket(self._make_protocol, connection)
+        except OSError:  # it has gone just now
+            return False
         return True
 
     def _leave(self, connection: socket.socket, lane: str, task: asyncio.Task[bool]) -> None:
