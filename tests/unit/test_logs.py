@@ -117,12 +117,14 @@ def test_on_a_terminal_lines_are_for_people(seen: Screen) -> None:
     of = {"session_id": "0123456789", "app": "shop", "request_id": "r1", "ms": 12.34}
     log.info("GET /sessions 200", extra=of)
     log.warning("no room for %s", CHOSEN, extra=of)
-    logging.getLogger("uvicorn.error").info("hello")
+    logging.getLogger("uvicorn.error").info("Shutting down")
+    logging.getLogger("asyncio").info("hello")
     rows = [row[10:] for row in seen.getvalue().splitlines()]
     assert rows == [
         "GET /sessions 200  12 ms  shop  session 01234567",
         "WARNING no room for [redacted]  12 ms  shop  session 01234567  request r1",
-        "uvicorn.error: hello",
+        "Shutting down",
+        "asyncio: hello",
     ]
     assert re.match(r"\d\d:\d\d:\d\d  GET", seen.getvalue())
 

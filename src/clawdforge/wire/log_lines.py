@@ -7,7 +7,9 @@ from typing import Any, Final
 COLOURS: Final = {"warning": "\x1b[33m", "error": "\x1b[31m", "critical": "\x1b[31m"}
 DIM: Final = "\x1b[2m"
 PLAIN: Final = "\x1b[0m"
-OURS: Final = "clawdforge"
+OURS: Final = ("clawdforge", "uvicorn")
+"""Whose names say nothing more: what uvicorn tells, it tells as `uvicorn.error`."""
+
 SHORT: Final = 8
 
 
@@ -15,7 +17,7 @@ def write_for_people(line: Mapping[str, Any], *, is_coloured: bool) -> str:
     """`line` is what the log holds as JSON. Nothing in it steers the terminal."""
     level = str(line.get("level", "info"))
     words = [] if level in ("info", "debug") else [_paint(level.upper(), COLOURS.get(level), is_coloured)]
-    if not str(line.get("logger", OURS)).startswith(OURS):
+    if not str(line.get("logger", "clawdforge")).startswith(OURS):
         words.append(f"{line['logger']}:")
     words.append(_show(str(line.get("msg", ""))))
     about = _paint("  ".join(_list_details(line)), DIM, is_coloured)
