@@ -4,7 +4,7 @@ import asyncio
 import logging
 import socket
 import struct
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sized
 from contextlib import ExitStack, suppress
 from unittest.mock import Mock
 
@@ -27,6 +27,10 @@ class Guest(asyncio.Protocol):
         self._came.append(data.split(b" ")[1].decode())
 
 
+def count(lines: Mapping[str, Sized]) -> int:
+    return sum(map(len, lines.values()))
+
+
 class Place:
     """A porch before a real socket, with a known app."""
 
@@ -39,8 +43,11 @@ class Place:
         self.lanes.remember({"headers": [(b"authorization", f"Bearer {GOOD}".encode())]}, "quiet")
         self.porch = Porch(self.listener, limits, self.lanes, lambda: Guest(self.came))
 
-    def knock(self, path: str = "/", token: str = "", *, words: bool = True) -> socket.socket:
-        client = self.clients.enter_context(socket.create_connection(self.listener.getsockname()))
+    def knock(
+        self, path: str = "/", token: str = "", *, words: bool = True, source: str = "127.0.0.1"
+    ) -> socket.socket:
+        there = self.listener.getsockname()
+        client = self.clients.enter_context(socket.create_connection(there, source_address=(source, 0)))
         client.settimeout(10)
         if words:
             client.sendall(f"GET {path} HTTP/1.1\r\nAuthorization: Bearer {token}\r\n\r\n".encode())
@@ -59,6 +66,12 @@ class Place:
     async def until(self, count: int) -> None:
         async with asyncio.timeout(30):
             while len(self.came) < count:  # noqa: ASYNC110 - what comes is told by no event
+                await asyncio.sleep(0.001)
+
+    async def until_taken(self, *, waiting: int = 0, silent: int = 0) -> None:
+        """Until so many are on the porch."""
+        async with asyncio.timeout(30):
+            while (count(self.porch._lines), count(self.porch._silent)) != (waiting, silent):  # noqa: ASYNC110
                 await asyncio.sleep(0.001)
 
     async def until_closed(self, client: socket.socket) -> None:
@@ -87,7 +100,7 @@ async def test_whoever_has_something_to_say_comes_in(place: Place) -> None:
     place.knock("/one")
     await place.until(1)
     late = place.knock(words=False)
-    await asyncio.sleep(0.05)
+    await place.until_taken(silent=1)
     late.sendall(b"GET /two ")
     await place.until(2)
     assert place.came == ["/one", "/two"]
@@ -112,7 +125,7 @@ async def test_whoever_is_gone_is_not_let_in(place: Place) -> None:
 async def test_whoever_goes_while_it_waits_is_not_let_in(place: Place) -> None:
     gate = place.hold()
     leaving, staying = place.knock("/leaving"), place.knock("/staying")
-    await asyncio.sleep(0.05)
+    await place.until_taken(waiting=2)
     hang_up(leaving)
     gate.set()
     await place.until(1)
@@ -164,12 +177,21 @@ async def test_where_there_is_no_room_the_oldest_leave(place: Place, words: bool
     await place.until(4)
 
 
+@pytest.mark.parametrize("place", [DoorLimits(connections=16)], indirect=True)
+async def test_a_silent_crowd_of_one_address_pushes_out_its_own(place: Place) -> None:
+    slow = place.knock(words=False, source="127.0.0.2")
+    await place.until_taken(silent=1)
+    for client in [place.knock(words=False) for _ in range(10)][:7]:
+        await place.until_closed(client)
+    slow.sendall(b"GET /slow ")
+    await place.until(1)
+    assert place.came == ["/slow"]
+
+
 async def test_a_porch_that_closes_sends_everybody_away(place: Place) -> None:
     place.hold()
     waiting, silent = place.knock("/"), place.knock(words=False)
-    await asyncio.sleep(0.05)
-    assert place.porch._silent
-    assert place.porch._lines
+    await place.until_taken(waiting=1, silent=1)
     place.porch.close()
     await place.until_closed(waiting)
     await place.until_closed(silent)
@@ -197,7 +219,7 @@ async def test_a_closed_porch_is_waited_for(place: Place) -> None:
     """As uvicorn does when it stops."""
     place.hold()
     place.knock("/")
-    await asyncio.sleep(0.05)
+    await place.until_taken(waiting=1)
     place.porch.close()
     await place.porch.wait_closed()
     await asyncio.sleep(0)

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from clawdforge.http.door import DoorLimits
+from clawdforge.http.door import DoorLimits, peer_of
 from clawdforge.http.lanes import OPERATOR, Lanes
 
 log = logging.getLogger(__name__)
@@ -33,7 +33,8 @@ NO_ROOM_SECS: Final = 1.0
 
 class Porch:
     """Before one listening socket. Of those who say nothing, and of those who wait for their turn, there may
-    be a quarter as many as inside. Where there is no room, the oldest goes, out of the longest line."""
+    be a quarter as many as inside. Where there is no room, the oldest goes, out of the longest line: of an
+    app that waits, or of an address that is silent."""
 
     def __init__(
         self,
@@ -49,7 +50,7 @@ class Porch:
         self._lanes = lanes
         self._make_protocol = make_protocol
         self._loop = asyncio.get_running_loop()
-        self._silent: OrderedDict[socket.socket, asyncio.TimerHandle] = OrderedDict()
+        self._silent: dict[str, OrderedDict[socket.socket, asyncio.TimerHandle]] = {}  # by address
         self._lines: dict[str, OrderedDict[socket.socket, asyncio.Task[bool]]] = {}
         self._again: asyncio.TimerHandle | None = None
         self._open()
@@ -62,8 +63,8 @@ class Porch:
         self._loop.remove_reader(self._listener)
         if self._again is not None:
             self._again.cancel()
-        for connection in [*self._silent]:
-            self._send_away(connection)
+        for connection, peer in [(one, peer) for peer, line in self._silent.items() for one in line]:
+            self._send_away(connection, peer)
         for line in self._lines.values():
             for task in line.values():
                 task.cancel()
@@ -77,7 +78,7 @@ class Porch:
     def _take(self) -> None:
         for _ in range(AT_ONCE):
             try:
-                connection, _ = self._listener.accept()
+                connection, address = self._listener.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
             except OSError as error:
@@ -88,16 +89,16 @@ class Porch:
                 self._again = self._loop.call_later(NO_ROOM_SECS, self._open)
                 return
             connection.setblocking(False)
-            self._look(connection)
+            self._look(connection, "" if self._is_unix else peer_of(address[0]))
 
-    def _look(self, connection: socket.socket) -> None:
+    def _look(self, connection: socket.socket, peer: str) -> None:
         if self._is_unix:
             self._line_up(connection, OPERATOR)
             return
         try:
             head = connection.recv(HEAD_BYTES, socket.MSG_PEEK)
         except BlockingIOError:
-            self._wait_for_words(connection)
+            self._wait_for_words(connection, peer)
             return
         except OSError:
             head = b""
@@ -106,23 +107,28 @@ class Porch:
         else:
             connection.close()
 
-    def _wait_for_words(self, connection: socket.socket) -> None:
-        if len(self._silent) >= self._most:
-            self._send_away(next(iter(self._silent)))
-        self._silent[connection] = self._loop.call_later(self._silent_secs, self._send_away, connection)
-        self._loop.add_reader(connection, self._hear, connection)
+    def _wait_for_words(self, connection: socket.socket, peer: str) -> None:
+        if sum(map(len, self._silent.values())) >= self._most:
+            most_silent = max(self._silent, key=lambda one: len(self._silent[one]))
+            self._send_away(next(iter(self._silent[most_silent])), most_silent)
+        line = self._silent.setdefault(peer, OrderedDict())
+        line[connection] = self._loop.call_later(self._silent_secs, self._send_away, connection, peer)
+        self._loop.add_reader(connection, self._hear, connection, peer)
 
-    def _hear(self, connection: socket.socket) -> None:
-        self._stop_listening(connection)
-        self._look(connection)
+    def _hear(self, connection: socket.socket, peer: str) -> None:
+        self._stop_listening(connection, peer)
+        self._look(connection, peer)
 
-    def _send_away(self, connection: socket.socket) -> None:
-        self._stop_listening(connection)
+    def _send_away(self, connection: socket.socket, peer: str) -> None:
+        self._stop_listening(connection, peer)
         connection.close()
 
-    def _stop_listening(self, connection: socket.socket) -> None:
+    def _stop_listening(self, connection: socket.socket, peer: str) -> None:
         self._loop.remove_reader(connection)
-        self._silent.pop(connection).cancel()
+        line = self._silent[peer]
+        line.pop(connection).cancel()
+        if not line:
+            del self._silent[peer]
 
     def _line_up(self, connection: socket.socket, lane: str) -> None:
         if sum(map(len, self._lines.values())) >= self._most:
