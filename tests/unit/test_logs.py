@@ -5,6 +5,7 @@ import json
 import logging
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -17,16 +18,22 @@ OPERATOR = "cfa_Zx0-aB_9cdefghijklmnopqrstuvwxyz0123456789A"
 CHOSEN = "an operator's own words"
 
 
-@pytest.fixture
-def written() -> Iterator[io.StringIO]:
-    """What the process logs, as it would be on stderr; afterwards all is as before."""
-    root, stream = logging.getLogger(), io.StringIO()
+@contextmanager
+def logging_to(stream: io.StringIO) -> Iterator[None]:
+    """What the process logs goes there, as it would to stderr; afterwards all is as before."""
+    root = logging.getLogger()
     handlers, level = list(root.handlers), root.level
     start("info", [CHOSEN], stream)
-    yield stream
+    yield
     logging.captureWarnings(capture=False)
     root.handlers[:] = handlers
     root.setLevel(level)
+
+
+@pytest.fixture
+def written() -> Iterator[io.StringIO]:
+    with logging_to(stream := io.StringIO()):
+        yield stream
 
 
 def lines(stream: io.StringIO) -> list[dict[str, Any]]:
@@ -103,13 +110,8 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> Iterator[Screen]:
     """What a person sees who has started the server on a terminal."""
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setenv("TZ", "UTC")
-    root, stream = logging.getLogger(), Screen()
-    handlers, level = list(root.handlers), root.level
-    start("info", [CHOSEN], stream)
-    yield stream
-    logging.captureWarnings(capture=False)
-    root.handlers[:] = handlers
-    root.setLevel(level)
+    with logging_to(stream := Screen()):
+        yield stream
 
 
 def test_on_a_terminal_lines_are_for_people(seen: Screen) -> None:

@@ -93,7 +93,7 @@ class Attendant:
             return await recorder.end(ending, rollback=stop.rollback)
         except LeaseLost:
             raise
-        except Exception:
+        except Exception:  # as above: without its answer, if that is what cannot be written
             log.exception("the end of a turn could not be written", extra={"session_id": turn.session_id})
             lost = AgentFailed("the server could not record the end of this turn; its events are kept")
             return await recorder.end_without_answer(_ending_of_failure(lost))
