@@ -18,8 +18,9 @@ from proofs.kit.talk import Talk
 SHORT, FULL = 4, 600
 APPS, SESSIONS, PLACES = 4, 20, 6
 SESSIONS_SHORT, PLACES_SHORT = 6, 3
-ROUNDS, FAULTY_ROUNDS = 5, 3
-"""The last rounds have no kill of the server: what they leak stays to be seen."""
+ROUNDS, FAULTY_ROUNDS = 7, 3
+"""The last rounds have no kill of the server, and are compared with each other: a young server holds less
+than one that has served everything once, and what four rounds in one life leak stays to be seen."""
 
 LEVEL_SECS = 30.0
 ANSWER_SECS = 120.0
@@ -180,6 +181,10 @@ class Stress:
         end = loop.time() + LEVEL_SECS
         while not (level := await asyncio.to_thread(self._measure)).is_quiet() and loop.time() < end:
             await asyncio.sleep(0.2)
+        # The connection of the last look may still be on its way out; what leaks does not go.
+        while self.levels and level.tasks > self.levels[-1].tasks and loop.time() < end:
+            await asyncio.sleep(0.2)
+            level = await asyncio.to_thread(self._measure)
         self.run.check(level.is_quiet(), f"{LEVEL_SECS:g} s after the last request it holds {level}")
         self.levels.append(level)
         for talk in self.talks:
@@ -223,8 +228,8 @@ def prove(run: Run) -> None:
     with zygote(run.source) as made, Server(run.folder, made, source=run.source, env=env) as server:
         stress = Stress(run, server)
         asyncio.run(stress.live())
-    first, last = stress.levels[0], stress.levels[-1]
-    run.check(last.tasks <= first.tasks, f"{first.tasks} tasks at the first rest, {last.tasks} at the last")
+    first, last = stress.levels[min(FAULTY_ROUNDS, len(stress.levels) - 1)], stress.levels[-1]
+    run.check(last.tasks <= first.tasks, f"{first.tasks} tasks at a rest, {last.tasks} at the last")
     run.check(last.fds <= first.fds + SPARE_FDS, f"{first.fds} descriptors, then {last.fds}")
     run.check(last.mib <= first.mib + SPARE_MIB, f"{first.mib} MiB, then {last.mib}")
     run.figure(
