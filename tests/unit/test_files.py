@@ -2,8 +2,10 @@
 
 import asyncio
 import contextlib
+import os
 import resource
 import subprocess
+from collections import defaultdict
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -166,16 +168,16 @@ async def service_add(files: FileService, data: AsyncIterator[bytes]) -> FileRow
 
 
 async def test_nothing_larger_than_the_cap_touches_the_disk(store: SqliteStore, tmp_path: Path) -> None:
-    files, seen = service(store, tmp_path, max_bytes=100), []
+    files, seen = service(store, tmp_path, max_bytes=10 * MIB), []
 
     async def watched() -> AsyncIterator[bytes]:
-        for size in (60, 40, 1, 1000):
+        for size in (6 * MIB, 4 * MIB, 1, MIB):
             yield b"x" * size
             seen.append(sum(path.stat().st_size for path in (tmp_path / "files").rglob("ff_*")))
 
     with pytest.raises(FileTooLarge):
         await files.add(APP, "a", watched())
-    assert seen == [60, 100]
+    assert seen == [6 * MIB, 10 * MIB]
     assert on_disk(tmp_path) == []
 
 
@@ -222,3 +224,28 @@ async def test_an_app_may_have_any_name(store: SqliteStore, tmp_path: Path, app:
     await UploadFolder(tmp_path).take_out(app, row.file_token)
     assert await files.finish_pending() == 1
     assert content_of(row) == b"x"
+
+
+async def test_large_files_reach_the_disk_in_slices_and_one_slice_at_a_time(
+    files: FileService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The commits of turns wait for what the disk was given before them."""
+    sizes: dict[int, list[int]] = defaultdict(list)
+    syncing = most = 0
+
+    sync = os.fdatasync
+
+    def watched(handle: int) -> None:
+        nonlocal syncing, most
+        syncing += 1
+        most = max(most, syncing)
+        sizes[handle].append(os.fstat(handle).st_size)
+        sync(handle)
+        syncing -= 1
+
+    monkeypatch.setattr(os, "fdatasync", watched)
+    content = b"x" * (64 * 1024)
+    rows = await asyncio.gather(*(files.add(APP, "f", pieces(*[content] * 48)) for _ in range(4)))
+    assert [row.size for row in rows] == [3 * MIB] * 4
+    assert list(sizes.values()) == [[MIB, 2 * MIB, 3 * MIB]] * 4
+    assert most == 1
