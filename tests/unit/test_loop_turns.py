@@ -13,6 +13,7 @@ from clawdforge.core.loop_turns import (
     MOST_REST_SECS,
     NOBODY,
     SHARE,
+    SHARE_OF_NOBODY,
     SHORT_REST_SECS,
     LoopTurns,
 )
@@ -79,6 +80,26 @@ async def test_an_app_whose_request_took_long_has_a_third_of_the_time_where_othe
     gaps = [later - earlier for earlier, later in itertools.pairwise(begun)]
     assert len(gaps) == 4
     assert min(gaps[1:]) > 0.0599
+
+
+@pytest.mark.parametrize(("who", "share"), [("noisy", SHARE), (NOBODY, SHARE_OF_NOBODY)])
+async def test_strangers_have_half_of_the_share_of_an_app(
+    monkeypatch: pytest.MonkeyPatch, who: str, share: float
+) -> None:
+    """Nobody knows whether anybody waits for what they ask."""
+    clock = Clock(monkeypatch)
+    turns = LoopTurns()
+    begun: list[float] = []
+
+    async def ask() -> None:
+        await turns.enter(who)
+        begun.append(clock.now)
+        clock.now += 0.008
+
+    await turns.enter("quiet")
+    await asyncio.gather(*(ask() for _ in range(20)))
+    gaps = [later - earlier for earlier, later in itertools.pairwise(begun)]
+    assert sum(gaps[6:]) / len(gaps[6:]) == pytest.approx(0.008 / share, rel=0.1)
 
 
 async def test_strangers_slow_no_app_down(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,8 @@
 A task that is ready runs to its next wait, in the order of readiness, so hundreds of one app's tasks would
 run before one of another's. What comes in crowds (requests, pieces of streams) asks for a turn here first,
 and so does what is long (slices of exports, of histories that are read whole), of which one runs at a time.
-Whoever has had more than a third of the time while other apps are about rests, so that they have the rest.
+Whoever has had more than a third of the time while other apps are about rests, so that they have the rest;
+strangers already after a sixth.
 """
 
 import asyncio
@@ -22,6 +23,7 @@ MOST_REST_SECS: Final = 0.05
 SHARE: Final = 1 / 3
 """With half of it, the turns of an app beside noise took a little more than twice as long as without."""
 
+SHARE_OF_NOBODY: Final = 1 / 6
 BURST_SECS: Final = 0.01
 """So far may an app go beyond its share at once; what is sliced may not."""
 ABOUT_SECS: Final = 1.0
@@ -110,18 +112,20 @@ class Rests:
     def rest(self, who: str, app: str, took: float, now: float) -> None:
         if self.are_others_about(app, now):
             free = 0.0 if who == SLICES else BURST_SECS
+            share = _share_of(who)
             beyond = self._note(who, took, now) - free
-            if beyond >= SHARE * SHORT_REST_SECS:
-                self._until[who] = now + min(MOST_REST_SECS, beyond / SHARE)
+            if beyond >= share * SHORT_REST_SECS:
+                self._until[who] = now + min(MOST_REST_SECS, beyond / share)
         elif passes := min(MOST_PASSES, int(took / PASS_SECS)):
             self._passes[who] = passes
 
     def _note(self, who: str, took: float, now: float) -> float:
         """What it has used beyond its share: time takes it back, and no more is kept than a rest is for."""
         used, at = self._used.pop(who, (0.0, now))
+        share = _share_of(who)
         idle = max(0.0, now - took - at)
-        used = max(0.0, used - SHARE * idle) + (1 - SHARE) * took
-        used = min(used, BURST_SECS + SHARE * MOST_REST_SECS)
+        used = max(0.0, used - share * idle) + (1 - share) * took
+        used = min(used, BURST_SECS + share * MOST_REST_SECS)
         self._used[who] = (used, now)
         if len(self._used) > MOST_SEEN:
             self._used.popitem(last=False)
@@ -144,6 +148,10 @@ class Rests:
         if self._passes or not self._until:
             return 0.0
         return max(0.0, min(self._until.values()) - now)
+
+
+def _share_of(who: str) -> float:
+    return SHARE_OF_NOBODY if who == NOBODY else SHARE
 
 
 class LoopTurns:
