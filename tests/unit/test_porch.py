@@ -13,7 +13,7 @@ import pytest
 from clawdforge.core.loop_turns import LoopTurns
 from clawdforge.http.door import DoorLimits
 from clawdforge.http.lanes import Lanes
-from clawdforge.http.porch import AT_ONCE, Porch
+from clawdforge.http.porch import AT_ONCE, HEAD_BYTES, Porch
 
 RESET = struct.pack("ii", 1, 0)
 GOOD = "good"
@@ -74,6 +74,13 @@ class Place:
             while (count(self.porch._lines), count(self.porch._silent)) != (waiting, silent):  # noqa: ASYNC110
                 await asyncio.sleep(0.001)
 
+    async def until_known(self, size: int) -> None:
+        """Until so much of what the only one has said is known: the kernel is to tell of more."""
+        ((connection,),) = self.porch._silent.values()
+        async with asyncio.timeout(30):
+            while connection.getsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT) != size + 1:  # noqa: ASYNC110
+                await asyncio.sleep(0.001)
+
     async def until_closed(self, client: socket.socket) -> None:
         with suppress(ConnectionResetError):  # what it had said was not read
             assert await asyncio.to_thread(client.recv, 1) == b""
@@ -101,9 +108,72 @@ async def test_whoever_has_something_to_say_comes_in(place: Place) -> None:
     await place.until(1)
     late = place.knock(words=False)
     await place.until_taken(silent=1)
-    late.sendall(b"GET /two ")
+    late.sendall(b"GET /two HTTP/1.1\r\n\r\n")
     await place.until(2)
     assert place.came == ["/one", "/two"]
+
+
+async def test_half_a_head_waits_outside_and_costs_nothing(place: Place) -> None:
+    """Byte by byte, so that each is news, and no longer than until its end."""
+    place.hold()
+    half = place.knock(words=False)
+    await place.until_taken(silent=1)
+    looks = Mock(wraps=place.porch._hear)
+    place.porch._hear = looks  # type: ignore[method-assign]
+    said = b"GET /slow HTTP/1.1\r\nHost: here\r\n\r\n"
+    for number in range(len(said) - 1):
+        half.sendall(said[number : number + 1])
+    await place.until_known(len(said) - 1)
+    calls = looks.call_count
+    for _ in range(10):
+        await asyncio.sleep(0.001)
+    assert looks.call_count == calls, "what lies there is told again and again"
+    half.sendall(said[-1:])
+    await place.until_taken(waiting=1)
+
+
+async def test_what_comes_after_half_a_head_is_heard_byte_by_byte(place: Place) -> None:
+    """Inside, every byte is news again."""
+    half = place.knock(words=False)
+    half.sendall(b"GET /half HTTP/1.1\r\n")
+    await place.until_taken(silent=1)
+    half.sendall(b"\r\n")
+    await place.until(1)
+    half.sendall(b" ")
+    await place.until(2)
+
+
+@pytest.mark.parametrize("said", [b"\x16\x03\x01\x02", b"hello\r\n", b"GET/ ", b"GET / HTTP/1.1\n\n"])
+async def test_what_is_no_beginning_of_a_request_comes_in_at_once(place: Place, said: bytes) -> None:
+    """It is told that it is none, there."""
+    place.hold()
+    place.knock(words=False).sendall(said)
+    await place.until_taken(waiting=1)
+
+
+async def test_a_head_that_is_too_long_is_told_so_inside(place: Place) -> None:
+    place.hold()
+    place.knock(words=False).sendall(b"GET / HTTP/1.1\r\nX: " + b"x" * HEAD_BYTES)
+    await place.until_taken(waiting=1)
+
+
+@pytest.mark.parametrize("place", [DoorLimits(header_secs=0.05)], indirect=True)
+async def test_whoever_does_not_come_to_an_end_is_told_so(place: Place) -> None:
+    half = place.knock(words=False)
+    half.sendall(b"GET / HTTP/1.1\r\nHost: ")
+    answer = await asyncio.to_thread(half.recv, 1 << 16)
+    assert answer.startswith(b"HTTP/1.1 408 ")
+    assert b"too_slow" in answer
+    assert not place.porch._silent
+
+
+async def test_whoever_says_half_and_then_no_more_is_sent_away(place: Place) -> None:
+    half = place.knock(words=False)
+    half.sendall(b"GET / HTTP/1.1\r\n")
+    await place.until_taken(silent=1)
+    half.shutdown(socket.SHUT_WR)
+    await place.until_closed(half)
+    assert not place.porch._silent
 
 
 async def test_a_known_app_passes_a_crowd_of_strangers(place: Place) -> None:
@@ -173,7 +243,7 @@ async def test_where_there_is_no_room_the_oldest_leave(place: Place, words: bool
     gate.set()
     if not words:
         for client in clients[1:]:
-            client.sendall(b"GET / ")
+            client.sendall(b"GET / HTTP/1.1\r\n\r\n")
     await place.until(4)
 
 
@@ -183,7 +253,7 @@ async def test_a_silent_crowd_of_one_address_pushes_out_its_own(place: Place) ->
     await place.until_taken(silent=1)
     for client in [place.knock(words=False) for _ in range(10)][:7]:
         await place.until_closed(client)
-    slow.sendall(b"GET /slow ")
+    slow.sendall(b"GET /slow HTTP/1.1\r\n\r\n")
     await place.until(1)
     assert place.came == ["/slow"]
 

@@ -2,7 +2,7 @@
 
 import logging
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -13,6 +13,8 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Match
+from uvicorn.protocols.http.flow_control import CLOSE_HEADER
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
 from clawdforge.wire.base import Json
 from clawdforge.wire.error_body import error_body
@@ -69,6 +71,15 @@ def error_response(error: ForgeAPIError, dialect: str = "forge") -> Response:
         headers=headers,
         media_type="application/json",
     )
+
+
+def whole_answer(error: ForgeAPIError, headers: Iterable[tuple[bytes, bytes]] = ()) -> bytes:
+    """The reply as it goes over the wire, where no request was read that it could be the answer to."""
+    answer = error_response(error)
+    lines = [STATUS_LINE[answer.status_code]]
+    for name, value in (*headers, *answer.raw_headers, CLOSE_HEADER):
+        lines += [name, b": ", value, b"\r\n"]
+    return b"".join([*lines, b"\r\n", bytes(answer.body)])
 
 
 def _openai_error(error: ForgeAPIError, status: int) -> Json:

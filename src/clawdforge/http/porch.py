@@ -1,28 +1,38 @@
-"""The porch: whoever connects waits here until it has said something, and then for its app's turn to come in.
+"""The porch: whoever connects waits here until it has said what it wants, then for its app's turn to come in.
 
 To set up a connection costs as much as a short answer, and nobody knows yet whose it is. A bare socket costs
-next to nothing, and its first bytes say whose it seems to be (`lanes.py`): a crowd of strangers, or of one
-app, that connects thousands of times a second delays itself and no other.
+next to nothing, and the head of its request says whose it seems to be (`lanes.py`): a crowd of strangers, or
+of one app, that connects thousands of times a second delays itself and no other.
 """
 
 import asyncio
 import errno
 import logging
+import re
 import socket
 from collections import OrderedDict
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Final
 
 from clawdforge.http.door import DoorLimits, peer_of
+from clawdforge.http.errors import whole_answer
 from clawdforge.http.lanes import OPERATOR, Lanes
+from clawdforge.wire.errors import TooSlow
 
 log = logging.getLogger(__name__)
 
 AT_ONCE: Final = 32
 """So many are taken from the kernel in a row, before others are served."""
 
-HEAD_BYTES: Final = 4096
+HEAD_BYTES: Final = 16 * 1024
+"""Whoever has said so much comes in, whatever it was."""
+
+WHOLE: Final = re.compile(rb"\r?\n\r?\n")
+BEGUN: Final = re.compile(rb"[\r\n]*(?:[A-Z]{1,20}(?: .*)?)?", re.DOTALL)
+"""The beginning of a request. Whatever else somebody says is no reason to wait for more of it."""
+
 GONE: Final = bytes([7])
 """CLOSE: the state of a connection as the kernel tells it, in the first byte of `TCP_INFO`. One that has only
 ended what it sends (CLOSE_WAIT) may still read an answer."""
@@ -32,9 +42,9 @@ NO_ROOM_SECS: Final = 1.0
 
 
 class Porch:
-    """Before one listening socket. Of those who say nothing, and of those who wait for their turn, there may
-    be a quarter as many as inside. Where there is no room, the oldest goes, out of the longest line: of an
-    app that waits, or of an address that is silent."""
+    """Before one listening socket. Of those who have not said what they want, and of those who wait for their
+    turn, there may be a quarter as many as inside. Where there is no room, the oldest goes, out of the
+    longest line: of an app that waits, or of an address that has not said enough."""
 
     def __init__(
         self,
@@ -95,32 +105,49 @@ class Porch:
         if self._is_unix:
             self._line_up(connection, OPERATOR)
             return
-        try:
-            head = connection.recv(HEAD_BYTES, socket.MSG_PEEK)
-        except BlockingIOError:
-            self._wait_for_words(connection, peer)
-            return
-        except OSError:
-            head = b""
+        head = _peek(connection)
+        if head is None or (head and not _is_enough(head)):
+            self._wait_for_words(connection, peer, len(head or b""))
+        else:
+            self._decide(connection, head)
+
+    def _decide(self, connection: socket.socket, head: bytes) -> None:
         if head and not _is_gone(connection):
             self._line_up(connection, self._lanes.find(head))
         else:
             connection.close()
 
-    def _wait_for_words(self, connection: socket.socket, peer: str) -> None:
+    def _wait_for_words(self, connection: socket.socket, peer: str, known: int) -> None:
         if sum(map(len, self._silent.values())) >= self._most:
             most_silent = max(self._silent, key=lambda one: len(self._silent[one]))
             self._send_away(next(iter(self._silent[most_silent])), most_silent)
         line = self._silent.setdefault(peer, OrderedDict())
         line[connection] = self._loop.call_later(self._silent_secs, self._send_away, connection, peer)
-        self._loop.add_reader(connection, self._hear, connection, peer)
+        self._listen(connection, peer, known)
 
-    def _hear(self, connection: socket.socket, peer: str) -> None:
+    def _listen(self, connection: socket.socket, peer: str, known: int) -> None:
+        """Only more than this is news: the kernel would tell of what lies there again and again."""
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, known + 1)
+        self._loop.add_reader(connection, self._hear, connection, peer, known)
+
+    def _hear(self, connection: socket.socket, peer: str, known: int) -> None:
+        """It has said more, or that it will say no more."""
+        head = _peek(connection)
+        if head is None:
+            return
+        if len(head) > known and not _is_enough(head):
+            self._listen(connection, peer, len(head))
+            return
         self._stop_listening(connection, peer)
-        self._look(connection, peer)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 1)
+        self._decide(connection, head if len(head) > known else b"")
 
     def _send_away(self, connection: socket.socket, peer: str) -> None:
+        """Say why, if a request has begun. What was sent and is not read would take the answer away."""
         self._stop_listening(connection, peer)
+        with suppress(OSError):
+            if connection.recv(HEAD_BYTES):
+                connection.send(whole_answer(TooSlow()))
         connection.close()
 
     def _stop_listening(self, connection: socket.socket, peer: str) -> None:
@@ -158,6 +185,20 @@ class Porch:
             line.pop(connection, None)
             if not line:
                 del self._lines[lane]
+
+
+def _peek(connection: socket.socket) -> bytes | None:
+    """What it has said: None if nothing so far, and no bytes if it has hung up."""
+    try:
+        return connection.recv(HEAD_BYTES, socket.MSG_PEEK)
+    except BlockingIOError:
+        return None
+    except OSError:
+        return b""
+
+
+def _is_enough(head: bytes) -> bool:
+    return len(head) >= HEAD_BYTES or bool(WHOLE.search(head)) or not BEGUN.fullmatch(head)
 
 
 def _is_gone(connection: socket.socket) -> bool:

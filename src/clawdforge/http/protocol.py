@@ -3,12 +3,11 @@
 import asyncio
 from typing import Any, Final
 
-from uvicorn.protocols.http.flow_control import CLOSE_HEADER
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from clawdforge.http.connection import KEY, Connection
 from clawdforge.http.door import Door, DoorLimits, peer_of
-from clawdforge.http.errors import error_response
+from clawdforge.http.errors import whole_answer
 from clawdforge.http.patience import Patience, Phase
 from clawdforge.wire.errors import ForgeAPIError, HeadersTooLarge, NotHttp, ServerBusy, TooSlow
 
@@ -118,9 +117,5 @@ class ForgeProtocol(HttpToolsProtocol):
         if self._is_answering:
             self.transport.abort()
             return
-        answer = error_response(error)
-        lines = [STATUS_LINE[answer.status_code]]
-        for name, value in (*self.server_state.default_headers, *answer.raw_headers, CLOSE_HEADER):
-            lines += [name, b": ", value, b"\r\n"]
-        self.transport.write(b"".join([*lines, b"\r\n", bytes(answer.body)]))
+        self.transport.write(whole_answer(error, self.server_state.default_headers))
         self.transport.close()
