@@ -98,7 +98,7 @@ def _ask(cursor: apsw.Cursor, sql: str, params: dict[str, Value]) -> None:
 
 
 def open_writer(path: Path) -> apsw.Connection:
-    """Open the only connection that writes and checkpoints. The file must exist."""
+    """Open the only connection that writes. The file must exist."""
     connection = _open(path, apsw.SQLITE_OPEN_READWRITE)
     try:
         connection.set_busy_timeout(WRITER_PATIENCE_MS)
@@ -111,6 +111,13 @@ def open_writer(path: Path) -> apsw.Connection:
     except BaseException:
         connection.close(True)
         raise
+    return connection
+
+
+def open_mover(path: Path) -> apsw.Connection:
+    """Open a connection that only moves the log into the database, as safely as the one that writes."""
+    connection = _open(path, apsw.SQLITE_OPEN_READWRITE)
+    connection.pragma("synchronous", "full")
     return connection
 
 
