@@ -41,6 +41,9 @@ from clawdforge.wire.session import Activity
 from clawdforge.wire.turn import MOVES, IfBusy, Outcome, TurnRequest, TurnState
 
 TITLE_CHARS = 50
+LOOKED_AT = 20 * TITLE_CHARS
+"""A prompt may have millions of words."""
+
 FIRST_FIELDS = ("prompt", "files", "timeout_secs")
 """What every fingerprint holds, given or not: so did those that version 0.3 stored."""
 WITHDRAWN_AT_ONCE = 40
@@ -372,7 +375,7 @@ def was_heard(turn: TurnRow) -> bool:
 
 
 def make_title(prompt: str) -> str:
-    return " ".join(prompt.split())[:TITLE_CHARS]
+    return " ".join(prompt.lstrip()[:LOOKED_AT].split())[:TITLE_CHARS]
 
 
 def _choose_policy(wanted: IfBusy, *, busy: bool) -> IfBusy:

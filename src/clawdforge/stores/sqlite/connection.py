@@ -104,7 +104,7 @@ def open_writer(path: Path) -> apsw.Connection:
         connection.set_busy_timeout(WRITER_PATIENCE_MS)
         connection.pragma("auto_vacuum", "incremental")  # only says something to a new file
         _require_wal(connection)
-        connection.pragma("synchronous", "full")
+        _sync_fully(connection)
         connection.pragma("journal_size_limit", WAL_LIMIT_BYTES)
         connection.pragma("temp_store", "memory")
         connection.pragma("cache_size", -32_768)
@@ -117,7 +117,7 @@ def open_writer(path: Path) -> apsw.Connection:
 def open_mover(path: Path) -> apsw.Connection:
     """Open a connection that only moves the log into the database, as safely as the one that writes."""
     connection = _open(path, apsw.SQLITE_OPEN_READWRITE)
-    connection.pragma("synchronous", "full")
+    _sync_fully(connection)
     return connection
 
 
@@ -127,6 +127,10 @@ def _open(path: Path, flags: int) -> apsw.Connection:
     # suit that value better. That took ten times as long as the statement, and every plan is fixed here.
     connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
     return connection
+
+
+def _sync_fully(connection: apsw.Connection) -> None:
+    connection.pragma("synchronous", "full")
 
 
 def _require_wal(connection: apsw.Connection) -> None:
