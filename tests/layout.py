@@ -25,10 +25,11 @@ LAYERS: Final[Mapping[str, frozenset[str]]] = {
     "disk": frozenset(),  # what must survive a loss of power is written by stores, drivers and upkeep alike
     "listeners": frozenset({"wire", "settings"}),
     "outbound": frozenset({"wire", "core"}),
+    "editors": frozenset({"client", "faces", "http"}),  # a face that the server itself is the client of
     "upkeep": frozenset({"wire", "core", "stores", "drivers", "settings", "disk", "upkeep"}),
     "bounds": frozenset({"core", "drivers", "http", "listeners", "settings"}),
     "server": frozenset({"wire", "core", "stores", "drivers", "http", "settings", "lacks"})
-    | {"logs", "lifetime", "bounds", "listeners", "outbound"},  # the last two are the ways of the network
+    | {"logs", "lifetime", "bounds", "listeners", "outbound", "editors"},  # the ways of the network
     "client": frozenset({"wire", "client"}),
     "cli": frozenset({"wire", "client", "cli", "faces", "settings"}),
     "scripted": frozenset({"scripted"}),
@@ -77,7 +78,7 @@ PROTOCOL: Final = re.compile(
 """Words of the protocol that agents speak. Drivers read it, `wire` writes it out, core does not know it."""
 
 FENCES: Final[Mapping[str, frozenset[str]]] = {
-    **dict.fromkeys(("fastapi", "starlette", "uvicorn"), frozenset({"http", "server"})),
+    **dict.fromkeys(("fastapi", "starlette", "uvicorn", "websockets"), frozenset({"http", "server"})),
     **dict.fromkeys(("apsw", "sqlite3", "asyncpg"), frozenset({"stores"})),
     **dict.fromkeys(("subprocess", "pty"), frozenset({"drivers", "scripted", "client", "cli"})),
     **dict.fromkeys(("httpx2", "httpcore2"), frozenset({"client", "cli"})),

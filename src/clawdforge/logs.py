@@ -97,4 +97,5 @@ def start(
         logger = logging.getLogger(name)
         logger.handlers.clear()
         logger.propagate = True
+    logging.getLogger("httpx2").setLevel(logging.WARNING)  # what a face asks of us is logged as a request
     logging.captureWarnings(capture=True)

@@ -46,6 +46,7 @@ from clawdforge.drivers.processes.spawner import Spawner
 from clawdforge.drivers.processes.user_wall import try_users
 from clawdforge.drivers.registry.catalog import AgentCatalog
 from clawdforge.drivers.registry.registry import Registry, is_installed
+from clawdforge.editors import editors_of
 from clawdforge.http.app import build_asgi
 from clawdforge.http.door import Door
 from clawdforge.http.settings import HttpSettings
@@ -294,6 +295,7 @@ async def _run(
         request_secs=settings.request_timeout_secs,
         version=__version__,
         callers=ProcCallers(settings.data_dir),
+        serve_editor=editors_of(url),
         admin_over_tcp=is_loopback(settings.host) or settings.admin_beyond_loopback,
     )
     door = Door(find_door_limits(settings))

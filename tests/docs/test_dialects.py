@@ -4,6 +4,7 @@ import os
 
 from fastapi.routing import APIRoute
 
+from clawdforge.http.dialects.acp import routers as acp
 from clawdforge.http.dialects.deepagent import routers as deepagent
 from clawdforge.http.dialects.hermes import quiet, unserved
 from clawdforge.http.dialects.hermes import routers as hermes
@@ -28,6 +29,7 @@ NEEDED = (
 
 
 DIALECTS = (
+    ("acp", acp.routers()),
     ("deepagent", deepagent.routers()),
     ("hermes", hermes.routers()),
     ("mcp", mcp.routers()),

@@ -1,13 +1,17 @@
-"""`clawdforge acp` as an editor starts it: a process, lines to it and from it, and nothing else on stdout."""
+"""An editor that writes what it likes: to `clawdforge acp`, or to a server over a WebSocket."""
 
 import asyncio
 import contextlib
 import json
 import sys
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
+
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed
 
 Json = dict[str, Any]
 WAIT = 60.0
@@ -18,15 +22,14 @@ LINE = 64 * 1024 * 1024
 class RawEditor:
     """Writes what it likes. `heard` is every message of the agent, in order."""
 
-    process: asyncio.subprocess.Process
+    put: Callable[[bytes], Awaitable[None]]
     heard: list[Json] = field(default_factory=list)
     _came: asyncio.Condition = field(default_factory=asyncio.Condition)
     _ids: int = 0
 
-    async def listen(self) -> None:
-        assert self.process.stdout is not None
-        async for line in self.process.stdout:
-            message = json.loads(line)  # stdout carries frames only
+    async def listen(self, lines: AsyncIterable[str | bytes]) -> None:
+        async for line in lines:
+            message = json.loads(line)  # nothing but frames
             assert message["jsonrpc"] == "2.0"
             async with self._came:
                 self.heard.append(message)
@@ -43,9 +46,7 @@ class RawEditor:
         return found()[count - 1]
 
     async def write(self, data: bytes) -> None:
-        assert self.process.stdin is not None
-        self.process.stdin.write(data)
-        await self.process.stdin.drain()
+        await self.put(data)
 
     async def send(self, method: str, params: Json, number: Any = None) -> Any:
         """A request; its id."""
@@ -111,8 +112,16 @@ async def editing(env: Mapping[str, str], cwd: Path, *flags: str) -> AsyncGenera
         cwd=cwd,
         limit=LINE,
     )
-    editor = RawEditor(process)
-    listening = asyncio.create_task(editor.listen())
+    stdin, stdout = process.stdin, process.stdout
+    assert stdin is not None
+    assert stdout is not None
+
+    async def put(data: bytes) -> None:
+        stdin.write(data)
+        await stdin.drain()
+
+    editor = RawEditor(put)
+    listening = asyncio.create_task(editor.listen(stdout))
     try:
         yield editor
     finally:
@@ -120,3 +129,30 @@ async def editing(env: Mapping[str, str], cwd: Path, *flags: str) -> AsyncGenera
             process.kill()
         await process.wait()
         await listening
+
+
+def dial(url: str, token: str, **wishes: str) -> connect:
+    """A WebSocket to the server, which is opened by `async with`."""
+    query = urlencode(wishes)
+    where = f"{url.replace('http', 'ws', 1)}/acp{'?' if query else ''}{query}"
+    headers = {"Authorization": f"Bearer {token}"}
+    return connect(where, additional_headers=headers, max_size=LINE, close_timeout=1)
+
+
+@contextlib.asynccontextmanager
+async def editing_afar(url: str, token: str, **wishes: str) -> AsyncGenerator[RawEditor, None]:
+    """Over a WebSocket: each line that is written is a message."""
+    async with dial(url, token, **wishes) as socket:
+        editor = RawEditor(lambda data: socket.send(data.decode().removesuffix("\n")))
+        listening = asyncio.create_task(editor.listen(_messages(socket)))
+        try:
+            yield editor
+        finally:
+            await socket.close()
+            await listening
+
+
+async def _messages(socket: ClientConnection) -> AsyncGenerator[str | bytes, None]:
+    with contextlib.suppress(ConnectionClosed):
+        async for message in socket:
+            yield message

@@ -12,6 +12,9 @@ T = TypeVar("T")
 Reach = Callable[[], tuple[str, str]]
 """Where the server is by now, and the token for it. It may block, and start one; raises ForgeError."""
 
+Connect = Callable[[str, str], AsyncForge]
+"""Makes a client of the server at this address, with this token."""
+
 LOOK_SECS: Final = 2.0
 """How long a stream may be silent before we look whether the server has come back elsewhere."""
 
@@ -23,8 +26,11 @@ PATIENCE_SECS: Final = 300.0
 class Link:
     """One client at a time, shared by all that a program asks for."""
 
-    def __init__(self, reach: Reach, patience_secs: float = PATIENCE_SECS) -> None:
+    def __init__(
+        self, reach: Reach, patience_secs: float = PATIENCE_SECS, connect: Connect | None = None
+    ) -> None:
         self._reach = reach
+        self._make = connect or _dial
         self._patience = patience_secs
         self._forge: AsyncForge | None = None
         self._looking = asyncio.Lock()
@@ -69,4 +75,8 @@ class Link:
 
     async def _connect(self) -> AsyncForge:
         url, token = await asyncio.to_thread(self._reach)
-        return AsyncForge(url, token, reconnect_secs=LOOK_SECS)
+        return self._make(url, token)
+
+
+def _dial(url: str, token: str) -> AsyncForge:
+    return AsyncForge(url, token, reconnect_secs=LOOK_SECS)

@@ -9,6 +9,7 @@ from starlette.routing import Route
 
 from clawdforge.core.services.all import Services
 from clawdforge.http.bodies import BodyBudget
+from clawdforge.http.dialects.acp import routers as acp
 from clawdforge.http.dialects.deepagent import routers as deepagent
 from clawdforge.http.dialects.forge import routers as forge
 from clawdforge.http.dialects.hermes import routers as hermes
@@ -34,6 +35,7 @@ FACES: Final[Mapping[str, Callable[[], list[APIRouter]]]] = {
     "mcp": mcp.routers,
     "agui": ui.agui_routers,
     "vercel": ui.vercel_routers,
+    "acp": acp.routers,
 }
 """Doors that are closed until the operator names them."""
 
@@ -80,7 +82,9 @@ def build_asgi(services: Services, settings: HttpSettings) -> Envelope:
     asgi.router.middleware_stack = Switchboard(asgi.router, routes)
     forms = {route.path for route in asgi.state.table if not route.takes_json}
     limited = BodyLimit(asgi, settings.max_body_bytes, settings.max_file_bytes, forms)
-    return Envelope(limited, Guard(settings.bind_host, settings.allowed_hosts), asgi.state.lanes)
+    front = Envelope(limited, Guard(settings.bind_host, settings.allowed_hosts), asgi.state.lanes)
+    asgi.state.front = front
+    return front
 
 
 def build_models(base: type[BaseModel]) -> None:

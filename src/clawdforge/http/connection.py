@@ -9,6 +9,7 @@ from starlette.requests import Request
 
 from clawdforge.core.ports import Callers, Standing
 from clawdforge.http.settings import HttpSettings
+from clawdforge.http.tunnel import Tunnel
 
 KEY: Final = "connection"
 LOOKS: Final = 3
@@ -21,10 +22,12 @@ class Connection:
     What could not be found out is asked again with the next request: it may have been a matter of a moment.
     """
 
-    def __init__(self, end: socket.socket) -> None:
+    def __init__(self, end: socket.socket, tunnel: Tunnel | None = None) -> None:
+        """`tunnel` is what it becomes when it leaves HTTP."""
         self.is_unix = end.family == socket.AF_UNIX
         self.is_known = False  # whether a request of it has shown a credential
         self.is_gone = False  # whether the client has hung up
+        self.tunnel = tunnel
         self._end = end
         self._is_from_here: bool | None = None
         self._standing = Standing.UNKNOWN
@@ -89,6 +92,12 @@ def note_known(request: Request) -> None:
     connection = _connection_of(request)
     if connection is not None:
         connection.is_known = True
+
+
+def find_tunnel(request: Request) -> Tunnel | None:
+    """What this request's connection can become; None where it did not come through a socket of ours."""
+    connection = _connection_of(request)
+    return None if connection is None else connection.tunnel
 
 
 async def identify_caller(request: Request) -> Standing:

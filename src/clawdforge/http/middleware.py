@@ -18,6 +18,7 @@ from clawdforge.http.guard import Guard
 from clawdforge.http.lanes import Lanes
 from clawdforge.http.multipart import FORM_BYTES
 from clawdforge.http.share import LEAVING, tell_rate
+from clawdforge.http.tunnel import UPGRADED
 from clawdforge.wire.errors import BodyTooLarge, FileTooLarge, ForgeAPIError, InternalError, Stopping
 
 log = logging.getLogger(__name__)
@@ -73,6 +74,9 @@ class Envelope:
                 tell_rate(scope, headers)
             elif message["type"] == "http.response.body":
                 finished = not message.get("more_body", False)
+            elif message["type"] == UPGRADED:
+                status, finished = 101, True
+                return
             await send(message)
 
         try:

@@ -9,6 +9,7 @@ from clawdforge.http.connection import KEY, Connection
 from clawdforge.http.door import Door, DoorLimits, peer_of
 from clawdforge.http.errors import whole_answer
 from clawdforge.http.patience import Patience, Phase
+from clawdforge.http.tunnel import TunnelEnd
 from clawdforge.wire.errors import ForgeAPIError, HeadersTooLarge, NotHttp, ServerBusy, TooSlow
 
 MAX_HEADER_BYTES: Final = 64 * 1024
@@ -24,6 +25,7 @@ class ForgeProtocol(HttpToolsProtocol):
         self._door = door
         self._header_bytes = 0
         self.peer: str | None = None
+        self._end: TunnelEnd | None = None  # of the tunnel that it has become
 
     @property
     def is_known(self) -> bool:
@@ -39,7 +41,7 @@ class ForgeProtocol(HttpToolsProtocol):
 
     def turn_out(self) -> None:
         """Say why, if a request has begun and nothing is being sent."""
-        begun = self._header_bytes > 0 or self._patience.phase is Phase.BODY
+        begun = self._end is None and (self._header_bytes > 0 or self._patience.phase is Phase.BODY)
         if begun and not self.transport.is_closing():
             self._refuse(TooSlow())
         else:
@@ -47,7 +49,7 @@ class ForgeProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
         super().connection_made(transport)
-        self._connection = Connection(transport.get_extra_info("socket"))
+        self._connection = Connection(transport.get_extra_info("socket"), self)
         self._patience = Patience(self.loop.time())
         self.app_state: dict[str, Any] = {**self.app_state, KEY: self._connection}
         if not self._connection.is_unix:
@@ -58,9 +60,14 @@ class ForgeProtocol(HttpToolsProtocol):
         self._door.leave(self)
         self._connection.is_gone = True
         super().connection_lost(exc)
+        if self._end is not None:
+            self._end.lose()
 
     def data_received(self, data: bytes) -> None:
         if self.transport.is_closing():
+            return
+        if self._end is not None:
+            self._hand_on(self._end, data)
             return
         if not self._has_room:  # said now: what was sent and not read would take the answer away
             self._refuse(ServerBusy(retry_after=RETRY_SECS))
@@ -107,6 +114,41 @@ class ForgeProtocol(HttpToolsProtocol):
             self._refuse(HeadersTooLarge())
         else:
             self._refuse(NotHttp())
+
+    def enter(self, end: TunnelEnd) -> None:
+        """Become a tunnel in the middle of a request, which has been read and not been answered."""
+        self._end = end
+
+    @property
+    def is_choked(self) -> bool:
+        return bool(self.flow.write_paused)
+
+    def write(self, data: bytes) -> None:
+        self.transport.write(data)
+
+    async def drain(self) -> None:
+        await self.flow.drain()
+
+    def hold_back(self) -> None:
+        self.flow.pause_reading()
+
+    def go_on(self) -> None:
+        self.flow.resume_reading()
+
+    def end(self) -> None:
+        self.transport.close()
+
+    def abort(self) -> None:
+        self.transport.abort()
+
+    def _hand_on(self, end: TunnelEnd, data: bytes) -> None:
+        phase = Phase.BODY if end.take(data) else Phase.ANSWER
+        if phase is not self._patience.phase:
+            self._patience.enter(phase, self.loop.time())
+        self._patience.receive(len(data))
+
+    def _unsupported_upgrade_warning(self) -> None:
+        """A route says so, or takes it: what somebody asks for is no warning of ours."""
 
     @property
     def _is_answering(self) -> bool:

@@ -50,6 +50,7 @@ READ: Final = (
     *UNSERVED,  # each only says why it is not served
 )
 PROMPT: Final = (
+    "GET /acp",  # whatever is asked through it needs its own as well
     "POST /files",
     "DELETE /files/{file_token}",
     "POST /run",

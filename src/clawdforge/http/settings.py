@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from clawdforge.core.ports import Callers
+from clawdforge.http.editors import ServeEditor
 
 MIB = 1024 * 1024
 
@@ -13,7 +14,8 @@ MIB = 1024 * 1024
 class HttpSettings:
     """`stopping` is set when the server begins to stop: open streams end at once.
 
-    `callers` tells who is at the other end of a connection; without it nobody is trusted.
+    `callers` tells who is at the other end of a connection; without it nobody is trusted. `serve_editor` is
+    the agent that editors speak to.
     """
 
     stopping: asyncio.Event
@@ -33,4 +35,5 @@ class HttpSettings:
     request_secs: float = 900.0
     version: str = ""
     callers: Callers | None = None
+    serve_editor: ServeEditor | None = None
     admin_over_tcp: bool = True

@@ -11,8 +11,8 @@ from clawdforge.core.principal import Principal
 from clawdforge.core.services.all import Services
 from clawdforge.core.services.shares import Rate
 
-ALWAYS_STREAMS: Final = ("/stream", "/ag-ui", "/ui")
-"""How the paths of other dialects end that answer with a stream whatever the caller accepts."""
+ALWAYS_STREAMS: Final = ("/stream", "/ag-ui", "/ui", "/acp")
+"""How the paths of other dialects end that answer with a stream, or become one, whatever is accepted."""
 NEVER_STREAMS: Final = "/mcp"
 """Its callers must accept streams with every request, and are sent none."""
 BODY_SAYS: Final = "/v1/"

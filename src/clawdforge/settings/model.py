@@ -238,7 +238,7 @@ class Settings(BaseModel):
         (),
         description="doors for programs of other kinds, each closed until it is named: `openai` serves "
         "`/v1/models`, `/v1/chat/completions` and `/v1/responses`, `mcp` serves `/mcp`, `agui` serves "
-        "`/sessions/{id}/ag-ui`, `vercel` serves `/sessions/{id}/ui`",
+        "`/sessions/{id}/ag-ui`, `vercel` serves `/sessions/{id}/ui`, `acp` serves `/acp` to editors",
     )
     mcp_decide: bool = Field(
         False,

@@ -22,6 +22,7 @@ from clawdforge.faces.acp.prompts import read_prompt
 from clawdforge.faces.acp.replay import look, replay
 from clawdforge.faces.link import Link
 from clawdforge.faces.pace import Alone
+from clawdforge.jsonrpc.pace import Pace
 from clawdforge.jsonrpc.rpc import (
     INVALID_PARAMS,
     INVALID_REQUEST,
@@ -60,10 +61,10 @@ class Manner:
 class AcpFace:
     """One editor, from its first message until it is gone. Whatever runs then goes on in the server."""
 
-    def __init__(self, pipe: Pipe, link: Link, manner: Manner) -> None:
+    def __init__(self, pipe: Pipe, link: Link, manner: Manner, pace: Pace | None = None) -> None:
         self._link = link
         self._manner = manner
-        self._is_ready = False
+        self.is_ready = False
         self._live: OrderedDict[str, LiveSession] = OrderedDict()
         self._methods: dict[str, Callable[[Json], Awaitable[Json]]] = {
             "session/new": self._new,
@@ -78,7 +79,7 @@ class AcpFace:
             "session/set_config_option": self._set_option,
             "session/set_model": self._set_model,
         }
-        self._connection = Connection(pipe, self, Alone(), answers_garbage=True)
+        self._connection = Connection(pipe, self, pace or Alone(), answers_garbage=True)
         self._editor = Editor(self._connection)
 
     async def run(self) -> None:
@@ -102,9 +103,9 @@ class AcpFace:
 
     async def answer_request(self, method: str, params: Json) -> Json:
         if method == "initialize":
-            self._is_ready = True
+            self.is_ready = True
             return _introduce()
-        if not self._is_ready:
+        if not self.is_ready:
             raise RpcError(INVALID_REQUEST, "the first request must be initialize")
         answering = self._methods.get(method)
         if answering is None:
@@ -187,8 +188,8 @@ class AcpFace:
         session_id = _read_id(params)
         known = session_id in self._live
         live = await self._use(session_id)
-        try:
-            return await live.prompt(lambda: read_prompt(params.get("prompt")))
+        try:  # what was read is not kept for as long as the turn takes: it may be large
+            return await live.prompt(lambda: read_prompt(params.pop("prompt", None)))
         finally:
             if not known and live.cursor is None:  # there is no such session
                 self._live.pop(session_id, None)

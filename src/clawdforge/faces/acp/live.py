@@ -95,6 +95,7 @@ class LiveSession:
                 remark, self.remark = self.remark, ""
                 await self._show(updates.of_thought(remark))
             accepted, end = await self._submit(prompt)
+            prompt.forget()
             turn = accepted.turn_index
             if self._is_closed:  # nobody reads its end any more
                 await self._take_back(turn)

@@ -30,6 +30,11 @@ class Prompt:
     text: str = ""
     files: list[Attachment] = field(default_factory=list)
 
+    def forget(self) -> None:
+        """It has been sent, and may be large."""
+        self.text = ""
+        self.files.clear()
+
 
 def read_prompt(blocks: Any) -> Prompt:
     """Raises RpcError for a prompt that says nothing, and for a block that cannot be passed on."""

@@ -1,0 +1,44 @@
+"""A connection that has left HTTP: bytes in, bytes out. It stays one guest of the door, counted and timed."""
+
+from typing import Final, Protocol
+
+UPGRADED: Final = "clawdforge.upgraded"
+"""What an answer sends when it has taken the connection: nothing can be answered on it any more."""
+
+
+class TunnelEnd(Protocol):
+    """Who understands the bytes."""
+
+    def take(self, data: bytes) -> bool:
+        """Take what came; whether more must come until it is whole, which the door waits for a while."""
+        ...
+
+    def lose(self) -> None:
+        """The connection is gone."""
+        ...
+
+
+class Tunnel(Protocol):
+    """The connection itself, once `enter` was called."""
+
+    def enter(self, end: TunnelEnd) -> None: ...
+    @property
+    def is_choked(self) -> bool:
+        """Whether the other side does not take what was written."""
+        ...
+
+    def write(self, data: bytes) -> None: ...
+    async def drain(self) -> None:
+        """Wait until there is room for more, or the connection is gone: the door bounds it."""
+        ...
+
+    def hold_back(self) -> None:
+        """Read nothing for now."""
+        ...
+
+    def go_on(self) -> None: ...
+    def end(self) -> None:
+        """Close it when all is sent."""
+        ...
+
+    def abort(self) -> None: ...
