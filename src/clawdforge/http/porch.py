@@ -14,7 +14,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from clawdforge.http.door import DoorLimits, peer_of
 from clawdforge.http.errors import whole_answer
@@ -99,15 +99,15 @@ class Porch:
                 self._again = self._loop.call_later(NO_ROOM_SECS, self._open)
                 return
             connection.setblocking(False)
-            self._look(connection, "" if self._is_unix else peer_of(address[0]))
+            self._look(connection, address)
 
-    def _look(self, connection: socket.socket, peer: str) -> None:
+    def _look(self, connection: socket.socket, address: Any) -> None:
         if self._is_unix:
             self._line_up(connection, OPERATOR)
             return
         head = _peek(connection)
         if head is None or (head and not _is_enough(head)):
-            self._wait_for_words(connection, peer, len(head or b""))
+            self._wait_for_words(connection, peer_of(address[0]), len(head or b""))
         else:
             self._decide(connection, head)
 
