@@ -18,6 +18,7 @@ LAYERS: Final[Mapping[str, frozenset[str]]] = {
     "drivers": frozenset({"wire", "core", "jsonrpc", "scripted", "disk", "drivers"}),
     "faces": frozenset({"wire", "client", "jsonrpc", "faces"}),
     "http": frozenset({"wire", "core", "http"}),
+    "telemetry": frozenset({"wire", "core", "telemetry"}),
     "graphs": frozenset({"graphs"}),
     "settings": frozenset({"wire", "settings"}),
     "logs": frozenset({"wire", "log_limit"}),
@@ -28,7 +29,7 @@ LAYERS: Final[Mapping[str, frozenset[str]]] = {
     "editors": frozenset({"client", "faces", "http"}),  # a face that the server itself is the client of
     "upkeep": frozenset({"wire", "core", "stores", "drivers", "settings", "disk", "upkeep"}),
     "bounds": frozenset({"core", "drivers", "http", "listeners", "settings"}),
-    "server": frozenset({"wire", "core", "stores", "drivers", "http", "settings", "lacks"})
+    "server": frozenset({"wire", "core", "stores", "drivers", "http", "telemetry", "settings", "lacks"})
     | {"logs", "lifetime", "bounds", "listeners", "outbound", "editors"},  # the ways of the network
     "client": frozenset({"wire", "client"}),
     "cli": frozenset({"wire", "client", "cli", "faces", "settings"}),
@@ -84,6 +85,7 @@ FENCES: Final[Mapping[str, frozenset[str]]] = {
     **dict.fromkeys(("httpx2", "httpcore2"), frozenset({"client", "cli"})),
     **dict.fromkeys(("click", "rich", "prompt_toolkit"), frozenset({"cli"})),
     **dict.fromkeys(("langgraph", "langchain_core", "deepagents"), frozenset({"graphs"})),
+    "opentelemetry": frozenset({"telemetry"}),
     "multiprocessing": frozenset(),
 }
 """Packages that only some parts may use."""
@@ -111,11 +113,12 @@ NO_CLIENTS: Final = frozenset(
 
 LAZY: Final = frozenset(
     {ROOT, f"{ROOT}.client", f"{ROOT}.client._lazy", f"{ROOT}.cli.lazy", f"{ROOT}.graphs.loading"}
+    | {f"{ROOT}.telemetry.loading"}
 )
 """Packages whose names are looked up when they are first used (PEP 562), and the one place where the client
 does so with what is heavy; the one place where the command line imports the module of the command that was
-called, since all of them together take longer than a list may; and the host of graphs, which imports what its
-user names."""
+called, since all of them together take longer than a list may; the host of graphs, which imports what its
+user names; and the way to a collector, whose packages are an extra."""
 
 TASK_TOPS: Final = frozenset(
     {
@@ -130,6 +133,7 @@ TASK_TOPS: Final = frozenset(
         f"{ROOT}.scripted.methods",
         f"{ROOT}.stores.postgres.writer",
         f"{ROOT}.stores.sqlite.writer",
+        f"{ROOT}.telemetry.pump",
     }
 )
 """Modules with the top of a task or of a request, where any error has to become an outcome."""
@@ -139,19 +143,8 @@ OUTSIDE: Final = frozenset({"client", "cli", "scripted"})
 """Parts that are not the server: they read the time where they need it."""
 
 STATEFUL: Final = frozenset(
-    {
-        "Lock",
-        "RLock",
-        "Semaphore",
-        "Event",
-        "Condition",
-        "Queue",
-        "ContextVar",
-        "local",
-        "deque",
-        "defaultdict",
-    }
-    | {"Counter", "OrderedDict", "WeakValueDictionary", "WeakKeyDictionary", "WeakSet"}
+    {"Lock", "RLock", "Semaphore", "Event", "Condition", "Queue", "ContextVar", "local", "deque"}
+    | {"defaultdict", "Counter", "OrderedDict", "WeakValueDictionary", "WeakKeyDictionary", "WeakSet"}
 )
 TYPING: Final = frozenset({"TypeVar", "ParamSpec", "NewType", "TypeAliasType", "getLogger"})
 CONSTANT: Final = re.compile(r"_?[A-Z][A-Z0-9_]*|__\w+__")

@@ -93,7 +93,14 @@ class SimAgent:
     def alive(self) -> bool:
         return self._closing is None and not self._gone.done()
 
-    async def prompt(self, text: str, sink: Sink, *, preface: str = "") -> Answer:  # noqa: ARG002
+    async def prompt(
+        self,
+        text: str,
+        sink: Sink,
+        *,
+        preface: str = "",  # noqa: ARG002
+        traceparent: str | None = None,  # noqa: ARG002
+    ) -> Answer:
         word, *script = text.split()
         world = self._world
         world.heard[text] += 1

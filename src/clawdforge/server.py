@@ -64,6 +64,7 @@ from clawdforge.settings import Settings, is_loopback, keep_secret
 from clawdforge.stores import open_store
 from clawdforge.stores.lock import FolderLock
 from clawdforge.stores.uploads import UploadFolder
+from clawdforge.telemetry.loading import open_telemetry
 from clawdforge.wire.errors import ForgeAPIError
 from clawdforge.wire.local import TOKEN_FILE
 
@@ -128,6 +129,9 @@ async def open_parts(settings: Settings, url: str = "", port: int | None = None)
             receivers=ends.enter_context(open_outbound(settings.webhook_hosts))
             if settings.webhooks
             else None,
+            telemetry=await ends.enter_async_context(
+                open_telemetry(settings.otel_endpoint, settings.otel_headers, settings.otel_content, boot)
+            ),
         )
         bounds = find_bounds(settings)
         engine = build_engine(ports, bounds, boot)
@@ -313,6 +317,9 @@ async def _run(
     if settings.pack_after_secs:
         beside.keep("the packer of events", parts.services.packer.run)
     beside.keep("webhooks", parts.services.courier.run)
+    beside.keep("telling of turns", parts.services.telemetry.tell_turns)
+    every = settings.otel_metrics_secs
+    beside.keep("telling of metrics", partial(parts.services.telemetry.tell_metrics, every))
     beside.keep("the uses of tokens", partial(parts.services.access.uses.run, TOKEN_USES_SECS))
     if not lifetime.stopping.is_set():
         await parts.recovery.wake_all()
@@ -328,6 +335,7 @@ async def _run(
         await beside.stop()
         if not lifetime.drained.is_set():
             await _drain(parts, 0)
+        await parts.services.telemetry.finish()
         with contextlib.suppress(ForgeAPIError):  # a full disk must not keep the server from stopping
             await parts.services.access.uses.write()
 

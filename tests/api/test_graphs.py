@@ -141,3 +141,19 @@ def test_a_graph_comes_back_after_the_server_was_killed_in_its_turn(tmp_path: Pa
         assert texts.count("echo kept") == 1
     finally:
         server.stop()
+
+
+def test_a_graph_is_told_of_the_trace_that_its_turn_is_a_part_of(tmp_path: Path) -> None:
+    caller = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+    server = Server(tmp_path / "data", {**AGENTS, "CLAWDFORGE_OTEL_ENDPOINT": "http://127.0.0.1:1"})
+    try:
+        app = server.app()
+        session_id = app.session(agent="graph")
+        prompt = {"prompt": "traceparent"}
+        where = f"/sessions/{session_id}/turn"
+        reply = app.http.post(where, json=prompt, headers={"traceparent": caller}).json()
+    finally:
+        server.stop()
+    text = "".join(event["content"] for event in reply["events"] if event.get("type") == "text")
+    assert text.startswith(caller[:36])
+    assert text[36:52] != caller[36:52]

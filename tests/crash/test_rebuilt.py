@@ -15,7 +15,8 @@ from clawdforge.upkeep.deep import examine_deep
 from tests.crash.kit import Forge
 
 pytestmark = pytest.mark.slow
-NOT_IN_THE_LOG = {"id", "stale", "key", "fingerprint", "timeout_secs", "error_extra", "token_id"}
+NOT_IN_THE_LOG = {"id", "stale", "key", "fingerprint", "timeout_secs", "error_extra"}
+NOT_IN_THE_LOG |= {"token_id", "traceparent"}
 TALK: list[dict[str, Any]] = [
     {"role": "user", "content": "what is in \u00e9\u0000 here?", "ts": "2024-02-29T12:00:00.000007Z"},
     {"role": "assistant", "content": "let me look", "tool_calls": [{"id": "t1", "function": {"name": "ls"}}]},

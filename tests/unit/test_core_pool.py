@@ -28,7 +28,9 @@ class Stubborn:
         self.failures = list(failures)
         self.let_go = asyncio.Event()
 
-    async def prompt(self, text: str, sink: Sink, *, preface: str = "") -> Answer:
+    async def prompt(
+        self, text: str, sink: Sink, *, preface: str = "", traceparent: str | None = None
+    ) -> Answer:
         raise NotImplementedError
 
     async def cancel(self) -> None:

@@ -179,6 +179,7 @@ class TurnRow:
     limits: Json = field(default_factory=dict)  # what it may use, by the names of wire.turn.TurnLimits
     stopped_by: str | None = None  # the limit that it crossed
     token_id: str | None = None  # whose call made it; None for the operator's
+    traceparent: str | None = None  # what its caller said of the trace that it is a part of
     parent: int | None = None  # the turn that it was said after, 0 without; None: it was not noted
 
 

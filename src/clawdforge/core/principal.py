@@ -29,6 +29,7 @@ class Principal:
     scopes: frozenset[str] = frozenset()
     session_id: str | None = None  # of an agent that calls back: it has this session and those it made
     login: Login | None = None  # of a browser: it has no more than the token, and ends with it
+    traceparent: str | None = None  # of the caller's trace, if its request said so; see core/rules/traces.py
 
     @property
     def may_decide(self) -> bool:

@@ -105,7 +105,8 @@ class Host:
             raise RpcError(INVALID_PARAMS, "this session is busy with another prompt")
         if not isinstance(blocks, list) or not blocks:
             raise RpcError(INVALID_PARAMS, "prompt must be a list of blocks")
-        turn = Turn(self._graph, self._connection, thread, _config(thread))
+        config = _config(thread, _read_traceparent(params))
+        turn = Turn(self._graph, self._connection, thread, config)
         task = self._running[thread] = asyncio.create_task(turn.run(blocks))
         try:
             return await asyncio.shield(task)
@@ -131,5 +132,13 @@ def _read_thread(params: Json) -> str:
     return thread
 
 
-def _config(thread: str) -> RunnableConfig:
-    return {"configurable": {"thread_id": thread}}
+def _read_traceparent(params: Json) -> str | None:
+    """The span of a trace that the client wants this turn to be below."""
+    meta = params.get("_meta")
+    found = meta.get("traceparent") if isinstance(meta, dict) else None
+    return found if isinstance(found, str) else None
+
+
+def _config(thread: str, traceparent: str | None = None) -> RunnableConfig:
+    config: RunnableConfig = {"configurable": {"thread_id": thread}}
+    return config if traceparent is None else {**config, "metadata": {"traceparent": traceparent}}

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, Any, ClassVar, Final, TypeAlias, TypeVar
 
@@ -16,6 +16,7 @@ from starlette.routing import Match
 from starlette.types import Scope
 
 from clawdforge.core.principal import Principal
+from clawdforge.core.rules.traces import read_traceparent
 from clawdforge.core.services.all import Services
 from clawdforge.http.auth import require_admin, require_app, require_scope
 from clawdforge.http.binding import check_binding
@@ -139,13 +140,21 @@ class OpenRoute(APIRoute):
 
 async def admit(request: Request, credential: Credential, path: str) -> Principal:
     """Who calls, if it may call this now. `path` is that of the route."""
-    principal = request.state.principal = await credential.check(request)
+    found = await credential.check(request)
+    trace = read_traceparent(_find_traceparent(request))
+    principal = request.state.principal = replace(found, traceparent=trace) if trace else found
     note_known(request)
     request.app.state.lanes.remember(request.scope, principal.app)
     require_scope(request, request.app.state.scopes.get((request.method, path)))
     await enter_share(request)
     await check_binding(request, path)
     return principal
+
+
+def _find_traceparent(request: Request) -> str | None:
+    """The header, if there is one; two of them say nothing."""
+    found = request.headers.getlist("traceparent")
+    return found[0] if len(found) == 1 else None
 
 
 class AppRoute(OpenRoute):

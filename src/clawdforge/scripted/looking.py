@@ -62,6 +62,10 @@ def mcp(turn: Turn) -> None:
     turn.say(json.dumps(turn.session.servers, sort_keys=True))
 
 
+def meta(turn: Turn) -> None:
+    turn.say(json.dumps(turn.meta))
+
+
 def read(turn: Turn, path: str) -> None:
     try:
         with open(_absolute(turn, path), encoding="utf-8", errors="replace") as file:
@@ -149,6 +153,7 @@ COMMANDS = (
     Command("pid", "", pid, "its process id"),
     Command("env", "[NAME]", env, "the names of its environment as a JSON list, or one value"),
     Command("mcp", "", mcp, "the MCP servers that it was told of, with all that it was told, as a JSON list"),
+    Command("meta", "", meta, "what came beside the prompt in `_meta`, as JSON"),
     Command("read", "PATH", read, "a file's text, read by itself"),
     Command("write", "PATH TEXT", write, "write a file by itself"),
     Command("fs-read", "PATH", fs_read, "a file's text, through the client"),

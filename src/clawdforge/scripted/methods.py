@@ -185,6 +185,7 @@ class Methods:
             if isinstance(block, dict) and block.get("type") == "text"
         ]
         turn = Turn(self._connection, session, request, blocks or [""])
+        turn.meta = params.get("_meta")
         if self._options.witness:
             seen = {"session": session.name, "prompt": turn.text, "pid": os.getpid(), "at": time.time()}
             append(self._options.witness, seen)

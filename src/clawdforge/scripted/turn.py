@@ -50,6 +50,7 @@ class Turn:
         self.request = request
         self.context = blocks[:-1]
         self.text = blocks[-1]
+        self.meta: object = None  # what came beside the prompt
         self.number = 0
         self.stop = "end_turn"
         self.error: RpcError | None = None

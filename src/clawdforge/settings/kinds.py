@@ -1,9 +1,11 @@
 """The kinds of values that settings have: how each is read from text, and what it may be."""
 
 import os
+import re
 import shlex
 from pathlib import Path
 from typing import Annotated, Final, Literal
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, ByteSize, Field
 
@@ -60,6 +62,30 @@ def _check_host(value: str) -> str:
     return value
 
 
+def _split_pairs(value: object) -> object:
+    """`name=value,other=value`, as OpenTelemetry writes them; a value may have `=` in it, but no comma."""
+    if not isinstance(value, str):
+        return value
+    pairs = [pair.partition("=") for pair in value.split(",") if pair.strip()]
+    return {name.strip(): text.strip() for name, _, text in pairs}
+
+
+def _check_endpoint(value: str) -> str:
+    place = urlsplit(value)
+    if place.scheme not in ("http", "https") or not place.hostname or place.username is not None:
+        raise ValueError("give a URL without a user, such as http://127.0.0.1:4318")
+    if place.query or place.fragment or place.port == 0:
+        raise ValueError("give a URL that ends with its path, such as http://127.0.0.1:4318")
+    return value
+
+
+def _check_headers(value: dict[str, str]) -> dict[str, str]:
+    for name, text in value.items():
+        if not re.fullmatch(r"[A-Za-z0-9-]{1,64}", name) or not re.fullmatch(r"[ -~]{1,4096}", text):
+            raise ValueError("give names and values such as authorization=Bearer abc,x-tenant=7")
+    return value
+
+
 Command = Annotated[tuple[str, ...], BeforeValidator(_split_command), Field(min_length=1)]
 Words = Annotated[tuple[str, ...], BeforeValidator(_split_words)]
 Paths = Annotated[tuple[Path, ...], BeforeValidator(_split_paths)]
@@ -78,4 +104,6 @@ Host = Annotated[str, AfterValidator(_check_host)]
 Hosts = Annotated[tuple[Host, ...], BeforeValidator(_split_words)]
 Face = Literal["openai", "mcp", "agui", "vercel", "acp"]
 Faces = Annotated[tuple[Face, ...], BeforeValidator(_split_words)]
+Endpoint = Annotated[str, AfterValidator(_check_endpoint)]
+Headers = Annotated[dict[str, str], BeforeValidator(_split_pairs), AfterValidator(_check_headers)]
 HeaderName = Annotated[str, Field(pattern=r"^[A-Za-z0-9-]{0,64}$")]

@@ -43,6 +43,7 @@ _TYPES: Final = {
     "agent_hosts": "hosts, comma",
     "log_level": "debug, info, warning, error",
     "idle_exit": "seconds",
+    "otel_headers": "`name=value`, comma",
 }
 
 
@@ -58,8 +59,8 @@ def _type_name(key: str) -> str:
 def _default_text(key: str) -> str:
     if key == "data_dir":
         return "`$XDG_DATA_HOME/clawdforge`, else `~/.local/share/clawdforge`"
-    value = Settings.model_fields[key].default
-    if value in (None, (), ""):
+    value = Settings.model_fields[key].get_default(call_default_factory=True)
+    if value in (None, (), "", {}):
         return "none"
     if isinstance(value, ByteSize):
         return value.human_readable()

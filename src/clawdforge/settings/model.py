@@ -11,10 +11,12 @@ from clawdforge.settings.kinds import (
     Age,
     Allowance,
     Command,
+    Endpoint,
     Faces,
     FileName,
     Folder,
     HeaderName,
+    Headers,
     Host,
     Hosts,
     Network,
@@ -284,6 +286,24 @@ class Settings(BaseModel):
         (),
         description="hosts that webhooks may also reach over plain http, and addresses that are not public, "
         "such as `10.0.0.5:8080`; without a port, 80 and 443",
+    )
+    otel_endpoint: Endpoint | None = Field(
+        None,
+        description="collector that is told of turns and metrics by OTLP over HTTP, such as "
+        "`http://127.0.0.1:4318`; needs `clawdforge[otel]`; if unset, nobody is told",
+    )
+    otel_headers: Headers = Field(
+        default_factory=dict,
+        repr=False,
+        description="headers for that collector, such as `authorization=Bearer abc,x-tenant=7`",
+    )
+    otel_content: bool = Field(
+        False,
+        description="tell the collector also what was said: prompts, answers, what went into tools and came "
+        "out; without it, it gets ids, numbers and names",
+    )
+    otel_metrics_secs: Age = Field(
+        60, description="how often the collector is told of the metrics that `/metrics` shows; 0: never"
     )
     agent_uids: Uids = Field(
         "auto",

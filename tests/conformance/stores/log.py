@@ -46,6 +46,7 @@ async def test_records_come_back_equal(store: Store, reopen: Reopen) -> None:
         code="c", error_extra={"stderr": "x"}, key="k", fingerprint="f", retry_of=1, automatic=True, cut=True,
         timeout_secs=1.5, if_busy=IfBusy.REJECT, context=2, started_at=1, ended_at=2, first_seq=1, last_seq=2,
         usage={"input_tokens": 1}, limits={"max_tokens": 5, "max_cost_usd": 0.25}, stopped_by="max_tokens",
+        token_id="t", traceparent="00-1-2-01", parent=0,
     )  # fmt: skip
     message = a_message(
         sid, "c", seq=7, turn=1, thinking="t", tool_calls=({"n": 1},), plan=({"s": "x"},), token_count=3,

@@ -3,6 +3,8 @@
 import asyncio
 from typing import Any
 
+from langchain_core.messages import AIMessage
+from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import tool
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode, tools_condition
@@ -24,7 +26,9 @@ async def ask(title: str) -> str:
     return f"permission: {'allow' if interrupt({'question': title}) else 'reject'}"
 
 
-async def _model(state: MessagesState) -> dict[str, Any]:
+async def _model(state: MessagesState, config: RunnableConfig) -> dict[str, Any]:
+    if state["messages"][-1].content == "traceparent":
+        return {"messages": [AIMessage(str(config.get("metadata", {}).get("traceparent")))]}
     return {"messages": [await ScriptedModel().ainvoke(state["messages"])]}
 
 

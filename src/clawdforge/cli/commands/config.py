@@ -64,7 +64,7 @@ def show(target: Target, /, *, as_json: bool) -> None:
 
 def _read_value(settings: Settings, key: str) -> Any:
     value = settings.model_dump(mode="json", include={key})[key]
-    return SECRET if key == "admin_token" and value else value
+    return SECRET if not Settings.model_fields[key].repr and value else value
 
 
 def _read_default(key: str) -> Any:

@@ -48,10 +48,13 @@ class LiveAgent(Protocol):
 
     @property
     def alive(self) -> bool: ...
-    async def prompt(self, text: str, sink: Sink, *, preface: str = "") -> Answer:
+    async def prompt(
+        self, text: str, sink: Sink, *, preface: str = "", traceparent: str | None = None
+    ) -> Answer:
         """Raises AgentError with the agent's own words; a cancel is an Answer with its stop reason.
 
-        `preface` is what the agent must know first and is not the caller's prompt.
+        `preface` is what the agent must know first and is not the caller's prompt. `traceparent` tells the
+        agent which span of a trace it works below, where it can be told.
         """
         ...
 

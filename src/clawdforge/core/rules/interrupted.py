@@ -13,6 +13,7 @@ from clawdforge.core.rules.cuts import cut_turn
 from clawdforge.core.rules.projection import Projection
 from clawdforge.core.rules.purses import can_reserve, is_asked_about
 from clawdforge.core.rules.queue import FIRST_IN_QUEUE
+from clawdforge.core.rules.traces import find_traceparent
 from clawdforge.core.rules.turns import Ending, finish, need_session, queue_turn
 from clawdforge.wire.base import Json, Micros
 from clawdforge.wire.error_codes import ErrorCode
@@ -95,6 +96,7 @@ def apply_policy(tx: Tx, turn: TurnRow, at: Micros) -> TurnRow | None:
             retry_of=turn.turn_index,
             automatic=True,
             token_id=turn.token_id,
+            traceparent=find_traceparent(turn),
         ),
         at,
     )

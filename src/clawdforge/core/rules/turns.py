@@ -20,6 +20,7 @@ from clawdforge.core.rules.pauses import check_pause, find_pause
 from clawdforge.core.rules.purses import Question, find_question, find_token, reserve_for_turn, settle_turn
 from clawdforge.core.rules.queue import find_next, leave_queue
 from clawdforge.core.rules.quotas import NO_QUOTAS, Quotas
+from clawdforge.core.rules.traces import find_callers_trace
 from clawdforge.core.rules.usage import MAX_COUNT, bound_usage, estimate_usage, sum_usage
 from clawdforge.core.rules.usage_days import count_turn
 from clawdforge.core.rules.webhooks import tell_ended
@@ -160,6 +161,7 @@ def submit(
             limits=request.limits(),
             if_busy=_choose_policy(request.if_busy, busy=busy),
             token_id=find_token(tx, by),
+            traceparent=find_callers_trace(tx, by),
         ),
         at,
     )

@@ -10,6 +10,7 @@ from clawdforge.core.model import Clock, TurnRow
 from clawdforge.core.ports import LeaseLost, LiveAgent, Store
 from clawdforge.core.rules.limits import STOP_REASON
 from clawdforge.core.rules.quotas import NO_QUOTAS, Quotas
+from clawdforge.core.rules.traces import find_traceparent
 from clawdforge.core.rules.turns import Ending, StartedTurn
 from clawdforge.core.running.opening import Opener
 from clawdforge.core.running.permissions import PermissionService
@@ -55,7 +56,10 @@ class Attendant:
         permissions: PermissionService,
         times: Times,
         quotas: Quotas = NO_QUOTAS,
+        *,
+        is_traced: bool = False,
     ) -> None:
+        self._is_traced = is_traced
         self._store = store
         self._clock = clock
         self._opener = opener
@@ -168,7 +172,10 @@ class Attendant:
             raise TurnInterrupted  # the stop says how it ends; the agent has not heard of it
         turn.recorder.note_prompt()
         try:
-            answer = await ready.agent.prompt(ready.prompt, turn.recorder, preface=ready.preface)
+            trace = find_traceparent(turn.started.turn) if self._is_traced else None
+            answer = await ready.agent.prompt(
+                ready.prompt, turn.recorder, preface=ready.preface, traceparent=trace
+            )
         except AgentError as failure:
             if failure.extra.get("heard") is not False:
                 turn.seat.untold = ""

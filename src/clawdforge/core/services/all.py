@@ -11,6 +11,7 @@ from clawdforge.core.mcp_model import OperatorServers
 from clawdforge.core.model import Clock, SessionRow
 from clawdforge.core.pace import Pace
 from clawdforge.core.ports import Agents, Catalog, FolderSizes, Homes, Snapshots, Store, Workspaces
+from clawdforge.core.ports.telemetry import Telemetry
 from clawdforge.core.ports.trees import Trees
 from clawdforge.core.ports.webhooks import Receivers
 from clawdforge.core.rules.quotas import NO_QUOTAS, Quotas
@@ -50,6 +51,7 @@ from clawdforge.core.services.settling import Settler
 from clawdforge.core.services.shares import Share, ShareService
 from clawdforge.core.services.sub_sessions import SubSessionService
 from clawdforge.core.services.sweeper import Sweeper
+from clawdforge.core.services.telemetry import TelemetryService
 from clawdforge.core.services.transfer import TransferService
 from clawdforge.core.services.turn_changes import TurnChangeService
 from clawdforge.core.services.turns import TurnService
@@ -77,6 +79,7 @@ class Ports:
     pace: Pace = field(default_factory=Pace)
     mcp: OperatorServers = field(default_factory=OperatorServers)
     receivers: Receivers | None = None  # of webhooks; None while they are off
+    telemetry: Telemetry | None = None  # likewise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,6 +134,7 @@ class Services:
     shares: ShareService
     audit: AuditService
     metrics: MetricsService
+    telemetry: TelemetryService
     sweeper: Sweeper
     settler: Settler
     packer: Packer
@@ -161,7 +165,10 @@ def build_engine(ports: Ports, bounds: Bounds, node: str) -> Engine:
 
     told = (ports.callbacks, ports.mcp)
     opener = Opener(store, clock, ports.agents, homes, snapshots, known, hold_others, pool, *told)
-    attendant = Attendant(store, clock, opener, pool, permissions, bounds.times, bounds.quotas)
+    is_traced = ports.telemetry is not None
+    attendant = Attendant(
+        store, clock, opener, pool, permissions, bounds.times, bounds.quotas, is_traced=is_traced
+    )
     meter = Meter(store, ports.sizes)
     supervisor = Supervisor(
         store, clock, pool, attendant, answers, homes, snapshots, node, meter, bounds.quotas
@@ -187,7 +194,11 @@ def build_services(
     shares = ShareService(store, clock, bounds.share, bounds.quotas)
     access = AccessService(store, clock, admin_token, ports.callbacks)
     settler, watchdog = Settler(store), Watchdog()
-    courier = Courier(store, clock, ports.receivers)
+    courier = Courier(store, clock, ports.receivers, is_traced=ports.telemetry is not None)
+    delays, telemetry = watchdog.delays, ports.telemetry
+    metrics = MetricsService(
+        store, log, changes, engine.pool, supervisor, engine.background, delays, courier, telemetry
+    )
     turns = TurnService(store, clock, log, supervisor, engine.answers, bounds.quotas)
     runs = RunService(
         store,
@@ -226,9 +237,8 @@ def build_services(
         apps=AppService(store, clock, workspaces, shares, supervisor),
         shares=shares,
         audit=AuditService(store),
-        metrics=MetricsService(
-            store, log, changes, engine.pool, supervisor, engine.background, watchdog.delays, courier
-        ),
+        metrics=metrics,
+        telemetry=TelemetryService(store, telemetry, metrics, turns_on_loop),
         watchdog=watchdog,
         sweeper=Sweeper(store, clock, supervisor, log, homes, workspaces, files, bounds.ages),
         files=files,

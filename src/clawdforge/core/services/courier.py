@@ -12,9 +12,12 @@ from collections import Counter
 from functools import partial
 from typing import Final
 
-from clawdforge.core.model import SECOND, Clock, Commit
+import orjson
+
+from clawdforge.core.model import SECOND, Clock, Commit, TurnRow
 from clawdforge.core.ports import Store, View
 from clawdforge.core.ports.webhooks import Receivers, Undelivered, WaitingDeliveries
+from clawdforge.core.rules.traces import find_traceparent
 from clawdforge.core.rules.webhooks import FAR, find_objection, give_up, is_due, note_try, sign
 from clawdforge.core.webhook_model import DeliveryRow, EndpointRow
 from clawdforge.wire.base import Micros
@@ -43,7 +46,10 @@ TOLD_OF: Final = frozenset(
 
 
 class Courier:
-    def __init__(self, store: Store, clock: Clock, receivers: Receivers | None) -> None:
+    def __init__(
+        self, store: Store, clock: Clock, receivers: Receivers | None, *, is_traced: bool = False
+    ) -> None:
+        self._is_traced = is_traced
         self._store = store
         self._clock = clock
         self._receivers = receivers
@@ -148,13 +154,16 @@ class Courier:
 
     async def _try(self, row: DeliveryRow, receivers: Receivers) -> None:
         app = row.app_name
-        endpoint = await self._store.read(app, lambda view: view.endpoint(row.endpoint_id))
+        endpoint, turn = await self._store.read(
+            app, lambda view: (view.endpoint(row.endpoint_id), _find_turn(view, row))
+        )
         at = self._clock.now()
         why = find_objection(row, endpoint, at)
         if endpoint is None or why is not None:
             await self._store.write(app, lambda tx: give_up(tx, row.delivery_id, why, at))
             return
-        await self._note(row, *await self._post(row, endpoint, receivers))
+        traced = {"traceparent": find_traceparent(turn)} if turn is not None and self._is_traced else {}
+        await self._note(row, *await self._post(row, endpoint, receivers, traced))
 
     async def _note(self, row: DeliveryRow, status: int | None, error: str | None) -> None:
         at = self._clock.now()
@@ -162,12 +171,12 @@ class Courier:
         self.tries["delivered" if error is None else "failed"] += 1
 
     async def _post(
-        self, row: DeliveryRow, endpoint: EndpointRow, receivers: Receivers
+        self, row: DeliveryRow, endpoint: EndpointRow, receivers: Receivers, traced: dict[str, str]
     ) -> tuple[int | None, str | None]:
         """The status of the answer, and what is wrong if it did not arrive."""
         body = row.body.encode()
         signed = sign(endpoint, row.delivery_id, body, self._clock.now())
-        headers = {"content-type": "application/json", **signed}
+        headers = {"content-type": "application/json", **traced, **signed}
         try:
             status = await receivers.post(endpoint.url, headers, body)
         except Undelivered as error:
@@ -185,3 +194,11 @@ class Courier:
 
 def _find_due(view: View, endpoint_id: str, now: Micros, limit: int) -> list[DeliveryRow]:
     return view.due_deliveries(endpoint_id, now, now + FAR, limit)
+
+
+def _find_turn(view: View, row: DeliveryRow) -> TurnRow | None:
+    """The turn that a delivery tells of, if it is one's."""
+    index = orjson.loads(row.body)["data"].get("turn")
+    if row.session_id is None or not isinstance(index, int):
+        return None
+    return view.turn(row.session_id, index)

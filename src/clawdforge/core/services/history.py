@@ -19,6 +19,7 @@ from clawdforge.core.rules.branches import Branches, read_branches
 from clawdforge.core.rules.cuts import FileTrees, HistoryChange, cut_from, last_cut, restore_last
 from clawdforge.core.rules.purses import find_token
 from clawdforge.core.rules.quotas import NO_QUOTAS, Quotas
+from clawdforge.core.rules.traces import find_callers_trace
 from clawdforge.core.rules.turns import admit_turn, need_open, need_session, queue_turn
 from clawdforge.core.running.folder_holds import FolderHolds
 from clawdforge.core.running.known_workspaces import KnownWorkspaces
@@ -311,5 +312,6 @@ def _queue_again(
         limits=before.limits if before else {},
         retry_of=last.turn or None,
         token_id=find_token(tx, by),
+        traceparent=find_callers_trace(tx, by),
     )
     return queue_turn(tx, need_session(tx, session_id), row, at)

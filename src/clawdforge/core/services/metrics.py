@@ -2,15 +2,16 @@
 
 import asyncio
 from collections import Counter
-from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final
 
 import orjson
 
 from clawdforge.core.histogram import Histogram, Sample
 from clawdforge.core.log import LogService
+from clawdforge.core.metric_model import Metric
 from clawdforge.core.model import Commit, PauseRow
 from clawdforge.core.ports import Store
+from clawdforge.core.ports.telemetry import Telemetry
 from clawdforge.core.rules.limits import BUDGET
 from clawdforge.core.running.background import Background
 from clawdforge.core.running.pool import AgentPool
@@ -28,16 +29,6 @@ STOPPING: Final = (*TurnLimits.model_fields, BUDGET, "max_bytes")
 UNENDED: Final = (TurnState.QUEUED, TurnState.RUNNING, TurnState.WAITING)
 
 
-@dataclass(frozen=True, slots=True)
-class Metric:
-    """One metric with its present values."""
-
-    name: str
-    kind: Literal["counter", "gauge", "histogram"]
-    about: str
-    samples: tuple[Sample, ...]
-
-
 class MetricsService:
     def __init__(
         self,
@@ -49,7 +40,9 @@ class MetricsService:
         background: Background,
         loop_delays: Histogram,
         courier: Courier,
+        telemetry: Telemetry | None = None,
     ) -> None:
+        self._telemetry = telemetry
         self._courier = courier
         self._supervisor = supervisor
         self._store = store
@@ -82,12 +75,15 @@ class MetricsService:
         stuck = tuple(Sample(waits[what], {"wait": what.value}) for what in WaitsFor)
         failed = tuple(Sample(count, {"task": task}) for task, count in self._background.failures.items())
         tries = tuple(Sample(count, {"outcome": word}) for word, count in self._courier.tries.items())
+        told = {} if self._telemetry is None else self._telemetry.counts()
+        telemetry = tuple(Sample(count, {"of": of, "outcome": how}) for (of, how), count in told.items())
         return [
             Metric("turns_started_total", "counter", "Turns that were started.", _single(self._started)),
             Metric("turns_ended_total", "counter", "Turns that ended, by outcome.", ended),
             Metric("turns_stopped_total", "counter", "Turns that were stopped by a limit.", stopped),
             Metric("budget_warnings_total", "counter", "Warnings of budgets.", _single(self._warned)),
             Metric("webhook_tries_total", "counter", "Tries to deliver webhooks, by outcome.", tries),
+            Metric("telemetry_total", "counter", "What is meant for a collector, by outcome.", telemetry),
             Metric("turns", "gauge", "Turns that have not ended, by state.", now),
             Metric("agents_live", "gauge", "Agent processes that are alive.", _single(self._pool.live)),
             Metric("agents_waiting", "gauge", "Turns that wait for room.", _single(self._pool.waiting)),

@@ -205,7 +205,9 @@ class AcpAgent:
             notes.append("it has no plan mode")
         self.note = "; ".join(filter(None, notes)) or None
 
-    async def prompt(self, text: str, sink: Sink, *, preface: str = "") -> Answer:
+    async def prompt(
+        self, text: str, sink: Sink, *, preface: str = "", traceparent: str | None = None
+    ) -> Answer:
         if self._prompted is not None:
             raise AgentFailed(f"{self._name} is busy with another prompt")
         turn = self._prompted = RunningPrompt(sink, self._limits.max_turn_bytes)
@@ -228,7 +230,9 @@ class AcpAgent:
             self._usage.start_prompt()
             turn.sent.set()
             prompt = [{"type": "text", "text": block} for block in (preface, text) if block]
-            params = {"sessionId": self.agent_session_id, "prompt": prompt}
+            params: Json = {"sessionId": self.agent_session_id, "prompt": prompt}
+            if traceparent is not None:
+                params["_meta"] = {"traceparent": traceparent}
             try:
                 result = await self._connection.request("session/prompt", params, on_answer=keep_answer)
             finally:

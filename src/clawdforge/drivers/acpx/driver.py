@@ -176,7 +176,14 @@ class AcpxAgent:
             self.agent_session_id = await self._new_session()
         self.note = "; ".join(notes) or None
 
-    async def prompt(self, text: str, sink: Sink, *, preface: str = "") -> Answer:
+    async def prompt(
+        self,
+        text: str,
+        sink: Sink,
+        *,
+        preface: str = "",
+        traceparent: str | None = None,  # noqa: ARG002 - acpx hands on none
+    ) -> Answer:
         if self._turn is not None:
             raise AgentFailed(f"{self._name} is busy with another prompt")
         turn = self._turn = RunningPrompt(sink, self._limits.max_turn_bytes)

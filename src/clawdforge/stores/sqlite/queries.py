@@ -162,6 +162,7 @@ class Queries:
             last_seq="NULL",
             cut="0",
             token_id="NULL",  # noqa: S106 - a column
+            traceparent="NULL",
         )
         fragments["message_copied"] = _copy_columns(
             self.message, session_id=":target", pending="0", cut="0", archived="0"

@@ -1,0 +1,110 @@
+"""A thread that hands things to a collector in batches. Nobody waits for it, and its memory is bounded.
+
+A collector that refuses, hangs or is away costs what was meant for it, which is counted, and nothing else.
+"""
+
+import logging
+import threading
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+log = logging.getLogger(__name__)
+MOST_SPANS: Final = 4096
+BATCH: Final = 512
+LINGER_SECS: Final = 1.0
+PAUSE_SECS: Final = 5.0
+STOP_SECS: Final = 3.0
+Send = Callable[[Any], bool]
+"""Sends something and says whether it arrived. It may take long, and may raise anything."""
+
+
+class Pump:
+    def __init__(
+        self, send_spans: Send, send_reading: Send, place: str, *, linger: float = LINGER_SECS
+    ) -> None:
+        """`place` is how the collector is named in the log."""
+        self._send_spans = send_spans
+        self._send_reading = send_reading
+        self._place = place
+        self._linger = linger
+        self._changed = threading.Condition()
+        self._spans: deque[Any] = deque()
+        self._reading: Any = None
+        self._is_stopping = False
+        self._is_failing = False
+        self._counts: Counter[tuple[str, str]] = Counter()
+        for what in ("span", "reading"):
+            self._counts |= {(what, how): 0 for how in ("sent", "failed", "dropped")}
+        self._thread = threading.Thread(target=self._run, name="telemetry", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def offer(self, spans: Sequence[Any]) -> None:
+        """Those of one turn: all of them or none."""
+        with self._changed:
+            if self._is_stopping or len(self._spans) + len(spans) > MOST_SPANS:
+                self._counts["span", "dropped"] += len(spans)
+                return
+            self._spans.extend(spans)
+            self._changed.notify()
+
+    def show(self, reading: Any) -> None:
+        """Only the last one counts: one that was not sent is dropped."""
+        with self._changed:
+            if self._reading is not None or self._is_stopping:
+                self._counts["reading", "dropped"] += 1
+            self._reading = None if self._is_stopping else reading
+            self._changed.notify()
+
+    def miss(self, spans: int) -> None:
+        with self._changed:
+            self._counts["span", "dropped"] += spans
+
+    def counts(self) -> dict[tuple[str, str], int]:
+        with self._changed:
+            return dict(self._counts)
+
+    def stop(self, within: float = STOP_SECS) -> None:
+        """Send what is left, as far as that can be done in time. The thread ends with the process at last."""
+        with self._changed:
+            self._is_stopping = True
+            self._changed.notify()
+        self._thread.join(within)
+
+    def _run(self) -> None:
+        while True:
+            spans, reading = self._take()
+            if not spans and reading is None:
+                return
+            sent = self._try("span", len(spans), self._send_spans, spans) if spans else True
+            if reading is not None and (sent or not self._is_stopping):
+                sent = self._try("reading", 1, self._send_reading, reading) and sent
+            if not sent:
+                with self._changed:
+                    self._changed.wait_for(lambda: self._is_stopping, PAUSE_SECS)
+
+    def _take(self) -> tuple[list[Any], Any]:
+        """The next batch, when there is one; nothing at the end."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._spans or self._reading is not None or self._is_stopping)
+            self._changed.wait_for(lambda: len(self._spans) >= BATCH or self._is_stopping, self._linger)
+            spans = [self._spans.popleft() for _ in range(min(BATCH, len(self._spans)))]
+            reading, self._reading = self._reading, None
+            return spans, reading
+
+    def _try(self, what: str, count: int, send: Send, load: Any) -> bool:
+        why = ""
+        try:
+            sent = send(load)
+        except Exception as error:  # noqa: BLE001 - the top of a thread, which tries the next batch
+            sent, why = False, f" ({type(error).__name__})"
+        with self._changed:
+            self._counts[what, "sent" if sent else "failed"] += count
+        if sent and self._is_failing:
+            log.info("telemetry arrives at %s again", self._place)
+        elif not sent and not self._is_failing:
+            log.warning("telemetry does not arrive at %s%s; what is lost is counted", self._place, why)
+        self._is_failing = not sent
+        return sent
