@@ -17,12 +17,12 @@ LAYERS: Final[Mapping[str, frozenset[str]]] = {
     "jsonrpc": frozenset({"wire", "jsonrpc"}),  # what agents and their clients speak, seen from either end
     "drivers": frozenset({"wire", "core", "jsonrpc", "scripted", "disk", "drivers"}),
     "faces": frozenset({"wire", "client", "jsonrpc", "faces"}),
-    "http": frozenset({"wire", "core", "http"}),
-    "telemetry": frozenset({"wire", "core", "telemetry"}),
+    "http": frozenset({"wire", "core", "http", "by_name"}),
+    "telemetry": frozenset({"wire", "core", "telemetry", "by_name"}),
     "graphs": frozenset({"graphs"}),
     "settings": frozenset({"wire", "settings"}),
     "logs": frozenset({"wire", "log_limit"}),
-    **dict.fromkeys(("log_limit", "lifetime", "lacks"), frozenset[str]()),
+    **dict.fromkeys(("log_limit", "lifetime", "lacks", "by_name"), frozenset[str]()),
     "disk": frozenset(),  # what must survive a loss of power is written by stores, drivers and upkeep alike
     "listeners": frozenset({"wire", "settings"}),
     "outbound": frozenset({"wire", "core"}),
@@ -30,9 +30,9 @@ LAYERS: Final[Mapping[str, frozenset[str]]] = {
     "upkeep": frozenset({"wire", "core", "stores", "drivers", "settings", "disk", "upkeep"}),
     "bounds": frozenset({"core", "drivers", "http", "listeners", "settings"}),
     "server": frozenset({"wire", "core", "stores", "drivers", "http", "telemetry", "settings", "lacks"})
-    | {"logs", "lifetime", "bounds", "listeners", "outbound", "editors"},  # the ways of the network
+    | {"logs", "lifetime", "bounds", "listeners", "outbound", "by_name"},  # the ways of the network
     "client": frozenset({"wire", "client"}),
-    "cli": frozenset({"wire", "client", "cli", "faces", "settings"}),
+    "cli": frozenset({"wire", "client", "cli", "faces", "settings", "by_name"}),
     "scripted": frozenset({"scripted"}),
     "__main__": frozenset({"cli"}),
     "": frozenset({"client"}),
@@ -112,13 +112,12 @@ NO_CLIENTS: Final = frozenset(
 """What the commands import that are no client of a server, but run one or look into its data folder."""
 
 LAZY: Final = frozenset(
-    {ROOT, f"{ROOT}.client", f"{ROOT}.client._lazy", f"{ROOT}.cli.lazy", f"{ROOT}.graphs.loading"}
-    | {f"{ROOT}.telemetry.loading"}
+    {ROOT, f"{ROOT}.client", f"{ROOT}.client._lazy", f"{ROOT}.by_name", f"{ROOT}.graphs.loading"}
 )
 """Packages whose names are looked up when they are first used (PEP 562), and the one place where the client
-does so with what is heavy; the one place where the command line imports the module of the command that was
-called, since all of them together take longer than a list may; the host of graphs, which imports what its
-user names; and the way to a collector, whose packages are an extra."""
+does so with what is heavy; the one place where the command that was called, and the faces and the collector
+that the settings name, are imported, since all of them together take longer than a start may; and the host of
+graphs, which imports what its user names."""
 
 TASK_TOPS: Final = frozenset(
     {

@@ -13,6 +13,7 @@ from functools import partial
 
 from clawdforge import __version__, logs
 from clawdforge.bounds import find_bounds, find_ceilings, find_door_limits
+from clawdforge.by_name import load
 from clawdforge.core.callbacks import CallbackTokens
 from clawdforge.core.interpreter import short_pauses
 from clawdforge.core.mcp_model import OperatorServers
@@ -46,7 +47,6 @@ from clawdforge.drivers.processes.spawner import Spawner
 from clawdforge.drivers.processes.user_wall import try_users
 from clawdforge.drivers.registry.catalog import AgentCatalog
 from clawdforge.drivers.registry.registry import Registry, is_installed
-from clawdforge.editors import editors_of
 from clawdforge.http.app import build_asgi
 from clawdforge.http.door import Door
 from clawdforge.http.settings import HttpSettings
@@ -299,7 +299,7 @@ async def _run(
         request_secs=settings.request_timeout_secs,
         version=__version__,
         callers=ProcCallers(settings.data_dir),
-        serve_editor=editors_of(url),
+        serve_editor=load("clawdforge.editors:editors_of")(url) if "acp" in settings.faces else None,
         admin_over_tcp=is_loopback(settings.host) or settings.admin_beyond_loopback,
     )
     door = Door(find_door_limits(settings))

@@ -109,6 +109,19 @@ def test_one_answer_is_prepared_without_what_only_other_commands_need() -> None:
     assert done.stdout.strip() == "[]"
 
 
+def test_a_server_imports_nothing_of_the_faces_that_are_closed() -> None:
+    """The editors' face alone delayed every start by a tenth."""
+    code = (
+        "import sys, clawdforge.server; "
+        "others = {'httpx2', 'websockets', 'opentelemetry.sdk'}; "
+        "others |= {'clawdforge.client._async', 'clawdforge.faces', 'clawdforge.telemetry.collector'}; "
+        "faces = {f'clawdforge.http.dialects.{name}.routers' for name in ('acp', 'mcp', 'openai', 'ui')}; "
+        "print(sorted((others | faces) & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
 def test_serve_says_what_is_wrong_with_a_setting(tmp_path: Path) -> None:
     config = tmp_path / "forge.toml"
     config.write_text("prot = 1\n")

@@ -6,33 +6,18 @@ import os
 import sys
 import traceback
 from collections.abc import Mapping
-from importlib import import_module
 from typing import Any, Final, NamedTuple
 
 import click
 from click.shell_completion import CompletionItem
 
+from clawdforge.by_name import load
 from clawdforge.cli.failures import Exit, Failure
 from clawdforge.cli.text import ensure_utf8
 
 PACKAGE: Final = "clawdforge.cli.commands"
 DEFAULT: Final = "chat"
 """The command that is meant when none is named."""
-
-
-def load(where: str) -> Any:
-    """What `module:attribute` names. The one place where the command line imports by name.
-
-    Meanwhile nobody looks for garbage: an import leaves next to none, and looking takes a tenth of its time.
-    """
-    module, attribute = where.split(":")
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        return getattr(import_module(module), attribute)
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 class LazyCommand(NamedTuple):

@@ -1,22 +1,20 @@
 """Builds the ASGI object from services and settings: routes, error handlers and middleware."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, Final
 
 from fastapi import APIRouter, FastAPI
 from pydantic import BaseModel
 from starlette.routing import Route
 
+from clawdforge.by_name import load
 from clawdforge.core.services.all import Services
 from clawdforge.http.bodies import BodyBudget
-from clawdforge.http.dialects.acp import routers as acp
 from clawdforge.http.dialects.deepagent import routers as deepagent
 from clawdforge.http.dialects.forge import routers as forge
 from clawdforge.http.dialects.hermes import routers as hermes
-from clawdforge.http.dialects.mcp import routers as mcp
-from clawdforge.http.dialects.openai import routers as openai
 from clawdforge.http.dialects.openai.chat_locks import ChatLocks
-from clawdforge.http.dialects.ui import routers as ui
 from clawdforge.http.errors import HANDLERS
 from clawdforge.http.guard import Guard
 from clawdforge.http.lanes import Lanes
@@ -30,14 +28,16 @@ from clawdforge.http.settings import HttpSettings
 from clawdforge.http.switchboard import Switchboard
 from clawdforge.wire.base import Reply, Request, StrictRequest
 
-FACES: Final[Mapping[str, Callable[[], list[APIRouter]]]] = {
-    "openai": openai.routers,
-    "mcp": mcp.routers,
-    "agui": ui.agui_routers,
-    "vercel": ui.vercel_routers,
-    "acp": acp.routers,
-}
-"""Doors that are closed until the operator names them."""
+FACES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "openai": "openai.routers:routers",
+        "mcp": "mcp.routers:routers",
+        "agui": "ui.routers:agui_routers",
+        "vercel": "ui.routers:vercel_routers",
+        "acp": "acp.routers:routers",
+    }
+)
+"""Doors that are closed until the operator names them, and imported only then: a start is to be quick."""
 
 
 class ForgeAPI(FastAPI):
@@ -69,8 +69,8 @@ def build_asgi(services: Services, settings: HttpSettings) -> Envelope:
     asgi.state.page = find_page()
     asgi.state.chat_locks = ChatLocks()
     dialects = [*hermes.routers(settings.hermes_prefix), *deepagent.routers()]
-    for name, routers in FACES.items():
-        dialects += routers() if name in settings.faces else []
+    for name, where in FACES.items():
+        dialects += load(f"clawdforge.http.dialects.{where}")() if name in settings.faces else []
     asgi.state.table = list(add_routers(asgi, [*forge.routers(), login_router(), page_router(), *dialects]))
     asgi.state.scopes = {
         (method, route.path_format): find_scope(route, method, settings.hermes_prefix)

@@ -1,11 +1,11 @@
 """The settings of the HTTP layer."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from clawdforge.core.ports import Callers
-from clawdforge.http.editors import ServeEditor
 
 MIB = 1024 * 1024
 
@@ -15,7 +15,7 @@ class HttpSettings:
     """`stopping` is set when the server begins to stop: open streams end at once.
 
     `callers` tells who is at the other end of a connection; without it nobody is trusted. `serve_editor` is
-    the agent that editors speak to.
+    the agent that editors speak to; it is given an `EditorCall`, whose module few servers import.
     """
 
     stopping: asyncio.Event
@@ -35,5 +35,5 @@ class HttpSettings:
     request_secs: float = 900.0
     version: str = ""
     callers: Callers | None = None
-    serve_editor: ServeEditor | None = None
+    serve_editor: Callable[[Any], Awaitable[None]] | None = None
     admin_over_tcp: bool = True

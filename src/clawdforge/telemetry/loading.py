@@ -3,15 +3,15 @@
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from importlib import import_module
 from typing import Any, Final
 
 from clawdforge import __version__
+from clawdforge.by_name import load
 from clawdforge.core.ports.telemetry import Telemetry
 from clawdforge.telemetry.destination import Destination
 from clawdforge.wire.errors import Unsupported
 
-MODULE: Final = "clawdforge.telemetry.collector"
+CONNECT: Final = "clawdforge.telemetry.collector:connect"
 MISSING: Final = (
     "CLAWDFORGE_OTEL_ENDPOINT is set, but {name} is not installed, which it needs; run"
     " `pip install 'clawdforge[otel]'`, or unset it"
@@ -27,13 +27,13 @@ async def open_telemetry(
         yield None
         return
     try:
-        collector: Any = import_module(MODULE)
+        connect: Any = load(CONNECT)
     except ModuleNotFoundError as error:
         raise Unsupported(MISSING.format(name=error.name)) from error
     place = Destination(
         endpoint=endpoint, headers=headers, with_content=with_content, version=__version__, node=node
     )
-    made = collector.connect(place)
+    made = connect(place)
     try:
         yield made
     finally:
