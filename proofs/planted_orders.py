@@ -81,8 +81,9 @@ ORDER_BUGS = (
         "a caller that hangs up takes the commit of its prompt along",
         Change(
             TURNS,
-            "        return await self._unbroken.run(self._submit(app, session_id, request, key, by))\n",
-            "        return await self._submit(app, session_id, request, key, by)\n",
+            "        return await self._unbroken.run("
+            "self._submit(app, session_id, request, key, by, beside))\n",
+            "        return await self._submit(app, session_id, request, key, by, beside)\n",
         ),
     ),
     _order(

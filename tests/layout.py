@@ -126,6 +126,7 @@ TASK_TOPS: Final = frozenset(
         f"{ROOT}.core.running.background",
         f"{ROOT}.core.running.supervisor",
         f"{ROOT}.core.services.courier",
+        f"{ROOT}.core.services.timekeeper",
         f"{ROOT}.jsonrpc.rpc",
         f"{ROOT}.graphs.turn",
         f"{ROOT}.http.middleware",

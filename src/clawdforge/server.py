@@ -132,6 +132,7 @@ async def open_parts(settings: Settings, url: str = "", port: int | None = None)
             telemetry=await ends.enter_async_context(
                 open_telemetry(settings.otel_endpoint, settings.otel_headers, settings.otel_content, boot)
             ),
+            has_schedules=settings.schedules,
         )
         bounds = find_bounds(settings)
         engine = build_engine(ports, bounds, boot)
@@ -320,6 +321,7 @@ async def _run(
     beside.keep("telling of turns", parts.services.telemetry.tell_turns)
     every = settings.otel_metrics_secs
     beside.keep("telling of metrics", partial(parts.services.telemetry.tell_metrics, every))
+    beside.keep("schedules", parts.services.timekeeper.run)
     beside.keep("the uses of tokens", partial(parts.services.access.uses.run, TOKEN_USES_SECS))
     if not lifetime.stopping.is_set():
         await parts.recovery.wake_all()
@@ -356,7 +358,7 @@ async def _leave_when_idle(settings: Settings, parts: Parts, server: WebServer, 
     await until_idle(
         settings.idle_exit,
         lambda: state.total_requests,
-        lambda: bool(state.tasks) or not parts.supervisor.is_idle,
+        lambda: bool(state.tasks) or not parts.supervisor.is_idle or parts.services.timekeeper.has_some,
     )
     lifetime.end(f"nobody has asked anything for {settings.idle_exit:g} s")
 

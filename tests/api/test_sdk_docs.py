@@ -111,6 +111,12 @@ def test_the_steps_of_the_page_on_webhooks_run(start: Callable[..., Server], tmp
     assert "whsec_" in run(sys.executable, code, environment(server, server.app()), tmp_path)
 
 
+def test_the_steps_of_the_page_on_schedules_run(server: Server, app: App, tmp_path: Path) -> None:
+    make, look = blocks_of("schedules.md")
+    said = run(sys.executable, f"{make}\n{look}\nforge.close()\n", environment(server, app), tmp_path)
+    assert " submitted " in said
+
+
 def test_the_lines_of_the_page_on_openai_run(start: Callable[..., Server], tmp_path: Path) -> None:
     server = start(FACES="openai")
     app = server.app()

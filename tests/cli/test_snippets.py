@@ -28,6 +28,7 @@ RUN: Final = {
     ("docs/guides/terminal.md", 4): '"type": "result"',
     ("docs/guides/terminal.md", 5): "next step",
     ("docs/guides/budgets.md", 1): "20.0M",
+    ("docs/guides/schedules.md", 1): "0 9 * * MON-FRI Europe/Berlin",
 }
 """What is run, and what it prints among other things. `ID` and `TOKEN` are those of the block before."""
 

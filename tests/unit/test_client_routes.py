@@ -16,6 +16,7 @@ from pydantic import BaseModel
 import clawdforge
 from clawdforge import client
 from clawdforge.client import _calls as calls
+from clawdforge.client import _schedule_calls as schedule_calls
 from clawdforge.client import _webhook_calls as webhook_calls
 from clawdforge.client import errors
 from clawdforge.client._async.admin import AsyncAdmin
@@ -24,12 +25,13 @@ from clawdforge.client._sync.admin import Admin
 from clawdforge.client._sync.raw import Raw
 from clawdforge.http.dialects.forge import routers as forge
 from clawdforge.wire import admin as wire_admin
+from clawdforge.wire import schedules as wire_schedules
 from clawdforge.wire import session as wire_session
 from clawdforge.wire import turn as wire_turn
 from clawdforge.wire import webhooks as wire_webhooks
 
 ROOT = Path(__file__).parents[2]
-CALLS = {**vars(calls), **vars(webhook_calls)}
+CALLS = {**vars(calls), **vars(schedule_calls), **vars(webhook_calls)}
 PAIRS = [
     (client.Forge, client.AsyncForge),
     (client.Session, client.AsyncSession),
@@ -61,6 +63,8 @@ BODIES = [
     (client.Forge.add_webhook, wire_webhooks.CreateEndpoint),
     (client.Forge.change_webhook, wire_webhooks.ChangeEndpoint),
     (client.Forge.rotate_webhook, wire_webhooks.RotateSecret),
+    (client.Forge.add_schedule, wire_schedules.CreateSchedule),
+    (client.Forge.change_schedule, wire_schedules.ChangeSchedule),
     (Admin.put_app, wire_admin.PutApp),
 ]
 

@@ -66,6 +66,10 @@ COMMANDS: Final = {
     ),
     "run": LazyCommand("turns:run", "Run one prompt with `claude -p`, without a session."),
     "sandbox": LazyCommand("sandbox:sandbox", "Look at what agents see of this machine."),
+    "schedules": LazyCommand(
+        "schedules:schedules",
+        "Have the server submit prompts by itself, by cron or once, and see what became of each time.",
+    ),
     "send": LazyCommand("turns:send", "Send a prompt to a session and print the answer."),
     "serve": LazyCommand("serve:serve", "Run the server."),
     "server": LazyCommand(

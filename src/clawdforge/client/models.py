@@ -78,6 +78,16 @@ from clawdforge.wire.event_typed import (
 )
 from clawdforge.wire.message import Message, MessagePage, SearchHit
 from clawdforge.wire.pauses import Pause, PauseReply, ResumeReply
+from clawdforge.wire.schedules import (
+    Missed,
+    MissedWord,
+    Occurrence,
+    OccurrenceState,
+    Overlap,
+    OverlapWord,
+    Schedule,
+    ScheduleState,
+)
 from clawdforge.wire.scopes import ScopeWord
 from clawdforge.wire.session import (
     Activity,
@@ -195,13 +205,19 @@ __all__ = [
     "MessageBroughtEvent",
     "MessagePage",
     "MessagePostedEvent",
+    "Missed",
+    "MissedWord",
     "ModeEvent",
     "NoticeEvent",
+    "Occurrence",
+    "OccurrenceState",
     "OnInterrupt",
     "OnInterruptWord",
     "OtherEvent",
     "Outcome",
     "OutputTruncatedEvent",
+    "Overlap",
+    "OverlapWord",
     "Pause",
     "PauseReply",
     "Permission",
@@ -220,6 +236,8 @@ __all__ = [
     "Retention",
     "RetentionWord",
     "RunResult",
+    "Schedule",
+    "ScheduleState",
     "ScopeWord",
     "SearchHit",
     "SecretReply",

@@ -24,6 +24,7 @@ BY_NAME: Final[Mapping[str, E]] = {
     "share_id": E.SHARE_NOT_FOUND,
     "endpoint_id": E.WEBHOOK_NOT_FOUND,
     "delivery_id": E.DELIVERY_NOT_FOUND,
+    "schedule_id": E.SCHEDULE_NOT_FOUND,
 }
 """The failure of each kind of id in a path."""
 
@@ -74,6 +75,9 @@ BY_ROUTE: Final[Mapping[str, tuple[E, ...]]] = {
     "POST /sessions/{session_id}/shares": (E.TURN_NOT_FOUND, E.LIMIT_EXCEEDED),
     "POST /webhooks": (E.LIMIT_EXCEEDED,),
     "POST /webhooks/{endpoint_id}/deliveries/{delivery_id}/resend": (E.CONFLICT, E.LIMIT_EXCEEDED),
+    "POST /schedules": (*CREATE, E.CONFLICT),
+    "PATCH /schedules/{schedule_id}": (E.SESSION_NOT_FOUND, E.SESSION_CLOSED, E.CONFLICT),
+    "POST /schedules/{schedule_id}/run": (*CREATE, *TURN, E.CONFLICT, E.POOL_FULL),
     "GET /shared": (E.SHARE_NOT_FOUND,),
     "GET /shared/messages": (E.SHARE_NOT_FOUND,),
     "PUT /budgets": BUDGET,

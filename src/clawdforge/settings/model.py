@@ -305,6 +305,11 @@ class Settings(BaseModel):
     otel_metrics_secs: Age = Field(
         60, description="how often the collector is told of the metrics that `/metrics` shows; 0: never"
     )
+    schedules: bool = Field(
+        True,
+        description="let apps have prompts submitted by the server itself, at times that they name; "
+        "while this is off nothing is run",
+    )
     agent_uids: Uids = Field(
         "auto",
         description="users that the agents of apps other than `local` run as, if the server is root and "

@@ -33,6 +33,7 @@ class ErrorCode(StrEnum):
     SHARE_NOT_FOUND = "share_not_found"
     WEBHOOK_NOT_FOUND = "webhook_not_found"
     DELIVERY_NOT_FOUND = "delivery_not_found"
+    SCHEDULE_NOT_FOUND = "schedule_not_found"
     UNKNOWN_AGENT = "unknown_agent"
     UNKNOWN_FILE = "unknown_file"
     WORKSPACE_REFUSED = "workspace_refused"

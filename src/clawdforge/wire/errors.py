@@ -276,6 +276,12 @@ class DeliveryNotFound(NotFound):
     code = ErrorCode.DELIVERY_NOT_FOUND
 
 
+class ScheduleNotFound(NotFound):
+    """schedule not found"""
+
+    code = ErrorCode.SCHEDULE_NOT_FOUND
+
+
 class BudgetNotFound(NotFound):
     """budget not found"""
 

@@ -11,11 +11,13 @@ import pytest
 from clawdforge.core.budget_model import BudgetRow, PurseRow, ReservationRow
 from clawdforge.core.model import LinkRow, PersonaRow, RunRow, SessionQuery
 from clawdforge.core.ports import Store, Tx, View
+from clawdforge.core.schedule_model import OccurrenceRow, ScheduleRow
 from clawdforge.core.usage_model import DayUsage, UsageQuery
 from clawdforge.core.webhook_model import DeliveryRow, EndpointRow
 from clawdforge.wire.budgets import BudgetPeriod, BudgetScope
 from clawdforge.wire.disk import DiskForm
 from clawdforge.wire.errors import NotFound
+from clawdforge.wire.schedules import Missed, OccurrenceState, Overlap
 from clawdforge.wire.turn import Outcome, TurnState
 from clawdforge.wire.usage import UsageBy
 from clawdforge.wire.webhooks import DeliveryState, WebhookEvent
@@ -105,6 +107,11 @@ READS: dict[str, Callable[[View, str], Any]] = {
     ],
     "due_deliveries": lambda v, s: v.due_deliveries(f"e-{s}", 9, 99, 9),
     "count_waiting": lambda v, _: v.count_waiting(),
+    "schedule": lambda v, s: v.schedule(f"c-{s}"),
+    "schedules": lambda v, _: v.schedules(limit=9, cursor=None),
+    "count_schedules": lambda v, _: v.count_schedules(),
+    "occurrence": lambda v, s: v.occurrence(f"c-{s}", "o"),
+    "occurrences": lambda v, s: v.occurrences(f"c-{s}", limit=9, cursor=None),
     "usage_sums": lambda v, _: v.usage_sums(USAGE),
     "search": lambda v, s: (v.search("needle", limit=9), v.search("needle", limit=9, session_id=s)),
 }
@@ -138,6 +145,9 @@ WRITES: dict[str, Callable[[Tx, str], Any]] = {
     "change_endpoint": lambda t, s: t.change_endpoint(f"e-{s}", url="https://mine"),
     "remove_endpoint": lambda t, s: t.remove_endpoint(f"e-{s}", 9),
     "change_delivery": lambda t, s: t.change_delivery(f"d-{s}", attempts=9),
+    "change_schedule": lambda t, s: t.change_schedule(f"c-{s}", title="mine"),
+    "remove_schedule": lambda t, s: t.remove_schedule(f"c-{s}", 9),
+    "trim_occurrences": lambda t, s: t.trim_occurrences(f"c-{s}", 0),
     "remove_budget": lambda t, s: t.remove_budget(f"b-{s}"),
     "remove_old_purses": lambda t, s: t.remove_old_purses(f"b-{s}", 99),
     "remove_reservations": lambda t, s: t.remove_reservations(s, 1),
@@ -148,6 +158,8 @@ OWN_ROWS: dict[str, Callable[[Tx], Any]] = {
     "put_reservation": lambda t: t.put_reservation(_reservation("new")),
     "add_endpoint": lambda t: t.add_endpoint(_endpoint("new")),
     "add_delivery": lambda t: t.add_delivery(_delivery("new")),
+    "add_schedule": lambda t: t.add_schedule(_schedule("new")),
+    "add_occurrence": lambda t: t.add_occurrence(_occurrence("new")),
     "add_session": lambda t: t.add_session(a_session()),
     "add_file": lambda t: t.add_file(a_file("ff-new")),
     "put_persona": lambda t: t.put_persona(_persona("new")),
@@ -222,6 +234,31 @@ def _delivery(session_id: str) -> DeliveryRow:
     )
 
 
+def _schedule(session_id: str) -> ScheduleRow:
+    return ScheduleRow(
+        app_name=APP,
+        schedule_id=f"c-{session_id}",
+        prompt="p",
+        timezone="UTC",
+        session_id=session_id,
+        overlap=Overlap.SKIP,
+        missed=Missed.SKIP,
+        next_at=1,
+        created_at=1,
+    )
+
+
+def _occurrence(session_id: str) -> OccurrenceRow:
+    return OccurrenceRow(
+        app_name=APP,
+        schedule_id=f"c-{session_id}",
+        occurrence_id="o",
+        planned_at=1,
+        noted_at=1,
+        state=OccurrenceState.MISSED,
+    )
+
+
 def _persona(name: str) -> PersonaRow:
     return PersonaRow(app_name=APP, name=name, agent="demo", created_at=1)
 
@@ -253,6 +290,8 @@ async def furnished(store: Store) -> str:
         tx.add_link(_link(sid, f"l-{sid}", APP))
         tx.add_endpoint(_endpoint(sid))
         tx.add_delivery(_delivery(sid))
+        tx.add_schedule(_schedule(sid))
+        tx.add_occurrence(_occurrence(sid))
         tx.add_usage(USED)
         tx.put_budget(_budget(sid))
         tx.put_purse(PurseRow(app_name=APP, budget_id=f"b-{sid}", starts_at=0))

@@ -12,6 +12,7 @@ from clawdforge.client import _calls as calls
 from clawdforge.client._async.admin import AsyncAdmin
 from clawdforge.client._async.catalog import AsyncCatalog
 from clawdforge.client._async.raw import AsyncRaw
+from clawdforge.client._async.schedules import AsyncSchedules
 from clawdforge.client._async.transport import AsyncPool, AsyncTransport
 from clawdforge.client._async.webhooks import AsyncWebhooks
 from clawdforge.client._async_waits import FINDS_AT_ONCE
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from clawdforge.client.models import SessionState
 
 
-class AsyncConnection(AsyncCatalog, AsyncWebhooks):
+class AsyncConnection(AsyncCatalog, AsyncSchedules, AsyncWebhooks):
     """What a client and its sessions stand on: `AsyncForge` without the making of sessions."""
 
     def __init__(

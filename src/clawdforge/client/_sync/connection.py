@@ -14,6 +14,7 @@ from clawdforge.client._options import DEFAULT_TIMEOUT_SECS, Options
 from clawdforge.client._sync.admin import Admin
 from clawdforge.client._sync.catalog import Catalog
 from clawdforge.client._sync.raw import Raw
+from clawdforge.client._sync.schedules import Schedules
 from clawdforge.client._sync.transport import Pool, Transport
 from clawdforge.client._sync.webhooks import Webhooks
 from clawdforge.client._waits import FINDS_AT_ONCE
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from clawdforge.client.models import SessionState
 
 
-class Connection(Catalog, Webhooks):
+class Connection(Catalog, Schedules, Webhooks):
     """What a client and its sessions stand on: `Forge` without the making of sessions."""
 
     def __init__(

@@ -29,6 +29,7 @@ from clawdforge.core.ports.budgets import BudgetTx, BudgetView
 from clawdforge.core.ports.changes import ChangeTx, ChangeView
 from clawdforge.core.ports.links import LinkTx, LinkView
 from clawdforge.core.ports.pages import PageView, Shown
+from clawdforge.core.ports.schedules import ScheduleTx, ScheduleView
 from clawdforge.core.ports.system import SystemTx, SystemView
 from clawdforge.core.ports.usage import UsageTx, UsageView
 from clawdforge.core.ports.webhooks import WebhookTx, WebhookView
@@ -44,7 +45,7 @@ class LeaseLost(ForgeError):
     """Another node holds this session now. It never leaves the process."""
 
 
-class View(BudgetView, PageView, ChangeView, LinkView, UsageView, WebhookView, Protocol):
+class View(BudgetView, PageView, ChangeView, LinkView, ScheduleView, UsageView, WebhookView, Protocol):
     """One app's rows in one consistent snapshot. Deleted sessions are not there."""
 
     app: str
@@ -190,7 +191,7 @@ class View(BudgetView, PageView, ChangeView, LinkView, UsageView, WebhookView, P
         ...
 
 
-class Tx(View, BudgetTx, ChangeTx, LinkTx, UsageTx, WebhookTx, Protocol):
+class Tx(View, BudgetTx, ChangeTx, LinkTx, ScheduleTx, UsageTx, WebhookTx, Protocol):
     """A transaction for one app. What it raises undoes the whole of it, and only it."""
 
     def add_session(self, row: SessionRow) -> None: ...

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from clawdforge.core.model import AppRow, AuditBase, AuditRow, FileRow, LinkRow, PauseRow, TokenRow
+from clawdforge.core.ports.schedules import DueSchedule
 from clawdforge.core.ports.usage import UsageView
 from clawdforge.core.ports.webhooks import WaitingDeliveries
 from clawdforge.core.workspace import Area
@@ -82,6 +83,18 @@ class SystemView(UsageView, Protocol):
 
     def waiting_deliveries(self) -> list[WaitingDeliveries]:
         """The endpoints that have some, the one first whose first is to be tried first."""
+        ...
+
+    def due_schedules(self, now: Micros, limit: int) -> list[DueSchedule]:
+        """Those whose time has come, the first ones first; none of an app that is paused as a whole."""
+        ...
+
+    def first_schedule(self) -> Micros | None:
+        """When the first of all is due, without those of paused apps."""
+        ...
+
+    def waiting_schedules(self, after: tuple[str, str], limit: int) -> list[DueSchedule]:
+        """All that have a time before them, by app and id, after these."""
         ...
 
     def unindexed_apps(self) -> list[str]:

@@ -42,16 +42,19 @@ from clawdforge.core.services.links import LinkService
 from clawdforge.core.services.logins import LoginService
 from clawdforge.core.services.messages import MessageService
 from clawdforge.core.services.metrics import MetricsService
+from clawdforge.core.services.occurrences import Occurrences
 from clawdforge.core.services.packing import Packer
 from clawdforge.core.services.pauses import PauseService
 from clawdforge.core.services.personas import PersonaService
 from clawdforge.core.services.runs import OneShot, RunService
+from clawdforge.core.services.schedules import ScheduleService
 from clawdforge.core.services.sessions import SessionService
 from clawdforge.core.services.settling import Settler
 from clawdforge.core.services.shares import Share, ShareService
 from clawdforge.core.services.sub_sessions import SubSessionService
 from clawdforge.core.services.sweeper import Sweeper
 from clawdforge.core.services.telemetry import TelemetryService
+from clawdforge.core.services.timekeeper import Timekeeper
 from clawdforge.core.services.transfer import TransferService
 from clawdforge.core.services.turn_changes import TurnChangeService
 from clawdforge.core.services.turns import TurnService
@@ -80,6 +83,7 @@ class Ports:
     mcp: OperatorServers = field(default_factory=OperatorServers)
     receivers: Receivers | None = None  # of webhooks; None while they are off
     telemetry: Telemetry | None = None  # likewise
+    has_schedules: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,6 +132,8 @@ class Services:
     links: LinkService
     webhooks: WebhookService
     courier: Courier
+    schedules: ScheduleService
+    timekeeper: Timekeeper
     permissions: PermissionService
     health: HealthService
     apps: AppService
@@ -196,10 +202,21 @@ def build_services(
     settler, watchdog = Settler(store), Watchdog()
     courier = Courier(store, clock, ports.receivers, is_traced=ports.telemetry is not None)
     delays, telemetry = watchdog.delays, ports.telemetry
-    metrics = MetricsService(
-        store, log, changes, engine.pool, supervisor, engine.background, delays, courier, telemetry
-    )
     turns = TurnService(store, clock, log, supervisor, engine.answers, bounds.quotas)
+    occurrences = Occurrences(store, clock, sessions, turns)
+    timekeeper = Timekeeper(store, clock, occurrences, is_on=ports.has_schedules)
+    metrics = MetricsService(
+        store,
+        log,
+        changes,
+        engine.pool,
+        supervisor,
+        engine.background,
+        delays,
+        courier,
+        timekeeper,
+        telemetry,
+    )
     runs = RunService(
         store,
         clock,
@@ -230,6 +247,10 @@ def build_services(
         links=LinkService(store, clock),
         webhooks=WebhookService(store, clock, ports.receivers, courier.wake),
         courier=courier,
+        schedules=ScheduleService(
+            store, clock, sessions, occurrences, bounds.quotas, timekeeper.wake, is_on=ports.has_schedules
+        ),
+        timekeeper=timekeeper,
         loop_turns=turns_on_loop,
         computing=computing,
         permissions=engine.permissions,

@@ -18,6 +18,7 @@ from clawdforge.core.running.pool import AgentPool
 from clawdforge.core.running.supervisor import Supervisor
 from clawdforge.core.services.changes import ChangeService
 from clawdforge.core.services.courier import Courier
+from clawdforge.core.services.timekeeper import Timekeeper
 from clawdforge.wire.admin import WaitsFor
 from clawdforge.wire.disk import DiskForm
 from clawdforge.wire.event import EventType
@@ -40,10 +41,12 @@ class MetricsService:
         background: Background,
         loop_delays: Histogram,
         courier: Courier,
+        timekeeper: Timekeeper,
         telemetry: Telemetry | None = None,
     ) -> None:
         self._telemetry = telemetry
         self._courier = courier
+        self._timekeeper = timekeeper
         self._supervisor = supervisor
         self._store = store
         self._log = events
@@ -77,6 +80,7 @@ class MetricsService:
         tries = tuple(Sample(count, {"outcome": word}) for word, count in self._courier.tries.items())
         told = {} if self._telemetry is None else self._telemetry.counts()
         telemetry = tuple(Sample(count, {"of": of, "outcome": how}) for (of, how), count in told.items())
+        times = tuple(Sample(count, {"state": word}) for word, count in self._timekeeper.done.items())
         return [
             Metric("turns_started_total", "counter", "Turns that were started.", _single(self._started)),
             Metric("turns_ended_total", "counter", "Turns that ended, by outcome.", ended),
@@ -84,6 +88,7 @@ class MetricsService:
             Metric("budget_warnings_total", "counter", "Warnings of budgets.", _single(self._warned)),
             Metric("webhook_tries_total", "counter", "Tries to deliver webhooks, by outcome.", tries),
             Metric("telemetry_total", "counter", "What is meant for a collector, by outcome.", telemetry),
+            Metric("schedule_occurrences_total", "counter", "Times of schedules, by their state.", times),
             Metric("turns", "gauge", "Turns that have not ended, by state.", now),
             Metric("agents_live", "gauge", "Agent processes that are alive.", _single(self._pool.live)),
             Metric("agents_waiting", "gauge", "Turns that wait for room.", _single(self._pool.waiting)),

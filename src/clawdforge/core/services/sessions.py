@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 from clawdforge.core.event_model import draft
 from clawdforge.core.log import LogService
@@ -26,11 +27,12 @@ from clawdforge.core.running.folder_holds import FolderHolds
 from clawdforge.core.running.supervisor import Supervisor
 from clawdforge.core.services.access import LOCAL_APP
 from clawdforge.core.unbroken import Unbroken
+from clawdforge.core.workspace import Workspace
 from clawdforge.wire.base import Json
 from clawdforge.wire.errors import Forbidden, ForgeAPIError, SessionBusy, StoreUnavailable
 from clawdforge.wire.event import EventType
 from clawdforge.wire.local import project_key
-from clawdforge.wire.session import CreateSession, PatchSession
+from clawdforge.wire.session import CreateSession, PatchSession, PermissionMode
 
 LATEST = 1000
 MAX_MODELS = 200
@@ -43,6 +45,15 @@ class NewSession:
 
     row: SessionRow
     above: tuple[str, ...]
+
+
+class Chosen(NamedTuple):
+    """What a request for a session comes to. The workspace is the one that it names."""
+
+    persona: PersonaRow
+    agent: str
+    mode: PermissionMode
+    workspace: Workspace | None
 
 
 class SessionService:
@@ -83,11 +94,11 @@ class SessionService:
         async with self.prepare(
             app, request, plan_mode=plan_mode, project=project, may_decide=may_decide
         ) as new:
-            row = new.row
-            return await self._store.write(
-                app,
-                lambda tx: create_session(tx, row, self._max_live, row.created_at, above=new.above),
-            )
+            return await self._store.write(app, lambda tx: self.store(tx, new))
+
+    def store(self, tx: Tx, new: NewSession) -> SessionState:
+        """Store what was prepared, in a transaction that does more than that."""
+        return create_session(tx, new.row, self._max_live, new.row.created_at, above=new.above)
 
     @asynccontextmanager
     async def prepare(
@@ -113,9 +124,11 @@ class SessionService:
                     await self._workspaces.set_aside(new.row.session_id)
                 raise
 
-    async def _prepare(
-        self, app: str, request: CreateSession, plan_mode: bool | None, project: str | None, may_decide: bool
-    ) -> NewSession:
+    async def check(self, app: str, request: CreateSession, *, may_decide: bool) -> None:
+        """Refuse what could not be made now, without making it."""
+        await self._look(app, request, may_decide=may_decide)
+
+    async def _look(self, app: str, request: CreateSession, *, may_decide: bool) -> "Chosen":
         servers = request.mcp_servers or {}
         if servers and not may_decide:
             raise Forbidden("MCP servers run without a question; this token may not name any: leave them out")
@@ -128,12 +141,18 @@ class SessionService:
         persona, owner = await self._store.read(app, look)
         agent = self._agents.spec(request.agent or persona.agent).name
         mode = choose_mode(request.permission_mode, persona.permission_mode, may_decide=may_decide)
+        granted = () if owner is None else owner.workspace_roots
+        named = (
+            self._workspaces.check(request.cwd, granted, anywhere=app == LOCAL_APP) if request.cwd else None
+        )
+        return Chosen(persona, agent, mode, named)
+
+    async def _prepare(
+        self, app: str, request: CreateSession, plan_mode: bool | None, project: str | None, may_decide: bool
+    ) -> NewSession:
+        persona, agent, mode, named = await self._look(app, request, may_decide=may_decide)
         session_id, now = new_id(), self._clock.now()
-        if request.cwd:
-            granted = () if owner is None else owner.workspace_roots
-            workspace = self._workspaces.check(request.cwd, granted, anywhere=app == LOCAL_APP)
-        else:
-            workspace = self._workspaces.make(session_id)
+        workspace = named or self._workspaces.make(session_id)
         cwd = str(workspace.path)
         row = SessionRow(
             app_name=app,
@@ -156,7 +175,7 @@ class SessionService:
             retention=request.retention,
             project_key=project or (project_key(cwd) if request.cwd else None),
             parent_session_id=request.parent_session_id,
-            mcp_servers=write_servers(servers),
+            mcp_servers=write_servers(request.mcp_servers or {}),
         )
         return NewSession(row, workspace.above)
 

@@ -1,9 +1,11 @@
 """Turns: a prompt submitted, waited for, cancelled, taken out of the queue."""
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
+from typing import NamedTuple
 
 from clawdforge.core.log import PAGE_BYTES, LogService
-from clawdforge.core.model import Clock, TurnRow
+from clawdforge.core.model import Clock, SessionRow, TurnRow
 from clawdforge.core.ports import Store, Tx, View
 from clawdforge.core.principal import Principal
 from clawdforge.core.rules.queue import order_queue
@@ -35,6 +37,13 @@ COPY_SECS = 0.05
 """A prompt waits so long for the copy after the last turn, to start in the commit that records it."""
 
 
+class Beside(NamedTuple):
+    """What else is done in the transaction that records a prompt; whatever either raises undoes all of it."""
+
+    before: Callable[[Tx], None]
+    after: Callable[[Tx, SubmittedTurn], None]
+
+
 class TurnService:
     def __init__(
         self,
@@ -60,26 +69,53 @@ class TurnService:
         request: TurnRequest,
         key: str | None,
         by: Principal | None = None,
+        beside: Beside | None = None,
     ) -> SubmittedTurn:
         """The prompt is on stable storage when this returns. A caller that hangs up changes nothing."""
-        return await self._unbroken.run(self._submit(app, session_id, request, key, by))
+        return await self._unbroken.run(self._submit(app, session_id, request, key, by, beside))
+
+    async def submit_first(
+        self, new: SessionRow, request: TurnRequest, key: str, by: Principal, beside: Beside
+    ) -> SubmittedTurn:
+        """Submit the first prompt of a session that `beside` stores in the same transaction."""
+        await self._supervisor.find_session(new.app_name, new.session_id)  # how many agents its app may have
+        return await self._unbroken.run(self._record(new, request, key, by, beside))
 
     async def _submit(
-        self, app: str, session_id: str, request: TurnRequest, key: str | None, by: Principal | None
+        self,
+        app: str,
+        session_id: str,
+        request: TurnRequest,
+        key: str | None,
+        by: Principal | None,
+        beside: Beside | None,
     ) -> SubmittedTurn:
-        """An idle session starts its turn in the commit that records the prompt.
-
-        Whose session it is comes first: nobody waits for, or reserves, what belongs to another app.
-        """
+        """Whose session it is comes first: nobody waits for, or reserves, what belongs to another app."""
         session = await self._supervisor.find_session(app, session_id)
         if session is None:
             raise SessionNotFound
         await self._supervisor.wait_for_copy(session_id, within=COPY_SECS)
+        return await self._record(session, request, key, by, beside)
+
+    async def _record(
+        self,
+        session: SessionRow,
+        request: TurnRequest,
+        key: str | None,
+        by: Principal | None,
+        beside: Beside | None,
+    ) -> SubmittedTurn:
+        """An idle session starts its turn in the commit that records the prompt."""
+        app, session_id = session.app_name, session.session_id
         seat = self._supervisor.reserve(app, session_id, session.parent_session_id)
         node, now, started = self._supervisor.node, self._clock.now(), None
 
         def work(tx: Tx) -> tuple[SubmittedTurn, StartedTurn | None]:
+            if beside is not None:
+                beside.before(tx)
             submitted = submit(tx, session_id, request, key, now, by, self._quotas)
+            if beside is not None:
+                beside.after(tx, submitted)
             if seat is None or submitted.replayed:
                 return submitted, None
             return submitted, start_next(tx, session_id, node, now)

@@ -20,6 +20,7 @@ from clawdforge.core.model import (
     TokenRow,
     TurnRow,
 )
+from clawdforge.core.schedule_model import OccurrenceRow, ScheduleRow
 from clawdforge.core.webhook_model import DeliveryRow, EndpointRow
 from clawdforge.stores.sqlite.rows import Codec
 from clawdforge.wire.disk import SESSION_FORMS, DiskForm
@@ -121,6 +122,10 @@ class Queries:
         self.run = Codec(RunRow, "runs", ["app_name", "run_id"])
         self.endpoint = Codec(EndpointRow, "webhook_endpoints", ["app_name", "endpoint_id"])
         self.delivery = Codec(DeliveryRow, "webhook_deliveries", ["app_name", "delivery_id", "endpoint_id"])
+        self.schedule = Codec(ScheduleRow, "schedules", ["app_name", "schedule_id"])
+        self.occurrence = Codec(
+            OccurrenceRow, "schedule_occurrences", ["app_name", "schedule_id", "occurrence_id"]
+        )
         self.audit = Codec(AuditRow, "session_events", ["number", "hash"])
         fragments = self._fragments()
         self.view = load_statements(self.folder / "view.sql", fragments)

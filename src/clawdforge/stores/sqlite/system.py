@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from clawdforge.core.model import AppRow, AuditBase, AuditRow, FileRow, LinkRow, PauseRow, RunRow, TokenRow
+from clawdforge.core.ports.schedules import DueSchedule
 from clawdforge.core.ports.webhooks import WaitingDeliveries
 from clawdforge.core.usage_model import UsageQuery, UsageSum
 from clawdforge.core.workspace import Area
@@ -97,6 +98,16 @@ class SqliteSystemView:
             WaitingDeliveries(str(app), str(endpoint), first, last)
             for app, endpoint, first, last in self._rows("waiting_deliveries")
         ]
+
+    def due_schedules(self, now: Micros, limit: int) -> list[DueSchedule]:
+        return [DueSchedule(*row) for row in self._rows("due_schedules", now=now, limit=limit)]
+
+    def first_schedule(self) -> Micros | None:
+        return next((int(at) for (at,) in self._rows("first_schedule")), None)
+
+    def waiting_schedules(self, after: tuple[str, str], limit: int) -> list[DueSchedule]:
+        rows = self._rows("waiting_schedules", last_app=after[0], last=after[1], limit=limit)
+        return [DueSchedule(*row) for row in rows]
 
     def unindexed_apps(self) -> list[str]:
         return [str(app) for (app,) in self._rows("unindexed_apps")]

@@ -24,6 +24,7 @@ from clawdforge.stores.sqlite.links import LinkChanges
 from clawdforge.stores.sqlite.packing import Slice, place_pack
 from clawdforge.stores.sqlite.queries import MINE
 from clawdforge.stores.sqlite.rows import Codec, Value
+from clawdforge.stores.sqlite.schedules import ScheduleChanges
 from clawdforge.stores.sqlite.statements import Statements
 from clawdforge.stores.sqlite.stored_bytes import add_event_bytes, set_file_bytes
 from clawdforge.stores.sqlite.usage import UsageChanges
@@ -39,7 +40,7 @@ PURGED = {"purge_packs": 50, "purge_messages": 100}
 """At once, fewer than of other rows: a pack has many pages, and a message is in the full-text index too."""
 
 
-class SqliteTx(JobReads, BudgetChanges, LinkChanges, UsageChanges, WebhookChanges):
+class SqliteTx(JobReads, BudgetChanges, LinkChanges, ScheduleChanges, UsageChanges, WebhookChanges):
     def __init__(self, db: Statements, app: str, clock: Clock) -> None:
         super().__init__(db, app)
         self._clock = clock

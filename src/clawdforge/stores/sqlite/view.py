@@ -27,6 +27,7 @@ from clawdforge.stores.sqlite.message_pages import MessagePages
 from clawdforge.stores.sqlite.own_rows import Room
 from clawdforge.stores.sqlite.packs import EventRow
 from clawdforge.stores.sqlite.rows import Value, area_values, to_json
+from clawdforge.stores.sqlite.schedules import ScheduleRows
 from clawdforge.stores.sqlite.search import build_match, from_cursor, to_cursor
 from clawdforge.stores.sqlite.session_pages import SessionPages
 from clawdforge.stores.sqlite.statements import Statements
@@ -44,7 +45,9 @@ SLICE_BYTES = 1 << 20
 LAST_CHAR = "\U0010ffff"
 
 
-class SqliteView(BudgetRows, MessagePages, SessionPages, ChangeRows, LinkRows, UsageRows, WebhookRows):
+class SqliteView(
+    BudgetRows, MessagePages, SessionPages, ChangeRows, LinkRows, ScheduleRows, UsageRows, WebhookRows
+):
     def __init__(self, db: Statements, app: str) -> None:
         super().__init__(db, app)
         self._pages = EventPages(db, app)

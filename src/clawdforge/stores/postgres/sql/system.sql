@@ -258,3 +258,18 @@ WHERE first_at IS NOT NULL ORDER BY first_at, app_name, endpoint_id
 -- name: remove_deliveries
 DELETE FROM webhook_deliveries WHERE delivery_id IN (
     SELECT delivery_id FROM webhook_deliveries WHERE done_at < :before ORDER BY done_at LIMIT :limit)
+
+-- name: due_schedules
+SELECT app_name, schedule_id, next_at FROM schedules WHERE next_at <= :now AND NOT EXISTS (
+    SELECT 1 FROM pauses WHERE pauses.agent = '' AND pauses.app_name IN ('', schedules.app_name))
+ORDER BY next_at, app_name, schedule_id LIMIT :limit
+
+-- name: first_schedule
+SELECT next_at FROM schedules WHERE next_at IS NOT NULL AND NOT EXISTS (
+    SELECT 1 FROM pauses WHERE pauses.agent = '' AND pauses.app_name IN ('', schedules.app_name))
+ORDER BY next_at LIMIT 1
+
+-- name: waiting_schedules
+SELECT app_name, schedule_id, next_at FROM schedules
+WHERE next_at IS NOT NULL AND (app_name, schedule_id) > (:last_app, :last)
+ORDER BY app_name, schedule_id LIMIT :limit

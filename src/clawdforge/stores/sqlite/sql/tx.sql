@@ -126,3 +126,16 @@ DELETE FROM webhook_deliveries WHERE delivery_id IN (
 
 -- name: remove_endpoint
 DELETE FROM webhook_endpoints WHERE app_name = :app AND endpoint_id = :endpoint
+
+-- name: remove_occurrences_of
+DELETE FROM schedule_occurrences WHERE app_name = :app AND schedule_id = :schedule AND occurrence_id IN (
+    SELECT occurrence_id FROM schedule_occurrences WHERE app_name = :app AND schedule_id = :schedule LIMIT :limit)
+
+-- name: remove_schedule
+DELETE FROM schedules WHERE app_name = :app AND schedule_id = :schedule
+
+-- name: trim_occurrences
+DELETE FROM schedule_occurrences
+WHERE app_name = :app AND schedule_id = :schedule AND (planned_at, occurrence_id) <= (
+    SELECT planned_at, occurrence_id FROM schedule_occurrences WHERE app_name = :app AND schedule_id = :schedule
+    ORDER BY planned_at DESC, occurrence_id DESC LIMIT 1 OFFSET :keep)

@@ -306,3 +306,22 @@ ORDER BY next_at, delivery_id LIMIT :limit
 
 -- name: count_waiting
 SELECT count(*) FROM webhook_deliveries WHERE app_name = :app AND state = 'waiting'
+
+-- name: schedule
+SELECT {schedule} FROM schedules WHERE app_name = :app AND schedule_id = :schedule
+
+-- name: schedules
+SELECT {schedule} FROM schedules WHERE app_name = :app AND (created_at, schedule_id) > (:at, :last)
+ORDER BY created_at, schedule_id LIMIT :limit
+
+-- name: count_schedules
+SELECT count(*) FROM schedules WHERE app_name = :app
+
+-- name: occurrence
+SELECT {occurrence} FROM schedule_occurrences
+WHERE app_name = :app AND schedule_id = :schedule AND occurrence_id = :occurrence
+
+-- name: occurrences
+SELECT {occurrence} FROM schedule_occurrences
+WHERE app_name = :app AND schedule_id = :schedule AND (planned_at, occurrence_id) < (:at, :last)
+ORDER BY planned_at DESC, occurrence_id DESC LIMIT :limit

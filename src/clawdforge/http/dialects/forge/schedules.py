@@ -1,0 +1,120 @@
+"""Forge routes about schedules: prompts that the server submits by itself, and what became of each time."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Header, Query
+from starlette.responses import Response
+
+from clawdforge.core.model import TurnRow
+from clawdforge.core.schedule_model import OccurrenceRow, ScheduleRow
+from clawdforge.http.errors import json_response
+from clawdforge.http.routing import App, AppRoute, Caller, Core, Limit
+from clawdforge.wire.admin import Done
+from clawdforge.wire.base import to_seconds
+from clawdforge.wire.schedules import (
+    ChangeSchedule,
+    CreateSchedule,
+    Occurrence,
+    OccurrencePage,
+    OccurrenceReply,
+    Schedule,
+    SchedulePage,
+    ScheduleReply,
+)
+
+Cursor = Annotated[str | None, Query(max_length=1024)]
+Key = Annotated[str | None, Header(alias="Idempotency-Key", max_length=255, pattern=r"^[\x21-\x7e]+$")]
+
+
+def routes() -> APIRouter:
+    router = APIRouter(route_class=AppRoute, tags=["schedules"])
+    one = "/schedules/{schedule_id}"
+    router.get("/schedules", response_model=SchedulePage)(list_schedules)
+    router.post("/schedules", response_model=ScheduleReply)(create)
+    router.get(one, response_model=ScheduleReply)(show)
+    router.patch(one, response_model=ScheduleReply)(change)
+    router.delete(one, response_model=Done)(remove)
+    router.post(f"{one}/run", response_model=OccurrenceReply)(run)
+    router.get(f"{one}/history", response_model=OccurrencePage)(history)
+    return router
+
+
+async def list_schedules(core: Core, app: App, cursor: Cursor = None, limit: Limit = 100) -> Response:
+    """The app's schedules, oldest first."""
+    rows, following = await core.schedules.find_all(app, limit, cursor)
+    page = [_schedule(row) for row in rows]
+    return json_response(SchedulePage(schedules=page, count=len(page), next=following))
+
+
+async def create(core: Core, caller: Caller, body: CreateSchedule) -> Response:
+    """Have the server submit a prompt by itself: by `cron` or once, in a session or a new one each time."""
+    return json_response(ScheduleReply(schedule=_schedule(await core.schedules.create(caller, body))))
+
+
+async def show(core: Core, app: App, schedule_id: str) -> Response:
+    """A schedule, and when it comes next."""
+    return json_response(ScheduleReply(schedule=_schedule(await core.schedules.get(app, schedule_id))))
+
+
+async def change(core: Core, caller: Caller, schedule_id: str, body: ChangeSchedule) -> Response:
+    """Change a schedule's prompt, times or rules, or pause and resume it."""
+    row = await core.schedules.change(caller, schedule_id, body)
+    return json_response(ScheduleReply(schedule=_schedule(row)))
+
+
+async def remove(core: Core, app: App, schedule_id: str) -> Response:
+    """Remove a schedule with its history; the turns that it made stay."""
+    await core.schedules.remove(app, schedule_id)
+    return json_response(Done())
+
+
+async def run(core: Core, caller: Caller, schedule_id: str, key: Key = None) -> Response:
+    """Submit a schedule's prompt now, whether it is on or not; the same `Idempotency-Key` does so once."""
+    row, turn = await core.schedules.run(caller, schedule_id, key)
+    return json_response(OccurrenceReply(occurrence=_occurrence(row, turn)))
+
+
+async def history(
+    core: Core, app: App, schedule_id: str, cursor: Cursor = None, limit: Limit = 100
+) -> Response:
+    """What became of a schedule's times, newest first, each with the state of its turn."""
+    rows, following = await core.schedules.history(app, schedule_id, limit, cursor)
+    page = [_occurrence(row, turn) for row, turn in rows]
+    return json_response(OccurrencePage(occurrences=page, count=len(page), next=following))
+
+
+def _schedule(row: ScheduleRow) -> Schedule:
+    return Schedule(
+        schedule_id=row.schedule_id,
+        title=row.title,
+        prompt=row.prompt,
+        cron=row.cron,
+        at=to_seconds(row.at),
+        timezone=row.timezone,
+        session_id=row.session_id,
+        session=row.new_session,
+        overlap=row.overlap,
+        missed=row.missed,
+        state=row.state,
+        reason=row.reason,
+        next_at=to_seconds(row.next_at),
+        created_at=to_seconds(row.created_at) or 0,
+    )
+
+
+def _occurrence(row: OccurrenceRow, turn: TurnRow | None) -> Occurrence:
+    return Occurrence(
+        occurrence_id=row.occurrence_id,
+        schedule_id=row.schedule_id,
+        planned_at=to_seconds(row.planned_at) or 0,
+        noted_at=to_seconds(row.noted_at) or 0,
+        by_hand=row.by_hand,
+        state=row.state,
+        missed=row.missed,
+        session_id=row.session_id,
+        turn_index=row.turn_index,
+        turn_state=None if turn is None else turn.state,
+        outcome=None if turn is None else turn.outcome,
+        error=row.error,
+        code=row.code,
+    )
