@@ -246,3 +246,19 @@ def test_a_session_of_the_hermes_surface_sees_a_cancelled_turn(caller: App) -> N
     status = caller.http.get("/api/session/status", params={"session_id": session_id})
     assert status.status_code == 200
     assert status.json()["agent_running"] is False
+
+
+@pytest.mark.parametrize(
+    ("ends", "body"), [("crash 3", {}), ("hang-hard", {"timeout_secs": 1}), ("kill-self", {})]
+)
+def test_what_was_told_before_the_agent_was_gone_is_counted(
+    caller: App, ends: str, body: dict[str, Any]
+) -> None:
+    session_id = caller.session(agent="counts")
+    failed = caller.turn(session_id, f"call-usage 100 20\ncall-usage 11 1\necho half\n{ends}", **body)
+    assert failed.status_code in (502, 504), failed.text
+    (turn,) = turns(caller, session_id)
+    usage = turn["usage"]
+    assert (usage["input_tokens"], usage["output_tokens"], usage["estimated"]) == (111, 21, True)
+    reported = caller.http.get(f"/sessions/{session_id}/usage").json()
+    assert (reported["input_tokens"], reported["output_tokens"]) == (111, 21)

@@ -1,5 +1,6 @@
 """What a turn used: the agent's numbers in one shape, whatever they mean, and never counted twice."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -157,11 +158,17 @@ def test_what_is_known_before_the_answer_is_that_turns_alone() -> None:
     assert meter.used_so_far() == Used()
     assert meter.observe({"sessionUpdate": "agent_message_chunk", "_meta": tokens(5, 2, 1)})
     assert not meter.observe({"sessionUpdate": "agent_message_chunk"})
-    assert meter.used_so_far("m") == Used(tokens=8, cost_usd=8 / 1_000_000)
+    used = meter.used_so_far("m")
+    assert replace(used, usage=None) == Used(tokens=8, cost_usd=8 / 1_000_000)
+    told = {"input_tokens": 5, "output_tokens": 2, "cached_tokens": 1, "total_tokens": 8}
+    whole = {**told, "cost_usd": 8 / 1_000_000, "estimated": True, "cost_estimated": True}
+    assert used.usage == whole, "if no answer comes any more"
     assert meter.observe(cost(0.5))
     for call in ("1", "1", "2"):
         assert meter.observe({"sessionUpdate": "tool_call", "toolCallId": call})
-    assert meter.used_so_far("m") == Used(tokens=8, cost_usd=0.5, tool_calls=2), "a call is told twice"
+    used = meter.used_so_far("m")
+    assert replace(used, usage=None) == Used(tokens=8, cost_usd=0.5, tool_calls=2), "a call is told twice"
+    assert used.usage == {**told, "cost_usd": 0.5, "estimated": True, "cost_estimated": False}
     meter.start_prompt()
     assert meter.used_so_far("m") == Used()
     assert UsageMeter().used_so_far() == Used()

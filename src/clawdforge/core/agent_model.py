@@ -76,11 +76,15 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Used:
-    """What a turn has used so far; None where the agent has not told."""
+    """What a turn has used so far; None where the agent has not told.
+
+    `usage` is all that it has told, in the shape of an answer's: it counts if no answer comes any more.
+    """
 
     tokens: int | None = None
     cost_usd: float | None = None
     tool_calls: int = 0
+    usage: Json | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

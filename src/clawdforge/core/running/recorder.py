@@ -25,6 +25,7 @@ from clawdforge.core.running.permissions import PermissionService
 from clawdforge.core.running.progress import Progress
 from clawdforge.core.running.stops import LimitWatch
 from clawdforge.wire.admin import WaitsFor
+from clawdforge.wire.base import Json
 from clawdforge.wire.errors import AgentError, StoreUnavailable
 from clawdforge.wire.event import EventType
 from clawdforge.wire.session import PermissionMode
@@ -68,6 +69,7 @@ class TurnRecorder:
         self._mode = started.session.permission_mode
         self._is_bounded = started.is_bounded
         self._used: Used | None = None  # beyond what is known to be held of budgets
+        self._told: Json | None = None  # what the agent has told before its answer
         self._prompted = False
         self._fence = started.fence
         self._written = started.turn.first_seq or 0
@@ -135,6 +137,7 @@ class TurnRecorder:
         self._add(draft(EventType.OUTPUT_TRUNCATED, self.turn_index, self._clock.now(), fields))
 
     def note_usage(self, used: Used) -> None:
+        self._told = used.usage or self._told
         self._watch.note(used)
         if self._is_bounded and (used.tokens is not None or used.cost_usd is not None):
             self._used = used
@@ -188,7 +191,7 @@ class TurnRecorder:
             await asyncio.wait({self._writing})  # it is at its last write at most, which has its patience
             if not self._writing.cancelled():
                 self._writing.exception()  # marks it as seen: what was not written is written now
-        ending = replace(ending, reached_agent=self._prompted)
+        ending = self._complete(ending)
         session_id, turn_index, fence, written = self.session_id, self.turn_index, self._fence, self._written
         drafts, in_doubt, now = self._take_drafts(), self._in_doubt, self._clock.now()
         message = self._projection.make_message(session_id, turn_index, now)
@@ -216,9 +219,13 @@ class TurnRecorder:
 
         return await self._persist(work, work, None)
 
+    def _complete(self, ending: Ending) -> Ending:
+        """Without an answer, what the agent told before counts: it was used, whatever ended the agent."""
+        return replace(ending, reached_agent=self._prompted, usage=ending.usage or self._told)
+
     async def end_without_answer(self, ending: Ending) -> TurnRow:
         """The end of the turn and nothing else: what was to be written with it cannot be."""
-        ending = replace(ending, reached_agent=self._prompted)
+        ending = self._complete(ending)
         session_id, turn_index, fence, now = self.session_id, self.turn_index, self._fence, self._clock.now()
 
         def work(tx: Tx) -> TurnRow:

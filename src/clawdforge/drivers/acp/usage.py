@@ -66,7 +66,8 @@ class UsageMeter:
         if cost is None and self._seen is not None and self._prices is not None:
             cost = self._prices.cost(model, self._seen)
         tokens = None if self._seen is None else self._seen.taken + self._seen.given + self._seen.cached
-        return Used(tokens=tokens, cost_usd=cost, tool_calls=len(self._tools))
+        usage = self._describe(self._seen, self._turn_cost(), model, partial=True)
+        return Used(tokens=tokens, cost_usd=cost, tool_calls=len(self._tools), usage=usage)
 
     def usage_of(self, result: Json, model: str | None = None, *, cancelled: bool = False) -> Json | None:
         """The usage of the prompt that ended with this result; None if the agent says nothing.
@@ -78,10 +79,16 @@ class UsageMeter:
         if tokens == Tokens():
             tokens = None
         cost = self._turn_cost()
-        if tokens is None and cost is None:
-            return None
         partial = tokens is None or cancelled or (self._meaning == "last_call" and self._calls > 1)
         partial = partial or (self._asks_aside and self._prompts == 1 and cost is not None)
+        return self._describe(tokens, cost, model, partial=partial)
+
+    def _describe(
+        self, tokens: Tokens | None, cost: float | None, model: str | None, *, partial: bool
+    ) -> Json | None:
+        """`partial` says that these numbers may be less than what was used."""
+        if tokens is None and cost is None:
+            return None
         tokens = tokens or Tokens()
         computed = self._prices.cost(model, tokens) if cost is None and self._prices else None
         usage: Json = {
