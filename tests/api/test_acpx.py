@@ -117,3 +117,17 @@ def test_a_server_killed_in_a_turn_leaves_no_lock_that_the_next_one_waits_for(
     forge.start()
     again = App(app.name, app.token, app.token_id, forge.client(app.token))
     assert json.loads(say(again, sid, "recall"))[0] == "echo one"
+
+
+def test_kinds_of_failures_are_told_apart_as_over_acp(app: App) -> None:
+    sid = app.session()
+    kinds = {
+        "credit balance is too low": "model_no_credit",
+        "prompt is too long: 250000 tokens": "context_too_long",
+        "API Error: 429 rate_limit_error; try again in 2 hours": "model_rate_limited",
+        "boo": "agent_failed",
+    }
+    for words, code in kinds.items():
+        failed = app.turn(sid, f"error {words}").json()
+        assert (failed["code"], words in failed["error"]) == (code, True)
+    assert say(app, sid, "echo still here") == "still here"

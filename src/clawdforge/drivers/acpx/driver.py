@@ -23,8 +23,10 @@ from pathlib import Path
 from typing import Final, Literal
 
 from clawdforge.core.agent_model import AgentSpec, Answer, Ask, Launch
+from clawdforge.core.model import SECOND, SystemClock
 from clawdforge.core.pace import AppPace, Pace
 from clawdforge.core.ports import Capability, Sink
+from clawdforge.drivers.acp.failures import Failures
 from clawdforge.drivers.acp.limits import AcpLimits
 from clawdforge.drivers.acp.prices import Prices
 from clawdforge.drivers.acp.prompt import RunningPrompt
@@ -87,6 +89,7 @@ class AcpxDriver:
         self._limits = limits or AcpLimits()
         self._operator_home = operator_home or Path.home()
         self._prices = prices or Prices.read()
+        self._failures = Failures.read()
 
     async def open(self, launch: Launch, sink: Sink) -> "AcpxAgent":
         inside = self._spawner.containment.choose(launch.agent.sandbox)
@@ -113,7 +116,8 @@ class AcpxDriver:
             identity=launch.workspace_identity,
             runs_as=runs_as,
         )
-        agent = AcpxAgent(launch, sink, process, self._limits, self._prices, self._pace.of(launch.app))
+        tables = (self._prices, self._failures)
+        agent = AcpxAgent(launch, sink, process, self._limits, *tables, self._pace.of(launch.app))
         try:
             await agent.start()
         except BaseException:
@@ -134,6 +138,7 @@ class AcpxAgent:
         process: AgentProcess,
         limits: AcpLimits,
         prices: Prices,
+        failures: Failures,
         pace: AppPace,
     ) -> None:
         self._pace = pace
@@ -150,7 +155,9 @@ class AcpxAgent:
         self._limits = limits
         self._framer = Framer(limits.max_line_bytes)
         self._lines: deque[Line | Oversize] = deque()
-        self._usage = UsageMeter(Quirks.model_validate(launch.agent.quirks), prices, launch.counter)
+        quirks = Quirks.model_validate(launch.agent.quirks)
+        self._usage = UsageMeter(quirks, prices, launch.counter)
+        self._failures = failures.with_words(quirks.failures)
         self._turn: RunningPrompt | None = None
         self._prompts = 0
         self._spoiled = False
@@ -203,7 +210,7 @@ class AcpxAgent:
             self._spoiled = self._spoiled or answer is None
             self._turn = None
             turn.end()
-        return self._read_answer(answer, stream)
+        return self._read_answer(answer, stream, begun=turn.has_begun)
 
     async def cancel(self) -> None:
         turn = self._turn
@@ -308,23 +315,31 @@ class AcpxAgent:
         if part is Part.EVENT:
             update = update_in(message)
             if update is not None and self._usage.observe(update):
-                turn.sink.note_usage(self._usage.used_so_far(self._launch.model))
+                turn.note_usage(self._usage.used_so_far(self._launch.model))
             await turn.emit(read_message(message), line.size)
         elif part is Part.LATE:
             await self._sink.emit(read_message(message), line.size)
         return None
 
-    def _read_answer(self, answer: Json | None, stream: PromptStream) -> Answer:
+    def _read_answer(self, answer: Json | None, stream: PromptStream, *, begun: bool) -> Answer:
         result = answer.get("result") if answer is not None else None
         if answer is None or not isinstance(result, dict):
-            error = answer.get("error") if answer is not None else None
-            said = describe_error(error) or stream.trouble or "acpx ended without an answer"
-            raise AgentFailed(f"{self._name}: {said}{self._quote_last_words()}", stderr=self.stderr_tail())
+            raise self._explain_failure((answer or {}).get("error"), stream, begun=begun)
         stop_reason = result.get("stopReason")
         return Answer(
             stop_reason=stop_reason if isinstance(stop_reason, str) else "end_turn",
             usage=self._usage.usage_of(result, self._launch.model),
         )
+
+    def _explain_failure(self, error: object, stream: PromptStream, *, begun: bool) -> AgentError:
+        """What the agent refused is told apart as over ACP; acpx may also speak of it in its own words."""
+        said = describe_error(error) or stream.trouble or "acpx ended without an answer"
+        words = f"{self._name}: {said}{self._quote_last_words()}"
+        code = error.get("code") if isinstance(error, dict) else None
+        number = code if isinstance(code, int) else 0
+        failure = self._failures.judge(number, said, SystemClock().now() / SECOND)
+        self._spoiled = self._spoiled or failure.is_broken
+        return failure.make_error(words, begun=begun, stderr=self.stderr_tail())
 
     async def _send_order(self, order: Json) -> None:
         try:
