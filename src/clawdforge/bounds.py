@@ -36,6 +36,7 @@ def find_bounds(settings: Settings) -> Bounds:
             upload=settings.file_ttl_secs,
             run=settings.run_ttl_secs,
             event=settings.pack_after_secs,
+            usage=settings.usage_ttl_secs,
         ),
     )
 

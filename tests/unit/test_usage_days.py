@@ -180,3 +180,16 @@ async def test_turns_of_an_older_database_are_counted_when_it_is_upgraded(tmp_pa
     assert (row.input_tokens, row.output_tokens, row.cached_tokens) == (MAX_COUNT, 26, 7)
     assert (row.estimated_input, row.estimated_output) == (1, 2)
     assert (row.cost_usd, row.estimated_cost) == (0.5, 0.25)
+
+
+async def test_days_before_one_are_forgotten_some_at_a_time_and_only_of_that_app(store: SqliteStore) -> None:
+    days = [DayUsage(day=f"2023-01-{n:02}", agent="demo", model="m") for n in range(1, 11)]
+    await add(store, *days, DayUsage(day="2023-01-11", agent="demo", model="m"))
+    await store.write("other", lambda tx: tx.add_usage(days[0]))
+    found = await store.read_system(lambda view: view.apps_with_old_usage("2023-01-11"))
+    assert APP in found
+    steps = [await store.write(APP, lambda tx: tx.forget_usage("2023-01-11", 4)) for _ in range(3)]
+    assert steps == [False, False, True]
+    assert [row.day for row in await sums(store)] == ["2023-01-11"]
+    assert APP not in await store.read_system(lambda view: view.apps_with_old_usage("2023-01-11"))
+    assert (await store.read("other", lambda view: view.usage_sums(EVERYTHING)))[0]

@@ -112,6 +112,9 @@ class Settings(BaseModel):
     run_ttl_secs: Age = Field(
         7_776_000, description="how long the record of a one-shot run is kept, 90 days; 0: for ever"
     )
+    usage_ttl_secs: Age = Field(
+        94_608_000, description="how long what a day has used is kept, three years; 0: for ever"
+    )
     pack_after_secs: Age = Field(
         3600,
         description="how long after the end of a turn its events are packed: they take a tenth of the room, "

@@ -134,6 +134,7 @@ WRITES: dict[str, Callable[[Tx, str], Any]] = {
     "reveal_session": lambda t, s: t.reveal_session(s),
     "refresh_index": lambda t, _: t.refresh_index(),
     "forget_changes": lambda t, _: t.forget_changes(2**62, 9),
+    "forget_usage": lambda t, _: t.forget_usage("9999-12-31", 9),
     "add_permission": lambda t, s: t.add_permission(a_permission(s, f"new-{s}")),
     "change_permission": lambda t, s: t.change_permission(s, f"p-{s}", state="expired"),
     "remove_file": lambda t, s: t.remove_file(f"ff-{s}"),
@@ -351,6 +352,10 @@ async def test_what_an_app_uses_is_counted_for_it_alone(store: Store) -> None:
         assert [(row.app, row.turns, row.input_tokens) for row in rows] == [(app, turns, 3 * turns)]
     of_all, _ = await store.read_system(lambda view: view.usage_sums(USAGE))
     assert [(row.app, row.turns) for row in of_all] == sorted([(APP, 2), (OTHER, 1)])
+    for app, left in ((APP, [OTHER]), (OTHER, [])):
+        found = await store.read_system(lambda view: view.apps_with_old_usage("9999-12-31"))
+        assert found == sorted([app, *left])
+        assert await store.write(app, lambda tx: tx.forget_usage("9999-12-31", 9))
 
 
 async def test_history_is_copied_neither_from_nor_to_another_app(store: Store) -> None:

@@ -81,6 +81,10 @@ class SystemView(UsageView, Protocol):
         """Those in which `Tx.forget_changes` has something to forget."""
         ...
 
+    def apps_with_old_usage(self, before: str) -> list[str]:
+        """Those in which `Tx.forget_usage` has something to forget."""
+        ...
+
     def waiting_deliveries(self) -> list[WaitingDeliveries]:
         """The endpoints that have some, the one first whose first is to be tried first."""
         ...

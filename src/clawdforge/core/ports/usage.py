@@ -15,3 +15,7 @@ class UsageTx(UsageView, Protocol):
     def add_usage(self, used: DayUsage) -> None:
         """Count one more turn. It is never taken back, whatever happens to the session."""
         ...
+
+    def forget_usage(self, before: str, limit: int) -> bool:
+        """Forget what was used before that day, some of it; True when there is no more of it."""
+        ...

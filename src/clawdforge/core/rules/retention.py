@@ -9,10 +9,10 @@ from clawdforge.wire.session import Retention
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ages:
-    """Seconds until an idle session is closed, a closed one deleted, an unused upload and a run removed, and
-    until the events of a turn that ended are packed.
+    """Seconds until an idle session is closed, a closed one deleted, an unused upload and a run removed,
+    until the events of a turn that ended are packed, and until it is forgotten what a day has used.
 
-    Runs are kept for ever with 0: nothing needs them but whoever looks into the database. Events are never
+    Runs and days are kept for ever with 0: nothing needs them but whoever looks back. Events are never
     packed with 0.
     """
 
@@ -21,6 +21,7 @@ class Ages:
     upload: float
     run: float = 0.0
     event: float = 0.0
+    usage: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from clawdforge.core.model import SECOND, Clock
 from clawdforge.core.ports import Homes, Store, SystemView, Tx, Workspaces
 from clawdforge.core.rules.retention import Ages, idle_since
 from clawdforge.core.rules.sessions import close_session
+from clawdforge.core.rules.usage_days import day_of
 from clawdforge.core.rules.webhooks import TRIED_FOR, give_up_late
 from clawdforge.core.running.long_writes import LongWrite
 from clawdforge.core.running.supervisor import Supervisor
@@ -107,6 +108,9 @@ class Sweeper:
             await self._attempt("late deliveries", partial(self._give_up_deliveries, now))
             await self._attempt("deliveries", partial(self._remove_deliveries, now - DELIVERIES_AGE))
             await self._attempt("changes", partial(self._forget_changes, now - CHANGES_AGE))
+            if self._ages.usage:
+                last_day = day_of(now - round(self._ages.usage * SECOND))
+                await self._attempt("old usage", partial(self._forget_usage, last_day.isoformat()))
             await self._attempt("unused space", self._give_back_space)
         return Swept(closed, deleted)
 
@@ -175,6 +179,11 @@ class Sweeper:
         apps = await self._store.read_system(lambda view: view.apps_with_old_changes(before))
         for app in apps:
             await LongWrite(self._store, app).repeat(lambda tx: tx.forget_changes(before, PAGE))
+        return True
+
+    async def _forget_usage(self, before: str) -> bool:
+        for app in await self._store.read_system(lambda view: view.apps_with_old_usage(before)):
+            await LongWrite(self._store, app).repeat(lambda tx: tx.forget_usage(before, PAGE))
         return True
 
     async def _give_back_space(self) -> bool:

@@ -93,6 +93,9 @@ class SqliteSystemView:
     def apps_with_old_changes(self, before: Micros) -> list[str]:
         return [str(app) for (app,) in self._rows("apps_with_old_changes", before=before)]
 
+    def apps_with_old_usage(self, before: str) -> list[str]:
+        return [str(app) for (app,) in self._rows("apps_with_old_usage", before=before)]
+
     def waiting_deliveries(self) -> list[WaitingDeliveries]:
         return [
             WaitingDeliveries(str(app), str(endpoint), first, last)

@@ -23,6 +23,9 @@ class UsageChanges(UsageRows):
     def add_usage(self, used: DayUsage) -> None:
         self._run("add_usage", **asdict(used))
 
+    def forget_usage(self, before: str, limit: int) -> bool:
+        return self._run("forget_usage", before=before, limit=limit) < limit
+
 
 def bind(query: UsageQuery) -> dict[str, Value]:
     """The parameters of `usage_sums`, of one app or of all."""

@@ -239,6 +239,14 @@ SELECT app_name FROM change_counts WHERE (
     SELECT at FROM app_changes WHERE app_changes.app_name = change_counts.app_name ORDER BY number LIMIT 1) < :before
 ORDER BY app_name
 
+-- name: apps_with_old_usage
+WITH RECURSIVE names (app) AS (
+    SELECT min(app_name) FROM usage_days
+    UNION ALL
+    SELECT (SELECT min(app_name) FROM usage_days WHERE app_name > names.app) FROM names WHERE names.app IS NOT NULL)
+SELECT app FROM names
+WHERE EXISTS (SELECT 1 FROM usage_days WHERE app_name = names.app AND day < :before) ORDER BY app
+
 -- name: usage_sums
 SELECT * FROM (
     SELECT {usage_names}, {usage_sums} FROM usage_days

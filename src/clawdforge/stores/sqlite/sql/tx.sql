@@ -105,6 +105,10 @@ UPDATE change_counts SET forgotten = max(forgotten, :through) WHERE app_name = :
 -- name: remove_link
 DELETE FROM share_links WHERE share_id = :share AND session_id = {mine} AND app_name = :app
 
+-- name: forget_usage
+DELETE FROM usage_days WHERE (app_name, day, agent, model) IN (
+    SELECT app_name, day, agent, model FROM usage_days WHERE app_name = :app AND day < :before ORDER BY day LIMIT :limit)
+
 -- name: add_usage
 INSERT INTO usage_days VALUES (
     :app, :day, :agent, :model, 1, :input_tokens, :output_tokens, :cached_tokens, min(9e15, :cost_usd),
