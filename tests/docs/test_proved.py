@@ -19,7 +19,7 @@ def found(proof: str, figure: str) -> Any:
 @pytest.mark.parametrize(
     ("proof", "figure", "words"),
     [
-        ("kills", "kills", "{:,} × `kill -9`"),
+        ("kills", "kills", "- {:,} "),
         ("kills", "acknowledged_prompts", "{:,} acknowledged prompts"),
         ("syscalls", "points", "{:,} kills exactly at"),
         ("power", "states", "{:,} disks"),
