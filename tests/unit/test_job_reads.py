@@ -40,8 +40,9 @@ async def test_a_row_is_read_once_and_anew_after_every_change(store: SqliteStore
             asked.append(sql)
             return True
 
-        assert isinstance(tx._db, Db)
-        tx._db.connection.exec_trace = note
+        db = tx._unwritten.plain
+        assert isinstance(db, Db)
+        db.connection.exec_trace = note
         try:
             first = tx.session(sid)
             assert first is not None
@@ -63,7 +64,7 @@ async def test_a_row_is_read_once_and_anew_after_every_change(store: SqliteStore
             assert (turn := tx.turn(sid, 1))
             assert turn.state is TurnState.RUNNING
         finally:
-            tx._db.connection.exec_trace = None
+            db.connection.exec_trace = None
         return asked
 
     await store.write(APP, work)

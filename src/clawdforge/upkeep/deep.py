@@ -85,6 +85,7 @@ def _check_sessions(db: Db, clock: Clock, *, repair: bool) -> Iterator[Finding]:
             with db.connection:  # one state of it: a server may write meanwhile
                 tx = SqliteTx(db, app, clock)
                 found = list(_check_session(db, inspection, tx, session_id, repair=repair))
+                tx.write_changes()
         except BROKEN as error:
             found = [Finding("bad", "sessions", f"{session_id} cannot be read whole: {error}", RESTORE)]
         yield from found

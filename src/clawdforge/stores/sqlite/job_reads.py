@@ -1,15 +1,17 @@
-"""What one job reads: a row that it has read is not read again before something is written.
+"""What one job reads: a row that it has read is not read again before something of it is written.
 
 Rules are plain functions that look up what they need, so the same session is asked for many times in one
 transaction. Nobody else writes meanwhile, and the connection counts what it has changed.
 """
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any, TypeVar
 
 from clawdforge.core.model import AppRow, PauseRow, SessionRow, TurnRow
+from clawdforge.stores.sqlite.rows import Value
 from clawdforge.stores.sqlite.sets import HistorySets
 from clawdforge.stores.sqlite.statements import Statements
+from clawdforge.stores.sqlite.unwritten import Unwritten
 from clawdforge.wire.errors import SessionNotFound
 
 T = TypeVar("T")
@@ -17,16 +19,33 @@ T = TypeVar("T")
 
 class JobReads(HistorySets):
     def __init__(self, db: Statements, app: str) -> None:
-        super().__init__(db, app)
+        self._unwritten = Unwritten(db, app)
+        super().__init__(self._unwritten, app)
         self._count_changes = db.count_changes
         self._found: dict[Hashable, Any] = {}
         self._found_at = -1
         self._of_app: dict[str, Any] = {}  # what no job of an app can change
+        self._stored: dict[str, tuple[Any, ...]] = {}  # sessions as they are in the database
+        self._sessions: dict[str, SessionRow] = {}  # the same with what waits to be written
         self._states: dict[str, tuple[int, int]] = {}
-        self._states_at = -1
+        self._known_at = -1
 
     def session(self, session_id: str) -> SessionRow | None:
-        return self._read_once(("session", session_id), lambda: super(JobReads, self).session(session_id))
+        if not self._knows_sessions():
+            self._forget_sessions()
+        row = self._sessions.get(session_id)
+        if row is not None:
+            return row
+        stored = self._stored.get(session_id)
+        if stored is None:
+            stored = self._read_session("session", session_id)
+            if stored is None:
+                return None
+            self._stored[session_id] = stored
+        codec = self._q.session
+        row = codec.read(codec.put(stored, self._waiting_of(session_id, stored)))
+        self._sessions[session_id] = row
+        return row
 
     def turn(self, session_id: str, turn_index: int) -> TurnRow | None:
         key = ("turn", session_id, turn_index)
@@ -58,23 +77,52 @@ class JobReads(HistorySets):
 
     def _state(self, session_id: str) -> tuple[int, int]:
         """The number of the last event, and the fence. Raises SessionNotFound."""
-        if not self._knows_states():
-            self._states.clear()
+        if not self._knows_sessions():
+            self._forget_sessions()
         found = self._states.get(session_id)
         if found is None:
-            row = self._db.row(self._q.tx["state"], {"app": self.app, "session": session_id})
-            if row is None:
-                raise SessionNotFound
-            found = self._states[session_id] = (int(row[0]), int(row[1]))
-            self._keep_states()
+            row = self._sessions.get(session_id)
+            if row is not None:
+                found = row.head, row.fence
+            else:
+                stored = self._read_session("state", session_id)
+                if stored is None:
+                    raise SessionNotFound
+                waiting: Mapping[str, Any] = self._unwritten.changed(session_id)
+                found = int(waiting.get("head", stored[0])), int(waiting.get("fence", stored[1]))
+            self._states[session_id] = found
         return found
 
     def _need_session(self, session_id: str) -> None:
         self._state(session_id)
 
-    def _knows_states(self) -> bool:
-        return self._states_at == self._count_changes()
+    def _read_session(self, name: str, session_id: str) -> tuple[Any, ...] | None:
+        """From the database, without what waits to be written."""
+        queries = self._q.view if name == "session" else self._q.tx
+        return self._unwritten.plain.row(queries[name], {"app": self.app, "session": session_id})
+
+    def _waiting_of(self, session_id: str, stored: tuple[Any, ...]) -> Mapping[str, Value]:
+        moved_at, waiting = self._unwritten.moved_at(session_id), self._unwritten.changed(session_id)
+        if moved_at is None:
+            return waiting
+        return {**waiting, "updated_at": max(moved_at, stored[self._q.session.names.index("updated_at")])}
+
+    def _gather(self, session_id: str, columns: Mapping[str, Value]) -> None:
+        """Change a session that is there, at the end of the job."""
+        self._unwritten.change(session_id, columns)
+        self._sessions.pop(session_id, None)
+
+    def _forget_sessions(self) -> None:
+        self._stored.clear()
+        self._sessions.clear()
+        self._states.clear()
+        self._known_at = self._unwritten.moves
+
+    def _knows_sessions(self) -> bool:
+        return self._known_at == self._unwritten.moves
 
     def _keep_states(self) -> None:
-        """To be called by whoever has written since they were known, and knows what became of them."""
-        self._states_at = self._count_changes()
+        """To be called by whoever has written since they were known, but no head and no fence."""
+        self._stored.clear()
+        self._sessions.clear()
+        self._known_at = self._unwritten.moves

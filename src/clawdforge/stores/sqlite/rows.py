@@ -4,19 +4,27 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, fields
 from enum import Enum
+from functools import lru_cache
+from operator import attrgetter
 from types import NoneType
-from typing import Any, Generic, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, Final, Generic, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
 
 from clawdforge.core.workspace import Area
 
 R = TypeVar("R")
 Value: TypeAlias = int | float | str | bytes | None
 Coder: TypeAlias = Callable[[Any], Any]
+ASSIGNMENTS: Final = 512
+"""Of so many sets of columns that are changed together the statement's part is remembered."""
+
+
+ENCODE: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+"""Made once: `json.dumps` makes an encoder with every call that asks for something unusual."""
 
 
 def to_json(value: Any) -> str:
     """Lossless, also for whole numbers of any size, and readable for a person."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    text = ENCODE(value)
     if not text.isascii():
         try:
             text.encode()
@@ -43,6 +51,12 @@ class Codec(Generic[R]):
         self._never_null = frozenset(never_null)
         coders = {name: _coders(hints[name]) for name in self.names}
         self._writers = {name: pair[0] for name, pair in coders.items() if pair}
+        self._written = [
+            (i, self._writers[n], n in never_null) for i, n in enumerate(self.names) if coders[n]
+        ]
+        self._fields = attrgetter(*self.names)
+        self._places = {name: place for place, name in enumerate(self.names)}
+        self._assign = lru_cache(ASSIGNMENTS)(self._make_assignments)
         self._readers = [(i, coders[n][1]) for i, n in enumerate(self.names) if coders[n]]  # type: ignore[index]
         self._defaults = {
             field.name: self._write(field.name, _default_of(field))
@@ -57,18 +71,29 @@ class Codec(Generic[R]):
         return ", ".join(f"{self.table}.{name}" for name in self.names)
 
     def values(self, row: R) -> dict[str, Value]:
-        return {name: self._write(name, getattr(row, name)) for name in self.names}
+        found = list(self._fields(row))
+        for index, writer, is_always in self._written:
+            if is_always or found[index] is not None:
+                found[index] = writer(found[index])
+        return dict(zip(self.names, found, strict=True))
 
     def changes(self, changes: Mapping[str, Any]) -> tuple[str, dict[str, Value]]:
         """The SET part of an update and its values. A name that is not a column never reaches the SQL."""
-        unknown = changes.keys() - self.changeable
+        assignments, marks = self._assign(tuple(changes))
+        return assignments, {marks[name]: self._write(name, changes[name]) for name in changes}
+
+    def write(self, changes: Mapping[str, Any]) -> dict[str, Value]:
+        """Columns as they are stored; their names are known to be right."""
+        return {name: self._write(name, value) for name, value in changes.items()}
+
+    def _make_assignments(self, names: tuple[str, ...]) -> tuple[str, dict[str, str]]:
+        unknown = set(names) - self.changeable
         if unknown:
             raise TypeError(
                 f"no such column in {self.table}, or it cannot change: {', '.join(sorted(unknown))}"
             )
-        names = sorted(changes)
-        assignments = ", ".join(f"{name} = :new_{name}" for name in names)
-        return assignments, {f"new_{name}": self._write(name, changes[name]) for name in names}
+        marks = {name: f"new_{name}" for name in sorted(names)}
+        return ", ".join(f"{name} = :{mark}" for name, mark in marks.items()), marks
 
     def read(self, values: Sequence[Any]) -> R:
         found = list(values)
@@ -76,6 +101,13 @@ class Codec(Generic[R]):
             if found[index] is not None:
                 found[index] = reader(found[index])
         return self.record(**dict(zip(self.names, found, strict=True)))
+
+    def put(self, values: Sequence[Any], columns: Mapping[str, Value]) -> tuple[Any, ...]:
+        """A row in which these columns are otherwise."""
+        found = list(values)
+        for name, value in columns.items():
+            found[self._places[name]] = value
+        return tuple(found)
 
     def read_named(self, columns: Mapping[str, Value]) -> R:
         """A row that was kept by the names of its columns, perhaps before there were as many as today."""
@@ -106,14 +138,23 @@ def _coders(hint: Any) -> tuple[Coder, Coder] | None:
     inner = choices[0] if NoneType in get_args(hint) and len(choices) == 1 else hint
     kind = get_origin(inner) or inner
     if kind is dict:
-        return to_json, lambda text: {} if text == "{}" else _read_json(text)
+        return (
+            lambda value: "{}" if value == {} else to_json(value),
+            lambda text: {} if text == "{}" else _read_json(text),
+        )
     if kind is tuple:
-        return to_json, lambda text: () if text == "[]" else _read_list(text)
+        return (
+            lambda value: "[]" if value == () else to_json(value),
+            lambda text: () if text == "[]" else _read_list(text),
+        )
     if kind is bool:
         return int, bool
     if isinstance(kind, type) and issubclass(kind, Enum):
         members = {member.value: member for member in kind}
-        return lambda value: kind(value).value, lambda word: members.get(word, word)
+        return (
+            lambda value: value.value if type(value) is kind else kind(value).value,
+            lambda word: members.get(word, word),
+        )
     return None
 
 

@@ -26,7 +26,8 @@ from clawdforge.stores.sqlite.queries import MINE
 from clawdforge.stores.sqlite.rows import Codec, Value
 from clawdforge.stores.sqlite.schedules import ScheduleChanges
 from clawdforge.stores.sqlite.statements import Statements
-from clawdforge.stores.sqlite.stored_bytes import add_event_bytes, set_file_bytes
+from clawdforge.stores.sqlite.stored_bytes import set_file_bytes
+from clawdforge.stores.sqlite.unwritten import GATHERED
 from clawdforge.stores.sqlite.usage import UsageChanges
 from clawdforge.stores.sqlite.webhooks import WebhookChanges
 from clawdforge.wire.base import Json, Micros
@@ -52,7 +53,12 @@ class SqliteTx(JobReads, BudgetChanges, LinkChanges, ScheduleChanges, UsageChang
         self._insert(self._q.session, row)
 
     def change_session(self, session_id: str, **changes: Any) -> None:
-        known = self._knows_states() and changes.keys().isdisjoint(STATE)
+        if changes.keys() <= GATHERED:
+            self._need_session(session_id)
+            self._gather(session_id, self._q.session.write(changes))
+            return
+        self._unwritten.write()
+        known = self._knows_sessions() and changes.keys().isdisjoint(STATE)
         self._change(
             self._q.session, f"session_id = {MINE}", {"session": session_id}, changes, SessionNotFound
         )
@@ -74,48 +80,38 @@ class SqliteTx(JobReads, BudgetChanges, LinkChanges, ScheduleChanges, UsageChang
         stored = [
             StoredEvent(n, d.type.value, d.turn, number(n, d.body)) for n, d in enumerate(drafts, head + 1)
         ]
-        self._db.add_events(
-            [
-                (session_id, event.seq, event.turn, event.type, int(draft.by_agent), event.data)
-                for event, draft in zip(stored, drafts, strict=True)
-            ],
-        )
+        rows = [
+            (session_id, event.seq, event.turn, event.type, int(draft.by_agent), event.data)
+            for event, draft in zip(stored, drafts, strict=True)
+        ]
         head += len(stored)
-        add_event_bytes(self._db, self.app, session_id, sum(len(event.data) for event in stored))
-        self._run("move_head", session=session_id, head=head, at=self._clock.now())
+        self._unwritten.append(session_id, rows, head, self._clock.now())
+        self._sessions.pop(session_id, None)
         self._states[session_id] = (head, current)
-        self._keep_states()
         self.appended.setdefault(session_id, []).extend(stored)
         self._touched.note_events(session_id, drafts)
         return head
 
     def claim(self, session_id: str, node: str) -> int:
-        head, _fence = self._state(session_id)
-        row = self._db.row(self._q.tx["claim"], {"app": self.app, "session": session_id, "node": node})
-        if row is None:
-            raise SessionNotFound
-        self._states[session_id] = (head, int(row[0]))
-        self._keep_states()
-        return int(row[0])
+        head, fence = self._state(session_id)
+        self._gather(session_id, {"holder": node, "fence": fence + 1})
+        self._states[session_id] = (head, fence + 1)
+        return fence + 1
 
     def add_turn(self, row: TurnRow) -> None:
         self._need_session(row.session_id)
         self._insert(self._q.turn, row)
-        self._keep_states()
 
     def change_turn(self, session_id: str, turn_index: int, **changes: Any) -> None:
         key: dict[str, Value] = {"session": session_id, "turn": turn_index}
         where = f"session_id = {MINE} AND turn_index = :turn"
-        known = self._knows_states()
         self._change(self._q.turn, where, key, changes, TurnNotFound)
-        if known:
-            self._keep_states()
 
     def add_message(self, row: MessageRow) -> int:
         self._need_session(row.session_id)
         values = self._q.message.values(row)
         if not row.seq:
-            found = self._db.row(self._q.tx["next_seq"], {"app": self.app, "session": row.session_id})
+            found = self._read_session("next_seq", row.session_id)
             values["seq"] = found[0] if found else None
         values["id"] = self._last_message_id() + 1
         names = ", ".join(values)
@@ -149,7 +145,11 @@ class SqliteTx(JobReads, BudgetChanges, LinkChanges, ScheduleChanges, UsageChang
         self._touched.note(session_id)  # which shows how many wait
 
     def write_changes(self) -> bool:
-        """At the end of a job: number what lists would show otherwise. Whether there was anything."""
+        """At the end of a job: write what waits, and number what lists would show otherwise.
+
+        Whether there was anything that they would.
+        """
+        self._unwritten.write()
         return self._touched.write(self._db, self.app, self._clock.now())
 
     def forget_changes(self, before: Micros, limit: int) -> bool:

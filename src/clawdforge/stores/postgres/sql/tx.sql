@@ -3,14 +3,6 @@
 -- name: state
 SELECT head, fence FROM sessions WHERE session_id = :session AND app_name = :app AND deleted_at IS NULL
 
--- name: move_head
-UPDATE sessions SET head = :head, updated_at = greatest(updated_at, :at)
-WHERE session_id = :session AND app_name = :app AND deleted_at IS NULL
-
--- name: claim
-UPDATE sessions SET holder = :node, fence = fence + 1
-WHERE session_id = :session AND app_name = :app AND deleted_at IS NULL RETURNING fence
-
 -- name: next_seq
 SELECT last_message + 1 FROM sessions
 WHERE session_id = :session AND app_name = :app AND deleted_at IS NULL

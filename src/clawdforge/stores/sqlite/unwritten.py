@@ -1,0 +1,153 @@
+"""What a job has appended and changed of sessions but not written yet: one statement of each kind at its end.
+
+Rules are plain functions: they append and change a session where it belongs, many times in one transaction.
+A statement takes longer than all that is gathered here. Whatever might see it in the database comes through
+this module too, and then it is written first.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+
+from clawdforge.stores.sqlite.packs import EventRow
+from clawdforge.stores.sqlite.queries import Queries
+from clawdforge.stores.sqlite.rows import Value
+from clawdforge.stores.sqlite.statements import NewEvent, Statements
+from clawdforge.stores.sqlite.stored_bytes import add_event_bytes
+from clawdforge.wire.base import Micros
+from clawdforge.wire.errors import SessionNotFound
+
+GATHERED: Final = frozenset(
+    {
+        *("head", "holder", "fence", "last_turn", "turn_count", "last_turn_at", "activity", "last_outcome"),
+        *("title", "redo", "queue_order", "context", "context_plan", "agent_session_id"),
+        *("total_input_tokens", "total_output_tokens", "input_tokens", "output_tokens", "cached_tokens"),
+        *("cost_usd", "estimated_cost_usd"),
+    }
+)
+"""Columns of a session that wait. No trigger touches them, and none of the fragments below looks at them."""
+
+BLIND: Final = re.compile(
+    r"\(SELECT (?:session_id|cut_from|cut_to|cut_turns|archived_to) FROM sessions"
+    r" WHERE session_id = :session(?: AND app_name = :app AND deleted_at IS (?:NOT )?NULL)?\)"
+)
+"""Parts of statements that look at a session, but at nothing that waits."""
+
+SEEING: Final = re.compile(r"(?<![.:\w])(?:sessions|events|packs|session_bytes|app_bytes)\b")
+COUNTED: Final = re.compile(r"(?<![.:\w])messages\b")
+"""Whoever writes messages makes triggers count them in their session."""
+READING: Final = re.compile(r"(?:\s|--[^\n]*\n)*SELECT\b")
+KNOWN: Final = 4096
+
+
+class Sight(NamedTuple):
+    """What a statement has to do with sessions and their logs."""
+
+    sees: bool  # it reads or writes what may wait here
+    moves: bool  # it may change a row of a session
+
+
+@lru_cache(KNOWN)
+def look_at(sql: str) -> Sight:
+    text = BLIND.sub("", sql)
+    sees = SEEING.search(text) is not None
+    return Sight(sees, READING.match(text) is None and (sees or COUNTED.search(text) is not None))
+
+
+class Unwritten:
+    """The statements of one job of one app, and what waits for its end."""
+
+    def __init__(self, db: Statements, app: str) -> None:
+        self.plain = db
+        """For whoever knows what waits, and looks at that too."""
+        self.moves = 0  # grows when a row of a session may have changed
+        self._app = app
+        self._sessions: dict[str, dict[str, Value]] = {}  # columns as they are written
+        self._moved: dict[str, Micros] = {}  # when each log was last appended to
+        self._events: list[NewEvent] = []
+        self._bytes: dict[str, int] = {}
+
+    @property
+    def queries(self) -> Queries:
+        return self.plain.queries
+
+    @property
+    def unpack(self) -> Callable[[int, int, int, bytes], tuple[EventRow, ...]]:
+        return self.plain.unpack
+
+    def rows(
+        self, sql: str, params: dict[str, Value], fits: Callable[[tuple[Any, ...]], bool] | None = None
+    ) -> list[tuple[Any, ...]]:
+        self._prepare(sql)
+        return self.plain.rows(sql, params, fits)
+
+    def row(self, sql: str, params: dict[str, Value]) -> tuple[Any, ...] | None:
+        self._prepare(sql)
+        return self.plain.row(sql, params)
+
+    def run(self, sql: str, params: dict[str, Value]) -> int:
+        self._prepare(sql)
+        return self.plain.run(sql, params)
+
+    def run_many(self, sql: str, params: Sequence[Mapping[str, Value]]) -> None:
+        self._prepare(sql)
+        self.plain.run_many(sql, params)
+
+    def add_events(self, events: Sequence[NewEvent]) -> None:
+        self.write()
+        self.plain.add_events(events)
+
+    def count_changes(self) -> int:
+        return self.plain.count_changes()
+
+    def _prepare(self, sql: str) -> None:
+        sees, moves = look_at(sql)
+        if sees and self._sessions:
+            self.write()
+        if moves:
+            self.moves += 1
+
+    def append(self, session_id: str, events: Sequence[NewEvent], head: int, at: Micros) -> None:
+        """Events that end with the number `head`."""
+        self._events += events
+        self._bytes[session_id] = self._bytes.get(session_id, 0) + sum(len(event[-1]) for event in events)
+        self._moved[session_id] = max(at, self._moved.get(session_id, at))
+        self._sessions.setdefault(session_id, {})["head"] = head
+
+    def change(self, session_id: str, columns: Mapping[str, Value]) -> None:
+        """Columns of a session that is there, all of them `GATHERED`."""
+        self._sessions.setdefault(session_id, {}).update(columns)
+
+    def changed(self, session_id: str) -> Mapping[str, Value]:
+        """What waits of a session."""
+        return self._sessions.get(session_id, {})
+
+    def moved_at(self, session_id: str) -> Micros | None:
+        return self._moved.get(session_id)
+
+    def write(self) -> None:
+        """Write all that waits."""
+        if self._events:
+            self.plain.add_events(self._events)
+            self._events = []
+        for session_id, count in self._bytes.items():
+            add_event_bytes(self.plain, self._app, session_id, count)
+        self._bytes.clear()
+        for session_id, columns in self._sessions.items():
+            self._write_session(session_id, columns, self._moved.get(session_id))
+        if self._sessions:
+            self._sessions.clear()
+            self._moved.clear()
+            self.moves += 1
+
+    def _write_session(self, session_id: str, columns: Mapping[str, Value], moved_at: Micros | None) -> None:
+        assignments = ", ".join(f"{name} = :{name}" for name in columns)
+        values: dict[str, Value] = {"app": self._app, "session": session_id, **columns}
+        if moved_at is not None:
+            values["at"] = moved_at
+            assignments += ", updated_at = CASE WHEN updated_at < :at THEN :at ELSE updated_at END"
+        where = "session_id = :session AND app_name = :app AND deleted_at IS NULL"
+        sql = f"UPDATE sessions SET {assignments} WHERE {where}"  # noqa: S608 - names of `GATHERED`
+        if self.plain.run(sql, values) == 0:
+            raise SessionNotFound
