@@ -6,7 +6,9 @@ from typing import Any, Final
 
 from fastapi import APIRouter, FastAPI
 from pydantic import BaseModel
+from starlette.middleware.exceptions import ExceptionMiddleware
 from starlette.routing import Route
+from starlette.types import ASGIApp
 
 from clawdforge.by_name import load
 from clawdforge.core.services.all import Services
@@ -47,6 +49,10 @@ class ForgeAPI(FastAPI):
         if self.openapi_schema is None:
             self.openapi_schema = describe(super().openapi(), self.state.table)
         return self.openapi_schema
+
+    def build_middleware_stack(self) -> ASGIApp:
+        """Failures are answered here, and bugs by the envelope around it."""
+        return ExceptionMiddleware(self.router.middleware_stack, handlers=self.exception_handlers)
 
 
 def build_asgi(services: Services, settings: HttpSettings) -> Envelope:

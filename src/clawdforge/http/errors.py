@@ -98,11 +98,6 @@ async def on_forge_error(request: Request, error: Exception) -> Response:
     return error_response(error, getattr(request.state, "dialect", "forge"))
 
 
-async def on_anything_else(_request: Request, _error: Exception) -> Response:
-    """Handles a bug of ours. The caller raises the error again, and the outermost layer logs it."""
-    return error_response(InternalError())
-
-
 async def on_validation_error(request: Request, error: Exception) -> Response:
     """Explains in one line what pydantic found."""
     problems: Sequence[Any] = error.errors() if isinstance(error, RequestValidationError) else ()
@@ -148,7 +143,6 @@ HANDLERS: Final[Mapping[int | type[Exception], Any]] = MappingProxyType(
         ForgeAPIError: on_forge_error,
         RequestValidationError: on_validation_error,
         HTTPException: on_http_exception,
-        Exception: on_anything_else,
     }
 )
 

@@ -1,7 +1,7 @@
 """Routes that authenticate before they read anything else, and the dependencies of handlers."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
@@ -13,17 +13,18 @@ from fastapi.routing import APIRoute
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Match
-from starlette.types import Scope
+from starlette.types import Receive, Scope, Send
 
 from clawdforge.core.principal import Principal
 from clawdforge.core.rules.traces import read_traceparent
 from clawdforge.core.services.all import Services
+from clawdforge.http.arguments import Call
 from clawdforge.http.auth import require_admin, require_app, require_scope
 from clawdforge.http.binding import check_binding
 from clawdforge.http.bodies import BodyBudget, read_body
 from clawdforge.http.connection import note_known
 from clawdforge.http.json_bodies import FEW_VALUES, MANY_VALUES, parse_body
-from clawdforge.http.share import enter_share
+from clawdforge.http.share import LEAVING, enter_share
 from clawdforge.wire.errors import InvalidRequest, RequestTimedOut, UnsupportedMediaType
 from clawdforge.wire.json_bounds import LARGE_BYTES
 
@@ -84,6 +85,11 @@ class OpenRoute(APIRoute):
         """
         responses = {**FAILURES, **(more.get("responses") or {})}
         super().__init__(*args, **{**more, "strict_content_type": False, "responses": responses})
+        self.app = self._answer
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        response = await self._handle(Request(scope, receive, send))
+        await response(scope, receive, send)
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         """A path that is spelled out somewhere is no id: `/sessions/import` takes what it takes itself."""
@@ -92,7 +98,7 @@ class OpenRoute(APIRoute):
         return super().matches(scope)
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        handle = super().get_route_handler()
+        call = Call(self.endpoint, self.dependant, embeds=self._embed_body_fields)
         has_body = self.body_field is not None
         credential, dialect, takes_json = self.credential, self.dialect, self.takes_json
         path = self.path_format
@@ -120,7 +126,7 @@ class OpenRoute(APIRoute):
                 _check_parameters(request, known)
             if takes_json and request.method in BODY_METHODS:
                 return await read_and_answer(request)
-            return await handle(request)
+            return await call(request)
 
         async def read_and_answer(request: Request) -> Response:
             bodies: BodyBudget = request.app.state.bodies
@@ -133,8 +139,9 @@ class OpenRoute(APIRoute):
                     return Response()  # nobody is there to read it
                 _check_type(request, raw)
                 value = await _parse(request, app, raw, most_values) if has_body else {}
-                return await handle(JsonRequest(request, raw or b"{}", value))
+                return await call(JsonRequest(request, raw or b"{}", value), value)
 
+        self._handle = check_and_handle
         return check_and_handle
 
 
@@ -216,10 +223,10 @@ async def _caller(request: Request) -> Principal:
     return principal
 
 
-async def _until_sent() -> AsyncIterator[ExitStack]:
+async def _until_sent(request: Request) -> ExitStack:
     """What a handler puts into it is left when its answer has been sent."""
-    with ExitStack() as stack:
-        yield stack
+    leaving: ExitStack = getattr(request.state, LEAVING)
+    return leaving
 
 
 Core: TypeAlias = Annotated[Services, Depends(_services)]
