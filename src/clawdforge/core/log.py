@@ -16,11 +16,11 @@ from weakref import WeakValueDictionary
 from clawdforge.core.computing import Computing
 from clawdforge.core.event_model import StoredEvent
 from clawdforge.core.loop_turns import LoopTurns
-from clawdforge.core.model import Commit
+from clawdforge.core.model import Commit, TurnRow
 from clawdforge.core.ports import Store, View
 from clawdforge.wire.errors import InvalidRequest, SessionNotFound
 from clawdforge.wire.event import EventType
-from clawdforge.wire.event_forms import Form
+from clawdforge.wire.event_forms import Form, is_from_agent
 from clawdforge.wire.json_bounds import LARGE_BYTES
 
 PAGE_EVENTS = 1000
@@ -63,6 +63,14 @@ class Tail:
         if ended:
             self.turn_ended.set()
             self.turn_ended = asyncio.Event()
+
+    def find_turn(self, turn: TurnRow) -> list[StoredEvent] | None:
+        """What the agent sent in a turn that has ended; None when not all of it is here."""
+        found = None if turn.first_seq is None else self.events_after(turn.first_seq - 1)
+        if not found or turn.last_seq is None or found[-1].seq < turn.last_seq:
+            return None
+        mine = (event for event in found if event.turn == turn.turn_index)
+        return [event for event in mine if is_from_agent(event.type)]
 
     def events_after(self, after: int) -> list[StoredEvent] | None:
         """What came after a cursor; None when the tail does not reach back that far."""
@@ -124,9 +132,21 @@ class LogService:
                     await added.wait()
 
     async def turn_pages(
-        self, app: str, session_id: str, turn_index: int, form: Form = Form.COMPACT
+        self,
+        app: str,
+        session_id: str,
+        turn_index: int,
+        form: Form = Form.COMPACT,
+        recent: list[StoredEvent] | None = None,
     ) -> AsyncIterator[list[StoredEvent]]:
-        """What the agent sent in one turn, a bounded page at a time."""
+        """What the agent sent in one turn, a bounded page at a time.
+
+        `recent` is all of it, if somebody has that already.
+        """
+        if recent is not None:
+            await self._convert_large(app, recent, form)
+            yield recent
+            return
         after = 0
         while True:
             if after:

@@ -1,5 +1,6 @@
 """Turns: a prompt submitted, waited for, cancelled, taken out of the queue."""
 
+import asyncio
 from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
 from typing import NamedTuple
@@ -144,12 +145,17 @@ class TurnService:
             rollback = policy is IfBusy.ROLLBACK
             await self._supervisor.cancel(app, session_id, submitted.active, rollback=rollback)
 
-    async def wait(self, app: str, session_id: str, turn_index: int) -> TurnRow:
+    async def wait(
+        self, app: str, session_id: str, turn_index: int, ended: asyncio.Event | None = None
+    ) -> TurnRow:
         """The turn once it has ended. Whoever stops waiting does not stop the turn.
 
-        A turn has a time limit and a queue before it, so there is none here.
+        A turn has a time limit and a queue before it, so there is none here. With `ended`, which was the next
+        end in this session before the turn was submitted, nothing is looked up until there was one.
         """
         with self._log.tail(session_id) as tail:
+            if ended is not None:
+                await ended.wait()
             while True:
                 ended = tail.turn_ended
                 turn = await self.get(app, session_id, turn_index)
@@ -163,9 +169,9 @@ class TurnService:
 
     async def get(self, app: str, session_id: str, turn_index: int) -> TurnRow:
         def work(view: View) -> TurnRow:
-            need_session(view, session_id)
             turn = view.turn(session_id, turn_index)
             if turn is None:
+                need_session(view, session_id)
                 raise TurnNotFound
             return turn
 

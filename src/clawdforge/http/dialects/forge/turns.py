@@ -85,17 +85,21 @@ async def run_turn(
     Hanging up does not cancel the turn. `form` is that of the agent's events.
     """
     app = caller.app
+    tail = until_sent.enter_context(core.log.tail(session_id))
+    ended = tail.turn_ended  # the first that may be the turn's own
     submitted = await core.turns.submit(app, session_id, body, key, caller)
     turn_index = submitted.turn.turn_index
     until_sent.enter_context(core.turns.expect_answer(session_id, turn_index))
     if wants_stream(request):
         batches = core.log.follow(app, session_id, find_start(submitted), form)
         return EventStream(request, turn_frames(batches, turn_index, form))
-    turn = await unless_disconnected(request.receive, core.turns.wait(app, session_id, turn_index))
+    waiting = core.turns.wait(app, session_id, turn_index, None if submitted.replayed else ended)
+    turn = await unless_disconnected(request.receive, waiting)
     if turn is None:
         return Response()  # nobody is there to read it
     raise_for(turn)
-    pages = _encode_pages(core.log.turn_pages(app, session_id, turn_index, form), form)
+    events = core.log.turn_pages(app, session_id, turn_index, form, tail.find_turn(turn))
+    pages = _encode_pages(events, form)
     return await _make_reply(shapes.turn_opening(turn), pages, partial(core.loop_turns.slice, app))
 
 
