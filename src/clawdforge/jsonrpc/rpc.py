@@ -141,6 +141,16 @@ class Connection:
     def is_open(self) -> bool:
         return self._failure is None
 
+    @property
+    def bytes_read(self) -> int:
+        """How much the other side has said so far."""
+        return self._bytes_read
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether the other side waits for an answer of ours."""
+        return bool(self._answering)
+
     def garbage(self) -> str:
         """The last lines that were not JSON; they often tell why a program failed."""
         return self._framer.garbage_tail()

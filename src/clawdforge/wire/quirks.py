@@ -49,6 +49,11 @@ class Quirks(BaseModel):
         description="whether its running totals of tokens and cost start again with each process, or "
         "continue when the session is loaded",
     )
+    adapter: bool = Field(
+        False,
+        description="it only speaks for another program, its child: when that has ended in the middle of a"
+        " turn and nothing is said of it for ten seconds, the turn fails and the agent is started anew",
+    )
     side_requests: bool = Field(
         False,
         description="it makes a request of its own beside the first prompt, whose cost it counts and whose "

@@ -20,11 +20,12 @@ from clawdforge.drivers.acp.files import WorkspaceFiles, open_files
 from clawdforge.drivers.acp.handshake import STATE_KINDS, Handshake, LoadLost, OpenedSession, Replay
 from clawdforge.drivers.acp.limits import AcpLimits
 from clawdforge.drivers.acp.prices import Prices
-from clawdforge.drivers.acp.prompt import RunningPrompt
+from clawdforge.drivers.acp.prompt import RunningPrompt, make_params
 from clawdforge.drivers.acp.stdio import StdioPipe
 from clawdforge.drivers.acp.terminals import Terminals
 from clawdforge.drivers.acp.updates import read_message, update_in, word_of
 from clawdforge.drivers.acp.usage import UsageMeter
+from clawdforge.drivers.acp.worker_watch import WorkerWatch
 from clawdforge.drivers.folders import attachments, credentials
 from clawdforge.drivers.folders.ownership import Ownership, settle
 from clawdforge.drivers.folders.writable import find_writable
@@ -175,6 +176,8 @@ class AcpAgent:
         self._login_methods: list[str] = []
         pipe = StdioPipe(process.stdout, process.stdin)
         self._connection = Connection(pipe, self, pace, max_line_bytes=limits.max_line_bytes)
+        silent_secs = limits.orphaned_secs if self._quirks.adapter else None
+        self._worker = WorkerWatch(process, self._connection, silent_secs)
 
     @property
     def alive(self) -> bool:
@@ -229,12 +232,10 @@ class AcpAgent:
             self._replay, self._turn = None, turn
             self._usage.start_prompt()
             turn.sent.set()
-            prompt = [{"type": "text", "text": block} for block in (preface, text) if block]
-            params: Json = {"sessionId": self.agent_session_id, "prompt": prompt}
-            if traceparent is not None:
-                params["_meta"] = {"traceparent": traceparent}
+            params = make_params(self.agent_session_id, (preface, text), traceparent)
             try:
-                result = await self._connection.request("session/prompt", params, on_answer=keep_answer)
+                with self._worker.during_prompt():
+                    result = await self._connection.request("session/prompt", params, on_answer=keep_answer)
             finally:
                 if answers and self._turn is turn:
                     await asyncio.sleep(self._quirks.late_ms / 1000)
@@ -245,6 +246,9 @@ class AcpAgent:
             words = f"{self._name}: {error.describe()}"
             raise failure.make_error(words, begun=turn.has_begun, stderr=self.stderr_tail()) from error
         except Disconnected as error:
+            if self._worker.is_lost:
+                begun, stderr = turn.has_begun, self.stderr_tail()
+                raise self._worker.explain(self._name, begun=begun, stderr=stderr) from error
             raise AgentFailed(await self._describe_end(error), stderr=self.stderr_tail()) from error
         finally:
             self._spoiled = self._spoiled or not answers

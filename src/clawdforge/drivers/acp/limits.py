@@ -13,3 +13,4 @@ class AcpLimits:
     max_turn_bytes: int = 256 * 1024 * 1024
     start_timeout: float = 30.0  # for each answer until the session is open
     reply_timeout: float = 10.0  # for small requests beside a prompt
+    orphaned_secs: float = 10.0  # for an adapter that has lost the program behind it, to say so

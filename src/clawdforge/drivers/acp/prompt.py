@@ -1,11 +1,13 @@
 """One running prompt: where its messages go, how much it may say, what it waits for."""
 
 import asyncio
+from collections.abc import Iterable
 from typing import Final
 
 from clawdforge.core.agent_model import Ask, Used, Verdict
 from clawdforge.core.event_model import AgentEvent
 from clawdforge.core.ports import Sink
+from clawdforge.wire.base import Json
 from clawdforge.wire.event import EventType
 
 TOO_MUCH: Final = "the turn said more than CLAWDFORGE_MAX_TURN_BYTES allows"
@@ -13,6 +15,15 @@ WORK: Final = frozenset(
     {EventType.TEXT, EventType.THINKING, EventType.TOOL_CALL, EventType.TOOL_UPDATE, EventType.PLAN}
 )
 """What an agent sends only when it has begun with the prompt."""
+
+
+def make_params(session_id: str, texts: Iterable[str], traceparent: str | None) -> Json:
+    """Those of `session/prompt`: a block for each text that is not empty."""
+    params: Json = {
+        "sessionId": session_id,
+        "prompt": [{"type": "text", "text": text} for text in texts if text],
+    }
+    return params if traceparent is None else {**params, "_meta": {"traceparent": traceparent}}
 
 
 class RunningPrompt:

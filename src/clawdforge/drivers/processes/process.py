@@ -16,7 +16,13 @@ from clawdforge.drivers.processes.egress import Egress
 from clawdforge.drivers.processes.launcher import children, parent_of
 from clawdforge.drivers.processes.pipes import Output, Tail, wait_readable
 from clawdforge.drivers.processes.survivors import Tag, end_survivors, read_tag
-from clawdforge.drivers.processes.tree import descendants, kill_below, send_signal, stop_tree
+from clawdforge.drivers.processes.tree import (
+    descendants,
+    has_living_child,
+    kill_below,
+    send_signal,
+    stop_tree,
+)
 from clawdforge.drivers.processes.users import User
 from clawdforge.wire.errors import AgentStartFailed
 
@@ -81,6 +87,12 @@ class AgentProcess:
         """The end of stderr, and a note if the kernel killed something for using too much memory."""
         text, note = self._tail.text(), self._memory_kill or self.group.describe_memory_kill()
         return f"{text}\n{note}" if note and text and not text.endswith("\n") else text + note
+
+    def has_child(self) -> bool:
+        """Whether the agent's own process, which our launcher has become, has a child. Looks into /proc."""
+        with self._walking:
+            own = [] if self._ended.is_set() else children(self._root)[:1]
+            return any(map(has_living_child, own))
 
     async def wait(self) -> int:
         await self._ended.wait()

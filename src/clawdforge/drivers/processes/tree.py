@@ -55,6 +55,11 @@ def _read_state(pid: int, thread: str) -> bytes:
         return GONE
 
 
+def has_living_child(pid: int) -> bool:
+    """One that has ended, and that its parent has not asked about, is still listed."""
+    return any(_read_state(child, str(child)) not in (b"Z", GONE) for child in children(pid))
+
+
 def has_ended(pidfd: int) -> bool:
     watch = select.poll()
     watch.register(pidfd, select.POLLIN)
