@@ -8,9 +8,9 @@ from typing import Any, Final
 
 import click
 
+from clawdforge.by_name import load
 from clawdforge.cli.commands.turn_limits import given_limits, limit_options
 from clawdforge.cli.failures import Exit, Failure
-from clawdforge.cli.lazy import load
 from clawdforge.cli.output.answer import FORMATS, Printer, outcome_code
 from clawdforge.cli.tables import session_lines
 from clawdforge.cli.target import find_session

@@ -7,8 +7,8 @@ import sys
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from clawdforge.by_name import load
 from clawdforge.cli.failures import Exit, Failure
-from clawdforge.cli.lazy import load
 from clawdforge.cli.output.lines import clean
 from clawdforge.cli.target.options import Target
 from clawdforge.client import Session, TurnResult, TurnStream

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from clawdforge.cli.lazy import load
+from clawdforge.by_name import load
 from clawdforge.cli.output.lines import Block, Code, Item, wrap, wrap_line
 
 COLOURS: Final = "clawdforge.cli.output.colour:ColourPainter"

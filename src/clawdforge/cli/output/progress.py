@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final, TypeAlias
 
-from clawdforge.cli.lazy import load
+from clawdforge.by_name import load
 from clawdforge.cli.target.options import Target
 
 Report: TypeAlias = Callable[[int, int | None], None]

@@ -5,7 +5,7 @@ import os
 import sys
 from typing import Any, Final
 
-from clawdforge.cli.lazy import load
+from clawdforge.by_name import load
 from clawdforge.cli.repl.commands import Commands
 from clawdforge.cli.repl.conversation import Conversation
 from clawdforge.cli.repl.pipe import PlainFace
