@@ -62,6 +62,7 @@ class SubmittedTurn:
     head: int
     replayed: bool = False
     active: int | None = None
+    is_alone: bool = False  # nothing ran or waited when it came
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,9 +166,8 @@ def submit(
         ),
         at,
     )
-    return SubmittedTurn(
-        turn, need_session(tx, session_id).head, active=active.turn_index if active else None
-    )
+    head = need_session(tx, session_id).head
+    return SubmittedTurn(turn, head, active=active.turn_index if active else None, is_alone=not busy)
 
 
 def queue_turn(tx: Tx, session: SessionRow, row: TurnRow, at: Micros) -> TurnRow:
@@ -188,12 +188,14 @@ def queue_turn(tx: Tx, session: SessionRow, row: TurnRow, at: Micros) -> TurnRow
     return turn
 
 
-def start_next(tx: Tx, session_id: str, node: str, at: Micros) -> StartedTurn | None:
-    """Begin the next queued turn, if none is active: its prompt becomes a message, marked pending."""
+def start_next(
+    tx: Tx, session_id: str, node: str, at: Micros, only: TurnRow | None = None
+) -> StartedTurn | None:
+    """Begin the next queued turn (`only`, if it is known), unless one runs: its prompt becomes a message."""
     session = tx.session(session_id)
-    if session is None or session.closed_at is not None or tx.active_turn(session_id) is not None:
+    if session is None or session.closed_at is not None or (only is None and tx.active_turn(session_id)):
         return None
-    turn = find_next(tx, session)
+    turn = only or find_next(tx, session)
     if turn is None or find_pause(tx, session.agent) is not None:
         return None
     fence = tx.claim(session_id, node)
@@ -212,8 +214,9 @@ def start_next(tx: Tx, session_id: str, node: str, at: Micros) -> StartedTurn | 
         )
     )
     first = tx.append(session_id, [draft(EventType.TURN_STARTED, turn.turn_index, at, {"message": seq})])
-    changes = {"state": TurnState.RUNNING, "started_at": at, "first_seq": first, "context": session.context}
-    tx.change_turn(session_id, turn.turn_index, **changes, parent=parent)
+    changes: Json = {"state": TurnState.RUNNING, "started_at": at, "first_seq": first, "parent": parent}
+    changes["context"] = session.context
+    tx.change_turn(session_id, turn.turn_index, **changes)
     tx.change_session(
         session_id,
         turn_count=session.turn_count + 1,
@@ -225,7 +228,7 @@ def start_next(tx: Tx, session_id: str, node: str, at: Micros) -> StartedTurn | 
         total_input_tokens=min(MAX_COUNT, session.total_input_tokens + tokens),
     )
     tx.audit(session_id, "turn", at, {"turn": turn.turn_index})
-    return _started(tx, session_id, tx.turn(session_id, turn.turn_index) or turn, fence)
+    return _started(tx, session_id, replace(turn, **changes), fence)
 
 
 def find_started(tx: Tx, session_id: str, node: str) -> StartedTurn | None:
@@ -291,20 +294,19 @@ def finish(
     ended = draft(EventType.TURN_ENDED, turn_index, at, fields)
     last = tx.append(session_id, [*warnings, ended], fence=fence)
     tell_ended(tx, turn, last, fields, at)
-    tx.change_turn(
-        session_id,
-        turn_index,
-        state=TurnState.ENDED,
-        outcome=ending.outcome,
-        stop_reason=ending.stop_reason,
-        error=ending.error,
-        code=ending.code,
-        error_extra=extra,
-        usage=usage,
-        stopped_by=ending.stopped_by,
-        ended_at=at,
-        last_seq=last,
-    )
+    changes: Json = {
+        "state": TurnState.ENDED,
+        "outcome": ending.outcome,
+        "stop_reason": ending.stop_reason,
+        "error": ending.error,
+        "code": ending.code,
+        "error_extra": extra,
+        "usage": usage,
+        "stopped_by": ending.stopped_by,
+        "ended_at": at,
+        "last_seq": last,
+    }
+    tx.change_turn(session_id, turn_index, **changes)
     if started is not None:
         tx.add_usage(count_turn(session, reported, usage, at))
         used = sum_usage(need_session(tx, session_id), reported, message)
@@ -312,7 +314,7 @@ def finish(
         tx.change_session(session_id, last_turn_at=at, activity=activity, last_outcome=ending.outcome, **used)
     elif session.activity is Activity.QUEUED:
         tx.change_session(session_id, activity=when_ended(tx, session_id, session.last_outcome))
-    return tx.turn(session_id, turn_index) or turn
+    return replace(turn, **changes)
 
 
 def _find_spending(turn: TurnRow, ending: Ending, usage: Json | None) -> Spending:

@@ -119,7 +119,8 @@ class TurnService:
                 beside.after(tx, submitted)
             if seat is None or submitted.replayed:
                 return submitted, None
-            return submitted, start_next(tx, session_id, node, now)
+            only = submitted.turn if submitted.is_alone and beside is None else None
+            return submitted, start_next(tx, session_id, node, now, only)
 
         lost = False
         try:

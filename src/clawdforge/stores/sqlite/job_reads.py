@@ -105,7 +105,7 @@ class JobReads(HistorySets):
         moved_at, waiting = self._unwritten.moved_at(session_id), self._unwritten.changed(session_id)
         if moved_at is None:
             return waiting
-        return {**waiting, "updated_at": max(moved_at, stored[self._q.session.names.index("updated_at")])}
+        return {**waiting, "updated_at": max(moved_at, self._q.session.pick(stored, "updated_at"))}
 
     def _gather(self, session_id: str, columns: Mapping[str, Value]) -> None:
         """Change a session that is there, at the end of the job."""

@@ -102,6 +102,10 @@ class Codec(Generic[R]):
                 found[index] = reader(found[index])
         return self.record(**dict(zip(self.names, found, strict=True)))
 
+    def pick(self, values: Sequence[Any], name: str) -> Any:
+        """One column of a row."""
+        return values[self._places[name]]
+
     def put(self, values: Sequence[Any], columns: Mapping[str, Value]) -> tuple[Any, ...]:
         """A row in which these columns are otherwise."""
         found = list(values)

@@ -116,9 +116,20 @@ class SqliteTx(JobReads, BudgetChanges, LinkChanges, ScheduleChanges, UsageChang
         values["id"] = self._last_message_id() + 1
         names = ", ".join(values)
         marks = ", ".join(f":{name}" for name in values)
+        stored = self._stored.get(row.session_id)
         self._db.run(f"INSERT INTO messages ({names}) VALUES ({marks})", values)  # noqa: S608 - our own names
         self._keep_states()
-        return int(values["seq"] or 0)
+        seq = int(values["seq"] or 0)
+        if stored is not None:
+            self._stored[row.session_id] = self._count_message(stored, seq, row)
+        return seq
+
+    def _count_message(self, stored: tuple[Any, ...], seq: int, row: MessageRow) -> tuple[Any, ...]:
+        """A session as it is when its trigger has counted a message that was added."""
+        codec = self._q.session
+        last, count = codec.pick(stored, "last_message"), codec.pick(stored, "message_count")
+        shown = int(not row.cut and not row.archived)
+        return codec.put(stored, {"last_message": max(last, seq), "message_count": count + shown})
 
     def change_messages(self, session_id: str, seqs: Sequence[int], **changes: Any) -> None:
         self._need_session(session_id)
