@@ -141,7 +141,7 @@ class OpenRoute(APIRoute):
                 value = await _parse(request, app, raw, most_values) if has_body else {}
                 return await call(JsonRequest(request, raw or b"{}", value), value)
 
-        self._handle = check_and_handle
+        self._handle, self.app = check_and_handle, self._answer
         return check_and_handle
 
 
