@@ -172,7 +172,7 @@ def test_a_question_in_the_transcript_says_how_far_and_how_long(tabs: Tabs, app:
     tab = tabs.tab(app, f"#/s/{session_id}")
     card = tab.page.get_by_role("region", name="The agent asks")
     expect(card).to_contain_text(re.compile(r"expires in \d+"))
-    expect(card).to_contain_text("in this session from now on, whatever its arguments.")
+    expect(card).to_contain_text("in this session from now on: all that is asked for by this very name.")
     card.get_by_role("button", name="Refuse").first.click()
     expect(card).to_contain_text("Refused")
     expect(card).not_to_contain_text("expires in")

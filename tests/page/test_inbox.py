@@ -52,7 +52,7 @@ def test_a_question_is_answered_and_the_title_counts_what_waits(
     tab = tabs.tab(app, "#/inbox")
     shown = card(tab, "run the tests")
     expect(shown).to_contain_text("Of tests")
-    expect(shown).to_contain_text("in this session from now on, whatever its arguments")
+    expect(shown).to_contain_text("in this session from now on: all that is asked for by this very name")
     expect(tab.page).to_have_title(re.compile(r"^\(1\) "))
     shown.get_by_role("button", name=button).click()
     tab.gone(shown)

@@ -5,12 +5,12 @@ just reads, writes or runs something through us are held to the same rules.
 """
 
 import asyncio
-import hashlib
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 from clawdforge.core.agent_model import Ask, Verdict
 from clawdforge.drivers.acp.budget import AnswerBudget
+from clawdforge.drivers.acp.call_names import MAX_TOOL_CHARS, name_call, shorten_name
 from clawdforge.drivers.acp.files import WorkspaceFiles
 from clawdforge.drivers.acp.grants import Grants, describe_variables
 from clawdforge.drivers.acp.terminals import Terminals
@@ -18,8 +18,6 @@ from clawdforge.jsonrpc.rpc import INVALID_PARAMS, METHOD_NOT_FOUND, RpcError
 from clawdforge.wire.base import Json
 
 PERMISSION_DENIED: Final = -32003
-MAX_TOOL_CHARS: Final = 200
-SUM_CHARS: Final = 32
 MAX_SHOWN_CHARS: Final = 4000
 ALLOW: Final = "allow"
 ALWAYS: Final = "always"
@@ -34,17 +32,6 @@ CAPABILITIES: Final[Json] = {"fs": {"readTextFile": True, "writeTextFile": True}
 
 Asker = Callable[[Ask], Awaitable[Verdict]]
 Answering = Callable[[Json], Awaitable[Json]]
-
-
-def shorten_name(tool: str) -> str:
-    """A name of bounded length; of a long one the end is a sum of all of it.
-
-    What is allowed for good is known by its name, so two long commands with the same beginning need two.
-    """
-    if len(tool) <= MAX_TOOL_CHARS:
-        return tool
-    digest = hashlib.sha256(tool.encode("utf-8", "surrogatepass")).hexdigest()[:SUM_CHARS]
-    return f"{tool[: MAX_TOOL_CHARS - SUM_CHARS - 2]}… {digest}"
 
 
 class ClientSide:
@@ -83,14 +70,12 @@ class ClientSide:
         call = call if isinstance(call, dict) else {}
         options = params.get("options")
         kind = call.get("kind")
-        named = (call.get("title"), kind, call.get("toolCallId"))
-        tool = next((name for name in named if name and isinstance(name, str)), "tool")
         offered = tuple(o for o in options if isinstance(o, dict)) if isinstance(options, list) else ()
         chosen = self._grants.find(call, offered)
         if chosen is None:
             verdict = await self._ask(
                 Ask(
-                    tool=shorten_name(tool),
+                    tool=name_call(call),
                     kind=kind if isinstance(kind, str) else None,
                     options=offered,
                     request=params,

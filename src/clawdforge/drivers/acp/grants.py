@@ -53,8 +53,8 @@ class Grants:
         title = call.get("title")
         is_run = call.get("kind") == "execute" and isinstance(title, str)
         if is_run and _allows(options, option_id) and len(self._commands) < MOST:
-            for line in _shown_commands(call.get("rawInput")):
-                if _shows(str(title), line.replace("\0", " ")):
+            for line in shown_commands(call.get("rawInput")):
+                if shows(str(title), line.replace("\0", " ")):
                     self._commands[line] = self._commands.get(line, 0) + 1
 
     def take(self, params: Json) -> bool:
@@ -87,13 +87,13 @@ def _allows(options: Any, option_id: str) -> bool:
     return len(chosen) == 1 and str(chosen[0].get("kind")).startswith("allow_")
 
 
-def _shows(title: str, line: str) -> bool:
+def shows(title: str, line: str) -> bool:
     """Whether a name is the command, or ends with it, as in "Bash: ls -la"."""
     before, found, after = title.rpartition(line)
     return bool(found) and not after.strip("`'\")") and not before[-1:].isalnum()
 
 
-def _shown_commands(given: Any) -> Iterator[str]:
+def shown_commands(given: Any) -> Iterator[str]:
     """The command that a request shows, as a line for a shell."""
     for key in COMMAND_KEYS if isinstance(given, dict) else ():
         value = given.get(key)

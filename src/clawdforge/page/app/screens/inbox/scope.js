@@ -7,5 +7,5 @@ export function sayScope(permission) {
   const what = `${showHidden(permission.tool)}${permission.kind ? ` (${showHidden(permission.kind)})` : ""}`;
   const own = permission.options.find((option) => option?.kind === "allow_always")?.name;
   const agent = own ? ` The agent is told “${showHidden(own)}”, and may remember that in its own way.` : "";
-  return `“Always” allows ${what} in this session from now on, whatever its arguments.${agent}`;
+  return `“Always” allows ${what} in this session from now on: all that is asked for by this very name.${agent}`;
 }
