@@ -26,6 +26,7 @@ PROOFS = {
     "duplicates": "duplicates",
     "budgets": "budgets",
     "webhooks": "webhooks",
+    "schedules": "schedules",
     "machine": "machine",
     "simulation": "simulation.proof",
     "linear": "linear.proof",

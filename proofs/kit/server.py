@@ -117,7 +117,9 @@ class Server:
         flags: Sequence[str] = (),
         nofile: int | None = None,
         data_dir: Path | None = None,
+        clock: Path | None = None,
     ) -> None:
+        """`clock` says by how much the server's is ahead; see `follow_clock` in zygote.py."""
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
         self.data_dir = data_dir or folder / "data"
@@ -133,6 +135,7 @@ class Server:
         self.starts: list[float] = []
         self._zygote = zygote
         self._nofile = nofile
+        self._clock = clock
         self._tracer: Tracer | None = None
         self.arguments = ["serve", "--port", str(self.port), "--data-dir", str(self.data_dir), *flags]
         self.arguments += ["--config", str(self._config)]
@@ -178,6 +181,7 @@ class Server:
                 log=str(self.log),
                 hold=bool(trace),
                 nofile=self._nofile,
+                clock=None if self._clock is None else str(self._clock),
             )
             self._hold(os.pidfd_open(self.pid))
         if trace:

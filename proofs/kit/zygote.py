@@ -11,6 +11,7 @@ import ctypes
 import functools
 import gc
 import json
+import mmap
 import os
 import resource
 import signal
@@ -26,6 +27,7 @@ from fastapi import APIRouter
 
 from clawdforge.cli import main as command_line
 from clawdforge.cli.commands import serve as _serve
+from clawdforge.core.model import SystemClock
 from clawdforge.core.services.all import Services
 from clawdforge.http import app
 from clawdforge.http.dialects.deepagent import routers as deepagent
@@ -46,6 +48,18 @@ def is_traced() -> bool:
     return "TracerPid:\t0\n" not in status
 
 
+def follow_clock(path: str) -> None:
+    """Have the wall clock ahead by as many microseconds as the file says; who writes there sets the clock."""
+    file = os.open(path, os.O_RDONLY)
+    ahead = mmap.mmap(file, 8, prot=mmap.PROT_READ)
+    now = SystemClock.now
+
+    def moved(clock: SystemClock) -> int:
+        return now(clock) + int.from_bytes(ahead[:8], "little", signed=True)
+
+    mock.patch.object(SystemClock, "now", moved).start()
+
+
 def child(order: dict[str, Any]) -> None:
     """Become a server; with `hold`, only once this process is traced."""
     os.setsid()
@@ -62,6 +76,8 @@ def child(order: dict[str, Any]) -> None:
         ctypes.CDLL(None).prctl(PR_SET_PTRACER, ctypes.c_ulong(ANY), 0, 0, 0)
         while not is_traced():
             time.sleep(0.002)
+    if order.get("clock"):
+        follow_clock(order["clock"])
     sys.argv = ["clawdforge", *order["arguments"]]
     command_line()
 
