@@ -84,8 +84,10 @@ QUIET: Final[Mapping[str, Handler]] = {
     ),
     "GET /api/commands": _say("The page's own commands are all there are.", {"commands": []}),
     "GET /api/commands/bundles": _say("There are no bundles of commands.", {"bundles": []}),
-    "GET /api/crons/recent": _say("There is no scheduler, so nothing has run.", {"completions": []}),
-    "GET /api/crons/status": _say("There is no scheduler, so nothing runs.", {"running": {}}),
+    "GET /api/crons/recent": _say(
+        "Schedules are not in this dialect, so nothing has run.", {"completions": []}
+    ),
+    "GET /api/crons/status": _say("Schedules are not in this dialect, so nothing runs.", {"running": {}}),
     "GET /api/list": _say(
         "There is no file browser: no entries, whatever the workspace has.",
         {"entries": [], "path": "."},

@@ -34,7 +34,7 @@ WHY_NOT: Final[Mapping[str, tuple[str, ...]]] = {
     "commands belong to the agent; send one as a prompt": (
         *("POST /api/commands/exec", "POST /api/commands/bundles/resolve", "GET /api/commands/moa/resolve"),
     ),
-    "the server has no scheduler; call /api/chat/start from a timer of your own": (
+    "schedules are made by POST /schedules or `clawdforge schedules`, not in this dialect": (
         *("GET /api/crons", "GET /api/crons/delivery-options", "GET /api/crons/history"),
         *("GET /api/crons/output", "GET /api/crons/run", "POST /api/crons/create", "POST /api/crons/delete"),
         *("POST /api/crons/pause", "POST /api/crons/resume", "POST /api/crons/run"),
