@@ -283,6 +283,17 @@ async def test_there_are_bounds_to_schedules_and_to_their_history(
     assert kept == [to_iso_seconds(from_iso("2026-06-01T09:00Z") + n * MINUTE) for n in (4, 3, 2)]
 
 
+async def test_one_whose_zone_is_gone_ends_in_words_and_harms_no_other(desk: Desk) -> None:
+    broken, whole = await desk.add(), await desk.add()
+    await desk.store.write(APP, lambda tx: tx.change_schedule(broken.schedule_id, timezone="Mars/Olympus"))
+    desk.clock.wait(MINUTE)
+    await desk.look()
+    after = await desk.get(broken)
+    assert (after.state, after.next_at) == (ScheduleState.ENDED, None)
+    assert "Mars/Olympus" in (after.reason or "")
+    assert await desk.states(whole) == ["submitted"]
+
+
 async def test_one_that_cannot_be_run_harms_no_other(desk: Desk) -> None:
     broken, whole = await desk.add(), await desk.add()
     damage = {"new_session": {"agent": ["no", "name"]}}

@@ -43,11 +43,7 @@ def check_cron(cron: str, timezone: str, now: Micros) -> str:
             f"cron has five fields: minute, hour, day of the month, month, day of the week; {EXAMPLE}"
         )
     tidy = " ".join(parts)
-    try:
-        found = find_next(tidy, timezone, now)
-    except CronSimError as error:
-        raise InvalidRequest(f"cron is not valid: {_lower(str(error))}; {EXAMPLE}") from error
-    if found is None:
+    if find_next(tidy, timezone, now) is None:
         raise InvalidRequest("cron names a day that never comes")
     return tidy
 
@@ -70,7 +66,7 @@ def read_moment(text: str, timezone: str) -> Micros:
 
 
 def find_next(cron: str, timezone: str, after: Micros) -> Micros | None:
-    """The first time after this moment; None if there is none."""
+    """The first time after this moment; None if there is none. Raises InvalidRequest for what is no cron."""
     return next(_times(cron, timezone, after), None)
 
 
@@ -108,8 +104,12 @@ def _times(cron: str, timezone: str, after: Micros) -> Iterator[Micros]:
     begin = EPOCH + timedelta(microseconds=after)
     if begin.year >= LAST_YEAR:
         return
-    for found in CronSim(cron, begin.astimezone(ZoneInfo(timezone))):
-        at = _to_micros(found)
+    try:
+        found = CronSim(cron, begin.astimezone(read_zone(timezone)))
+    except CronSimError as error:
+        raise InvalidRequest(f"cron is not valid: {_lower(str(error))}; {EXAMPLE}") from error
+    for moment in found:
+        at = _to_micros(moment)
         if at > after:  # in the second of two hours, the times of the first one are found again
             yield at
 

@@ -14,10 +14,10 @@ from typing import Final
 from clawdforge.core.model import SECOND, Clock
 from clawdforge.core.ports import Store
 from clawdforge.core.ports.schedules import DueSchedule
-from clawdforge.core.rules.schedules import find_first, make_plan, note_undone, reckon
+from clawdforge.core.rules.schedules import end, find_first, make_plan, note_undone, reckon
 from clawdforge.core.schedule_model import ScheduleRow
 from clawdforge.core.services.occurrences import Occurrences
-from clawdforge.wire.errors import InternalError, ServerBusy, Stopping, StoreUnavailable
+from clawdforge.wire.errors import InternalError, InvalidRequest, ServerBusy, Stopping, StoreUnavailable
 from clawdforge.wire.schedules import OccurrenceState
 
 log = logging.getLogger(__name__)
@@ -92,7 +92,12 @@ class Timekeeper:
     async def _settle_or_fail(self, one: DueSchedule) -> OccurrenceState | None:
         """Whatever goes wrong with one schedule becomes its history, and harms no other."""
         row = await self._store.read(one.app, lambda view: view.schedule(one.schedule_id))
-        plan = None if row is None else make_plan(row, self._clock.now())
+        try:
+            plan = None if row is None else make_plan(row, self._clock.now())
+        except InvalidRequest as error:
+            why = f"its times cannot be told any more: {error.message}"
+            await self._store.write(one.app, lambda tx: end(tx, one.schedule_id, why))
+            return None
         if row is None or plan is None:
             return None
         try:
@@ -137,7 +142,10 @@ class Timekeeper:
         if row is None or row.cron is None or row.next_at is None:
             return None
         now = self._clock.now()
-        first = find_first(row, now)
+        try:
+            first = find_first(row, now)
+        except InvalidRequest:
+            return None  # it ends in words when it is due
         return first if first is not None and now < first < row.next_at else None
 
 
