@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import psutil
@@ -99,6 +100,19 @@ def test_an_idle_server_leaves_but_not_under_a_running_turn(tmp_path: Path) -> N
         until(lambda: server.process.poll() is not None, "its end")
         assert time.monotonic() - began > 3.5
         assert server.process.returncode == 0
+    finally:
+        server.stop()
+
+
+def test_an_idle_server_stays_while_a_schedule_waits_for_its_time(tmp_path: Path) -> None:
+    server = Server(tmp_path / "data", None, "--idle-exit", "1.5")
+    try:
+        began = time.monotonic()
+        at = (datetime.now(UTC) + timedelta(seconds=5)).isoformat()
+        made = server.app().http.post("/schedules", json={"prompt": "echo x", "at": at})
+        assert made.status_code == 200
+        until(lambda: server.process.poll() is not None, "its end")
+        assert time.monotonic() - began > 5
     finally:
         server.stop()
 

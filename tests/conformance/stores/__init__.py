@@ -9,3 +9,4 @@ from tests.conformance.stores.history import *  # noqa: F403
 from tests.conformance.stores.lists import *  # noqa: F403
 from tests.conformance.stores.log import *  # noqa: F403
 from tests.conformance.stores.packing import *  # noqa: F403
+from tests.conformance.stores.timetables import *  # noqa: F403
