@@ -27,6 +27,7 @@ PROOFS = {
     "budgets": "budgets",
     "webhooks": "webhooks",
     "schedules": "schedules",
+    "faces": "faces",
     "machine": "machine",
     "simulation": "simulation.proof",
     "linear": "linear.proof",

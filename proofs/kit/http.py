@@ -99,6 +99,33 @@ async def stream(
             writer.close()
 
 
+async def post_stream(
+    port: int, path: str, token: str, body: Any, headers: dict[str, str]
+) -> AsyncIterator[tuple[str, str]]:
+    """The ids and the data of an answer in frames, to its end. Raises Cut, also for a refusal."""
+    writer = None
+    try:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=LIMIT)
+        writer.write(head("POST", path, token, json.dumps(body).encode(), headers))
+        status, fields = await _response(reader)
+        if status != 200:
+            raise Cut(f"{path}: {status} {await _body(reader, fields)!r}")
+        left = b""
+        while size := int(await reader.readline(), 16):
+            piece = (await reader.readexactly(size + 2))[:-2]
+            *whole, left = (left + piece).split(b"\n\n")
+            for text in whole:
+                lines = [line.partition(b":") for line in text.split(b"\n")]
+                found = {name.decode(): value.removeprefix(b" ").decode() for name, _, value in lines}
+                if "data" in found:
+                    yield found.get("id", ""), found["data"]
+    except (OSError, EOFError, ValueError) as error:
+        raise Cut(f"{path}: {error!r}") from error
+    finally:
+        if writer is not None:
+            writer.close()
+
+
 def _frame(text: bytes) -> Frame | None:
     seq, data = None, b""
     for line in text.split(b"\n"):
