@@ -1,8 +1,8 @@
 """Sends one message to one receiver of webhooks: resolves, checks, and connects to that very address.
 
 Public addresses are reached over TLS; others, and plain HTTP, only where the operator has listed them. No
-redirect is followed, and of an answer nothing but its status is kept. The request is written by hand: what
-stands between the look-up of a name and the connection is the point of it all.
+redirect is followed, and of an answer nothing is kept but its status and when to come again. The request is
+written by hand: what stands between the look-up of a name and the connection is the point of it all.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 from clawdforge import __version__
-from clawdforge.core.ports.webhooks import Undelivered
+from clawdforge.core.ports.webhooks import Answer, Undelivered
 from clawdforge.wire.hosts import Address, AllowedHosts, is_public, read_address
 from clawdforge.wire.webhooks import PORTS, read_place
 
@@ -28,6 +28,8 @@ MOST_HEADS: Final = 8
 """Of one answer: those that say that it will come, and its own."""
 MAX_REST: Final = 1 << 16
 STATUS: Final = re.compile(rb"HTTP/1\.[01] ([1-5][0-9]{2})(?: [^\r\n]*)?\r\n")
+RETRY_AFTER: Final = re.compile(rb"\r\nretry-after:[ \t]*([0-9]{1,9})[ \t]*\r\n", re.IGNORECASE)
+"""In seconds; its other form, a date, is not read, since clocks differ."""
 RESOLVERS: Final = 16
 """Threads of its own, since a name's server may take long to answer: one for each delivery that is under way.
 A look-up cannot be ended, so a delivery waits for the end of its own, and keeps no thread from the others."""
@@ -53,7 +55,7 @@ class Outbound:
         if address is not None and not (is_listed or is_public(address)):
             raise Undelivered(_refusal(host, port))
 
-    async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> int:
+    async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
         self.check(url)
         _, host, port, _ = read_place(url)
         addresses = await self._resolve(host, port)
@@ -65,7 +67,7 @@ class Outbound:
 
     async def _post(
         self, url: str, addresses: Sequence[Address], headers: Mapping[str, str], body: bytes
-    ) -> int:
+    ) -> Answer:
         scheme, host, port, target = read_place(url)
         allowed = [one for one in addresses if self._hosts.allows_address(one, port)]
         if not allowed:
@@ -84,7 +86,7 @@ class Outbound:
             head = "".join(f"{name}: {value}\r\n" for name, value in lines.items())
             writer.write(f"POST {target} HTTP/1.1\r\n{head}\r\n".encode("ascii") + body)
             await writer.drain()
-            return await _read_status(reader)
+            return await _read_answer(reader)
         except asyncio.IncompleteReadError as error:
             raise Undelivered("it closed the connection before it answered") from error
         except asyncio.LimitOverrunError as error:
@@ -144,8 +146,8 @@ async def _connect(
     raise Undelivered(f"{host}:{port} cannot be reached: {problem}")
 
 
-async def _read_status(reader: asyncio.StreamReader) -> int:
-    """That of the answer itself, after those that only say that it will come."""
+async def _read_answer(reader: asyncio.StreamReader) -> Answer:
+    """The answer itself, after those that only say that it will come."""
     for _ in range(MOST_HEADS):
         head = await reader.readuntil(b"\r\n\r\n")
         found = STATUS.match(head)
@@ -161,7 +163,8 @@ async def _read_status(reader: asyncio.StreamReader) -> int:
             left = MAX_REST
             while left > 0 and (piece := await reader.read(left)):
                 left -= len(piece)
-    return status
+    asked = RETRY_AFTER.search(head)
+    return Answer(status, int(asked[1]) if asked else None)
 
 
 def _refusal(host: str, port: int) -> str:

@@ -235,6 +235,15 @@ def test_what_is_no_request_is_told_so(mine: App, body: Any, code: int) -> None:
     assert mine.http.post("/mcp", json=body).json()["error"]["code"] == code
 
 
+def test_a_session_whose_first_prompt_is_refused_is_gone_again(face: Server, mine: App) -> None:
+    limits = {"app_name": mine.name, "limits": {"max_turns_in_flight": 0}}
+    assert face.admin().post("/admin/apps", json=limits).status_code == 200
+    ask = {"name": "start", "arguments": {"prompt": "echo hi", "agent": "claude"}}
+    reply = mine.http.post("/mcp", json={"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": ask})
+    assert reply.json()["result"]["isError"]
+    assert mine.http.get("/sessions?include_closed=true").json()["sessions"] == []
+
+
 def test_notifications_are_taken_and_streams_are_not_offered(mine: App) -> None:
     note = {"jsonrpc": "2.0", "method": "notifications/initialized"}
     assert mine.http.post("/mcp", json=note).status_code == 202

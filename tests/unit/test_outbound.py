@@ -95,7 +95,7 @@ async def test_an_address_that_is_not_public_is_refused_in_every_disguise(host: 
 async def test_plain_http_goes_only_where_the_operator_says(receiver: Receiver, reached: Outbound) -> None:
     with open_outbound([]) as way, pytest.raises(Undelivered, match="use https"):
         way.check("http://example.com/")
-    assert await reached.post(receiver.url("/a?b=c"), {"x-a": "b"}, b"{}") == 204
+    assert (await reached.post(receiver.url("/a?b=c"), {"x-a": "b"}, b"{}")).status == 204
     assert [(one.path, one.headers["x-a"], one.body) for one in receiver.got] == [("/a?b=c", "b", b"{}")]
     assert receiver.got[0].headers["host"] == receiver.host
 
@@ -119,7 +119,7 @@ async def test_a_name_is_resolved_once_and_that_very_address_is_connected_to(
 ) -> None:
     """Rebinding: a second look would find another address."""
     resolve_to(monkeypatch, "127.0.0.1", "10.0.0.1")
-    assert await reached.post(f"http://hook.test:{receiver.port}/", {}, b"{}") == 204
+    assert (await reached.post(f"http://hook.test:{receiver.port}/", {}, b"{}")).status == 204
     with pytest.raises(Undelivered, match="not a public address"):
         await reached.post(f"http://hook.test:{receiver.port}/", {}, b"{}")
     assert len(receiver.got) == 1
@@ -142,7 +142,7 @@ async def test_names_that_are_looked_up_for_long_keep_nobody_else_from_being_tol
     try:
         for _ in slow:
             assert await asyncio.to_thread(looks.acquire, timeout=30)
-        assert await reached.post(f"http://hook.test:{receiver.port}/", {}, b"{}") == 204
+        assert (await reached.post(f"http://hook.test:{receiver.port}/", {}, b"{}")).status == 204
         assert not any(one.done() for one in slow)
     finally:
         over.set()
@@ -152,7 +152,7 @@ async def test_names_that_are_looked_up_for_long_keep_nobody_else_from_being_tol
 
 async def test_a_redirect_is_an_answer_and_nothing_more(receiver: Receiver, reached: Outbound) -> None:
     receiver.answers = [answer(307, f"location: {receiver.url('/elsewhere')}")]
-    assert await reached.post(receiver.url(), {}, b"{}") == 307
+    assert (await reached.post(receiver.url(), {}, b"{}")).status == 307
     assert not receiver.of("/elsewhere")
 
 
@@ -187,12 +187,23 @@ async def test_of_an_answer_without_end_only_the_status_is_kept(
 ) -> None:
     monkeypatch.setattr(outbound, "MAX_REST", 1000)
     receiver.answers = [b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n\r\n" + b"x" * 5_000_000]
-    assert await reached.post(receiver.url(), {}, b"{}") == 200
+    assert (await reached.post(receiver.url(), {}, b"{}")).status == 200
+
+
+@pytest.mark.parametrize(
+    ("line", "asked"),
+    [("Retry-After: 120", 120), ("retry-after:7", 7), ("Retry-After: Fri, 31 Dec 1999 23:59:59 GMT", None)],
+)
+async def test_when_to_come_again_is_kept(
+    receiver: Receiver, reached: Outbound, line: str, asked: int | None
+) -> None:
+    receiver.answers = [f"HTTP/1.1 503 x\r\n{line}\r\n\r\n".encode()]
+    assert await reached.post(receiver.url(), {}, b"{}") == (503, asked)
 
 
 async def test_an_answer_may_be_announced_a_few_times(receiver: Receiver, reached: Outbound) -> None:
     receiver.answers = [b"HTTP/1.1 103 Early Hints\r\n\r\n" * (outbound.MOST_HEADS - 1) + OK]
-    assert await reached.post(receiver.url(), {}, b"{}") == 204
+    assert (await reached.post(receiver.url(), {}, b"{}")).status == 204
 
 
 async def test_nobody_who_listens_is_a_failure_that_says_so() -> None:

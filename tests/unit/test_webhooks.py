@@ -120,6 +120,22 @@ async def test_a_delivery_is_tried_for_three_days_with_growing_pauses(desk: Desk
     assert (row.state, row.attempts, row.status, row.error) == ("dead", len(times), 500, "no")
 
 
+@pytest.mark.parametrize(
+    ("asked", "pause"), [(1, 5), (60, 60), (8 * 3600, 8 * 3600), (999_999_999, 8 * 3600)]
+)
+async def test_a_receiver_may_ask_for_a_longer_pause_within_bounds(
+    desk: Desk, asked: int, pause: int
+) -> None:
+    await add(desk)
+    await desk.submit()
+    await desk.end(tokens=1)
+    (row,) = await told(desk)
+    note = partial(rules.note_try, delivery_id=row.delivery_id, status=503, error="no", at=desk.at)
+    await desk.store.write(APP, partial(note, retry_after=asked))
+    (row,) = await told(desk)
+    assert pause * SECOND <= row.next_at - desk.at < (pause + 1) * SECOND
+
+
 async def test_410_disables_and_a_late_answer_changes_nothing(desk: Desk) -> None:
     await add(desk)
     await desk.submit()

@@ -9,7 +9,7 @@ from typing import Any
 
 from clawdforge.core.model import SECOND, SystemClock
 from clawdforge.core.ports import View
-from clawdforge.core.ports.webhooks import Undelivered
+from clawdforge.core.ports.webhooks import Answer, Undelivered
 from clawdforge.core.webhook_model import DeliveryRow, EndpointRow
 from clawdforge.wire.webhooks import WebhookEvent
 from tests.conformance.stores.samples import APP
@@ -34,6 +34,7 @@ class Receivers:
     def __init__(self) -> None:
         self.sent: list[tuple[str, dict[str, str], bytes]] = []
         self.answer: Callable[[], int] = lambda: 204
+        self.retry_after: int | None = None
         self.gate: asyncio.Event | None = None
         self.open = 0
         self.most_open = 0
@@ -42,14 +43,14 @@ class Receivers:
         if "inside" in url:
             raise Undelivered("not there")
 
-    async def post(self, url: str, headers: Any, body: bytes) -> int:
+    async def post(self, url: str, headers: Any, body: bytes) -> Answer:
         self.open += 1
         self.most_open = max(self.most_open, self.open)
         try:
             self.sent.append((url, dict(headers), body))
             if self.gate is not None:
                 await self.gate.wait()
-            return self.answer()
+            return Answer(self.answer(), self.retry_after)
         finally:
             self.open -= 1
 
@@ -66,7 +67,7 @@ class Hanging(Receivers):
     def end_one(self) -> None:
         self.held.pop(0).set()
 
-    async def post(self, url: str, headers: Any, body: bytes) -> int:
+    async def post(self, url: str, headers: Any, body: bytes) -> Answer:
         self.now_of[url] += 1
         self.most_of[url] = max(self.most_of[url], self.now_of[url])
         try:

@@ -54,6 +54,13 @@ class Undelivered(Exception):
     """A message did not arrive; the text says why, and may be shown to the app."""
 
 
+class Answer(NamedTuple):
+    """What is kept of a receiver's answer. `retry_after` are seconds that it asks to be left alone for."""
+
+    status: int
+    retry_after: int | None = None
+
+
 class Receivers(Protocol):
     """The network, as far as webhooks may reach it. Implemented in `outbound`."""
 
@@ -61,6 +68,6 @@ class Receivers(Protocol):
         """Raises Undelivered for a URL that can be seen never to be allowed."""
         ...
 
-    async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> int:
-        """Send it once, within bounds; the status of the answer. Raises Undelivered."""
+    async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
+        """Send it once, within bounds. Raises Undelivered."""
         ...

@@ -28,6 +28,8 @@ PAUSES: Final = tuple(secs * SECOND for secs in (5, 30, 120, 600, 1800, 3600, 72
 """After the first try, the second …; after all later ones it is the last of these."""
 FAR: Final = 2 * PAUSES[-1]
 """No delivery waits for longer, unless somebody has set the clock back."""
+LONGEST_ASKED: Final = PAUSES[-1]
+"""A receiver that asks for a longer pause (`Retry-After`) gets this one."""
 SPREAD: Final = 10
 """A pause is up to a tenth longer, so that what failed together is not tried together again and again."""
 SECRET_PREFIX: Final = "whsec_"  # noqa: S105 - not a secret, but what one begins with
@@ -94,8 +96,18 @@ def tell_crossed(tx: Tx, mark: Mark, held: ReservationRow, spent: Json, at: Micr
     tell(tx, WebhookEvent.BUDGET_CROSSED, at, data, session_id)
 
 
-def note_try(tx: Tx, delivery_id: str, status: int | None, error: str | None, at: Micros) -> None:
-    """Record how a try went. Whoever answers 410 is told nothing more, until the app enables it again."""
+def note_try(
+    tx: Tx,
+    delivery_id: str,
+    status: int | None,
+    error: str | None,
+    at: Micros,
+    retry_after: int | None = None,
+) -> None:
+    """Record how a try went. Whoever answers 410 is told nothing more, until the app enables it again.
+
+    `retry_after` are the seconds that the receiver asks to be left alone for.
+    """
     row = tx.delivery(delivery_id)
     if row is None or row.state is not DeliveryState.WAITING:
         return
@@ -108,6 +120,8 @@ def note_try(tx: Tx, delivery_id: str, status: int | None, error: str | None, at
         tx.change_endpoint(row.endpoint_id, disabled="it answered 410 Gone")
         tx.audit(None, "webhook disabled", at, {"endpoint_id": row.endpoint_id, "why": "410"})
     next_at = at + find_pause(delivery_id, attempts)
+    if retry_after is not None:
+        next_at = max(next_at, min(at + min(retry_after * SECOND, LONGEST_ASKED), row.gives_up_at))
     if status == GONE or next_at > row.gives_up_at:
         tx.change_delivery(delivery_id, state=DeliveryState.DEAD, done_at=at, **told)
     else:

@@ -16,7 +16,7 @@ import orjson
 
 from clawdforge.core.model import SECOND, Clock, Commit, TurnRow
 from clawdforge.core.ports import Store, View
-from clawdforge.core.ports.webhooks import Receivers, Undelivered, WaitingDeliveries
+from clawdforge.core.ports.webhooks import Answer, Receivers, Undelivered, WaitingDeliveries
 from clawdforge.core.rules.traces import find_traceparent
 from clawdforge.core.rules.webhooks import FAR, find_objection, give_up, is_due, note_try, sign
 from clawdforge.core.webhook_model import DeliveryRow, EndpointRow
@@ -165,27 +165,30 @@ class Courier:
         traced = {"traceparent": find_traceparent(turn)} if turn is not None and self._is_traced else {}
         await self._note(row, *await self._post(row, endpoint, receivers, traced))
 
-    async def _note(self, row: DeliveryRow, status: int | None, error: str | None) -> None:
+    async def _note(self, row: DeliveryRow, answer: Answer | None, error: str | None) -> None:
         at = self._clock.now()
-        await self._store.write(row.app_name, lambda tx: note_try(tx, row.delivery_id, status, error, at))
+        status, retry_after = answer or (None, None)
+        await self._store.write(
+            row.app_name, lambda tx: note_try(tx, row.delivery_id, status, error, at, retry_after)
+        )
         self.tries["delivered" if error is None else "failed"] += 1
 
     async def _post(
         self, row: DeliveryRow, endpoint: EndpointRow, receivers: Receivers, traced: dict[str, str]
-    ) -> tuple[int | None, str | None]:
-        """The status of the answer, and what is wrong if it did not arrive."""
+    ) -> tuple[Answer | None, str | None]:
+        """The answer, and what is wrong if it did not arrive."""
         body = row.body.encode()
         signed = sign(endpoint, row.delivery_id, body, self._clock.now())
         headers = {"content-type": "application/json", **traced, **signed}
         try:
-            status = await receivers.post(endpoint.url, headers, body)
+            answer = await receivers.post(endpoint.url, headers, body)
         except Undelivered as error:
             return None, str(error)
-        if 200 <= status < 300:
-            return status, None
-        if 300 <= status < 400:
-            return status, f"it answered {status}; redirects are not followed"
-        return status, f"it answered {status}"
+        if 200 <= answer.status < 300:
+            return answer, None
+        if 300 <= answer.status < 400:
+            return answer, f"it answered {answer.status}; redirects are not followed"
+        return answer, f"it answered {answer.status}"
 
     def _on_commit(self, commit: Commit) -> None:
         if not commit.events or any(event.type in TOLD_OF for event in commit.events):

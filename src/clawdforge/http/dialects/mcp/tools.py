@@ -17,7 +17,7 @@ from clawdforge.core.rules.sessions import SessionState
 from clawdforge.core.services.all import Services
 from clawdforge.http.dialects.mcp.waiting import wait
 from clawdforge.wire.base import Json, to_iso, to_iso_seconds
-from clawdforge.wire.errors import Forbidden, InvalidRequest
+from clawdforge.wire.errors import Forbidden, ForgeAPIError, InvalidRequest
 from clawdforge.wire.mcp_server import (
     CancelTool,
     DecideTool,
@@ -79,7 +79,12 @@ async def start(desk: Desk, asked: StartTool) -> Json:
             **fields, permission_mode=mode or PermissionMode.ASK, retention=Retention.KEEP, labels=[LABEL]
         )
         made = await desk.core.sessions.create(desk.app, create, may_decide=desk.caller.may_decide)
-    return await _submit(desk, made.row.session_id, asked.prompt)
+    session_id = made.row.session_id
+    try:
+        return await _submit(desk, session_id, asked.prompt)
+    except ForgeAPIError:  # a session without its prompt is of no use to anybody
+        await desk.core.sessions.delete(desk.app, session_id)
+        raise
 
 
 async def send(desk: Desk, asked: SendTool) -> Json:
