@@ -28,6 +28,10 @@ LIVE: Final = Path(__file__).parent.parent / ".cache" / "live" / "npm"
 CLAUDE: Final = f"{LIVE / 'claude' / 'node_modules' / '.bin'}:{LIVE / 'node' / 'node_modules' / '.bin'}"
 """Where `python3 -m tests.live.installing claude` puts programs, and a Node that is new enough."""
 
+NODE: Final = LIVE / "node" / "node_modules" / ".bin" / "node"
+CLIENTS: Final = LIVE / "clients" / "node_modules"
+"""Where `python3 -m tests.live.installing clients` puts libraries."""
+
 PYRIGHT: Final = f"{LIVE / 'pyright' / 'node_modules' / '.bin'}:{LIVE / 'node' / 'node_modules' / '.bin'}"
 """Where `python3 -m tests.live.installing pyright` puts programs; one in PATH does as well."""
 
@@ -84,6 +88,7 @@ PROBES: Final[Mapping[str, tuple[str, ...]]] = {
     "claude": ("env", f"PATH={CLAUDE}:{os.environ.get('PATH', os.defpath)}", "claude", "--version"),
     "pyright": ("env", f"PATH={PYRIGHT}:{os.environ.get('PATH', os.defpath)}", "pyright", "--version"),
     "mcp": (str(MCP), "-c", "import mcp.server.fastmcp"),
+    "npm-clients": (str(NODE), "-e", f"require({str(CLIENTS / 'openai')!r})"),
     "docs": (str(DOCS), "-c", "import material, mkdocs"),
     "langgraph": (sys.executable, "-c", "import langgraph, langgraph.checkpoint.sqlite.aio"),
     "deepagents": (sys.executable, "-c", "import deepagents"),

@@ -156,6 +156,16 @@ PYRIGHT: Final = Program("pyright", "pyright", npm=("pyright@1.1.414",))
 MCP: Final = Program("mcp", "mcp", pip=("mcp[cli]<2",))  # what 2 speaks first, Claude Code does not get past
 """What servers of tools are written with; its Python runs ours."""
 
+CLIENTS: Final = Program(
+    "clients",
+    "uuid",
+    npm=("@agentclientprotocol/sdk@2.4.0", "openai@7.55.0", "@ag-ui/client@1.0.0", "ai@7.0.170"),
+)
+"""Libraries that people reach our faces with. One brings a program, which shows that all are there."""
+
+LLM: Final = Program("llm", "llm", pip=("llm==0.36",))
+"""A command line for models."""
+
 CLAUDE: Final = Program(
     "claude",
     "claude-agent-acp",
