@@ -223,12 +223,12 @@ def test_a_dead_collector_costs_a_counter_and_nothing_else(start: Callable[..., 
         began = time.monotonic()
         for _ in range(3):
             assert run(app, session_id, "tool read\necho hi").status_code == 200
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - began < 12, "who waited for a collector that hangs would take 15 s"
         lost = re.compile(r'telemetry_total\{of="span",outcome="(?:failed|dropped)"\} [1-9]')
         until(lambda: lost.search(server.admin().get("/metrics").text), "a count of what is lost")
         began = time.monotonic()
         assert server.stop() == 0
-        assert time.monotonic() - began < 15
+        assert time.monotonic() - began < 20
         assert server.log_text.count("telemetry does not arrive") == 1
         assert "Traceback" not in server.log_text
 
