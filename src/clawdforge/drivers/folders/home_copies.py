@@ -33,6 +33,8 @@ from clawdforge.drivers.folders.tree_write import TreeWriter, finish
 
 FEW_ENTRIES: Final = 250
 """A home with more is looked at once, while its agent stands still, and its manifest is not remembered."""
+FEW_OBJECTS: Final = 16
+"""Of copies with no more, what they name is remembered, so that pruning need not read it."""
 SMALL_BYTES: Final = 1 << 16
 MARK = "unsettled"  # while this file exists, there may be objects without a manifest
 
@@ -47,11 +49,16 @@ class Copies:
     def __init__(self, folder: Path, *, max_copies: int, max_bytes: int, excluded: Collection[str]) -> None:
         self._folder = folder
         self._files = folder / "files"
+        self._place, self._kept_files = (
+            str(self._folder),
+            str(self._files),
+        )  # after every turn, and far faster
         self._max_copies = max_copies
         self._max_bytes = max_bytes
         self._excluded = frozenset(excluded)
         self._last: Manifest | None = None  # the newest copy, if it is on the disk and has few entries
         self._turns: list[int] | None = None  # that have a copy
+        self._objects: dict[int, dict[str, int]] = {}  # of some of these copies
 
     def turns(self) -> list[int]:
         if self._turns is None:
@@ -73,6 +80,8 @@ class Copies:
             return None
 
     def _read_objects(self, turn: int) -> dict[str, int] | None:
+        if turn in self._objects:
+            return self._objects[turn]
         with (self._folder / f"{turn}.json").open("rb", buffering=0) as file:
             return decode_objects(file.read())
 
@@ -151,7 +160,7 @@ class Copies:
 
     def _mark(self) -> int:
         """Note that there may be objects without a manifest; the time, by the file system's own clock."""
-        fd = os.open(self._folder / MARK, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fd = os.open(f"{self._place}/{MARK}", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             os.utime(fd)
             return os.fstat(fd).st_ctime_ns  # like the times of the files
@@ -170,11 +179,14 @@ class Copies:
         """Write the manifest: all of it or nothing."""
         turns, self._last, self._turns = self.turns(), None, None
         whole = self._add_checksums(copied)
-        temporary = self._folder / f"{whole.turn}.tmp"
+        self._objects.pop(whole.turn, None)
+        temporary = f"{self._place}/{whole.turn}.tmp"
         fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         with os.fdopen(fd, "wb") as file:
             file.write(whole.encode())
-        temporary.rename(self._folder / f"{whole.turn}.json")
+        os.rename(temporary, f"{self._place}/{whole.turn}.json")  # noqa: PTH104
+        if len(whole.entries) <= FEW_OBJECTS:
+            self._objects[whole.turn] = whole.objects
         self._turns = sorted({*turns, whole.turn})
         if len(whole.entries) <= FEW_ENTRIES and self._turns[-1] == whole.turn:
             self._last = whole
@@ -210,7 +222,8 @@ class Copies:
                     total, count = total + new, count + 1
                     continue
                 count = self._max_copies  # everything older goes as well
-            (self._folder / f"{turn}.json").unlink()
+            self._objects.pop(turn, None)
+            os.unlink(f"{self._place}/{turn}.json")  # noqa: PTH108
             gone.add(turn)
         if gone:  # first: after a loss of power, no manifest may come back without its objects
             sync_folder(self._folder)
@@ -244,7 +257,9 @@ class Copies:
         return True
 
     def _keep_file(self, found: Found, name: str) -> Entry:
-        target = os.open(self._files / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        target = os.open(
+            f"{self._kept_files}/{name}", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600
+        )
         try:
             with open_file(found.name, found.parent) as source:
                 info = os.fstat(source)
