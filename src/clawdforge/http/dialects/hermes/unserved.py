@@ -163,8 +163,9 @@ class RefusingRoute(HermesRoute):
 
 
 def routes(prefix: str) -> APIRouter:
-    found = APIRouter(prefix=prefix, route_class=RefusingRoute, tags=["hermes dialect"])
-    first = RefusingRoute("/", _make_refusal(""), include_in_schema=False, response_model=None)
+    found = APIRouter(prefix=prefix, route_class=RefusingRoute)
+    about = {"tags": ["hermes dialect"], "include_in_schema": False, "response_model": None}
+    first = RefusingRoute("/", _make_refusal(""), **about)
     for route, reason in UNSERVED.items():
         method, _, path = route.partition(" ")
         found.routes.append(first.made_for(method, prefix + path.replace("{rest}", "{rest:path}"), reason))
