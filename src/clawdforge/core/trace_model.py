@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from clawdforge.core.model import SessionRow, TurnRow
+from clawdforge.core.model import TurnRow
 from clawdforge.wire.base import Micros
 
 
@@ -39,8 +39,9 @@ class TurnTrace:
     """A turn that has ended. What was said and done in it is there only if content is wanted."""
 
     app: str
-    session: SessionRow
-    turn: TurnRow
+    agent: str
+    model: str | None = None
+    turn: TurnRow  # without what was said, or with the beginning of it
     tools: tuple[ToolTrace, ...] = ()
     answer: str = ""
     is_whole: bool = True  # all of its calls of tools are here

@@ -40,14 +40,22 @@ class Collector:
         self._spans = SpanMaker(resource, destination.version, with_content=destination.with_content)
         self._readings = ReadingMaker(resource, destination.version, clock.now())
         self.pump = Pump(
-            lambda spans: post("/v1/traces", encode_spans(spans).SerializeToString()),
+            self._make_spans_sender(post),
             lambda reading: post("/v1/metrics", encode_metrics(reading).SerializeToString()),
             urlsplit(destination.endpoint).hostname or "",
             linger=linger,
         )
 
     def record(self, trace: TurnTrace) -> None:
-        self.pump.offer(self._spans.make(trace))
+        """The spans are made by the thread that sends them: a turn may have a thousand tools."""
+        self.pump.offer(trace, 1 + len(trace.tools))
+
+    def _make_spans_sender(self, post: Post) -> Callable[[list[TurnTrace]], bool]:
+        def send(traces: list[TurnTrace]) -> bool:
+            spans = [span for trace in traces for span in self._spans.make(trace)]
+            return post("/v1/traces", encode_spans(spans).SerializeToString())
+
+        return send
 
     def measure(self, metrics: Sequence[Metric]) -> None:
         self.pump.show(self._readings.make(metrics, self._clock.now()))

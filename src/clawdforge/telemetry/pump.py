@@ -6,7 +6,7 @@ A collector that refuses, hangs or is away costs what was meant for it, which is
 import logging
 import threading
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Final
 
 log = logging.getLogger(__name__)
@@ -29,7 +29,8 @@ class Pump:
         self._place = place
         self._linger = linger
         self._changed = threading.Condition()
-        self._spans: deque[Any] = deque()
+        self._loads: deque[tuple[Any, int]] = deque()  # what spans are made of, and how many
+        self._waiting = 0  # spans
         self._reading: Any = None
         self._is_stopping = False
         self._is_failing = False
@@ -41,13 +42,14 @@ class Pump:
     def start(self) -> None:
         self._thread.start()
 
-    def offer(self, spans: Sequence[Any]) -> None:
-        """Those of one turn: all of them or none."""
+    def offer(self, load: Any, spans: int) -> None:
+        """What so many spans are to be made of: all of them or none."""
         with self._changed:
-            if self._is_stopping or len(self._spans) + len(spans) > MOST_SPANS:
-                self._counts["span", "dropped"] += len(spans)
+            if self._is_stopping or self._waiting + spans > MOST_SPANS:
+                self._counts["span", "dropped"] += spans
                 return
-            self._spans.extend(spans)
+            self._loads.append((load, spans))
+            self._waiting += spans
             self._changed.notify()
 
     def show(self, reading: Any) -> None:
@@ -75,24 +77,30 @@ class Pump:
 
     def _run(self) -> None:
         while True:
-            spans, reading = self._take()
-            if not spans and reading is None:
+            loads, spans, reading = self._take()
+            if not loads and reading is None:
                 return
-            sent = self._try("span", len(spans), self._send_spans, spans) if spans else True
+            sent = self._try("span", spans, self._send_spans, loads) if loads else True
             if reading is not None and (sent or not self._is_stopping):
                 sent = self._try("reading", 1, self._send_reading, reading) and sent
             if not sent:
                 with self._changed:
                     self._changed.wait_for(lambda: self._is_stopping, PAUSE_SECS)
 
-    def _take(self) -> tuple[list[Any], Any]:
-        """The next batch, when there is one; nothing at the end."""
+    def _take(self) -> tuple[list[Any], int, Any]:
+        """The next batch, how many spans it will be, and a reading, when there is one; nothing at the end."""
         with self._changed:
-            self._changed.wait_for(lambda: self._spans or self._reading is not None or self._is_stopping)
-            self._changed.wait_for(lambda: len(self._spans) >= BATCH or self._is_stopping, self._linger)
-            spans = [self._spans.popleft() for _ in range(min(BATCH, len(self._spans)))]
+            self._changed.wait_for(lambda: self._loads or self._reading is not None or self._is_stopping)
+            self._changed.wait_for(lambda: self._waiting >= BATCH or self._is_stopping, self._linger)
+            loads: list[Any] = []
+            spans = 0
+            while self._loads and spans < BATCH:
+                load, count = self._loads.popleft()
+                loads.append(load)
+                spans += count
+            self._waiting -= spans
             reading, self._reading = self._reading, None
-            return spans, reading
+            return loads, spans, reading
 
     def _try(self, what: str, count: int, send: Send, load: Any) -> bool:
         why = ""

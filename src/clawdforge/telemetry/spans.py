@@ -46,7 +46,7 @@ class SpanMaker:
         return [self._make_turn(trace), *(self._make_tool(trace, tool) for tool in trace.tools)]
 
     def _make_turn(self, trace: TurnTrace) -> ReadableSpan:
-        turn, agent = trace.turn, trace.session.agent
+        turn, agent = trace.turn, trace.agent
         error = _find_error(turn)
         known = _without_none(
             {
@@ -54,7 +54,7 @@ class SpanMaker:
                 "gen_ai.provider.name": agent,
                 "gen_ai.agent.name": agent,
                 "gen_ai.conversation.id": turn.session_id,
-                "gen_ai.request.model": _word(trace.session.model),
+                "gen_ai.request.model": _word(trace.model),
                 "gen_ai.response.finish_reasons": [_word(turn.stop_reason)] if turn.stop_reason else None,
                 **_read_usage(turn.usage or {}),
                 "error.type": error,

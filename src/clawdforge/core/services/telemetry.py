@@ -9,17 +9,19 @@ import asyncio
 import logging
 from collections import deque
 from contextlib import suppress
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 import orjson
 
 from clawdforge.core.loop_turns import LoopTurns
-from clawdforge.core.model import Commit, SessionRow, TurnRow
+from clawdforge.core.model import Commit
 from clawdforge.core.ports import Store, View
 from clawdforge.core.ports.telemetry import Telemetry
 from clawdforge.core.rules.traces import Said, ToolCalls, read_calls
 from clawdforge.core.services.metrics import MetricsService
 from clawdforge.core.trace_model import TurnTrace
+from clawdforge.wire.base import Json
 from clawdforge.wire.errors import ForgeError, Unavailable
 from clawdforge.wire.event import EventType
 
@@ -27,6 +29,7 @@ log = logging.getLogger(__name__)
 MOST_WAITING: Final = 4096
 STORE_AWAY_SECS: Final = 5.0
 FINISH_SECS: Final = 2.0
+MAX_CHARS: Final = 16_384
 PAGE_EVENTS: Final = 1000
 PAGE_BYTES: Final = 1 << 20
 MOST_PAGES: Final = 500
@@ -122,7 +125,7 @@ class TelemetryService:
         )
         if found is None:
             return None
-        session, turn, answer = found
+        begun, turn = found, found.turn
         calls, after = ToolCalls(with_content=with_content), (turn.first_seq or 1) - 1
         for _ in range(MOST_PAGES):
             said, last = await self._store.read(
@@ -137,14 +140,7 @@ class TelemetryService:
             await self._turns.slice(ended.app)
         else:
             calls.is_whole = False
-        return TurnTrace(
-            app=ended.app,
-            session=session,
-            turn=turn,
-            tools=calls.list(),
-            answer=answer,
-            is_whole=calls.is_whole,
-        )
+        return replace(begun, tools=calls.list(), is_whole=calls.is_whole)
 
 
 def _find_message(data: bytes) -> int | None:
@@ -152,7 +148,8 @@ def _find_message(data: bytes) -> int | None:
     return message if isinstance(message, int) else None
 
 
-def _find_turn(view: View, ended: Ended, *, with_content: bool) -> tuple[SessionRow, TurnRow, str] | None:
+def _find_turn(view: View, ended: Ended, *, with_content: bool) -> TurnTrace | None:
+    """Without its tools. Traces may wait in memory, so they have no more of what was said than is told."""
     session, turn = view.session(ended.session_id), view.turn(ended.session_id, ended.turn_index)
     if session is None or turn is None or turn.started_at is None or turn.ended_at is None:
         return None
@@ -160,7 +157,15 @@ def _find_turn(view: View, ended: Ended, *, with_content: bool) -> tuple[Session
     if with_content and ended.message is not None:
         found = view.messages(ended.session_id, after=ended.message - 1, limit=1, show="all")
         answer = found[0].content if found and found[0].seq == ended.message else ""
-    return session, turn, answer
+    most = MAX_CHARS if with_content else 0
+    words: Json = {"prompt": turn.prompt[:most], "error": turn.error and turn.error[:most]}
+    return TurnTrace(
+        app=ended.app,
+        agent=session.agent,
+        model=session.model,
+        turn=replace(turn, **words, files=(), error_extra={}, key=None, fingerprint=None),
+        answer=answer[:most],
+    )
 
 
 def _read_page(view: View, ended: Ended, after: int, *, with_content: bool) -> tuple[list[Said], int | None]:
