@@ -164,6 +164,21 @@ async def test_who_sends_too_much_or_too_slowly_is_sent_away(server: Server, min
     until(lambda: used(mine)["readers"] == 0, "its readers are gone")
 
 
+async def test_who_hangs_up_before_it_is_answered_leaves_nothing_behind(server: Server, mine: App) -> None:
+    host, _, port = server.url.partition("//")[2].partition(":")
+    plain = f"Host: {host}:{port}\r\nAuthorization: Bearer {mine.token}\r\n"
+    opening = "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+    key = "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+    for _ in range(20):
+        reader, writer = await asyncio.open_connection(host, int(port))
+        writer.write(f"GET /healthz HTTP/1.1\r\n{plain}\r\n".encode())
+        await reader.readuntil(b"}")
+        writer.write(f"GET /acp HTTP/1.1\r\n{plain}{opening}{key}".encode())
+        writer.close()
+        await writer.wait_closed()
+    until(lambda: used(mine)["readers"] == 0, "its readers are gone", 20)
+
+
 async def test_who_does_not_read_is_sent_away_and_its_turn_goes_on(server: Server, mine: App) -> None:
     async with dial(server.url, mine.token, **OWN) as socket:
         ask = {"jsonrpc": "2.0", "id": 1, "method": "session/new", "params": {"cwd": "/x"}}

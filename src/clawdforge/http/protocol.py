@@ -118,6 +118,8 @@ class ForgeProtocol(HttpToolsProtocol):
     def enter(self, end: TunnelEnd) -> None:
         """Become a tunnel in the middle of a request, which has been read and not been answered."""
         self._end = end
+        if self._connection.is_gone:  # while somebody found out whether it may
+            end.lose()
 
     @property
     def is_choked(self) -> bool:
