@@ -67,7 +67,8 @@ class ForgeProtocol(HttpToolsProtocol):
         if self.transport.is_closing():
             return
         if self._end is not None:
-            self._hand_on(self._end, data)
+            self._patience.receive(len(data))
+            self._end.take(data)
             return
         if not self._has_room:  # said now: what was sent and not read would take the answer away
             self._refuse(ServerBusy(retry_after=RETRY_SECS))
@@ -131,6 +132,11 @@ class ForgeProtocol(HttpToolsProtocol):
     async def drain(self) -> None:
         await self.flow.drain()
 
+    def expect(self, *, more: bool) -> None:
+        phase = Phase.BODY if more else Phase.ANSWER
+        if phase is not self._patience.phase:
+            self._patience.enter(phase, self.loop.time())
+
     def hold_back(self) -> None:
         self.flow.pause_reading()
 
@@ -142,12 +148,6 @@ class ForgeProtocol(HttpToolsProtocol):
 
     def abort(self) -> None:
         self.transport.abort()
-
-    def _hand_on(self, end: TunnelEnd, data: bytes) -> None:
-        phase = Phase.BODY if end.take(data) else Phase.ANSWER
-        if phase is not self._patience.phase:
-            self._patience.enter(phase, self.loop.time())
-        self._patience.receive(len(data))
 
     def _unsupported_upgrade_warning(self) -> None:
         """A route says so, or takes it: what somebody asks for is no warning of ours."""

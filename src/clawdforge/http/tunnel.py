@@ -9,8 +9,8 @@ UPGRADED: Final = "clawdforge.upgraded"
 class TunnelEnd(Protocol):
     """Who understands the bytes."""
 
-    def take(self, data: bytes) -> bool:
-        """Take what came; whether more must come until it is whole, which the door waits for a while."""
+    def take(self, data: bytes) -> None:
+        """Take what came, and leave it for later: others wait."""
         ...
 
     def lose(self) -> None:
@@ -21,7 +21,10 @@ class TunnelEnd(Protocol):
 class Tunnel(Protocol):
     """The connection itself, once `enter` was called."""
 
-    def enter(self, end: TunnelEnd) -> None: ...
+    def enter(self, end: TunnelEnd) -> None:
+        """Where the connection is gone already, `end` is told so at once."""
+        ...
+
     @property
     def is_choked(self) -> bool:
         """Whether the other side does not take what was written."""
@@ -30,6 +33,10 @@ class Tunnel(Protocol):
     def write(self, data: bytes) -> None: ...
     async def drain(self) -> None:
         """Wait until there is room for more, or the connection is gone: the door bounds it."""
+        ...
+
+    def expect(self, *, more: bool) -> None:
+        """Whether more must come until what came is whole, which the door waits for a while."""
         ...
 
     def hold_back(self) -> None:

@@ -1,7 +1,8 @@
 """One WebSocket: whole messages in and out, of a bounded size, from somebody who is still there.
 
-Each text frame is one message; others are ignored. What arrives is counted as bodies are, and the next
-message is not read from the network before the last one was taken.
+Each text frame is one message; others are ignored. What arrives is counted as bodies are, and nothing more
+is read from the network before the last message was taken. A frame may be empty, and cost as much as others:
+what came is taken apart in its app's turns.
 """
 
 import asyncio
@@ -16,6 +17,7 @@ from websockets.http11 import Request as Opening
 from websockets.protocol import State
 from websockets.server import ServerProtocol
 
+from clawdforge.core.pace import AppPace
 from clawdforge.http.bodies import BodyBudget, Claim
 from clawdforge.http.tunnel import Tunnel
 from clawdforge.wire.errors import ForgeAPIError, InvalidRequest
@@ -26,6 +28,12 @@ DEAD_SECS: Final = 60.0
 middle of a long frame."""
 
 FAREWELL_SECS: Final = 2.0
+SLICE_BYTES: Final = 1024
+"""So much is taken apart at once: it may be a hundred frames and more, which take milliseconds."""
+
+PASS_SECS: Final = 0.002
+"""So long is taken apart before everybody else has a turn."""
+
 LONGEST_REASON: Final = 100
 """A frame that closes has room for 123 bytes."""
 
@@ -33,7 +41,7 @@ LONGEST_REASON: Final = 100
 class WebSocket:
     """Belongs to one request, which stays open for as long as it does."""
 
-    def __init__(self, opening: bytes, bodies: BodyBudget, app: str, max_bytes: int) -> None:
+    def __init__(self, opening: bytes, bodies: BodyBudget, pace: AppPace, max_bytes: int) -> None:
         """`opening` is the request as it was sent. Raises InvalidRequest if it opens no WebSocket."""
         self._frames = ServerProtocol(max_size=max_bytes)
         self._frames.receive_data(opening)
@@ -43,7 +51,8 @@ class WebSocket:
             raise InvalidRequest("this address is for WebSockets; connect to it with a client that opens one")
         self._answer = answer
         self._bodies = bodies
-        self._app = app
+        self._pace = pace
+        self._rest = bytearray()  # what came and was not taken apart
         self._most_raw = max_bytes + max_bytes // 4 + (1 << 16)
         self._raw = 0  # bytes since the last whole message, with what frames add
         self._text: bytearray | None = None
@@ -72,11 +81,8 @@ class WebSocket:
         while not self._messages:
             if self._gone.is_set() or self._frames.state is not State.OPEN:
                 return b""
-            self._came.clear()
-            await self._came.wait()
+            await self._take_more()
         text, self._taken = self._messages.popleft()
-        if not self._messages and self._tunnel is not None:
-            self._tunnel.go_on()
         return text.replace(b"\n", b" ") + b"\n"  # between the words of JSON only: in a text it is escaped
 
     async def write(self, data: bytes) -> None:
@@ -112,21 +118,50 @@ class WebSocket:
             self._flush()
         try:
             async with asyncio.timeout(FAREWELL_SECS):
-                await self._gone.wait()
+                while not self._gone.is_set():
+                    self._drop_messages()
+                    await self._take_more()
         except TimeoutError:
             self._tunnel.abort()
             await self._gone.wait()  # the event loop says so in its next pass
         finally:
             self._release()
 
-    def take(self, data: bytes) -> bool:
+    def take(self, data: bytes) -> None:
         self._heard_at = asyncio.get_running_loop().time()
-        self._raw += len(data)
+        self._rest += data
+        self._came.set()
+        if self._tunnel is not None:
+            self._tunnel.hold_back()
+
+    def lose(self) -> None:
+        self._gone.set()
+        self._came.set()
+
+    async def _take_more(self) -> None:
+        """Take apart what came, up to the next message; where nothing is left of it, wait for more."""
+        if not self._rest:
+            self._came.clear()
+            if self._tunnel is not None:
+                self._tunnel.go_on()
+            await self._came.wait()
+            return
+        await asyncio.sleep(0)
+        await self._pace.enter()
+        clock = asyncio.get_running_loop().time
+        pause_at = clock() + PASS_SECS
+        while self._rest and not self._messages and clock() < pause_at:
+            piece = bytes(self._rest[:SLICE_BYTES])
+            del self._rest[:SLICE_BYTES]
+            self._take_apart(piece)
+
+    def _take_apart(self, piece: bytes) -> None:
+        self._raw += len(piece)
         try:
-            self._count(len(data))
+            self._count(len(piece))
         except ForgeAPIError as error:
             self._frames.fail(CloseCode.TRY_AGAIN_LATER, error.message[:LONGEST_REASON])
-        self._frames.receive_data(data)
+        self._frames.receive_data(piece)
         for event in self._frames.events_received():
             if isinstance(event, Frame):
                 self._take_frame(event)
@@ -137,16 +172,11 @@ class WebSocket:
             self._frames.data_to_send()  # answers to pings, which nobody reads
         else:
             self._flush()
-        if not is_open:
-            self._came.set()
         is_partial = is_open and (self._text is not None or bool(self._frames.reader.buffer))
         if not is_partial:
             self._forget_partial()
-        return is_partial
-
-    def lose(self) -> None:
-        self._gone.set()
-        self._came.set()
+        if self._tunnel is not None:
+            self._tunnel.expect(more=is_partial)
 
     def _take_frame(self, frame: Frame) -> None:
         if frame.opcode is Opcode.TEXT:
@@ -158,10 +188,7 @@ class WebSocket:
         if frame.fin and self._text is not None:
             self._messages.append((bytes(self._text), self._claims))
             self._claims = ExitStack()
-            self._came.set()
             self._forget_partial()
-            if self._tunnel is not None:
-                self._tunnel.hold_back()
 
     def _forget_partial(self) -> None:
         self._claims.close()
@@ -169,7 +196,7 @@ class WebSocket:
 
     def _count(self, size: int) -> None:
         if self._claim is None:
-            self._claim = self._claims.enter_context(self._bodies.claim(self._app))
+            self._claim = self._claims.enter_context(self._bodies.claim(self._pace.app))
         self._claim.add(size)
 
     def _flush(self) -> None:
@@ -182,6 +209,9 @@ class WebSocket:
     def _release(self) -> None:
         self._taken.close()
         self._claims.close()
+        self._drop_messages()
+
+    def _drop_messages(self) -> None:
         for _, claims in self._messages:
             claims.close()
         self._messages.clear()

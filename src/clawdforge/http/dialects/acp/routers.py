@@ -50,7 +50,8 @@ async def open_line(
         raise Unauthenticated("send an app's token in the header Authorization; a login does not open this")
     if await is_from_agent(request):
         raise Forbidden("an agent of this server leads other sessions with its MCP tools, not as an editor")
-    line = WebSocket(write_opening(request), request.app.state.bodies, caller.app, settings.max_body_bytes)
+    pace = Pace(core.loop_turns, core.computing).of(caller.app)
+    line = WebSocket(write_opening(request), request.app.state.bodies, pace, settings.max_body_bytes)
     tunnel = find_tunnel(request)
     if tunnel is None or settings.serve_editor is None:
         raise InvalidRequest("connect to the port of this server; there is no WebSocket within another call")
@@ -62,7 +63,7 @@ async def open_line(
     }
     call = EditorCall(
         line=line,
-        pace=Pace(core.loop_turns, core.computing).of(caller.app),
+        pace=pace,
         asgi=request.app.state.front,
         token=token.strip(),
         wishes={name: value for name, value in wishes.items() if value is not None},
