@@ -22,8 +22,6 @@ MOST_COUNTED: Final = 1000
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 LAST_YEAR: Final = 9000
 """No time that somebody means is later, and beyond it there are no dates for those that come after."""
-WINDOWS: Final = tuple(secs * SECOND for secs in (3600, 86_400, 32 * 86_400, 400 * 86_400, 9 * 366 * 86_400))
-"""How far back the latest time is looked for: the first of these in which there is one."""
 EXAMPLE: Final = "`0 9 * * MON-FRI` is nine o'clock on working days"
 
 
@@ -71,17 +69,19 @@ def find_next(cron: str, timezone: str, after: Micros) -> Micros | None:
 
 
 def find_latest(cron: str, timezone: str, first: Micros, now: Micros) -> Micros:
-    """The last time up to now; `first`, which has come already, if there is none after it."""
-    for window in WINDOWS:
-        begin = max(first, now - window)
-        latest = None
-        for latest in _until(cron, timezone, begin, now):  # noqa: B007 - the last one is wanted
-            pass
-        if latest is not None:
-            return latest
-        if begin == first:
-            break
-    return first
+    """The last time up to now; `first`, which has come already, if there is none after it.
+
+    There may be a million of them, so they are halved: each step looks for one in the later half.
+    """
+    latest, end = first, now  # there is no time between the end and now
+    while end - latest >= SECOND:
+        middle = (latest + end) // 2
+        found = find_next(cron, timezone, middle)
+        if found is not None and found <= now:
+            latest = found
+        else:
+            end = middle
+    return latest
 
 
 def count_times(cron: str, timezone: str, first: Micros, before: Micros) -> int:
