@@ -188,3 +188,20 @@ def test_the_operator_can_turn_them_off(start: Callable[..., Server]) -> None:
     assert (refused.status_code, refused.json()["code"]) == (403, "forbidden")
     assert "CLAWDFORGE_SCHEDULES=true" in refused.json()["error"]
     assert app.http.get("/schedules").json()["schedules"] == []
+
+
+def test_what_an_mcp_server_is_given_is_shown_to_nobody(server: Server, app: App) -> None:
+    """As with sessions: a header may be a secret, and whoever may read need not know it."""
+    servers = {"files": {"url": "https://files.example", "headers": {"Authorization": "Bearer not-for-all"}}}
+    made = app.http.post("/schedules", json={**YEARLY, "session": {"mcp_servers": servers, "title": "a"}})
+    one = f"/schedules/{made.json()['schedule']['schedule_id']}"
+    reader = server.app(app.name, scopes=["read"])
+    shown = [
+        made,
+        reader.http.get(one),
+        reader.http.get("/schedules"),
+        app.http.patch(one, json={"title": "b"}),
+    ]
+    assert [reply.status_code for reply in shown] == [200] * 4
+    assert not [reply.text for reply in shown if "not-for-all" in reply.text]
+    assert reader.http.get(one).json()["schedule"]["session"] == {"mcp_servers": ["files"], "title": "a"}

@@ -101,7 +101,8 @@ class ChangeSchedule(StrictRequest):
 class Schedule(Reply):
     """A prompt and its times. Times are whole seconds; `next_at` is null while it is paused or ended.
 
-    `reason` says why it has ended. `session` is what new sessions are made from.
+    `reason` says why it has ended. `session` is what new sessions are made from; of its MCP servers
+    only the names are shown.
     """
 
     schedule_id: str

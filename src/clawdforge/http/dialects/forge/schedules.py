@@ -6,11 +6,12 @@ from fastapi import APIRouter, Header, Query
 from starlette.responses import Response
 
 from clawdforge.core.model import TurnRow
+from clawdforge.core.rules.mcp_servers import name_servers
 from clawdforge.core.schedule_model import OccurrenceRow, ScheduleRow
 from clawdforge.http.errors import json_response
 from clawdforge.http.routing import App, AppRoute, Caller, Core, Limit
 from clawdforge.wire.admin import Done
-from clawdforge.wire.base import to_seconds
+from clawdforge.wire.base import Json, to_seconds
 from clawdforge.wire.schedules import (
     ChangeSchedule,
     CreateSchedule,
@@ -92,7 +93,7 @@ def _schedule(row: ScheduleRow) -> Schedule:
         at=to_seconds(row.at),
         timezone=row.timezone,
         session_id=row.session_id,
-        session=row.new_session,
+        session=_name_servers(row.new_session),
         overlap=row.overlap,
         missed=row.missed,
         state=row.state,
@@ -100,6 +101,13 @@ def _schedule(row: ScheduleRow) -> Schedule:
         next_at=to_seconds(row.next_at),
         created_at=to_seconds(row.created_at) or 0,
     )
+
+
+def _name_servers(session: Json | None) -> Json | None:
+    """Of MCP servers only the names, as sessions show them: their headers and variables may be secrets."""
+    if session is None or not session.get("mcp_servers"):
+        return session
+    return {**session, "mcp_servers": name_servers(session["mcp_servers"])}
 
 
 def _occurrence(row: OccurrenceRow, turn: TurnRow | None) -> Occurrence:
