@@ -201,3 +201,21 @@ async def test_a_job_that_takes_long_is_named_in_a_warning(
         await store.write(APP, count_to_ten)
     assert "count_to_ten kept the store's writer busy" in caplog.text
     assert store.job_times.samples()[-1].value == 2
+
+
+async def test_where_no_thread_can_be_started_the_writing_thread_moves_the_log(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    before = attempts(store)
+    with monkeypatch.context() as crowded:
+        crowded.setattr(checkpoints, "SHORT_PAGES", 0)
+        crowded.setattr(checkpoints, "LONG_PAGES", 10_000)
+        crowded.setattr(threading.Thread, "start", refuse)
+        async with asyncio.timeout(60):
+            for _ in range(5):
+                await add(store, 100_000)
+            await add(store, 1)
+    assert attempts(store) > before

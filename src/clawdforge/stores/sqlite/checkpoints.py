@@ -57,11 +57,20 @@ class Checkpoints:
         if self._pages < FEW_PAGES or self._is_moving() or time.monotonic() < self._again_at:
             return
         left = self._pages - self._moved
-        if left > SHORT_PAGES and self._pages < LONG_PAGES:
-            self._mover = threading.Thread(target=self._move_beside, name="store-mover", daemon=True)
-            self._mover.start()
-        elif not jobs_wait or self._pages >= MANY_PAGES:
+        if left > SHORT_PAGES and self._pages < LONG_PAGES and self._start_mover():
+            return
+        if not jobs_wait or self._pages >= MANY_PAGES:
             self._move_rest(connection)
+
+    def _start_mover(self) -> bool:
+        """False where there is no thread to be had, such as beside an agent that forks without end."""
+        mover = threading.Thread(target=self._move_beside, name="store-mover", daemon=True)
+        try:
+            mover.start()
+        except RuntimeError:
+            return False
+        self._mover = mover
+        return True
 
     def wait(self) -> None:
         """Until nothing is being moved, before the last connection is closed."""
