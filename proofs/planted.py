@@ -138,10 +138,10 @@ BUGS = (
         (
             Change(
                 f"{SRC}/drivers/folders/home_copies.py",
-                "        target = os.open(self._files / name, os.O_WRONLY | os.O_CREAT",
+                "        target = os.open(\n",
                 "        os.link(found.name, self._files / name, src_dir_fd=found.parent)\n"
-                "        return replace(_entry(found), object=name)\n"
-                "        target = os.open(self._files / name, os.O_WRONLY | os.O_CREAT",
+                "        return replace(entry_of(found), object=name)\n"
+                "        target = os.open(\n",
             ),
         ),
         quick=True,

@@ -38,13 +38,11 @@ class IncomingFile:
         self._path = path
         self._handle: int | None = handle
         self._disk = disk
-        self._slice: list[bytes] = []
-        self._slice_bytes = 0
+        self._slice = bytearray()
 
     async def write(self, data: bytes) -> None:
-        self._slice.append(data)
-        self._slice_bytes += len(data)
-        if self._slice_bytes >= SLICE_BYTES:
+        self._slice += data
+        if len(self._slice) >= SLICE_BYTES:
             await self._write_slice(os.fdatasync)
 
     async def seal(self) -> None:
@@ -55,11 +53,11 @@ class IncomingFile:
         await _in_thread(self._discard)
 
     async def _write_slice(self, sync: Callable[[int], None]) -> None:
-        data, self._slice, self._slice_bytes = b"".join(self._slice), [], 0
+        data, self._slice = self._slice, bytearray()
         async with self._disk:
             await _in_thread(lambda: self._write(data, sync))
 
-    def _write(self, data: bytes, sync: Callable[[int], None]) -> None:
+    def _write(self, data: bytearray, sync: Callable[[int], None]) -> None:
         if self._handle is None:
             return
         rest = memoryview(data)
