@@ -1,6 +1,7 @@
 """What a body may be, and which routes there may be."""
 
 import json
+from unittest.mock import Mock
 
 import orjson
 import pytest
@@ -8,8 +9,12 @@ from fastapi import APIRouter, FastAPI
 from starlette.responses import Response
 from starlette.types import Message
 
+from clawdforge.core.loop_turns import LoopTurns
 from clawdforge.http.app import add_routers
+from clawdforge.http.guard import Guard
 from clawdforge.http.json_bodies import FEW_VALUES, MANY_VALUES, parse_body
+from clawdforge.http.lanes import Lanes
+from clawdforge.http.middleware import Envelope
 from clawdforge.http.routing import AppRoute, OpenRoute, UntilSent
 from clawdforge.wire.errors import BodyTooLarge, InvalidJson, InvalidRequest
 
@@ -98,8 +103,10 @@ async def test_what_lasts_until_the_answer_is_sent_lasts_that_long() -> None:
     async def send(message: Message) -> None:
         order.append(message["type"])
 
-    scope = {"type": "http", "method": "GET", "path": "/", "query_string": b"", "headers": []}
-    await app(scope, receive, send)
+    headers = [(b"host", b"localhost")]
+    scope = {"type": "http", "method": "GET", "path": "/", "query_string": b"", "headers": headers}
+    lanes = Lanes(Mock(loop_turns=LoopTurns()))
+    await Envelope(app, Guard("127.0.0.1", ()), lanes)(scope, receive, send)
     assert order == ["http.response.start", "http.response.body", "left"]
 
 

@@ -48,7 +48,7 @@ async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
 
 async def damage(store: SqliteStore, statement: str) -> None:
     def work(tx: Any) -> None:
-        tx._db.connection.execute(statement.replace("WHERE FIRST", f"WHERE {FIRST}"))
+        tx._db.plain.connection.execute(statement.replace("WHERE FIRST", f"WHERE {FIRST}"))
 
     await store.write(APP, work)
 
@@ -147,7 +147,7 @@ async def test_the_room_is_given_back(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 async def size_of(store: SqliteStore) -> int:
-    pages: int = await store.write(APP, lambda tx: tx._db.connection.pragma("page_count"))  # type: ignore[attr-defined]
+    pages: int = await store.write(APP, lambda tx: tx._db.plain.connection.pragma("page_count"))  # type: ignore[attr-defined]
     return pages
 
 

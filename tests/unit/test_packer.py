@@ -76,7 +76,7 @@ async def packed(store: SqliteStore, session_id: str) -> tuple[int, int]:
             "SELECT (SELECT coalesce(max(last_seq), 0) FROM packs WHERE session_id = ?1),"
             " (SELECT count(*) FROM events WHERE session_id = ?1)"
         )
-        (found,) = tx._db.connection.execute(sql, (session_id,))
+        (found,) = tx._db.plain.connection.execute(sql, (session_id,))
         return found  # type: ignore[no-any-return]
 
     return await store.write(APP, work)
@@ -134,7 +134,7 @@ async def test_a_damaged_session_costs_no_other(
     await packer.pack_all()
 
     def spoil(tx: Any) -> None:
-        tx._db.connection.execute("UPDATE packs SET data = x'00' WHERE session_id = 'a-damaged'")
+        tx._db.plain.connection.execute("UPDATE packs SET data = x'00' WHERE session_id = 'a-damaged'")
 
     await store.write(APP, spoil)
     more = draft(EventType.TEXT, None, 1, {"content": "x"})

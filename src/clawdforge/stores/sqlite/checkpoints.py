@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 FEW_PAGES: Final = 1000  # less is not worth the syncs
 MANY_PAGES: Final = 2000  # 8 MiB: from here on it comes to its end even while jobs wait
 SHORT_PAGES: Final = 250  # 1 MiB: so much the writing thread moves by itself
-LONG_PAGES: Final = 16_384  # 64 MiB: from here on it moves all of it, since what is written outruns the mover
+LONG_PAGES: Final = 4096  # 16 MiB: from here on it moves all of it, since what is written outruns the mover
 CROWDED_PAGES: Final = 65_536  # 256 MiB: try to start the log over, so that its file becomes small again
 REST_SECS: Final = 1.0  # between attempts that did not move everything
 TIME_CLASSES: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0)
@@ -54,6 +54,8 @@ class Checkpoints:
 
     def after_commit(self, connection: apsw.Connection, *, jobs_wait: bool) -> None:
         """If it fails the log just grows: the writes are safe in it."""
+        if self._pages >= LONG_PAGES:
+            self.wait()
         if self._pages < FEW_PAGES or self._is_moving() or time.monotonic() < self._again_at:
             return
         left = self._pages - self._moved
