@@ -25,6 +25,7 @@ def found(proof: str, figure: str) -> Any:
         ("power", "states", "{:,} disks"),
         ("races", "rounds", "{:,} rounds"),
         ("duplicates", "prompts", "{:,} prompts through a proxy"),
+        ("simulation", "schedules", "{:,} schedules"),
         ("duplicates", "turns", "{:,} turns"),
     ],
 )
