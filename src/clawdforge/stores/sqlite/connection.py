@@ -98,13 +98,13 @@ def _ask(cursor: apsw.Cursor, sql: str, params: dict[str, Value]) -> None:
 
 
 def open_writer(path: Path) -> apsw.Connection:
-    """Open the only connection that writes. The file must exist."""
+    """Open the only connection that writes and checkpoints. The file must exist."""
     connection = _open(path, apsw.SQLITE_OPEN_READWRITE)
     try:
         connection.set_busy_timeout(WRITER_PATIENCE_MS)
         connection.pragma("auto_vacuum", "incremental")  # only says something to a new file
         _require_wal(connection)
-        _sync_fully(connection)
+        connection.pragma("synchronous", "full")
         connection.pragma("journal_size_limit", WAL_LIMIT_BYTES)
         connection.pragma("temp_store", "memory")
         connection.pragma("cache_size", -32_768)
@@ -114,23 +114,12 @@ def open_writer(path: Path) -> apsw.Connection:
     return connection
 
 
-def open_mover(path: Path) -> apsw.Connection:
-    """Open a connection that only moves the log into the database, as safely as the one that writes."""
-    connection = _open(path, apsw.SQLITE_OPEN_READWRITE)
-    _sync_fully(connection)
-    return connection
-
-
 def _open(path: Path, flags: int) -> apsw.Connection:
     connection = apsw.Connection(str(path), flags=flags, statementcachesize=256)
     # Else SQLite prepares a statement anew whenever a bound limit or id changes, since another plan might
     # suit that value better. That took ten times as long as the statement, and every plan is fixed here.
     connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
     return connection
-
-
-def _sync_fully(connection: apsw.Connection) -> None:
-    connection.pragma("synchronous", "full")
 
 
 def _require_wal(connection: apsw.Connection) -> None:

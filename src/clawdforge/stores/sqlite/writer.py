@@ -140,7 +140,6 @@ class Writer:
             self._jobs.close()
             self.reason = self.reason or "the store is closed"
             self._turn_away(StoreUnavailable(_not_written(self.reason)))
-        self.checkpoints.wait()
         if self._db:
             with contextlib.suppress(*DISK_ERRORS):
                 self._db.connection.close()
@@ -274,7 +273,6 @@ class Writer:
 
     def _probe(self) -> None:
         """Open a new connection, and use it only once it has really written something."""
-        self.checkpoints.wait()
         try:
             connection = open_writer(self._path)
         except (*DISK_ERRORS, StoreUnavailable) as error:
