@@ -167,6 +167,25 @@ async def test_whoever_does_not_come_to_an_end_is_told_so(place: Place) -> None:
     assert not place.porch._silent
 
 
+async def test_whoever_comes_to_an_end_when_it_is_to_go_is_let_in(place: Place) -> None:
+    late = place.knock(words=False)
+    await place.until_taken(silent=1)
+    ((peer, line),) = place.porch._silent.items()
+    late.sendall(b"GET /late HTTP/1.1\r\n\r\n")
+    place.porch._send_away(next(iter(line)), peer)
+    await place.until(1)
+    assert place.came == ["/late"]
+
+
+async def test_a_porch_that_closes_calls_nobody_slow(place: Place) -> None:
+    """Whoever is not answered at all may ask again; 408 was said to good requests when a server stopped."""
+    late = place.knock(words=False)
+    await place.until_taken(silent=1)
+    late.sendall(b"GET /late HTTP/1.1\r\n\r\n")
+    place.porch.close()
+    await place.until_closed(late)
+
+
 async def test_whoever_says_half_and_then_no_more_is_sent_away(place: Place) -> None:
     half = place.knock(words=False)
     half.sendall(b"GET / HTTP/1.1\r\n")

@@ -74,7 +74,8 @@ class Porch:
         if self._again is not None:
             self._again.cancel()
         for connection, peer in [(one, peer) for peer, line in self._silent.items() for one in line]:
-            self._send_away(connection, peer)
+            self._stop_listening(connection, peer)
+            connection.close()
         for line in self._lines.values():
             for task in line.values():
                 task.cancel()
@@ -139,12 +140,18 @@ class Porch:
             self._listen(connection, peer, len(head))
             return
         self._stop_listening(connection, peer)
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 1)
         self._decide(connection, head if len(head) > known else b"")
 
     def _send_away(self, connection: socket.socket, peer: str) -> None:
-        """Say why, if a request has begun. What was sent and is not read would take the answer away."""
+        """Say why, if a request has begun; if it has come to its end in this very moment, take it.
+
+        What was sent and is not read would take the answer away.
+        """
         self._stop_listening(connection, peer)
+        head = _peek(connection)
+        if head and _is_enough(head):
+            self._decide(connection, head)
+            return
         with suppress(OSError):
             if connection.recv(HEAD_BYTES):
                 connection.send(whole_answer(TooSlow()))
@@ -152,6 +159,7 @@ class Porch:
 
     def _stop_listening(self, connection: socket.socket, peer: str) -> None:
         self._loop.remove_reader(connection)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 1)
         line = self._silent[peer]
         line.pop(connection).cancel()
         if not line:
