@@ -2,6 +2,7 @@
 
 import shutil
 import socket
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -47,6 +48,15 @@ def test_it_sees_its_folder_and_the_system_only(contained: Helpers, tmp_path: Pa
     system = {"usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32", "etc", "nix"}
     assert set(run(contained, inside, "ls /").split()) <= {*system, "dev", "tmp", "folder"}
     assert "passwd" not in run(contained, inside, "ls /etc")
+
+
+def test_what_a_dead_helper_leaves_behind_is_not_waited_for(tmp_path: Path) -> None:
+    """As bwrap's child, where bwrap is killed: a stop of the server waited a minute for it."""
+    began = time.monotonic()
+    assert run(Helpers(None), tmp_path, "echo said; sleep 319 & exit 0", timeout=600) == "said\n"
+    assert time.monotonic() - began < 300
+    left = [one for one in psutil.process_iter(["cmdline"]) if one.info["cmdline"] == ["sleep", "319"]]
+    assert psutil.wait_procs(left, timeout=60)[1] == []
 
 
 @needs("bwrap")

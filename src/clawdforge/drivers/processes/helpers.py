@@ -211,9 +211,10 @@ class Helpers:
         try:
             with child:
                 end_at = time.monotonic() + timeout + GRACE_SECS
-                out = _read_until(cast("IO[bytes]", child.stdout), end_at, most)
-                if len(out) > most:
+                out, is_whole = _read_until(cast("IO[bytes]", child.stdout), child.pid, end_at, most)
+                if not is_whole:
                     _kill(child)
+                    group.remove()
         finally:
             timer.cancel()
             os.close(info)
@@ -286,20 +287,30 @@ def _draw_name() -> str:
     return f"helper-{uuid.uuid4().hex}"
 
 
-def _read_until(pipe: IO[bytes], end: float, most: int) -> bytes:
-    """What is written until all writers are gone, or it is too much, or too late.
+def _read_until(pipe: IO[bytes], writer: int, end: float, most: int) -> tuple[bytes, bool]:
+    """What is written until all writers are gone, which is the second value; or the first one is, or it is
+    too much, or too late.
 
     A process that left the helper's session outlives its kill where there are no groups, with the pipe open.
+    And where bwrap itself is killed before it has let its child begin, that child waits for it for ever.
     """
     out = bytearray()
-    poll = select.poll()
-    poll.register(pipe, select.POLLIN)
-    while len(out) <= most and poll.poll(max(0.0, end - time.monotonic()) * 1000):
-        piece = os.read(pipe.fileno(), PIECE)
-        if not piece:
-            break
-        out += piece
-    return bytes(out)
+    gone = os.pidfd_open(writer)
+    try:
+        poll = select.poll()
+        poll.register(pipe, select.POLLIN)
+        poll.register(gone, select.POLLIN)
+        while len(out) <= most:
+            ready = dict(poll.poll(max(0.0, end - time.monotonic()) * 1000))
+            if pipe.fileno() not in ready:  # too late, or all that the first one has written is read
+                break
+            piece = os.read(pipe.fileno(), PIECE)
+            if not piece:
+                return bytes(out), True
+            out += piece
+    finally:
+        os.close(gone)
+    return bytes(out), False
 
 
 def _kill(child: subprocess.Popen[bytes]) -> None:
