@@ -110,7 +110,7 @@ class Probes(Bombs, Calls, Deputies, Networks, Reaches):
         All tokens that are found: without a sandbox there may be those of other servers.
         """
         found = set()
-        for path in Path("/proc").glob("[0-9]*/fd/*"):
+        for path in self.descriptors():
             with contextlib.suppress(OSError):
                 folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
                 for above in ("", "../", "../../", "../../../"):
@@ -121,6 +121,14 @@ class Probes(Bombs, Calls, Deputies, Networks, Reaches):
                         found.add(file.read())
                 os.close(folder)
         return " ".join(sorted(found))
+
+    def descriptors(self) -> list[str]:
+        """Those of all processes that it can see; some end meanwhile."""
+        found = []
+        for process in filter(str.isdigit, os.listdir("/proc")):
+            with contextlib.suppress(OSError):
+                found += [f"/proc/{process}/fd/{name}" for name in os.listdir(f"/proc/{process}/fd")]
+        return found
 
     def unmount(self) -> str:
         with contextlib.suppress(OSError):

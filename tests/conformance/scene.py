@@ -134,6 +134,8 @@ def made(root: Path) -> Iterator[Scene]:
         server = Server(root / "data", env, *flags, cold=True)
         stack.callback(server.stop)
         outside |= {"data": str(server.data_dir), "server": server.process.pid, "url": server.url}
+        held_open = os.open(server.data_dir, os.O_RDONLY | os.O_DIRECTORY)
+        stack.callback(os.close, held_open)
         app = server.app()
         sessions = {level: app.session(agent=level) for level in LEVELS}
         facts = {level: {**outside, **_victim(server, level)} for level in LEVELS}
