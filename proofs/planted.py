@@ -209,12 +209,12 @@ BUGS = (
     Bug(
         "turns that were cut off stay as they are",
         "prove kills --short",
-        (Change(f"{SRC}/server.py", "await recovery.end_interrupted_turns()", "0"),),
+        (Change(f"{SRC}/parts.py", "await recovery.end_interrupted_turns()", "0"),),
     ),
     Bug(
         "an upload that was cut off stays half",
         "prove syscalls --only upload --size 6",
-        (Change(f"{SRC}/server.py", "await services.files.finish_pending()", "pass"),),
+        (Change(f"{SRC}/parts.py", "await services.files.finish_pending()", "pass"),),
     ),
     Bug(
         "an undo leaves the agent's memory alone",

@@ -165,7 +165,7 @@ LINEAR_BUGS = (
     _linear(
         "a turn that was cut off is ended after the port is open",
         Change(
-            f"{SRC}/server.py",
+            f"{SRC}/parts.py",
             "    interrupted = await recovery.end_interrupted_turns()\n",
             "    interrupted = 0\n"
             "    loop = asyncio.get_running_loop()\n"

@@ -29,8 +29,9 @@ LAYERS: Final[Mapping[str, frozenset[str]]] = {
     "editors": frozenset({"client", "faces", "http"}),  # a face that the server itself is the client of
     "upkeep": frozenset({"wire", "core", "stores", "drivers", "settings", "disk", "upkeep"}),
     "bounds": frozenset({"core", "drivers", "http", "listeners", "settings"}),
-    "server": frozenset({"wire", "core", "stores", "drivers", "http", "telemetry", "settings", "lacks"})
-    | {"logs", "lifetime", "bounds", "listeners", "outbound", "by_name"},  # the ways of the network
+    "parts": frozenset({"wire", "core", "stores", "drivers", "telemetry", "settings", "bounds", "outbound"}),
+    "server": frozenset({"wire", "core", "stores", "drivers", "http", "settings", "lacks", "parts"})
+    | {"logs", "lifetime", "bounds", "listeners", "by_name"},
     "client": frozenset({"wire", "client"}),
     "cli": frozenset({"wire", "client", "cli", "faces", "settings", "by_name"}),
     "scripted": frozenset({"scripted"}),

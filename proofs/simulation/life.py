@@ -1,4 +1,4 @@
-"""One life of the simulated server: put together as `server.py` does it, from start to crash or to the end.
+"""One life of the simulated server: put together as `parts.py` does it, from start to crash or to the end.
 
 After the storm comes the calm: no more faults, and everything that waits has to be answered in bounded time.
 """

@@ -13,7 +13,7 @@ from clawdforge.core.model import SystemClock
 from clawdforge.core.ports import Tx, View
 from clawdforge.core.rules.turns import start_next, submit
 from clawdforge.core.services.access import LOCAL_APP
-from clawdforge.server import Parts, open_parts
+from clawdforge.parts import Parts, open_parts
 from clawdforge.settings import Settings
 from clawdforge.stores import open_store
 from clawdforge.stores.sqlite.tx import SqliteTx

@@ -13,7 +13,7 @@ from clawdforge.core.schedule_model import OccurrenceRow, ScheduleRow
 from clawdforge.core.services.occurrences import Occurrences
 from clawdforge.core.services.schedules import ScheduleService
 from clawdforge.core.services.timekeeper import Timekeeper
-from clawdforge.server import Parts, open_parts
+from clawdforge.parts import Parts, open_parts
 from clawdforge.wire.base import from_iso
 from clawdforge.wire.schedules import ChangeSchedule, CreateSchedule
 from clawdforge.wire.scopes import Scope

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from clawdforge import scripted
 from clawdforge.core.services.access import LOCAL_APP
-from clawdforge.server import Parts
+from clawdforge.parts import Parts
 from clawdforge.settings import Settings
 from clawdforge.wire.event import EventType
 from clawdforge.wire.turn import Outcome, TurnRequest

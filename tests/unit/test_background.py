@@ -11,7 +11,7 @@ from clawdforge.core.running.background import Background
 from clawdforge.core.running.pool import AgentPool
 from clawdforge.core.services.health import HealthService
 from clawdforge.core.services.metrics import MetricsService
-from clawdforge.server import open_parts
+from clawdforge.parts import open_parts
 from clawdforge.settings import Settings
 from tests.unit.rpc_peer import until
 

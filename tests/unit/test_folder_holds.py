@@ -12,7 +12,7 @@ from clawdforge.core.model import SessionRow
 from clawdforge.core.running.folder_holds import FolderHolds
 from clawdforge.core.services.access import LOCAL_APP
 from clawdforge.drivers.folders.snapshots import Snapshots
-from clawdforge.server import Parts, open_parts
+from clawdforge.parts import Parts, open_parts
 from clawdforge.settings import Settings
 from clawdforge.wire.errors import Conflict, SessionBusy, Unsupported
 from clawdforge.wire.session import CreateSession, ForkRequest

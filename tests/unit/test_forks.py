@@ -13,7 +13,7 @@ from clawdforge.core.ports import Tx
 from clawdforge.core.rules.sessions import SessionState
 from clawdforge.core.services.access import LOCAL_APP
 from clawdforge.drivers.folders.snapshots import Snapshots
-from clawdforge.server import Parts, open_parts
+from clawdforge.parts import Parts, open_parts
 from clawdforge.settings import Settings
 from clawdforge.stores.sqlite import sets
 from clawdforge.wire.errors import StoreUnavailable

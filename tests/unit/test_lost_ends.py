@@ -7,7 +7,7 @@ import pytest
 
 from clawdforge.core.running import supervisor as supervisors
 from clawdforge.core.running.recorder import TurnRecorder
-from clawdforge.server import open_parts
+from clawdforge.parts import open_parts
 from clawdforge.wire.session import CreateSession
 from clawdforge.wire.turn import Outcome
 from tests.unit.supervised import APP, make_settings, submit, wait_for_text

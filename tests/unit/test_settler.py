@@ -12,7 +12,7 @@ import pytest
 from clawdforge.core.ports import Tx, View
 from clawdforge.core.rules.turns import need_session
 from clawdforge.core.services.access import LOCAL_APP
-from clawdforge.server import Parts, open_parts
+from clawdforge.parts import Parts, open_parts
 from clawdforge.settings import Settings
 from clawdforge.stores.sqlite import sets, view
 from clawdforge.wire.errors import SessionBusy

@@ -18,7 +18,7 @@ from clawdforge.core.services.files import FileService
 from clawdforge.drivers.acp.driver import AcpAgent
 from clawdforge.drivers.folders.homes import HomeFolders
 from clawdforge.drivers.folders.snapshots import Snapshots
-from clawdforge.server import Parts, open_parts
+from clawdforge.parts import Parts, open_parts
 from clawdforge.wire.errors import AgentFailed, SessionBusy, SessionNotFound
 from clawdforge.wire.event import EventType
 from clawdforge.wire.session import CreateSession, ForkRequest, UndoRequest

@@ -11,7 +11,7 @@ from clawdforge.core.model import SessionQuery
 from clawdforge.core.ports import Tx
 from clawdforge.core.services.access import LOCAL_APP
 from clawdforge.core.services.transfer import AT_ONCE, CHARS_AT_ONCE
-from clawdforge.server import Parts, open_parts
+from clawdforge.parts import Parts, open_parts
 from clawdforge.settings import Settings
 from clawdforge.stores.sqlite.tx import SqliteTx
 from clawdforge.wire.errors import StoreUnavailable

@@ -9,7 +9,7 @@ import pytest
 from clawdforge.core.model import SECOND
 from clawdforge.core.services.access import LOCAL_APP
 from clawdforge.core.trusted_time import SETTLED, TrustedTime
-from clawdforge.server import Parts, open_parts
+from clawdforge.parts import Parts, open_parts
 from clawdforge.settings import Settings
 from clawdforge.wire.errors import SessionNotFound
 from clawdforge.wire.session import CreateSession
@@ -77,7 +77,7 @@ def test_a_jump_back_is_followed_at_once() -> None:
 @pytest.fixture
 async def parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[tuple[Parts, Clocks]]:
     clocks = Clocks()
-    monkeypatch.setattr("clawdforge.server.SystemClock", lambda: clocks)
+    monkeypatch.setattr("clawdforge.parts.SystemClock", lambda: clocks)
     settings = Settings.model_validate({"data_dir": tmp_path / "data", "sandbox": "off"})
     async with asyncio.timeout(60), open_parts(settings) as opened:
         yield opened, clocks

@@ -1,0 +1,201 @@
+"""Puts the parts of one server together: the only place that knows which store and drivers it has."""
+
+import asyncio
+import contextlib
+import logging
+import os
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+from clawdforge import __version__
+from clawdforge.bounds import find_bounds, find_ceilings
+from clawdforge.core.callbacks import CallbackTokens
+from clawdforge.core.mcp_model import OperatorServers
+from clawdforge.core.model import SystemClock, new_id, new_token
+from clawdforge.core.pace import Pace
+from clawdforge.core.ports import Driver
+from clawdforge.core.running.background import Background
+from clawdforge.core.running.meter import Meter
+from clawdforge.core.running.recovery import RecoveryService
+from clawdforge.core.running.supervisor import Supervisor
+from clawdforge.core.services.access import LOCAL_APP
+from clawdforge.core.services.all import Ports, Services, build_engine, build_services
+from clawdforge.drivers.acp.driver import AcpDriver
+from clawdforge.drivers.acp.limits import AcpLimits
+from clawdforge.drivers.acpx.driver import ITSELF as ACPX
+from clawdforge.drivers.acpx.driver import AcpxDriver
+from clawdforge.drivers.claude_print import ClaudePrint
+from clawdforge.drivers.folders.homes import HomeFolders
+from clawdforge.drivers.folders.ownership import Ownership
+from clawdforge.drivers.folders.sizes import SessionSizes
+from clawdforge.drivers.folders.snapshots import Snapshots
+from clawdforge.drivers.folders.trees import Trees
+from clawdforge.drivers.folders.workspaces import Workspaces
+from clawdforge.drivers.processes.cgroups import Groups, find_cgroups
+from clawdforge.drivers.processes.containment import Containment, find_containment
+from clawdforge.drivers.processes.helpers import Helpers
+from clawdforge.drivers.processes.network import Networks
+from clawdforge.drivers.processes.spawner import Spawner
+from clawdforge.drivers.processes.user_wall import try_users
+from clawdforge.drivers.registry.catalog import AgentCatalog
+from clawdforge.drivers.registry.registry import Registry, is_installed
+from clawdforge.outbound import open_outbound
+from clawdforge.settings import Settings, keep_secret
+from clawdforge.stores import open_store
+from clawdforge.stores.uploads import UploadFolder
+from clawdforge.telemetry.loading import open_telemetry
+from clawdforge.wire.local import TOKEN_FILE
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Parts:
+    """A server that has recovered and could open its port."""
+
+    services: Services
+    supervisor: Supervisor
+    meter: Meter
+    recovery: RecoveryService
+    background: Background
+    catalog: AgentCatalog
+
+
+@contextlib.asynccontextmanager
+async def open_parts(settings: Settings, url: str = "", port: int | None = None) -> AsyncIterator[Parts]:
+    """Everything but the port, which is told as `url`. The caller holds the data folder's lock.
+
+    An agent behind our proxy may not reach that port.
+    """
+    clock, boot = SystemClock(), new_id()
+    async with contextlib.AsyncExitStack() as ends:
+        homes = HomeFolders(
+            settings.data_dir, max_copies=settings.home_copies, max_bytes=settings.home_copy_bytes
+        )
+        store = await open_store(settings.data_dir, clock, len(await asyncio.to_thread(homes.names)))
+        ends.push_async_callback(store.close)
+        networks = Networks(settings.agent_network, settings.agent_hosts, port)
+        ends.callback(networks.close)
+        spawner, groups = await _open_spawner(settings, boot, networks)
+        ownership = Ownership.find(settings.data_dir, spawner.containment, settings.agent_uids)
+        made = str(settings.data_dir / "workspaces")
+        spawner.note_written(await store.read_system(lambda view: view.named_folders(made)))
+        ends.push_async_callback(homes.close)
+        pace = Pace()
+        registry = _build_registry(settings, spawner, ownership, pace)
+        catalog = AgentCatalog(registry, spawner, os.environ)
+        program = _build_program(settings, spawner, registry, ownership)
+        workspaces = Workspaces(settings.data_dir, settings.workspace_roots)
+        helpers = Helpers(spawner.containment.bwrap, spawner.containment.walls, groups)
+        ports = Ports(
+            store=store,
+            clock=clock,
+            agents=registry,
+            catalog=catalog,
+            homes=homes,
+            snapshots=Snapshots(settings.data_dir, helpers),
+            trees=Trees(settings.data_dir, helpers),
+            workspaces=workspaces,
+            sizes=SessionSizes(settings.data_dir),
+            uploads=UploadFolder(settings.data_dir.resolve()),
+            program=program,
+            callbacks=CallbackTokens(url),
+            pace=pace,
+            mcp=_operator_servers(settings),
+            receivers=ends.enter_context(open_outbound(settings.webhook_hosts))
+            if settings.webhooks
+            else None,
+            telemetry=await ends.enter_async_context(
+                open_telemetry(settings.otel_endpoint, settings.otel_headers, settings.otel_content, boot)
+            ),
+            has_schedules=settings.schedules,
+        )
+        bounds = find_bounds(settings)
+        engine = build_engine(ports, bounds, boot)
+        facts = _facts(settings, spawner.containment, groups)
+        services = build_services(ports, bounds, engine, _admin_token(settings), facts)
+        recovery = RecoveryService(store, clock, engine.supervisor, (homes, workspaces))
+        await asyncio.to_thread(homes.clean_up_unfinished)
+        await asyncio.to_thread(program.clean_up_unfinished)
+        await recovery.notice_move(workspaces)
+        await _recover(settings, services, recovery)
+        yield Parts(services, engine.supervisor, engine.meter, recovery, engine.background, catalog)
+
+
+def _operator_servers(settings: Settings) -> OperatorServers:
+    servers = {name: (one, frozenset(one.apps)) for name, one in settings.mcp_servers.items()}
+    return OperatorServers(servers, os.environ)
+
+
+async def _open_spawner(settings: Settings, boot: str, networks: Networks) -> tuple[Spawner, Groups]:
+    """What starts programs, held as well as this machine can. Those of an earlier server are ended."""
+    found = await asyncio.to_thread(find_containment, settings.sandbox)
+    containment = await asyncio.to_thread(try_users, found, settings.agent_uids, settings.data_dir)
+    if settings.sandbox != "off" and containment.bwrap is None:
+        log.warning("%s", containment.describe_lack())
+    groups = await asyncio.to_thread(find_cgroups, settings.data_dir, boot, find_ceilings(settings))
+    if None in (groups.processes, groups.memory):
+        log.warning("agents are not held to all limits: %s; see `clawdforge doctor`", groups.details)
+    spawner = Spawner(containment, settings.data_dir, boot, groups=groups, networks=networks)
+    await spawner.end_orphans()
+    return spawner, groups
+
+
+def _build_registry(settings: Settings, spawner: Spawner, ownership: Ownership, pace: Pace) -> Registry:
+    limits = AcpLimits(
+        max_line_bytes=settings.max_line_bytes,
+        max_turn_bytes=settings.max_turn_bytes,
+        start_timeout=settings.agent_start_secs,
+    )
+    drivers: dict[str, Driver] = {
+        "acp": AcpDriver(spawner, os.environ, limits, ownership=ownership, pace=pace),
+        "acpx": AcpxDriver(spawner, os.environ, limits, ownership=ownership, pace=pace),
+    }
+    changes = {name: dict(change) for name, change in settings.agents.items()}
+    return Registry(drivers, changes, settings.default_agent)
+
+
+def _build_program(
+    settings: Settings, spawner: Spawner, registry: Registry, ownership: Ownership
+) -> ClaudePrint:
+    return ClaudePrint(
+        spawner,
+        os.environ,
+        registry.spec("claude"),
+        settings.claude_bin,
+        settings.data_dir / "runs",
+        max_bytes=settings.max_line_bytes,
+        ownership=ownership,
+    )
+
+
+async def _recover(settings: Settings, services: Services, recovery: RecoveryService) -> None:
+    """What a dead server left behind is put in order before anybody can ask for it."""
+    await services.files.finish_pending()
+    await services.access.adopt(LOCAL_APP, keep_secret(settings.data_dir / TOKEN_FILE, new_token("cf_")))
+    interrupted = await recovery.end_interrupted_turns()
+    if interrupted:
+        log.warning(
+            "%d turns were cut off when the last server stopped; they are marked interrupted", interrupted
+        )
+    await recovery.settle_lost_runs()
+    await recovery.note_folders()
+
+
+def _admin_token(settings: Settings) -> str:
+    return settings.admin_token or keep_secret(settings.admin_token_file, new_token("cfa_"))
+
+
+def _facts(settings: Settings, containment: Containment, groups: Groups) -> dict[str, object]:
+    return {
+        "version": __version__,
+        "acpx_present": is_installed(ACPX),
+        "acpx_version": None,
+        "sandbox": containment.active,
+        "sandbox_reason": containment.reason.partition(":")[0],  # anybody may ask; the rest is in the log
+        "sandbox_walls": list(containment.wall_names),
+        "agent_max_processes": groups.processes,
+        "agent_max_memory_bytes": groups.memory,
+        "agent_limits": groups.reason,
+        "trust_loopback": settings.trust_loopback,
+    }
