@@ -36,6 +36,7 @@ from clawdforge.drivers.processes.containment import Containment, find_containme
 from clawdforge.drivers.processes.helpers import Helpers
 from clawdforge.drivers.processes.network import Networks
 from clawdforge.drivers.processes.spawner import Spawner
+from clawdforge.drivers.processes.survivors import Tag, folder_id
 from clawdforge.drivers.processes.user_wall import try_users
 from clawdforge.drivers.registry.catalog import AgentCatalog
 from clawdforge.drivers.registry.registry import Registry, is_installed
@@ -129,8 +130,9 @@ def _operator_servers(settings: Settings) -> OperatorServers:
 
 async def _open_spawner(settings: Settings, boot: str, networks: Networks) -> tuple[Spawner, Groups]:
     """What starts programs, held as well as this machine can. Those of an earlier server are ended."""
-    found = await asyncio.to_thread(find_containment, settings.sandbox)
-    containment = await asyncio.to_thread(try_users, found, settings.agent_uids, settings.data_dir)
+    tag = Tag(folder_id(settings.data_dir), boot, "none", "probe")
+    found = await asyncio.to_thread(find_containment, settings.sandbox, tag=tag)
+    containment = await asyncio.to_thread(try_users, found, settings.agent_uids, settings.data_dir, tag=tag)
     if settings.sandbox != "off" and containment.bwrap is None:
         log.warning("%s", containment.describe_lack())
     groups = await asyncio.to_thread(find_cgroups, settings.data_dir, boot, find_ceilings(settings))

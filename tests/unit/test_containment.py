@@ -7,6 +7,7 @@ import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from clawdforge.core.agent_model import AgentSpec
@@ -17,6 +18,7 @@ from clawdforge.drivers.processes.process import AgentProcess
 from clawdforge.drivers.processes.spawner import Spawner
 from clawdforge.drivers.processes.survivors import TAG, folder_id, read_tag
 from clawdforge.wire.errors import AgentStartFailed, WorkspaceChanged
+from tests.api.harness import until as wait_until
 from tests.needs import needs
 from tests.unit.contained import LANDLOCK, SESSION, Bench, beats, bench_on, still, until
 
@@ -287,6 +289,25 @@ async def test_orphans_of_a_dead_server_are_ended_and_others_are_spared(tmp_path
         await mine.close()
         assert any(beats(dead.workspace).values())
         await until(lambda: still(dead.workspace))
+
+
+def test_what_a_probe_of_a_killed_server_left_is_ended(tmp_path: Path) -> None:
+    """A bwrap that was killed early leaves a child that waits for ever; here, one that waits itself."""
+    waiting = tmp_path / "bwrap"
+    waiting.write_text("#!/bin/sh\nexec sleep 323\n")
+    waiting.chmod(0o755)
+    program = (
+        "import sys\nfrom pathlib import Path\n"
+        "from clawdforge.drivers.processes.containment import probe\n"
+        "from clawdforge.drivers.processes.survivors import Tag, folder_id\n"
+        "probe('auto', bwrap=sys.argv[1], tag=Tag(folder_id(Path(sys.argv[2])), 'boot-1', 'none', 'probe'))"
+    )
+    server = subprocess.Popen([sys.executable, "-c", program, str(waiting), str(tmp_path)])
+    below = psutil.Process(server.pid).children
+    wait_until(lambda: [one.name() for one in below()] == ["sleep"] or None, "the run")
+    server.kill()
+    server.wait()
+    assert asyncio.run(Spawner(probe("off"), tmp_path, "boot-2").end_orphans()) == 1
 
 
 @needs("bwrap")

@@ -23,6 +23,7 @@ import json
 import os
 import resource
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -45,6 +46,7 @@ from clawdforge.drivers.processes.mounts import (
     plan_mounts,
 )
 from clawdforge.drivers.processes.runtimes import find_servers_own
+from clawdforge.drivers.processes.survivors import Tag, tag_environment
 from clawdforge.drivers.processes.users import User
 from clawdforge.drivers.processes.walls import NO_WALLS, ROOT_KEEPS, Walls, find_walls
 from clawdforge.wire.errors import AgentStartFailed
@@ -178,8 +180,11 @@ class Containment:
         return plan_mounts(folders, self.base, CODE)
 
 
-def probe(level: Level, *, bwrap: str = "bwrap") -> Containment:
-    """Find out with a real run what works here. Blocks for a few milliseconds; call it once, at the start."""
+def probe(level: Level, *, bwrap: str = "bwrap", tag: Tag | None = None) -> Containment:
+    """Find out with a real run what works here. Blocks for a few milliseconds; call it once, at the start.
+
+    By the `tag`, the next server finds what is left of the run where this one is killed meanwhile.
+    """
     path, base = shutil.which(bwrap), _plan_base()
     if level == "off" and path is None:
         return Containment(level, "tree", "switched off", base=base)
@@ -197,6 +202,7 @@ def probe(level: Level, *, bwrap: str = "bwrap") -> Containment:
                     capture_output=True,
                     timeout=PROBE_SECONDS,
                     check=False,
+                    env=tag_environment(tag),
                     pass_fds=[info],
                 )
     except (OSError, subprocess.TimeoutExpired) as error:
@@ -209,9 +215,9 @@ def probe(level: Level, *, bwrap: str = "bwrap") -> Containment:
     return Containment(level, "bwrap-full" if level == "full" else "bwrap", "a probe run worked", path, base)
 
 
-def find_containment(level: Level, *, bwrap: str = "bwrap") -> Containment:
+def find_containment(level: Level, *, bwrap: str = "bwrap", tag: Tag | None = None) -> Containment:
     """The strongest that works here, each part of it tried. Blocks for some 50 ms; call it at the start."""
-    found = replace(probe(level, bwrap=bwrap), walls=find_walls())
+    found = replace(probe(level, bwrap=bwrap, tag=tag), walls=find_walls())
     if level == "auto" and found.choose(None) == "landlock":
         return replace(found, active="landlock", reason=f"{found.reason}; Landlock holds")
     return found
@@ -243,7 +249,10 @@ def _compare(mounts: Sequence[Mount], sources: Mapping[Path, str]) -> list[str]:
 
 @contextlib.contextmanager
 def reaping_first() -> Iterator[int]:
-    """A descriptor for `--info-fd`. A sandbox's first process outlives bwrap, and is left to a subreaper."""
+    """A descriptor for `--info-fd`. A sandbox's first process outlives bwrap, and is left to a subreaper.
+
+    Where bwrap was killed before it let that process begin, it would wait for ever; so it is killed too.
+    """
     info, told = os.pipe()
     try:
         yield told
@@ -252,7 +261,10 @@ def reaping_first() -> Iterator[int]:
         with open(info, "rb") as said:  # noqa: PTH123 - a descriptor
             words = said.read()
         with contextlib.suppress(ValueError, KeyError, ChildProcessError):
-            os.waitpid(json.loads(words)["child-pid"], 0)
+            first = json.loads(words)["child-pid"]
+            os.waitid(os.P_PID, first, os.WEXITED | os.WNOHANG | os.WNOWAIT)  # fails if it is not ours
+            os.kill(first, signal.SIGKILL)
+            os.waitpid(first, 0)
 
 
 def harden_self() -> None:

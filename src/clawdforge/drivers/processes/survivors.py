@@ -40,6 +40,11 @@ def folder_id(data_dir: Path) -> str:
     return hashlib.sha256(identity).hexdigest()[:12]
 
 
+def tag_environment(tag: Tag | None) -> dict[str, str]:
+    """Our own environment, for a helper that the next server may have to find."""
+    return {**os.environ, **({} if tag is None else {TAG: str(tag)})}
+
+
 def read_tag(pid: int) -> Tag | None:
     """None when the process has no tag, has ended, or may not be read by us."""
     try:

@@ -16,6 +16,7 @@ from clawdforge.drivers.processes.containment import (
 )
 from clawdforge.drivers.processes.launching import EXECUTABLE
 from clawdforge.drivers.processes.mounts import AgentFolders
+from clawdforge.drivers.processes.survivors import Tag, tag_environment
 from clawdforge.drivers.processes.users import Numbers, User
 
 TRY: Final = """
@@ -35,7 +36,7 @@ print(refused == 3 and same and not any(int(power, 16) for power in powers))
 """
 
 
-def try_users(found: Containment, setting: str, data_dir: Path) -> Containment:
+def try_users(found: Containment, setting: str, data_dir: Path, *, tag: Tag | None = None) -> Containment:
     """The containment with `uid` set if each app can have a user of its own here, else with the reason.
 
     `setting` is that of the operator: `auto`, `off` or FIRST-LAST. Blocks for some 50 ms; call it at the
@@ -52,7 +53,7 @@ def try_users(found: Containment, setting: str, data_dir: Path) -> Containment:
             f"the users {numbers.first}-{numbers.last} do not exist in this container; set"
             " CLAWDFORGE_AGENT_UIDS to a range that does",
         )
-    why = _try(found, User(numbers.first, numbers.first))
+    why = _try(found, User(numbers.first, numbers.first), tag)
     return replace(found, uid=True) if why is None else _lacks(found, why)
 
 
@@ -70,7 +71,7 @@ def _is_mapped(name: str, numbers: Numbers) -> bool:
     return any(start <= numbers.first and numbers.last < start + count for start, _, count in rows)
 
 
-def _try(found: Containment, user: User) -> str | None:
+def _try(found: Containment, user: User, tag: Tag | None) -> str | None:
     """Why an agent cannot be such a user; None when it can, and gets no further."""
     try:
         with (
@@ -97,6 +98,7 @@ def _try(found: Containment, user: User) -> str | None:
                 capture_output=True,
                 timeout=PROBE_SECONDS,
                 check=False,
+                env=tag_environment(tag),
                 pass_fds=[info, status.fileno()],
             )
     except (OSError, subprocess.TimeoutExpired) as error:
