@@ -147,7 +147,7 @@ WRITES: dict[str, Callable[[Tx, str], Any]] = {
     "remove_endpoint": lambda t, s: t.remove_endpoint(f"e-{s}", 9),
     "change_delivery": lambda t, s: t.change_delivery(f"d-{s}", attempts=9),
     "change_schedule": lambda t, s: t.change_schedule(f"c-{s}", title="mine"),
-    "remove_schedule": lambda t, s: t.remove_schedule(f"c-{s}", 9),
+    "remove_schedule": lambda t, s: t.remove_schedule(f"c-{s}"),
     "trim_occurrences": lambda t, s: t.trim_occurrences(f"c-{s}", 0),
     "remove_budget": lambda t, s: t.remove_budget(f"b-{s}"),
     "remove_old_purses": lambda t, s: t.remove_old_purses(f"b-{s}", 99),

@@ -11,7 +11,6 @@ from clawdforge.core.rules.quotas import Quotas
 from clawdforge.core.rules.schedules import MOST_SCHEDULES, find_first, need_schedule
 from clawdforge.core.rules.times import check_cron, read_moment, read_zone
 from clawdforge.core.rules.turns import need_open
-from clawdforge.core.running.long_writes import LongWrite
 from clawdforge.core.schedule_model import OccurrenceRow, ScheduleRow
 from clawdforge.core.services.occurrences import Occurrences
 from clawdforge.core.services.sessions import SessionService
@@ -21,9 +20,7 @@ from clawdforge.wire.errors import Conflict, Forbidden, InvalidRequest, LimitExc
 from clawdforge.wire.schedules import ChangeSchedule, CreateSchedule, ScheduleState
 from clawdforge.wire.session import CreateSession, Retention
 
-REMOVED_AT_ONCE: Final = 200
 PAUSED: Final = "the app paused it"
-BEING_REMOVED: Final = "it is being removed"
 OF_A_PERSON: Final = "run "
 """What the id of an occurrence begins with that was run by hand; the others are times."""
 
@@ -116,17 +113,15 @@ class ScheduleService:
         return row
 
     async def remove(self, app: str, schedule_id: str) -> None:
-        """With its history. Nothing more is run from the first moment on; turns that it made stay."""
+        """With its history, which has an end, so that all of it is one short write. Its turns stay."""
         now = self._clock.now()
 
-        def begin(tx: Tx) -> None:
+        def work(tx: Tx) -> None:
             row = need_schedule(tx, schedule_id)
-            ended = {"state": ScheduleState.ENDED, "reason": BEING_REMOVED, "next_at": None}
-            tx.change_schedule(schedule_id, **ended)
+            tx.remove_schedule(schedule_id)
             tx.audit(row.session_id, "schedule removed", now, _details(row))
 
-        await self._store.write(app, begin)
-        await LongWrite(self._store, app).repeat(lambda tx: tx.remove_schedule(schedule_id, REMOVED_AT_ONCE))
+        await self._store.write(app, work)
 
     async def run(
         self, by: Principal, schedule_id: str, key: str | None

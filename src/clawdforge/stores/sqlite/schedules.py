@@ -56,11 +56,9 @@ class ScheduleChanges(ScheduleRows):
         if self._db.run(sql, {"app": self.app, "one": schedule_id, **values}) == 0:
             raise ScheduleNotFound
 
-    def remove_schedule(self, schedule_id: str, limit: int) -> bool:
-        if self._run("remove_occurrences_of", schedule=schedule_id, limit=limit) >= limit:
-            return False
+    def remove_schedule(self, schedule_id: str) -> None:
+        self._run("remove_occurrences_of", schedule=schedule_id)
         self._run("remove_schedule", schedule=schedule_id)
-        return True
 
     def add_occurrence(self, row: OccurrenceRow) -> None:
         self._check_own(row.app_name)

@@ -127,8 +127,7 @@ DELETE FROM webhook_deliveries WHERE delivery_id IN (
 DELETE FROM webhook_endpoints WHERE app_name = :app AND endpoint_id = :endpoint
 
 -- name: remove_occurrences_of
-DELETE FROM schedule_occurrences WHERE app_name = :app AND schedule_id = :schedule AND occurrence_id IN (
-    SELECT occurrence_id FROM schedule_occurrences WHERE app_name = :app AND schedule_id = :schedule LIMIT :limit)
+DELETE FROM schedule_occurrences WHERE app_name = :app AND schedule_id = :schedule
 
 -- name: remove_schedule
 DELETE FROM schedules WHERE app_name = :app AND schedule_id = :schedule
