@@ -5,6 +5,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from click.testing import CliRunner
@@ -96,6 +97,38 @@ def test_the_sdk_changes_runs_pauses_pages_and_removes(server: Server, app: App)
         assert forge.change_schedule(ids[0], paused=False).state == "on"
         forge.remove_schedule(ids[0])
         assert [one.schedule_id for one in forge.schedules()] == ids[1:]
+
+
+def test_what_would_come_is_told_before_anything_is_made(server: Server, app: App) -> None:
+    with Forge(server.url, app.token) as forge:
+        found = forge.preview_schedule(cron="0 9 * * MON-FRI", timezone="Asia/Tokyo")
+        times = [datetime.fromtimestamp(one, ZoneInfo("Asia/Tokyo")) for one in found.times]
+        assert [(one.hour, one.minute, one.weekday() < 5) for one in times] == [(9, 0, True)] * 3
+        assert times == sorted(set(times))
+        assert found.in_words == "At 09:00 on Monday through Friday"
+        once = forge.preview_schedule(at="2035-12-01T09:00", timezone="Asia/Tokyo")
+        assert (once.in_words, once.times) == (None, [2_080_080_000])
+        for wrong in (
+            {"cron": "61 9 * * *"},
+            {"at": "2001-01-01"},
+            {"cron": "* * * * *", "timezone": "Moon"},
+        ):
+            refused = app.http.post("/schedules/preview", json=wrong)
+            assert (refused.status_code, refused.json()["code"]) == (422, "invalid_request"), refused.text
+        assert list(forge.schedules()) == []
+
+
+def test_a_schedule_tells_its_times_in_words_and_what_became_of_the_latest(server: Server, app: App) -> None:
+    with Forge(server.url, app.token) as forge:
+        made = forge.add_schedule("echo hi", cron="0 0 1 1 *")
+        assert (made.in_words, made.last) == ("At 00:00 on January 1", None)
+        forge.run_schedule(made.schedule_id)
+        wait_for(forge, made.schedule_id)
+        second = forge.run_schedule(made.schedule_id)
+        wait_for(forge, made.schedule_id, 2)
+        for found in (forge.get_schedule(made.schedule_id), *forge.schedules()):
+            assert found.last is not None
+            assert (found.last.occurrence_id, found.last.outcome) == (second.occurrence_id, "completed")
 
 
 def test_in_the_terminal(start: Callable[..., Server], tmp_path: Path) -> None:

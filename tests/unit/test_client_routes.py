@@ -65,6 +65,7 @@ BODIES = [
     (client.Forge.rotate_webhook, wire_webhooks.RotateSecret),
     (client.Forge.add_schedule, wire_schedules.CreateSchedule),
     (client.Forge.change_schedule, wire_schedules.ChangeSchedule),
+    (client.Forge.preview_schedule, wire_schedules.PreviewSchedule),
     (Admin.put_app, wire_admin.PutApp),
 ]
 

@@ -15,6 +15,7 @@ from clawdforge.core.rules.times import (
     find_next,
     read_moment,
     read_zone,
+    say_cron,
 )
 from clawdforge.wire.base import from_iso, to_iso_seconds
 from clawdforge.wire.errors import InvalidRequest
@@ -123,6 +124,21 @@ def test_any_text_is_times_or_a_refusal(text: str, now: int) -> None:
     except InvalidRequest:
         return
     assert find_next(cron, BERLIN, now) is not None
+    assert say_cron(cron), "whatever is a cron can be said in words"
+
+
+@pytest.mark.parametrize(
+    ("cron", "said"),
+    [
+        ("0 9 * * mon-fri", "At 09:00 on Monday through Friday"),
+        ("*/10 * * * *", "Every 10th minute of every hour"),
+        ("0 18 L * *", "At 18:00 on the last day of every month"),
+        ("0 0 13 * FRI", "At 00:00 on the 13th day of month and on Friday"),
+        ("0 9 * * 8", None),
+    ],
+)
+def test_a_cron_is_said_in_words(cron: str, said: str | None) -> None:
+    assert say_cron(cron) == said
 
 
 def test_spaces_do_not_count() -> None:

@@ -8,7 +8,7 @@ from clawdforge.client import _lazy as lazy
 from clawdforge.client._calls import Page, Route, read_model, read_part
 
 if TYPE_CHECKING:
-    from clawdforge.wire.schedules import Occurrence, Schedule
+    from clawdforge.wire.schedules import Occurrence, Schedule, SchedulePreview
 
 SCHEDULES: Final[Route[Page[Schedule]]] = Route(
     "GET",
@@ -17,6 +17,9 @@ SCHEDULES: Final[Route[Page[Schedule]]] = Route(
 )
 ADD_SCHEDULE: Final[Route[Schedule]] = Route(
     "POST", "/schedules", read_part(lambda: lazy.schedules.ScheduleReply, lambda reply: reply.schedule)
+)
+PREVIEW_SCHEDULE: Final[Route[SchedulePreview]] = Route(
+    "POST", "/schedules/preview", read_model(lambda: lazy.schedules.SchedulePreview)
 )
 SCHEDULE: Final[Route[Schedule]] = Route(
     "GET",

@@ -86,6 +86,7 @@ from clawdforge.wire.schedules import (
     Overlap,
     OverlapWord,
     Schedule,
+    SchedulePreview,
     ScheduleState,
 )
 from clawdforge.wire.scopes import ScopeWord
@@ -237,6 +238,7 @@ __all__ = [
     "RetentionWord",
     "RunResult",
     "Schedule",
+    "SchedulePreview",
     "ScheduleState",
     "ScopeWord",
     "SearchHit",

@@ -17,6 +17,7 @@ READ: Final = (
     "GET /personas",
     "GET /personas/{name}",
     "POST /login/codes",  # it opens no more than the token that asks
+    "POST /schedules/preview",  # nothing is made
     "GET /schedules",
     "GET /schedules/{schedule_id}",
     "GET /schedules/{schedule_id}/history",

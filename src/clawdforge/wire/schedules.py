@@ -98,41 +98,26 @@ class ChangeSchedule(StrictRequest):
         return self
 
 
-class Schedule(Reply):
-    """A prompt and its times. Times are whole seconds; `next_at` is null while it is paused or ended.
+class PreviewSchedule(StrictRequest):
+    """Body of `POST /schedules/preview`: `cron` or `at`, and `timezone`, as a schedule has them."""
 
-    `reason` says why it has ended. `session` is what new sessions are made from; of its MCP servers
-    only the names are shown.
-    """
+    cron: Cron | None = None
+    at: Word | None = None
+    timezone: Word = "UTC"
 
-    schedule_id: str
-    title: str = ""
-    prompt: str
-    cron: str | None = None
-    at: int | None = None
-    timezone: str
-    session_id: str | None = None
-    session: Json | None = None
-    overlap: str
-    missed: str
-    state: str
-    reason: str | None = None
-    next_at: int | None = None
-    created_at: int
+    @model_validator(mode="after")
+    def _is_one_kind(self) -> Self:
+        if (self.cron is None) == (self.at is None):
+            raise ValueError("give either cron or at")
+        return self
 
 
-class ScheduleReply(Reply):
-    ok: bool = True
-    schedule: Schedule
-
-
-class SchedulePage(Reply):
-    """The oldest come first; `next` is the cursor of the following page."""
+class SchedulePreview(Reply):
+    """The next `times` of these fields, at most three, in whole seconds; `in_words` is cron in English."""
 
     ok: bool = True
-    schedules: list[Schedule]
-    count: int
-    next: str | None = None
+    in_words: str | None = None
+    times: list[int]
 
 
 class Occurrence(Reply):
@@ -155,6 +140,45 @@ class Occurrence(Reply):
     outcome: str | None = None
     error: str | None = None
     code: str | None = None
+
+
+class Schedule(Reply):
+    """A prompt and its times. Times are whole seconds; `next_at` is null while it is paused or ended.
+
+    `in_words` is its cron in English, `last` what became of its latest time. `reason` says why it has ended.
+    `session` is what new sessions are made from; of its MCP servers only the names are shown.
+    """
+
+    schedule_id: str
+    title: str = ""
+    prompt: str
+    cron: str | None = None
+    in_words: str | None = None
+    at: int | None = None
+    timezone: str
+    session_id: str | None = None
+    session: Json | None = None
+    overlap: str
+    missed: str
+    state: str
+    reason: str | None = None
+    next_at: int | None = None
+    last: Occurrence | None = None
+    created_at: int
+
+
+class ScheduleReply(Reply):
+    ok: bool = True
+    schedule: Schedule
+
+
+class SchedulePage(Reply):
+    """The oldest come first; `next` is the cursor of the following page."""
+
+    ok: bool = True
+    schedules: list[Schedule]
+    count: int
+    next: str | None = None
 
 
 class OccurrenceReply(Reply):

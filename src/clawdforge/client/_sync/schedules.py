@@ -11,7 +11,7 @@ from clawdforge.client._calls import check_prompt
 from clawdforge.client._sync.transport import Transport
 
 if TYPE_CHECKING:
-    from clawdforge.client.models import MissedWord, Occurrence, OverlapWord, Schedule
+    from clawdforge.client.models import MissedWord, Occurrence, OverlapWord, Schedule, SchedulePreview
 
 
 class Schedules:
@@ -53,6 +53,13 @@ class Schedules:
             "missed": missed,
         }
         return self.transport.call(calls.ADD_SCHEDULE(body=body))
+
+    def preview_schedule(
+        self, *, cron: str | None = None, at: str | None = None, timezone: str | None = None
+    ) -> SchedulePreview:
+        """When a schedule with these times would come next, and its cron in words; nothing is made."""
+        body = {"cron": cron, "at": at, "timezone": timezone}
+        return self.transport.call(calls.PREVIEW_SCHEDULE(body=body))
 
     def get_schedule(self, schedule_id: str) -> Schedule:
         """One schedule; `next_at` says when it comes next."""

@@ -46,6 +46,14 @@ def check_cron(cron: str, timezone: str, now: Micros) -> str:
     return tidy
 
 
+def say_cron(cron: str) -> str | None:
+    """In English: "At 09:00 on Monday through Friday". None for what is no cron any more."""
+    try:
+        return CronSim(cron, EPOCH).explain()
+    except CronSimError:
+        return None
+
+
 def read_moment(text: str, timezone: str) -> Micros:
     """An ISO time, of the zone unless it has an offset of its own.
 
@@ -66,6 +74,11 @@ def read_moment(text: str, timezone: str) -> Micros:
 def find_next(cron: str, timezone: str, after: Micros) -> Micros | None:
     """The first time after this moment; None if there is none. Raises InvalidRequest for what is no cron."""
     return next(_times(cron, timezone, after), None)
+
+
+def find_coming(cron: str, timezone: str, after: Micros, limit: int) -> list[Micros]:
+    """The first times after this moment, at most so many."""
+    return list(islice(_times(cron, timezone, after), limit))
 
 
 def find_latest(cron: str, timezone: str, first: Micros, now: Micros) -> Micros:

@@ -1,6 +1,7 @@
 """Schedules: made, changed, paused, run by hand and removed; the timekeeper runs them at their times."""
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -9,7 +10,7 @@ from clawdforge.core.ports import Store, Tx, View
 from clawdforge.core.principal import Principal
 from clawdforge.core.rules.quotas import Quotas
 from clawdforge.core.rules.schedules import MOST_SCHEDULES, find_first, need_schedule
-from clawdforge.core.rules.times import check_cron, read_moment, read_zone
+from clawdforge.core.rules.times import check_cron, find_coming, read_moment, read_zone
 from clawdforge.core.rules.turns import need_open
 from clawdforge.core.schedule_model import OccurrenceRow, ScheduleRow
 from clawdforge.core.services.occurrences import Occurrences
@@ -17,9 +18,10 @@ from clawdforge.core.services.sessions import SessionService
 from clawdforge.core.unbroken import Unbroken
 from clawdforge.wire.base import Micros
 from clawdforge.wire.errors import Conflict, Forbidden, InvalidRequest, LimitExceeded
-from clawdforge.wire.schedules import ChangeSchedule, CreateSchedule, ScheduleState
+from clawdforge.wire.schedules import ChangeSchedule, CreateSchedule, PreviewSchedule, ScheduleState
 from clawdforge.wire.session import CreateSession, Retention
 
+PREVIEWED: Final = 3
 PAUSED: Final = "the app paused it"
 OF_A_PERSON: Final = "run "
 """What the id of an occurrence begins with that was run by hand; the others are times."""
@@ -55,6 +57,24 @@ class ScheduleService:
 
     async def get(self, app: str, schedule_id: str) -> ScheduleRow:
         return await self._store.read(app, lambda view: need_schedule(view, schedule_id))
+
+    async def find_last(
+        self, app: str, schedule_ids: Sequence[str]
+    ) -> dict[str, tuple[OccurrenceRow, TurnRow | None]]:
+        """What became of the latest time of each; nothing for those that have had none."""
+
+        def work(view: View) -> dict[str, tuple[OccurrenceRow, TurnRow | None]]:
+            pages = [view.occurrences(one, limit=1, cursor=None)[0] for one in schedule_ids]
+            return {row.schedule_id: (row, _find_turn(view, row)) for page in pages for row in page}
+
+        return await self._store.read(app, work)
+
+    async def preview(self, request: PreviewSchedule) -> list[Micros]:
+        """The first times of a schedule that would be made now, refused as it would be.
+
+        In a thread: somebody asks with every key that they type, and to find a rare day takes milliseconds.
+        """
+        return await asyncio.to_thread(_find_times, request, self._clock.now())
 
     async def create(self, by: Principal, request: CreateSchedule) -> ScheduleRow:
         self._check_on()
@@ -177,6 +197,13 @@ def _find_turn(view: View, row: OccurrenceRow) -> TurnRow | None:
     if row.session_id is None or row.turn_index is None:
         return None
     return view.turn(row.session_id, row.turn_index)
+
+
+def _find_times(request: PreviewSchedule, now: Micros) -> list[Micros]:
+    times = _read_times(request.cron, request.at, request.timezone, now)
+    if times["cron"] is None:
+        return [times["at"]]
+    return find_coming(times["cron"], request.timezone, now, PREVIEWED)
 
 
 def _read_times(cron: str | None, at: str | None, timezone: str, now: Micros) -> dict[str, Any]:

@@ -7,7 +7,9 @@ from starlette.responses import Response
 
 from clawdforge.core.model import TurnRow
 from clawdforge.core.rules.mcp_servers import name_servers
+from clawdforge.core.rules.times import say_cron
 from clawdforge.core.schedule_model import OccurrenceRow, ScheduleRow
+from clawdforge.core.services.all import Services
 from clawdforge.http.errors import json_response
 from clawdforge.http.routing import App, AppRoute, Caller, Core, Limit
 from clawdforge.wire.admin import Done
@@ -18,8 +20,10 @@ from clawdforge.wire.schedules import (
     Occurrence,
     OccurrencePage,
     OccurrenceReply,
+    PreviewSchedule,
     Schedule,
     SchedulePage,
+    SchedulePreview,
     ScheduleReply,
 )
 
@@ -32,6 +36,7 @@ def routes() -> APIRouter:
     one = "/schedules/{schedule_id}"
     router.get("/schedules", response_model=SchedulePage)(list_schedules)
     router.post("/schedules", response_model=ScheduleReply)(create)
+    router.post("/schedules/preview", response_model=SchedulePreview)(preview)
     router.get(one, response_model=ScheduleReply)(show)
     router.patch(one, response_model=ScheduleReply)(change)
     router.delete(one, response_model=Done)(remove)
@@ -41,26 +46,34 @@ def routes() -> APIRouter:
 
 
 async def list_schedules(core: Core, app: App, cursor: Cursor = None, limit: Limit = 100) -> Response:
-    """The app's schedules, oldest first."""
+    """The app's schedules, oldest first, each with what became of its latest time."""
     rows, following = await core.schedules.find_all(app, limit, cursor)
-    page = [_schedule(row) for row in rows]
+    page = await _shape(core, app, rows)
     return json_response(SchedulePage(schedules=page, count=len(page), next=following))
 
 
 async def create(core: Core, caller: Caller, body: CreateSchedule) -> Response:
     """Have the server submit a prompt by itself: by `cron` or once, in a session or a new one each time."""
-    return json_response(ScheduleReply(schedule=_schedule(await core.schedules.create(caller, body))))
+    return json_response(ScheduleReply(schedule=_schedule(await core.schedules.create(caller, body), None)))
+
+
+async def preview(core: Core, _app: App, body: PreviewSchedule) -> Response:
+    """When a schedule with these times would come next, and its cron in words; nothing is made."""
+    times = await core.schedules.preview(body)
+    said = None if body.cron is None else say_cron(body.cron)
+    return json_response(SchedulePreview(in_words=said, times=[to_seconds(one) or 0 for one in times]))
 
 
 async def show(core: Core, app: App, schedule_id: str) -> Response:
-    """A schedule, and when it comes next."""
-    return json_response(ScheduleReply(schedule=_schedule(await core.schedules.get(app, schedule_id))))
+    """A schedule, when it comes next, and what became of its latest time."""
+    row = await core.schedules.get(app, schedule_id)
+    return json_response(ScheduleReply(schedule=(await _shape(core, app, [row]))[0]))
 
 
 async def change(core: Core, caller: Caller, schedule_id: str, body: ChangeSchedule) -> Response:
     """Change a schedule's prompt, times or rules, or pause and resume it."""
     row = await core.schedules.change(caller, schedule_id, body)
-    return json_response(ScheduleReply(schedule=_schedule(row)))
+    return json_response(ScheduleReply(schedule=(await _shape(core, caller.app, [row]))[0]))
 
 
 async def remove(core: Core, app: App, schedule_id: str) -> Response:
@@ -84,12 +97,18 @@ async def history(
     return json_response(OccurrencePage(occurrences=page, count=len(page), next=following))
 
 
-def _schedule(row: ScheduleRow) -> Schedule:
+async def _shape(core: Services, app: str, rows: list[ScheduleRow]) -> list[Schedule]:
+    last = await core.schedules.find_last(app, [row.schedule_id for row in rows])
+    return [_schedule(row, last.get(row.schedule_id)) for row in rows]
+
+
+def _schedule(row: ScheduleRow, last: tuple[OccurrenceRow, TurnRow | None] | None) -> Schedule:
     return Schedule(
         schedule_id=row.schedule_id,
         title=row.title,
         prompt=row.prompt,
         cron=row.cron,
+        in_words=None if row.cron is None else say_cron(row.cron),
         at=to_seconds(row.at),
         timezone=row.timezone,
         session_id=row.session_id,
@@ -99,6 +118,7 @@ def _schedule(row: ScheduleRow) -> Schedule:
         state=row.state,
         reason=row.reason,
         next_at=to_seconds(row.next_at),
+        last=None if last is None else _occurrence(*last),
         created_at=to_seconds(row.created_at) or 0,
     )
 
