@@ -7,7 +7,19 @@ from clawdforge.wire.turn import MOVES
 from tests.layout import LAYERS, ROOMS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "explain" / "architecture.md").read_text()
-UNDRAWN = {"wire", "bounds", "logs", "lifetime", "lacks", "listeners", "outbound", "disk", "__main__", ""}
+UNDRAWN = {
+    "wire",
+    "by_name",
+    "bounds",
+    "logs",
+    "lifetime",
+    "lacks",
+    "listeners",
+    "outbound",
+    "disk",
+    "__main__",
+    "",
+}
 UNDRAWN |= {"by_name"}
 """Parts that the page explains in words: everybody's, or of one small file."""
 
