@@ -10,7 +10,7 @@ from tests.needs import needs
 from tests.page.kit import PHONE, TABLET, Scheme, Tab, Tabs
 
 pytestmark = needs("chromium")
-OWN = ["#/", "#/inbox", "#/search?q=echo", "#/more", "#/s/{id}", "#/usage", "#/changes/{id}/1"]
+OWN = ["#/", "#/inbox", "#/search?q=echo", "#/more", "#/s/{id}", "#/usage", "#/changes/{id}/1", "#/schedules"]
 OPERATOR = ["#/usage"] + [
     f"#/admin/{name}" for name in ("health", "apps", "tokens", "budgets", "agents", "live", "audit")
 ]
@@ -22,6 +22,8 @@ def session_id(app: App) -> str:
     app.turn(found, "think hm\ntool look\nwrite a/long/path/to/a/file.txt words\necho done")
     app.turn(found, "echo " + "x" * 500)
     app.http.post(f"/sessions/{found}/undo", json={})
+    daily = {"prompt": "echo " + "x" * 200, "cron": "0 9 * * *", "timezone": "Asia/Tokyo"}
+    app.http.post("/schedules", json=daily).raise_for_status()
     return found
 
 

@@ -21,7 +21,7 @@ function keepings(limits) {
 }
 
 /** @param {{name: string, title: string, choices: string[][], value: string, onChange: (value: string) => void}} props */
-function Choice({ name, title, choices, value, onChange }) {
+export function Choice({ name, title, choices, value, onChange }) {
   const about = choices.find((one) => one[0] === value)?.[2];
   return html`<label class="field">
     <span class="name">${title}</span>
@@ -29,6 +29,21 @@ function Choice({ name, title, choices, value, onChange }) {
       ${choices.map((one) => html`<option value=${one[0]} key=${one[0]} selected=${one[0] === value}>${one[1]}</option>`)}
     </select>
     <span class="hint">${about}</span>
+  </label>`;
+}
+
+/** @param {{agents: any[], agent: string, onChange: (agent: string) => void}} props */
+export function AgentChoice({ agents, agent, onChange }) {
+  const chosen = agents.find((one) => one.name === agent);
+  const copy = (/** @type {string} */ words) => navigator.clipboard?.writeText(words).then(() => notify("Copied."));
+  return html`<label class="field">
+    <span class="name">Agent</span>
+    <select value=${agent} onChange=${(/** @type {any} */ event) => onChange(event.target.value)}>
+      ${agents.map((one) => html`<option value=${one.name} key=${one.name} selected=${one.name === agent}>${one.title || one.name}${one.installed ? "" : " (not installed)"}</option>`)}
+    </select>
+    ${chosen?.installed && html`<span class="hint">${chosen.version ? `Version ${chosen.version}. ` : ""}${chosen.sandbox ? `Contained: ${chosen.sandbox}.` : ""}</span>`}
+    ${chosen && !chosen.installed && html`<span class="hint wrap">Not installed here. ${chosen.install && html`Get it with <button type="button" class="link mono wrap" onClick=${() => copy(chosen.install)}>${chosen.install}</button>`}</span>`}
+    ${chosen?.paused && html`<span class="hint">Paused by the operator: what you send waits.</span>`}
   </label>`;
 }
 
@@ -61,19 +76,10 @@ export function NewSession({ onClose }) {
     }
     setBusy(false);
   };
-  const copy = (/** @type {string} */ words) => navigator.clipboard?.writeText(words).then(() => notify("Copied."));
   return html`<${Dialog} title="New session" onClose=${onClose}>
     <form onSubmit=${submit}>
       <h2>New session</h2>
-      <label class="field">
-        <span class="name">Agent</span>
-        <select value=${agent} onChange=${(/** @type {any} */ event) => setAgent(event.target.value)}>
-          ${agents.map((one) => html`<option value=${one.name} key=${one.name} selected=${one.name === agent}>${one.title || one.name}${one.installed ? "" : " (not installed)"}</option>`)}
-        </select>
-        ${chosen?.installed && html`<span class="hint">${chosen.version ? `Version ${chosen.version}. ` : ""}${chosen.sandbox ? `Contained: ${chosen.sandbox}.` : ""}</span>`}
-        ${chosen && !chosen.installed && html`<span class="hint wrap">Not installed here. ${chosen.install && html`Get it with <button type="button" class="link mono wrap" onClick=${() => copy(chosen.install)}>${chosen.install}</button>`}</span>`}
-        ${chosen?.paused && html`<span class="hint">Paused by the operator: what you send waits.</span>`}
-      </label>
+      <${AgentChoice} agents=${agents} agent=${agent} onChange=${setAgent} />
       <label class="field"><span class="name">Model</span><input type="text" name="model" placeholder="The agent's own choice" spellcheck="false" /></label>
       <label class="field"><span class="name">Folder</span><input type="text" name="cwd" placeholder="A new, empty one" spellcheck="false" class="mono" /></label>
       <${Choice} name="mode" title="Permissions" choices=${MODES} value=${mode} onChange=${setMode} />

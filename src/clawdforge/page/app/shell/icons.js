@@ -13,6 +13,7 @@ const PATHS = {
   usage: "M5 20V10M12 20V4M19 20v-7",
   admin: "M12 3l7 3v5c0 5-3 8-7 10-4-2-7-5-7-10V6z",
   panel: "M4 5h16v14H4zM15 5v14",
+  clock: "M12 4a8 8 0 1 0 0 16 8 8 0 0 0 0-16zM12 8v4l3 2",
   close: "M6 6l12 12M18 6L6 18",
   send: "M12 19V5M6 11l6-6 6 6",
   now: "M13 3L5 14h6l-1 7 8-11h-6z",

@@ -23,6 +23,7 @@ export const SCREENS = [
     count: () => waiting.value.length,
   },
   { name: "search", title: "Search", icon: "search", place: "top", load: () => import("../screens/search/index.js") },
+  { name: "schedules", title: "Schedules", icon: "clock", place: "more", load: () => import("../screens/schedules/index.js") },
   { name: "usage", title: "Usage", icon: "usage", place: "more", load: () => import("../screens/usage/index.js") },
   { name: "changes", title: "Changes", icon: "file", place: null, load: () => import("../screens/changes/index.js") },
   { name: "admin", title: "Admin", icon: "admin", place: "more", load: () => import("../screens/admin/index.js"), operator: true },
