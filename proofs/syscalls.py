@@ -1,6 +1,7 @@
 """Kill -9 exactly at the N-th write, sync, rename of a turn and of a start, for N = 1, 2, 3 … to the end."""
 
 import asyncio
+import contextlib
 import shutil
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator
@@ -12,6 +13,7 @@ import apsw
 from proofs.deeds import DEEDS, Deed, Scene
 from proofs.kit.client import Client
 from proofs.kit.history import check, fetch, heard
+from proofs.kit.http import Cut
 from proofs.kit.report import Run
 from proofs.kit.server import Server, Zygote, until, zygote
 from proofs.kit.tracer import every_spelling
@@ -129,6 +131,17 @@ class Sweep:
         await asyncio.gather(task, return_exceptions=True)
         return not self._server.alive
 
+    async def _answers(self) -> bool:
+        """Whether it lives: one that is about to die of its last injected kill still seems to."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(SETTLE):
+                while self._server.alive:
+                    with contextlib.suppress(Cut):
+                        await self._client.call("GET", "/healthz")
+                        return True
+                    await asyncio.sleep(0.01)
+        return self._server.alive
+
     async def _restart(self) -> None:
         await asyncio.to_thread(self._server.wait_gone)
         good = await asyncio.to_thread(is_sound, self._server.data_dir)
@@ -137,7 +150,7 @@ class Sweep:
 
     async def _recover(self, session: str) -> None:
         server, client, run = self._server, self._client, self._run
-        killed = not server.alive
+        killed = not await self._answers()
         if killed:
             await self._restart()
         queued = any(ack.session == session and ack.key == "queued" for ack in client.acks)
