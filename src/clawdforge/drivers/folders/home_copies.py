@@ -1,8 +1,9 @@
 """Takes copies of one session's home at turn boundaries, restores and prunes them.
 
 A copy is a manifest `<turn>.json` and objects under `files/`, one per regular file. A file that has not
-changed since the copy before shares its object; objects that no manifest names are removed. An object is a
-reflink where the file system can, else a real copy, but never a hard link to the home: agents write in place.
+changed since the copy before shares its object, and one that has only grown shares the beginning
+(`grown_files.py`); objects that no manifest names are removed. An object is a reflink where the file system
+can, else a real copy, but never a hard link to the home: agents write in place.
 The manifest is written last; without a manifest there is no copy. All of it is there after a crash of the
 server, and on stable storage a little later: what a loss of power leaves of a copy is known by its checksums.
 """
@@ -11,7 +12,7 @@ import os
 import secrets
 import threading
 import zlib
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +20,7 @@ from typing import Final, NoReturn
 
 from clawdforge.disk import sync_file_system, sync_folder
 from clawdforge.drivers.folders.file_copy import copy_bytes
+from clawdforge.drivers.folders.grown_files import find_beginning, open_parts, read_crc
 from clawdforge.drivers.folders.home_manifest import (
     LIMITS,
     Entry,
@@ -131,7 +133,7 @@ class Copies:
         known = {entry.path: entry for entry in last.entries} if last else {}
         prefix = secrets.token_hex(6)
         entries: list[Entry] = []
-        fresh: set[str] = set()
+        fresh: dict[str, int] = {}
         total = 0
         unfinished.callback(self._drop_objects, fresh)
         try:
@@ -150,13 +152,13 @@ class Copies:
                         entries.append(old if old.mode == mode else replace(old, mode=mode))
                     else:
                         name = f"{prefix}-{len(fresh)}"
-                        fresh.add(name)
-                        entries.append(self._keep_file(found, name))
+                        fresh[name] = 0
+                        entries.append(self._keep_file(found, name, old, fresh))
                     if look is not None:
                         look.note(found)
         except TreeTooLarge as error:
             raise NoCopy(f"the home is too large: {error}") from error
-        return replace(taken, entries=tuple(entries), fresh=frozenset(fresh))
+        return replace(taken, entries=tuple(entries), fresh=fresh)
 
     def _mark(self) -> int:
         """Note that there may be objects without a manifest; the time, by the file system's own clock."""
@@ -201,7 +203,7 @@ class Copies:
 
     def needs_pruning(self, taken: Sequence[Manifest]) -> bool:
         """Whether pruning, which reads all manifests, is worth it: half as many again, or large ones."""
-        fresh = sum(entry.size for each in taken for entry in each.entries if entry.object in each.fresh)
+        fresh = sum(size for each in taken for name, size in each.objects.items() if name in each.fresh)
         return len(self.turns()) > self._max_copies * 3 // 2 or fresh > self._max_bytes // 64
 
     def prune(self) -> None:
@@ -256,7 +258,7 @@ class Copies:
         sync_file_system(target)
         return True
 
-    def _keep_file(self, found: Found, name: str) -> Entry:
+    def _keep_file(self, found: Found, name: str, old: Entry | None, fresh: dict[str, int]) -> Entry:
         target = os.open(
             f"{self._kept_files}/{name}", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600
         )
@@ -270,33 +272,39 @@ class Copies:
                     content = os.read(source, info.st_size)
                     os.write(target, content)
                     return replace(entry, object=name, size=len(content), crc=zlib.crc32(content))
-                return replace(entry, object=name, size=copy_bytes(source, target, info.st_size))
+                begin = find_beginning(old, source, info.st_size, self._kept_files)
+                fresh[name] = begin.crc
+                count = copy_bytes(source, target, info.st_size - begin.size, begin.size)
+                return replace(entry, object=name, before=begin.parts, size=begin.size + count)
         finally:
             os.close(target)
 
     def _add_checksums(self, manifest: Manifest) -> Manifest:
         entries = [
-            self._add_checksum(entry) if entry.object in manifest.fresh and not entry.crc else entry
+            self._add_checksum(entry, manifest.fresh[entry.object])
+            if entry.object in manifest.fresh and not entry.crc
+            else entry
             for entry in manifest.entries
         ]
         return replace(manifest, entries=tuple(entries))
 
-    def _add_checksum(self, entry: Entry) -> Entry:
-        with (self._files / entry.object).open("rb") as file:
-            return replace(entry, crc=_crc(file.read))
+    def _add_checksum(self, entry: Entry, before: int) -> Entry:
+        with open_parts(self._files, replace(entry, before=(), size=entry.parts[-1][1])) as parts:
+            return replace(entry, crc=read_crc(parts, before))
 
     def _put_back(self, entry: Entry, writer: TreeWriter) -> bool:
-        try:
-            source = (self._files / entry.object).open("rb")
-        except FileNotFoundError:
-            return False
-        with source:
-            if os.fstat(source.fileno()).st_size != entry.size or _crc(source.read) != entry.crc:
+        with ExitStack() as stack:
+            try:
+                parts = stack.enter_context(open_parts(self._files, entry))
+            except FileNotFoundError:
                 return False
-            source.seek(0)
+            sizes = [size for _, size in entry.parts]
+            if [os.fstat(part).st_size for part in parts] != sizes or read_crc(parts) != entry.crc:
+                return False
             target = writer.create_file(entry.path)
             try:
-                copy_bytes(source.fileno(), target, entry.size)
+                for part, size in zip(parts, sizes, strict=True):
+                    copy_bytes(part, target, size)
                 finish(target, entry.mode, entry.mtime)
             finally:
                 os.close(target)
@@ -306,10 +314,3 @@ class Copies:
 def _refuse(path: str, why: str) -> NoReturn:
     """A home without one of its files would be another memory than the agent has."""
     raise NoCopy(f"{path!r} cannot be copied: {why}")
-
-
-def _crc(read: Callable[[int], bytes]) -> int:
-    value = 0
-    while chunk := read(1 << 20):
-        value = zlib.crc32(chunk, value)
-    return value

@@ -27,9 +27,15 @@ class Entry:
     mtime: int = 0
     ctime: int = 0
     inode: int = 0
-    object: str = ""  # of a file
+    object: str = ""  # of a file: what it holds, or the end of it
+    before: tuple[tuple[str, int], ...] = ()  # objects with what comes before that, and their sizes
     crc: int = 0
     target: str = ""  # of a link
+
+    @property
+    def parts(self) -> tuple[tuple[str, int], ...]:
+        """The objects of a file, in order, with their sizes."""
+        return (*self.before, (self.object, self.size - sum(size for _, size in self.before)))
 
     def is_unchanged(self, info: os.stat_result, taken_at: int) -> bool:
         """Whether this file's copy, taken at that time, is still what the file holds."""
@@ -44,7 +50,11 @@ class Entry:
             return False
         if not is_plain_path(self.path, LIMITS.depth + 1):
             return False
-        return self.kind in ("d", "l") or (self.kind == "f" and OBJECT.fullmatch(self.object) is not None)
+        if self.kind != "f":
+            return self.kind in ("d", "l")
+        if not all(isinstance(name, str) and type(size) is int for name, size in self.before):
+            return False
+        return all(OBJECT.fullmatch(name) and size >= 0 for name, size in self.parts)
 
 
 FIELDS = tuple(each.name for each in fields(Entry))
@@ -57,11 +67,12 @@ class Manifest:
     agent_session_id: str
     taken_at: int
     entries: tuple[Entry, ...] = ()
-    fresh: frozenset[str] = field(default=frozenset())  # objects made for this copy
+    fresh: dict[str, int] = field(default_factory=dict)
+    """The objects made for this copy, each with the checksum of what comes before it in its file."""
 
     @property
     def objects(self) -> dict[str, int]:
-        return {entry.object: entry.size for entry in self.entries if entry.kind == "f"}
+        return {name: size for entry in self.entries if entry.kind == "f" for name, size in entry.parts}
 
     def is_sound(self) -> bool:
         return all(entry.is_sound() for entry in self.entries)
@@ -83,7 +94,7 @@ def decode_manifest(data: bytes) -> Manifest | None:
     """None for anything that is not a complete manifest."""
     try:
         body = _read_body(data)
-        entries = tuple(Entry(**entry) for entry in body["entries"])
+        entries = tuple(map(_decode_entry, body["entries"]))
         return Manifest(body["turn"], body["agent_session_id"], body["taken_at"], entries)
     except (ValueError, KeyError, TypeError):
         return None
@@ -92,10 +103,18 @@ def decode_manifest(data: bytes) -> Manifest | None:
 def decode_objects(data: bytes) -> dict[str, int] | None:
     """Only the objects and their sizes, which takes a fifth of the time."""
     try:
-        entries = _read_body(data)["entries"]
-        return {entry["object"]: entry.get("size", 0) for entry in entries if entry["kind"] == "f"}
+        files = [entry for entry in _read_body(data)["entries"] if entry["kind"] == "f"]
+        whole = {entry["object"]: entry.get("size", 0) for entry in files if "before" not in entry}
+        grown = (_decode_entry(entry).parts for entry in files if "before" in entry)
+        return whole | {name: size for parts in grown for name, size in parts}
     except (ValueError, KeyError, TypeError):
         return None
+
+
+def _decode_entry(fields: dict[str, Any]) -> Entry:
+    if "before" not in fields:
+        return Entry(**fields)
+    return Entry(**{**fields, "before": tuple((name, size) for name, size in fields["before"])})
 
 
 def _read_body(data: bytes) -> dict[str, Any]:

@@ -1,0 +1,75 @@
+"""Files that agents only add to, as to a log of a conversation: a copy keeps what is new, in another object.
+
+A long memory would else be written anew after every turn, and everybody who writes to the same disk waits for
+that. Objects of less than a mebibyte are not added to but replaced, so that there are never many: what a turn
+writes is bounded by that and by what the agent has written.
+"""
+
+import os
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from clawdforge.drivers.folders.home_manifest import Entry
+
+PART_BYTES: Final = 1 << 20
+PIECE: Final = 1 << 20
+SAMPLE: Final = 1 << 12
+
+
+class Beginning(NamedTuple):
+    """What a file has in common with its copy: the objects that hold it, its size, and its checksum."""
+
+    parts: tuple[tuple[str, int], ...] = ()
+    size: int = 0
+    crc: int = 0
+
+
+def find_beginning(old: Entry | None, source: int, size: int, files: str) -> Beginning:
+    """As much of the file's last copy as can be shared, which is nothing unless all of it is still there."""
+    if old is None or old.kind != "f" or size < old.size:
+        return Beginning()
+    parts = list(old.parts)
+    while parts and parts[-1][1] < PART_BYTES:
+        parts.pop()
+    start = sum(part_size for _, part_size in parts)
+    if not parts or not _looks_alike(source, f"{files}/{parts[0][0]}"):
+        return Beginning()
+    crc = _crc_between(source, 0, start, 0)
+    is_same = _crc_between(source, start, old.size, crc) == old.crc
+    return Beginning(tuple(parts), start, crc) if is_same else Beginning()
+
+
+def _looks_alike(source: int, first: str) -> bool:
+    """Most files that are written anew, such as databases, differ in their first bytes: no more is read."""
+    try:
+        with open(first, "rb", buffering=0) as file:  # noqa: PTH123 -- after every turn, and faster
+            return file.read(SAMPLE) == os.pread(source, SAMPLE, 0)
+    except FileNotFoundError:
+        return False
+
+
+def _crc_between(source: int, start: int, end: int, crc: int) -> int:
+    while start < end and (piece := os.pread(source, min(PIECE, end - start), start)):
+        crc, start = zlib.crc32(piece, crc), start + len(piece)
+    return crc
+
+
+@contextmanager
+def open_parts(files: Path, entry: Entry) -> Iterator[list[int]]:
+    """Descriptors of the objects of a file, in order. Raises FileNotFoundError."""
+    with ExitStack() as stack:
+        opened = []
+        for name, _ in entry.parts:
+            opened.append(os.open(files / name, os.O_RDONLY | os.O_CLOEXEC))
+            stack.callback(os.close, opened[-1])
+        yield opened
+
+
+def read_crc(parts: Sequence[int], crc: int = 0) -> int:
+    """The checksum of all of them, one after the other, behind something that has `crc`."""
+    for part in parts:
+        crc = _crc_between(part, 0, os.fstat(part).st_size, crc)
+    return crc
