@@ -122,6 +122,7 @@ class ClaudePrint:
                 home=home,
                 env=agent_env(self._spec, home, self._operator_env),
                 tag=order.run_id,
+                app=order.app,
                 needs=Needs(((self._program,),), self._spec.readable),
                 runs_as=runs_as,
                 sandbox=self._spec.sandbox,

@@ -104,6 +104,7 @@ class AcpDriver:
                 home=launch.home,
                 env=env,
                 tag=launch.session_id,
+                app=launch.app,
                 needs=needs,
                 readable=readable,
                 writable=writable,

@@ -107,6 +107,7 @@ class AcpxDriver:
             home=launch.home,
             env=env,
             tag=launch.session_id,
+            app=launch.app,
             needs=Needs.of(launch.agent, PROGRAM),
             readable=readable,
             writable=writable,

@@ -52,7 +52,14 @@ class Shadow:
     """The repository of one session. Its methods block; one caller at a time."""
 
     def __init__(
-        self, folder: Path, workspace: Path, git: str, helpers: Helpers, identity: str | None = None
+        self,
+        folder: Path,
+        workspace: Path,
+        git: str,
+        helpers: Helpers,
+        identity: str | None = None,
+        *,
+        app: str | None = None,
     ) -> None:
         """`identity` is what was recorded of the workspace: in any other folder nothing is done."""
         self._folder = folder
@@ -60,6 +67,7 @@ class Shadow:
         self._identity = identity
         self._git_program = git
         self._helpers = helpers
+        self._app = app
 
     def has_turns(self) -> bool:
         return (self._folder / "refs" / "turns").is_dir()
@@ -224,6 +232,7 @@ class Shadow:
                     timeout=GIT_SECS,
                     given=stdin,
                     umask=UMASK if restores else -1,
+                    app=self._app,
                 )
         except HelperFailed as error:
             raise NoSnapshot(str(error)) from error

@@ -102,7 +102,8 @@ class Snapshots:
     async def branch(self, source: SessionRow, target: str, through: int) -> None:
         if self._git is None:
             return
-        shadow = Shadow(self._folder / check_id(source.session_id), self._folder, self._git, self._helpers)
+        folder = self._folder / check_id(source.session_id)
+        shadow = Shadow(folder, self._folder, self._git, self._helpers, app=source.app_name)
         if not shadow.has_turns():
             return
         copy = self._folder / check_id(target)
@@ -117,7 +118,8 @@ class Snapshots:
         if self._git is None or not (session.own_cwd or os.path.lexists(workspace / ".git")):
             return None
         folder = self._folder / check_id(session.session_id)
-        return Shadow(folder, workspace, self._git, self._helpers, session.workspace_identity)
+        identity, app = session.workspace_identity, session.app_name
+        return Shadow(folder, workspace, self._git, self._helpers, identity, app=app)
 
     def _need_shadow(self, session: SessionRow) -> Shadow:
         shadow = self._find_shadow(session)

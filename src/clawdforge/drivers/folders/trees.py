@@ -61,16 +61,18 @@ class Trees:
 
     async def compare(self, app: str, session_id: str, old: str, new: str) -> FileChanges:
         def work() -> FileChanges:
-            return read_changes(self._run(session_id, MAX_LIST, *COMPARE, "--raw", "--numstat", old, new))
+            return read_changes(
+                self._run(app, session_id, MAX_LIST, *COMPARE, "--raw", "--numstat", old, new)
+            )
 
         return FileChanges() if old == new else await self._do(app, work)
 
     async def diff(self, app: str, session_id: str, old: str, new: str, path: str) -> FileDiff | None:
         def work() -> FileDiff | None:
-            pair = find_pair(self._run(session_id, MAX_LIST, *COMPARE, "--raw", old, new), path)
+            pair = find_pair(self._run(app, session_id, MAX_LIST, *COMPARE, "--raw", old, new), path)
             if pair is None:
                 return None
-            return read_diff(self._run(session_id, MAX_DIFF, *SHOW, old, new, "--", *name_paths(pair)))
+            return read_diff(self._run(app, session_id, MAX_DIFF, *SHOW, old, new, "--", *name_paths(pair)))
 
         return None if old == new else await self._do(app, work)
 
@@ -84,7 +86,7 @@ class Trees:
         finally:
             self._slots.give_back(app)
 
-    def _run(self, session_id: str, keep: int, *words: str) -> bytes:
+    def _run(self, app: str, session_id: str, keep: int, *words: str) -> bytes:
         """Git, where it can read this repository and nothing else: not even the workspace is there."""
         if self._git is None:
             raise TreesUnread("git is not installed where the server runs")
@@ -101,7 +103,7 @@ class Trees:
             }
             command = [self._git, *words]
             return self._helpers.run(
-                command, [repository], cwd=repository, env=env, timeout=GIT_SECS, keep=keep
+                command, [repository], cwd=repository, env=env, timeout=GIT_SECS, keep=keep, app=app
             )
 
     def _place(self, session_id: str) -> Path:

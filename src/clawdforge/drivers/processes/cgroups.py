@@ -1,9 +1,10 @@
 """Limits how many processes, how much memory and which part of the processors one agent may use, by cgroups.
 
 Each agent's group is made below the server's own, in cgroup version 1 and 2 alike, so limits on the server
-also apply to its agents. The limits are written to the outer of two folders and the agent is put into the
-inner one: even from namespaces of its own, an agent can reach only what is below the limits, never the
-limits.
+also apply to its agents. Those of one app share its part of the processors, from the first moment of their
+start on: many of them get no more than one. The limits are written to the outer of two folders and the agent
+is put into the inner one: even from namespaces of its own, an agent can reach only what is below the limits,
+never the limits.
 
 Whether this works is tried for real when the server starts. Where it does not, agents run without these
 limits.
@@ -11,22 +12,28 @@ limits.
 
 import asyncio
 import contextlib
+import hashlib
 import os
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Final
 
 from clawdforge.drivers.processes.group_trees import (
     CONTROLLERS,
+    FAMILY,
     INNER,
+    STARTING,
     Ceilings,
     Hierarchy,
     check_delegation,
     delegate,
     find_hierarchies,
+    remove_family,
     remove_group,
 )
 from clawdforge.drivers.processes.survivors import folder_id
@@ -40,6 +47,14 @@ TRY_SECONDS = 10.0
 TRY_MEMORY = 64 << 20
 REMOVE_SECONDS = 2.0
 REMOVE_STEP = 0.01
+TRIES = 5
+
+JOINED: Final = (
+    *("/bin/sh", "-c"),
+    'while [ "$1" ]; do echo 0 >"$1" || exit 1; shift; done; shift; exec "$@"',
+    "sh",
+)
+"""Joins the groups whose files are the next words, up to an empty one, before the command begins."""
 
 
 class Group:
@@ -48,14 +63,22 @@ class Group:
     A `shared` one belongs to another process, which removes it; it can only be joined.
     """
 
-    def __init__(self, folders: tuple[Path, ...] = (), memory: int = 0, *, shared: bool = False) -> None:
+    def __init__(
+        self,
+        folders: tuple[Path, ...] = (),
+        memory: int = 0,
+        families: tuple[Path, ...] = (),
+        *,
+        shared: bool = False,
+    ) -> None:
         self._folders = folders
         self._memory = memory
+        self._families = families
         self._shared = shared
 
     def share(self) -> "Group":
         """The same group, for a program that runs on the agent's behalf and counts towards its limits."""
-        return Group(self._folders, self._memory, shared=True)
+        return Group(self._folders, self._memory, self._families, shared=True)
 
     @contextlib.contextmanager
     def open_join_fds(self) -> Iterator[tuple[int, ...]]:
@@ -87,7 +110,14 @@ class Group:
         Those are killed: nothing else found them.
         """
         gone = [remove_group(folder) for folder in self._folders if not self._shared]
+        for family in () if self._shared else self._families:
+            remove_family(family)
         return all(gone)
+
+    def put_first(self, command: Sequence[str]) -> list[str]:
+        """The command, started where its app's programs are started."""
+        places = [str(family / STARTING / "cgroup.procs") for family in self._families]
+        return [*JOINED, *places, "", *command] if places else [*command]
 
     def list_members(self) -> list[Path]:
         """The files to which a process writes `0` to join, for one that is started by a shell."""
@@ -125,6 +155,7 @@ class Groups:
         reason: str,
         details: str,
     ) -> None:
+        self._making = threading.Lock()  # helpers are started by threads
         self._family = _family(folder_id(data_dir))
         self._prefix = f"{self._family}{boot_id}-"
         self._ceilings = ceilings
@@ -139,17 +170,29 @@ class Groups:
         self.processes = ceilings.processes if "pids" in bounds else None
         self.memory = ceilings.memory if "memory" in bounds else None
 
-    def make(self, spawn: str, ceilings: Ceilings | None = None) -> Group:
+    def make(self, spawn: str, ceilings: Ceilings | None = None, *, app: str | None = None) -> Group:
         """With the limits of an agent, unless others are given."""
-        ceilings = ceilings or self._ceilings
+        with self._making:
+            for _ in range(TRIES):
+                with contextlib.suppress(FileNotFoundError):  # the app's folder went with its last group
+                    return self._make(self._prefix + spawn, ceilings or self._ceilings, app)
+            return self._make(self._prefix + spawn, ceilings or self._ceilings, None)
+
+    def _make(self, name: str, ceilings: Ceilings, app: str | None) -> Group:
         made: list[Path] = []
+        families: list[Path] = []
         try:
             for hierarchy in self._hierarchies:
-                made.append(hierarchy.make(self._prefix + spawn, ceilings))  # noqa: PERF401 -- kept for the except
+                family = None if app is None else hierarchy.open_family(self._name_family(app))
+                families += [] if family is None else [family]
+                made.append(hierarchy.make(name, ceilings, family))
         except OSError:
-            Group(tuple(made)).remove()
+            Group(tuple(made), families=tuple(families)).remove()
             raise
-        return Group(tuple(made), ceilings.memory)
+        return Group(tuple(made), ceilings.memory, tuple(families))
+
+    def _name_family(self, app: str) -> str:
+        return f"{self._prefix.removesuffix('-')}{FAMILY}{hashlib.sha256(app.encode()).hexdigest()[:16]}"
 
     def end_leftovers(self) -> None:
         """Kill what earlier servers of this data folder left running in their groups. Bounded in time.

@@ -15,10 +15,15 @@ SHARED = "cpu"
 """Used where it is offered. It refuses an agent nothing, so nobody has to be told where it is missing."""
 
 WEIGHTS = {1: ("cpu.shares", "256"), 2: ("cpu.weight", "25")}
-"""Where processors are short: a quarter of what the server has. Without a weight of its own, every session of
-processes that an agent starts has as much as the whole server (the kernel's autogroups)."""
+"""Where processors are short: a quarter of what the server has, for all agents of an app together. Without a
+weight of its own, every session of processes that an agent starts has as much as the whole server (the
+kernel's autogroups)."""
 
 INNER = "agent"
+STARTING = "starting"
+"""Where the programs of an app are while they are started: what that takes is its app's, and not limited."""
+
+FAMILY = "-app-"
 SYS = Path("/sys")  # where agents in bwrap cannot write
 OPTIONAL = frozenset({"memory.use_hierarchy", "memory.memsw.limit_in_bytes", "memory.swap.max"})
 
@@ -74,8 +79,8 @@ class Hierarchy:
             yield "memory.max", str(ceilings.memory)
             yield "memory.swap.max", "0"
 
-    def make(self, name: str, ceilings: Ceilings) -> Path:
-        outer = self.folder / name
+    def make(self, name: str, ceilings: Ceilings, family: Path | None = None) -> Path:
+        outer = (family or self.folder) / name
         outer.mkdir()
         try:
             for file, value in self.limits(ceilings):
@@ -92,6 +97,32 @@ class Hierarchy:
             remove_group(outer)
             raise
         return outer
+
+    def open_family(self, name: str) -> Path | None:
+        """The folder of all groups of one app, or None where it cannot be had."""
+        family = self.folder / name
+        if SHARED not in self.bounds:
+            return None
+        try:
+            family.mkdir(exist_ok=True)
+            file, weight = WEIGHTS[self.version]
+            (family / file).write_text(weight)
+            if self.version == 2:
+                words = " ".join(f"+{word}" for word in sorted(self.bounds))
+                (family / "cgroup.subtree_control").write_text(words)
+            (family / STARTING).mkdir(exist_ok=True)
+        except OSError:
+            remove_family(family)
+            return None
+        return family
+
+
+def remove_family(family: Path) -> None:
+    """Remove an app's folder if nothing is in it any more."""
+    with contextlib.suppress(OSError):
+        (family / STARTING).rmdir()
+    with contextlib.suppress(OSError):
+        family.rmdir()
 
 
 def remove_group(outer: Path) -> bool:

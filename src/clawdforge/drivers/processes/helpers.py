@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import IO, Final, cast
 
 from clawdforge.drivers.processes import landlock
-from clawdforge.drivers.processes.cgroups import Group, Groups
+from clawdforge.drivers.processes.cgroups import JOINED, Group, Groups
 from clawdforge.drivers.processes.folder_identity import is_same, read_identity
 from clawdforge.drivers.processes.group_trees import Ceilings
 from clawdforge.drivers.processes.held_paths import PathChanged, PathMissing, open_real_path
@@ -56,13 +56,6 @@ LIMITED: Final = ("/bin/sh", "-c", SCRIPT, "sh")
 
 Before that it compares folders with their device and inode, up to an empty word.
 """
-
-GROUPED: Final = (
-    *("/bin/sh", "-c"),
-    'while [ "$1" ]; do echo 0 >"$1" || exit 1; shift; done; shift; exec "$@"',
-    "sh",
-)
-"""Joins the groups whose files are the next words, up to an empty one, before the sandbox is made."""
 
 CEILINGS: Final = Ceilings(processes=512, memory=2 << 30)
 """`git` has a thread for each core. Cached files count as memory, and the kernel gives them up in time."""
@@ -139,14 +132,15 @@ class Helpers:
         given: bytes = b"",
         umask: int = -1,
         keep: int | None = None,
+        app: str | None = None,
     ) -> bytes:
-        """What it prints. `command[0]` is an absolute path.
+        """What it prints. `command[0]` is an absolute path. With `app`, it has that app's part of processors.
 
         With `keep`, one that prints more than so many bytes is ended, and what it has printed is returned.
         """
         most = MAX_OUTPUT if keep is None else keep
         program = Path(command[0]).name
-        with tempfile.TemporaryFile() as stdin, tempfile.TemporaryFile() as words, self._group() as group:
+        with tempfile.TemporaryFile() as stdin, tempfile.TemporaryFile() as words, self._group(app) as group:
             stdin.write(given)
             stdin.seek(0)
             info, info_end = os.pipe()
@@ -154,7 +148,7 @@ class Helpers:
                 sandbox = self._sandbox(command[0], folders, cwd, info_end)
                 child = subprocess.Popen(
                     [
-                        *(*GROUPED, *map(str, group.list_members()), "", *sandbox),
+                        *(*JOINED, *map(str, group.list_members()), "", *sandbox),
                         *(*LIMITED, *self._list_compared(folders), "", *command),
                     ],
                     stdin=stdin,
@@ -183,10 +177,11 @@ class Helpers:
         return out
 
     @contextlib.contextmanager
-    def _group(self) -> Iterator[Group]:
+    def _group(self, app: str | None) -> Iterator[Group]:
         """One of its own, which is gone afterwards with all that is left in it."""
         try:
-            group = Group() if self._groups is None else self._groups.make(_draw_name(), CEILINGS)
+            groups = self._groups
+            group = Group() if groups is None else groups.make(_draw_name(), CEILINGS, app=app)
         except OSError as error:
             raise HelperFailed(f"its control group could not be made: {error}; restart the server") from error
         try:

@@ -66,6 +66,7 @@ class Spawner:
         home: Path,
         env: Mapping[str, str],
         tag: str,
+        app: str | None = None,
         needs: Needs = Needs(),  # noqa: B008 -- frozen and empty
         readable: Sequence[Path] = (),
         writable: Sequence[Path] = (),
@@ -77,6 +78,8 @@ class Spawner:
         runs_as: RunsAs = AS_SERVER,
     ) -> AgentProcess:
         """Start a program. `tag` is the session's id; with `beside`, it counts towards that agent's limits.
+
+        With `app`, it counts towards that app's part of the processors.
 
         It sees the programs of the system, and of others only what the operator's `needs` name: an agent
         chooses the arguments of its terminals itself.
@@ -103,7 +106,7 @@ class Spawner:
         )
         network = self._networks.choose(policy, self.containment.choose(sandbox))
         started = self._start(
-            argv, folders, env, tag, sandbox, policy, network, beside, identity, runs_as.user
+            argv, folders, env, tag, app, sandbox, policy, network, beside, identity, runs_as.user
         )
         process, status, channel = started
         with channel or contextlib.nullcontext():
@@ -138,6 +141,7 @@ class Spawner:
         folders: AgentFolders,
         env: Mapping[str, str],
         session: str,
+        app: str | None,
         sandbox: str | None,
         policy: Policy,
         network: NetworkPlan,
@@ -154,7 +158,7 @@ class Spawner:
         active = self.containment.choose(sandbox)
         command = [find_program(argv[0], env), *argv[1:]]
         tag = Tag(self._folder, self._boot_id, session, str(next(self._numbers)))
-        group = self._make_group(tag) if beside is None else beside.group.share()
+        group = self._make_group(tag, app) if beside is None else beside.group.share()
         try:
             with (
                 HeldPaths(folders.list_held()) as held,
@@ -181,7 +185,7 @@ class Spawner:
                 )
                 fds = () if channel is None else (channel.fd,)
                 child = subprocess.Popen(
-                    wrapped,
+                    group.put_first(wrapped),
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.PIPE,
@@ -231,10 +235,10 @@ class Spawner:
         finder.add_needs(needs, env)
         return finder.mounts, finder.list_written()
 
-    def _make_group(self, tag: Tag) -> Group:
+    def _make_group(self, tag: Tag, app: str | None) -> Group:
         """Fails where no group can be made: limits that worked at the start are never left out silently."""
         try:
-            return Group() if self._groups is None else self._groups.make(tag.spawn)
+            return Group() if self._groups is None else self._groups.make(tag.spawn, app=app)
         except OSError as error:
             raise AgentStartFailed(
                 f"the agent's control group could not be made: {error}; restart the server"
