@@ -95,9 +95,10 @@ class AcpDriver:
         shared = credentials.shared_files(launch.agent.credentials, self._operator_home)
         runs_as = await settle(self._ownership, launch, shared)
         writable = find_writable(launch)
-        needs = Needs.of(launch.agent, mcp=launch.mcp)
+        pace = self._pace.of(launch.app)
 
         async def spawn(argv: tuple[str, ...], beside: AgentProcess | None = None) -> AgentProcess:
+            await pace.enter()  # some milliseconds of the loop, and they come in crowds
             return await self._spawner.spawn(
                 argv,
                 cwd=launch.cwd,
@@ -105,7 +106,7 @@ class AcpDriver:
                 env=env,
                 tag=launch.session_id,
                 app=launch.app,
-                needs=needs,
+                needs=Needs.of(launch.agent, mcp=launch.mcp),
                 readable=readable,
                 writable=writable,
                 sandbox=launch.agent.sandbox,
@@ -119,7 +120,6 @@ class AcpDriver:
         process = await spawn(launch.agent.command)
         terminals = Terminals(partial(spawn, beside=process), files, launch.cwd)
         tables = (self._prices, self._failures)
-        pace = self._pace.of(launch.app)
         agent = AcpAgent(launch, sink, process, terminals, files, self._limits, *tables, pace)
         try:
             await agent.start()

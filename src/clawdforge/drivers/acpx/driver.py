@@ -100,6 +100,7 @@ class AcpxDriver:
         readable = (*launch.readable, attachments.make_folder(launch.home), HOST)
         runs_as = await settle(self._ownership, launch, shared)
         writable = find_writable(launch)
+        await self._pace.of(launch.app).enter()
         # With the interpreter that every agent sees; one of a virtual environment may be hidden from it.
         process = await self._spawner.spawn(
             [str(EXECUTABLE), "-I", "-S", str(HOST)],
