@@ -42,7 +42,9 @@ def test_every_activity_is_told_and_found(app: App, other: App) -> None:
     for word in WORDS:
         assert listed(app, activity=word) == expected.get(word, []), word
         assert listed(other, activity=word) == []
-    assert {row["activity"] for row in app.http.get("/sessions").json()["sessions"]} == set(expected)
+    for row in app.http.get("/sessions").json()["sessions"]:
+        alone = app.http.get(f"/sessions/{row['session_id']}").json()
+        assert {name: alone[name] for name in row} == row
     assert listed(app, activity="running", q="begun") == [running]
     assert listed(app, activity="running", state="ended") == []
     assert app.http.get("/sessions", params={"activity": "busy"}).status_code == 422

@@ -1,5 +1,6 @@
 """Whether the operator lets turns begin: asked in the transaction that would accept or start one."""
 
+from collections.abc import Sequence
 from typing import Final
 
 from clawdforge.core.model import PauseRow
@@ -12,7 +13,12 @@ RETRY_SECS: Final = 60
 
 def find_pause(view: View, agent: str) -> PauseRow | None:
     """What keeps the app's turns of this agent from starting; the widest pause, if there are several."""
-    return next((pause for pause in view.pauses() if pause.agent in ("", agent)), None)
+    return choose_pause(view.pauses(), agent)
+
+
+def choose_pause(pauses: Sequence[PauseRow], agent: str) -> PauseRow | None:
+    """The same among those that are known."""
+    return next((pause for pause in pauses if pause.agent in ("", agent)), None)
 
 
 def check_pause(view: View, agent: str) -> None:

@@ -11,9 +11,9 @@ from clawdforge.core.event_model import draft
 from clawdforge.core.model import SECOND, PauseRow, SessionRow
 from clawdforge.core.ports import Tx, View
 from clawdforge.core.rules import memory
-from clawdforge.core.rules.activity import find_activity
+from clawdforge.core.rules.activity import AT_WORK, find_activity
 from clawdforge.core.rules.folders import need_free_folder
-from clawdforge.core.rules.pauses import find_pause
+from clawdforge.core.rules.pauses import choose_pause, find_pause
 from clawdforge.core.rules.turns import need_open, need_session, withdraw_some
 from clawdforge.core.rules.webhooks import tell_closed
 from clawdforge.wire.base import Json, Micros
@@ -51,6 +51,17 @@ def state_of(view: View, row: SessionRow) -> SessionState:
     activity = find_activity(active, queued, row.last_outcome)
     pending = view.count_pending(row.session_id) if activity is Activity.WAITING else 0
     return SessionState(row, active.turn_index if active else None, queued, pause, activity, pending)
+
+
+def states_of(view: View, rows: Sequence[SessionRow]) -> list[SessionState]:
+    """Those of a list. Nothing is looked for in turns where a session's own row says that it is at rest."""
+    pauses = view.pauses()
+    return [
+        state_of(view, row)
+        if row.activity in AT_WORK
+        else SessionState(row, None, 0, choose_pause(pauses, row.agent), row.activity)
+        for row in rows
+    ]
 
 
 def close_session(tx: Tx, session_id: str, event: str, at: Micros) -> bool | None:

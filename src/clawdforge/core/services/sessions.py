@@ -21,6 +21,7 @@ from clawdforge.core.rules.sessions import (
     create_session,
     patch_session,
     state_of,
+    states_of,
 )
 from clawdforge.core.rules.turns import need_session, withdraw_some
 from clawdforge.core.running.folder_holds import FolderHolds
@@ -214,7 +215,7 @@ class SessionService:
     async def list(self, app: str, query: SessionQuery) -> tuple[list[SessionState], str | None]:
         def work(view: View) -> tuple[list[SessionState], str | None]:
             rows, cursor = view.sessions(query)
-            return [state_of(view, row) for row in rows], cursor
+            return states_of(view, rows), cursor
 
         return await self._store.read(app, work)
 

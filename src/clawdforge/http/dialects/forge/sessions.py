@@ -29,7 +29,8 @@ from clawdforge.wire.session import (
 Seq = Annotated[int | None, Query(ge=0, le=MAX_CURSOR)]
 Words = Annotated[str | None, Query(max_length=500)]
 LIST_BYTES: Final = 3 * 512 * 1024
-"""Room for 500 sessions with little `meta`. To look up the state of each costs more than its bytes."""
+"""Room for 500 sessions with little `meta`. What each costs besides is more than its bytes."""
+SHAPED_AT_ONCE: Final = 100
 
 
 def routes() -> APIRouter:
@@ -84,7 +85,12 @@ async def list_sessions(
         q=q,
     )
     found, following = await core.sessions.list(app, query)
-    rows = [shapes.session(state, Session, core.ages) for state in found]
+    rows: list[Session] = []
+    for start in range(0, len(found), SHAPED_AT_ONCE):
+        if start:
+            await core.loop_turns.slice(app)
+        few = found[start : start + SHAPED_AT_ONCE]
+        rows += [shapes.session(state, Session, core.ages) for state in few]
     return json_response(SessionPage(sessions=rows, count=len(rows), next=following))
 
 
