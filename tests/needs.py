@@ -28,6 +28,10 @@ LIVE: Final = Path(__file__).parent.parent / ".cache" / "live" / "npm"
 CLAUDE: Final = f"{LIVE / 'claude' / 'node_modules' / '.bin'}:{LIVE / 'node' / 'node_modules' / '.bin'}"
 """Where `python3 -m tests.live.installing claude` puts programs, and a Node that is new enough."""
 
+CODEX: Final = f"{LIVE / 'codex' / 'node_modules' / '.bin'}:{LIVE / 'node' / 'node_modules' / '.bin'}"
+OPENCODE: Final = f"{LIVE / 'opencode' / 'node_modules' / '.bin'}:{LIVE / 'node' / 'node_modules' / '.bin'}"
+"""The same for `codex` and `opencode`."""
+
 NODE: Final = LIVE / "node" / "node_modules" / ".bin" / "node"
 CLIENTS: Final = LIVE / "clients" / "node_modules"
 """Where `python3 -m tests.live.installing clients` puts libraries."""
@@ -86,6 +90,8 @@ PROBES: Final[Mapping[str, tuple[str, ...]]] = {
     "java": ("/usr/bin/keytool", "-help"),
     "acpx": ("env", f"PATH={ACPX}:{os.environ.get('PATH', os.defpath)}", "sh", "-c", AS_AN_AGENT, __file__),
     "claude": ("env", f"PATH={CLAUDE}:{os.environ.get('PATH', os.defpath)}", "claude", "--version"),
+    "codex": ("env", f"PATH={CODEX}:{os.environ.get('PATH', os.defpath)}", "codex-acp", "--version"),
+    "opencode": ("env", f"PATH={OPENCODE}:{os.environ.get('PATH', os.defpath)}", "opencode", "--version"),
     "pyright": ("env", f"PATH={PYRIGHT}:{os.environ.get('PATH', os.defpath)}", "pyright", "--version"),
     "mcp": (str(MCP), "-c", "import mcp.server.fastmcp"),
     "npm-clients": (str(NODE), "-e", f"require({str(CLIENTS / 'openai')!r})"),

@@ -1,7 +1,8 @@
-"""`./scripts/live [AGENT …] [--write]`: real agents through a real server, and the table of what they showed.
+"""`./scripts/live [AGENT …] [--write]`: real agents through a real server, and tables of what they showed.
 
-Installs what is missing into `.cache/live`, one agent at a time; leaves out with a reason what cannot be had.
-`--write` puts the rows of the agents that were tried into docs/reference/agents.md.
+Installs what is missing into `.cache/live`; leaves out with a reason what cannot be had. The steps of the
+first table run at the sandbox level `auto`, those of the second, the edges, at `full`. `--write` puts the
+rows of the agents that were tried into docs/reference/agents.md.
 """
 
 import argparse
@@ -9,49 +10,43 @@ import json
 import sys
 import tempfile
 import time
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
 
 from tests.live.bench import LiveBench, live
+from tests.live.edges import EDGE_SETTINGS, EDGES
 from tests.live.installing import Unavailable, folder, install
 from tests.live.programs import CLAUDE, PROGRAMS, Program
+from tests.live.tables import NOTHING, Row, Table
 from tests.live.trial import STEPS, Trial, one_shot
 
-PAGE: Final = Path(__file__).parent.parent.parent / "docs" / "reference" / "agents.md"
-BEGIN: Final = "<!-- live: begin -->\n"
-END: Final = "<!-- live: end -->\n"
-HEAD: Final = ("agent", "version", *STEPS)
-NOTHING: Final = "-"
+Steps = Mapping[str, Callable[[Trial], str]]
+WALK: Final = Table("live", tuple(STEPS))
+EDGE: Final = Table("edges", tuple(EDGES))
 RUN: Final = "`claude -p` by `/run`"
-
-
-@dataclass
-class Row:
-    """What one agent showed; `cells` has a word for each step, in order."""
-
-    name: str
-    version: str
-    cells: list[str] = field(default_factory=list)
-    failures: list[str] = field(default_factory=list)
-
-    def line(self) -> str:
-        return f"| {' | '.join((self.name, self.version, *self.cells))} |"
+ORDER: Final = [name for program in PROGRAMS for name in (program.row, *([RUN] if program is CLAUDE else []))]
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="scripts/live", description=__doc__)
     parser.add_argument("agents", nargs="*", choices=[*(program.name for program in PROGRAMS), []])
     parser.add_argument("--write", action="store_true", help="put the rows into docs/reference/agents.md")
+    parser.add_argument("--jobs", type=int, default=1, help="so many agents at once; their times suffer")
+    parser.add_argument("--only", choices=("steps", "edges"), help="one of the tables")
     wanted = parser.parse_args()
-    rows: list[Row] = []
-    for program in PROGRAMS:
-        if not wanted.agents or program.name in wanted.agents:
-            rows += tried(program)
-    say("\n".join(["", *table([row.line() for row in rows])]))
-    if wanted.write:
-        write(rows)
-    failures = [f"{row.name}: {failure}" for row in rows for failure in row.failures]
+    programs = [one for one in PROGRAMS if not wanted.agents or one.name in wanted.agents]
+    failures: list[str] = []
+    with ThreadPoolExecutor(wanted.jobs) as pool:
+        tried = list(pool.map(lambda program: try_program(program, wanted.only), programs))
+    for table, kind in ((WALK, 0), (EDGE, 1)):
+        rows = [row for both in tried for row in both[kind]]
+        if rows:
+            say("\n".join(["", *table.draw([row.line() for row in rows])]))
+            failures += [f"{row.name}: {failure}" for row in rows for failure in row.failures]
+        if rows and wanted.write:
+            table.write(rows, ORDER)
     say("\n".join(["", *failures]) if failures else "\nAll that could be installed passed.")
     return 1 if failures else 0
 
@@ -61,21 +56,32 @@ def say(text: str) -> None:
     sys.stdout.flush()
 
 
-def tried(program: Program) -> list[Row]:
+def try_program(program: Program, only: str | None = None) -> tuple[list[Row], list[Row]]:
+    """Its rows in the one table and in the other."""
     say(f"==> {program.name}")
+    has_edges = not program.beside  # acpx ends what it has started after every turn, so it has none
     try:
         install(program)
     except Unavailable as reason:
-        say(f"    left out: {reason}")
-        return [Row(program.row, f"left out: {reason}", [NOTHING] * len(STEPS))]
+        say(f"    {program.name} is left out: {reason}")
+        absent = [Row(program.row, f"left out: {reason}", [NOTHING] * len(steps)) for steps in (STEPS, EDGES)]
+        return absent[:1], absent[1:] if has_edges else []
+    walked = [] if only == "edges" else _try_steps(program, STEPS, {}, with_one_shot=program is CLAUDE)
+    edges = _try_steps(program, EDGES, EDGE_SETTINGS) if has_edges and only != "steps" else []
+    return walked, edges
+
+
+def _try_steps(
+    program: Program, steps: Steps, settings: Mapping[str, str], *, with_one_shot: bool = False
+) -> list[Row]:
     temporary = tempfile.TemporaryDirectory(prefix=f"live-{program.name}-", ignore_cleanup_errors=True)
-    with temporary as place, live(Path(place), program) as bench:
-        return [_stepped(bench), *([_one_shot(bench)] if program is CLAUDE else [])]
+    with temporary as place, live(Path(place), program, settings) as bench:
+        return [_stepped(bench, steps), *([_one_shot(bench)] if with_one_shot else [])]
 
 
-def _stepped(bench: LiveBench) -> Row:
+def _stepped(bench: LiveBench, steps: Steps) -> Row:
     row, trial = Row(bench.program.row, ""), Trial(bench)
-    for name, step in STEPS.items():
+    for name, step in steps.items():
         began = time.monotonic()
         if row.failures and not trial.known[1:]:
             row.cells.append(NOTHING)  # it never got going
@@ -86,7 +92,7 @@ def _stepped(bench: LiveBench) -> Row:
             row.failures.append(f"{name}: {str(failure)[:500]}")
             word = "fails"
         row.cells.append(word)
-        say(f"    {name}: {word} ({time.monotonic() - began:.1f} s)")
+        say(f"    {bench.program.name}, {name}: {word} ({time.monotonic() - began:.1f} s)")
     row.version = bench.version() or "unknown"
     return row
 
@@ -96,22 +102,6 @@ def _one_shot(bench: LiveBench) -> Row:
     say(f"    /run: {word}")
     package = folder(bench.program).parent / "@anthropic-ai" / "claude-code" / "package.json"
     return Row(RUN, str(json.loads(package.read_text())["version"]), [word, *[NOTHING] * (len(STEPS) - 1)])
-
-
-def table(lines: list[str]) -> list[str]:
-    return [f"| {' | '.join(HEAD)} |", f"|{'---|' * len(HEAD)}", *lines]
-
-
-def write(rows: list[Row]) -> None:
-    """Rows of agents that were not tried this time stay."""
-    text = PAGE.read_text()
-    before, rest = text.split(BEGIN)
-    inside, after = rest.split(END)
-    lines = {line.split(" | ")[0].strip("| "): line for line in inside.splitlines()[2:]}
-    lines |= {row.name: row.line() for row in rows}
-    order = [name for program in PROGRAMS for name in (program.row, *([RUN] if program is CLAUDE else []))]
-    kept = [lines[name] for name in order if name in lines]
-    PAGE.write_text(before + BEGIN + "\n".join(table(kept)) + "\n" + END + after)
 
 
 if __name__ == "__main__":

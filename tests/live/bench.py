@@ -4,7 +4,7 @@ import os
 import re
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
@@ -30,7 +30,9 @@ OUTER = frozenset({"bwrap", SOURCE.name, find_compiled(SOURCE).name, "host.py", 
 class LiveBench:
     """`forge` speaks to the server as any program would."""
 
-    def __init__(self, place: Path, program: Program, model: Endpoint) -> None:
+    def __init__(
+        self, place: Path, program: Program, model: Endpoint, settings: Mapping[str, str] | None = None
+    ) -> None:
         self.program = program
         self.model = model
         operator = place / "operator"
@@ -45,6 +47,7 @@ class LiveBench:
             "CLAWDFORGE_AGENT_CLAUDE": "",
             "CLAWDFORGE_AGENT_START_SECS": "60",
             **program.env(model.url),
+            **(settings or {}),
         }
         config = place / "clawdforge.toml"
         config.write_text(program.config)
@@ -94,6 +97,12 @@ class LiveBench:
         until(lambda: not any(map(runs, victims)), "the end of what was killed")
         return len(victims)
 
+    def put_to_sleep(self, session_id: str) -> None:
+        """End the agent as when it has been idle for long."""
+        assert self.processes(session_id), "nothing runs"
+        self.forge.attach(session_id).let_agent_go()
+        until(lambda: not self.processes(session_id), "the end of an idle agent", PATIENCE)
+
     def said(self, session_id: str, turn_index: int) -> str:
         """What was streamed of a turn so far."""
         events = self.forge.attach(session_id).events()
@@ -111,11 +120,11 @@ class LiveBench:
 
         return until(look, f"the end of turn {turn_index}", seconds)
 
-    def talking(self, session_id: str, prompt: str) -> int:
-        """Start a turn and wait until the agent streams."""
+    def talking(self, session_id: str, prompt: str, words: str = "1 2 ") -> int:
+        """Start a turn and wait until the agent streams these words."""
         turn = self.forge.attach(session_id).submit(prompt).turn_index
         until(
-            lambda: "1 2 " in self.said(session_id, turn) or self.ended_early(session_id, turn),
+            lambda: words in self.said(session_id, turn) or self.ended_early(session_id, turn),
             "the first words",
             PATIENCE,
         )
@@ -164,9 +173,10 @@ def _outer(process: psutil.Process) -> bool:
 
 
 @contextmanager
-def live(place: Path, program: Program) -> Iterator[LiveBench]:
+def live(place: Path, program: Program, settings: Mapping[str, str] | None = None) -> Iterator[LiveBench]:
+    """`settings` are variables of the server."""
     with running() as model:
-        bench = LiveBench(place, program, model)
+        bench = LiveBench(place, program, model, settings)
         try:
             yield bench
         finally:

@@ -46,10 +46,43 @@ class Trial:
         marks = [mark for mark in found[2].split(",") if mark not in self.cut]
         assert marks == expected, f"the agent knows {marks}, not {expected}"
 
+    def command(self, prompt: str, output: str) -> tuple[list[str], bool]:
+        """A turn with a shell command, all that it asks for allowed: what it asked, whether it ran.
+
+        The model must have been told `output`, which the prompt does not hold.
+        """
+        session = self.bench.forge.attach(self.session_id)
+        session.patch(permission_mode="ask")
+        since = len(self.bench.model.requests())
+        turn = session.submit(prompt).turn_index
+        asked: list[str] = []
+        while True:
+            pending = until(
+                lambda: session.permissions() or self.bench.ended_early(self.session_id, turn),
+                "a permission request or the end of the turn",
+                PATIENCE,
+            )
+            if pending is True or not isinstance(pending, list):
+                break
+            for request in pending:
+                session.decide(request.permission_id, "allow_once")
+                asked.append(request.tool)
+        session.patch(permission_mode="approve_all")
+        self.check(self.bench.said(self.session_id, turn), self.known)
+        results = [str(one["result"] or "") for one in self.bench.asked(since)]
+        return asked, any(output in text for text in results)
+
     def how(self, session_id: str | None = None) -> str:
         """How the agent last got its memory."""
-        events = self.bench.forge.attach(session_id or self.session_id).events()
-        return [str(event.model_dump()["how"]) for event in events if event.type == "context.started"][-1]
+        return self._starts(session_id or self.session_id)[-1]
+
+    def count_starts(self) -> int:
+        """How often an agent was started for the session so far."""
+        return len(self._starts(self.session_id))
+
+    def _starts(self, session_id: str) -> list[str]:
+        events = self.bench.forge.attach(session_id).events()
+        return [str(event.model_dump()["how"]) for event in events if event.type == "context.started"]
 
 
 def two_turns(trial: Trial) -> str:
@@ -87,29 +120,11 @@ def _sum(requests: list[dict[str, Any]]) -> tuple[int, int, int]:
 
 def tool(trial: Trial) -> str:
     """A shell command that somebody has to allow."""
-    session = trial.bench.forge.attach(trial.session_id)
-    session.patch(permission_mode="ask")
-    cwd = Path(str(session.state()["cwd"]))
+    cwd = Path(str(trial.bench.forge.attach(trial.session_id).state()["cwd"]))
     trial.known.append("tool")
-    since = len(trial.bench.model.requests())
-    turn = session.submit("mark:tool tool:bash printf %s-%d word 42 | tee proof.txt").turn_index
-    asked = []
-    while True:
-        pending = until(
-            lambda: session.permissions() or trial.bench.ended_early(trial.session_id, turn),
-            "a permission request or the end of the turn",
-            PATIENCE,
-        )
-        if pending is True or not isinstance(pending, list):
-            break
-        for request in pending:
-            session.decide(request.permission_id, "allow_once")
-            asked.append(request.tool)
-    trial.check(trial.bench.said(trial.session_id, turn), trial.known)
-    results = [one["result"] or "" for one in trial.bench.asked(since)]
-    assert any("word-42" in text for text in results), f"the model was told {results}"
+    asked, ran = trial.command("mark:tool tool:bash printf %s-%d word 42 | tee proof.txt", "word-42")
+    assert ran, "the model was not told what the command printed"
     assert (cwd / "proof.txt").read_text().strip() == "word-42"
-    session.patch(permission_mode="approve_all")
     if WHOLE_TURN in asked:
         return "asked once per turn"
     return "asked" if asked else "runs without asking"

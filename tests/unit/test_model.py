@@ -10,6 +10,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from clawdforge.drivers.acp.failures import Failures
 from tests.support.model.endpoint import Endpoint, running
 
 SHELL = {"type": "object", "properties": {"command": {"type": "string"}, "why": {"type": "string"}}}
@@ -141,10 +142,19 @@ def test_errors_come_as_often_as_the_script_says(endpoint: Endpoint, ask: Ask) -
     for status in (400, 429, 529):
         reply = post(endpoint, ask([f"error:{status} 2"]))
         assert reply.status_code == status
-        assert "the script says" in said(reply.json())
+        assert said(reply.json()), "it says why"
         assert post(endpoint, ask([f"error:{status} 2"])).status_code == status
         assert post(endpoint, ask([f"error:{status} 2"])).status_code == 200
     assert [post(endpoint, ask(["error:500"])).status_code for _ in range(3)] == [500] * 3
+
+
+@PROTOCOLS
+def test_a_conversation_is_refused_as_too_long_in_the_words_of_its_protocol(
+    endpoint: Endpoint, ask: Ask
+) -> None:
+    reply = post(endpoint, ask(["mark:one too_long"]))
+    assert reply.status_code == 400
+    assert Failures.read().judge(0, said(reply.json()), 0.0).kind == "too_long"
 
 
 def test_a_hang_says_nothing_until_its_time_is_over(endpoint: Endpoint) -> None:
@@ -166,6 +176,8 @@ def test_a_slow_stream_comes_in_pieces_and_a_cut_one_has_no_end(endpoint: Endpoi
             if '"3 "' in heard:
                 break
     assert '"400 "' not in heard
+    assert "half2 half3 " in said(post(endpoint, ask(["slow:3 1 half"])).json())
+    assert "slow:3 1 half" in endpoint.requests()[-1]["held"]
     whole, cut = stream(endpoint, ask(["end"])), stream(endpoint, ask(["cut\nend"]))
     assert len(cut) < len(whole)
 

@@ -1,7 +1,7 @@
 """The Anthropic Messages protocol: a request read, an answer written, whole or as a stream."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 from tests.support.model.conversation import Conversation, Said, dicts, text_of, tools_of
 from tests.support.model.script import Plan
@@ -53,10 +53,19 @@ def frames(plan: Plan, model: str, number: int) -> Iterator[Frame]:
     yield _frame("message_stop")
 
 
-def failure(status: int) -> dict[str, Any]:
-    kinds = {400: "invalid_request_error", 401: "authentication_error", 429: "rate_limit_error"}
-    kind = kinds.get(status, "overloaded_error" if status == 529 else "api_error")
-    return {"type": "error", "error": {"type": kind, "message": f"the script says {status}"}}
+FAILURES: Final = {
+    400: ("invalid_request_error", "the script says 400"),
+    401: ("authentication_error", "invalid x-api-key"),
+    429: ("rate_limit_error", "This request would exceed your account's rate limit. Please try again later."),
+    529: ("overloaded_error", "Overloaded"),
+}
+
+
+def failure(plan: Plan) -> dict[str, Any]:
+    kind, words = FAILURES.get(plan.status, ("api_error", f"the script says {plan.status}"))
+    if plan.too_long:
+        words = "prompt is too long: 212104 tokens > 200000 maximum"
+    return {"type": "error", "error": {"type": kind, "message": words}}
 
 
 def _frame(kind: str, **fields: Any) -> Frame:

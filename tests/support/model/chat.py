@@ -1,7 +1,7 @@
 """The OpenAI Chat Completions protocol: a request read, an answer written, whole or as a stream."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 from tests.support.model.conversation import Conversation, Said, dicts, text_of, tools_of
 from tests.support.model.script import Plan
@@ -50,16 +50,25 @@ def frames(plan: Plan, model: str, number: int) -> Iterator[Frame]:
     yield None, "[DONE]"
 
 
-def failure(status: int) -> dict[str, Any]:
-    kind = "rate_limit" if status == 429 else "invalid_request" if status < 500 else "server"
-    return {
-        "error": {
-            "message": f"the script says {status}",
-            "type": f"{kind}_error",
-            "param": None,
-            "code": None,
-        }
-    }
+FAILURES: Final = {
+    401: ("invalid_request_error", "invalid_api_key", "Incorrect API key provided: x."),
+    429: ("tokens", "rate_limit_exceeded", "Rate limit reached for this model. Please try again in 20s."),
+    529: ("server_error", "server_is_overloaded", "Our servers are currently overloaded."),
+}
+TOO_LONG: Final = (
+    *("invalid_request_error", "context_length_exceeded"),
+    "Your input exceeds the context window of this model. Please adjust your input and try again.",
+)
+
+
+def failure(plan: Plan) -> dict[str, Any]:
+    kind, code, words = FAILURES.get(
+        plan.status, ("server_error" if plan.status >= 500 else "invalid_request_error", None, "")
+    )
+    if plan.too_long:
+        kind, code, words = TOO_LONG
+    message = words or f"the script says {plan.status}"
+    return {"error": {"message": message, "type": kind, "param": None, "code": code}}
 
 
 def _head(model: str, number: int) -> dict[str, Any]:

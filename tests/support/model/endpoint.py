@@ -18,6 +18,9 @@ from tests.support.model.script import MARK, Plan, Script
 
 Frames = Callable[[Plan, str, int], Iterator[tuple[str | None, Any]]]
 MAX_BODY: Final = 64 << 20
+HELD: Final = 1 << 20
+"""How much of what a request held is noted, in characters."""
+
 MODELS: Final = ("fake-model", "claude-opus-5-5", "gpt-5")
 
 
@@ -29,7 +32,7 @@ class Protocol:
     read: Callable[[dict[str, Any], str], Conversation]
     whole: Callable[[Plan, str, int], dict[str, Any]]
     frames: Frames
-    failure: Callable[[int], dict[str, Any]]
+    failure: Callable[[Plan], dict[str, Any]]
 
 
 MESSAGES: Final = Protocol("messages", anthropic.read, anthropic.whole, anthropic.frames, anthropic.failure)
@@ -80,6 +83,7 @@ class Endpoint:
                     "marks": [mark for turn in turns for mark in MARK.findall(turn)],
                     "last": turns[-1] if turns else "",
                     "result": asked.result,
+                    "held": "\n".join(one.text for one in asked.said)[-HELD:],
                     "tools": [tool.name for tool in asked.tools],
                     "status": plan.status,
                     "input_tokens": plan.usage.taken,
@@ -161,7 +165,7 @@ class _Handler(BaseHTTPRequestHandler):
         if plan.wait and endpoint.closing.wait(plan.wait):
             self.close_connection = True
         elif plan.status != 200:
-            self._json(plan.status, protocol.failure(plan.status))
+            self._json(plan.status, protocol.failure(plan))
         elif asked.stream:
             with suppress(ConnectionError):  # the agent has heard enough
                 self._stream(plan, list(protocol.frames(plan, asked.model, number)))

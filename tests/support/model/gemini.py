@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 from tests.support.model.conversation import Conversation, Said, dicts, text_of, tools_of
 from tests.support.model.script import Plan
@@ -55,9 +55,24 @@ def frames(plan: Plan, model: str, number: int) -> Iterator[Frame]:
     yield None, last
 
 
-def failure(status: int) -> dict[str, Any]:
-    name = "RESOURCE_EXHAUSTED" if status == 429 else "INVALID_ARGUMENT" if status < 500 else "UNAVAILABLE"
-    return {"error": {"code": status, "message": f"the script says {status}", "status": name}}
+FAILURES: Final = {
+    401: ("UNAUTHENTICATED", "Request had invalid authentication credentials."),
+    429: (
+        "RESOURCE_EXHAUSTED",
+        "You exceeded your current quota, please check your plan and billing details.",
+    ),
+    529: ("UNAVAILABLE", "The model is overloaded. Please try again later."),
+}
+
+
+def failure(plan: Plan) -> dict[str, Any]:
+    name, words = FAILURES.get(
+        plan.status,
+        ("INVALID_ARGUMENT" if plan.status < 500 else "UNAVAILABLE", f"the script says {plan.status}"),
+    )
+    if plan.too_long:
+        words = "The input token count (1212104) exceeds the maximum number of tokens allowed (1048576)."
+    return {"error": {"code": plan.status, "message": words, "status": name}}
 
 
 def _candidate(parts: list[dict[str, Any]], reason: str | None) -> dict[str, Any]:

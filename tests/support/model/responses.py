@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+from tests.support.model import chat
 from tests.support.model.conversation import Conversation, Said, dicts, text_of, tools_of
 from tests.support.model.script import Plan
 
@@ -61,9 +62,9 @@ def frames(plan: Plan, model: str, number: int) -> Iterator[Frame]:
     yield frame("response.completed", response=_response(plan, model, number, "completed", [item]))
 
 
-def failure(status: int) -> dict[str, Any]:
-    code = "rate_limit_exceeded" if status == 429 else "invalid_request" if status < 500 else "server_error"
-    return {"error": {"message": f"the script says {status}", "type": code, "param": None, "code": code}}
+def failure(plan: Plan) -> dict[str, Any]:
+    """The same as in Chat Completions."""
+    return chat.failure(plan)
 
 
 def _schema(text: Any) -> dict[str, Any] | None:

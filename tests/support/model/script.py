@@ -5,8 +5,9 @@ tool:bash COMMAND    call the agent's shell tool, whatever it is called
 tool:plain COMMAND   the same, without asking for more than the agent's own sandbox allows
 tool:NAME {JSON}     call a tool by its name
 error:STATUS [N]     answer with this status; with N, only the first N times
+too_long             refuse the conversation as longer than the model can take
 hang [SECONDS]       say nothing for so long
-slow:N MS            N words with a pause after each
+slow:N MS [WORD]     N words with a pause after each; WORD1 WORD2 … instead of numbers
 cut                  break the stream off in the middle
 say:TEXT             exactly this text
 """
@@ -24,7 +25,8 @@ MARK: Final = re.compile(r"\bmark:(\w+)")
 TOOL: Final = re.compile(r"\btool:([\w.-]+)[ \t]*([^\n]*)")
 ERROR: Final = re.compile(r"\berror:(\d{3})(?:[ \t]+(\d+))?")
 HANG: Final = re.compile(r"\bhang(?::?[ \t]*(\d+(?:\.\d+)?))?\b")
-SLOW: Final = re.compile(r"\bslow:(\d+)[ \t]+(\d+)")
+TOO_LONG: Final = re.compile(r"\btoo_long\b")
+SLOW: Final = re.compile(r"\bslow:(\d+)[ \t]+(\d+)(?:[ \t]+([a-z]+)\b)?")
 CUT: Final = re.compile(r"^cut\b", re.MULTILINE)
 SAY: Final = re.compile(r"\bsay:([^\n]*)")
 SHELL_NAMES: Final = re.compile(r"bash|shell|terminal|exec|command", re.IGNORECASE)
@@ -64,6 +66,7 @@ class Plan:
     pause: float = 0.0
     wait: float = 0.0
     status: int = 200
+    too_long: bool = False
     cut: bool = False
     call: Call | None = None
     usage: Usage
@@ -91,6 +94,8 @@ class Script:
         last = _newest(asked.turns[-1]) if asked.turns else ""
         if (found := ERROR.search(last)) is not None and self._fails(last, found[2]):
             return Plan(status=int(found[1]), usage=Usage(0, 0, 0))
+        if TOO_LONG.search(last) is not None:
+            return Plan(status=400, too_long=True, usage=Usage(0, 0, 0))
         called = self._call(TOOL.search(last), asked.tools)
         if called is not None:
             return Plan(call=called, usage=Usage(taken, len(called.text) // 4 + 1))
@@ -129,7 +134,7 @@ def _talk(last: str, report: str, taken: int) -> Plan:
     if (found := HANG.search(last)) is not None:
         return _speak(_words(report), taken, wait=float(found[1] or FOREVER))
     if (found := SLOW.search(last)) is not None:
-        words = [f"{number} " for number in range(1, int(found[1]) + 1)]
+        words = [f"{found[3] or ''}{number} " for number in range(1, int(found[1]) + 1)]
         return _speak(words, taken, pause=int(found[2]) / 1000)
     if (found := SAY.search(last)) is not None:
         return _speak(_words(found[1]), taken)
