@@ -82,6 +82,18 @@ def test_show_and_shell_have_the_proxies_of_that_network(
     assert cli("sandbox", "shell", "demo", "--", "sh", "-c", "echo $HTTPS_PROXY").stdout.strip() == proxy
 
 
+@needs("bwrap")
+def test_a_shell_has_what_switches_off_a_sandbox_of_the_agents_own(cli: Cli) -> None:
+    (cli.project / "clawdforge.toml").write_text(
+        '[agents.mine]\ncommand = "sh"\n[agents.mine.quirks]\ncontained_env = { OWN_WALLS = "off" }\n'
+        'contained_etc = { "mine/walls.toml" = "own = false" }\n'
+    )
+    script = 'echo "$OWN_WALLS"; cat /etc/mine/walls.toml'
+    assert cli("sandbox", "shell", "mine", "--", "sh", "-c", script).stdout == "off\nown = false"
+    view = cli.json("sandbox", "show", "mine", "--json")
+    assert "/etc/mine/walls.toml" in {mount["path"] for mount in view["mounts"]}
+
+
 @pytest.mark.parametrize("network", ["none", "proxy"])
 def test_a_network_of_its_own_needs_a_sandbox_as_in_a_turn(
     make: Callable[..., Cli], tmp_path: Path, network: str

@@ -172,6 +172,9 @@ CLAUDE: Final = Program(
     npm=("@agentclientprotocol/claude-agent-acp", "@anthropic-ai/claude-code"),
     env=_claude_env,
 )
+CODEX: Final = Program(
+    "codex", "codex-acp", npm=("@agentclientprotocol/codex-acp",), env=_openai_env, files=_codex_files
+)
 OPENCODE: Final = Program(
     "opencode",
     "opencode",
@@ -213,13 +216,7 @@ PROGRAMS: Final = (
     CLAUDE,
     through_acpx(CLAUDE),
     DEEPAGENTS,
-    Program(
-        "codex",
-        "codex-acp",
-        npm=("@agentclientprotocol/codex-acp",),
-        env=lambda url: {**_openai_env(url), "INITIAL_AGENT_MODE": "workspace-write"},
-        files=_codex_files,
-    ),
+    CODEX,
     Program("goose", "goose", npm=("@aaif/goose",), binary="@aaif/goose-binary-*/**/goose", env=_goose_env),
     OPENCODE,
     through_acpx(OPENCODE),

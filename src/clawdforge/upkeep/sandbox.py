@@ -11,7 +11,13 @@ from typing import Final
 from clawdforge.core.agent_model import AgentSpec
 from clawdforge.drivers.folders import credentials
 from clawdforge.drivers.processes.cgroups import find_cgroups
-from clawdforge.drivers.processes.containment import Active, Containment, Limits, find_containment
+from clawdforge.drivers.processes.containment import (
+    NAMESPACES,
+    Active,
+    Containment,
+    Limits,
+    find_containment,
+)
 from clawdforge.drivers.processes.environment import TEMPORARY, agent_env
 from clawdforge.drivers.processes.group_trees import Ceilings
 from clawdforge.drivers.processes.held_paths import HeldPaths
@@ -67,7 +73,7 @@ def describe(
     active = containment.choose(spec.sandbox)
     network = _plan_network(settings, spec, active)
     data_dir = settings.data_dir.resolve()
-    folders, finder = _find_folders(spec, data_dir / "homes" / SESSION, data_dir, operator_env)
+    folders, finder = _find_folders(spec, data_dir / "homes" / SESSION, data_dir, operator_env, active)
     wanted = Ceilings(processes=settings.agent_max_processes, memory=settings.agent_max_memory_bytes)
     groups = find_cgroups(settings.data_dir, f"sandbox{os.getpid()}", wanted, dry_run=True)
     mounts = () if active == "tree" else tuple(containment.list_mounts(folders))
@@ -77,7 +83,7 @@ def describe(
         active=active,
         reason=containment.reason,
         network=network.network,
-        env=tuple(sorted(network.set_variables(agent_env(spec, folders.home, operator_env)))),
+        env=tuple(sorted(network.set_variables(agent_env(spec, folders.home, operator_env, active)))),
         limits={"processes": groups.processes, "memory_bytes": groups.memory, "open_files": Limits().nofile},
         mounts=mounts,
         found=tuple(mount.path for mount in mounts if mount in finder.mounts and mount.is_bind),
@@ -94,20 +100,21 @@ def open_sandbox(
     Without a server nothing answers where the variables name a proxy. Raises as `describe` does.
     """
     containment = find_containment(settings.sandbox)
-    network = _plan_network(settings, spec, containment.choose(spec.sandbox))
+    active = containment.choose(spec.sandbox)
+    network = _plan_network(settings, spec, active)
     with tempfile.TemporaryDirectory(prefix="clawdforge-", ignore_cleanup_errors=True) as made:
         data_dir = Path(made).resolve()
         home, workspace = data_dir / "homes" / SESSION, data_dir / "workspaces" / SESSION
         for folder in (home / TEMPORARY, workspace):
             folder.mkdir(parents=True)
         credentials.link_files(home, spec.credentials, Path.home())
-        folders, _ = _find_folders(spec, home, settings.data_dir, operator_env)
-        env = network.set_variables(agent_env(spec, home, operator_env))
+        folders, _ = _find_folders(spec, home, settings.data_dir, operator_env, active)
+        env = network.set_variables(agent_env(spec, home, operator_env, active))
         env["TERM"] = operator_env.get("TERM", "dumb")
         argv = [find_program(command[0], env), *command[1:]]
         with (
             HeldPaths(folders.list_held()) as held,
-            SystemFiles() as copied,
+            SystemFiles(own=Policy.of(spec).etc) as copied,
             status_pipe() as (status, other_end),
         ):
             wrapped = containment.wrap(
@@ -132,10 +139,10 @@ def _plan_network(settings: Settings, spec: AgentSpec, active: Active) -> Networ
 
 
 def _find_folders(
-    spec: AgentSpec, home: Path, data_dir: Path, operator_env: Mapping[str, str]
+    spec: AgentSpec, home: Path, data_dir: Path, operator_env: Mapping[str, str], active: Active
 ) -> tuple[AgentFolders, Finder]:
     workspace = home.parent.parent / "workspaces" / home.name
-    env = agent_env(spec, home, operator_env)
+    env = agent_env(spec, home, operator_env, active)
     finder = Finder(env, data_dir=data_dir, closed=(home, workspace))
     finder.add_needs(Needs.of(spec), env)
     folders = AgentFolders(
@@ -143,6 +150,7 @@ def _find_folders(
         home=home,
         workspace=workspace,
         writable=credentials.shared_files(spec.credentials, Path.home()),
+        etc=tuple(path for path, _ in Policy.of(spec).etc) if active in NAMESPACES else (),
         runtime=finder.mounts,
         tmp=home / TEMPORARY,
     )

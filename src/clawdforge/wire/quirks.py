@@ -1,12 +1,16 @@
 """What an agent is known to do in its own way. Data that drivers go by; no code asks for an agent's name."""
 
-from typing import Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 FailureKind: TypeAlias = Literal[
     "lost", "no_credit", "too_long", "rate_limited", "overloaded", "login", "refused"
 ]
+EtcName: TypeAlias = Annotated[
+    str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]*(/[a-z0-9_-][a-z0-9._-]*)+$")
+]
+"""A file in a folder of /etc. Those of the system itself lie in /etc, or in folders that are never shown."""
 
 
 class Quirks(BaseModel):
@@ -75,6 +79,11 @@ class Quirks(BaseModel):
         {},
         description="variables that it is given inside bubblewrap, such as those that switch off a sandbox "
         "of its own, which cannot stand in ours; those of the server's environment come first",
+    )
+    contained_etc: dict[EtcName, str] = Field(
+        {},
+        description="files that it sees below `/etc` inside bubblewrap, and their text: settings for all"
+        " users of a machine, which say what its variables cannot. They are read-only and in no home",
     )
     failures: dict[FailureKind, list[str]] = Field(
         {},

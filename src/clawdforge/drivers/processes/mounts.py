@@ -67,6 +67,7 @@ class AgentFolders:
     readable: tuple[Path, ...] = ()
     writable: tuple[Path, ...] = ()
     copies: tuple[tuple[Path, Path], ...] = ()  # files that it sees at the first path, kept at the second
+    etc: tuple[Path, ...] = ()  # files below /etc that only it has
     runtime: tuple[Mount, ...] = ()  # what its program needs
     unsafe: tuple[Path, ...] = ()  # those in `runtime` that other agents may replace
     tmp: Path | None = None  # what it sees as /tmp; None is a new one, which ends with the process
@@ -200,6 +201,7 @@ def _own(folders: AgentFolders) -> Iterator[Mount]:
         )
     for path, kept in folders.copies:
         yield Mount(path, "writable", "credentials: a copy for the user of its app", str(kept))
+    yield from (Mount(path, "copy", "its settings inside a sandbox") for path in folders.etc)
     yield Mount(folders.workspace, "writable", "the workspace")
     yield Mount(folders.home, "writable", "its home")
 
@@ -207,11 +209,15 @@ def _own(folders: AgentFolders) -> Iterator[Mount]:
 class SystemFiles:
     """The files of /etc that an agent gets a copy of, open for the time of a `with` block.
 
-    `added` are lines at the end of some of them, so that the agent's user has a name there.
+    `added` are lines at the end of some of them, so that the agent's user has a name there. `own` are whole
+    files that no other agent has.
     """
 
-    def __init__(self, added: Mapping[Path, bytes] = MappingProxyType({})) -> None:
+    def __init__(
+        self, added: Mapping[Path, bytes] = MappingProxyType({}), own: Iterable[tuple[Path, bytes]] = ()
+    ) -> None:
         self._added = added
+        self._own = tuple(own)
         self._fds: dict[Path, int] = {}
         self._stack = ExitStack()
 
@@ -225,6 +231,9 @@ class SystemFiles:
                         fd = _add_to_copy(fd, self._added[path])
                     self._fds[path] = fd
                     stack.callback(os.close, fd)
+            for path, content in self._own:
+                self._fds[path] = _hold(content)
+                stack.callback(os.close, self._fds[path])
             self._stack = stack.pop_all()
         return self
 
@@ -246,11 +255,16 @@ def _add_to_copy(fd: int, lines: bytes) -> int:
     """The descriptor of a copy with some lines more. The first descriptor is closed."""
     with os.fdopen(fd, "rb") as file:
         content = file.read(MAX_COPY)
-    copy = os.memfd_create("etc")
-    with os.fdopen(os.dup(copy), "wb") as file:
-        file.write(content + (b"" if content.endswith(b"\n") else b"\n") + lines)
-    os.lseek(copy, 0, os.SEEK_SET)
-    return copy
+    return _hold(content + (b"" if content.endswith(b"\n") else b"\n") + lines)
+
+
+def _hold(content: bytes) -> int:
+    """A descriptor to read it from, of a file that is nowhere."""
+    fd = os.memfd_create("etc")
+    with os.fdopen(os.dup(fd), "wb") as file:
+        file.write(content)
+    os.lseek(fd, 0, os.SEEK_SET)
+    return fd
 
 
 def _open_small(path: Path) -> int | None:

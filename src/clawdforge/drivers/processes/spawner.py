@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from clawdforge.drivers.processes.cgroups import Group, Groups
-from clawdforge.drivers.processes.containment import Active, Containment, Limits
+from clawdforge.drivers.processes.containment import NAMESPACES, Active, Containment, Limits
 from clawdforge.drivers.processes.environment import TEMPORARY
 from clawdforge.drivers.processes.folder_identity import NotTheFolder, check_folder
 from clawdforge.drivers.processes.held_paths import HeldPaths, PathChanged, PathMissing
@@ -93,6 +93,7 @@ class Spawner:
         runtime, unsafe = self._find_runtime(needs, env, (real_home, workspace), sandbox)
         if not workspace.is_relative_to(self._real_data_dir):
             self.note_written(map(str, (workspace, *writable)))
+        in_namespace = self.containment.choose(sandbox) in NAMESPACES
         folders = AgentFolders(
             data_dir=self._data_dir,
             home=real_home,
@@ -100,6 +101,7 @@ class Spawner:
             readable=tuple(self._find_real(path) for path in readable),
             writable=(*writable, *runs_as.writable),
             copies=runs_as.copies,
+            etc=tuple(path for path, _ in policy.etc) if in_namespace else (),
             runtime=runtime,
             unsafe=unsafe,
             tmp=None if private_tmp else _find_tmp(real_home),
@@ -162,7 +164,7 @@ class Spawner:
         try:
             with (
                 HeldPaths(folders.list_held()) as held,
-                SystemFiles(name_user(user, folders.home)) as copied,
+                SystemFiles(name_user(user, folders.home), own=policy.etc) as copied,
                 group.open_join_fds() as join_fds,
                 status_pipe() as (status, other_end),
                 contextlib.ExitStack() as stack,
