@@ -13,18 +13,18 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Lock
 from typing import Final
 
 from tests.live.bench import LiveBench, live
 from tests.live.edges import EDGE_SETTINGS, EDGES
 from tests.live.installing import Unavailable, folder, install
 from tests.live.programs import CLAUDE, PROGRAMS, Program
-from tests.live.tables import NOTHING, Row, Table
+from tests.live.tables import NOTHING, Row, Table, describe_run
 from tests.live.trial import STEPS, Trial, one_shot
 
 Steps = Mapping[str, Callable[[Trial], str]]
-WALK: Final = Table("live", tuple(STEPS))
-EDGE: Final = Table("edges", tuple(EDGES))
+TABLES: Final = (Table("live", tuple(STEPS)), Table("edges", tuple(EDGES)))
 RUN: Final = "`claude -p` by `/run`"
 ORDER: Final = [name for program in PROGRAMS for name in (program.row, *([RUN] if program is CLAUDE else []))]
 
@@ -37,16 +37,24 @@ def main() -> int:
     parser.add_argument("--only", choices=("steps", "edges"), help="one of the tables")
     wanted = parser.parse_args()
     programs = [one for one in PROGRAMS if not wanted.agents or one.name in wanted.agents]
-    failures: list[str] = []
+    run, writing = describe_run(), Lock()
+
+    def try_one(program: Program) -> tuple[list[Row], list[Row]]:
+        """Written at once: who breaks a long run off keeps what it has shown so far."""
+        both = try_program(program, wanted.only)
+        with writing:
+            for table, rows in zip(TABLES, both, strict=True):
+                if rows and wanted.write:
+                    table.write(rows, ORDER, run)
+        return both
+
     with ThreadPoolExecutor(wanted.jobs) as pool:
-        tried = list(pool.map(lambda program: try_program(program, wanted.only), programs))
-    for table, kind in ((WALK, 0), (EDGE, 1)):
+        tried = list(pool.map(try_one, programs))
+    failures: list[str] = []
+    for table, kind in zip(TABLES, (0, 1), strict=True):
         rows = [row for both in tried for row in both[kind]]
-        if rows:
-            say("\n".join(["", *table.draw([row.line() for row in rows])]))
-            failures += [f"{row.name}: {failure}" for row in rows for failure in row.failures]
-        if rows and wanted.write:
-            table.write(rows, ORDER)
+        say("\n".join(["", *table.draw([row.line() for row in rows])]))
+        failures += [f"{row.name}: {failure}" for row in rows for failure in row.failures]
     say("\n".join(["", *failures]) if failures else "\nAll that could be installed passed.")
     return 1 if failures else 0
 

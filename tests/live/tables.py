@@ -37,7 +37,7 @@ class Table:
         head = ("agent", "version", *self.steps)
         return [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}", *lines]
 
-    def write(self, rows: Sequence[Row], order: Sequence[str], page: Path = PAGE, run: str = "") -> None:
+    def write(self, rows: Sequence[Row], order: Sequence[str], run: str, page: Path = PAGE) -> None:
         """Rows of agents that were not tried this time stay, with the line that says when they were."""
         begin, end = f"<!-- {self.name}: begin -->\n", f"<!-- {self.name}: end -->\n"
         before, rest = page.read_text().split(begin)
@@ -45,7 +45,7 @@ class Table:
         lines = {line.split(" | ")[0].strip("| "): line for line in inside.splitlines() if line[:2] == "| "}
         lines |= {row.name: row.line() for row in rows}
         drawn = self.draw([lines[name] for name in order if name in lines])
-        runs = _list_runs(inside.splitlines(), [row.name for row in rows], run or describe_run())
+        runs = _list_runs(inside.splitlines(), [row.name for row in rows], run)
         page.write_text("\n".join([before + begin[:-1], *drawn, "", *runs, end[:-1]]) + "\n" + after)
 
 

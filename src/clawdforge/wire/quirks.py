@@ -85,6 +85,12 @@ class Quirks(BaseModel):
         description="files that it sees below `/etc` inside bubblewrap, and their text: settings for all"
         " users of a machine, which say what its variables cannot. They are read-only and in no home",
     )
+    failed_meta: list[str] = Field(
+        [],
+        description="keys, one below the other in the `_meta` of an update about the session, and then a"
+        " value: with that it tells that the turn has failed, although it answers `end_turn`. Its text from"
+        " there on says why",
+    )
     failures: dict[FailureKind, list[str]] = Field(
         {},
         description="words in which it tells why a prompt failed, by what they mean, beside those that are "

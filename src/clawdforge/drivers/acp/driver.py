@@ -37,12 +37,7 @@ from clawdforge.drivers.processes.spawner import Spawner, find_program
 from clawdforge.jsonrpc.ndjson import explain_lost_line
 from clawdforge.jsonrpc.rpc import Connection, Disconnected, RpcError
 from clawdforge.wire.base import Json
-from clawdforge.wire.errors import (
-    AgentAuthRequired,
-    AgentError,
-    AgentFailed,
-    AgentStartFailed,
-)
+from clawdforge.wire.errors import AgentAuthRequired, AgentError, AgentFailed, AgentStartFailed
 from clawdforge.wire.quirks import Quirks
 
 log = logging.getLogger(__name__)
@@ -153,9 +148,7 @@ class AcpAgent:
         self.remembered: list[str] | None = []
         self.answered: str | None = None
         self.mcp_servers: tuple[str, ...] = ()
-        self.note: str | None = None
-        """Why the start differs from what was requested, in the agent's words."""
-
+        self.note: str | None = None  # why the start differs from what was requested, in its words
         self._launch = launch
         self._name = launch.agent.name
         self._sink = sink
@@ -214,7 +207,7 @@ class AcpAgent:
     ) -> Answer:
         if self._prompted is not None:
             raise AgentFailed(f"{self._name} is busy with another prompt")
-        turn = self._prompted = RunningPrompt(sink, self._limits.max_turn_bytes)
+        turn = self._prompted = RunningPrompt(sink, self._limits.max_turn_bytes, self._quirks.failed_meta)
         answers: list[tuple[Json, int]] = []
 
         async def emit_answer() -> None:
@@ -242,10 +235,7 @@ class AcpAgent:
                     await asyncio.sleep(self._quirks.late_ms / 1000)
                     await emit_answer()
         except RpcError as error:
-            failure = self._failures.judge(error.code, error.describe(), SystemClock().now() / SECOND)
-            self._spoiled = self._spoiled or failure.is_broken
-            words = f"{self._name}: {error.describe()}"
-            raise failure.make_error(words, begun=turn.has_begun, stderr=self.stderr_tail()) from error
+            raise self._explain_failure(error.code, error.describe(), turn) from error
         except Disconnected as error:
             if self._worker.is_lost:
                 begun, stderr = turn.has_begun, self.stderr_tail()
@@ -257,13 +247,23 @@ class AcpAgent:
             turn.sent.set()
             turn.end()
             self._client.end_turn()
+        return self._read_answer(result, turn)
+
+    def _read_answer(self, result: Json, turn: RunningPrompt) -> Answer:
         stop_reason = result.get("stopReason")
         if turn.cancelled and self._quirks.end_turn_on_cancel:
             stop_reason = "cancelled"
+        if turn.failure is not None and stop_reason == "end_turn":
+            raise self._explain_failure(0, turn.failure.strip() or "the turn has failed", turn)
         return Answer(
             stop_reason=stop_reason if isinstance(stop_reason, str) else "end_turn",
             usage=self._usage.usage_of(result, self._model, cancelled=stop_reason == "cancelled"),
         )
+
+    def _explain_failure(self, code: int, words: str, turn: RunningPrompt) -> AgentError:
+        failure = self._failures.judge(code, words, SystemClock().now() / SECOND)
+        self._spoiled = self._spoiled or failure.is_broken
+        return failure.make_error(f"{self._name}: {words}", begun=turn.has_begun, stderr=self.stderr_tail())
 
     @property
     def _model(self) -> str | None:

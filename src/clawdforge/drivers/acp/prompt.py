@@ -1,7 +1,7 @@
 """One running prompt: where its messages go, how much it may say, what it waits for."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from clawdforge.core.agent_model import Ask, Used, Verdict
@@ -11,6 +11,7 @@ from clawdforge.wire.base import Json
 from clawdforge.wire.event import EventType
 
 TOO_MUCH: Final = "the turn said more than CLAWDFORGE_MAX_TURN_BYTES allows"
+MAX_FAILURE: Final = 4096
 WORK: Final = frozenset(
     {EventType.TEXT, EventType.THINKING, EventType.TOOL_CALL, EventType.TOOL_UPDATE, EventType.PLAN}
 )
@@ -29,11 +30,13 @@ def make_params(session_id: str, texts: Iterable[str], traceparent: str | None) 
 class RunningPrompt:
     """Between a prompt and its answer. Output beyond the limit is dropped; the answer itself never is."""
 
-    def __init__(self, sink: Sink, max_bytes: int) -> None:
+    def __init__(self, sink: Sink, max_bytes: int, failed_meta: Sequence[str] = ()) -> None:
         self.sink = sink
         self.sent = asyncio.Event()
         self.cancelled = False
         self.has_begun = False
+        self.failure: str | None = None  # why it has failed, if the agent told so before its answer
+        self._failed_meta = failed_meta
         self._left = max_bytes
         self._full = False
         self._dropped = 0
@@ -42,6 +45,8 @@ class RunningPrompt:
 
     async def emit(self, event: AgentEvent, size: int) -> None:
         self.has_begun = self.has_begun or event.kind in WORK
+        if self._failed_meta:
+            self._look_for_failure(event)
         if self._full:
             self._dropped += size
         elif size > self._left:
@@ -51,6 +56,16 @@ class RunningPrompt:
         else:
             self._left -= size
             await self.sink.emit(event, size)
+
+    def _look_for_failure(self, event: AgentEvent) -> None:
+        content = event.fields.get("content")
+        if self.failure is not None and event.kind == EventType.TEXT and isinstance(content, str):
+            self.failure = (self.failure + content)[:MAX_FAILURE]
+        elif self.failure is None and event.kind == EventType.INFO:
+            found: object = event.fields.get("update")
+            for key in ("_meta", *self._failed_meta[:-1]):
+                found = found.get(key) if isinstance(found, dict) else None
+            self.failure = "" if found == self._failed_meta[-1] else None
 
     def note_usage(self, used: Used) -> None:
         """Who has used something has begun."""
