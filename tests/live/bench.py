@@ -21,7 +21,7 @@ from tests.live.installing import folder, search_path
 from tests.live.programs import Program
 from tests.support.model.endpoint import Endpoint, running
 
-PATIENCE = 90.0
+PATIENCE = 240.0
 VERSION = re.compile(r"\d+\.\d+[\w.]*")
 OUTER = frozenset({"bwrap", SOURCE.name, find_compiled(SOURCE).name, "host.py", "acpx"})
 """What stands between the server and an agent; a name in the path of a program."""
@@ -45,7 +45,7 @@ class LiveBench:
             "HOME": str(operator),
             "PATH": search_path(program),
             "CLAWDFORGE_AGENT_CLAUDE": "",
-            "CLAWDFORGE_AGENT_START_SECS": "60",
+            "CLAWDFORGE_AGENT_START_SECS": "180",
             **program.env(model.url),
             **(settings or {}),
         }
