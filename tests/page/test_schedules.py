@@ -1,5 +1,6 @@
 """Schedules on the page: made, changed, run, paused and removed; their times, and what became of them."""
 
+import re
 from typing import Any
 
 from playwright.sync_api import Locator, expect
@@ -115,8 +116,8 @@ def test_a_refusal_is_said_in_the_servers_words_and_nothing_typed_is_lost(tabs: 
 
 
 def test_by_keyboard_on_a_phone(tabs: Tabs, app: App) -> None:
-    """Once, into a session that is kept; nothing is wider than the window."""
-    session_id = app.session(title="Kept", retention="keep")
+    """Once, into a session that would expire and is kept then; nothing is wider than the window."""
+    session_id = app.session(title="A talk")
     tab = tabs.tab(app, "#/schedules", size=PHONE)
     tab.see("Nothing is scheduled")
     keys = tab.page.keyboard
@@ -126,14 +127,29 @@ def test_by_keyboard_on_a_phone(tabs: Tabs, app: App) -> None:
     expect(dialog.get_by_label("Prompt", exact=True)).to_be_focused()
     keys.insert_text("echo " + "long" * 60)
     dialog.get_by_label("How often").select_option("Once")
-    dialog.locator("select[name=session]").select_option("Kept")
+    dialog.locator("select[name=session]").select_option("A talk")
+    tab.see("From now on it is kept")
     tab.settle()
     assert tab.excess() <= 0
     tab_to(tab, "Make it")
     keys.press("Enter")
     expect(card(tab, "longlong")).to_be_visible()
     assert (found(app)[0]["session_id"], found(app)[0]["cron"]) == (session_id, None)
+    assert app.http.get(f"/sessions/{session_id}").json()["retention"] == "keep"
     assert tab.excess() <= 0
     tab.go(f"#/schedules/{found(app)[0]['schedule_id']}").settle()
     assert tab.excess() <= 0
     assert tab.axe() == []
+
+
+def test_the_menu_of_a_session_leads_to_a_schedule_of_its_own(tabs: Tabs, app: App) -> None:
+    session_id = app.session(title="A talk", retention="keep")
+    tab = tabs.tab(app, f"#/s/{session_id}")
+    tab.get("main").get_by_role("button", name="More about").click()
+    tab.get("menuitem", "Schedule").click()
+    chosen = tab.page.locator("select[name=session]")
+    expect(chosen).to_have_value(session_id)
+    expect(chosen.locator("option:checked")).to_have_text("A talk")
+    tab.page.keyboard.press("Escape")
+    tab.see("Nothing is scheduled")
+    expect(tab.page).not_to_have_url(re.compile("session="))

@@ -74,6 +74,11 @@ export async function changeSession(id, change) {
   await tell(async () => keepSessions([await patch(`/sessions/${encodeURIComponent(id)}`, change)]));
 }
 
+/** Keep a session until somebody deletes it. What refuses it is raised. @param {string} id */
+export async function keepForGood(id) {
+  keepSessions([await patch(`/sessions/${encodeURIComponent(id)}`, { retention: "keep" })]);
+}
+
 /** Close an open session, or open a closed one again. @param {import("../store.js").Session} row */
 export async function openOrClose(row) {
   const path = `/sessions/${encodeURIComponent(row.session_id)}`;

@@ -1,8 +1,9 @@
 // @ts-check
-// What can be done with a session, from the list and from its own screen: rename, pin, keep, share, who decides, close, delete.
+// What can be done with a session, from the list and from its own screen: rename, pin, keep, share, schedule, who decides, close, delete.
 import { html } from "../lib.js";
 import { ask, choose } from "../shell/dialog.js";
 import { Menu } from "../shell/menu.js";
+import { go, link } from "../shell/router.js";
 import { changeSession, openOrClose, purgeSession } from "./actions.js";
 import { MODES } from "./new.js";
 import { share } from "./shares.js";
@@ -45,6 +46,7 @@ export function sessionItems(row, more = []) {
     { name: row.pinned ? "Unpin" : "Pin", icon: "pin", run: () => changeSession(row.session_id, { pinned: !row.pinned }) },
     { name: keep ? "Let it expire" : "Keep it until I delete it", icon: "keep", run: () => changeSession(row.session_id, { retention: keep ? "ttl" : "keep" }) },
     { name: "Share …", icon: "share", run: () => share(row) },
+    { name: "Schedule …", icon: "clock", disabled: !row.live, run: () => go(link("schedules", { session: row.session_id })) },
     { name: "Permissions …", icon: "admin", run: () => changeMode(row) },
     ...more,
     { name: row.live ? "Close" : "Open again", icon: row.live ? "close" : "redo", run: () => openOrClose(row) },

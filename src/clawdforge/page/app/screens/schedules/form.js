@@ -2,6 +2,7 @@
 // The dialog that makes a schedule or changes one: what is said, when, where, and what becomes of times that cannot be kept.
 import { get } from "../../api/client.js";
 import { html, useEffect, useState } from "../../lib.js";
+import { keepForGood } from "../../sessions/actions.js";
 import { AgentChoice, Choice, MODES } from "../../sessions/new.js";
 import { Dialog } from "../../shell/dialog.js";
 import { notify } from "../../store.js";
@@ -28,13 +29,13 @@ function begin(row) {
   return row?.at ? { ...usual, kind: "once", at: toField(row.at, zone) } : usual;
 }
 
-/** @param {{row: import("./actions.js").Schedule|null, close: () => void, done: () => void}} props */
-export function ScheduleForm({ row, close, done }) {
+/** @param {{row: import("./actions.js").Schedule|null, into?: string, close: () => void, done: () => void}} props */
+export function ScheduleForm({ row, into: begun = "", close, done }) {
   const [first] = useState(() => begin(row));
   const [when, setWhen] = useState(first);
   const [overlap, setOverlap] = useState(row?.overlap ?? "skip");
   const [missed, setMissed] = useState(row?.missed ?? "run_once");
-  const [into, setInto] = useState(/** @type {Into} */ ({ session_id: "", agent: "", mode: "ask", keeping: "ttl", cwd: "" }));
+  const [into, setInto] = useState(/** @type {Into} */ ({ session_id: begun, expires: false, agent: "", mode: "ask", keeping: "ttl", cwd: "" }));
   const [problem, setProblem] = useState("");
   const [busy, setBusy] = useState(false);
   const title = row ? "Change the schedule" : "New schedule";
@@ -46,6 +47,7 @@ export function ScheduleForm({ row, close, done }) {
     setBusy(true);
     setProblem("");
     try {
+      if (into.session_id && into.expires) await keepForGood(into.session_id);
       await save({ ...said, ...(isMoved && writePattern(when)), ...(!row && writeInto(into)) }, row);
       notify(row ? "The schedule is changed." : "The schedule is made.");
       done();
@@ -79,7 +81,8 @@ export function ScheduleForm({ row, close, done }) {
   <//>`;
 }
 
-/** @typedef {{session_id: string, agent: string, mode: string, keeping: string, cwd: string}} Into */
+/** `expires` says that the session would be closed when it is idle, so that times would find it closed.
+ * @typedef {{session_id: string, expires: boolean, agent: string, mode: string, keeping: string, cwd: string}} Into */
 
 /** @param {Into} into */
 function writeInto(into) {
@@ -87,20 +90,29 @@ function writeInto(into) {
   return { session: { agent: into.agent || undefined, cwd: into.cwd.trim() || undefined, permission_mode: into.mode, retention: into.keeping } };
 }
 
+/** The sessions that can be chosen, the last used first, and the one that was. @param {string} id @returns {Promise<import("../../store.js").Session[]>} */
+async function loadOpen(id) {
+  const rows = (await get("/sessions", { limit: SESSIONS })).sessions.filter((/** @type {any} */ one) => one.live);
+  const isThere = !id || rows.some((/** @type {any} */ one) => one.session_id === id);
+  return isThere ? rows : [await get(`/sessions/${encodeURIComponent(id)}`), ...rows];
+}
+
 /** @param {{value: Into, set: (change: Partial<Into>) => void}} props */
 function Where({ value, set }) {
   const [agents, setAgents] = useState(/** @type {any[]} */ ([]));
-  const [kept, setKept] = useState(/** @type {import("../../store.js").Session[]} */ ([]));
+  const [open, setOpen] = useState(/** @type {import("../../store.js").Session[]} */ ([]));
+  const choose = (/** @type {string} */ id, /** @type {import("../../store.js").Session[]} */ rows) =>
+    set({ session_id: id, expires: rows.some((one) => one.session_id === id && one.retention !== "keep") });
   useEffect(() => {
     get("/agents").then((reply) => (setAgents(reply.agents), set({ agent: reply.default })), () => null); // the server names its own then
-    get("/sessions", { limit: SESSIONS }).then((reply) => setKept(reply.sessions.filter((/** @type {any} */ one) => one.retention === "keep")), () => null);
+    loadOpen(value.session_id).then((rows) => (setOpen(rows), choose(value.session_id, rows)), () => null);
   }, []);
   return html`<label class="field"><span class="name">Where</span>
-      <select name="session" value=${value.session_id} onChange=${(/** @type {any} */ event) => set({ session_id: event.target.value })}>
+      <select name="session" value=${value.session_id} onChange=${(/** @type {any} */ event) => choose(event.target.value, open)}>
         <option value="" selected=${!value.session_id}>A new session each time</option>
-        ${kept.map((one) => html`<option value=${one.session_id} key=${one.session_id} selected=${one.session_id === value.session_id}>${showHidden(one.title || "New session")}</option>`)}
+        ${open.map((one) => html`<option value=${one.session_id} key=${one.session_id} selected=${one.session_id === value.session_id}>${showHidden(one.title || "New session")}</option>`)}
       </select>
-      <span class="hint">${value.session_id ? "It remembers the earlier times." : "Of your sessions, those that are kept can be chosen here; the menu of a session has “Keep it”."}</span></label>
+      ${value.session_id && html`<span class="hint">It remembers the earlier times.${value.expires ? " From now on it is kept until you delete it, so that its times do not find it closed." : ""}</span>`}</label>
     ${
       !value.session_id &&
       html`<${AgentChoice} agents=${agents} agent=${value.agent} onChange=${(/** @type {string} */ agent) => set({ agent })} />

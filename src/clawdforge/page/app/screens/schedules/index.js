@@ -2,7 +2,7 @@
 // Prompts that the server submits by itself: all of them at #/schedules, one with its history at #/schedules/ID.
 import { html, useState } from "../../lib.js";
 import { Icon } from "../../shell/icons.js";
-import { link } from "../../shell/router.js";
+import { go, link } from "../../shell/router.js";
 import { Trouble, useClock, useLoad } from "../loading.js";
 import { sayAgo, showHidden } from "../words.js";
 import { loadSchedules, nameOf, useLatest } from "./actions.js";
@@ -13,12 +13,17 @@ import { Became, Buttons, Next, Standing, Times, Turn, Where } from "./parts.js"
 /** @param {{route: import("../../store.js").Route}} props */
 export default function Schedules({ route }) {
   const id = route.parts[0];
-  return id ? html`<${One} id=${id} key=${id} />` : html`<${All} />`;
+  return id ? html`<${One} id=${id} key=${id} />` : html`<${All} into=${route.query.get("session")} />`;
 }
 
-function All() {
+/** @param {{into: string|null}} props the session that a new one is begun for */
+function All({ into }) {
   const { value, error, busy, again } = useLoad(loadSchedules, []);
-  const [making, setMaking] = useState(false);
+  const [making, setMaking] = useState(into !== null);
+  const close = () => {
+    setMaking(false);
+    if (into !== null) go(link("schedules"), true);
+  };
   useLatest(again, busy);
   const make = html`<button class="button main" onClick=${() => setMaking(true)}><${Icon} name="plus" />New schedule</button>`;
   return html`<header class="head"><h1 class="grow">Schedules</h1>${value?.length ? make : null}</header>
@@ -31,7 +36,7 @@ function All() {
         </ul>
       </div>
     </div>
-    ${making && html`<${ScheduleForm} row=${null} close=${() => setMaking(false)} done=${() => (setMaking(false), again())} />`}`;
+    ${making && html`<${ScheduleForm} row=${null} into=${into ?? ""} close=${close} done=${() => (close(), again())} />`}`;
 }
 
 /** @param {{children?: any}} props */
