@@ -4,7 +4,7 @@ A session that is named gets the new prompt alone. What the caller sends as hist
 has, unless it sends none; otherwise it is refused, or a fork is made, as the operator says.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -26,7 +26,7 @@ from clawdforge.http.dialects.openai.agreement import (
 from clawdforge.http.dialects.openai.asked import Asked, Wanted
 from clawdforge.http.dialects.openai.naming import SESSION_HEADER, Named
 from clawdforge.http.settings import HttpSettings
-from clawdforge.wire.errors import Conflict, HeadMoved, InvalidRequest, SessionClosed
+from clawdforge.wire.errors import Conflict, ForgeAPIError, HeadMoved, InvalidRequest, SessionClosed
 from clawdforge.wire.json_bounds import LARGE_BYTES
 from clawdforge.wire.message import Role
 from clawdforge.wire.session import (
@@ -201,7 +201,15 @@ class Submission:
 
     async def _fork(self, row: SessionRow, after: int) -> SubmittedTurn:
         made = await self.core.forks.fork(self.app, row.session_id, ForkRequest(after_turn=after))
-        return await self._prompt(made.row, made.row.head)
+        return await self._submit_first(made.row, self._prompt(made.row, made.row.head))
+
+    async def _submit_first(self, made: SessionRow, submitting: Awaitable[SubmittedTurn]) -> SubmittedTurn:
+        """A session that was made for a prompt is gone again if that is refused: nobody knows of it."""
+        try:
+            return await submitting
+        except ForgeAPIError:
+            await self.core.sessions.delete(self.app, made.session_id)
+            raise
 
     async def _begin(self) -> SubmittedTurn:
         """A new session; what was said before is its transcript, which the agent gets with the prompt."""
@@ -226,7 +234,7 @@ class Submission:
             made = await self.core.sessions.create(
                 self.app, create, project=self.named.chat, may_decide=may_decide
             )
-        return await self._submit(made.row.session_id, None)
+        return await self._submit_first(made.row, self._submit(made.row.session_id, None))
 
     async def _mode(self, wanted: Wanted) -> PermissionMode:
         """What a persona says; else nobody who could decide is there, or somebody is waited for."""
