@@ -2,15 +2,18 @@
 
 import threading
 import time
+from dataclasses import replace
 from typing import Any
 
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.semconv._incubating.attributes import error_attributes, gen_ai_attributes
 from opentelemetry.semconv.schemas import Schemas
 
-from clawdforge.core.model import TurnRow
+from clawdforge.core.model import SystemClock, TurnRow
 from clawdforge.core.trace_model import ToolTrace, TurnTrace
-from clawdforge.telemetry.pump import BATCH, MOST_SPANS, Pump
+from clawdforge.telemetry.collector import Collector
+from clawdforge.telemetry.destination import Destination
+from clawdforge.telemetry.pump import BATCH, BATCH_BYTES, MOST_BYTES, MOST_SPANS, Pump
 from clawdforge.telemetry.spans import SCHEMA, SpanMaker
 from clawdforge.wire.turn import Outcome, TurnState
 
@@ -60,19 +63,48 @@ def test_what_a_collector_that_hangs_has_no_room_for_is_dropped_and_counted() ->
 
     pump = Pump(hang, hang, "nowhere", linger=0)
     pump.start()
-    pump.offer(1, 1)
+    pump.offer(1, 1, 0)
     assert hanging.wait(10)
     for _ in range(MOST_SPANS // BATCH + 3):
-        pump.offer(1, BATCH)
+        pump.offer(1, BATCH, 0)
     pump.show("first")
     pump.show("second")
     began = time.monotonic()
     pump.stop(0.2)
     assert time.monotonic() - began < 5
-    pump.offer(1, 1)
+    pump.offer(1, 1, 0)
     assert pump.counts()["span", "dropped"] == 3 * BATCH + 1
     assert pump.counts()["reading", "dropped"] == 1
     over.set()
+
+
+def test_what_waits_is_bounded_by_its_bytes_and_so_is_what_is_sent_at_once() -> None:
+    sent: list[list[TurnTrace]] = []
+    collector = Collector(
+        Destination(endpoint="http://nowhere", with_content=True, version="1", node="n"),
+        lambda _path, _body: True,
+        SystemClock(),
+        linger=0,
+    )
+
+    def send(load: list[TurnTrace]) -> bool:
+        sent.append(load)
+        return True
+
+    pump = Pump(send, send, "nowhere", linger=0)
+    collector.pump = pump
+    tools = tuple(replace(a_trace().tools[0], got="\U0001f600" * 16_384, number=at) for at in range(16))
+    trace = replace(a_trace(), tools=tools)  # a MiB, at four bytes a character
+    for _ in range(100):
+        collector.record(trace)
+    taken = (
+        MOST_BYTES // 2**20 - 1
+    )  # what belongs to a text besides its characters takes the last one's place
+    assert pump.counts()["span", "dropped"] == (100 - taken) * 17
+    pump.start()
+    pump.stop(30)
+    assert [len(batch) for batch in sent[:-1]] == [BATCH_BYTES // 2**20] * (taken // 4)
+    assert pump.counts()["span", "sent"] == taken * 17
 
 
 def test_a_sender_that_raises_costs_its_batch_and_the_next_one_is_sent() -> None:
@@ -87,9 +119,9 @@ def test_a_sender_that_raises_costs_its_batch_and_the_next_one_is_sent() -> None
         return True
 
     pump = Pump(send, send, "here", linger=0)
-    pump.offer(-1, BATCH)
-    pump.offer(1, 1)
-    pump.offer(2, 1)
+    pump.offer(-1, BATCH, 0)
+    pump.offer(1, 1, 0)
+    pump.offer(2, 1, 0)
     pump.start()
     pump.stop(10)
     assert sent == [1, 2]

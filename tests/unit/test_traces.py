@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from clawdforge.core.event_model import StoredEvent
 from clawdforge.core.model import TurnRow
 from clawdforge.core.rules.traces import (
+    MOST_CHARS,
     MOST_TOOLS,
     ToolCalls,
     find_place,
@@ -98,7 +99,25 @@ def test_calls_are_put_together_and_have_one_end() -> None:
 def test_with_content_what_went_in_and_came_out_is_there_cut_short() -> None:
     told = an_event(1, "tool_update", title="t", rawInput={"a": "x" * 10**6}, rawOutput="y" * 10**6)
     (call,) = collect([told], with_content=True).list()
-    assert (call.title, call.given, len(call.got)) == ("t", {"truncated": True}, 16_384)
+    assert (call.title, call.given, len(call.got or "")) == ("t", '{"truncated":true}', 16_384)
+
+
+def test_of_many_long_results_only_so_much_is_held_and_each_call_is_there() -> None:
+    events = [
+        an_event(n, "tool_update", toolCallId=str(n), title="t" * 9999, rawOutput="y" * 9999)
+        for n in range(MOST_TOOLS)
+    ]
+    calls = collect(events, with_content=True)
+    held = [call.got for call in calls.list() if call.got]
+    assert len(held) == MOST_CHARS // 9999
+    assert len(calls.list()) == MOST_TOOLS
+    assert sum(len(call.title) for call in calls.list()) == MOST_TOOLS * 1000
+
+
+def test_a_result_that_is_told_again_and_again_takes_its_room_once() -> None:
+    events = [an_event(n, "tool_update", rawOutput=str(n).zfill(9999)) for n in range(MOST_TOOLS)]
+    (call,) = collect(events, with_content=True).list()
+    assert call.got == str(MOST_TOOLS - 1).zfill(9999)
 
 
 def test_a_turn_with_too_many_calls_is_told_as_not_whole() -> None:

@@ -1,7 +1,7 @@
 """A turn as a trace tells of it: where it stands among others' spans, and which tools were used in it."""
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from clawdforge.core.model import TurnRow
 from clawdforge.wire.base import Micros
@@ -30,8 +30,8 @@ class ToolTrace:
     started_at: Micros
     ended_at: Micros | None = None
     title: str = ""
-    given: Any = None
-    got: Any = None
+    given: str | None = None
+    got: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

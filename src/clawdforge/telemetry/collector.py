@@ -1,6 +1,7 @@
 """Tells a collector of turns and metrics: OTLP over HTTP, from a thread of its own."""
 
 import http.client
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 from urllib.parse import urlsplit
@@ -48,7 +49,7 @@ class Collector:
 
     def record(self, trace: TurnTrace) -> None:
         """The spans are made by the thread that sends them: a turn may have a thousand tools."""
-        self.pump.offer(trace, 1 + len(trace.tools))
+        self.pump.offer(trace, 1 + len(trace.tools), _weigh(trace))
 
     def _make_spans_sender(self, post: Post) -> Callable[[list[TurnTrace]], bool]:
         def send(traces: list[TurnTrace]) -> bool:
@@ -65,6 +66,14 @@ class Collector:
 
     def counts(self) -> Mapping[tuple[str, str], int]:
         return self.pump.counts()
+
+
+def _weigh(trace: TurnTrace) -> int:
+    """The bytes of what was said in it, as far as it is kept."""
+    turn = trace.turn
+    said = (turn.prompt, turn.error, trace.answer)
+    done = (text for tool in trace.tools for text in (tool.title, tool.given, tool.got))
+    return sum(sys.getsizeof(text) for text in (*said, *done) if text)
 
 
 def connect(destination: Destination) -> Collector:

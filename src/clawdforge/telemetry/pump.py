@@ -11,7 +11,11 @@ from typing import Any, Final
 
 log = logging.getLogger(__name__)
 MOST_SPANS: Final = 4096
+MOST_BYTES: Final = 32 * 1024 * 1024
 BATCH: Final = 512
+BATCH_BYTES: Final = 4 * 1024 * 1024
+"""A batch ends with what crosses either: while it is sent, it is in memory twice."""
+
 LINGER_SECS: Final = 1.0
 PAUSE_SECS: Final = 5.0
 STOP_SECS: Final = 3.0
@@ -29,8 +33,9 @@ class Pump:
         self._place = place
         self._linger = linger
         self._changed = threading.Condition()
-        self._loads: deque[tuple[Any, int]] = deque()  # what spans are made of, and how many
+        self._loads: deque[tuple[Any, int, int]] = deque()  # what spans are made of, how many, how large
         self._waiting = 0  # spans
+        self._bytes = 0  # of what waits
         self._reading: Any = None
         self._is_stopping = False
         self._is_failing = False
@@ -42,14 +47,16 @@ class Pump:
     def start(self) -> None:
         self._thread.start()
 
-    def offer(self, load: Any, spans: int) -> None:
-        """What so many spans are to be made of: all of them or none."""
+    def offer(self, load: Any, spans: int, size: int) -> None:
+        """What so many spans are to be made of, of so many bytes: all of them or none."""
         with self._changed:
-            if self._is_stopping or self._waiting + spans > MOST_SPANS:
+            is_full = self._waiting + spans > MOST_SPANS or self._bytes + size > MOST_BYTES
+            if self._is_stopping or is_full:
                 self._counts["span", "dropped"] += spans
                 return
-            self._loads.append((load, spans))
+            self._loads.append((load, spans, size))
             self._waiting += spans
+            self._bytes += size
             self._changed.notify()
 
     def show(self, reading: Any) -> None:
@@ -91,16 +98,21 @@ class Pump:
         """The next batch, how many spans it will be, and a reading, when there is one; nothing at the end."""
         with self._changed:
             self._changed.wait_for(lambda: self._loads or self._reading is not None or self._is_stopping)
-            self._changed.wait_for(lambda: self._waiting >= BATCH or self._is_stopping, self._linger)
+            self._changed.wait_for(lambda: self._is_batch() or self._is_stopping, self._linger)
             loads: list[Any] = []
-            spans = 0
-            while self._loads and spans < BATCH:
-                load, count = self._loads.popleft()
+            spans = size = 0
+            while self._loads and spans < BATCH and size < BATCH_BYTES:
+                load, count, weight = self._loads.popleft()
                 loads.append(load)
                 spans += count
+                size += weight
             self._waiting -= spans
+            self._bytes -= size
             reading, self._reading = self._reading, None
             return loads, spans, reading
+
+    def _is_batch(self) -> bool:
+        return self._waiting >= BATCH or self._bytes >= BATCH_BYTES
 
     def _try(self, what: str, count: int, send: Send, load: Any) -> bool:
         why = ""

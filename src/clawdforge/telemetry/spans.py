@@ -102,9 +102,9 @@ class SpanMaker:
         )
         if self._with_content:
             known |= {
-                "clawdforge.tool.title": tool.title[:MAX_CHARS],
-                "gen_ai.tool.call.arguments": _text(tool.given),
-                "gen_ai.tool.call.result": _text(tool.got),
+                "clawdforge.tool.title": tool.title,
+                "gen_ai.tool.call.arguments": tool.given or "",
+                "gen_ai.tool.call.result": tool.got or "",
             }
         times = (tool.started_at, tool.ended_at or trace.turn.ended_at or tool.started_at)
         name = f"execute_tool {tool.name}"
@@ -174,13 +174,7 @@ def _tell(role: str, text: str, finish_reason: str | None = None) -> str:
     message: dict[str, Any] = {"role": role, "parts": [{"type": "text", "content": text[:MAX_CHARS]}]}
     if finish_reason is not None:
         message["finish_reason"] = finish_reason[:MAX_WORD]
-    return _text([message])
-
-
-def _text(value: Any) -> str:
-    if value is None:
-        return ""
-    return value if isinstance(value, str) else orjson.dumps(value, default=str).decode()
+    return orjson.dumps([message]).decode()
 
 
 def _word(text: str | None) -> str | None:

@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
+import orjson
+
 from clawdforge.core.event_model import StoredEvent
 from clawdforge.core.model import TurnRow
 from clawdforge.core.ports import View
@@ -31,7 +33,11 @@ SPAN_DIGITS: Final = slice(36, 52)
 """Where they stand in what is kept."""
 
 MOST_TOOLS: Final = 1000
+MOST_CHARS: Final = 1 << 20
+"""So much of what went into tools and came out is told of one turn; of what comes after that, nothing."""
+
 MAX_ID_CHARS: Final = 200
+MAX_WORD_CHARS: Final = 1000
 KINDS: Final = frozenset(
     {"read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode"}
 )
@@ -41,6 +47,7 @@ PLAIN_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.:-]{0,63}")
 UNNAMED: Final = "other"
 ENDS: Final = frozenset({"completed", "failed"})
 WORDS: Final = ("kind", "status", "title")
+CONTENT: Final = ("given", "got")
 CALLS: Final = frozenset({EventType.TOOL_CALL.value, EventType.TOOL_UPDATE.value})
 
 
@@ -99,7 +106,7 @@ class Said(NamedTuple):
 
     at: Micros
     call_id: str
-    words: Json
+    words: dict[str, str]
 
 
 def read_calls(events: Iterable[StoredEvent], *, with_content: bool) -> list[Said]:
@@ -110,11 +117,17 @@ def read_calls(events: Iterable[StoredEvent], *, with_content: bool) -> list[Sai
 def _read_call(event: StoredEvent, *, with_content: bool) -> Said:
     fields = event.decode()
     update = update_of(event.type, fields)
-    words: Json = {key: word for key in WORDS if isinstance(word := update.get(key), str)}
+    words = {key: word[:MAX_WORD_CHARS] for key in WORDS if isinstance(word := update.get(key), str)}
     if with_content:
         given, got = update.get(CALL_INPUT), update.get(CALL_OUTPUT) or read_output(update.get("content"))
-        words |= {key: shorten(value) for key, value in (("given", given), ("got", got)) if value}
+        words |= {key: _write(value) for key, value in zip(CONTENT, (given, got), strict=True) if value}
     return Said(from_iso(fields["ts"]), str(update.get(CALL_ID))[:MAX_ID_CHARS], words)
+
+
+def _write(value: Any) -> str:
+    """As text, of which it is known how much memory it takes."""
+    short = shorten(value)
+    return short if isinstance(short, str) else orjson.dumps(short, default=str).decode()
 
 
 class ToolCalls:
@@ -123,6 +136,7 @@ class ToolCalls:
     def __init__(self, *, with_content: bool) -> None:
         self._with_content = with_content
         self._calls: dict[str, Json] = {}
+        self._chars = 0  # of content
         self.is_whole = True
 
     def take(self, said: Said) -> None:
@@ -130,9 +144,17 @@ class ToolCalls:
             self.is_whole = False
             return
         call = self._calls.setdefault(said.call_id, {"started_at": said.at})
-        call |= said.words
+        for key, word in said.words.items():
+            if key not in CONTENT or self._has_room(len(word) - len(call.get(key, ""))):
+                call[key] = word
         if call.get("status") in ENDS:
             call.setdefault("ended_at", said.at)
+
+    def _has_room(self, more: int) -> bool:
+        if self._chars + more > MOST_CHARS:
+            return False
+        self._chars += more
+        return True
 
     def list(self) -> tuple[ToolTrace, ...]:
         return tuple(self._make(number, *one) for number, one in enumerate(self._calls.items(), 1))
