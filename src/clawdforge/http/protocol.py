@@ -3,6 +3,7 @@
 import asyncio
 from typing import Any, Final
 
+import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from clawdforge.http.connection import KEY, Connection
@@ -26,6 +27,7 @@ class ForgeProtocol(HttpToolsProtocol):
         self._header_bytes = 0
         self.peer: str | None = None
         self._end: TunnelEnd | None = None  # of the tunnel that it has become
+        self._behind: bytes | None = None  # what came after a request to become one, which is not answered
 
     @property
     def is_known(self) -> bool:
@@ -73,11 +75,30 @@ class ForgeProtocol(HttpToolsProtocol):
         if not self._has_room:  # said now: what was sent and not read would take the answer away
             self._refuse(ServerBusy(retry_after=RETRY_SECS))
             return
+        if self._behind is not None:
+            self._keep_behind(data)
+            return
         if self._patience.phase in (Phase.HEADERS, Phase.IDLE):
             self._header_bytes += len(data)
-        super().data_received(data)
+        self._parse(data)
         if self._patience.phase is Phase.HEADERS and self._header_bytes > MAX_HEADER_BYTES:
             self._refuse(HeadersTooLarge())
+
+    def _parse(self, data: bytes) -> None:
+        """As uvicorn does it, which drops what came behind a request for an upgrade."""
+        self._unset_keepalive_if_required()
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserError as error:
+            self.send_400_response(str(error))
+        except httptools.HttpParserUpgrade as upgrade:
+            self._keep_behind(data[upgrade.args[0] :])
+
+    def _keep_behind(self, data: bytes) -> None:
+        """Its answer tells whether this is for a tunnel or another request. Only so much is kept."""
+        self._behind = (self._behind or b"") + data
+        if len(self._behind) > MAX_HEADER_BYTES:
+            self.flow.pause_reading()
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
@@ -109,6 +130,10 @@ class ForgeProtocol(HttpToolsProtocol):
             self._patience.enter(Phase.IDLE, self.loop.time())
         elif is_last and self._patience.phase is Phase.BODY:
             self._patience.enter(Phase.REST, self.loop.time())
+        if is_last and self._behind is not None:  # there was no upgrade, so this is HTTP still
+            behind, self._behind = self._behind, None
+            if behind:
+                self.data_received(behind)
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - uvicorn's words, which are not JSON
         if self.headers is not None and len(self.headers) > MAX_HEADERS:
@@ -119,6 +144,9 @@ class ForgeProtocol(HttpToolsProtocol):
     def enter(self, end: TunnelEnd) -> None:
         """Become a tunnel in the middle of a request, which has been read and not been answered."""
         self._end = end
+        behind, self._behind = self._behind, None
+        if behind:
+            end.take(behind)
         if self._connection.is_gone:  # while somebody found out whether it may
             end.lose()
 
@@ -148,9 +176,6 @@ class ForgeProtocol(HttpToolsProtocol):
 
     def abort(self) -> None:
         self.transport.abort()
-
-    def _unsupported_upgrade_warning(self) -> None:
-        """A route says so, or takes it: what somebody asks for is no warning of ours."""
 
     @property
     def _is_answering(self) -> bool:
