@@ -1,5 +1,7 @@
 """What the settings allow everybody, in the words of each part that keeps to it."""
 
+from typing import Final
+
 from clawdforge.core.rules.quotas import Quotas
 from clawdforge.core.rules.retention import Ages
 from clawdforge.core.running.attendant import Times
@@ -10,6 +12,9 @@ from clawdforge.drivers.processes.group_trees import Ceilings
 from clawdforge.http.door import DoorLimits
 from clawdforge.listeners import raise_descriptor_limit
 from clawdforge.settings import Settings
+
+INTRODUCE_TIMES: Final = 3
+"""An editor has so many times as long for its first message as others have for their headers."""
 
 
 def find_bounds(settings: Settings) -> Bounds:
@@ -51,6 +56,10 @@ def find_door_limits(settings: Settings) -> DoorLimits:
         send_secs=settings.send_timeout_secs,
         idle_secs=settings.keep_alive_secs,
     )
+
+
+def find_introduce_secs(settings: Settings) -> float:
+    return INTRODUCE_TIMES * settings.header_timeout_secs
 
 
 def find_ceilings(settings: Settings) -> Ceilings:

@@ -2,7 +2,6 @@
 
 import asyncio
 from functools import partial
-from typing import Final
 
 from clawdforge.client import AsyncForge
 from clawdforge.client._in_process import connect_in_process
@@ -10,16 +9,13 @@ from clawdforge.faces.acp.face import AcpFace, Manner
 from clawdforge.faces.link import LOOK_SECS, Link
 from clawdforge.http.editors import EditorCall, ServeEditor
 
-INTRODUCE_SECS: Final = 30.0
-"""So long an editor may take until its `initialize`."""
+
+def editors_of(url: str, introduce_secs: float) -> ServeEditor:
+    """Whoever serves the editors of the server at this address. So long each has until its `initialize`."""
+    return partial(_serve, url, introduce_secs)
 
 
-def editors_of(url: str) -> ServeEditor:
-    """Whoever serves the editors of the server at this address."""
-    return partial(_serve, url)
-
-
-async def _serve(url: str, call: EditorCall) -> None:
+async def _serve(url: str, introduce_secs: float, call: EditorCall) -> None:
     """Until the editor is gone. What it asks is asked of the server with its own token: no right is ours."""
 
     def connect(url: str, token: str) -> AsyncForge:
@@ -30,7 +26,7 @@ async def _serve(url: str, call: EditorCall) -> None:
     face = AcpFace(call.line, link, manner, call.pace)
     serving = asyncio.create_task(face.run(), name="editor")
     try:
-        await asyncio.wait([serving], timeout=INTRODUCE_SECS)
+        await asyncio.wait([serving], timeout=introduce_secs)
         if face.is_ready or serving.done():
             await serving
     finally:

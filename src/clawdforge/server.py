@@ -9,7 +9,7 @@ import sys
 from functools import partial
 
 from clawdforge import __version__, logs
-from clawdforge.bounds import find_door_limits
+from clawdforge.bounds import find_door_limits, find_introduce_secs
 from clawdforge.by_name import load
 from clawdforge.core.interpreter import short_pauses
 from clawdforge.core.running.idle import until_idle
@@ -19,6 +19,7 @@ from clawdforge.drivers.processes.callers import ProcCallers
 from clawdforge.drivers.processes.containment import harden_self
 from clawdforge.http.app import build_asgi
 from clawdforge.http.door import Door
+from clawdforge.http.editors import ServeEditor
 from clawdforge.http.settings import HttpSettings
 from clawdforge.http.web_server import WebServer
 from clawdforge.lacks import explain_lack
@@ -104,7 +105,7 @@ async def _run(
         request_secs=settings.request_timeout_secs,
         version=__version__,
         callers=ProcCallers(settings.data_dir),
-        serve_editor=load("clawdforge.editors:editors_of")(url) if "acp" in settings.faces else None,
+        serve_editor=_find_editors(settings, url),
         admin_over_tcp=is_loopback(settings.host) or settings.admin_beyond_loopback,
     )
     door = Door(find_door_limits(settings))
@@ -144,6 +145,13 @@ async def _run(
         await parts.services.telemetry.finish()
         with contextlib.suppress(ForgeAPIError):  # a full disk must not keep the server from stopping
             await parts.services.access.uses.write()
+
+
+def _find_editors(settings: Settings, url: str) -> ServeEditor | None:
+    if "acp" not in settings.faces:
+        return None
+    serve: ServeEditor = load("clawdforge.editors:editors_of")(url, find_introduce_secs(settings))
+    return serve
 
 
 async def _stop(settings: Settings, parts: Parts, server: WebServer, lifetime: Lifetime) -> None:

@@ -28,6 +28,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     env = {
         "CLAWDFORGE_FACES": "acp",
         "CLAWDFORGE_BODY_TIMEOUT_SECS": "1",
+        "CLAWDFORGE_HEARTBEAT_SECS": "15",
         "CLAWDFORGE_SEND_TIMEOUT_SECS": "2",
         "CLAWDFORGE_MAX_BODY_BYTES": "4MiB",
     }

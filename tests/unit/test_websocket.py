@@ -62,7 +62,7 @@ class Wire:
 
 def opened() -> tuple[WebSocket, Wire, BodyBudget]:
     wire, bodies = Wire(), BodyBudget(1 << 20)
-    line = WebSocket(OPENING, bodies, Pace().of("app"), 1 << 20)
+    line = WebSocket(OPENING, bodies, Pace().of("app"), 1 << 20, 15)
     line.open(wire, {})
     return line, wire, bodies
 

@@ -22,10 +22,9 @@ from clawdforge.http.bodies import BodyBudget, Claim
 from clawdforge.http.tunnel import Tunnel
 from clawdforge.wire.errors import ForgeAPIError, InvalidRequest
 
-PING_SECS: Final = 20.0
-DEAD_SECS: Final = 60.0
-"""So long nothing may be heard of the other side; any byte of it counts, since it cannot answer a ping in the
-middle of a long frame."""
+DEAD_AFTER: Final = 4
+"""For so many heartbeats nothing may be heard of the other side; any byte of it counts, since it cannot
+answer a ping in the middle of a long frame."""
 
 FAREWELL_SECS: Final = 2.0
 SLICE_BYTES: Final = 1024
@@ -41,7 +40,9 @@ LONGEST_REASON: Final = 100
 class WebSocket:
     """Belongs to one request, which stays open for as long as it does."""
 
-    def __init__(self, opening: bytes, bodies: BodyBudget, pace: AppPace, max_bytes: int) -> None:
+    def __init__(
+        self, opening: bytes, bodies: BodyBudget, pace: AppPace, max_bytes: int, heartbeat_secs: float
+    ) -> None:
         """`opening` is the request as it was sent. Raises InvalidRequest if it opens no WebSocket."""
         self._frames = ServerProtocol(max_size=max_bytes)
         self._frames.receive_data(opening)
@@ -52,6 +53,7 @@ class WebSocket:
         self._answer = answer
         self._bodies = bodies
         self._pace = pace
+        self._heartbeat_secs = heartbeat_secs
         self._rest = bytearray()  # what came and was not taken apart
         self._most_raw = max_bytes + max_bytes // 4 + (1 << 16)
         self._raw = 0  # bytes since the last whole message, with what frames add
@@ -102,9 +104,9 @@ class WebSocket:
 
     async def keep_alive(self) -> None:
         """Ask now and then whether the other side is there; returns when it is not."""
-        clock = asyncio.get_running_loop().time
-        while not self._gone.is_set() and clock() - self._heard_at < DEAD_SECS:
-            await asyncio.sleep(PING_SECS)
+        clock, most = asyncio.get_running_loop().time, DEAD_AFTER * self._heartbeat_secs
+        while not self._gone.is_set() and clock() - self._heard_at < most:
+            await asyncio.sleep(self._heartbeat_secs)
             if self._frames.state is State.OPEN and self._tunnel is not None and not self._tunnel.is_choked:
                 self._frames.send_ping(b"")
                 self._flush()

@@ -202,7 +202,9 @@ class Settings(BaseModel):
         description="how many of them may come from one address; behind a proxy, this is for all its callers",
     )
     header_timeout_secs: Seconds = Field(
-        10, description="how long a connection may take to send the headers of a request"
+        10,
+        description="how long a connection may take to send the headers of a request; an editor at `/acp` has"
+        " three times as long for its `initialize`",
     )
     body_timeout_secs: Seconds = Field(
         20, description="how long the next 16 KiB of a body, or its end, may take to arrive"
@@ -224,7 +226,9 @@ class Settings(BaseModel):
         ByteSize(256 * MIB), description="how much of an agent's output is kept in one turn"
     )
     heartbeat_secs: Seconds = Field(
-        15, description="how often a quiet event stream sends a comment to keep the connection open"
+        15,
+        description="how often a quiet event stream sends a comment to keep the connection open, and an"
+        " editor at `/acp` is asked whether it is there; one that is silent for four times as long is gone",
     )
     workspace_roots: Paths = Field(
         (),

@@ -51,7 +51,13 @@ async def open_line(
     if await is_from_agent(request):
         raise Forbidden("an agent of this server leads other sessions with its MCP tools, not as an editor")
     pace = Pace(core.loop_turns, core.computing).of(caller.app)
-    line = WebSocket(write_opening(request), request.app.state.bodies, pace, settings.max_body_bytes)
+    line = WebSocket(
+        write_opening(request),
+        request.app.state.bodies,
+        pace,
+        settings.max_body_bytes,
+        settings.heartbeat_secs,
+    )
     tunnel = find_tunnel(request)
     if tunnel is None or settings.serve_editor is None:
         raise InvalidRequest("connect to the port of this server; there is no WebSocket within another call")
