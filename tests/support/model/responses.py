@@ -29,8 +29,18 @@ def read(body: dict[str, Any], _path: str) -> Conversation:
         system="\n".join(system),
         said=said,
         schema=_schema(body.get("text")),
-        tools=tools_of((tool.get("name"), tool.get("parameters")) for tool in dicts(body.get("tools"))),
+        tools=tools_of(_tools(body)),
     )
+
+
+def _tools(body: dict[str, Any]) -> Iterator[tuple[Any, Any]]:
+    """Those that come in a namespace, as Codex sends those of an MCP server, are `NAMESPACE.NAME` here."""
+    for tool in dicts(body.get("tools")):
+        if tool.get("type") == "namespace":
+            for inner in dicts(tool.get("tools")):
+                yield f"{tool.get('name')}.{inner.get('name')}", inner.get("parameters")
+        else:
+            yield tool.get("name"), tool.get("parameters")
 
 
 def whole(plan: Plan, model: str, number: int) -> dict[str, Any]:
@@ -75,12 +85,14 @@ def _schema(text: Any) -> dict[str, Any] | None:
 
 def _item(plan: Plan, number: int) -> dict[str, Any]:
     if plan.call is not None:
+        namespace, dot, name = plan.call.name.rpartition(".")
         return {
             "id": f"fc_{number}",
             "type": "function_call",
             "status": "completed",
             "call_id": plan.call.id,
-            "name": plan.call.name,
+            "name": name,
+            **({"namespace": namespace} if dot else {}),
             "arguments": plan.call.text,
         }
     part = {"type": "output_text", "text": plan.text, "annotations": []}
