@@ -49,12 +49,11 @@ class ProcCallers:
             return await asyncio.to_thread(self._looks_like_agent, theirs, ours)
 
     def _looks_like_agent(self, theirs: Address, ours: Address) -> bool:
-        below = descendants(self._me)
         try:
-            found = find_socket(theirs, ours) if below else None
+            found = find_socket(theirs, ours)
         except (OSError, ValueError):
             return False
-        return found is not None and any(holds(pid, found.inode) for pid in below)
+        return found is not None and any(holds(pid, found.inode) for pid in descendants(self._me))
 
     def look_at_neighbour(self, theirs: Address, ours: Address) -> Standing:
         try:

@@ -1,6 +1,7 @@
 """The route of the MCP server: one message in, one answer out, and nothing kept in between."""
 
 import asyncio
+from functools import partial
 from typing import Any, Final
 
 import orjson
@@ -44,7 +45,8 @@ async def answer(request: Request, core: Core, caller: Caller, body: RpcMessage)
     number = body.id
     try:
         method, params = _read(body)
-        result = await _answer(request, Desk(core, caller, await is_from_agent(request)), method, params)
+        desk = Desk(core, caller, partial(is_from_agent, request))
+        result = await _answer(request, desk, method, params)
     except RpcFailure as failure:
         return json_response({"jsonrpc": "2.0", "id": number, "error": failure.error})
     if result is None:

@@ -39,11 +39,14 @@ MAX_CHARS: Final = 16 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Desk:
-    """Who calls. `is_agent` if it is an agent of this server, whatever token it has."""
+    """Who calls. `is_agent` tells whether it is an agent of this server, whatever token it has.
+
+    It looks through processes, so it is asked only by tools whose answer depends on it.
+    """
 
     core: Services
     caller: Principal
-    is_agent: bool
+    is_agent: Callable[[], Awaitable[bool]]
 
     @property
     def app(self) -> str:
@@ -57,9 +60,9 @@ class Desk:
         if self.is_bound:
             await self.core.sub_sessions.check(self.caller, session_id, reads=reads)
 
-    def refuse_agents(self) -> None:
+    async def refuse_agents(self) -> None:
         """An agent with an app's token could begin sessions that begin sessions, without an end."""
-        if self.is_agent and not self.is_bound:
+        if not self.is_bound and await self.is_agent():
             raise Forbidden(
                 "an agent begins sessions and sends to them with a token of its own only, which keeps them"
                 " from going ever deeper; let the operator set callback = true for this agent"
@@ -67,7 +70,7 @@ class Desk:
 
 
 async def start(desk: Desk, asked: StartTool) -> Json:
-    desk.refuse_agents()
+    await desk.refuse_agents()
     fields = asked.model_dump(exclude={"prompt"}, exclude_none=True)
     if desk.is_bound:
         made = await desk.core.sub_sessions.create(desk.caller, CreateSession(**fields))
@@ -88,7 +91,7 @@ async def start(desk: Desk, asked: StartTool) -> Json:
 
 
 async def send(desk: Desk, asked: SendTool) -> Json:
-    desk.refuse_agents()
+    await desk.refuse_agents()
     await desk.check(asked.session_id, reads=False)
     return await _submit(desk, asked.session_id, asked.prompt)
 
@@ -152,7 +155,7 @@ async def cancel(desk: Desk, asked: CancelTool) -> Json:
 
 
 async def decide(desk: Desk, asked: DecideTool) -> Json:
-    if desk.is_agent or desk.is_bound:
+    if desk.is_bound or await desk.is_agent():
         raise Forbidden("an agent cannot decide what agents may do")
     request = DecideRequest(decision=asked.decision)
     row = await desk.core.permissions.decide(desk.app, asked.session_id, asked.permission_id, request)

@@ -2,6 +2,7 @@
 
 import asyncio
 from contextlib import suppress
+from dataclasses import replace
 from typing import Final
 
 from clawdforge.core.event_model import StoredEvent
@@ -12,7 +13,7 @@ from clawdforge.wire.base import Json
 from clawdforge.wire.errors import TurnNotFound
 from clawdforge.wire.event import EventType
 from clawdforge.wire.mcp_server import WaitTool
-from clawdforge.wire.turn import TurnState
+from clawdforge.wire.turn import Outcome, TurnState
 
 MAX_CHARS: Final = 64 * 1024
 """So much of an answer is returned at once. Of a single piece that is longer the rest is left out: it would
@@ -20,19 +21,29 @@ fill a model's context, and `GET /sessions/{id}/messages` has it."""
 
 
 async def wait(core: Services, app: str, asked: WaitTool) -> Json:
+    turn, cursor = await _find(core, app, asked)
+    heard = _Heard(turn.turn_index, cursor)
+    if turn.state is not TurnState.ENDED or cursor < (turn.last_seq or 0):
+        with suppress(TimeoutError):
+            async with asyncio.timeout(asked.seconds):
+                await _listen(core, app, asked.session_id, heard)
+    if heard.end is not None:
+        turn = _with_end(turn, heard.end)
+    elif turn.state is not TurnState.ENDED:
+        turn = await core.turns.get(app, asked.session_id, turn.turn_index)
+    return await _describe(core, app, turn, heard)
+
+
+async def _find(core: Services, app: str, asked: WaitTool) -> tuple[TurnRow, int]:
+    """The turn that is meant, and after what it is told. Whoever says both needs nothing of the session."""
+    if asked.turn and asked.after is not None:
+        return await core.turns.get(app, asked.session_id, asked.turn), asked.after
     row = (await core.sessions.get(app, asked.session_id)).row
     turn_index = asked.turn or row.last_turn
     if not turn_index:
         raise TurnNotFound("nothing was sent to this session yet; use send")
     turn = await core.turns.get(app, asked.session_id, turn_index)
-    cursor = asked.after if asked.after is not None else _find_start(turn, row.head)
-    heard = _Heard(turn_index, cursor)
-    if turn.state is not TurnState.ENDED or cursor < (turn.last_seq or 0):
-        with suppress(TimeoutError):
-            async with asyncio.timeout(asked.seconds):
-                await _listen(core, app, asked.session_id, heard)
-    turn = await core.turns.get(app, asked.session_id, turn_index)
-    return await _describe(core, app, turn, heard)
+    return turn, asked.after if asked.after is not None else _find_start(turn, row.head)
 
 
 class _Heard:
@@ -45,6 +56,7 @@ class _Heard:
         self.chars = 0
         self.is_enough = False
         self.is_cut = False
+        self.end: StoredEvent | None = None
 
     def take(self, stored: StoredEvent) -> None:
         """Only what is said is decoded: what tools return may be far longer."""
@@ -55,8 +67,10 @@ class _Heard:
             self.texts.append(content[:MAX_CHARS])
             self.chars += len(self.texts[-1])
             self.is_cut = self.is_cut or len(content) > MAX_CHARS
-        ends = stored.type in (EventType.TURN_ENDED, EventType.PERMISSION_REQUESTED)
-        self.is_enough = ends or self.chars >= MAX_CHARS
+        if stored.type == EventType.TURN_ENDED:
+            self.end = stored
+        is_asking = stored.type == EventType.PERMISSION_REQUESTED
+        self.is_enough = self.end is not None or is_asking or self.chars >= MAX_CHARS
 
 
 async def _listen(core: Services, app: str, session_id: str, heard: _Heard) -> None:
@@ -91,6 +105,18 @@ async def _describe(core: Services, app: str, turn: TurnRow, heard: _Heard) -> J
             {"permission_id": one.permission_id, "tool": one.tool, "kind": one.kind} for one in asked
         ]
     return found
+
+
+def _with_end(turn: TurnRow, end: StoredEvent) -> TurnRow:
+    """The event says what the row says then, so that need not be read again."""
+    told = end.decode()
+    return replace(
+        turn,
+        state=TurnState.ENDED,
+        last_seq=end.seq,
+        outcome=Outcome(told["outcome"]),
+        **{name: told[name] for name in ("stop_reason", "error", "code")},
+    )
 
 
 def _find_start(turn: TurnRow, head: int) -> int:
