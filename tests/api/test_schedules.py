@@ -131,6 +131,16 @@ def test_a_schedule_tells_its_times_in_words_and_what_became_of_the_latest(serve
             assert (found.last.occurrence_id, found.last.outcome) == (second.occurrence_id, "completed")
 
 
+def test_a_long_list_is_whole_and_in_order(app: App) -> None:
+    """It is made in slices, so that other apps are answered in between."""
+    ids = [add(app) for _ in range(45)]
+    ran = app.http.post(f"/schedules/{ids[-1]}/run").raise_for_status().json()["occurrence"]
+    found = app.http.get("/schedules").json()["schedules"]
+    assert [one["schedule_id"] for one in found] == ids
+    assert [one["schedule_id"] for one in found if one["last"]] == ids[-1:]
+    assert found[-1]["last"]["occurrence_id"] == ran["occurrence_id"]
+
+
 def test_in_the_terminal(start: Callable[..., Server], tmp_path: Path) -> None:
     server = start()
     token = (server.data_dir / TOKEN_FILE).read_text().strip()

@@ -1,6 +1,6 @@
 """Forge routes about schedules: prompts that the server submits by itself, and what became of each time."""
 
-from typing import Annotated
+from typing import Annotated, Final
 
 from fastapi import APIRouter, Header, Query
 from starlette.responses import Response
@@ -27,6 +27,7 @@ from clawdforge.wire.schedules import (
     ScheduleReply,
 )
 
+SHAPED_AT_ONCE: Final = 20
 Cursor = Annotated[str | None, Query(max_length=1024)]
 Key = Annotated[str | None, Header(alias="Idempotency-Key", max_length=255, pattern=r"^[\x21-\x7e]+$")]
 
@@ -98,8 +99,15 @@ async def history(
 
 
 async def _shape(core: Services, app: str, rows: list[ScheduleRow]) -> list[Schedule]:
-    last = await core.schedules.find_last(app, [row.schedule_id for row in rows])
-    return [_schedule(row, last.get(row.schedule_id)) for row in rows]
+    """In slices: each is its row, a look into its history, one at its turn, and its cron in words."""
+    found: list[Schedule] = []
+    for start in range(0, len(rows), SHAPED_AT_ONCE):
+        if start:
+            await core.loop_turns.slice(app)
+        few = rows[start : start + SHAPED_AT_ONCE]
+        last = await core.schedules.find_last(app, [row.schedule_id for row in few])
+        found += [_schedule(row, last.get(row.schedule_id)) for row in few]
+    return found
 
 
 def _schedule(row: ScheduleRow, last: tuple[OccurrenceRow, TurnRow | None] | None) -> Schedule:
