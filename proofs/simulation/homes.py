@@ -106,12 +106,16 @@ class SimCopies(Copies):
     def needs_pruning(self, taken: Sequence[Manifest]) -> bool:
         return bool(taken) and len(self.turns()) > KEPT
 
-    def prune(self) -> None:
+    def has_large(self, taken: Sequence[Manifest]) -> bool:
+        return self.needs_pruning(taken)
+
+    def drop_old(self) -> set[str]:
         self._world.occupy(f"copies {self._session}", "pruning copies")
         _fail(self._world, "copy lost")
         kept = self._world.disk.copies.get(self._session, {})
         for turn in sorted(kept)[:-KEPT]:
             del kept[turn]
+        return set()
 
     def clear_mark(self) -> None:
         self._world.occupy(f"copies {self._session}", "clearing the mark")

@@ -134,14 +134,15 @@ def test_it_is_bounded(shadow: Shadow, work: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(module, "MAX_BYTES", 400)
     monkeypatch.setattr(module, "MAX_TURNS", 3)
     monkeypatch.setattr(module, "PRUNE_EVERY", 1)
+    monkeypatch.setattr(module, "TIDY_EVERY", 1)
     for turn in range(1, 9):
         (work / "0").write_text(f"turn {turn}")
         shadow.record_turn(turn)
-    assert [turn for turn in range(9) if shadow.find_turn(turn)] == [1, 5, 6, 7, 8]
-    first = shadow.find_turn(5)
+    assert [turn for turn in range(9) if shadow.find_turn(turn)] == [1, 6, 7, 8]
+    first = shadow.find_turn(6)
     assert first is not None
     shadow.restore(first)
-    assert (work / "0").read_text() == "turn 5"
+    assert (work / "0").read_text() == "turn 6"
 
 
 def test_a_torn_name_is_no_tree(shadow: Shadow, work: Path, tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ MAX_PATHS: Final = 50_000
 MAX_BYTES: Final = 1 << 30
 MAX_TURNS: Final = 200
 PRUNE_EVERY: Final = 16  # turns: to count what there is takes longer than to record an empty workspace
+TIDY_EVERY: Final = 13  # times: git then looks through all that it has
 MAX_EXCLUDES: Final = 1 << 16
 MAX_REASON: Final = 300
 GIT_SECS: Final = 60.0
@@ -85,7 +86,7 @@ class Shadow:
                 tree = self.write_tree()
         self._name_tree("turns", str(turn_index), tree)
         if turn_index % PRUNE_EVERY == 0:
-            self._prune()
+            self._prune(is_thorough=turn_index % (PRUNE_EVERY * TIDY_EVERY) == 0)
         return tree
 
     def note_missing(self, turn_index: int, why: str) -> None:
@@ -208,9 +209,9 @@ class Shadow:
             temporary.write_text(f"{tree}\n")
             temporary.replace(final)
 
-    def _prune(self) -> None:
-        folder = self._folder / "refs" / "turns"
-        if _remove_oldest(folder) and self._exists():
+    def _prune(self, *, is_thorough: bool) -> None:
+        went = _remove_oldest(self._folder / "refs" / "turns")
+        if went and is_thorough and self._exists():
             self._git("gc", "--quiet", "--prune=now")
 
     def _git(self, *words: str, stdin: bytes = b"", restores: bool = False) -> bytes:
@@ -280,13 +281,11 @@ def list_turns(folder: Path) -> list[int]:
 
 
 def _remove_oldest(folder: Path) -> bool:
-    """Keep the first and the newest turns of a folder, when there are twice as many; whether any went.
+    """Keep the first and the newest turns of a folder; whether any went.
 
-    By the first one, all that a session has changed can be told.
+    By the first one, all that a session has changed can be told. A few at a time: the next prompt waits.
     """
-    turns = list_turns(folder)
-    if len(turns) <= 2 * MAX_TURNS:
-        return False
-    for turn_index in turns[1:-MAX_TURNS]:
+    gone = list_turns(folder)[1:-MAX_TURNS]
+    for turn_index in gone:
         (folder / str(turn_index)).unlink()
-    return True
+    return bool(gone)

@@ -203,17 +203,38 @@ class Copies:
 
     def needs_pruning(self, taken: Sequence[Manifest]) -> bool:
         """Whether pruning, which reads all manifests, is worth it: half as many again, or large ones."""
+        return len(self.turns()) > self._max_copies * 3 // 2 or self.has_large(taken)
+
+    def has_large(self, taken: Sequence[Manifest]) -> bool:
+        """Whether these have taken so much room that others have to make some soon."""
         fresh = sum(size for each in taken for name, size in each.objects.items() if name in each.fresh)
-        return len(self.turns()) > self._max_copies * 3 // 2 or fresh > self._max_bytes // 64
+        return fresh > self._max_bytes // 64
 
     def prune(self) -> None:
         """Delete the oldest copies beyond the limits, but never the newest, and objects that nothing names.
 
         Must not run during a `take`.
         """
+        self.drop_old()
+        kept = {name for turn in self.turns() for name in self._read_objects(turn) or ()}
+        sync_folder(self._folder)
+        with open_folder(self._files) as files:
+            for name in os.listdir(files):  # noqa: PTH208 -- of a descriptor, and many
+                if name not in kept:
+                    os.unlink(name, dir_fd=files)
+        for half in self._folder.glob("*.tmp"):
+            half.unlink()
+        self.clear_mark()
+
+    def drop_old(self) -> set[str]:
+        """Delete the manifests of the oldest copies beyond the limits, but never the newest.
+
+        Returns the objects that only they have named. Must not run during a `take`.
+        """
         self._turns = None
         turns = self.turns()
         kept: dict[str, int] = {}
+        dropped: set[str] = set()
         total, count, gone = 0, 0, set[int]()
         for turn in reversed(turns):
             objects = self._read_objects(turn)
@@ -227,16 +248,18 @@ class Copies:
             self._objects.pop(turn, None)
             os.unlink(f"{self._place}/{turn}.json")  # noqa: PTH108
             gone.add(turn)
-        if gone:  # first: after a loss of power, no manifest may come back without its objects
-            sync_folder(self._folder)
+            dropped |= objects.keys() if objects is not None else set()
         self._turns = [turn for turn in turns if turn not in gone]
-        with open_folder(self._files) as files:
-            for name in os.listdir(files):  # noqa: PTH208 -- of a descriptor, and many
-                if name not in kept:
-                    os.unlink(name, dir_fd=files)
-        for half in self._folder.glob("*.tmp"):
-            half.unlink()
-        self.clear_mark()
+        return dropped - kept.keys()
+
+    def remove_objects(self, names: Collection[str]) -> None:
+        """Delete objects that no manifest names any more. May run during a `take`, which names none of them.
+
+        After a loss of power, no manifest may come back without its objects: so the folder is synced first.
+        """
+        if names:
+            sync_folder(self._folder)
+            self._drop_objects(names)
 
     def build(self, manifest: Manifest, target: Path) -> bool:
         """Make a home from a copy, on stable storage. False when the copy is incomplete."""

@@ -9,11 +9,11 @@ import secrets
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from clawdforge.core.agent_model import AgentSpec
 from clawdforge.core.model import FileRow
@@ -23,6 +23,7 @@ from clawdforge.drivers.folders import app_credentials, attachments, credentials
 from clawdforge.drivers.folders.home_copies import MARK, Copies, NoCopy
 from clawdforge.drivers.folders.home_lock import HomeLock, run_to_end
 from clawdforge.drivers.folders.home_manifest import Manifest
+from clawdforge.drivers.folders.shared_sync import SharedSync
 from clawdforge.drivers.folders.stillness import look_at, until_still
 from clawdforge.drivers.folders.tree_removal import delete_tree, delete_tree_in_slices
 from clawdforge.drivers.folders.tree_walk import open_folder, open_folder_below
@@ -99,6 +100,7 @@ class HomeFolders:
         self._known: OrderedDict[str, Copies] = OrderedDict()  # with what they remember, the latest last
         # Threads of its own: homes that take long to copy must not use up those that everybody shares.
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="home")
+        self._sync = SharedSync(self._threads)
 
     async def prepare(self, session_id: str, agent: AgentSpec) -> Path:
         home = self._home(session_id)
@@ -142,7 +144,7 @@ class HomeFolders:
             else:
                 self._taken.setdefault(session_id, []).append(taken)
             self._start_saving(session_id)
-            if session_id not in self._taken or copies.needs_pruning(self._taken[session_id]):
+            if session_id not in self._taken or copies.has_large(self._taken[session_id]):
                 self._saving[session_id].hurry()
 
     def _start_saving(self, session_id: str) -> None:
@@ -243,16 +245,29 @@ class HomeFolders:
             await saving.wait()
             copies, prune_now = self._find_copies(session_id), session_id not in self._taken
             while taken := self._taken.pop(session_id, None):
-                await self._attempt(session_id, copies.make_durable)
+                await self._attempt(session_id, self._sync.sync(copies.make_durable))
                 prune_now = prune_now or copies.needs_pruning(taken)
-            lock = self._lock(session_id)
-            # Whoever holds the lock may be taking a copy, whose objects have no manifest yet; and whoever
-            # waits for it may be about to wait for us. Then the next copy prunes: nothing here ever waits.
-            if lock.is_free:
-                async with lock:
-                    await self._attempt(session_id, copies.prune if prune_now else copies.clear_mark)
+            dropped: set[str] = set()
+            if prune_now:
+                await self._alone(session_id, lambda: dropped.update(copies.drop_old()))
+                await self._attempt(session_id, self._work(partial(copies.remove_objects, dropped)))
+            await self._alone(session_id, copies.clear_mark)
         finally:
             self._saving.pop(session_id, None)
+
+    async def _alone(self, session_id: str, work: Callable[[], object]) -> None:
+        """With the home's lock, or not at all: nothing here ever waits, and the next copy does it instead.
+
+        Whoever holds the lock may be taking a copy, whose objects have no manifest yet; and whoever waits for
+        it may be about to wait for us.
+        """
+        lock = self._lock(session_id)
+        if lock.is_free:
+            async with lock:
+                await self._attempt(session_id, self._work(work))
+
+    async def _work(self, work: Callable[[], object]) -> None:
+        await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
     def _quiet_secs(self, session_id: str) -> float:
         """Some agents write their memory a moment after they have answered, and later on a busy machine."""
@@ -262,11 +277,12 @@ class HomeFolders:
     async def _wait_durable(self, session_id: str) -> None:
         while (saving := self._saving.get(session_id)) and saving.task:
             saving.hurry()
+            self._sync.hurry()
             await asyncio.wait([saving.task])
 
-    async def _attempt(self, session_id: str, work: Callable[[], None]) -> None:
+    async def _attempt(self, session_id: str, work: Coroutine[Any, Any, None]) -> None:
         try:
-            await asyncio.get_running_loop().run_in_executor(self._threads, work)
+            await work
         except OSError as error:
             log.warning("a copy of the home was lost: %s", error, extra={"session_id": session_id})
 
