@@ -3,13 +3,10 @@
 The kernel is asked through netlink (`sock_diag`); descriptors are looked up in /proc.
 """
 
-import contextlib
 import ipaddress
 import os
 import socket
 import struct
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Final, NamedTuple
 
 NETLINK_SOCK_DIAG: Final = 4
@@ -114,12 +111,17 @@ def find_holders(inode: int) -> list[int]:
 
 
 def holds(pid: int, inode: int) -> bool:
-    wanted = f"socket:[{inode}]"
-    return any(link == wanted for link in _read_links(Path(f"/proc/{pid}/fd")))
+    """Asked of every process below the server for a request that agents must not send, so it is plain."""
+    folder, wanted = f"/proc/{pid}/fd", f"socket:[{inode}]"
+    try:
+        names = os.listdir(folder)  # noqa: PTH208 -- as above
+    except OSError:  # it ended, or is not ours to look at
+        return False
+    return any(_read_link(f"{folder}/{name}") == wanted for name in names)
 
 
-def _read_links(folder: Path) -> Iterator[str]:
-    with contextlib.suppress(OSError):  # it ended, or is not ours to look at
-        for name in os.listdir(folder):  # noqa: PTH208 -- as above
-            with contextlib.suppress(OSError):
-                yield os.readlink(f"{folder}/{name}")  # noqa: PTH115 -- as above
+def _read_link(path: str) -> str | None:
+    try:
+        return os.readlink(path)  # noqa: PTH115 -- as above
+    except OSError:
+        return None
