@@ -31,6 +31,7 @@ INTERNAL = -32603
         ("429 You exceeded your current quota (insufficient_quota)", "no_credit"),
         ("API Error: 400 prompt is too long: 214000 tokens > 200000 maximum", "too_long"),
         ("This model's  maximum\ncontext length is 8192 tokens", "too_long"),
+        ("ContextOverflowError: Model input still does not fit after recovery", "too_long"),
         ("API Error: 401 invalid x-api-key", "login"),
         ("Invalid API key · Please run /login", "login"),
         ("HTTP 403 Forbidden", "refused"),
