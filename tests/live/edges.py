@@ -151,6 +151,18 @@ def cut_stream(trial: Trial) -> str:
     return "taken for whole" if word == "an answer that says so" else word
 
 
+def too_long(trial: Trial) -> str:
+    """The last one: some agents make a summary of all then, and the scripted model's says nothing."""
+    since = len(trial.bench.model.requests())
+    try:
+        return _refused("too_long")(trial)
+    except AssertionError:
+        told = [one for one in trial.bench.asked(since) if one["status"] == 200]
+        if told and "mark:" not in str(told[0]["last"]):
+            return "compacts by itself"
+        raise
+
+
 EDGES: Final[dict[str, Callable[[Trial], str]]] = {
     "first text, cold / warm": first_text,
     "plain command": plain_command,
@@ -161,7 +173,7 @@ EDGES: Final[dict[str, Callable[[Trial], str]]] = {
     "429": _refused("error:429"),
     "529": _refused("error:529"),
     "401": _refused("error:401"),
-    "too long": _refused("too_long"),
     "slow stream": slow_stream,
     "cut stream": cut_stream,
+    "too long": too_long,
 }
