@@ -54,8 +54,12 @@ def inside_killed(trial: Trial) -> str:
     if trial.bench.kill_inside(trial.session_id) == 0:
         return "no child"
     starts = trial.count_starts()
+    turn = trial.bench.forge.attach(trial.session_id).submit("mark:inside hello").turn_index
+    failed = trial.bench.ended(trial.session_id, turn).outcome != Outcome.COMPLETED
+    (trial.cut.add if failed else trial.known.append)("inside")
     trial.say("after_inside")
-    return trial.how() if trial.count_starts() > starts else "went on by itself"
+    how = trial.how() if trial.count_starts() > starts else "went on by itself"
+    return f"one turn fails, then {how}" if failed else how
 
 
 def cut_by_kill(trial: Trial) -> str:
