@@ -107,8 +107,17 @@ async def test_a_copy_is_taken_while_old_ones_are_removed(
     await until(begun.is_set)
     (home / "memory").write_text("turn 9")
     await asyncio.wait_for(homes.copy_home(SESSION, 9, "agent-9", None), 60)
+    syncs: list[Copies] = []
+    sync = Copies.make_durable
+
+    def note(self: Copies) -> None:
+        syncs.append(self)
+        sync(self)
+
+    monkeypatch.setattr(Copies, "make_durable", note)
     go.set()
     await homes.close()
+    assert len(syncs) == 1  # of the copy that was taken meanwhile: nobody was left to do it
     assert len(objects(tmp_path / "data")) <= 7
     for turn in (8, 9):
         await homes.restore(SESSION, turn)

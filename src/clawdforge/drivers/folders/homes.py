@@ -254,6 +254,8 @@ class HomeFolders:
             await self._alone(session_id, copies.clear_mark)
         finally:
             self._saving.pop(session_id, None)
+        if session_id in self._taken:  # while old ones were removed
+            self._start_saving(session_id)
 
     async def _alone(self, session_id: str, work: Callable[[], object]) -> None:
         """With the home's lock, or not at all: nothing here ever waits, and the next copy does it instead.
