@@ -7,9 +7,8 @@ writes is bounded by that and by what the agent has written.
 
 import os
 import zlib
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from pathlib import Path
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final, NamedTuple
 
 from clawdforge.drivers.folders.home_manifest import Entry
@@ -58,18 +57,37 @@ def _crc_between(source: int, start: int, end: int, crc: int) -> int:
 
 
 @contextmanager
-def open_parts(files: Path, entry: Entry) -> Iterator[list[int]]:
-    """Descriptors of the objects of a file, in order. Raises FileNotFoundError."""
-    with ExitStack() as stack:
-        opened = []
-        for name, _ in entry.parts:
-            opened.append(os.open(files / name, os.O_RDONLY | os.O_CLOEXEC))
-            stack.callback(os.close, opened[-1])
-        yield opened
+def open_part(files: str, name: str) -> Iterator[int]:
+    """A descriptor of one object: a file may have hundreds, so never of all of them at once."""
+    part = os.open(f"{files}/{name}", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        yield part
+    finally:
+        os.close(part)
 
 
-def read_crc(parts: Sequence[int], crc: int = 0) -> int:
-    """The checksum of all of them, one after the other, behind something that has `crc`."""
-    for part in parts:
-        crc = _crc_between(part, 0, os.fstat(part).st_size, crc)
-    return crc
+def read_crc(part: int, crc: int = 0) -> int:
+    """The checksum of it behind something that has `crc`."""
+    return _crc_between(part, 0, os.fstat(part).st_size, crc)
+
+
+def is_whole(files: str, entry: Entry) -> bool:
+    """Whether its objects hold what the file did."""
+    crc = 0
+    try:
+        for name, size in entry.parts:
+            with open_part(files, name) as part:
+                if os.fstat(part).st_size != size:
+                    return False
+                crc = read_crc(part, crc)
+    except FileNotFoundError:
+        return False
+    return crc == entry.crc
+
+
+def has_sizes(files: str, entry: Entry) -> bool:
+    """Whether its objects are there and as long as they should be: a loss of power may shorten them."""
+    try:
+        return all(os.stat(f"{files}/{name}").st_size == size for name, size in entry.parts)  # noqa: PTH116
+    except FileNotFoundError:
+        return False

@@ -8,7 +8,9 @@ The manifest is written last; without a manifest there is no copy. All of it is 
 server, and on stable storage a little later: what a loss of power leaves of a copy is known by its checksums.
 """
 
+import errno
 import os
+import re
 import secrets
 import threading
 import zlib
@@ -20,7 +22,13 @@ from typing import Final, NoReturn
 
 from clawdforge.disk import sync_file_system, sync_folder
 from clawdforge.drivers.folders.file_copy import copy_bytes
-from clawdforge.drivers.folders.grown_files import find_beginning, open_parts, read_crc
+from clawdforge.drivers.folders.grown_files import (
+    find_beginning,
+    has_sizes,
+    is_whole,
+    open_part,
+    read_crc,
+)
 from clawdforge.drivers.folders.home_manifest import (
     LIMITS,
     Entry,
@@ -38,6 +46,7 @@ FEW_ENTRIES: Final = 250
 FEW_OBJECTS: Final = 16
 """Of copies with no more, what they name is remembered, so that pruning need not read it."""
 SMALL_BYTES: Final = 1 << 16
+NAME: Final = re.compile(r"(0|[1-9][0-9]{0,17})\.json")
 MARK = "unsettled"  # while this file exists, there may be objects without a manifest
 
 
@@ -51,14 +60,12 @@ class Copies:
     def __init__(self, folder: Path, *, max_copies: int, max_bytes: int, excluded: Collection[str]) -> None:
         self._folder = folder
         self._files = folder / "files"
-        self._place, self._kept_files = (
-            str(self._folder),
-            str(self._files),
-        )  # after every turn, and far faster
+        self._place, self._kept_files = str(folder), str(self._files)  # after every turn, and far faster
         self._max_copies = max_copies
         self._max_bytes = max_bytes
         self._excluded = frozenset(excluded)
         self._last: Manifest | None = None  # the newest copy, if it is on the disk and has few entries
+        self._is_looked_through = False  # whether the objects of the newest copy are known to be there
         self._turns: list[int] | None = None  # that have a copy
         self._objects: dict[int, dict[str, int]] = {}  # of some of these copies
 
@@ -72,8 +79,7 @@ class Copies:
             names = os.listdir(self._folder)  # noqa: PTH208 -- after every turn, and thrice as fast
         except FileNotFoundError:
             return []
-        stems = (name.removesuffix(".json") for name in names if name.endswith(".json"))
-        return sorted(int(stem) for stem in stems if stem.isdigit())
+        return sorted(int(found[1]) for found in map(NAME.fullmatch, names) if found)
 
     def load(self, turn: int) -> Manifest | None:
         try:
@@ -170,8 +176,18 @@ class Copies:
             os.close(fd)
 
     def _load_last(self) -> Manifest | None:
+        """The newest copy, as far as it can be shared.
+
+        A loss of power may have taken objects of it; with those, no later copy would be whole.
+        """
         turns = self.turns()
-        return self.load(turns[-1]) if turns else None
+        last = self.load(turns[-1]) if turns else None
+        if last is None or not last.is_sound():
+            return None
+        if self._is_looked_through:
+            return last
+        there = (e for e in last.entries if e.kind != "f" or has_sizes(self._kept_files, e))
+        return replace(last, entries=tuple(there))
 
     def _drop_objects(self, names: Collection[str]) -> None:
         for name in names:
@@ -184,9 +200,14 @@ class Copies:
         self._objects.pop(whole.turn, None)
         temporary = f"{self._place}/{whole.turn}.tmp"
         fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-        with os.fdopen(fd, "wb") as file:
-            file.write(whole.encode())
-        os.rename(temporary, f"{self._place}/{whole.turn}.json")  # noqa: PTH104
+        try:
+            with os.fdopen(fd, "wb") as file:
+                file.write(whole.encode())
+            os.rename(temporary, f"{self._place}/{whole.turn}.json")  # noqa: PTH104
+        except OSError:  # such as of a full disk, on which it would stay
+            os.unlink(temporary)  # noqa: PTH108
+            raise
+        self._is_looked_through = True
         if len(whole.entries) <= FEW_OBJECTS:
             self._objects[whole.turn] = whole.objects
         self._turns = sorted({*turns, whole.turn})
@@ -293,7 +314,8 @@ class Copies:
                 entry = entry_of(found._replace(info=info))
                 if info.st_size <= SMALL_BYTES:
                     content = os.read(source, info.st_size)
-                    os.write(target, content)
+                    if os.write(target, content) < len(content):
+                        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), name)
                     return replace(entry, object=name, size=len(content), crc=zlib.crc32(content))
                 begin = find_beginning(old, source, info.st_size, self._kept_files)
                 fresh[name] = begin.crc
@@ -312,25 +334,21 @@ class Copies:
         return replace(manifest, entries=tuple(entries))
 
     def _add_checksum(self, entry: Entry, before: int) -> Entry:
-        with open_parts(self._files, replace(entry, before=(), size=entry.parts[-1][1])) as parts:
-            return replace(entry, crc=read_crc(parts, before))
+        with open_part(self._kept_files, entry.object) as part:
+            return replace(entry, crc=read_crc(part, before))
 
     def _put_back(self, entry: Entry, writer: TreeWriter) -> bool:
-        with ExitStack() as stack:
-            try:
-                parts = stack.enter_context(open_parts(self._files, entry))
-            except FileNotFoundError:
-                return False
-            sizes = [size for _, size in entry.parts]
-            if [os.fstat(part).st_size for part in parts] != sizes or read_crc(parts) != entry.crc:
-                return False
-            target = writer.create_file(entry.path)
-            try:
-                for part, size in zip(parts, sizes, strict=True):
-                    copy_bytes(part, target, size)
-                finish(target, entry.mode, entry.mtime)
-            finally:
-                os.close(target)
+        if not is_whole(self._kept_files, entry):
+            return False
+        target = writer.create_file(entry.path)
+        try:
+            for name, size in entry.parts:
+                with open_part(self._kept_files, name) as part:
+                    if copy_bytes(part, target, size) != size:
+                        return False
+            finish(target, entry.mode, entry.mtime)
+        finally:
+            os.close(target)
         return True
 
 
