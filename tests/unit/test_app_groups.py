@@ -1,6 +1,7 @@
 """The groups of one app's agents share its part of the processors, however many they are."""
 
 import asyncio
+import subprocess
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -9,7 +10,7 @@ import psutil
 import pytest
 
 from clawdforge.drivers.processes import group_trees
-from clawdforge.drivers.processes.cgroups import find_cgroups
+from clawdforge.drivers.processes.cgroups import Group, find_cgroups
 from clawdforge.drivers.processes.group_trees import FAMILY, STARTING, Ceilings, find_hierarchies
 from clawdforge.drivers.processes.helpers import Helpers, hold_folder
 from clawdforge.drivers.processes.launching import EXECUTABLE
@@ -116,3 +117,47 @@ async def test_a_helper_has_its_apps_part(tmp_path: Path) -> None:
         )
     assert FAMILY.encode() in said
     assert not groups_of(tmp_path)
+
+
+def test_an_agent_starts_while_the_last_helper_of_its_app_ends(tmp_path: Path) -> None:
+    """What ended took the folder away in which the other was about to start."""
+    groups = find_cgroups(tmp_path, BOOT, Ceilings(processes=20, memory=50 << 20))
+    starting, ending = (groups.make(name, app="app") for name in ("starting", "ending"))
+    ending.end_now()
+    said = run(starting, ["/bin/cat", "/proc/self/cgroup"], {})
+    starting.end_now()
+    assert STARTING in said
+    assert run(starting, ["/bin/echo", "here"], {}) == "here\n"  # its app's part is no condition
+    assert not groups_of(tmp_path)
+
+
+def test_an_agent_gets_all_its_variables(tmp_path: Path) -> None:
+    """Some shells drop those whose names they cannot have themselves."""
+    groups = find_cgroups(tmp_path, BOOT, Ceilings(processes=20, memory=50 << 20))
+    group = groups.make("one", app="app")
+    env = {"npm_config_//packages.example/:_token": "secret", "PLAIN": "too"}
+    try:
+        found = run(group, ["/usr/bin/env"], env).splitlines()
+    finally:
+        group.end_now()
+    assert set(found) == {f"{name}={value}" for name, value in env.items()}
+
+
+def test_a_group_that_cannot_be_in_its_apps_folder_is_made_beside_it(tmp_path: Path) -> None:
+    groups = find_cgroups(tmp_path, BOOT, Ceilings(processes=20, memory=50 << 20))
+    first = groups.make("one", app="app")
+    places = {folder for folder in groups_of(tmp_path) if folder.parent.name.count(FAMILY)}
+    others = {folder for folder in groups_of(tmp_path) if folder.name.endswith("-one")} - places
+    for folder in others:  # so that only in the app's folder is something in the way
+        group_trees.remove_group(folder)
+    second = groups.make("one", app="app")
+    beside = {folder for folder in groups_of(tmp_path) if folder.name.endswith("-one")} - places
+    second.end_now()
+    first.end_now()
+    assert len(beside) == len(places) + len(others)
+    assert not groups_of(tmp_path)
+
+
+def run(group: Group, command: list[str], env: dict[str, str]) -> str:
+    done = subprocess.run(group.put_first(command, env), env=env, capture_output=True, check=True, timeout=60)
+    return done.stdout.decode()

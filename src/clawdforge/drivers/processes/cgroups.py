@@ -14,6 +14,7 @@ import asyncio
 import contextlib
 import hashlib
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -49,12 +50,23 @@ REMOVE_SECONDS = 2.0
 REMOVE_STEP = 0.01
 TRIES = 5
 
+SHELL: Final = "/bin/sh"
+PASSED_ON: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+"""Names of variables that every shell passes on; dash drops others."""
+
 JOINED: Final = (
-    *("/bin/sh", "-c"),
+    *(SHELL, "-c"),
     'while [ "$1" ]; do echo 0 >"$1" || exit 1; shift; done; shift; exec "$@"',
     "sh",
 )
 """Joins the groups whose files are the next words, up to an empty one, before the command begins."""
+
+STARTED: Final = (
+    *(SHELL, "-c"),
+    'while [ "$1" ]; do { echo 0 >"$1"; } 2>/dev/null; shift; done; shift; exec "$@"',
+    "sh",
+)
+"""The same where that is no condition of the start: it shares out processors, and limits nothing."""
 
 
 class Group:
@@ -114,10 +126,15 @@ class Group:
             remove_family(family)
         return all(gone)
 
-    def put_first(self, command: Sequence[str]) -> list[str]:
-        """The command, started where its app's programs are started."""
+    def put_first(self, command: Sequence[str], env: Iterable[str]) -> list[str]:
+        """The command, started where its app's programs are started, if a shell can do that.
+
+        `env` are the names of the command's variables.
+        """
         places = [str(family / STARTING / "cgroup.procs") for family in self._families]
-        return [*JOINED, *places, "", *command] if places else [*command]
+        if not places or not os.access(SHELL, os.X_OK) or not all(map(PASSED_ON.fullmatch, env)):
+            return [*command]
+        return [*STARTED, *places, "", *command]
 
     def list_members(self) -> list[Path]:
         """The files to which a process writes `0` to join, for one that is started by a shell."""
@@ -171,12 +188,17 @@ class Groups:
         self.memory = ceilings.memory if "memory" in bounds else None
 
     def make(self, spawn: str, ceilings: Ceilings | None = None, *, app: str | None = None) -> Group:
-        """With the limits of an agent, unless others are given."""
+        """With the limits of an agent, unless others are given. Outside of its app's folder, if need be."""
+        name, ceilings = self._prefix + spawn, ceilings or self._ceilings
         with self._making:
-            for _ in range(TRIES):
-                with contextlib.suppress(FileNotFoundError):  # the app's folder went with its last group
-                    return self._make(self._prefix + spawn, ceilings or self._ceilings, app)
-            return self._make(self._prefix + spawn, ceilings or self._ceilings, None)
+            for _ in range(TRIES if app is not None else 0):
+                try:
+                    return self._make(name, ceilings, app)
+                except FileNotFoundError:
+                    continue  # the app's folder went with its last group
+                except OSError:
+                    break  # such as where no more folders may lie in each other
+            return self._make(name, ceilings, None)
 
     def _make(self, name: str, ceilings: Ceilings, app: str | None) -> Group:
         made: list[Path] = []

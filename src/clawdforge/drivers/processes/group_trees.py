@@ -118,7 +118,10 @@ class Hierarchy:
 
 
 def remove_family(family: Path) -> None:
-    """Remove an app's folder if nothing is in it any more."""
+    """Remove an app's folder if nothing is in it any more. Who has a group there may be about to start."""
+    with contextlib.suppress(OSError), os.scandir(family) as found:
+        if any(each.name != STARTING and each.is_dir(follow_symlinks=False) for each in found):
+            return
     with contextlib.suppress(OSError):
         (family / STARTING).rmdir()
     with contextlib.suppress(OSError):

@@ -186,14 +186,15 @@ class Spawner:
                     user=user,
                 )
                 fds = () if channel is None else (channel.fd,)
+                given = {**network.set_variables(env), TAG: str(tag)}
                 child = subprocess.Popen(
-                    group.put_first(wrapped),
+                    group.put_first(wrapped, given),
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.PIPE,
                     bufsize=0,
                     cwd=held.sources[folders.workspace],
-                    env={**network.set_variables(env), TAG: str(tag)},
+                    env=given,
                     pass_fds=(other_end, *join_fds, *held.fds, *copied.fds, *fds),
                     start_new_session=True,
                 )
