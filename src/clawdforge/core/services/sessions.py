@@ -320,6 +320,23 @@ class SessionService:
             raise SessionBusy
         self._log.end_readers(session_id)
 
+    async def discard(self, app: str, made: SessionRow) -> None:
+        """Delete a session that was made for a prompt which was refused.
+
+        It stays if something was sent to it since: others may have found it, and wait for their answer.
+        """
+        now = self._clock.now()
+
+        def work(tx: Tx) -> None:
+            row = tx.session(made.session_id)
+            if row is None or row.last_turn != made.last_turn:
+                return
+            close_session(tx, made.session_id, "close", now)
+            tx.change_session(made.session_id, deleted_at=now)
+            tx.audit(made.session_id, "hard_delete", now, {"by": "caller"})
+
+        await self._store.write(app, work)
+
     async def _children(self, app: str, session_id: str) -> Sequence[str]:
         query = SessionQuery(include_closed=False, parent=session_id, limit=1000)
         rows, _ = await self._store.read(app, lambda view: view.sessions(query))

@@ -204,11 +204,11 @@ class Submission:
         return await self._submit_first(made.row, self._prompt(made.row, made.row.head))
 
     async def _submit_first(self, made: SessionRow, submitting: Awaitable[SubmittedTurn]) -> SubmittedTurn:
-        """A session that was made for a prompt is gone again if that is refused: nobody knows of it."""
+        """A session that was made for a prompt is gone again if that is refused and nobody else uses it."""
         try:
             return await submitting
         except ForgeAPIError:
-            await self.core.sessions.delete(self.app, made.session_id)
+            await self.core.sessions.discard(self.app, made)
             raise
 
     async def _begin(self) -> SubmittedTurn:
