@@ -6,7 +6,9 @@ import os
 import shlex
 import socket
 import sys
+from collections.abc import Awaitable, Callable
 from functools import partial
+from typing import Any
 
 from clawdforge import __version__, logs
 from clawdforge.bounds import find_door_limits, find_introduce_secs
@@ -19,7 +21,6 @@ from clawdforge.drivers.processes.callers import ProcCallers
 from clawdforge.drivers.processes.containment import harden_self
 from clawdforge.http.app import build_asgi
 from clawdforge.http.door import Door
-from clawdforge.http.editors import ServeEditor
 from clawdforge.http.settings import HttpSettings
 from clawdforge.http.web_server import WebServer
 from clawdforge.lacks import explain_lack
@@ -147,10 +148,12 @@ async def _run(
             await parts.services.access.uses.write()
 
 
-def _find_editors(settings: Settings, url: str) -> ServeEditor | None:
+def _find_editors(settings: Settings, url: str) -> Callable[[Any], Awaitable[None]] | None:
     if "acp" not in settings.faces:
         return None
-    serve: ServeEditor = load("clawdforge.editors:editors_of")(url, find_introduce_secs(settings))
+    serve: Callable[[Any], Awaitable[None]] = load("clawdforge.editors:editors_of")(
+        url, find_introduce_secs(settings)
+    )
     return serve
 
 

@@ -40,6 +40,15 @@ DOWN: Final = """async () => {
     }
     return worst;
 }"""
+STILL: Final = """async () => {
+    const scroller = document.querySelector('.transcript');
+    let top = scroller.scrollTop, same = 0;
+    for (let step = 0; step < 600 && same < 12; step++) {
+        await new Promise(requestAnimationFrame);
+        same = scroller.scrollTop === top ? same + 1 : 0;
+        top = scroller.scrollTop;
+    }
+}"""
 TOUCH: Final = """async () => {
     const scroller = document.querySelector('.transcript');
     const touch = (kind, clientY) => {
@@ -74,7 +83,7 @@ def turn_away(tab: Tab, way: str) -> None:
 @pytest.mark.parametrize("way", ["wheel", "keys", "touch"])
 def test_the_end_is_followed_until_a_person_turns_away(tabs: Tabs, app: App, way: str) -> None:
     session_id = app.session()
-    parts = [f"{said(f'Part {number} of it.{chr(10)}{chr(10)}')}\nsleep 0.1" for number in range(60)]
+    parts = [f"{said(f'Part {number} of it.{chr(10)}{chr(10)}')}\nsleep 0.1" for number in range(300)]
     prompt = "\n".join([said("word\n\n" * 100), *parts, "sleep 60"])
     app.http.post(f"/sessions/{session_id}/turns", json={"prompt": prompt}).raise_for_status()
     tab = tabs.tab(app, f"#/s/{session_id}", **({"size": PHONE} if way == "touch" else {}))
@@ -84,7 +93,7 @@ def test_the_end_is_followed_until_a_person_turns_away(tabs: Tabs, app: App, way
     follow = tab.get("button", "Follow the answer")
     expect(follow).to_be_visible()
     tab.until(f"({BEHIND})() > 100")
-    tab.settle()
+    tab.settle().page.evaluate(STILL)  # a key scrolls smoothly
     before, behind = tab.page.evaluate(TOP_ROW), tab.page.evaluate(BEHIND)
     tab.until(f"behind => ({BEHIND})() > behind + 60", behind)
     name, top = tab.page.evaluate(TOP_ROW)
