@@ -6,12 +6,12 @@ import re
 import struct
 import zlib
 
-from playwright.sync_api import Locator, expect
+from playwright.sync_api import Locator, Route, expect
 
 from tests.api.harness import App
 from tests.api.talk import say
 from tests.needs import needs
-from tests.page.kit import DESKTOP, PHONE, Tab, Tabs
+from tests.page.kit import DESKTOP, PHONE, Tab, Tabs, wait_until
 
 pytestmark = needs("chromium")
 
@@ -76,6 +76,30 @@ def test_what_was_undone_can_be_redone_after_a_reload_until_something_new_is_sai
     tab.page.reload()
     tab.see(tab.page.locator(".text-entry").get_by_text("three"))
     expect(redo).to_have_count(0)
+
+
+def test_a_redo_before_anything_is_shown_waits_for_what_it_redoes(tabs: Tabs, app: App) -> None:
+    """The list knows of an undo before the session itself is read; nobody has seen its head then."""
+    session_id = app.session()
+    app.turn(session_id, "echo one")
+    app.turn(session_id, "echo two")
+    app.http.post(f"/sessions/{session_id}/undo", json={}).raise_for_status()
+    tab = tabs.tab(app)
+    tab.settle()
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    tab.context.route(re.compile(rf"/sessions/{session_id}/messages"), hold, times=1)
+    tab.go(f"#/s/{session_id}")
+    wait_until(tab.page, lambda: held, "the page to ask for the messages")
+    expect(tab.get("button", "Redo", exact=True)).to_have_count(0)
+    prompt_of(tab).fill("/redo")
+    prompt_of(tab).press("Enter")
+    held[0].continue_()
+    tab.get("dialog").get_by_role("button", name="Redo", exact=True).click()
+    tab.see(tab.page.locator(".text-entry").get_by_text("two"))
 
 
 def test_an_edit_keeps_its_numbers_signs_and_code_apart(tabs: Tabs, app: App) -> None:

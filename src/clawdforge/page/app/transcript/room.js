@@ -39,6 +39,9 @@ export class Room {
     this.commands = signal(/** @type {any[]} */ ([]));
     /** How many turns the last undo took, where it was seen; whether a redo can bring them back is said by the session. */
     this.undone = signal(0);
+    this.show = () => {};
+    /** Resolves when the session is on the screen for the first time; before, nobody has seen anything of it. */
+    this.shown = /** @type {Promise<void>} */ (new Promise((resolve) => (this.show = resolve)));
     /** @type {(() => void)|null} */
     this.stop = null;
     this.closed = false;
@@ -61,6 +64,7 @@ export class Room {
       if (this.closed) return;
       this.problem.value = "";
       this.state.value = "ready";
+      this.show();
       if (this.next === null) this.follow();
     } catch (error) {
       if (this.closed) return;

@@ -23,8 +23,12 @@ async function attempt(work) {
   }
 }
 
-/** What a step on history carries: the last event that this page has shown. Whoever has not seen the newest is refused. @param {Room} room */
-const seen = (room) => ({ expected_head: room.cursor });
+/** What a step on history carries: the last event that this page has shown. Whoever has not seen the newest is refused; who is
+ * quicker than the page waits until there is something to see. @param {Room} room */
+async function seen(room) {
+  await room.shown;
+  return { expected_head: room.cursor };
+}
 
 /** The turn that is shown, by its number: one that begins at this moment goes on. @param {Room} room */
 export const stop = (room) => attempt(() => post(`${room.path}/cancel`, { turn: room.running.value }));
@@ -38,7 +42,7 @@ function countBack(room, group) {
 /** Whether it was done. @param {Room} room @param {Group} [group] */
 export async function undo(room, group) {
   const turns = group ? countBack(room, group) : 1;
-  const head = seen(room);
+  const head = await seen(room);
   const how = await choose({
     title: turns === 1 ? "Undo the last turn?" : `Undo the last ${turns} turns?`,
     text: "The transcript and the agent's memory go back. Redo brings it all back, until you send something new.",
@@ -49,7 +53,7 @@ export async function undo(room, group) {
 
 /** @param {Room} room */
 export async function redo(room) {
-  const head = seen(room);
+  const head = await seen(room);
   const how = await choose({
     title: "Bring back what was undone?",
     text: "If the files went back as well, bring them back too.",
@@ -59,7 +63,7 @@ export async function redo(room) {
 }
 
 /** @param {Room} room */
-export const retry = (room) => attempt(() => post(`${room.path}/retry`, { run: true, ...seen(room) }));
+export const retry = (room) => attempt(async () => post(`${room.path}/retry`, { run: true, ...(await seen(room)) }));
 
 /** Take the turn back and put its prompt into the composer, before what stands there. @param {Room} room @param {Group} group */
 export async function edit(room, group) {

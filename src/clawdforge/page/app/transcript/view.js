@@ -41,7 +41,7 @@ function RowView({ row, room }) {
 /** What stands below the last row. @param {{room: import("./room.js").Room}} props */
 function Tail({ room }) {
   const undone = room.undone.value;
-  const rests = room.running.value === null && room.next === null;
+  const rests = room.state.value === "ready" && room.running.value === null && room.next === null;
   if (rests && room.row?.can_redo) {
     return html`<div class="tail row"><span class="quiet">${undone === 1 ? "One turn was" : undone > 1 ? `${undone} turns were` : "Something was"} taken back.</span>
       <button class="button" onClick=${() => redo(room)}><${Icon} name="redo" />Redo</button></div>`;
