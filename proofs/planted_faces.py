@@ -10,7 +10,7 @@ KILLED = "tests/api/test_webhooks.py -k kill_between_event_and_delivery"
 FACE_BUGS = (
     Bug(
         "face: a bridge that finds its server again begins at the start of the log",
-        "prove faces --short",
+        "tests/faces/test_acp.py -k begun_elsewhere",
         (
             Change(
                 f"{SRC}/faces/acp/live.py",

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from zlib import crc32
 
 from proofs.kit.report import Run
 from proofs.kit.server import processes
@@ -102,7 +103,9 @@ def _try(caught: str, copy: Path) -> Verdict:
         if "--seed" not in rest:
             command += ["--seed", "5"]
     else:
-        options = ["-x", "-q", "-p", "no:cacheprovider", "--basetemp", str(copy / "tmp")]
+        # Two run side by side in the healthy copy, and pytest empties its folder when it starts.
+        folder = copy / f"tmp-{crc32(caught.encode()):08x}"
+        options = ["-x", "-q", "-p", "no:cacheprovider", "--basetemp", str(folder)]
         command = [sys.executable, "-m", "pytest", *options, kind, *rest]
     try:
         done = subprocess.run(
