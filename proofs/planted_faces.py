@@ -10,7 +10,7 @@ KILLED = "tests/api/test_webhooks.py -k kill_between_event_and_delivery"
 FACE_BUGS = (
     Bug(
         "face: a bridge that finds its server again begins at the start of the log",
-        "tests/faces/test_acp.py -k begun_elsewhere",
+        "tests/unit/test_acp_live.py -k read_from_where_it_was_lost",
         (
             Change(
                 f"{SRC}/faces/acp/live.py",

@@ -34,6 +34,7 @@ class Server:
         self.may_submit = asyncio.Event()
         self.may_submit.set()
         self.on_cancel: Callable[[], None] = lambda: None
+        self.breaks_after: int | None = None  # the number of an event behind which it is lost once
         self._came = asyncio.Event()
 
     def say(self, kind: str, turn: int = 1, **fields: Any) -> None:
@@ -66,6 +67,9 @@ class Server:
             for event in self.log[after:]:
                 yield event
                 after = event.seq
+                if after == self.breaks_after:
+                    self.breaks_after = None
+                    raise ForgeConnectionError("the server was killed")
             await self._came.wait()
 
 
@@ -150,6 +154,23 @@ async def test_what_is_refused_for_a_while_is_asked_again_and_nothing_is_left_ou
         assert [update["content"]["text"] for update in shown.updates] == ["theirs", "answer"]
         assert live.is_read
         await live.pause()
+
+
+async def test_a_server_that_is_found_again_is_read_from_where_it_was_lost() -> None:
+    server = Server()
+    live, shown = open_session(server)
+    server.breaks_after = 3
+    server.say("turn.started", turn=2)
+    for word in ("one", "two", "three"):
+        server.say("text", turn=2, content=word, agent_session_id="a")
+    live.follow()
+    async with asyncio.timeout(WAIT):
+        while live.cursor != 4:
+            await shown.came.wait()
+            shown.came.clear()
+            await asyncio.sleep(0)
+        await live.pause()
+    assert [update["content"]["text"] for update in shown.updates] == ["one", "two", "three"]
 
 
 @pytest.mark.parametrize(("status", "asked"), [(404, 1), (503, 3)])
