@@ -46,7 +46,7 @@ BUGS = (
     ),
     Bug(
         "subscribe after the read",
-        "prove readers --short --size 400",
+        "tests/unit/test_tail.py -k right_behind_a_read",
         (
             Change(
                 f"{SRC}/core/log.py",

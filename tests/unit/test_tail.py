@@ -1,7 +1,19 @@
-"""The tail of a followed session: a reader near its end looks at what is new, not at all of it."""
+"""The tail of a followed session: a reader near its end looks at what is new, and misses nothing of it."""
 
-from clawdforge.core.event_model import StoredEvent
-from clawdforge.core.log import TAIL_EVENTS, Tail
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, cast
+
+from clawdforge.core.computing import Computing
+from clawdforge.core.event_model import StoredEvent, draft
+from clawdforge.core.log import TAIL_EVENTS, LogService, Tail
+from clawdforge.core.loop_turns import LoopTurns
+from clawdforge.core.model import SystemClock
+from clawdforge.core.ports import Store, Tx, View
+from clawdforge.stores import open_store
+from clawdforge.wire.event import EventType
+from tests.unit.test_history_sets import APP, SID, a_session
 
 
 class Counted(StoredEvent):
@@ -27,3 +39,41 @@ async def test_it_costs_what_is_new() -> None:
     whole = tail.events_after(0)
     assert whole is not None
     assert [event.seq for event in whole] == list(range(1, TAIL_EVENTS + 1))
+
+
+class Hasty:
+    """A store in which somebody writes whenever a reader has found nothing, before it does anything else."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.left = 3
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    async def read(self, app: str, work: Callable[[View], Any]) -> Any:
+        found = await self._store.read(app, work)
+        if found == [] and self.left:
+            self.left -= 1
+            await self._store.write(APP, say)
+        return found
+
+
+def say(tx: Tx) -> None:
+    tx.append(SID, [draft(EventType.TEXT, None, 1, {"content": "word"})])
+
+
+async def test_what_is_written_right_behind_a_read_is_not_missed(tmp_path: Path) -> None:
+    store = await open_store(tmp_path / "data", SystemClock())
+    await store.write(APP, lambda tx: tx.add_session(a_session(SID)))
+    log = LogService(cast("Store", Hasty(store)), LoopTurns(), Computing())
+    seen: list[int] = []
+    async with asyncio.timeout(10):
+        async for batch in log.follow(APP, SID, 0):
+            seen += [event.seq for event in batch]
+            if len(seen) < 3:
+                await store.write(APP, say)
+            else:
+                break
+    assert seen == list(range(1, len(seen) + 1))
+    await store.close()
