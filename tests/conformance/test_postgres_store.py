@@ -1,11 +1,13 @@
 """The Postgres store does what every store must do."""
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
 from clawdforge.core.model import SystemClock
 from clawdforge.core.ports import Store
+from clawdforge.stores.postgres.link import Link
 from clawdforge.stores.postgres.store import PostgresStore
 from tests.conformance.stores import *  # noqa: F403
 from tests.conformance.stores.samples import Reopen
@@ -49,3 +51,22 @@ def reopen(opened: list[Store], database: str) -> Reopen:
         return opened[-1]
 
     return again
+
+
+async def test_a_closed_store_has_given_the_database_back(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However late Postgres notices that the connection is gone."""
+    ended: list[Link] = []
+
+    def end_later(link: Link) -> None:
+        ended.append(link)
+
+    store = await PostgresStore.open(database, SystemClock())
+    with monkeypatch.context() as patch:
+        patch.setattr(Link, "close", end_later)
+        await store.close()
+    again = await PostgresStore.open(database, SystemClock())
+    await again.close()
+    for link in ended:
+        await asyncio.to_thread(link.close)

@@ -35,6 +35,7 @@ from clawdforge.wire.errors import SessionDamaged, Stopping, StoreUnavailable
 log = logging.getLogger(__name__)
 MAX_BATCH_SECS: Final = 0.025
 LOCK: Final = "SELECT pg_try_advisory_lock(4710423071)"
+UNLOCK: Final = "SELECT pg_advisory_unlock(4710423071)"
 TAKEN: Final = "another server uses this database; stop it, or name another database"
 
 
@@ -90,6 +91,8 @@ class PgWriter:
             self.reason = self.reason or "the store is closed"
             self._turn_away()
             if self._db is not None:
+                with contextlib.suppress(*LOST, asyncpg.PostgresError):
+                    self._db.link.fetch(UNLOCK)  # Postgres itself notices the end a moment later
                 self._db.link.close()
 
     def _serve(self) -> bool:
