@@ -102,6 +102,23 @@ def test_a_redo_before_anything_is_shown_waits_for_what_it_redoes(tabs: Tabs, ap
     tab.see(tab.page.locator(".text-entry").get_by_text("two"))
 
 
+def test_nobody_waits_for_a_session_that_cannot_be_shown(tabs: Tabs, app: App) -> None:
+    session_id = app.session()
+    app.turn(session_id, "echo one")
+    tab = tabs.tab(app)
+    tab.settle()
+    broken = {"ok": False, "error": "broken", "code": "internal"}
+    tab.context.route(
+        re.compile(rf"/sessions/{session_id}/messages"), lambda route: route.fulfill(status=500, json=broken)
+    )
+    tab.go(f"#/s/{session_id}")
+    tab.see("This session cannot be shown")
+    prompt_of(tab).fill("/retry")
+    prompt_of(tab).press("Enter")
+    tab.see(tab.page.get_by_text("look at the session as it is now"))
+    expect(prompt_of(tab)).to_have_value("")
+
+
 def test_an_edit_keeps_its_numbers_signs_and_code_apart(tabs: Tabs, app: App) -> None:
     session_id = app.session()
     diff = {"type": "diff", "path": "a.txt", "oldText": "one\ntwo\n", "newText": "one\nthree\n"}

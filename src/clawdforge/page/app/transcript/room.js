@@ -72,6 +72,7 @@ export class Room {
       this.missing.value = error instanceof Failure && error.status === 404;
       this.state.value = "failed";
       if (isUnreachable(error)) this.timer = setTimeout(() => this.open(at), AGAIN_MS);
+      else this.show(); // nothing more comes by itself: who waits is told by the server
     }
   }
 
