@@ -36,6 +36,21 @@ async def test_whoever_stops_it_ends_all_of_it(tmp_path: Path, then: str) -> Non
     await asyncio.to_thread(until, lambda: _has_ended(int(pid)), "the end of the child")
 
 
+@pytest.mark.parametrize("passes", range(6))
+async def test_whoever_stops_it_while_it_starts_ends_all_of_it(tmp_path: Path, passes: int) -> None:
+    """The shell is at work before asyncio has told that it runs: the loop stands still until it is."""
+    running = asyncio.create_task(run_shell("sleep 600 & echo $! > pid; wait", tmp_path))
+    for _ in range(passes):
+        await asyncio.sleep(0)
+    if passes > 1:
+        until(lambda: _read(tmp_path / "pid"), "the child")
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    if pid := _read(tmp_path / "pid"):
+        await asyncio.to_thread(until, lambda: _has_ended(int(pid)), "the end of the child")
+
+
 def _read(path: Path) -> str:
     return path.read_text().strip() if path.exists() else ""
 
