@@ -58,6 +58,13 @@ A unary plus keeps a condition away from the index: a page begins where `AFTER` 
 one that goes back begins where `BEFORE` says, below what was just cut from the end.
 """
 
+PROMPT = (
+    "CASE typeof(turns.prompt) WHEN 'blob' THEN coalesce((SELECT long_prompts.prompt FROM long_prompts"
+    " WHERE long_prompts.session_id = turns.session_id AND long_prompts.turn_index = turns.turn_index), '')"
+    " ELSE turns.prompt END"
+)
+"""A long one stands beside its row (migration `long_prompts`)."""
+
 BELOW = (
     "(SELECT min(1, coalesce((SELECT min(seq) FROM events WHERE session_id = :target), 1), coalesce(("
     "SELECT first_seq FROM packs WHERE session_id = :target ORDER BY last_seq LIMIT 1), 1)))"
@@ -104,6 +111,8 @@ class Queries:
 
     folder = SQL
     conditions = CONDITIONS
+    prompt = PROMPT
+    keeps_beside = True  # long prompts
 
     def __init__(self) -> None:
         self.app = Codec(AppRow, "apps", ["app_name"])
@@ -149,17 +158,20 @@ class Queries:
         fragments |= {"mine": MINE, "dead": DEAD, "visible": VISIBLE, "present": PRESENT, "hidden": HIDDEN}
         fragments |= {"turn_cut": TURN_CUT, "cut_turns": _own("cut_turns"), "after": AFTER}
         fragments |= {"before": BEFORE, "archived_to": _own("archived_to")}
-        fragments["turn"] = fragments["turn"].replace("turns.cut,", f"{TURN_CUT},")
+        fragments["turn"] = self._tell_turn(TURN_CUT)
         fragments["message"] = (
             fragments["message"]
             .replace("messages.cut,", f"(messages.cut OR {HIDDEN}),")
             .replace("messages.archived,", f"(messages.archived OR messages.seq <= {_own('archived_to')}),")
         )
         fragments |= {f"{name}_plain": ", ".join(codec.names) for name, codec in codecs.items()}
+        fragments["prompt"] = self.prompt
+        fragments["turn_whole"] = _copy_columns(self.turn, prompt=f"{self.prompt} AS prompt")
         fragments["budget_marks"] = ", ".join(f":{name}" for name in self.budget.names)
         fragments["turn_copied"] = _copy_columns(
             self.turn,
             session_id=":target",
+            prompt=self.prompt,
             key="NULL",
             fingerprint="NULL",
             context="1",
@@ -181,6 +193,10 @@ class Queries:
         fragments["session_excluded"] = ", ".join(f"{form} = excluded.{form}" for form in SESSION_FORMS)
         fragments |= {"usage_names": USAGE_NAMES, "usage_sums": USAGE_SUMS, "usage_after": USAGE_AFTER}
         return fragments
+
+    def _tell_turn(self, cut: str) -> str:
+        columns = self.turn.columns.replace("turns.cut,", f"{cut},")
+        return columns.replace("turns.prompt,", f"{self.prompt},")
 
 
 def load_statements(path: Path, fragments: dict[str, str]) -> dict[str, str]:

@@ -37,6 +37,8 @@ from clawdforge.wire.event import number
 
 STATE = frozenset({"head", "fence", "deleted_at"})
 """Columns of a session that `_state` depends on."""
+LONG_CHARS = 8192
+"""Of a prompt that stands beside its turn; a shorter one takes little more than a page of the turn's own."""
 PURGED = {"purge_packs": 50, "purge_messages": 100}
 """At once, fewer than of other rows: a pack has many pages, and a message is in the full-text index too."""
 
@@ -100,7 +102,11 @@ class SqliteTx(JobReads, BudgetChanges, LinkChanges, ScheduleChanges, UsageChang
 
     def add_turn(self, row: TurnRow) -> None:
         self._need_session(row.session_id)
-        self._insert(self._q.turn, row)
+        values = self._q.turn.values(row)
+        if self._q.keeps_beside and len(row.prompt) > LONG_CHARS:
+            self._run("keep_prompt", session=row.session_id, turn=row.turn_index, prompt=row.prompt)
+            values["prompt"] = b""  # see the migration `long_prompts`
+        self._db.run(self._q.turn.insert, values)
 
     def change_turn(self, session_id: str, turn_index: int, **changes: Any) -> None:
         key: dict[str, Value] = {"session": session_id, "turn": turn_index}

@@ -79,7 +79,7 @@ SELECT :target, number, turn_index, 'turn.brought', 0, CAST(json_object(
     'seq', number, 'ts', {queued_at}, 'turn', turn_index, 'type', 'turn.brought', 'row', json_object({turn_told})
 ) AS BLOB), 1
 FROM (
-    SELECT {below} - row_number() OVER (ORDER BY turn_index) AS number, {turn_plain} FROM turns
+    SELECT {below} - row_number() OVER (ORDER BY turn_index) AS number, {turn_whole} FROM turns
     WHERE session_id = :target AND turn_index IN (SELECT value FROM json_each(:turns))
       AND EXISTS (SELECT 1 FROM sessions WHERE session_id = :target AND app_name = :app))
 

@@ -134,3 +134,6 @@ DELETE FROM schedule_occurrences
 WHERE app_name = :app AND schedule_id = :schedule AND (planned_at, occurrence_id) <= (
     SELECT planned_at, occurrence_id FROM schedule_occurrences WHERE app_name = :app AND schedule_id = :schedule
     ORDER BY planned_at DESC, occurrence_id DESC LIMIT 1 OFFSET :keep)
+
+-- name: keep_prompt
+INSERT OR REPLACE INTO long_prompts (session_id, turn_index, prompt) VALUES ({mine}, :turn, :prompt)

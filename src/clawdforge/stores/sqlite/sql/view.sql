@@ -38,7 +38,7 @@ SELECT {turn} FROM turns WHERE session_id = {mine} AND turn_index = :turn
 SELECT {turn} FROM turns WHERE session_id = {mine} AND turn_index > :after ORDER BY turn_index LIMIT :limit
 
 -- name: turn_nodes
-SELECT turn_index, parent, {turn_cut}, state, outcome, substr(prompt, 1, :chars), queued_at FROM turns
+SELECT turn_index, parent, {turn_cut}, state, outcome, substr({prompt}, 1, :chars), queued_at FROM turns
 WHERE session_id = {mine} AND turn_index > :after ORDER BY turn_index LIMIT :limit
 
 -- name: failed_turns
