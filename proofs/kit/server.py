@@ -148,6 +148,7 @@ class Server:
             "CLAWDFORGE_MAX_LIVE_SESSIONS": "100000",
             **dict.fromkeys(SHARES, "100000"),
             "CLAWDFORGE_LOG_LEVEL": "warning",
+            "CLAWDFORGE_SPARE_AGENTS": "0",  # each starts when it likes; proofs that want them say so
             "CLAWDFORGE_AGENT_UIDS": "off",  # a user of its own would get a copy of the witness
             **(env or {}),
         }

@@ -23,6 +23,7 @@ def find_bounds(settings: Settings) -> Bounds:
         live_sessions=settings.max_live_sessions,
         file_bytes=settings.max_file_bytes,
         agent_idle_secs=settings.agent_idle_secs,
+        spare_agents=settings.spare_agents,
         permission_secs=settings.permission_timeout_secs,
         times=Times(
             turn=settings.turn_timeout_secs,

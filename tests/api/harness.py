@@ -112,6 +112,7 @@ class Server:
             "CLAWDFORGE_ADMIN_TOKEN": ADMIN_TOKEN,
             "CLAWDFORGE_HEARTBEAT_SECS": "0.3",
             "CLAWDFORGE_MAX_BODY_BYTES": "24MiB",
+            "CLAWDFORGE_SPARE_AGENTS": "0",  # every test would start one more; those of spares say so
             **(env or {}),
         }
         self._apps: list[httpx2.Client] = []

@@ -15,6 +15,7 @@ APP = LOCAL_APP
 def make_settings(tmp_path: Path, **more: float) -> Settings:
     agents = {"scripted": {"command": scripted.command()}}
     fixed = {"data_dir": tmp_path / "data", "agents": agents, "default_agent": "scripted", "sandbox": "off"}
+    fixed["spare_agents"] = 0
     return Settings.model_validate({**fixed, **more})
 
 

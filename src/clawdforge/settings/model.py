@@ -172,6 +172,12 @@ class Settings(BaseModel):
         300,
         description="how long an agent may be idle before its process is ended; the next turn restarts it",
     )
+    spare_agents: int = Field(
+        2,
+        ge=0,
+        description="how many agents may stand ready for sessions that are still to come, each for one app, "
+        "of the kind and model of its last new session; they make room for anybody; 0: none",
+    )
     agent_start_secs: Seconds = Field(
         30, description="how long an agent may take to start and answer `initialize`"
     )

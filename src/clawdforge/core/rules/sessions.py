@@ -4,7 +4,7 @@ Only these change a session's own fields. Turns and history have their own rules
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from clawdforge.core.event_model import draft
@@ -110,8 +110,13 @@ def create_session(
     at: Micros,
     extra: Mapping[str, Any] | None = None,
     above: Sequence[str] = (),
+    *,
+    is_there: bool = False,
 ) -> SessionState:
-    """Store a session and its first event, which also contains `extra`; `above` as in `admit_session`."""
+    """Store a session and its first event, which also contains `extra`; `above` as in `admit_session`.
+
+    One that `is_there`, unseen, was made for a session to come: it becomes this one.
+    """
     admit_session(tx, row, max_live, above)
     depth = 0
     if row.parent_session_id is not None:
@@ -119,9 +124,20 @@ def create_session(
         if depth > MAX_DEPTH:
             raise InvalidRequest(f"sub-sessions go {MAX_DEPTH} deep at most")
     changed: dict[str, Any] = {"depth": depth}
-    tx.add_session(row)
+    if is_there:
+        changed |= _reveal(tx, row)
+    else:
+        tx.add_session(row)
     tx.change_session(row.session_id, **changed)
     return announce_session(tx, row, at, extra or {})
+
+
+def _reveal(tx: Tx, row: SessionRow) -> dict[str, Any]:
+    """What is to be changed of a session that nobody has seen yet."""
+    tx.reveal_session(row.session_id)
+    unseen = need_session(tx, row.session_id)
+    names = [field.name for field in fields(row)]
+    return {name: value for name in names if (value := getattr(row, name)) != getattr(unseen, name)}
 
 
 def announce_session(tx: Tx, row: SessionRow, at: Micros, extra: Mapping[str, Any]) -> SessionState:

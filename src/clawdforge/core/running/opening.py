@@ -8,7 +8,6 @@ import logging
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from clawdforge.core.agent_model import Launch
 from clawdforge.core.callbacks import CallbackTokens
@@ -17,6 +16,7 @@ from clawdforge.core.mcp_model import McpLaunch, OperatorServers
 from clawdforge.core.model import Clock, FileRow, SessionRow, TurnRow
 from clawdforge.core.ports import Agents, Homes, LeaseLost, LiveAgent, Snapshots, Store, Tx, View
 from clawdforge.core.rules import memory
+from clawdforge.core.rules.launches import plan_launch
 from clawdforge.core.rules.mcp_servers import plan_servers
 from clawdforge.core.rules.opening import (
     Context,
@@ -27,7 +27,7 @@ from clawdforge.core.rules.opening import (
 )
 from clawdforge.core.rules.turns import need_session
 from clawdforge.core.running.known_workspaces import KnownWorkspaces
-from clawdforge.core.running.pool import AgentPool
+from clawdforge.core.running.pool import AgentPool, Prepared
 from clawdforge.core.running.recorder import OutsideSink
 from clawdforge.core.running.running_turn import RunningTurn
 from clawdforge.wire.admin import WaitsFor
@@ -93,8 +93,13 @@ class Opener:
         fits = agent is not None and agent.alive and (turn.seat.context, turn.seat.model) == wanted
         if agent is not None and fits and not again:
             return ReadyAgent(agent, prompt, await self._remind(turn) or turn.seat.untold)
-        await self._pool.drop_agent(turn.seat)
-        agent, turn.seat.untold = await self._open(turn, again=again)
+        prepared = turn.seat.prepared
+        if prepared is None or again or turn.session.context_plan != memory.NEW:
+            prepared = None
+            await self._pool.drop_agent(turn.seat)
+        agent, turn.seat.untold = await self._open(turn, prepared, again=again)
+        if turn.index == 1 and turn.session.own_cwd:
+            turn.seat.first_of = turn.session
         return ReadyAgent(agent, prompt, turn.seat.untold)
 
     async def _remind(self, turn: RunningTurn) -> str:
@@ -126,15 +131,16 @@ class Opener:
         paths = await self._homes.attach(turn.session_id, files)
         return memory.name_files(row.prompt, paths)
 
-    async def _open(self, turn: RunningTurn, *, again: bool) -> tuple[LiveAgent, str]:
-
+    async def _open(
+        self, turn: RunningTurn, prepared: Prepared | None, *, again: bool
+    ) -> tuple[LiveAgent, str]:
         def plan(view: View) -> tuple[Opening, tuple[McpLaunch, ...]]:
             opening = plan_opening(view, turn.session, turn.started.turn, again=again)
             return opening, plan_servers(view, turn.session, self._mcp)
 
         opening, servers = await self._store.read(turn.app, plan)
-        launch = replace(await self._prepare(turn, opening), mcp=servers)
-        agent = await self._start_agent(turn, opening, launch)
+        launch = await self._prepare(turn, opening, servers, prepared)
+        agent = await self._start_agent(turn, opening, launch, prepared)
         how, known, answered = agent.how, agent.remembered, agent.answered
         room = self._quirks_of(turn).transcript_chars
         context = await self._store.read(
@@ -144,25 +150,27 @@ class Opener:
         turn.seat.context, turn.seat.model = context.number, turn.session.model
         return agent, context.preface
 
-    async def _prepare(self, turn: RunningTurn, opening: Opening) -> Launch:
-        """Home and workspace as the plan wants them."""
+    async def _prepare(
+        self,
+        turn: RunningTurn,
+        opening: Opening,
+        servers: tuple[McpLaunch, ...],
+        prepared: Prepared | None,
+    ) -> Launch:
+        """Home and workspace as the plan wants them. One that an agent lives in already is in order."""
         session = turn.session
         spec = self._agents.spec(session.agent)
-        home = await self._homes.prepare(session.session_id, spec)
+        if prepared is not None:
+            home = prepared.launch.home
+        else:
+            home = await self._homes.prepare(session.session_id, spec)
         load = opening.load
         if opening.copy_of is not None:
             load = await self._restore_home(turn, opening, opening.copy_of)
         if opening.files is not None:
             await self._restore_files(turn, opening.files)
-        return Launch(
-            app=turn.app,
-            session_id=session.session_id,
-            agent=spec,
-            cwd=Path(session.cwd),
-            home=home,
-            workspace_identity=session.workspace_identity,
-            model=session.model,
-            plan_mode=session.plan_mode,
+        return replace(
+            plan_launch(session, spec, home, servers),
             agent_session_id=load,
             counter=opening.counter,
             env=self._make_token(turn) if spec.callback else {},
@@ -199,13 +207,15 @@ class Opener:
                 log.exception("the workspace could not be put back", extra={"session_id": session_id})
         await self._store.write(turn.app, lambda tx: tx.change_session(session_id, files_plan=None))
 
-    async def _start_agent(self, turn: RunningTurn, opening: Opening, launch: Launch) -> LiveAgent:
-        """Start the agent; if it comes up with the wrong memory, start it again with none."""
+    async def _start_agent(
+        self, turn: RunningTurn, opening: Opening, launch: Launch, prepared: Prepared | None
+    ) -> LiveAgent:
+        """Start the agent, unless it is there; if it comes up with the wrong memory, start it with none."""
         snapshot = asyncio.create_task(
             self._snapshots.record_first(turn.session)
         )  # before the agent works there
         try:
-            agent = await self._spawn_agent(turn, launch)
+            agent = await self._take_over(turn, launch, prepared) or await self._spawn_agent(turn, launch)
         finally:
             await snapshot
         if opening.can_trust(agent.how, agent.remembered):
@@ -216,11 +226,27 @@ class Opener:
         await self._pool.drop_agent(turn.seat)
         return await self._spawn_agent(turn, replace(launch, agent_session_id=None))
 
+    async def _take_over(
+        self, turn: RunningTurn, launch: Launch, prepared: Prepared | None
+    ) -> LiveAgent | None:
+        """The agent that was started for this session before it was there, if it is what the turn needs."""
+        agent = turn.seat.agent
+        if prepared is None:
+            return None
+        if agent is None or not agent.alive or prepared.launch != launch:
+            await self._pool.drop_agent(turn.seat)
+            return None
+        turn.seat.prepared = None
+        await prepared.sink.pass_on(self._sink_of(turn))
+        return agent
+
     async def _spawn_agent(self, turn: RunningTurn, launch: Launch) -> LiveAgent:
-        sink = OutsideSink(self._store, self._clock, turn.app, turn.session_id)
         turn.progress.wait_for(WaitsFor.START)
-        turn.seat.agent = await self._agents.driver(launch.agent).open(launch, sink)
+        turn.seat.agent = await self._agents.driver(launch.agent).open(launch, self._sink_of(turn))
         return turn.seat.agent
+
+    def _sink_of(self, turn: RunningTurn) -> OutsideSink:
+        return OutsideSink(self._store, self._clock, turn.app, turn.session_id)
 
     async def _record_context(self, turn: RunningTurn, agent: LiveAgent, context: Context) -> None:
         session_id, turn_index, fence = turn.session_id, turn.index, turn.started.fence

@@ -2,10 +2,15 @@
 
 import asyncio
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
+from typing import NamedTuple
 
+from clawdforge.core.agent_model import Launch
+from clawdforge.core.model import SessionRow
 from clawdforge.core.ports import LiveAgent
+from clawdforge.core.running.early_sink import EarlySink
 from clawdforge.core.running.fair_slots import FairSlots
 
 log = logging.getLogger(__name__)
@@ -13,6 +18,15 @@ CLOSE_SECS = 15.0
 """After this long others may have the place of an agent that does not end; its own session still waits."""
 TRY_AGAIN_SECS = (1.0, 60.0)
 """After a failed attempt to end an agent the next comes so soon; later ones twice as late, up to that."""
+BREAK_OFF_SECS = 0.5
+"""A cancel may get lost while an agent is starting: after this long it is repeated."""
+
+
+class Prepared(NamedTuple):
+    """How an agent was started that no turn has needed yet."""
+
+    launch: Launch
+    sink: EarlySink
 
 
 @dataclass(eq=False)
@@ -31,6 +45,10 @@ class Seat:
     has_place: bool = True  # until its place is given back, which happens once
     used_at: float = field(default=0.0)
     ending: asyncio.Lock = field(default_factory=asyncio.Lock)
+    is_spare: bool = False  # its session is still to come
+    starting: asyncio.Task[None] | None = None  # of a spare
+    prepared: Prepared | None = None  # until a turn takes the agent over
+    first_of: SessionRow | None = None  # the session whose first turn runs
 
 
 class AgentPool:
@@ -41,6 +59,12 @@ class AgentPool:
         self._idle_secs = idle_secs
         self._seats: dict[str, Seat] = {}
         self._closing: dict[str, asyncio.Task[None]] = {}
+        self._listeners: list[Callable[[SessionRow], None]] = []
+        self._is_open = True
+
+    def listen(self, listener: Callable[[SessionRow], None]) -> None:
+        """It is told of each session in a folder of our own whose first turn went well and is over."""
+        self._listeners.append(listener)
 
     @property
     def live(self) -> int:
@@ -93,6 +117,18 @@ class AgentPool:
         is_counted = await self._slots.take(app, beside=self._is_busy(parent))
         return self._add(app, session_id, is_counted=is_counted)
 
+    def try_spare(self, app: str, session_id: str, now: float) -> Seat | None:
+        """A seat for an agent whose session is still to come; None where somebody may need it before."""
+        has_room = self._slots.taken + 1 < self._slots.size and not self._slots.waiting
+        if not self._is_open or not has_room or not self._slots.try_take(app):
+            return None
+        seat = self._add(app, session_id, is_counted=True)
+        seat.busy, seat.is_spare, seat.used_at = False, True, now
+        return seat
+
+    def has(self, seat: Seat) -> bool:
+        return self._seats.get(seat.session_id) is seat
+
     def give_back(self, seat: Seat, now: float, *, failed: bool = False) -> None:
         """The turn is over. The agent stays as long as nobody else needs the seat, and the pool is open.
 
@@ -101,10 +137,13 @@ class AgentPool:
         seat.busy = False
         if not failed or not seat.used_at:
             seat.used_at = now
-        is_ours = self._seats.get(seat.session_id) is seat
-        is_of_use = is_ours and seat.is_counted and seat.agent is not None and seat.agent.alive
+        is_of_use = self.has(seat) and seat.is_counted and seat.agent is not None and seat.agent.alive
         if not is_of_use or seat.leaves or self._slots.waiting:
             self._release(seat)
+        first, seat.first_of = seat.first_of, None
+        if first is not None and not failed:
+            for listener in self._listeners:
+                listener(first)
 
     async def end_agent(self, session_id: str) -> bool:
         """End the session's agent now, whatever it does. False if it may live on after `CLOSE_SECS`."""
@@ -129,6 +168,10 @@ class AgentPool:
     async def drop_agent(self, seat: Seat) -> None:
         """Returns when no agent is left, whoever is ending it: a home serves one at a time."""
         async with seat.ending:
+            while seat.starting is not None and not seat.starting.done():
+                seat.starting.cancel()
+                await asyncio.wait({seat.starting}, timeout=BREAK_OFF_SECS)
+            seat.prepared = None
             agent, seat.agent = seat.agent, None
             try:
                 if agent is not None:
@@ -145,6 +188,7 @@ class AgentPool:
             self._make_room(app)
 
     async def close(self) -> None:
+        self._is_open = False
         for seat in list(self._seats.values()):
             seat.busy = False
             self._release(seat)
@@ -162,7 +206,8 @@ class AgentPool:
 
     def _make_room(self, app: str) -> None:
         """Put idle agents to sleep, its own first where it has too many, if that is enough for a seat."""
-        idle = sorted((seat for seat in self._seats.values() if not seat.busy), key=lambda seat: seat.used_at)
+        idle = [seat for seat in self._seats.values() if not seat.busy]
+        idle.sort(key=lambda seat: (not seat.is_spare, seat.used_at))
         own = [seat for seat in idle if seat.app == app][: self._slots.excess(app)]
         others = [seat for seat in idle if seat not in own]
         lacking = max(0, self._slots.lacking(app) - len(own))
@@ -176,7 +221,7 @@ class AgentPool:
         This may come twice: a stop of the server takes seats away from turns that do not end, and these give
         theirs back later, perhaps with an agent that was started meanwhile.
         """
-        if self._seats.get(seat.session_id) is seat:
+        if self.has(seat):
             del self._seats[seat.session_id]
         task = asyncio.ensure_future(self._close(seat))
         self._closing[seat.session_id] = task

@@ -25,6 +25,7 @@ from clawdforge.core.running.meter import Meter
 from clawdforge.core.running.opening import Opener
 from clawdforge.core.running.permissions import PermissionService
 from clawdforge.core.running.pool import AgentPool
+from clawdforge.core.running.spares import Spares
 from clawdforge.core.running.supervisor import Supervisor
 from clawdforge.core.services.access import AccessService
 from clawdforge.core.services.apps import AppService
@@ -94,6 +95,7 @@ class Bounds:
     live_sessions: int
     file_bytes: int
     agent_idle_secs: float
+    spare_agents: int = 0
     permission_secs: float
     times: Times
     ages: Ages
@@ -106,6 +108,7 @@ class Engine:
     """What runs turns."""
 
     pool: AgentPool
+    spares: Spares
     permissions: PermissionService
     answers: Answers
     known: KnownWorkspaces
@@ -169,6 +172,18 @@ def build_engine(ports: Ports, bounds: Bounds, node: str) -> Engine:
     def hold_others(session: SessionRow) -> AbstractAsyncContextManager[None]:
         return folders.hold(session, but_own=True)  # made below: it holds what the opener is a part of
 
+    spares = Spares(
+        store,
+        clock,
+        ports.agents,
+        homes,
+        snapshots,
+        ports.workspaces,
+        pool,
+        ports.mcp,
+        bounds.spare_agents,
+        bounds.agent_idle_secs,
+    )
     told = (ports.callbacks, ports.mcp)
     opener = Opener(store, clock, ports.agents, homes, snapshots, known, hold_others, pool, *told)
     is_traced = ports.telemetry is not None
@@ -180,7 +195,7 @@ def build_engine(ports: Ports, bounds: Bounds, node: str) -> Engine:
         store, clock, pool, attendant, answers, homes, snapshots, node, meter, bounds.quotas
     )
     folders = FolderHolds(store, supervisor)
-    return Engine(pool, permissions, answers, known, folders, meter, supervisor, Background())
+    return Engine(pool, spares, permissions, answers, known, folders, meter, supervisor, Background())
 
 
 def build_services(
@@ -195,7 +210,7 @@ def build_services(
     files = FileService(store, clock, ports.uploads, bounds.file_bytes, bounds.quotas)
     known, folders = engine.known, engine.folders
     sessions = SessionService(
-        store, clock, agents, workspaces, log, supervisor, folders, bounds.live_sessions
+        store, clock, agents, workspaces, log, supervisor, folders, engine.spares, bounds.live_sessions
     )
     shares = ShareService(store, clock, bounds.share, bounds.quotas)
     access = AccessService(store, clock, admin_token, ports.callbacks)

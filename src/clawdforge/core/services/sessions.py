@@ -25,6 +25,7 @@ from clawdforge.core.rules.sessions import (
 )
 from clawdforge.core.rules.turns import need_session, withdraw_some
 from clawdforge.core.running.folder_holds import FolderHolds
+from clawdforge.core.running.spares import Kind, Spare, Spares
 from clawdforge.core.running.supervisor import Supervisor
 from clawdforge.core.services.access import LOCAL_APP
 from clawdforge.core.unbroken import Unbroken
@@ -46,6 +47,7 @@ class NewSession:
 
     row: SessionRow
     above: tuple[str, ...]
+    spare: Spare | None = None  # whose agent, folders and id it gets
 
 
 class Chosen(NamedTuple):
@@ -67,8 +69,10 @@ class SessionService:
         log: LogService,
         supervisor: Supervisor,
         folders: FolderHolds,
+        spares: Spares,
         max_live_sessions: int,
     ) -> None:
+        self._spares = spares
         self._store = store
         self._clock = clock
         self._agents = agents
@@ -99,7 +103,10 @@ class SessionService:
 
     def store(self, tx: Tx, new: NewSession) -> SessionState:
         """Store what was prepared, in a transaction that does more than that."""
-        return create_session(tx, new.row, self._max_live, new.row.created_at, above=new.above)
+        is_there = new.spare is not None
+        return create_session(
+            tx, new.row, self._max_live, new.row.created_at, above=new.above, is_there=is_there
+        )
 
     @asynccontextmanager
     async def prepare(
@@ -110,20 +117,30 @@ class SessionService:
         plan_mode: bool | None = None,
         project: str | None = None,
         may_decide: bool = True,
+        is_new: bool = True,
     ) -> AsyncIterator[NewSession]:
-        """Build a session's row and make its workspace, for a block that stores it.
+        """Build a session's row and make its workspace, for a block that stores it with `store`.
+
+        One that is not new, such as an import, has no use for an agent that knows nothing.
 
         When the block refuses the session, the folder goes too. After a crash in between, and where nobody
         knows whether the session was stored, the next start of the server finds what has no session.
         """
-        new = await self._prepare(app, request, plan_mode, project, may_decide)
+        new = await self._prepare(app, request, plan_mode, project, may_decide, is_new)
         async with self._folders.enter(new.row):
             try:
                 yield new
             except ForgeAPIError as error:
-                if new.row.own_cwd and not isinstance(error, StoreUnavailable):
-                    await self._workspaces.set_aside(new.row.session_id)
+                if not isinstance(error, StoreUnavailable):
+                    await self._take_back(new)
                 raise
+
+    async def _take_back(self, new: NewSession) -> None:
+        """The session was not stored."""
+        if new.spare is not None:
+            self._spares.give_back(new.spare)
+        elif new.row.own_cwd:
+            await self._workspaces.set_aside(new.row.session_id)
 
     async def check(self, app: str, request: CreateSession, *, may_decide: bool) -> None:
         """Refuse what could not be made now, without making it."""
@@ -149,11 +166,20 @@ class SessionService:
         return Chosen(persona, agent, mode, named)
 
     async def _prepare(
-        self, app: str, request: CreateSession, plan_mode: bool | None, project: str | None, may_decide: bool
+        self,
+        app: str,
+        request: CreateSession,
+        plan_mode: bool | None,
+        project: str | None,
+        may_decide: bool,
+        is_new: bool,
     ) -> NewSession:
         persona, agent, mode, named = await self._look(app, request, may_decide=may_decide)
-        session_id, now = new_id(), self._clock.now()
-        workspace = named or self._workspaces.make(session_id)
+        model = request.model or persona.model
+        plans = persona.plan_mode if plan_mode is None else plan_mode
+        spare = self._spares.take(Kind(app, agent, model, plans)) if is_new and named is None else None
+        session_id, now = spare.session_id if spare else new_id(), self._clock.now()
+        workspace = named or (spare.workspace if spare else self._workspaces.make(session_id))
         cwd = str(workspace.path)
         row = SessionRow(
             app_name=app,
@@ -164,10 +190,10 @@ class SessionService:
             workspace_identity=workspace.identity,
             created_at=now,
             updated_at=now,
-            model=request.model or persona.model,
+            model=model,
             persona=request.persona,
             instructions=persona.instructions,
-            plan_mode=persona.plan_mode if plan_mode is None else plan_mode,
+            plan_mode=plans,
             title=request.title or "",
             meta=request.meta,
             labels=tuple(request.labels),
@@ -178,7 +204,7 @@ class SessionService:
             parent_session_id=request.parent_session_id,
             mcp_servers=write_servers(request.mcp_servers or {}),
         )
-        return NewSession(row, workspace.above)
+        return NewSession(row, workspace.above, spare)
 
     async def get(self, app: str, session_id: str) -> SessionState:
         return await self._store.read(app, lambda view: state_of(view, need_session(view, session_id)))

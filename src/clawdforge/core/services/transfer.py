@@ -95,7 +95,9 @@ class TransferService:
         named = _session_of(request, found)
         if wanted is not None:
             named = wanted.model_copy(update={"title": wanted.title or named.title})
-        async with self._sessions.prepare(app, named, project=project, may_decide=may_decide) as prepared:
+        async with self._sessions.prepare(
+            app, named, project=project, may_decide=may_decide, is_new=False
+        ) as prepared:
             new = replace(prepared, row=replace(prepared.row, **kept, context_plan=plan))
             if len(parts) <= 1 and len(found.turns) <= AT_ONCE:
                 return await self._store.write(app, lambda tx: self._import(tx, new, found))
