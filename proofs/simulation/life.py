@@ -47,6 +47,7 @@ class Life:
             live_sessions=1000,
             file_bytes=1000,
             agent_idle_secs=IDLE_SECS,
+            spare_agents=int(world.plan.seats > 2),
             permission_secs=5.0,
             times=Times(turn=10.0, cancel_grace=1.0, store_patience=5.0),
             ages=Ages(idle=30.0, closed=30.0, upload=1e6, event=PACK_SECS),
