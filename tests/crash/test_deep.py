@@ -104,6 +104,16 @@ def test_what_cannot_be_made_anew_is_told(crash: Forge, damage: str, told: str) 
     assert bad(crash, repair=True) == found
 
 
+def test_what_a_deleted_session_left_is_nobodys_mistake(forge: Callable[..., Forge]) -> None:
+    found = forge()
+    session_id = found.session()
+    found.turn(session_id, "echo one")
+    found.http.post(f"/sessions/{session_id}/purge").raise_for_status()
+    found.kill()
+    assert (found.folder / "data" / "homes" / session_id).is_dir()
+    assert bad(found) == []
+
+
 def test_no_repair_beside_a_server(crash: Forge) -> None:
     crash.restart()
     (told,) = bad(crash, repair=True)

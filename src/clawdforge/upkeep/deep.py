@@ -196,7 +196,7 @@ def _check_files(data_dir: Path) -> Iterator[Finding]:
 
 def _check_folders(data_dir: Path) -> Iterator[Finding]:
     """Folders that no session knows, those that were set aside, and copies from before upgrades."""
-    known = {one.session_id for one in snapshot.read_sessions(data_dir / snapshot.FILE)}
+    known = snapshot.read_ids(data_dir / snapshot.FILE)
     for name in ("homes", "copies"):
         folder = data_dir / name
         there = {path.name for path in folder.iterdir() if path.name[0] != "."} if folder.is_dir() else set()

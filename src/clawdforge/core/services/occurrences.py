@@ -84,7 +84,7 @@ class Occurrences:
         async with AsyncExitStack() as stack:
             wanted = CreateSession.model_validate(row.new_session or {})
             new = await stack.enter_async_context(
-                self._sessions.prepare(row.app_name, wanted, may_decide=row.may_decide)
+                self._sessions.prepare(row.app_name, wanted, may_decide=row.may_decide, is_new=False)
             )
 
             def begin(tx: Tx) -> None:

@@ -121,7 +121,7 @@ class SessionService:
     ) -> AsyncIterator[NewSession]:
         """Build a session's row and make its workspace, for a block that stores it with `store`.
 
-        One that is not new, such as an import, has no use for an agent that knows nothing.
+        One that is not new, such as an import, or that may not be stored in the end, gets no spare agent.
 
         When the block refuses the session, the folder goes too. After a crash in between, and where nobody
         knows whether the session was stored, the next start of the server finds what has no session.

@@ -104,6 +104,11 @@ def read_sessions(path: Path) -> list[SessionEntry]:
     return [SessionEntry(*row) for row in _rows(path, SESSIONS)]
 
 
+def read_ids(path: Path) -> set[str]:
+    """Of all sessions, with those that nobody sees: what they have in folders is the sweeper's to remove."""
+    return {str(row[0]) for row in _rows(path, "SELECT session_id FROM sessions")}
+
+
 def read_files(path: Path) -> list[FileEntry]:
     return [FileEntry(*row) for row in _rows(path, "SELECT file_token, path, size FROM files")]
 
