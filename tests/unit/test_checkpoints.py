@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -25,10 +25,10 @@ FOR_EVER_MS = 3_600_000
 
 @pytest.fixture
 async def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[SqliteStore]:
-    for name, pages in (("FEW_PAGES", 10), ("MANY_PAGES", 10), ("CROWDED_PAGES", 50)):
+    for name, pages in (("FEW_PAGES", 10), ("MANY_PAGES", 10)):
         monkeypatch.setattr(checkpoints, name, pages)
-    for module in (connection, checkpoints):
-        monkeypatch.setattr(module, "WRITER_PATIENCE_MS", FOR_EVER_MS)
+    monkeypatch.setattr(connection, "WRITER_PATIENCE_MS", FOR_EVER_MS)
+    monkeypatch.setattr(connection, "WAL_LIMIT_BYTES", 100_000)
     opened = await open_store(tmp_path / "data", SystemClock())
     row = SessionRow(app_name=APP, session_id=SID, agent="demo", cwd="/w", created_at=1, updated_at=1)
     await opened.write(APP, lambda tx: tx.add_session(row))
@@ -39,6 +39,13 @@ async def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterato
 async def add(store: SqliteStore, size: int) -> None:
     event = draft(EventType.TEXT, None, 1, {"content": "x" * size})
     await store.write(APP, lambda tx: tx.append(SID, [event]))
+
+
+async def moved(store: SqliteStore) -> None:
+    """Nothing is being moved any more, and the writing thread has heard of it."""
+    assert await asyncio.to_thread(store._writer.checkpoints._mover.wait, 60)
+    await add(store, 1)
+    await add(store, 1)  # its job begins when what comes after the last commit is over
 
 
 def attempts(store: SqliteStore) -> int:
@@ -59,13 +66,13 @@ async def test_no_commit_waits_for_a_long_reader(store: SqliteStore, monkeypatch
     async with asyncio.timeout(60):
         for _ in range(10):
             await add(store, 100_000)
-        await add(store, 1)
+            await moved(store)
     assert attempts(store) >= 5
     grown = log_bytes(store)
     assert grown > 50 * 4096
     reader.execute("ROLLBACK")
-    await add(store, 1)
-    await add(store, 1)  # its job begins when the checkpoint after the last one is over
+    for _ in range(3):
+        await moved(store)
     assert log_bytes(store) < grown
     reader.close()
 
@@ -73,7 +80,7 @@ async def test_no_commit_waits_for_a_long_reader(store: SqliteStore, monkeypatch
 async def test_a_log_that_cannot_be_moved_is_left_alone_for_a_while(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await add(store, 1)  # when its job begins, the checkpoint after the last one is over
+    await moved(store)
     before = attempts(store)
     monkeypatch.setattr(checkpoints, "REST_SECS", 3600.0)
     reader = apsw.Connection(str(store.path), flags=apsw.SQLITE_OPEN_READONLY)
@@ -82,23 +89,73 @@ async def test_a_log_that_cannot_be_moved_is_left_alone_for_a_while(
     async with asyncio.timeout(60):
         for _ in range(20):
             await add(store, 100_000)
-    assert attempts(store) == before + 1
+            await moved(store)
+    assert attempts(store) <= before + 2  # one may have been under way
     reader.close()
 
 
-def test_while_jobs_wait_a_short_log_stays(tmp_path: Path) -> None:
+@pytest.fixture
+def some(tmp_path: Path) -> Iterator[tuple[apsw.Connection, checkpoints.Checkpoints]]:
     db = apsw.Connection(str(tmp_path / "some.db"))
     db.pragma("journal_mode", "wal")
+    db.wal_autocheckpoint(0)
     counted = checkpoints.Checkpoints(tmp_path / "some.db")
     counted.follow(db)
     db.execute("CREATE TABLE some (data)")
-    db.execute("INSERT INTO some VALUES (zeroblob(?))", (4096 * checkpoints.FEW_PAGES,))
+    yield db, counted
+    counted.stop()
+    db.close()
+
+
+def fill(db: apsw.Connection, pages: int) -> None:
+    db.execute("INSERT INTO some VALUES (zeroblob(?))", (4096 * pages,))
+
+
+def test_a_log_is_moved_beside_who_writes_and_begins_anew(
+    some: tuple[apsw.Connection, checkpoints.Checkpoints], tmp_path: Path
+) -> None:
+    db, counted = some
+    fill(db, checkpoints.FEW_PAGES)
+    counted.after_commit(db, jobs_wait=True)
+    assert counted._mover.wait(60)
+    assert (tmp_path / "some.db").stat().st_size > 4096 * checkpoints.FEW_PAGES
+    fill(db, 1)
+    counted.after_commit(db, jobs_wait=True)
+    assert (counted._pages < 10, counted._moved) == (True, 0)
+    assert counted.times.samples()[-1].value == 1
+
+
+def test_what_came_while_it_was_moved_is_moved_by_who_writes_once_nobody_waits(
+    some: tuple[apsw.Connection, checkpoints.Checkpoints],
+) -> None:
+    db, counted = some
+    fill(db, checkpoints.FEW_PAGES)
     found = []
-    for jobs_wait in (True, False):
+    for moved, jobs_wait in ((0, True), (10, True), (10, False)):
+        counted._moved = max(0, counted._pages - checkpoints.LAST_PAGES - 1 + moved)
         counted.after_commit(db, jobs_wait=jobs_wait)
         found.append(counted.times.samples()[-1].value)
-    assert found == [0, 1]
-    db.close()
+    assert found == [0, 0, 1]
+    assert counted._pages == 0
+
+
+def test_who_writes_waits_only_where_the_log_is_long(
+    some: tuple[apsw.Connection, checkpoints.Checkpoints], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    db, counted = some
+    waits: list[float] = []
+
+    def wait(secs: float) -> bool:
+        waits.append(secs)
+        return False
+
+    monkeypatch.setattr(counted._mover, "wait", wait)
+    counted._mover._idle.clear()  # it is at work, and slow
+    for pages in (checkpoints.FEW_PAGES, checkpoints.LATE_PAGES):
+        fill(db, pages)
+        counted.after_commit(db, jobs_wait=False)
+    assert waits == [checkpoints.LATE_SECS]
+    counted._mover._idle.set()
 
 
 async def test_the_file_shrinks_in_small_steps_when_much_was_deleted(

