@@ -6,7 +6,7 @@ with more values than anybody needs is dropped like one that is too long. A long
 
 import json
 import re
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
@@ -46,7 +46,7 @@ class Oversize:
 class LargeLine:
     """A line that is to be decoded in a thread; see `Framer.decode_large`."""
 
-    data: bytes
+    data: bytes | bytearray
 
 
 class Framer:
@@ -83,16 +83,23 @@ class Framer:
         return out
 
     async def decode_large(
-        self, frames: Sequence[Line | Oversize | LargeLine], pace: Pace
+        self, frames: list[Line | Oversize | LargeLine], pace: Pace
     ) -> AsyncIterator[Line | Oversize]:
-        """The same lines with the large ones decoded, in order."""
-        for frame in frames:
-            if isinstance(frame, LargeLine):
-                decoded = await pace.compute(partial(self._decode, frame.data))
-                if decoded is not None:
-                    yield decoded
-            else:
+        """The same lines with the large ones decoded, in order. They are taken out of the list.
+
+        A line of megabytes is not kept while what it says is handled.
+        """
+        while frames:
+            frame = frames.pop(0)
+            if not isinstance(frame, LargeLine):
                 yield frame
+                continue
+            work = partial(self._decode, frame.data)
+            del frame
+            decoded = await pace.compute(work)
+            del work
+            if decoded is not None:
+                yield decoded
 
     def garbage_tail(self) -> str:
         """The last lines that were not JSON objects, for an error message."""
@@ -108,21 +115,21 @@ class Framer:
             self._held += part
 
     def _end_line(self, out: list[Line | Oversize | LargeLine]) -> None:
-        line, dropped = bytes(self._held), self._dropped
+        line, dropped = self._held, self._dropped  # which nobody changes any more
         self._held, self._dropped = bytearray(), 0
         if dropped:
-            out.append(Oversize(dropped, line))
+            out.append(Oversize(dropped, bytes(line)))
         elif line:
             self._take(line, out)
 
-    def _take(self, line: bytes, out: list[Line | Oversize | LargeLine]) -> None:
+    def _take(self, line: bytes | bytearray, out: list[Line | Oversize | LargeLine]) -> None:
         found = LargeLine(line) if len(line) > LARGE_BYTES else self._decode(line)
         if found is not None:
             out.append(found)
 
-    def _decode(self, line: bytes) -> Line | Oversize | None:
+    def _decode(self, line: bytes | bytearray) -> Line | Oversize | None:
         if has_more_values(line, MAX_LINE_VALUES):
-            return Oversize(len(line), line[:HEAD_BYTES])
+            return Oversize(len(line), bytes(line[:HEAD_BYTES]))
         message = decode_line(line)
         if message is not None:
             return Line(message, len(line))
@@ -140,7 +147,7 @@ def explain_lost_line(max_line_bytes: int) -> str:
     )
 
 
-def decode_line(line: bytes) -> Json | None:
+def decode_line(line: bytes | bytearray) -> Json | None:
     """The object in this line, or None. Never raises."""
     try:
         value = orjson.loads(line)
@@ -154,7 +161,7 @@ def decode_line(line: bytes) -> Json | None:
     return cleaned if isinstance(cleaned, dict) else None
 
 
-def _decode_leniently(line: bytes) -> Json | None:
+def _decode_leniently(line: bytes | bytearray) -> Json | None:
     """For what strict JSON forbids and agents send: lone surrogates, NaN, raw tabs, broken UTF-8."""
     text = line.decode("utf-8", "replace").lstrip("\ufeff \t\r")
     if not text.startswith("{"):

@@ -15,14 +15,14 @@ MAX_LINE_VALUES: Final = 200_000
 PIECE_BYTES: Final = 64 * 1024
 
 
-def has_more_values(data: bytes, most: int) -> bool:
+def has_more_values(data: bytes | bytearray, most: int) -> bool:
     """Whether a JSON text holds more values than that: each but the first comes after a `[`, `{` or `,`."""
     if len(data) <= most or not _has_more_marks(_cut(data), most):
         return False
     return _has_more_marks(outside_strings(data), most)
 
 
-def _has_more_marks(pieces: Iterable[bytes], most: int) -> bool:
+def _has_more_marks(pieces: Iterable[bytes | bytearray], most: int) -> bool:
     """Looks at no more of them than it must: the interpreter does nothing else while it counts in one."""
     count = 0
     for piece in pieces:
@@ -32,11 +32,11 @@ def _has_more_marks(pieces: Iterable[bytes], most: int) -> bool:
     return False
 
 
-def _cut(data: bytes) -> Iterator[bytes]:
+def _cut(data: bytes | bytearray) -> Iterator[bytes | bytearray]:
     return (data[start : start + PIECE_BYTES] for start in range(0, len(data), PIECE_BYTES))
 
 
-def outside_strings(data: bytes) -> Iterator[bytes]:
+def outside_strings(data: bytes | bytearray) -> Iterator[bytes | bytearray]:
     """A JSON text without its strings, piece by piece."""
     start, inside = 0, 0
     while start < len(data):
@@ -91,5 +91,5 @@ def write_briefly(value: Any, most: int) -> str:
     return f"({type(value).__name__})" if is_larger(value, most) else str(value)[:most]
 
 
-def _marks(data: bytes) -> int:
+def _marks(data: bytes | bytearray) -> int:
     return data.count(b",") + data.count(b"{") + data.count(b"[")
