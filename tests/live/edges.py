@@ -17,7 +17,6 @@ TRIES_SECONDS: Final = 30.0
 """How long an agent may go on trying by itself before it is stopped; some would for ten minutes."""
 
 EDGE_SETTINGS: Final = {
-    "CLAWDFORGE_SANDBOX": "full",
     "CLAWDFORGE_TURN_RETRIES": "0",
     "CLAWDFORGE_SPARE_AGENTS": "1",
 }
@@ -37,7 +36,7 @@ def first_text(trial: Trial) -> str:
     trial.known.clear()
     assert forge.healthz().live_agents == 2, "the spare was not taken"
     spare, warm = (_first_text(trial, mark) for mark in ("spare", "warm"))
-    return f"{cold:.1f} / {spare:.2f} / {warm:.2f}"
+    return f"{cold:.2f} / {spare:.2f} / {warm:.2f}"
 
 
 def _first_text(trial: Trial, mark: str) -> float:
@@ -178,8 +177,9 @@ def too_long(trial: Trial) -> str:
         raise
 
 
+TIMED: Final = "first text: cold / spare / warm"
 EDGES: Final[dict[str, Callable[[Trial], str]]] = {
-    "first text: cold / spare / warm": first_text,
+    TIMED: first_text,
     "plain command": plain_command,
     "child killed": inside_killed,
     "streamed, then killed": cut_by_kill,

@@ -26,6 +26,16 @@ class Row:
         return f"| {' | '.join((self.name, self.version, *self.cells))} |"
 
 
+def join_levels(rows: Sequence[Row], levels: Sequence[str]) -> Row:
+    """One row of what was tried at several levels; a cell tells them apart where they differ."""
+    cells = []
+    for words in zip(*(row.cells for row in rows), strict=True):
+        told = [f"{word} ({level})" for word, level in zip(words, levels, strict=True)]
+        cells.append(words[0] if len(set(words)) == 1 else ", ".join(told))
+    failures = [f"{level}: {why}" for row, level in zip(rows, levels, strict=True) for why in row.failures]
+    return Row(rows[0].name, rows[0].version, cells, failures)
+
+
 @dataclass(frozen=True)
 class Table:
     """One table of the page, between two comments of its name."""

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.live.tables import Row, Table
+from tests.live.tables import Row, Table, join_levels
 
 TABLE = Table("live", ("one", "two"))
 ORDER = ("claude", "codex", "kimi")
@@ -28,3 +28,11 @@ def test_rows_that_were_not_tried_again_stay_with_their_run(tmp_path: Path) -> N
         "<!-- live: end -->",
         "after",
     ]
+
+
+def test_levels_are_told_apart_where_they_differ() -> None:
+    contained = Row("codex", "1", ["yes", "asked"], ["two: no"])
+    bare = Row("codex", "1", ["yes", "ran"], ["one: late"])
+    joined = join_levels([contained, bare], ("full", "off"))
+    assert joined.cells == ["yes", "asked (full), ran (off)"]
+    assert joined.failures == ["full: two: no", "off: one: late"]
