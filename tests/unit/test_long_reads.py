@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar, cast
 
 import pytest
 
@@ -130,7 +130,9 @@ async def test_a_session_with_a_long_queue_is_closed_in_parts(store: SqliteStore
 
     await store.write(APP, fill)
     before = store.job_times.samples()[-1].value
-    service = SessionService(store, SystemClock(), None, None, None, NoAgents(), None, 9)  # type: ignore[arg-type]  # not asked
+    nobody = cast("Any", None)  # not asked
+    agents = cast("Any", NoAgents())
+    service = SessionService(store, SystemClock(), nobody, nobody, nobody, agents, nobody, nobody, 9)
     assert await service.close(APP, SID) is False
     assert store.job_times.samples()[-1].value - before >= 5
     row = await store.read(APP, lambda v: need_session(v, SID))
