@@ -7,20 +7,19 @@ from pathlib import Path
 import apsw
 import pytest
 
-from clawdforge import scripted
 from clawdforge.core.event_model import draft
 from clawdforge.core.model import SystemClock
 from clawdforge.core.ports import Tx, View
 from clawdforge.core.rules.turns import start_next, submit
 from clawdforge.core.services.access import LOCAL_APP
 from clawdforge.parts import Parts, open_parts
-from clawdforge.settings import Settings
 from clawdforge.stores import open_store
 from clawdforge.stores.sqlite.tx import SqliteTx
 from clawdforge.wire.errors import SessionDamaged
 from clawdforge.wire.event import EventType
 from clawdforge.wire.turn import Outcome, TurnRequest
 from tests.conformance.stores.samples import a_session
+from tests.unit.supervised import make_settings
 
 PAGE_SIZE = 4096
 
@@ -68,11 +67,7 @@ def damage(data: Path, session_id: str, others: list[str]) -> None:
 async def parts(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> AsyncIterator[Parts]:
     await fill(tmp_path / "data", ["damaged", "sound"])
     damage(tmp_path / "data", "damaged", ["sound"])
-    agents = {"scripted": {"command": scripted.command()}}
-    settings = Settings.model_validate(
-        {"data_dir": tmp_path / "data", "agents": agents, "default_agent": "scripted", "sandbox": "off"}
-    )
-    async with asyncio.timeout(60), open_parts(settings) as opened:
+    async with asyncio.timeout(60), open_parts(make_settings(tmp_path)) as opened:
         assert any("could not be ended" in record.message for record in caplog.records)
         yield opened
         await opened.supervisor.stop(0)

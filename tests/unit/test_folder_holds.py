@@ -7,16 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from clawdforge import scripted
 from clawdforge.core.model import SessionRow
 from clawdforge.core.running.folder_holds import FolderHolds
 from clawdforge.core.services.access import LOCAL_APP
 from clawdforge.drivers.folders.snapshots import Snapshots
 from clawdforge.parts import Parts, open_parts
-from clawdforge.settings import Settings
 from clawdforge.wire.errors import Conflict, SessionBusy, Unsupported
 from clawdforge.wire.session import CreateSession, ForkRequest
 from clawdforge.wire.turn import Outcome, TurnRequest, TurnState
+from tests.unit.supervised import make_settings
 
 APP = LOCAL_APP
 
@@ -26,11 +25,7 @@ async def parts(tmp_path: Path) -> AsyncIterator[Parts]:
     """A server without its port."""
     (tmp_path / "work" / "inner").mkdir(parents=True)
     (tmp_path / "beside").mkdir()
-    agents = {"scripted": {"command": scripted.command()}}
-    settings = Settings.model_validate(
-        {"data_dir": tmp_path / "data", "agents": agents, "default_agent": "scripted", "sandbox": "off"}
-    )
-    async with asyncio.timeout(60), open_parts(settings) as opened:
+    async with asyncio.timeout(60), open_parts(make_settings(tmp_path)) as opened:
         yield opened
         await opened.supervisor.stop(0)
 

@@ -7,19 +7,18 @@ from typing import Any
 
 import pytest
 
-from clawdforge import scripted
 from clawdforge.core.model import SessionQuery
 from clawdforge.core.ports import Tx
 from clawdforge.core.rules.sessions import SessionState
 from clawdforge.core.services.access import LOCAL_APP
 from clawdforge.drivers.folders.snapshots import Snapshots
 from clawdforge.parts import Parts, open_parts
-from clawdforge.settings import Settings
 from clawdforge.stores.sqlite import sets
 from clawdforge.wire.errors import StoreUnavailable
 from clawdforge.wire.event import EventType
 from clawdforge.wire.session import CreateSession, ForkRequest
 from clawdforge.wire.turn import Outcome, TurnRequest
+from tests.unit.supervised import make_settings
 
 APP = LOCAL_APP
 
@@ -27,11 +26,7 @@ APP = LOCAL_APP
 @pytest.fixture
 async def parts(tmp_path: Path) -> AsyncIterator[Parts]:
     """A server without its port."""
-    agents = {"scripted": {"command": scripted.command()}}
-    settings = Settings.model_validate(
-        {"data_dir": tmp_path / "data", "agents": agents, "default_agent": "scripted", "sandbox": "off"}
-    )
-    async with asyncio.timeout(120), open_parts(settings) as opened:
+    async with asyncio.timeout(120), open_parts(make_settings(tmp_path)) as opened:
         yield opened
         await opened.supervisor.stop(0)
 
