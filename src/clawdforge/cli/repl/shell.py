@@ -51,11 +51,13 @@ async def _start(command: str, folder: Path) -> asyncio.subprocess.Process:
     except asyncio.CancelledError:
         starting.add_done_callback(_kill_started)
         await asyncio.wait([starting])
+        with contextlib.suppress(OSError):
+            await starting.result().wait()
         raise
 
 
 def _kill_started(starting: asyncio.Task[asyncio.subprocess.Process]) -> None:
-    if not starting.cancelled() and starting.exception() is None:
+    with contextlib.suppress(OSError):
         _kill(starting.result())
 
 
