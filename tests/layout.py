@@ -125,6 +125,7 @@ TASK_TOPS: Final = frozenset(
         f"{ROOT}.cli.lazy",
         f"{ROOT}.core.running.attendant",
         f"{ROOT}.core.running.background",
+        f"{ROOT}.core.running.spares",
         f"{ROOT}.core.running.supervisor",
         f"{ROOT}.core.services.courier",
         f"{ROOT}.core.services.timekeeper",
