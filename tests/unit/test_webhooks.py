@@ -15,10 +15,12 @@ from clawdforge.core.rules import webhooks as rules
 from clawdforge.core.rules.sessions import close_session
 from clawdforge.core.services.webhooks import MOST_ENDPOINTS, WebhookService
 from clawdforge.core.webhook_model import EndpointRow
+from clawdforge.parts import open_parts
 from clawdforge.wire.errors import Forbidden, LimitExceeded, WebhookNotFound
 from clawdforge.wire.webhooks import ChangeEndpoint, CreateEndpoint, DeliveryState, WebhookEvent
 from tests.conformance.stores.samples import APP, OTHER
 from tests.unit.budget_desk import Desk
+from tests.unit.supervised import make_settings
 from tests.unit.webhook_desk import SECRET, URL, Moved, Receivers, add, open_desk, told
 
 
@@ -234,3 +236,19 @@ async def test_old_deliveries_go_and_those_that_wait_stay(desk: Desk) -> None:
         APP, lambda v: v.deliveries("e1", state=None, limit=5, cursor=cursor)
     )
     assert ([one.delivery_id for one in rest], following) == ([rows[1].delivery_id], None)
+
+
+async def test_a_removal_that_was_cut_off_is_ended_by_the_sweeper(tmp_path: Path) -> None:
+    async with open_parts(make_settings(tmp_path)) as parts:
+        service, sweeper = parts.services.webhooks, parts.services.sweeper
+        store = sweeper._store
+        row = EndpointRow(app_name=APP, endpoint_id="e1", url=URL, events=(), secret=SECRET, created_at=1)
+        await store.write(APP, lambda tx: tx.add_endpoint(row))
+        await store.write(APP, lambda tx: tx.change_endpoint("e1", disabled=rules.BEING_REMOVED))
+        assert await service.endpoints(APP) == []
+        with pytest.raises(WebhookNotFound):
+            await service.change(APP, "e1", ChangeEndpoint(enabled=True))
+        assert len(await store.read(APP, lambda view: view.endpoints())) == 1
+        await sweeper.sweep()
+        assert await store.read(APP, lambda view: view.endpoints()) == []
+        await parts.supervisor.stop(0)

@@ -89,6 +89,10 @@ class SystemView(UsageView, Protocol):
         """The endpoints that have some, the one first whose first is to be tried first."""
         ...
 
+    def endpoints_off(self, why: str) -> list[tuple[str, str]]:
+        """(app, endpoint_id) of the webhooks that are off for this reason."""
+        ...
+
     def due_schedules(self, now: Micros, limit: int) -> list[DueSchedule]:
         """Those whose time has come, the first ones first; none of an app that is paused as a whole."""
         ...

@@ -36,6 +36,8 @@ SECRET_PREFIX: Final = "whsec_"  # noqa: S105 - not a secret, but what one begin
 MAX_WORD: Final = 200
 MAX_ERROR: Final = 300
 GONE: Final = 410
+BEING_REMOVED: Final = "it is being removed"
+"""Why such an endpoint is off. For its app it is gone."""
 LATE: Final = "it was not sent in time"
 NEVER: Final = 2**62
 Mark = Literal["warning", "limit"]

@@ -18,10 +18,11 @@ from clawdforge.core.ports import Homes, Store, SystemView, Tx, Workspaces
 from clawdforge.core.rules.retention import Ages, idle_since
 from clawdforge.core.rules.sessions import close_session
 from clawdforge.core.rules.usage_days import day_of
-from clawdforge.core.rules.webhooks import TRIED_FOR, give_up_late
+from clawdforge.core.rules.webhooks import BEING_REMOVED, TRIED_FOR, give_up_late
 from clawdforge.core.running.long_writes import LongWrite
 from clawdforge.core.running.supervisor import Supervisor
 from clawdforge.core.services.files import FileService
+from clawdforge.core.services.webhooks import remove_endpoint
 from clawdforge.core.trusted_time import TrustedTime
 from clawdforge.wire.base import Micros
 from clawdforge.wire.errors import SessionBusy, Unavailable
@@ -106,6 +107,7 @@ class Sweeper:
             if self._ages.run:
                 await self._attempt("runs", partial(self._remove_runs, now - round(self._ages.run * SECOND)))
             await self._attempt("late deliveries", partial(self._give_up_deliveries, now))
+            await self._attempt("removed webhooks", self._finish_removals)
             await self._attempt("deliveries", partial(self._remove_deliveries, now - DELIVERIES_AGE))
             await self._attempt("changes", partial(self._forget_changes, now - CHANGES_AGE))
             if self._ages.usage:
@@ -168,6 +170,12 @@ class Sweeper:
             if one.first <= now - TRIED_FOR:
                 step = partial(give_up_late, endpoint_id=one.endpoint_id, at=now, limit=PAGE)
                 await LongWrite(self._store, one.app).repeat(step)
+        return True
+
+    async def _finish_removals(self) -> bool:
+        """Of webhooks whose removal was cut off."""
+        for app, endpoint_id in await self._store.read_system(lambda view: view.endpoints_off(BEING_REMOVED)):
+            await remove_endpoint(self._store, app, endpoint_id)
         return True
 
     async def _remove_deliveries(self, before: Micros) -> bool:

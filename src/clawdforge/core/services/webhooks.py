@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from clawdforge.core.model import SECOND, Clock, new_id
 from clawdforge.core.ports import Store, Tx, View
 from clawdforge.core.ports.webhooks import Receivers, Undelivered
-from clawdforge.core.rules.webhooks import SECRET_PREFIX, send_again
+from clawdforge.core.rules.webhooks import BEING_REMOVED, SECRET_PREFIX, send_again
 from clawdforge.core.running.long_writes import LongWrite
 from clawdforge.core.webhook_model import DeliveryRow, EndpointRow
 from clawdforge.wire.errors import (
@@ -41,7 +41,8 @@ class WebhookService:
         self._wake = wake
 
     async def endpoints(self, app: str) -> list[EndpointRow]:
-        return await self._store.read(app, lambda view: view.endpoints())
+        found = await self._store.read(app, lambda view: view.endpoints())
+        return [row for row in found if row.disabled != BEING_REMOVED]
 
     async def create(self, app: str, request: CreateEndpoint) -> EndpointRow:
         """Its secret is shown by whoever asked for it, and by nobody else."""
@@ -102,16 +103,16 @@ class WebhookService:
         return await self._store.write(app, work)
 
     async def remove(self, app: str, endpoint_id: str) -> None:
-        """With all its deliveries. It is told nothing more from the first moment on."""
+        """With all its deliveries. From the first moment on it is gone; what is cut off, the sweeper ends."""
         now = self._clock.now()
 
         def begin(tx: Tx) -> None:
             row = _need(tx, endpoint_id)
-            tx.change_endpoint(endpoint_id, disabled="it is being removed")
+            tx.change_endpoint(endpoint_id, disabled=BEING_REMOVED)
             tx.audit(None, "webhook removed", now, _details(row))
 
         await self._store.write(app, begin)
-        await LongWrite(self._store, app).repeat(lambda tx: tx.remove_endpoint(endpoint_id, REMOVED_AT_ONCE))
+        await remove_endpoint(self._store, app, endpoint_id)
 
     async def deliveries(
         self, app: str, endpoint_id: str, state: DeliveryState | None, limit: int, cursor: str | None
@@ -147,9 +148,14 @@ class WebhookService:
             raise InvalidRequest(str(error)) from error
 
 
+async def remove_endpoint(store: Store, app: str, endpoint_id: str) -> None:
+    """With its deliveries, some at a time."""
+    await LongWrite(store, app).repeat(lambda tx: tx.remove_endpoint(endpoint_id, REMOVED_AT_ONCE))
+
+
 def _need(view: View, endpoint_id: str) -> EndpointRow:
     row = view.endpoint(endpoint_id)
-    if row is None:
+    if row is None or row.disabled == BEING_REMOVED:
         raise WebhookNotFound
     return row
 

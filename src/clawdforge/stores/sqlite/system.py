@@ -102,6 +102,9 @@ class SqliteSystemView:
             for app, endpoint, first, last in self._rows("waiting_deliveries")
         ]
 
+    def endpoints_off(self, why: str) -> list[tuple[str, str]]:
+        return self._pairs("endpoints_off", why=why)
+
     def due_schedules(self, now: Micros, limit: int) -> list[DueSchedule]:
         return [DueSchedule(*row) for row in self._rows("due_schedules", now=now, limit=limit)]
 

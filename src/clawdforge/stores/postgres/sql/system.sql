@@ -263,6 +263,9 @@ SELECT * FROM (
     FROM webhook_endpoints AS told) AS found
 WHERE first_at IS NOT NULL ORDER BY first_at, app_name, endpoint_id
 
+-- name: endpoints_off
+SELECT app_name, endpoint_id FROM webhook_endpoints WHERE disabled = :why ORDER BY app_name, endpoint_id
+
 -- name: remove_deliveries
 DELETE FROM webhook_deliveries WHERE delivery_id IN (
     SELECT delivery_id FROM webhook_deliveries WHERE done_at < :before ORDER BY done_at LIMIT :limit)
