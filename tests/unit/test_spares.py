@@ -13,6 +13,7 @@ from clawdforge.parts import Parts, open_parts
 from clawdforge.wire.admin import Limits
 from clawdforge.wire.base import Micros
 from clawdforge.wire.errors import LimitExceeded, SessionNotFound
+from clawdforge.wire.pauses import PauseRequest
 from clawdforge.wire.session import CreateSession, PatchSession
 from tests.unit.acp_bench import until
 from tests.unit.supervised import APP, make_settings, say
@@ -157,6 +158,17 @@ async def test_none_is_started_where_they_are_off_or_a_turn_failed(tmp_path: Pat
     async with opened(tmp_path, spare_agents=0) as parts:
         await say(parts, (await new(parts)).session_id, "echo hi")
         assert not spares(parts)
+
+
+@pytest.mark.parametrize("pause", [{}, {"app_name": APP}, {"agent": "scripted"}], ids=str)
+async def test_none_is_started_of_what_is_paused(tmp_path: Path, pause: dict[str, str]) -> None:
+    async with opened(tmp_path) as parts:
+        session = await new(parts)
+        await parts.services.pauses.pause(PauseRequest.model_validate(pause))
+        parts.services.sessions._spares.follow(session)
+        assert spares(parts)
+        await until(lambda: not spares(parts))
+        assert not list((tmp_path / "data" / "homes").iterdir())
 
 
 async def test_what_nobody_used_in_time_is_swept_away(tmp_path: Path) -> None:

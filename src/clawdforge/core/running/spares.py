@@ -15,9 +15,10 @@ from typing import Final, NamedTuple
 from clawdforge.core.agent_model import Launch
 from clawdforge.core.mcp_model import OperatorServers
 from clawdforge.core.model import SECOND, Clock, SessionRow, new_id
-from clawdforge.core.ports import Agents, Homes, Snapshots, Store, Workspaces
+from clawdforge.core.ports import Agents, Homes, Snapshots, Store, Tx, Workspaces
 from clawdforge.core.rules.launches import plan_launch
 from clawdforge.core.rules.mcp_servers import plan_servers
+from clawdforge.core.rules.pauses import check_pause
 from clawdforge.core.running.early_sink import EarlySink
 from clawdforge.core.running.pool import AgentPool, Prepared, Seat
 from clawdforge.core.workspace import Workspace
@@ -174,7 +175,12 @@ class Spares:
 
     async def _open(self, spare: Spare) -> None:
         app, row = spare.kind.app, spare.row
-        await self._store.write(app, lambda tx: tx.add_session(row))  # from now on the sweeper knows of it
+
+        def add(tx: Tx) -> None:
+            check_pause(tx, row.agent)
+            tx.add_session(row)  # from now on the sweeper knows of it
+
+        await self._store.write(app, add)
         servers = await self._store.read(app, lambda view: plan_servers(view, row, self._mcp))
         spec = self._agents.spec(row.agent)
         home: Path = await self._homes.prepare(row.session_id, spec)
