@@ -66,6 +66,21 @@ async def test_who_waits_for_an_agent_that_does_not_end_gets_the_room_of_another
     waiting.cancel()
 
 
+async def test_an_app_gives_back_its_last_idle_agents_for_a_place_that_is_kept_for_who_has_none() -> None:
+    pool = pools.AgentPool(10, idle_secs=60)  # two of them are kept
+    idle = taken(pool, "idle")
+    pool.give_back(idle, now=1.0)
+    for number in range(7):
+        assert pool.try_take("other", f"other {number}") is not None
+    assert pool.try_take("newcomer", "newcomer") is not None
+    waiting = asyncio.create_task(pool.take("app", "next"))
+    await asyncio.sleep(0)
+    assert isinstance(idle.agent, Stubborn)
+    idle.agent.let_go.set()
+    async with asyncio.timeout(30):
+        assert (await waiting).session_id == "next"
+
+
 async def test_turns_that_fail_do_not_keep_an_agent_awake() -> None:
     pool = pools.AgentPool(2, idle_secs=60)
     pool.give_back(taken(pool, "one"), now=1.0)

@@ -48,10 +48,13 @@ class FairSlots:
             self._most[app] = most
         self._serve()
 
-    def lacking(self, app: str) -> int:
-        """How many slots have to become free before this app can have one, whatever its own limit is."""
-        bound = self.size - (self.size // RESERVED if self._held[app] else 0)
-        return max(0, self.taken - bound + 1)
+    def lacking(self, app: str, giving: int = 0) -> int:
+        """How many slots have to become free before this app can have one, whatever its own limit is.
+
+        Besides those that it is `giving` back itself.
+        """
+        bound = self.size - (self.size // RESERVED if self._held[app] > giving else 0)
+        return max(0, self.taken - giving - bound + 1)
 
     def excess(self, app: str) -> int:
         """How many of its own slots the app has to give back before it can have another."""

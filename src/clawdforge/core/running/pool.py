@@ -205,15 +205,23 @@ class AgentPool:
         return seat
 
     def _make_room(self, app: str) -> None:
-        """Put idle agents to sleep, its own first where it has too many, if that is enough for a seat."""
+        """Put idle agents to sleep, its own first where it has too many, if that is enough for a seat.
+
+        An app whose agents are all idle may have to give them all back: one that has none gets a place that
+        is kept from others.
+        """
         idle = [seat for seat in self._seats.values() if not seat.busy]
         idle.sort(key=lambda seat: (not seat.is_spare, seat.used_at))
-        own = [seat for seat in idle if seat.app == app][: self._slots.excess(app)]
-        others = [seat for seat in idle if seat not in own]
-        lacking = max(0, self._slots.lacking(app) - len(own))
-        if len(own) == self._slots.excess(app) and lacking <= len(others):
-            for seat in [*own, *others[:lacking]]:
-                self._release(seat)
+        mine = [seat for seat in idle if seat.app == app]
+        excess = self._slots.excess(app)
+        for giving in (excess, len(mine)):
+            own = mine[:giving]
+            others = [seat for seat in idle if seat not in own]
+            lacking = self._slots.lacking(app, len(own))
+            if len(own) >= excess and lacking <= len(others):
+                for seat in [*own, *others[:lacking]]:
+                    self._release(seat)
+                return
 
     def _release(self, seat: Seat) -> None:
         """Take the seat out; its slot is free once its processes are gone.
