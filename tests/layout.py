@@ -134,6 +134,7 @@ TASK_TOPS: Final = frozenset(
         f"{ROOT}.http.middleware",
         f"{ROOT}.scripted.methods",
         f"{ROOT}.stores.postgres.writer",
+        f"{ROOT}.stores.sqlite.checkpoints",
         f"{ROOT}.stores.sqlite.writer",
         f"{ROOT}.telemetry.pump",
     }

@@ -5,6 +5,7 @@ import logging
 from collections.abc import AsyncIterator, Iterator
 from itertools import pairwise
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import apsw
@@ -156,6 +157,71 @@ def test_who_writes_waits_only_where_the_log_is_long(
         counted.after_commit(db, jobs_wait=False)
     assert waits == [checkpoints.LATE_SECS]
     counted._mover._idle.set()
+
+
+def test_a_log_of_who_writes_much_without_a_pause_has_a_bound(
+    some: tuple[apsw.Connection, checkpoints.Checkpoints], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each commit is there before the last was moved, so that the log never begins anew by itself."""
+    monkeypatch.setattr(checkpoints, "LATE_PAGES", 4000)
+    db, counted = some
+
+    def move_what_was_there() -> None:
+        counted._mover.result = checkpoints.Moved(0.0, counted._pages, is_all=True)
+
+    monkeypatch.setattr(counted._mover, "start", move_what_was_there)
+    longest = 0
+    for _ in range(12):
+        fill(db, 1500)
+        longest = max(longest, counted._pages)
+        counted.after_commit(db, jobs_wait=True)
+    assert 4000 <= longest < 8000
+
+
+def test_a_machine_without_another_thread_keeps_the_log_and_tries_again(
+    some: tuple[apsw.Connection, checkpoints.Checkpoints],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr(checkpoints, "REST_SECS", 0.0)
+    db, counted = some
+
+    def refuse(_thread: Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as full:
+        full.setattr(Thread, "start", refuse)
+        fill(db, checkpoints.FEW_PAGES)
+        counted.after_commit(db, jobs_wait=False)
+    assert "can't start new thread" in caplog.text
+    counted.stop()
+    counted.after_commit(db, jobs_wait=False)
+    counted.after_commit(db, jobs_wait=False)
+    assert counted._mover.wait(60)
+    fill(db, 1)
+    counted.after_commit(db, jobs_wait=False)
+    assert counted._pages < 10
+
+
+def test_a_thread_that_failed_once_moves_the_log_the_next_time(
+    some: tuple[apsw.Connection, checkpoints.Checkpoints], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checkpoints, "REST_SECS", 0.0)
+    db, counted = some
+
+    def fail(_path: Path) -> apsw.Connection:
+        raise MemoryError
+
+    with monkeypatch.context() as failing:
+        failing.setattr(checkpoints, "open_writer", fail)
+        fill(db, checkpoints.FEW_PAGES)
+        counted.after_commit(db, jobs_wait=True)
+        assert counted._mover.wait(60)
+    for _ in range(3):
+        fill(db, 1)
+        counted.after_commit(db, jobs_wait=False)
+        assert counted._mover.wait(60)
+    assert counted._pages < 10
 
 
 async def test_the_file_shrinks_in_small_steps_when_much_was_deleted(

@@ -61,10 +61,17 @@ class Checkpoints:
         left = self._pages - self._moved
         if time.monotonic() < self._again_at:
             return
-        if left >= FEW_PAGES:
-            self._mover.start()
-        elif self._moved and left <= LAST_PAGES and (not jobs_wait or self._pages >= MANY_PAGES):
+        if self._is_near_the_end(left, jobs_wait=jobs_wait):
             self._finish(connection)
+        elif left >= FEW_PAGES:
+            self._mover.start()
+
+    def _is_near_the_end(self, left: int, *, jobs_wait: bool) -> bool:
+        """Whether the writing thread moves the rest. Whoever writes much without a pause leaves no small one:
+        it moves a larger one then, and any in the end, since the log would grow for ever."""
+        if self._pages >= LATE_PAGES:
+            return left <= MANY_PAGES or self._pages >= 2 * LATE_PAGES
+        return self._moved > 0 and left <= LAST_PAGES and (not jobs_wait or self._pages >= MANY_PAGES)
 
     def stop(self) -> None:
         """Returns when nobody but the writing thread has the file open for writing."""
@@ -119,11 +126,17 @@ class Mover:
         return self._idle.wait(secs)
 
     def start(self) -> None:
-        self._idle.clear()
         if self._thread is None:
             self._is_ending = False
-            self._thread = threading.Thread(target=self._run, name="store-checkpoints", daemon=True)
-            self._thread.start()
+            thread = threading.Thread(target=self._run, name="store-checkpoints", daemon=True)
+            try:
+                thread.start()
+            except RuntimeError as error:  # there may be no more threads
+                self.result = Moved(0.0, 0, is_all=False)
+                _warn(self._path, error)
+                return
+            self._thread = thread
+        self._idle.clear()
         self._orders.release()
 
     def stop(self) -> None:
@@ -148,6 +161,8 @@ class Mover:
             except (*DISK_ERRORS, StoreUnavailable) as error:
                 self.result = Moved(time.perf_counter() - begun, 0, is_all=False)
                 _warn(self._path, error)
+            except Exception:  # the top of a thread: the next attempt may do better
+                log.exception("the write-ahead log could not be moved into %s", self._path)
             finally:
                 self._idle.set()
         if connection is not None:
