@@ -152,6 +152,18 @@ async def test_410_disables_and_a_late_answer_changes_nothing(desk: Desk) -> Non
     assert endpoint.disabled == "it answered 410 Gone"
 
 
+async def test_410_does_not_bring_back_what_is_being_removed(desk: Desk) -> None:
+    await add(desk)
+    await desk.submit()
+    await desk.end(tokens=1)
+    (row,) = await told(desk)
+    await desk.store.write(APP, lambda tx: tx.change_endpoint("e1", disabled=rules.BEING_REMOVED))
+    await desk.store.write(APP, lambda tx: rules.note_try(tx, row.delivery_id, 410, "gone", desk.at))
+    found = await desk.store.read_system(lambda view: view.endpoints_off(rules.BEING_REMOVED))
+    assert found == [(APP, "e1")]
+    assert [one.state for one in await told(desk)] == ["dead"]
+
+
 def test_the_standards_own_library_verifies_with_each_secret_while_they_change() -> None:
     clock = SystemClock()
     now, old = clock.now(), "whsec_" + "b2xkb2xkb2xkb2xkb2xkb2xkb2xkb2xk"

@@ -118,7 +118,8 @@ def note_try(
     if error is None:
         tx.change_delivery(delivery_id, state=DeliveryState.DELIVERED, done_at=at, **told)
         return
-    if status == GONE:
+    endpoint = tx.endpoint(row.endpoint_id)
+    if status == GONE and endpoint is not None and endpoint.disabled != BEING_REMOVED:
         tx.change_endpoint(row.endpoint_id, disabled="it answered 410 Gone")
         tx.audit(None, "webhook disabled", at, {"endpoint_id": row.endpoint_id, "why": "410"})
     next_at = at + find_pause(delivery_id, attempts)
