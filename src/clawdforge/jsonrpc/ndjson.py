@@ -89,8 +89,9 @@ class Framer:
 
         A line of megabytes is not kept while what it says is handled.
         """
+        frames.reverse()  # to take the first out of a list of thousands would move all the others
         while frames:
-            frame = frames.pop(0)
+            frame = frames.pop()
             if not isinstance(frame, LargeLine):
                 yield frame
                 continue
