@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from unittest.mock import AsyncMock
 
 import pytest
 
@@ -109,6 +110,44 @@ async def test_an_agent_that_is_not_what_the_session_became_is_replaced(tmp_path
         assert seats(parts)[session.session_id].agent is not waiting
 
 
+async def test_the_home_of_a_spare_is_made_fit_for_another_agent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(tmp_path) as parts:
+        await with_spare(parts)
+        session = await new(parts)
+        await parts.services.sessions.patch(APP, session.session_id, PatchSession(agent="demo"))
+        homes = parts.supervisor._homes
+        prepare = AsyncMock(side_effect=homes.prepare)
+        monkeypatch.setattr(homes, "prepare", prepare)
+        await say(parts, session.session_id, "hello")
+        prepared = [(call.args[0], call.args[1].name) for call in prepare.call_args_list]
+        assert (session.session_id, "demo") in prepared
+
+
+async def test_a_spare_that_is_taken_stays_awake_for_its_first_prompt(tmp_path: Path) -> None:
+    async with opened(tmp_path, agent_idle_secs=60) as parts:
+        spare = await with_spare(parts)
+        spare.used_at -= 59
+        session = await new(parts)
+        assert session.session_id == spare.session_id
+        parts.supervisor._pool.sleep_idle(asyncio.get_running_loop().time() + 2)
+        assert session.session_id in seats(parts)
+
+
+async def test_one_that_is_broken_off_takes_nothing_from_its_successor(tmp_path: Path) -> None:
+    async with opened(tmp_path) as parts:
+        session = await new(parts)
+        found = parts.services.sessions._spares
+        found.follow(session)
+        (first,) = spares(parts)
+        parts.supervisor._pool.retire_agent(first.session_id)
+        found.follow(session)
+        second = await wait_for_spare(parts)
+        assert second is not first
+        assert (await new(parts)).session_id == second.session_id
+
+
 async def test_a_refused_session_leaves_the_spare_for_the_next(tmp_path: Path) -> None:
     async with opened(tmp_path) as parts:
         spare = await with_spare(parts)
@@ -169,6 +208,8 @@ async def test_none_is_started_of_what_is_paused(tmp_path: Path, pause: dict[str
         assert spares(parts)
         await until(lambda: not spares(parts))
         assert not list((tmp_path / "data" / "homes").iterdir())
+        workspaces = tmp_path / "data" / "workspaces"
+        assert [path.name for path in workspaces.iterdir()] == [session.session_id]
 
 
 async def test_what_nobody_used_in_time_is_swept_away(tmp_path: Path) -> None:

@@ -235,6 +235,7 @@ class Opener:
             return None
         if agent is None or not agent.alive or prepared.launch != launch:
             await self._pool.drop_agent(turn.seat)
+            await self._homes.prepare(turn.session_id, launch.agent)  # it may be another agent's by now
             return None
         turn.seat.prepared = None
         await prepared.sink.pass_on(self._sink_of(turn))

@@ -96,13 +96,13 @@ class Spares:
         self._forget_gone()
         if kind in self._spares or not self._most or self._agents.spec(kind.agent).callback:
             return  # a token to call us back with is that of one session
+        seat = self._pool.try_spare(kind.app, new_id(), asyncio.get_running_loop().time())
+        if seat is None:
+            return  # others need the room
         while len(self._spares) >= self._most:
             oldest = next(iter(self._spares.values()))
             del self._spares[oldest.kind]
             self._pool.retire_agent(oldest.session_id)
-        seat = self._pool.try_spare(kind.app, new_id(), asyncio.get_running_loop().time())
-        if seat is None:
-            return  # others need the room
         try:
             spare = self._plan(kind, seat)
         except OSError:
@@ -120,6 +120,7 @@ class Spares:
             return None
         del self._spares[kind]
         spare.seat.is_spare = False
+        spare.seat.used_at = asyncio.get_running_loop().time()  # so that it is awake for the first prompt
         return spare
 
     def give_back(self, spare: Spare) -> None:
@@ -170,7 +171,8 @@ class Spares:
         finally:
             spare.seat.starting = None
             if spare.seat.prepared is None or self._pool.waiting:
-                self._spares.pop(spare.kind, None)
+                if self._spares.get(spare.kind) is spare:
+                    del self._spares[spare.kind]
                 self._pool.retire_agent(spare.session_id)
 
     async def _open(self, spare: Spare) -> None:
@@ -180,7 +182,11 @@ class Spares:
             check_pause(tx, row.agent)
             tx.add_session(row)  # from now on the sweeper knows of it
 
-        await self._store.write(app, add)
+        try:
+            await self._store.write(app, add)
+        except ForgeError:
+            await asyncio.to_thread(self._workspaces.remove, row.session_id)
+            raise
         servers = await self._store.read(app, lambda view: plan_servers(view, row, self._mcp))
         spec = self._agents.spec(row.agent)
         home: Path = await self._homes.prepare(row.session_id, spec)
