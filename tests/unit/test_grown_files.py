@@ -51,10 +51,26 @@ def test_what_is_written_after_a_turn_does_not_grow_with_the_memory(
         (home / "memory").write_bytes(whole)
         before = kept_bytes(tmp_path) if turn > 1 else 0
         take(copies, home, turn)
-        assert kept_bytes(tmp_path) - before <= MIB + 2 * len(line)
+        assert kept_bytes(tmp_path) - before <= 2 * MIB
     for turn in (1, 11, 22, 39, 40):
         found = give_back(copies, turn, tmp_path / f"built-{turn}")
         assert found == {"memory": whole[: turn * len(line)]}
+
+
+@pytest.mark.parametrize("most", [200, 30_000])
+def test_a_memory_is_written_about_ten_times_and_lies_in_few_objects(
+    copies: Copies, home: Path, tmp_path: Path, most: int
+) -> None:
+    draw, whole, written = random.Random(2), b"", 0  # noqa: S311
+    for turn in range(1, 401):
+        whole += draw.randbytes(draw.randint(1, most))
+        (home / "memory").write_bytes(whole)
+        before = kept_bytes(tmp_path) if turn > 1 else 0
+        parts = take(copies, home, turn).entries[0].parts
+        written += kept_bytes(tmp_path) - before
+        assert len(parts) <= 10 + len(whole) // MIB
+    assert written <= 12 * len(whole) + 400 * 16_384
+    assert give_back(copies, 400, tmp_path / "built") == {"memory": whole}
 
 
 @pytest.mark.parametrize("seed", range(8))

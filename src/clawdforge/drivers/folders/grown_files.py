@@ -1,8 +1,9 @@
 """Files that agents only add to, as to a log of a conversation: a copy keeps what is new, in another object.
 
 A long memory would else be written anew after every turn, and everybody who writes to the same disk waits for
-that. Objects of less than a mebibyte are not added to but replaced, so that there are never many: what a turn
-writes is bounded by that and by what the agent has written.
+that. So that there are never many objects, one of less than a mebibyte is written again, with what came after
+it, as soon as that is half as long: each is then at least twice as long as the next one, and a byte of the
+memory is written about ten times until it lies in an object that stays.
 """
 
 import os
@@ -14,6 +15,7 @@ from typing import Final, NamedTuple
 from clawdforge.drivers.folders.home_manifest import Entry
 
 PART_BYTES: Final = 1 << 20
+BLOCK: Final = 1 << 12  # less than this takes as much of a disk
 PIECE: Final = 1 << 20
 SAMPLE: Final = 1 << 12
 
@@ -31,9 +33,9 @@ def find_beginning(old: Entry | None, source: int, size: int, files: str) -> Beg
     if old is None or old.kind != "f" or size < old.size:
         return Beginning()
     parts = list(old.parts)
-    while parts and parts[-1][1] < PART_BYTES:
-        parts.pop()
-    start = sum(part_size for _, part_size in parts)
+    start = old.size
+    while parts and parts[-1][1] < min(PART_BYTES, 2 * max(BLOCK, size - start)):
+        start -= parts.pop()[1]
     if not parts or not _looks_alike(source, f"{files}/{parts[0][0]}"):
         return Beginning()
     crc = _crc_between(source, 0, start, 0)

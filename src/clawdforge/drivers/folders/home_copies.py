@@ -45,7 +45,7 @@ FEW_ENTRIES: Final = 250
 """A home with more is looked at once, while its agent stands still, and its manifest is not remembered."""
 FEW_OBJECTS: Final = 16
 """Of copies with no more, what they name is remembered, so that pruning need not read it."""
-SMALL_BYTES: Final = 1 << 16
+SMALL_BYTES: Final = 1 << 14
 NAME: Final = re.compile(r"(0|[1-9][0-9]{0,17})\.json")
 MARK = "unsettled"  # while this file exists, there may be objects without a manifest
 
