@@ -10,8 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from typing import Any, Final, Protocol
 
-import orjson
-
+from clawdforge.jsonrpc.encoding import encode_lines
 from clawdforge.jsonrpc.lost import read_head
 from clawdforge.jsonrpc.ndjson import MAX_LINE_BYTES, Framer, Line, Oversize
 from clawdforge.jsonrpc.pace import Pace
@@ -135,6 +134,7 @@ class Connection:
         self._bytes_read = 0
         self._bytes_handled = 0
         self._progress = asyncio.Event()
+        self._encoding = asyncio.Lock()
         self._reader = asyncio.create_task(self._read(), name="rpc reader")
 
     @property
@@ -215,8 +215,10 @@ class Connection:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _write(self, *messages: Json) -> None:
+        async with self._encoding:  # what is said after a long message comes after it
+            lines = await encode_lines(messages, self._pace.enter)
         try:
-            await self._pipe.write(b"".join(orjson.dumps(message) + b"\n" for message in messages))
+            await self._pipe.write(lines)
         except OSError as error:
             raise self._failure or Disconnected("it no longer reads its input") from error
 
