@@ -25,6 +25,8 @@ from clawdforge.wire.json_bounds import LARGE_BYTES
 
 PAGE_EVENTS = 1000
 PAGE_BYTES = 1 << 20
+SLICE_EVENTS = 100  # to read so many and to make the wanted form of them takes two milliseconds
+SLICE_BYTES = 1 << 16
 STREAM_BYTES = 1 << 12  # as stored; each follower that stands still holds one such page, in both forms
 TAIL_EVENTS = 4096
 TAIL_BYTES = 1 << 17  # as stored; with objects and the nested form a tail takes six times as much
@@ -102,13 +104,27 @@ class LogService:
     async def page(
         self, app: str, session_id: str, after: int, limit: int, form: Form = Form.COMPACT
     ) -> list[StoredEvent]:
-        def work(view: View) -> list[StoredEvent]:
-            _check_cursor(view, session_id, after)
-            return view.events(session_id, after=after, limit=limit, max_bytes=PAGE_BYTES)
+        """It may end before `limit`, if it becomes large. It is read in slices."""
+        found: list[StoredEvent] = []
+        size = 0
 
-        batch = await self._store.read(app, work)
-        await self._convert_large(app, batch, form)
-        return batch
+        def work(view: View) -> list[StoredEvent]:
+            start = found[-1].seq if found else after
+            _check_cursor(view, session_id, start)
+            return view.events(
+                session_id, after=start, limit=min(limit - len(found), SLICE_EVENTS), max_bytes=SLICE_BYTES
+            )
+
+        while len(found) < limit and size < PAGE_BYTES:
+            if found:
+                await self._turns.slice(app)
+            batch = await self._store.read(app, work)
+            if not batch:
+                break
+            await self._convert(app, batch, form)
+            found += batch
+            size += sum(len(event.data) for event in batch)
+        return found
 
     async def follow(
         self, app: str, session_id: str, after: int, form: Form = Form.COMPACT
@@ -125,8 +141,9 @@ class LogService:
                 if batch is None:
                     batch = await self._read(app, session_id, after)
                 if batch:
+                    batch = batch[:SLICE_EVENTS]  # the others come with the next round
                     after = batch[-1].seq
-                    await self._convert_large(app, batch, form)
+                    await self._convert(app, batch, form)
                     yield batch
                 else:
                     await added.wait()
@@ -144,8 +161,12 @@ class LogService:
         `recent` is all of it, if somebody has that already.
         """
         if recent is not None:
-            await self._convert_large(app, recent, form)
-            yield recent
+            for start in range(0, len(recent), SLICE_EVENTS):
+                if start:
+                    await self._turns.slice(app)
+                batch = recent[start : start + SLICE_EVENTS]
+                await self._convert(app, batch, form)
+                yield batch
             return
         after = 0
         while True:
@@ -154,13 +175,13 @@ class LogService:
             batch = await self._store.read(
                 app,
                 lambda view, after=after: view.turn_events(  # type: ignore[misc]
-                    session_id, turn_index, after=after, limit=PAGE_EVENTS, max_bytes=PAGE_BYTES
+                    session_id, turn_index, after=after, limit=SLICE_EVENTS, max_bytes=SLICE_BYTES
                 ),
             )
             if not batch:
                 return
             after = batch[-1].seq
-            await self._convert_large(app, batch, form)
+            await self._convert(app, batch, form)
             yield batch
 
     @contextmanager
@@ -206,11 +227,13 @@ class LogService:
             return event
         return self._large.setdefault((session_id, event.seq), event)
 
-    async def _convert_large(self, app: str, batch: list[StoredEvent], form: Form) -> None:
-        """One after the other, and apps in turn: whoever comes second finds it done."""
+    async def _convert(self, app: str, batch: list[StoredEvent], form: Form) -> None:
+        """One after the other, and of large ones apps in turn: whoever comes second finds it done."""
         for event in batch:
             if len(event.data) > LARGE_BYTES:
                 await self._computing.run(app, partial(event.in_form, form))
+            else:
+                event.in_form(form)
 
 
 def _check_cursor(view: View, session_id: str, after: int) -> None:
