@@ -2,13 +2,15 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import pytest
 
 from clawdforge.core.computing import Computing
-from clawdforge.core.log import LogService
+from clawdforge.core.event_model import StoredEvent, draft
+from clawdforge.core.log import SLICE_EVENTS, LogService
 from clawdforge.core.loop_turns import LoopTurns
 from clawdforge.core.model import MessageRow, SessionRow, SystemClock, TurnRow
 from clawdforge.core.ports import Tx
@@ -19,8 +21,10 @@ from clawdforge.core.services import messages, transfer
 from clawdforge.core.services.messages import MessageService
 from clawdforge.core.services.sessions import SessionService
 from clawdforge.core.services.transfer import TransferService
+from clawdforge.core.services.turns import TurnService
 from clawdforge.stores import open_store
 from clawdforge.stores.sqlite.store import SqliteStore
+from clawdforge.wire.event import EventType
 from clawdforge.wire.turn import IfBusy, TurnState
 
 APP, SID = "alpha", "s-1"
@@ -86,6 +90,57 @@ async def test_others_run_between_the_pages_of_a_long_transcript(
     passes, exported = await passes_during(exporting.export(APP, SID))
     assert len(exported.messages) == 101
     assert passes >= 20
+
+
+async def test_others_run_between_the_parts_of_a_long_log(store: SqliteStore) -> None:
+    drafts = [draft(EventType.TEXT, 1, 1, {"content": f"word {number}"}) for number in range(1000)]
+
+    def fill(tx: Tx) -> None:
+        queue(tx, 1)
+        first = tx.append(SID, [draft(EventType.TURN_STARTED, 1, 1)])
+        last = tx.append(SID, drafts)
+        tx.change_turn(SID, 1, state=TurnState.ENDED, first_seq=first, last_seq=last)
+
+    await store.write(APP, fill)
+    log = LogService(store, LoopTurns(), Computing())
+    passes, page = await passes_during(log.page(APP, SID, after=0, limit=900))
+    assert [event.seq for event in page] == list(range(1, 901))
+    assert passes >= 9
+
+    async def collect(recent: list[StoredEvent] | None) -> list[int]:
+        return [event.seq async for part in log.turn_pages(APP, SID, 1, recent=recent) for event in part]
+
+    passes, whole = await passes_during(collect(None))
+    assert whole == list(range(2, 1002))
+    assert passes >= 10
+    passes, known = await passes_during(collect(page))
+    assert known == list(range(1, 901))
+    assert passes >= 9
+
+    async def follow() -> list[int]:
+        sizes: list[int] = []
+        async for part in log.follow(APP, SID, after=0):
+            sizes.append(len(part))
+            if sum(sizes) == 1001:
+                break
+        return sizes
+
+    assert max(await follow()) <= SLICE_EVENTS
+
+
+async def test_whoever_waits_for_a_turn_reads_no_prompt(store: SqliteStore) -> None:
+    def end(tx: Tx) -> None:
+        queue(tx, 1)
+        tx.change_turn(SID, 1, state=TurnState.ENDED, ended_at=5)
+
+    await store.write(APP, end)
+    whole = await store.read(APP, lambda v: v.turn(SID, 1))
+    assert whole is not None
+    assert whole.prompt
+    nobody = cast("Any", None)  # not asked
+    log = LogService(store, LoopTurns(), Computing())
+    service = TurnService(store, SystemClock(), log, nobody, nobody)
+    assert await service.wait(APP, SID, 1) == replace(whole, prompt="")
 
 
 async def test_the_state_of_a_session_reads_no_queued_prompt(store: SqliteStore) -> None:

@@ -51,6 +51,7 @@ READS: dict[str, Callable[[View, str], Any]] = {
     "sessions": lambda v, s: v.sessions(SessionQuery(prefix=s[:6])),
     "count_app_sessions": lambda v, _: v.count_app_sessions(),
     "turn": lambda v, s: v.turn(s, 1),
+    "turn_outline": lambda v, s: v.turn_outline(s, 1),
     "turns": lambda v, s: v.turns(s),
     "turn_page": lambda v, s: v.turn_page(s, **PAGE),
     "turns_from": lambda v, s: v.turns_from(s, 1),

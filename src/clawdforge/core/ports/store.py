@@ -73,6 +73,9 @@ class View(BudgetView, PageView, ChangeView, LinkView, ScheduleView, UsageView, 
         ...
 
     def turn(self, session_id: str, turn_index: int) -> TurnRow | None: ...
+    def turn_outline(self, session_id: str, turn_index: int) -> TurnRow | None:
+        """The turn without its prompt, which may be of megabytes."""
+
     def turns(self, session_id: str, *, after: int = 0, limit: int = 100) -> list[TurnRow]: ...
     def turn_page(
         self, session_id: str, *, after: int, limit: int, max_bytes: int

@@ -149,17 +149,21 @@ class TurnService:
     async def wait(
         self, app: str, session_id: str, turn_index: int, ended: asyncio.Event | None = None
     ) -> TurnRow:
-        """The turn once it has ended. Whoever stops waiting does not stop the turn.
+        """The turn once it has ended, without its prompt. Whoever stops waiting does not stop the turn.
 
         A turn has a time limit and a queue before it, so there is none here. With `ended`, which was the next
         end in this session before the turn was submitted, nothing is looked up until there was one.
         """
+
+        def look(view: View) -> TurnRow:
+            return _need(view, session_id, view.turn_outline(session_id, turn_index))
+
         with self._log.tail(session_id) as tail:
             if ended is not None:
                 await ended.wait()
             while True:
                 ended = tail.turn_ended
-                turn = await self.get(app, session_id, turn_index)
+                turn = await self._store.read(app, look)
                 if turn.state is TurnState.ENDED:
                     return turn
                 await ended.wait()
@@ -169,14 +173,9 @@ class TurnService:
         return self._answers.expect(session_id, turn_index)
 
     async def get(self, app: str, session_id: str, turn_index: int) -> TurnRow:
-        def work(view: View) -> TurnRow:
-            turn = view.turn(session_id, turn_index)
-            if turn is None:
-                need_session(view, session_id)
-                raise TurnNotFound
-            return turn
-
-        return await self._store.read(app, work)
+        return await self._store.read(
+            app, lambda view: _need(view, session_id, view.turn(session_id, turn_index))
+        )
 
     async def list(
         self, app: str, session_id: str, after: int, limit: int
@@ -234,3 +233,10 @@ def raise_for(turn: TurnRow) -> None:
     duration = max(0, turn.ended_at - turn.started_at) // 1000 if turn.ended_at and turn.started_at else 0
     extra = {**turn.error_extra, "turn_index": turn.turn_index, "duration_ms": duration}
     raise BY_CODE.get(turn.code or "", AgentFailed)(turn.error, **extra)
+
+
+def _need(view: View, session_id: str, turn: TurnRow | None) -> TurnRow:
+    if turn is None:
+        need_session(view, session_id)
+        raise TurnNotFound
+    return turn

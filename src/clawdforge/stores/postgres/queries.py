@@ -85,7 +85,7 @@ class PgQueries(Queries):
         fragments |= {"visible": VISIBLE, "present": PRESENT, "hidden": HIDDEN, "turn_cut": TURN_CUT}
         fragments |= {"before": BEFORE, "after": f"greatest(:after, {_own('archived_to')})", "below": BELOW}
         fragments |= {"usage_names": USAGE_NAMES, "usage_sums": USAGE_SUMS, "usage_after": USAGE_AFTER}
-        fragments["turn"] = self._tell_turn(TURN_CUT)
+        fragments |= self._tell_turn(TURN_CUT)
         fragments["message"] = self.message.columns.replace(
             "messages.cut,", f"(messages.cut = 1 OR {HIDDEN}),"
         ).replace("messages.archived,", f"(messages.archived = 1 OR messages.seq <= {_own('archived_to')}),")

@@ -158,7 +158,7 @@ class Queries:
         fragments |= {"mine": MINE, "dead": DEAD, "visible": VISIBLE, "present": PRESENT, "hidden": HIDDEN}
         fragments |= {"turn_cut": TURN_CUT, "cut_turns": _own("cut_turns"), "after": AFTER}
         fragments |= {"before": BEFORE, "archived_to": _own("archived_to")}
-        fragments["turn"] = self._tell_turn(TURN_CUT)
+        fragments |= self._tell_turn(TURN_CUT)
         fragments["message"] = (
             fragments["message"]
             .replace("messages.cut,", f"(messages.cut OR {HIDDEN}),")
@@ -194,9 +194,13 @@ class Queries:
         fragments |= {"usage_names": USAGE_NAMES, "usage_sums": USAGE_SUMS, "usage_after": USAGE_AFTER}
         return fragments
 
-    def _tell_turn(self, cut: str) -> str:
+    def _tell_turn(self, cut: str) -> dict[str, str]:
+        """The columns of a turn, and those of one whose prompt nobody wants to know."""
         columns = self.turn.columns.replace("turns.cut,", f"{cut},")
-        return columns.replace("turns.prompt,", f"{self.prompt},")
+        return {
+            "turn": columns.replace("turns.prompt,", f"{self.prompt},"),
+            "turn_outline": columns.replace("turns.prompt,", "'',"),
+        }
 
 
 def load_statements(path: Path, fragments: dict[str, str]) -> dict[str, str]:

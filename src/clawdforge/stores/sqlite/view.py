@@ -75,6 +75,9 @@ class SqliteView(
     def turn(self, session_id: str, turn_index: int) -> TurnRow | None:
         return self._get(self._q.turn, "turn", session=session_id, turn=turn_index)
 
+    def turn_outline(self, session_id: str, turn_index: int) -> TurnRow | None:
+        return self._get(self._q.turn, "turn_outline", session=session_id, turn=turn_index)
+
     def turns(self, session_id: str, *, after: int = 0, limit: int = 100) -> list[TurnRow]:
         return self._list(self._q.turn, "turns", session=session_id, after=after, limit=limit)
 

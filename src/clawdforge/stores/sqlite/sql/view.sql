@@ -34,6 +34,9 @@ SELECT count(*) FROM sessions WHERE app_name = :app AND closed_at IS NULL AND de
 -- name: turn
 SELECT {turn} FROM turns WHERE session_id = {mine} AND turn_index = :turn
 
+-- name: turn_outline
+SELECT {turn_outline} FROM turns WHERE session_id = {mine} AND turn_index = :turn
+
 -- name: turns
 SELECT {turn} FROM turns WHERE session_id = {mine} AND turn_index > :after ORDER BY turn_index LIMIT :limit
 
