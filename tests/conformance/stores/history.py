@@ -10,6 +10,7 @@ from clawdforge.core.ports import Store, Tx, View
 from clawdforge.core.rules.audit_chain import START, verify_chain
 from clawdforge.wire.errors import SessionNotFound
 from clawdforge.wire.event import EventType
+from clawdforge.wire.message import Role
 from clawdforge.wire.turn import TurnState
 from tests.conformance.stores.samples import (
     APP,
@@ -62,7 +63,7 @@ async def test_cut_and_archived_messages_are_shown_as_asked(store: Store) -> Non
         assert [m.seq for m in view.last_messages(sid, 1, show="cut")] == [6]
         assert [m.seq for m in view.messages_from(sid, 4)] == [4]
         assert [m.seq for m in view.messages_from(sid, 6, show="cut")] == [6]
-        last = view.last_message(sid, "user")
+        last = view.last_message(sid, Role.USER)
         assert last is not None
         assert last.seq == 3
         assert view.last_message(sid, "tool") is None

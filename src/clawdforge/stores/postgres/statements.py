@@ -78,11 +78,17 @@ class PgDb:
             return None
 
     def _bind(self, sql: str, params: Mapping[str, Value]) -> tuple[str, list[Any]]:
-        kinds = tuple((name, type(value)) for name, value in params.items() if value is not None)
+        kinds = tuple((name, _kind_of(value)) for name, value in params.items() if value is not None)
         text, names = self._translate(sql, kinds)
         return text, [
             _array(params[name]) if is_array else to_postgres(params[name]) for name, is_array in names
         ]
+
+
+def _kind_of(value: Any) -> type:
+    """One of `TYPES`: a word of a list of words is a text."""
+    kind = type(value)
+    return kind if kind in TYPES else next(one for one in kind.__mro__ if one in TYPES)
 
 
 def _translate(sql: str, kinds: tuple[tuple[str, type], ...]) -> tuple[str, tuple[tuple[str, bool], ...]]:
