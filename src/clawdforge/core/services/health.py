@@ -1,12 +1,15 @@
 """What the server says about itself: whether it is alive and ready, and how its agents are contained."""
 
-from clawdforge.core.model import SECOND, Clock
+from contextlib import suppress
+
+from clawdforge.core.model import SECOND, Clock, PauseRow
 from clawdforge.core.ports import Store
 from clawdforge.core.running.background import Background
 from clawdforge.core.running.pool import AgentPool
 from clawdforge.core.running.supervisor import Supervisor
 from clawdforge.wire.admin import Health, Ready, StuckReply, StuckSession
 from clawdforge.wire.base import Micros
+from clawdforge.wire.errors import StoreUnavailable
 
 
 class HealthService:
@@ -27,16 +30,21 @@ class HealthService:
         self._clock = clock
         self._began = clock.steady()
         self.stopping = False
+        self._open_sessions = 0
+        self._pauses: list[PauseRow] = []
 
     def learn(self, **facts: object) -> None:
         """Add facts that were found out after the start."""
         self._facts.update(facts)
 
     async def health(self) -> Health:
-        count, pauses = await self._store.read_system(
-            lambda view: (view.count_open_sessions(), view.pauses())
-        )
-        paused = any(not pause.app_name and not pause.agent for pause in pauses)
+        """While the store is away, with what it said last: whoever asks wants to know whether we live."""
+        with suppress(StoreUnavailable):
+            self._open_sessions, self._pauses = await self._store.read_system(
+                lambda view: (view.count_open_sessions(), view.pauses())
+            )
+        count = self._open_sessions
+        paused = any(not pause.app_name and not pause.agent for pause in self._pauses)
         live = {"open_sessions": count, "live_agents": self._pool.live, "paused": paused}
         return Health.model_validate({**self._facts, **live, "sqlite_version": self._store.version()})
 
