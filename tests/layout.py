@@ -13,7 +13,7 @@ MAX_LINES: Final = 400
 LAYERS: Final[Mapping[str, frozenset[str]]] = {
     "wire": frozenset({"wire"}),
     "core": frozenset({"wire", "core"}),
-    "stores": frozenset({"wire", "core", "disk", "stores"}),
+    "stores": frozenset({"wire", "core", "disk", "by_name", "stores"}),
     "jsonrpc": frozenset({"wire", "jsonrpc"}),  # what agents and their clients speak, seen from either end
     "drivers": frozenset({"wire", "core", "jsonrpc", "scripted", "disk", "drivers"}),
     "faces": frozenset({"wire", "client", "jsonrpc", "faces"}),
@@ -27,7 +27,7 @@ LAYERS: Final[Mapping[str, frozenset[str]]] = {
     "listeners": frozenset({"wire", "settings"}),
     "outbound": frozenset({"wire", "core"}),
     "editors": frozenset({"client", "faces", "http"}),  # a face that the server itself is the client of
-    "upkeep": frozenset({"wire", "core", "stores", "drivers", "settings", "disk", "upkeep"}),
+    "upkeep": frozenset({"wire", "core", "stores", "drivers", "settings", "disk", "by_name", "upkeep"}),
     "bounds": frozenset({"core", "drivers", "http", "listeners", "settings"}),
     "parts": frozenset({"wire", "core", "stores", "drivers", "telemetry", "settings", "bounds", "outbound"}),
     "server": frozenset({"wire", "core", "stores", "drivers", "http", "settings", "lacks", "parts"})

@@ -14,8 +14,6 @@ from itertools import count
 from pathlib import Path
 from typing import Final
 
-import asyncpg
-
 from clawdforge.core.model import SystemClock
 from clawdforge.stores.postgres.link import Link
 from clawdforge.stores.postgres.migrations import migrate
@@ -103,7 +101,7 @@ def _wait_for(server: "subprocess.Popen[bytes]", postgres: Postgres) -> None:
             with contextlib.closing(Link(postgres.url("postgres"))) as link:
                 link.run(f"CREATE DATABASE {MODEL} TEMPLATE template0 ENCODING 'UTF8'")
             break
-        except (OSError, asyncpg.CannotConnectNowError):
+        except OSError:
             if time.monotonic() > deadline or server.poll() is not None:
                 raise
             time.sleep(0.02)

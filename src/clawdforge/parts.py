@@ -11,9 +11,9 @@ from clawdforge import __version__
 from clawdforge.bounds import find_bounds, find_ceilings
 from clawdforge.core.callbacks import CallbackTokens
 from clawdforge.core.mcp_model import OperatorServers
-from clawdforge.core.model import SystemClock, new_id, new_token
+from clawdforge.core.model import Clock, SystemClock, new_id, new_token
 from clawdforge.core.pace import Pace
-from clawdforge.core.ports import Driver
+from clawdforge.core.ports import Driver, Store
 from clawdforge.core.running.background import Background
 from clawdforge.core.running.meter import Meter
 from clawdforge.core.running.recovery import RecoveryService
@@ -42,7 +42,7 @@ from clawdforge.drivers.registry.catalog import AgentCatalog
 from clawdforge.drivers.registry.registry import Registry, is_installed
 from clawdforge.outbound import open_outbound
 from clawdforge.settings import Settings, keep_secret
-from clawdforge.stores import open_store
+from clawdforge.stores import open_database, open_store
 from clawdforge.stores.uploads import UploadFolder
 from clawdforge.telemetry.loading import open_telemetry
 from clawdforge.wire.local import TOKEN_FILE
@@ -73,7 +73,7 @@ async def open_parts(settings: Settings, url: str = "", port: int | None = None)
         homes = HomeFolders(
             settings.data_dir, max_copies=settings.home_copies, max_bytes=settings.home_copy_bytes
         )
-        store = await open_store(settings.data_dir, clock, len(await asyncio.to_thread(homes.names)))
+        store = await _open_store(settings, clock, len(await asyncio.to_thread(homes.names)))
         ends.push_async_callback(store.close)
         networks = Networks(settings.agent_network, settings.agent_hosts, port)
         ends.callback(networks.close)
@@ -121,6 +121,12 @@ async def open_parts(settings: Settings, url: str = "", port: int | None = None)
         await recovery.notice_move(workspaces)
         await _recover(settings, services, recovery)
         yield Parts(services, engine.supervisor, engine.meter, recovery, engine.background, catalog)
+
+
+async def _open_store(settings: Settings, clock: Clock, remembered: int) -> Store:
+    if settings.database_url is None:
+        return await open_store(settings.data_dir, clock, remembered)
+    return await open_database(settings.database_url, settings.data_dir, clock, remembered)
 
 
 def _operator_servers(settings: Settings) -> OperatorServers:

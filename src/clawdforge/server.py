@@ -71,7 +71,8 @@ async def serve(settings: Settings) -> int:
 
 def _start_log(settings: Settings) -> None:
     file = logs.open_file(settings.log_file, settings.log_file_bytes) if settings.log_file else None
-    logs.start(settings.log_level, [settings.admin_token or ""], handler=file)
+    secrets = [settings.admin_token or "", *settings.database_secrets]
+    logs.start(settings.log_level, secrets, handler=file)
 
 
 def _refuse(message: str) -> int:

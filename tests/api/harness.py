@@ -18,6 +18,7 @@ import httpx2
 from clawdforge.wire.local import LOCK_FILE
 from clawdforge.wire.sse import Decoder, Frame
 from tests.api.forked import Forked
+from tests.databases import wanted
 
 ADMIN_TOKEN = "cf_admin_token_of_the_tests_0123456789"
 AGENT = f"{sys.executable} -m clawdforge.scripted"
@@ -115,6 +116,8 @@ class Server:
             "CLAWDFORGE_SPARE_AGENTS": "0",  # every test would start one more; those of spares say so
             **(env or {}),
         }
+        if (databases := wanted()) is not None:
+            self._env["CLAWDFORGE_DATABASE_URL"] = databases.find(data_dir)
         self._apps: list[httpx2.Client] = []
         self.start()
 

@@ -2,9 +2,10 @@
 
 from clawdforge.settings.kinds import Sandbox
 from clawdforge.settings.listing import PREFIX, Row, list_settings
-from clawdforge.settings.model import ADMIN_TOKEN_FILE, AgentSettings, Settings, is_loopback
+from clawdforge.settings.model import ADMIN_TOKEN_FILE, Settings, is_loopback
 from clawdforge.settings.secret import keep_secret
 from clawdforge.settings.sources import CONFIG_FILE, BadSettings, load_settings, unknown_variables
+from clawdforge.settings.tables import AgentSettings
 
 __all__ = [
     "ADMIN_TOKEN_FILE",

@@ -79,6 +79,13 @@ def _check_endpoint(value: str) -> str:
     return value
 
 
+def _check_database(value: str) -> str:
+    place = urlsplit(value)
+    if place.scheme not in ("postgresql", "postgres") or not place.path.strip("/"):
+        raise ValueError("give the address of a database, such as postgresql://forge:secret@db.lan/forge")
+    return value
+
+
 def _check_headers(value: dict[str, str]) -> dict[str, str]:
     for name, text in value.items():
         if not re.fullmatch(r"[A-Za-z0-9-]{1,64}", name) or not re.fullmatch(r"[ -~]{1,4096}", text):
@@ -105,5 +112,6 @@ Hosts = Annotated[tuple[Host, ...], BeforeValidator(_split_words)]
 Face = Literal["openai", "mcp", "agui", "vercel", "acp"]
 Faces = Annotated[tuple[Face, ...], BeforeValidator(_split_words)]
 Endpoint = Annotated[str, AfterValidator(_check_endpoint)]
+Database = Annotated[str, AfterValidator(_check_database)]
 Headers = Annotated[dict[str, str], BeforeValidator(_split_pairs), AfterValidator(_check_headers)]
 HeaderName = Annotated[str, Field(pattern=r"^[A-Za-z0-9-]{0,64}$")]

@@ -4,24 +4,21 @@ import ipaddress
 import os
 from pathlib import Path
 from typing import Annotated, Final, Literal, Self
+from urllib.parse import unquote, urlsplit
 
 from pydantic import BaseModel, ByteSize, ConfigDict, Field, model_validator
 
 from clawdforge.settings.kinds import (
     Age,
-    Allowance,
-    Command,
+    Database,
     Endpoint,
     Faces,
-    FileName,
     Folder,
     HeaderName,
     Headers,
-    Host,
     Hosts,
     Network,
     Paths,
-    PlainPath,
     Sandbox,
     Seconds,
     Size,
@@ -29,9 +26,9 @@ from clawdforge.settings.kinds import (
     UrlPath,
     Words,
 )
+from clawdforge.settings.tables import AgentSettings, McpSettings
 from clawdforge.wire.local import DEFAULT_HOST, DEFAULT_PORT, data_dir_default
-from clawdforge.wire.mcp import MAX_SERVERS, McpName, McpServer
-from clawdforge.wire.quirks import Quirks
+from clawdforge.wire.mcp import MAX_SERVERS, McpName
 
 ADMIN_TOKEN_FILE: Final = "admin.token"  # noqa: S105 - a file's name, not a secret
 MIB: Final = 1024 * 1024
@@ -43,36 +40,6 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:
         return host == "localhost"
-
-
-class AgentSettings(BaseModel):
-    """A new agent, or changes to the built-in one of the same name."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    command: Command | None = None
-    driver: str | None = None
-    title: str | None = None
-    install: str | None = None
-    env: Words | None = None
-    set_env: dict[str, str] | None = None
-    credentials: tuple[FileName, ...] | None = None
-    copied: tuple[FileName, ...] | None = None
-    settings: dict[FileName, str] | None = None
-    version: Command | None = None
-    readable: tuple[PlainPath, ...] | None = None
-    sandbox: Sandbox | None = None
-    network: Network | None = None
-    hosts: tuple[Host, ...] | None = None
-    allows: tuple[Allowance, ...] | None = None
-    callback: bool | None = None
-    quirks: Quirks | None = None
-
-
-class McpSettings(McpServer):
-    """An MCP server for the agents of all apps, or of those in `apps`."""
-
-    apps: Words = ()
 
 
 class Settings(BaseModel):
@@ -90,6 +57,13 @@ class Settings(BaseModel):
     data_dir: Folder = Field(
         default_factory=lambda: data_dir_default(os.environ),
         description="folder for the database, homes, workspaces, files and tokens; one server at a time",
+    )
+    database_url: Database | None = Field(
+        None,
+        repr=False,
+        description="a Postgres database for sessions, turns and everything else that is no file, such as "
+        "`postgresql://forge:secret@db.lan/forge`; needs `clawdforge[postgres]`; if unset, a file in "
+        "DATA_DIR; one server at a time",
     )
     admin_token: str | None = Field(
         None,
@@ -394,6 +368,12 @@ class Settings(BaseModel):
                     f'agent {name} has callback = true, which needs network = "open", not {network}'
                 )
         return self
+
+    @property
+    def database_secrets(self) -> tuple[str, ...]:
+        """What of the database's address nobody may read in a log."""
+        password = urlsplit(self.database_url or "").password or ""
+        return (password, unquote(password)) if password else ()
 
     @property
     def admin_token_file(self) -> Path:

@@ -1,9 +1,24 @@
-"""Durable backends. `open_store` opens the one in the data folder."""
+"""Durable backends: the one in the data folder, and the one in a database that the operator names."""
 
 from pathlib import Path
+from typing import Any, Final
 
+from clawdforge.by_name import load
 from clawdforge.core.model import Clock
+from clawdforge.core.ports import Store
+from clawdforge.stores.sqlite.snapshot import FILE
 from clawdforge.stores.sqlite.store import SqliteStore
+from clawdforge.wire.errors import StoreUnavailable, Unsupported
+
+POSTGRES: Final = "clawdforge.stores.postgres.store:PostgresStore"
+MISSING: Final = (
+    "CLAWDFORGE_DATABASE_URL is set, but {name} is not installed, which it needs; run"
+    " `pip install 'clawdforge[postgres]'`, or unset it"
+)
+TWO: Final = (
+    "CLAWDFORGE_DATABASE_URL is set, but {path} has the sessions of this data folder; unset it, or choose an"
+    " empty folder with --data-dir"
+)
 
 
 async def open_store(data_dir: Path, clock: Clock, remembered: int = 0) -> SqliteStore:
@@ -13,3 +28,18 @@ async def open_store(data_dir: Path, clock: Clock, remembered: int = 0) -> Sqlit
     a store that is missing was lost, and is not made anew.
     """
     return await SqliteStore.open(data_dir, clock, remembered)
+
+
+async def open_database(url: str, data_dir: Path, clock: Clock, remembered: int = 0) -> Store:
+    """Open the store in a Postgres database, making its tables if they are missing.
+
+    `remembered` is as above. Unsupported where the extra is not installed.
+    """
+    if (data_dir / FILE).exists():
+        raise StoreUnavailable(TWO.format(path=data_dir / FILE))
+    try:
+        kind: Any = load(POSTGRES)
+    except ModuleNotFoundError as error:
+        raise Unsupported(MISSING.format(name=error.name)) from error
+    store: Store = await kind.open(url, clock, remembered)
+    return store

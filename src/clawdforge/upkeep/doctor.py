@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
+from clawdforge.by_name import load
 from clawdforge.core.agent_model import AgentSpec
 from clawdforge.core.model import SECOND, Clock
 from clawdforge.drivers.processes.cgroups import find_cgroups
@@ -29,6 +30,7 @@ LITTLE_BYTES: Final = 2 << 30
 EPOCH: Final = 1_735_689_600 * SECOND  # 2025
 AHEAD: Final = 60 * SECOND
 NETWORKED: Final = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "fuse.sshfs", "ceph", "afs"})
+EXAMINE: Final = "clawdforge.stores.postgres.examination:examine_database"
 MOUNTS: Final = Path("/proc/self/mounts")
 
 Level = Literal["ok", "warn", "bad"]
@@ -50,10 +52,11 @@ def examine(settings: Settings, clock: Clock) -> Iterator[Finding]:
     if folder.is_dir():
         yield from _check_folder(folder)
         yield _check_server(folder)
-        yield from _check_database(folder, clock)
+        if settings.database_url is None:
+            yield from _check_database(folder, clock)
     else:
         yield Finding("warn", "folder", f"{folder} does not exist yet", "`clawdforge serve` creates it")
-    yield _check_sqlite()
+    yield from [_check_sqlite()] if settings.database_url is None else _check_postgres(settings.database_url)
     yield _check_disk(folder)
     yield from _check_file_system(folder)
     containment = try_users(find_containment(settings.sandbox), settings.agent_uids, settings.data_dir)
@@ -115,6 +118,16 @@ def _check_database(folder: Path, clock: Clock) -> Iterator[Finding]:
         yield Finding("bad", "clock", "behind the newest entry in the database", "set this machine's clock")
     for app, agent, reason in pauses:
         yield _describe_pause(app, agent, reason)
+
+
+def _check_postgres(url: str) -> Iterator[Finding]:
+    try:
+        examine_database = load(EXAMINE)
+    except ModuleNotFoundError as error:
+        yield Finding("bad", "database", f"{error.name} is missing", "pip install 'clawdforge[postgres]'")
+        return
+    for level, text, advice in examine_database(url):
+        yield Finding(level, "database", text, advice)
 
 
 def _describe_pause(app: str, agent: str, reason: str | None) -> Finding:

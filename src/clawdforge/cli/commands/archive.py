@@ -8,6 +8,7 @@ import click
 
 from clawdforge.cli.failures import Failure
 from clawdforge.cli.target.options import Target, data_dir_option
+from clawdforge.cli.target.own_database import folder_with_database
 from clawdforge.upkeep.archive import UpkeepError
 from clawdforge.upkeep.ledgers import Kind, put_away
 from clawdforge.upkeep.ledgers import verify as check
@@ -66,7 +67,7 @@ def verify(file: Path) -> None:
 def _put_away(kind: Kind, target: Target, file: Path, before: datetime) -> None:
     micros = int(before.replace(tzinfo=UTC).timestamp()) * 1_000_000
     try:
-        found = put_away(kind, target.folder, file, micros)
+        found = put_away(kind, folder_with_database(target), file, micros)
     except UpkeepError as error:
         raise Failure(str(error)) from None
     click.echo(f"{file}: {found.count} entries" + (f", up to {found.head}" if found.head else ""))

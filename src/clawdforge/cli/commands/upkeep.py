@@ -1,7 +1,6 @@
 """`clawdforge backup`, `restore` and `doctor`: a data folder as a file, and what is wrong with it."""
 
 import itertools
-import os
 from pathlib import Path
 
 import click
@@ -9,8 +8,8 @@ import click
 from clawdforge.cli.failures import Exit, Failure
 from clawdforge.cli.output.progress import show_progress
 from clawdforge.cli.target.options import Target, data_dir_option
+from clawdforge.cli.target.own_database import folder_with_database, read_settings
 from clawdforge.core.model import SystemClock
-from clawdforge.settings import BadSettings, load_settings
 from clawdforge.upkeep.archive import UpkeepError
 from clawdforge.upkeep.backup import WORKSPACE_BYTES
 from clawdforge.upkeep.backup import backup as make
@@ -42,9 +41,10 @@ def backup(target: Target, /, file: Path, max_workspace_bytes: int) -> None:
     workspace that cannot be taken are named, and the exit code is 8. So it is when there are more files than
     `restore` takes by itself; the message says with which option it does.
     """
+    folder = folder_with_database(target)
     try:
         with show_progress(target, "backing up") as report:
-            made = make(target.folder, file, SystemClock(), report, max_workspace_bytes)
+            made = make(folder, file, SystemClock(), report, max_workspace_bytes)
     except UpkeepError as error:
         raise Failure(str(error)) from None
     click.echo(f"{file}: {made.sessions} sessions, {made.files} uploads, {made.bytes} bytes")
@@ -94,13 +94,14 @@ def restore(target: Target, /, file: Path, max_bytes: int | None, max_ratio: int
     An archive that no `backup` made, or that would fill the disk, is refused, and nothing of it stays. The
     tokens in it stay valid: restore only what you have kept yourself.
     """
+    folder = folder_with_database(target)
     try:
         with show_progress(target, "restoring") as report:
             limits = UnpackLimits(bytes=max_bytes, ratio=max_ratio, entries=max_files)
-            put_back(file, target.folder, report, limits)
+            put_back(file, folder, report, limits)
     except UpkeepError as error:
         raise Failure(str(error)) from None
-    click.echo(f"restored to {target.folder}; start it with: clawdforge serve --data-dir {target.folder}")
+    click.echo(f"restored to {folder}; start it with: clawdforge serve --data-dir {folder}")
 
 
 @click.command()
@@ -113,13 +114,11 @@ def doctor(target: Target, /, *, deep: bool, repair: bool) -> None:
 
     --repair needs a folder on which no server runs.
     """
-    try:
-        settings = load_settings(os.environ, config=None, flags={"data_dir": target.data_dir})
-    except BadSettings as error:
-        raise Failure(str(error)) from None
+    settings = read_settings(target)
     bad = False
     clock = SystemClock()
-    more = examine_deep(settings.data_dir, clock, repair=repair) if deep or repair else ()
+    is_deep = deep or repair
+    more = examine_deep(folder_with_database(target), clock, repair=repair) if is_deep else ()
     for found in itertools.chain(examine(settings, clock), more):
         bad = bad or found.level == "bad"
         advice = f"\n{'':18}→ {found.advice}" if found.advice else ""

@@ -1,1 +1,1 @@
-"""The Postgres store: the rows of one server in a database. No setting turns it on yet."""
+"""The Postgres store: the rows of one server in a database."""

@@ -18,8 +18,6 @@ LOST: Final = (
     asyncpg.OperatorInterventionError,
     asyncpg.PostgresSystemError,
     asyncpg.ReadOnlySQLTransactionError,
-    asyncpg.InvalidAuthorizationSpecificationError,
-    asyncpg.InvalidCatalogNameError,
     asyncpg.IdleInTransactionSessionTimeoutError,
     OSError,
     TimeoutError,
@@ -49,8 +47,10 @@ class Link:
                     server_settings=SETTINGS,
                 )
             )
-        except BaseException:
+        except BaseException as error:
             self._loop.close()
+            if isinstance(error, asyncpg.PostgresError):  # whatever it is, nobody can be reached
+                raise ConnectionError(str(error)) from error
             raise
 
     @property

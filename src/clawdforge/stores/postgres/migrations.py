@@ -22,15 +22,22 @@ LOCK: Final = (
     ),
 )
 HOLD: Final = 'SELECT 1 FROM schema_lock WHERE "only" = 1 FOR UPDATE'
+EMPTY: Final = (
+    "the database is empty, but the data folder holds what agents remember of {count} sessions; name the"
+    " database that belongs to the folder, or choose an empty folder with --data-dir"
+)
 RACES: Final = (asyncpg.UniqueViolationError, asyncpg.DuplicateTableError)
 
 
-def migrate(link: Link, clock: Clock, folder: Path = SQL / "migrations") -> int:
+def migrate(link: Link, clock: Clock, remembered: int = 0, folder: Path = SQL / "migrations") -> int:
     """Returns the version then. Whoever comes meanwhile waits for the row, and finds the work done.
+
+    With `remembered`, which is how many sessions have left folders on this machine, nothing is made in an
+    empty database: it is the wrong one.
 
     When this raises, the connection is to be closed, which ends the transaction.
     """
-    _check_server(link)
+    check_server(link)
     steps = list_migrations(folder)
     for statement in LOCK:
         _make(link, statement)
@@ -42,6 +49,8 @@ def migrate(link: Link, clock: Clock, folder: Path = SQL / "migrations") -> int:
             f"the database has schema version {current}, but this program only knows {len(steps)}: it was"
             " written by a newer clawdforge; install that version, or name another database"
         )
+    if not current and remembered:
+        raise StoreUnavailable(EMPTY.format(count=remembered))
     for number, path in steps[current:]:
         link.run(path.read_text("utf-8"))
         link.run("INSERT INTO schema_migrations VALUES ($1, $2, $3)", (number, path.stem, clock.now()))
@@ -49,7 +58,8 @@ def migrate(link: Link, clock: Clock, folder: Path = SQL / "migrations") -> int:
     return len(steps)
 
 
-def _check_server(link: Link) -> None:
+def check_server(link: Link) -> None:
+    """Raises StoreUnavailable where no tables can be made."""
     major, _ = link.server_version
     if major < OLDEST:
         raise StoreUnavailable(f"this is Postgres {major}, but {OLDEST} or newer is needed")

@@ -16,6 +16,7 @@ from clawdforge.stores.postgres.migrations import migrate
 from clawdforge.stores.postgres.queries import PgQueries
 from clawdforge.stores.postgres.readers import PgReaders
 from clawdforge.stores.postgres.rows import PgTx, PgView
+from clawdforge.stores.postgres.statements import PgDb
 from clawdforge.stores.postgres.writer import PgWriter, lock_database
 from clawdforge.stores.sqlite.job_queue import Job
 from clawdforge.stores.sqlite.packing import choose_slice
@@ -39,16 +40,20 @@ class PostgresStore:
         self._writer = PgWriter(partial(_open_writer, url), link, queries, clock, self._deliver)
 
     @classmethod
-    async def open(cls, url: str, clock: Clock) -> "PostgresStore":
-        """Open the store in a database, making its tables if they are missing."""
-        link = await asyncio.to_thread(_prepare, url, clock)
+    async def open(cls, url: str, clock: Clock, remembered: int = 0) -> "PostgresStore":
+        """Open the store in a database, making its tables if they are missing.
+
+        `remembered` is how many sessions have left folders on this machine: with them, a database without
+        tables is the wrong one.
+        """
+        link = await asyncio.to_thread(_prepare, url, clock, remembered)
         return cls(url, link, clock)
 
     async def read(self, app: str, work: Callable[[View], T]) -> T:
-        return await self._readers.read(lambda db: work(PgView(db, app)))
+        return await self._read(lambda db: work(PgView(db, app)))
 
     async def read_system(self, work: Callable[[SystemView], T]) -> T:
-        return await self._readers.read(lambda db: work(SqliteSystemView(db)))
+        return await self._read(lambda db: work(SqliteSystemView(db)))
 
     async def write(self, app: str, work: Callable[[Tx], T]) -> T:
         result: T = await self._writer.submit(app, work)
@@ -63,7 +68,7 @@ class PostgresStore:
         return result
 
     async def pack(self, app: str, session_id: str, through: int) -> bool:
-        chosen = await self._readers.read(lambda db: choose_slice(db, app, session_id, through))
+        chosen = await self._read(lambda db: choose_slice(db, app, session_id, through))
         if chosen is None:
             return False
         packed = await asyncio.to_thread(chosen.pack)
@@ -97,6 +102,13 @@ class PostgresStore:
         await self._readers.close()
         await self._writer.close()
 
+    async def _read(self, work: Callable[[PgDb], T]) -> T:
+        try:
+            return await self._readers.read(work)
+        except StoreUnavailable:
+            self._writer.check()  # its connection may be gone as well, and nobody has noticed
+            raise
+
     def _deliver(self, commits: list[Commit], changed: set[str], jobs: list[Job]) -> None:
         """Tell listeners first, then callers. One that fails does not stop the others."""
         calls: list[Callable[[], None]] = [
@@ -118,11 +130,11 @@ def _open_writer(url: str) -> Link:
     return link
 
 
-def _prepare(url: str, clock: Clock) -> Link:
+def _prepare(url: str, clock: Clock, remembered: int) -> Link:
     try:
         link = _open_writer(url)
         try:
-            migrate(link, clock)
+            migrate(link, clock, remembered)
         except BaseException:
             link.close()
             raise

@@ -77,6 +77,12 @@ class PgWriter:
             raise Stopping
         return future
 
+    def check(self) -> None:
+        """See whether something could be written, for whoever asks for `reason` next."""
+        if self.reason is None:
+            with contextlib.suppress(Stopping):
+                self.submit(None, lambda _: None).add_done_callback(lambda done: done.exception())
+
     async def close(self) -> None:
         """Jobs that were submitted before are still written."""
         self._jobs.close()
