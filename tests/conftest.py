@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.databases import wanted
 from tests.flaky import FLAKY
 from tests.support.processes import children, command, end_group, runs
 from tests.support.stalls import Stalls
@@ -52,6 +53,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         kept = [item for item in items if getattr(getattr(item, "obj", None), "is_hypothesis_test", False)]
         config.hook.pytest_deselected(items=[item for item in items if item not in kept])
         items[:] = kept
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _databases() -> None:
+    """Where servers are to keep their rows in Postgres, it is there before the first test, and stays."""
+    wanted()
 
 
 @pytest.fixture(autouse=True)
