@@ -98,7 +98,9 @@ class Desk:
         turns = []
         for one, _ in await self.history(row):
             if one.session_id is not None and one.turn_index is not None:
-                turns.append(await self.parts.services.turns.wait(APP, one.session_id, one.turn_index))
+                service = self.parts.services.turns
+                await service.wait(APP, one.session_id, one.turn_index)
+                turns.append(await service.get(APP, one.session_id, one.turn_index))
         return turns[::-1]
 
 
