@@ -1,6 +1,7 @@
 """Messages: what is shown, cut, archived and found; forks, purges and the ledger that outlives them."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -309,3 +310,30 @@ async def test_a_permission_is_decided_and_remembered(store: Store) -> None:
         assert not view.is_granted(other, "bash", "execute")
 
     await store.read(APP, check)
+
+
+async def test_every_character_comes_back_however_it_is_asked_for(store: Store) -> None:
+    sid = await make(store)
+    text = "NUL \0, no character \ufdd0 \ufdd00, \U0001f600 and \u00e9"
+
+    def fill(tx: Tx) -> None:
+        tx.add_turn(a_turn(sid, 1, prompt=text))
+        tx.add_message(a_message(sid, text, turn=1))
+
+    await store.write(APP, fill)
+
+    def ask(view: View) -> list[str | None]:
+        page: dict[str, Any] = {"limit": 9, "max_bytes": 1000}
+        turn, message = view.turn(sid, 1), view.last_messages(sid, 1)[0]
+        turns, _ = view.turn_page(sid, after=0, **page)
+        after, _ = view.message_page(sid, after=0, show="all", **page)
+        before, _ = view.message_page_before(sid, before=None, show="all", **page)
+        return [
+            turn.prompt if turn else None,
+            message.content,
+            turns[0].prompt,
+            after[0].content,
+            before[0].content,
+        ]
+
+    assert await store.read(APP, ask) == [text] * 5

@@ -6,7 +6,7 @@ while a call waits for its answer.
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import asyncpg
 
@@ -24,6 +24,9 @@ LOST: Final = (
 )
 """Errors of the connection or of the server. Any other is the fault of the statement that caused it."""
 
+ALL_ERRORS: Final = (*LOST, asyncpg.PostgresError)
+
+Read: TypeAlias = Callable[[tuple[Any, ...]], tuple[Any, ...]]
 PATIENCE_SECS: Final = 30.0
 ROWS_AT_ONCE: Final = 64
 SETTINGS: Final = {
@@ -62,22 +65,32 @@ class Link:
         return [tuple(row) for row in self._loop.run_until_complete(self._connection.fetch(sql, *args))]
 
     def fetch_while(
-        self, sql: str, args: Sequence[Any], fits: Callable[[tuple[Any, ...]], bool]
+        self, sql: str, args: Sequence[Any], read: Read, fits: Callable[[tuple[Any, ...]], bool]
     ) -> list[tuple[Any, ...]]:
-        """The rows before the first that does not fit; few more than those are sent."""
-        return self._loop.run_until_complete(self._fetch_while(sql, args, fits))
+        """The rows, as they are read, before the first that does not fit; few more than those are sent."""
+        return self._loop.run_until_complete(self._fetch_while(sql, args, read, fits))
 
     async def _fetch_while(
-        self, sql: str, args: Sequence[Any], fits: Callable[[tuple[Any, ...]], bool]
+        self, sql: str, args: Sequence[Any], read: Read, fits: Callable[[tuple[Any, ...]], bool]
     ) -> list[tuple[Any, ...]]:
         found: list[tuple[Any, ...]] = []
         cursor = await self._connection.cursor(sql, *args)
         while rows := await cursor.fetch(ROWS_AT_ONCE):
-            for row in map(tuple, rows):
+            for row in map(read, map(tuple, rows)):
                 if not fits(row):
                     return found
                 found.append(row)
         return found
+
+    def fetch_parts(self, sql: str, size: int, see: Callable[[list[tuple[Any, ...]]], None]) -> None:
+        """All rows, some at a time."""
+
+        async def fetch() -> None:
+            cursor = await self._connection.cursor(sql)
+            while rows := await cursor.fetch(size):
+                see([tuple(row) for row in rows])
+
+        self._loop.run_until_complete(fetch())
 
     def run(self, sql: str, args: Sequence[Any] = ()) -> int:
         """How many rows it changed."""
@@ -87,6 +100,11 @@ class Link:
 
     def run_many(self, sql: str, args: Sequence[Sequence[Any]]) -> None:
         self._loop.run_until_complete(self._connection.executemany(sql, args))
+
+    def copy(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+        """Add many rows at once."""
+        copying = self._connection.copy_records_to_table(table, columns=list(columns), records=rows)
+        self._loop.run_until_complete(copying)
 
     def close(self) -> None:
         """End it at once; an open transaction is rolled back by the server."""

@@ -46,7 +46,7 @@ class PgDb:
             return []
         if fits is None:
             return [_read(row) for row in self.link.fetch(*bound)]
-        return self.link.fetch_while(*bound, lambda row: fits(_read(row)))
+        return self.link.fetch_while(*bound, _read, fits)
 
     def row(self, sql: str, params: dict[str, Value]) -> tuple[Any, ...] | None:
         bound = self._ask(sql, params)
