@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable
 from functools import partial
-from typing import TypeVar, cast
+from typing import Final, TypeVar, cast
 
 import asyncpg
 
@@ -25,6 +25,8 @@ from clawdforge.stores.sqlite.writer import COMMIT_CLASSES
 from clawdforge.wire.errors import StoreUnavailable
 
 T = TypeVar("T")
+LEAVE_SECS: Final = 5.0
+"""So long a server that was here before may take to be gone."""
 
 
 class PostgresStore:
@@ -120,10 +122,10 @@ class PostgresStore:
                 stack.callback(call)
 
 
-def _open_writer(url: str) -> Link:
+def _open_writer(url: str, patience: float = 0.0) -> Link:
     link = Link(url)
     try:
-        lock_database(link)
+        lock_database(link, patience)
     except BaseException:
         link.close()
         raise
@@ -132,7 +134,7 @@ def _open_writer(url: str) -> Link:
 
 def _prepare(url: str, clock: Clock, remembered: int) -> Link:
     try:
-        link = _open_writer(url)
+        link = _open_writer(url, LEAVE_SECS)
         try:
             migrate(link, clock, remembered)
         except BaseException:

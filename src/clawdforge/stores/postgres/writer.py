@@ -34,15 +34,22 @@ from clawdforge.wire.errors import SessionDamaged, Stopping, StoreUnavailable
 
 log = logging.getLogger(__name__)
 MAX_BATCH_SECS: Final = 0.025
+LOOK_SECS: Final = 0.05
 LOCK: Final = "SELECT pg_try_advisory_lock(4710423071)"
 UNLOCK: Final = "SELECT pg_advisory_unlock(4710423071)"
 TAKEN: Final = "another server uses this database; stop it, or name another database"
 
 
-def lock_database(link: Link) -> None:
-    """Be the only one that writes, as long as the connection lives."""
-    if link.fetch(LOCK) != [(True,)]:
-        raise StoreUnavailable(TAKEN)
+def lock_database(link: Link, patience: float = 0.0) -> None:
+    """Be the only one that writes, as long as the connection lives.
+
+    Postgres may need a moment to notice that a server was killed, so whoever starts is patient.
+    """
+    end = time.monotonic() + patience
+    while link.fetch(LOCK) != [(True,)]:
+        if time.monotonic() >= end:
+            raise StoreUnavailable(TAKEN)
+        time.sleep(LOOK_SECS)
 
 
 class PgWriter:
