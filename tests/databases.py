@@ -9,7 +9,12 @@ import os
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 from tests.postgres import Postgres, run_postgres
+
+WANTED = os.environ.get("CLAWDFORGE_TEST_STORE") == "postgres"
+in_file = pytest.mark.skipif(WANTED, reason="a server of it keeps its rows in a file")
 
 
 class Databases:
@@ -28,7 +33,7 @@ class Databases:
 @cache
 def wanted() -> Databases | None:
     """None where servers keep their rows as usual, in a file of their folder."""
-    if os.environ.get("CLAWDFORGE_TEST_STORE") != "postgres":
+    if not WANTED:
         return None
     with contextlib.ExitStack() as stack:
         found = Databases(stack.enter_context(run_postgres()))

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import httpx2
+import pytest
 
 from clawdforge.wire.local import LOCK_FILE
 from clawdforge.wire.sse import Decoder, Frame
@@ -117,7 +118,7 @@ class Server:
             **(env or {}),
         }
         if (databases := wanted()) is not None:
-            self._env["CLAWDFORGE_DATABASE_URL"] = databases.find(data_dir)
+            self._env.setdefault("CLAWDFORGE_DATABASE_URL", databases.find(data_dir))
         self._apps: list[httpx2.Client] = []
         self.start()
 
@@ -150,6 +151,13 @@ class Server:
             return url if httpx2.get(f"{url}/readyz", timeout=2, verify=False).status_code == 200 else None
         except (OSError, ValueError, httpx2.TransportError):
             return None
+
+    @property
+    def database(self) -> Path:
+        """The file of SQLite, for tests that look into it; they are left out where it is a Postgres."""
+        if wanted() is not None:
+            pytest.skip("looks into the file of SQLite")
+        return self.data_dir / "forge.db"
 
     @property
     def log_text(self) -> str:

@@ -182,7 +182,7 @@ def test_archived_messages_are_shown_when_asked_for(app: App, server: Server) ->
     """S4-10, S4-42: a row archived by plain SQL counts as well."""
     session_id = create(app)
     post(app, session_id, "to be archived")
-    with sqlite3.connect(server.data_dir / "forge.db") as database:
+    with sqlite3.connect(server.database) as database:
         database.execute("UPDATE messages SET archived = 1 WHERE session_id = ?", (session_id,))
     assert detail(app, session_id)["messages"] == []
     assert [m["archived"] for m in detail(app, session_id, all="true")["messages"]] == [True]

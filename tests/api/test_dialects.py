@@ -184,7 +184,7 @@ def test_one_database_has_the_sessions_of_all(app: App, server: Server) -> None:
             if path.is_file() and path.read_bytes()[: len(magic)] == magic:
                 databases.append(path.name)
     assert databases == ["forge.db"]
-    with closing(sqlite3.connect(server.data_dir / "forge.db")) as database:
+    with closing(sqlite3.connect(server.database)) as database:
         assert database.execute("PRAGMA journal_mode").fetchone() == ("wal",)
         mine = database.execute("SELECT session_id FROM sessions WHERE app_name = ?", (app.name,))
         assert {session_id for (session_id,) in mine} == made

@@ -13,7 +13,7 @@ from tests.api.talk import say
 
 
 def edit(server: Server, table: str, session_id: str, column: str, text: str) -> None:
-    with closing(sqlite3.connect(server.data_dir / "forge.db", timeout=10)) as database, database:
+    with closing(sqlite3.connect(server.database, timeout=10)) as database, database:
         statement = f"UPDATE {table} SET {column} = ? WHERE session_id = ?"  # noqa: S608 - names from this file
         assert database.execute(statement, (text, session_id)).rowcount > 0
 

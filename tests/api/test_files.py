@@ -189,7 +189,7 @@ def test_a_killed_server_leaves_no_half_file(start: Callable[..., Server]) -> No
     assert len(stored(server)) == 2
     server.start()
     assert stored(server) == [token]
-    with sqlite3.connect(server.data_dir / "forge.db") as db:
+    with sqlite3.connect(server.database) as db:
         assert db.execute("SELECT file_token FROM files").fetchall() == [(token,)]
     db.close()
     assert server.client(app.token).get(f"/files/{token}").content == b"whole"

@@ -165,7 +165,7 @@ def test_a_restore_that_a_crash_cut_off_is_finished_before_the_agent_works(
     do(app, sid, "redo", files=True)
     tree = (server.data_dir / "shadows" / sid / "refs" / "turns" / "1").read_text().strip()
     server.stop()
-    with sqlite3.connect(server.data_dir / "forge.db") as db:
+    with sqlite3.connect(server.database) as db:
         db.execute("UPDATE sessions SET files_plan = ? WHERE session_id = ?", (tree, sid))
     db.close()
     server.start()

@@ -220,7 +220,7 @@ def test_the_ledger_is_paged_and_verified(start: Callable[..., Server]) -> None:
         return AuditVerdict.model_validate(admin.get("/admin/audit/verify", params=params).json())
 
     def edit(statement: str) -> None:
-        with closing(sqlite3.connect(server.data_dir / "forge.db", timeout=10)) as database, database:
+        with closing(sqlite3.connect(server.database, timeout=10)) as database, database:
             database.execute(statement)
 
     edit("UPDATE session_events SET details = '{\"turn\":2}' WHERE number = 2")

@@ -84,7 +84,7 @@ def run(app: App, prompt: str, **body: Any) -> httpx2.Response:
 
 
 def rows(server: Server, app: App) -> list[tuple[Any, ...]]:
-    db = sqlite3.connect(server.data_dir / "forge.db")
+    db = sqlite3.connect(server.database)
     try:
         columns = "model, prompt, ok, stop_reason, duration_ms, error"
         query = f"SELECT {columns} FROM runs WHERE app_name = ? ORDER BY created_at"  # noqa: S608 - our own words

@@ -38,7 +38,7 @@ def test_create_answers_an_id_and_the_agent(app: App, server: Server) -> None:
     assert body["agent"] == "claude"
     assert isinstance(body["created_at"], int)
     assert Path(body["cwd"]).is_dir()
-    with sqlite3.connect(f"file:{server.data_dir}/forge.db?mode=ro", uri=True) as db:
+    with sqlite3.connect(f"file:{server.database}?mode=ro", uri=True) as db:
         rows = db.execute("select app_name from sessions where session_id = ?", [body["session_id"]])
         assert rows.fetchall() == [(app.name,)]
     db.close()

@@ -142,7 +142,7 @@ def test_whatever_is_wrong_with_a_link_is_the_same_404(start: Callable[..., Serv
     server.stop()
     server.start()
     assert server.client(kept["token"]).get("/shared").status_code == 200
-    stored = (server.data_dir / "forge.db").read_bytes()
+    stored = server.database.read_bytes()
     assert kept["token"].encode() not in stored
 
 

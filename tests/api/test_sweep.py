@@ -19,7 +19,7 @@ HOUR, DAY = 3600, 86_400
 
 
 def sql(server: Server, statement: str, *values: Any) -> list[Any]:
-    with closing(sqlite3.connect(server.data_dir / "forge.db", timeout=10)) as database, database:
+    with closing(sqlite3.connect(server.database, timeout=10)) as database, database:
         return database.execute(statement, values).fetchall()
 
 
@@ -289,7 +289,7 @@ def test_a_session_is_swept_at_once_after_its_turn(start: Callable[..., Server])
     for _ in range(5):
         session = app.session()
         app.turn(session, "echo hi")
-        with closing(sqlite3.connect(server.data_dir / "forge.db", timeout=10)) as db, db:
+        with closing(sqlite3.connect(server.database, timeout=10)) as db, db:
             db.execute("UPDATE sessions SET created_at=1, last_turn_at=1 WHERE session_id=?", (session,))
         assert server.admin().post("/admin/sweep").json()["soft_closed"] == 1
 
@@ -301,7 +301,7 @@ def test_records_of_runs_are_removed_by_age(start: Callable[..., Server], keep_s
     now = int(time.time() * 1_000_000)
     columns = "run_id, app_name, prompt, ok, stop_reason, duration_ms, created_at"
     rows = f"INSERT INTO runs ({columns}) VALUES (hex(randomblob(8)), ?, 'p', 1, 's', 1, ?)"  # noqa: S608 - ours
-    with closing(sqlite3.connect(server.data_dir / "forge.db", timeout=10)) as database, database:
+    with closing(sqlite3.connect(server.database, timeout=10)) as database, database:
         database.executemany(rows, [(f"app{n % 3}", now - 31 * DAY * 1_000_000) for n in range(1200)])
         database.executemany(rows, [("app1", now - 29 * DAY * 1_000_000)] * 5)
     sweep(server)

@@ -187,4 +187,4 @@ def test_tokens_are_listed_without_their_secret(server: Server, app: App) -> Non
     assert app.token not in reply.text
     assert app.token.startswith("cf_")
     assert server.admin().delete("/admin/tokens/nope").json()["code"] == "token_not_found"
-    assert app.token.encode() not in (server.data_dir / "forge.db").read_bytes()
+    assert app.token.encode() not in server.database.read_bytes()

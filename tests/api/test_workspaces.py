@@ -268,7 +268,7 @@ def test_a_restore_that_a_crash_cut_off_waits_for_others_in_the_folder(start: Ca
     folder = Path(state(app, sid)["cwd"])
     tree = (server.data_dir / "shadows" / sid / "refs" / "turns" / "1").read_text().strip()
     server.stop()
-    with closing(sqlite3.connect(server.data_dir / "forge.db")) as database, database:
+    with closing(sqlite3.connect(server.database)) as database, database:
         database.execute("UPDATE sessions SET files_plan = ? WHERE session_id = ?", (tree, sid))
     server.start()
     app = App(app.name, app.token, app.token_id, server.client(app.token))
@@ -281,7 +281,7 @@ def test_a_restore_that_a_crash_cut_off_waits_for_others_in_the_folder(start: Ca
 
 
 def identities(server: Server) -> dict[str, str | None]:
-    with closing(sqlite3.connect(server.data_dir / "forge.db")) as database:
+    with closing(sqlite3.connect(server.database)) as database:
         return dict(database.execute("SELECT session_id, workspace_identity FROM sessions"))
 
 
