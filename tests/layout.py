@@ -106,6 +106,8 @@ NO_CLIENTS: Final = frozenset(
         ),
         (f"{ROOT}.cli.commands.upkeep", f"{ROOT}.core.model"),
         *((f"{ROOT}.cli.commands.archive", f"{ROOT}.upkeep.{name}") for name in ("archive", "ledgers")),
+        *((f"{ROOT}.cli.commands.migrate", f"{ROOT}.upkeep.{name}") for name in ("archive", "moving")),
+        (f"{ROOT}.cli.commands.migrate", f"{ROOT}.core.model"),
         (f"{ROOT}.cli.commands.sandbox", f"{ROOT}.upkeep.sandbox"),
         (f"{ROOT}.cli.commands.setup", f"{ROOT}.drivers.registry.node"),
     }

@@ -13,6 +13,7 @@ import pytest
 
 from clawdforge.stores.postgres.link import Link
 from tests.api.harness import ADMIN_TOKEN, Server, until
+from tests.databases import in_file
 from tests.needs import needs
 from tests.postgres import Postgres, run_postgres
 
@@ -114,6 +115,7 @@ def test_a_user_who_may_not_make_tables_is_told(postgres: Postgres, tmp_path: Pa
     assert "permission denied for schema public" in said
 
 
+@in_file
 def test_a_folder_with_sessions_of_its_own_is_left_alone(
     start: Callable[..., Server], postgres: Postgres, url: str
 ) -> None:
@@ -121,7 +123,7 @@ def test_a_folder_with_sessions_of_its_own_is_left_alone(
     app = server.app()
     app.turn(app.session(), "echo one")
     server.stop()
-    assert "has the sessions of this data folder; unset it" in refuse(server.data_dir, url)
+    assert "has the sessions of this data folder; move them" in refuse(server.data_dir, url)
     for file in server.data_dir.glob("forge.db*"):
         file.unlink()
     assert "the database is empty, but the data folder holds" in refuse(

@@ -46,6 +46,7 @@ COMMANDS: Final = {
         "disk:disk", "Show what every app stores; with APP, its forms and its largest sessions."
     ),
     "doctor": LazyCommand("upkeep:doctor", "Check the data folder and this machine for problems."),
+    "migrate": LazyCommand("migrate:migrate", "Bring the tables up to date, as `serve` does at its start."),
     "open": LazyCommand(
         "browser:open_", "Open the server's page in the browser, logged in; with ID, at that session."
     ),

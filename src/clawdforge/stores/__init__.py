@@ -16,8 +16,8 @@ MISSING: Final = (
     " `pip install 'clawdforge[postgres]'`, or unset it"
 )
 TWO: Final = (
-    "CLAWDFORGE_DATABASE_URL is set, but {path} has the sessions of this data folder; unset it, or choose an"
-    " empty folder with --data-dir"
+    "CLAWDFORGE_DATABASE_URL is set, but {path} has the sessions of this data folder; move them with"
+    " `clawdforge migrate --from-sqlite`, or unset it, or choose an empty folder with --data-dir"
 )
 
 
