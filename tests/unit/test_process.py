@@ -276,14 +276,6 @@ async def test_a_missing_workspace_is_named(bench: Bench) -> None:
         await bench.spawn("true")
 
 
-async def test_spawning_from_another_thread_is_refused(bench: Bench) -> None:
-    def elsewhere() -> None:
-        asyncio.run(bench.spawn("true"))
-
-    with pytest.raises(RuntimeError, match="main thread"):
-        await asyncio.to_thread(elsewhere)
-
-
 async def test_no_descriptor_is_left_open(bench: Bench) -> None:
     first = await bench.spawn("true")
     await first.close()

@@ -84,6 +84,8 @@ async def run_to_end(work: Coroutine[Any, Any, None]) -> None:
         await asyncio.shield(task)
     except asyncio.CancelledError:
         await asyncio.wait([task])
+        if not task.cancelled():
+            task.exception()  # marks it as seen: nobody waits for it any more
         raise
 
 

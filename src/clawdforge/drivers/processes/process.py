@@ -48,9 +48,17 @@ class AgentProcess:
     """A running agent. Its owner must call `close`, even if the agent has ended by itself."""
 
     def __init__(
-        self, child: subprocess.Popen[bytes], active: Active, tag: Tag, group: Group, living: set[int]
+        self,
+        child: subprocess.Popen[bytes],
+        active: Active,
+        tag: Tag,
+        group: Group,
+        living: set[int],
+        parent: object = None,
     ) -> None:
+        """`parent` is kept: what has started the agent, and takes it along when it goes."""
         self._child = child
+        self._parent = parent
         self._active = active
         self._tag = tag
         self.group = group

@@ -7,9 +7,10 @@ import os
 import shutil
 import signal
 import subprocess
-import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import NamedTuple
 
 from clawdforge.drivers.processes.cgroups import Group, Groups
 from clawdforge.drivers.processes.containment import NAMESPACES, Active, Containment, Limits
@@ -27,6 +28,26 @@ from clawdforge.drivers.processes.users import AS_SERVER, RunsAs, User, name_use
 from clawdforge.wire.errors import AgentNotInstalled, AgentStartFailed, WorkspaceChanged
 
 START_SECONDS = 20.0
+
+
+class Started(NamedTuple):
+    """A process that nobody watches yet, its launcher's status pipe, and a channel if it has a way out."""
+
+    child: subprocess.Popen[bytes]
+    tag: Tag
+    group: Group
+    status: int
+    channel: Channel | None
+
+    def give_up(self) -> None:
+        """End it with what it has started.
+
+        A sandbox that is killed before it could tie its own child to itself leaves it.
+        """
+        with self.child, self.channel or contextlib.nullcontext():
+            os.killpg(self.child.pid, signal.SIGKILL)
+        os.close(self.status)
+        self.group.remove()
 
 
 class Spawner:
@@ -51,12 +72,15 @@ class Spawner:
         self._folder = folder_id(data_dir)
         self._limits = limits or Limits()
         self._living: set[int] = set()
-        self._written: set[str] = set()  # the folders that agents have written; see `note_written`
+        self._written: frozenset[str] = (
+            frozenset()
+        )  # the folders that agents have written; see `note_written`
         self._numbers = itertools.count(1)
+        self._starter = ThreadPoolExecutor(1, thread_name_prefix="starting agents")
 
     def note_written(self, folders: Iterable[str]) -> None:
         """Folders of the operator's that agents write: where they lead is not the operator's word."""
-        self._written.update(folders)
+        self._written |= frozenset(folders)
 
     async def spawn(
         self,
@@ -87,46 +111,74 @@ class Spawner:
         `identity` is what was recorded of `cwd`; WorkspaceChanged when another folder is there. `runs_as` is
         what `Ownership` said about this agent.
 
-        Call it from the main thread only: a death signal is sent when the thread ends, not the process.
+        A thread of ours starts it, since the event loop would stand still for 8 to 24 ms. The thread lives as
+        long as we and all agents do: each of them is killed when the thread ends that started it.
         """
         real_home, workspace = self._find_real(home), self._find_real(cwd)
-        runtime, unsafe = self._find_runtime(needs, env, (real_home, workspace), sandbox)
+        active = self.containment.choose(sandbox)
+        network = self._networks.choose(policy, active)
+        written = self._written
         if not workspace.is_relative_to(self._real_data_dir):
             self.note_written(map(str, (workspace, *writable)))
-        in_namespace = self.containment.choose(sandbox) in NAMESPACES
-        folders = AgentFolders(
-            data_dir=self._data_dir,
-            home=real_home,
-            workspace=workspace,
-            readable=tuple(self._find_real(path) for path in readable),
-            writable=(*writable, *runs_as.writable),
-            copies=runs_as.copies,
-            etc=tuple(path for path, _ in policy.etc) if in_namespace else (),
-            runtime=runtime,
-            unsafe=unsafe,
-            tmp=None if private_tmp else _find_tmp(real_home),
-        )
-        network = self._networks.choose(policy, self.containment.choose(sandbox))
-        started = self._start(
-            argv, folders, env, tag, app, sandbox, policy, network, beside, identity, runs_as.user
-        )
-        process, status, channel = started
-        with channel or contextlib.nullcontext():
+
+        def start() -> Started:
+            runtime, unsafe = self._find_runtime(needs, env, (real_home, workspace), sandbox, written)
+            folders = AgentFolders(
+                data_dir=self._data_dir,
+                home=real_home,
+                workspace=workspace,
+                readable=tuple(self._find_real(path) for path in readable),
+                writable=(*writable, *runs_as.writable),
+                copies=runs_as.copies,
+                etc=tuple(path for path, _ in policy.etc) if active in NAMESPACES else (),
+                runtime=runtime,
+                unsafe=unsafe,
+                tmp=None if private_tmp else _find_tmp(real_home),
+            )
+            return self._start(
+                argv, folders, env, tag, app, sandbox, policy, network, beside, identity, runs_as.user
+            )
+
+        begun: list[tuple[AgentProcess, Started]] = []
+        with contextlib.ExitStack() as ends:
             try:
-                await run_to_end(process.connect())
+                await run_to_end(self._begin(start, active, begun, ends))
                 async with asyncio.timeout(START_SECONDS):  # Python 3.11's wait_for may lose a cancel
-                    said = await read_all(status)
+                    said = await read_all(begun[0][1].status)
             except TimeoutError:
                 said = b""
             except BaseException:
-                await process.close(eof_grace=0.0, term_grace=0.0)
+                for process, _ in begun:
+                    await process.close(eof_grace=0.0, term_grace=0.0)
                 raise
-            finally:
-                os.close(status)
+            ((process, started),) = begun
             await process.check_start(said, runs_as.user)
-            if channel is not None:
-                await self._open_way_out(process, channel, network, policy.agent, tag)
+            if started.channel is not None:
+                await self._open_way_out(process, started.channel, network, policy.agent, tag)
         return process
+
+    async def _begin(
+        self,
+        start: Callable[[], Started],
+        active: Active,
+        begun: list[tuple[AgentProcess, Started]],
+        ends: contextlib.ExitStack,
+    ) -> None:
+        started = await asyncio.get_running_loop().run_in_executor(self._starter, start)
+        process = self._watch(started, active)
+        begun.append((process, started))
+        ends.callback(os.close, started.status)
+        if started.channel is not None:
+            ends.enter_context(started.channel)
+        await process.connect()
+
+    def _watch(self, started: Started, active: Active) -> AgentProcess:
+        child, tag, group, *_ = started
+        try:
+            return AgentProcess(child, active, tag, group, self._living, parent=self._starter)
+        except OSError as error:  # no descriptors are left
+            started.give_up()
+            raise AgentStartFailed(f"the agent could not be started: {error}") from error
 
     async def _open_way_out(
         self, process: AgentProcess, channel: Channel, plan: NetworkPlan, agent: str, session: str
@@ -150,14 +202,7 @@ class Spawner:
         beside: AgentProcess | None,
         identity: str | None,
         user: User | None,
-    ) -> tuple[AgentProcess, int, Channel | None]:
-        """The process, its launcher's status pipe, and a channel if it is to have a way out.
-
-        Blocks for the 2 ms that a vfork and exec take.
-        """
-        if threading.current_thread() is not threading.main_thread():
-            raise RuntimeError("agents are spawned from the main thread only")
-        active = self.containment.choose(sandbox)
+    ) -> Started:
         command = [find_program(argv[0], env), *argv[1:]]
         tag = Tag(self._folder, self._boot_id, session, str(next(self._numbers)))
         group = self._make_group(tag, app) if beside is None else beside.group.share()
@@ -198,9 +243,8 @@ class Spawner:
                     pass_fds=(other_end, *join_fds, *held.fds, *copied.fds, *fds),
                     start_new_session=True,
                 )
-                process = _watch(child, active, tag, group, self._living)
                 stack.pop_all()  # the channel is for the caller now
-                return process, status, channel
+                return Started(child, tag, group, status, channel)
         except PathChanged as error:
             group.remove()
             raise WorkspaceChanged(
@@ -230,11 +274,16 @@ class Spawner:
         return path
 
     def _find_runtime(
-        self, needs: Needs, env: Mapping[str, str], closed: Sequence[Path], sandbox: str | None
+        self,
+        needs: Needs,
+        env: Mapping[str, str],
+        closed: Sequence[Path],
+        sandbox: str | None,
+        written: frozenset[str],
     ) -> tuple[tuple[Mount, ...], tuple[Path, ...]]:
         if self.containment.choose(sandbox) == "tree":  # it sees everything anyway
             return (), ()
-        finder = Finder(env, data_dir=self._real_data_dir, closed=closed, written=self._written)
+        finder = Finder(env, data_dir=self._real_data_dir, closed=closed, written=written)
         finder.add_needs(needs, env)
         return finder.mounts, finder.list_written()
 
@@ -283,18 +332,3 @@ def _find_tmp(home: Path) -> Path | None:
     """A folder in the home, which an agent and its terminals share. Never a link: the agent made that."""
     folder = home / TEMPORARY
     return folder if folder.is_dir() and not folder.is_symlink() else None
-
-
-def _watch(
-    child: subprocess.Popen[bytes], active: Active, tag: Tag, group: Group, living: set[int]
-) -> AgentProcess:
-    """Kill a child that cannot be watched because no descriptors are left.
-
-    With what it has started: a sandbox that is killed before it could tie its own child to itself leaves it.
-    """
-    try:
-        return AgentProcess(child, active, tag, group, living)
-    except OSError:
-        with child:
-            os.killpg(child.pid, signal.SIGKILL)
-        raise
