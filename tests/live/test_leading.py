@@ -15,7 +15,7 @@ from tests.live.programs import CLAUDE, CODEX, Program
 from tests.needs import needs
 from tests.support.model.endpoint import running
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.slow
 SECONDS: Final = 120
 TOKEN: Final = "FORGE_TOKEN"
 

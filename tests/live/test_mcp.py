@@ -15,7 +15,7 @@ from tests.live.programs import CLAUDE, OPENCODE, Program
 from tests.live.trial import Trial
 from tests.needs import MCP, needs
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300), needs("mcp")]
+pytestmark = [pytest.mark.slow, needs("mcp")]
 SERVER = Path(__file__).with_name("tools_server.py")
 KEY = "k3y-of-the-operator"
 STARTED = f"""
