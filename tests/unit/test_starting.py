@@ -62,18 +62,32 @@ async def test_the_event_loop_goes_on_while_an_agent_is_started(
     await (await spawning).close()
 
 
+@pytest.mark.parametrize("cancels", [1, 3])
 async def test_a_start_that_is_cancelled_leaves_nothing(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, cancels: int
 ) -> None:
     before = list_open()
     slow = SlowStart(bench, monkeypatch)
     spawning = asyncio.create_task(bench.spawn("sleep", "600"))
     await until(slow.begun.is_set)
-    spawning.cancel()
-    await asyncio.sleep(0)
+    for _ in range(cancels):
+        spawning.cancel()
+        await asyncio.sleep(0)
     assert not spawning.done()  # what has begun is seen through first
     slow.go_on.set()
     with pytest.raises(asyncio.CancelledError):
         await spawning
     assert not bench.tagged()
     assert list_open() <= before
+
+
+async def test_the_end_of_one_agent_spares_another_that_is_just_started(bench: Bench) -> None:
+    """What a killed keeper leaves becomes our child, without a tag, as one is that has not begun yet."""
+    for _ in range(10):
+        dying = await bench.spawn("sleep", "600")
+        starting = [asyncio.create_task(bench.spawn("cat")) for _ in range(3)]
+        while not all(task.done() for task in starting):
+            await dying._end_leftovers()
+        for task in starting:
+            await (await task).close()
+        await dying.close()

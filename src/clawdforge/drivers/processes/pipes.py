@@ -83,7 +83,9 @@ async def run_to_end(work: Coroutine[Any, Any, None]) -> None:
     try:
         await asyncio.shield(task)
     except asyncio.CancelledError:
-        await asyncio.wait([task])
+        while not task.done():  # whoever breaks off may do so again and again
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.wait([task])
         if not task.cancelled():
             task.exception()  # marks it as seen: nobody waits for it any more
         raise

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import threading
 from collections.abc import Iterator
+from concurrent.futures import Executor
 
 from clawdforge.drivers.processes.cgroups import Group
 from clawdforge.drivers.processes.containment import NAMESPACES, Active
@@ -54,9 +55,9 @@ class AgentProcess:
         tag: Tag,
         group: Group,
         living: set[int],
-        parent: object = None,
+        parent: Executor,
     ) -> None:
-        """`parent` is kept: what has started the agent, and takes it along when it goes."""
+        """`parent` is the thread that has started the agent, and takes it along when it goes."""
         self._child = child
         self._parent = parent
         self._active = active
@@ -223,7 +224,8 @@ class AgentProcess:
             self._child.kill()
             await self._ended.wait()
         await end_survivors(lambda tag: tag == self._tag)
-        _end_adopted(self._living, self._tag)
+        # By the thread that starts agents: one that is just being started has no tag yet.
+        await asyncio.get_running_loop().run_in_executor(self._parent, _end_adopted, self._living, self._tag)
 
     def _reap(self) -> None:
         """Not while its tree is walked: its number could become somebody else's, who would be killed."""

@@ -44,7 +44,7 @@ class Started(NamedTuple):
 
         A sandbox that is killed before it could tie its own child to itself leaves it.
         """
-        with self.child, self.channel or contextlib.nullcontext():
+        with self.child, self.channel or contextlib.nullcontext(), contextlib.suppress(ProcessLookupError):
             os.killpg(self.child.pid, signal.SIGKILL)
         os.close(self.status)
         self.group.remove()
@@ -175,9 +175,10 @@ class Spawner:
     def _watch(self, started: Started, active: Active) -> AgentProcess:
         child, tag, group, *_ = started
         try:
-            return AgentProcess(child, active, tag, group, self._living, parent=self._starter)
+            return AgentProcess(child, active, tag, group, self._living, self._starter)
         except OSError as error:  # no descriptors are left
             started.give_up()
+            self._living.discard(child.pid)
             raise AgentStartFailed(f"the agent could not be started: {error}") from error
 
     async def _open_way_out(
@@ -243,6 +244,7 @@ class Spawner:
                     pass_fds=(other_end, *join_fds, *held.fds, *copied.fds, *fds),
                     start_new_session=True,
                 )
+                self._living.add(child.pid)
                 stack.pop_all()  # the channel is for the caller now
                 return Started(child, tag, group, status, channel)
         except PathChanged as error:
