@@ -3,6 +3,7 @@
 import contextlib
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -105,7 +106,20 @@ def test_what_is_wrong_with_an_address_is_said(postgres: Postgres, tmp_path: Pat
     assert 'role "stranger" does not exist' in said
     assert "hush-hush" not in said
     assert "cannot be used" in refuse(data, "postgresql://forge@127.0.0.1:1/forge")
-    assert "give the address of a database" in run("serve", url="mysql://forge@127.0.0.1/forge").stderr
+    for address in (
+        "mysql://forge:hush-hush@127.0.0.1/forge",
+        "postgresql://forge:hush-hush#x@127.0.0.1/forge",
+    ):
+        said = run("serve", url=address).stderr
+        assert "give the address of a database" in said
+        assert "hush" not in said
+    for address in (
+        "postgresql://forge:hush/hush@127.0.0.1/forge",
+        "postgresql://forge@127.0.0.1:hush/forge",
+    ):
+        said = refuse(data, address)
+        assert "the address cannot be read" in said
+        assert "hush" not in said
 
 
 def test_a_user_who_may_not_make_tables_is_told(postgres: Postgres, tmp_path: Path) -> None:
@@ -158,3 +172,21 @@ def test_nothing_of_the_address_reaches_an_agent(start: Callable[..., Server], u
     server.stop()
     assert "hush-hush" not in server.log_text
     shutil.rmtree(server.data_dir)
+
+
+def test_whoever_asks_for_life_waits_for_no_database(
+    start: Callable[..., Server], postgres: Postgres, url: str
+) -> None:
+    """One that does not answer, and does not refuse either."""
+    server = start(DATABASE_URL=url)
+    assert server.client().get("/healthz").json()["open_sessions"] == 0
+    name = url.partition("?")[0].rpartition("/")[2]
+    with contextlib.closing(Link(postgres.url("postgres"))) as link:
+        found = link.fetch("SELECT pid FROM pg_stat_activity WHERE datname = $1", (name,))
+        for (pid,) in found:
+            os.kill(pid, signal.SIGSTOP)
+        try:
+            assert server.client().get("/healthz").status_code == 200
+        finally:
+            for (pid,) in found:
+                os.kill(pid, signal.SIGCONT)

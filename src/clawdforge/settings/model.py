@@ -4,7 +4,7 @@ import ipaddress
 import os
 from pathlib import Path
 from typing import Annotated, Final, Literal, Self
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 
 from pydantic import BaseModel, ByteSize, ConfigDict, Field, model_validator
 
@@ -372,8 +372,9 @@ class Settings(BaseModel):
     @property
     def database_secrets(self) -> tuple[str, ...]:
         """What of the database's address nobody may read in a log."""
-        password = urlsplit(self.database_url or "").password or ""
-        return (password, unquote(password)) if password else ()
+        place = urlsplit(self.database_url or "")
+        said = [place.password or "", *parse_qs(place.query).get("password", ())]
+        return tuple(filter(None, (*said, *map(unquote, said))))
 
     @property
     def admin_token_file(self) -> Path:

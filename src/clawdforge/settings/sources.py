@@ -149,6 +149,8 @@ def _explain(error: ValidationError, origin: Mapping[str, str], path: Path) -> s
             continue
         name = ".".join(where[:2]) if where[0] == "agents" else where[0]
         source = origin.get(name) or f"{'.'.join(where)} in {path}"
-        shown = "" if where[0] in ("admin_token", "mcp_servers") else f" (it is {problem['input']!r})"
+        field = Settings.model_fields.get(where[0])
+        is_secret = field is not None and not field.repr
+        shown = "" if is_secret else f" (it is {problem['input']!r})"
         lines.append(f"{source}: {message}{shown}")
     return "\n".join(lines)
