@@ -1,6 +1,7 @@
 """`clawdforge migrate --from-sqlite`: whatever a server said before the move, it says after it."""
 
 import contextlib
+import signal
 import sqlite3
 import subprocess
 from collections.abc import Callable, Iterator
@@ -146,4 +147,57 @@ def test_what_cannot_be_moved_is_said(
     other = make_rows(start)
     move_to_postgres(other, url, SystemClock())
     third = make_rows(start)
-    assert "holds sessions or apps already" in refuse(third, url)
+    assert "holds other sessions or apps already" in refuse(third, url)
+
+
+def test_a_move_that_was_cut_off_at_its_end_is_ended_by_the_same_command(
+    start: Callable[..., Server], postgres: Postgres
+) -> None:
+    data, url = make_rows(start), postgres.make_empty()
+    moved = move_to_postgres(data, url, SystemClock())
+    (data / "forge.db.moved").rename(data / "forge.db")  # as a crash before the renaming leaves it
+    assert move_to_postgres(data, url, SystemClock()) == moved
+    assert not (data / "forge.db").exists()
+
+
+def test_what_a_killed_server_left_in_its_log_is_moved_and_kept(
+    start: Callable[..., Server], postgres: Postgres
+) -> None:
+    server = start()
+    app = server.app()
+    app.turn(app.session(), "echo remember")
+    server.stop(signal.SIGKILL)
+    url = postgres.make_empty()
+    move_to_postgres(server.data_dir, url, SystemClock())
+    assert count(url, "messages") == 2
+    with contextlib.closing(sqlite3.connect(server.data_dir / "forge.db.moved")) as db:
+        assert db.execute("SELECT count(*) FROM messages").fetchone() == (2,)
+    assert sorted(path.name for path in server.data_dir.glob("forge.db*")) == ["forge.db.moved"]
+
+
+def test_tables_are_not_made_for_a_folder_whose_database_is_lost(
+    start: Callable[..., Server], postgres: Postgres
+) -> None:
+    data, url = make_rows(start), postgres.make_empty()
+    for file in data.glob("forge.db*"):
+        file.unlink()
+    refused = run("migrate", "--data-dir", str(data), url=url)
+    assert "the database is empty, but the data folder holds" in refused.stderr
+    with contextlib.closing(Link(url)) as link:
+        assert link.fetch("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'") == [(0,)]
+
+
+def test_a_folder_that_was_moved_finds_its_workspaces(
+    start: Callable[..., Server], postgres: Postgres, tmp_path: Path
+) -> None:
+    url = postgres.make_database()
+    server = start(DATABASE_URL=url)
+    app = server.app()
+    session = app.session()
+    app.turn(session, "echo one")
+    server.stop()
+    server.data_dir.rename(tmp_path / "elsewhere")
+    server.data_dir = tmp_path / "elsewhere"
+    server.start()
+    told = server.client(app.token).get(f"/sessions/{session}").json()
+    assert told["cwd"].startswith(str(tmp_path / "elsewhere" / "workspaces"))

@@ -41,5 +41,5 @@ async def open_database(url: str, data_dir: Path, clock: Clock, remembered: int 
         kind: Any = load(POSTGRES)
     except ModuleNotFoundError as error:
         raise Unsupported(MISSING.format(name=error.name)) from error
-    store: Store = await kind.open(url, clock, remembered)
+    store: Store = await kind.open(url, clock, remembered, data_dir)
     return store

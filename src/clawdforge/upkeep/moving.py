@@ -9,7 +9,9 @@ from typing import Any, Final
 
 from clawdforge.by_name import load
 from clawdforge.core.model import Clock
+from clawdforge.core.ports import Store
 from clawdforge.disk import sync_folder
+from clawdforge.drivers.folders.homes import HomeFolders
 from clawdforge.stores import open_database, open_store
 from clawdforge.stores.lock import FolderLock
 from clawdforge.stores.sqlite import migrations, snapshot
@@ -20,6 +22,9 @@ from clawdforge.wire.errors import ForgeAPIError
 MOVE: Final = "clawdforge.stores.postgres.moving:move_rows"
 LOST: Final = "clawdforge.stores.postgres.link:ALL_ERRORS"
 MOVED: Final = f"{snapshot.FILE}.moved"
+FAILED: Final = (
+    "Postgres cannot be used: {why}; run the command again when it can: what is there by then is compared"
+)
 INSTALL: Final = "run `pip install 'clawdforge[postgres]'` first: {name} is missing"
 
 
@@ -27,7 +32,11 @@ def bring_up_to_date(data_dir: Path, url: str | None, clock: Clock) -> str:
     """Make what tables are missing, with no server running on the folder; what the store is then."""
 
     async def run() -> str:
-        store = await (open_store(data_dir, clock) if url is None else open_database(url, data_dir, clock))
+        count = len(HomeFolders(data_dir).names())
+        opening = (
+            open_store(data_dir, clock, count) if url is None else open_database(url, data_dir, clock, count)
+        )
+        store: Store = await opening
         version = store.version()
         await store.close()
         return version
@@ -51,13 +60,14 @@ def move_to_postgres(data_dir: Path, url: str, clock: Clock, report: Progress = 
             move: Any = load(MOVE)
         except ModuleNotFoundError as error:
             raise UpkeepError(INSTALL.format(name=error.name)) from error
+        snapshot.fit_copy(path, data_dir.resolve())  # which also brings the log into the file
         try:
             count: int = move(path, url, clock, report)
         except load(LOST) as error:
-            raise UpkeepError(f"Postgres cannot be used: {error}; nothing was moved") from error
-        for name in (snapshot.FILE, f"{snapshot.FILE}-wal", f"{snapshot.FILE}-shm"):
-            with contextlib.suppress(FileNotFoundError):
-                (data_dir / name).rename(data_dir / name.replace(snapshot.FILE, MOVED))
+            raise UpkeepError(FAILED.format(why=str(error) or type(error).__name__)) from error
+        path.rename(data_dir / MOVED)
+        for name in ("wal", "shm"):  # those of the reading, with nothing in them
+            (data_dir / f"{snapshot.FILE}-{name}").unlink(missing_ok=True)
         sync_folder(data_dir)
     return count
 

@@ -118,7 +118,9 @@ def doctor(target: Target, /, *, deep: bool, repair: bool) -> None:
     bad = False
     clock = SystemClock()
     is_deep = deep or repair
-    more = examine_deep(folder_with_database(target), clock, repair=repair) if is_deep else ()
+    if is_deep:
+        folder_with_database(target)
+    more = examine_deep(settings.data_dir, clock, repair=repair) if is_deep else ()
     for found in itertools.chain(examine(settings, clock), more):
         bad = bad or found.level == "bad"
         advice = f"\n{'':18}→ {found.advice}" if found.advice else ""

@@ -11,7 +11,7 @@ from clawdforge.settings import BadSettings, Settings, load_settings
 ELSEWHERE: Final = (
     "CLAWDFORGE_DATABASE_URL is set, and this command works on a database in the data folder; for one in"
     " Postgres stop the server, copy the folder, and run"
-    ' `pg_dump --format=custom --file=forge.dump "$CLAWDFORGE_DATABASE_URL"`'
+    " `pg_dump --format=custom --file=forge.dump NAME`"
 )
 
 

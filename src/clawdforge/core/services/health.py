@@ -1,6 +1,8 @@
 """What the server says about itself: whether it is alive and ready, and how its agents are contained."""
 
+import asyncio
 from contextlib import suppress
+from typing import Final
 
 from clawdforge.core.model import SECOND, Clock, PauseRow
 from clawdforge.core.ports import Store
@@ -10,6 +12,9 @@ from clawdforge.core.running.supervisor import Supervisor
 from clawdforge.wire.admin import Health, Ready, StuckReply, StuckSession
 from clawdforge.wire.base import Micros
 from clawdforge.wire.errors import StoreUnavailable
+
+LOOK_SECS: Final = 1.0
+"""Whoever asks whether we live waits no longer for a store that does not answer."""
 
 
 class HealthService:
@@ -39,10 +44,12 @@ class HealthService:
 
     async def health(self) -> Health:
         """While the store is away, with what it said last: whoever asks wants to know whether we live."""
-        with suppress(StoreUnavailable):
-            self._open_sessions, self._pauses = await self._store.read_system(
-                lambda view: (view.count_open_sessions(), view.pauses())
-            )
+        if self._store.health() is None:
+            with suppress(StoreUnavailable, TimeoutError):
+                async with asyncio.timeout(LOOK_SECS):
+                    self._open_sessions, self._pauses = await self._store.read_system(
+                        lambda view: (view.count_open_sessions(), view.pauses())
+                    )
         count = self._open_sessions
         paused = any(not pause.app_name and not pause.agent for pause in self._pauses)
         live = {"open_sessions": count, "live_agents": self._pool.live, "paused": paused}

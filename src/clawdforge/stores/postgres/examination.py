@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 
 import asyncpg
 
-from clawdforge.stores.postgres.link import LOST, Link
+from clawdforge.stores.postgres.link import LOST, Link, describe
 from clawdforge.stores.postgres.migrations import check_server
 from clawdforge.stores.postgres.queries import SQL
 from clawdforge.stores.sqlite.migrations import list_migrations
@@ -26,7 +26,7 @@ def examine_database(url: str) -> Iterator[Remark]:
     except (*LOST, asyncpg.PostgresError) as error:
         yield Remark(
             "bad",
-            f"it cannot be used: {error}",
+            f"it cannot be used: {describe(error)}",
             "look whether it runs; correct CLAWDFORGE_DATABASE_URL, or the rights of its user",
         )
 
@@ -63,7 +63,16 @@ def _find_risks(link: Link) -> Iterator[Remark]:
     ((is_standby,),) = link.fetch("SELECT pg_is_in_recovery()")
     if is_standby:
         yield Remark("bad", "it is a standby, which cannot be written", "name the primary server")
-    ((late,),) = link.fetch("SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'async'")
+    ((late, hidden),) = link.fetch(
+        "SELECT count(*) FILTER (WHERE sync_state = 'async'), count(*) FILTER (WHERE sync_state IS NULL)"
+        " FROM pg_stat_replication"
+    )
+    if hidden:
+        yield Remark(
+            "warn",
+            "this user cannot see whether its standbys are asynchronous",
+            "run `GRANT pg_read_all_stats TO` that user",
+        )
     if late:
         yield Remark(
             "warn",

@@ -34,18 +34,32 @@ SETTINGS: Final = {
     "jit": "off",  # it takes longer than any statement here
     "synchronous_commit": "on",
     "idle_in_transaction_session_timeout": "30s",
+    # A machine that is gone says nothing: Postgres is to notice it, and to let the next server in.
+    "tcp_keepalives_idle": "10",
+    "tcp_keepalives_interval": "5",
+    "tcp_keepalives_count": "3",
+    "tcp_user_timeout": "30000",
 }
+UNREADABLE: Final = (
+    "the address cannot be read; write special characters of the password as in %2F, and the port as a number"
+)
+
+
+def describe(error: BaseException) -> str:
+    return str(error) or type(error).__name__
 
 
 class Link:
-    def __init__(self, url: str) -> None:
+    """`patience` is how long a statement may take; without one, as long as it takes."""
+
+    def __init__(self, url: str, patience: float | None = PATIENCE_SECS) -> None:
         self._loop = asyncio.new_event_loop()
         try:
             self._connection: asyncpg.Connection = self._loop.run_until_complete(
                 asyncpg.connect(
                     url,
                     timeout=PATIENCE_SECS,
-                    command_timeout=PATIENCE_SECS,
+                    command_timeout=patience,
                     statement_cache_size=1024,
                     server_settings=SETTINGS,
                 )
@@ -54,6 +68,8 @@ class Link:
             self._loop.close()
             if isinstance(error, asyncpg.PostgresError):  # whatever it is, nobody can be reached
                 raise ConnectionError(str(error)) from error
+            if isinstance(error, ValueError):  # its words may hold a part of the password
+                raise ConnectionError(UNREADABLE) from None
             raise
 
     @property

@@ -39,6 +39,8 @@ def migrate(link: Link, clock: Clock, remembered: int = 0, folder: Path = SQL / 
     """
     check_server(link)
     steps = list_migrations(folder)
+    if remembered and link.fetch("SELECT to_regclass('schema_migrations') IS NULL") == [(True,)]:
+        raise StoreUnavailable(EMPTY.format(count=remembered))
     for statement in LOCK:
         _make(link, statement)
     link.run("BEGIN")

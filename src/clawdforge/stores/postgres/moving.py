@@ -6,7 +6,6 @@ what differs in anything is told, and nothing is kept.
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -21,6 +20,8 @@ from clawdforge.stores.sqlite.connection import open_reader
 from clawdforge.wire.errors import StoreUnavailable
 
 AT_ONCE: Final = 500
+BYTES_AT_ONCE: Final = 8 << 20
+READ_AT_ONCE: Final = 50
 OWN: Final = frozenset({"schema_migrations", "schema_lock"})
 LONG: Final = (
     "coalesce((SELECT prompt FROM long_prompts AS long"
@@ -32,7 +33,7 @@ SELECT table_name, column_name, data_type FROM information_schema.columns
 WHERE table_schema = current_schema() AND is_generated = 'NEVER' ORDER BY table_name, ordinal_position
 """
 Report: TypeAlias = Callable[[int, int | None], None]
-FILLED: Final = "the database holds sessions or apps already; name one that is empty"
+FILLED: Final = "the database holds other sessions or apps already; name one that is empty"
 
 
 class Table(NamedTuple):
@@ -50,7 +51,7 @@ def move_rows(source: Path, url: str, clock: Clock, report: Report) -> int:
 
     Nobody may write to the file meanwhile. Raises StoreUnavailable, and errors of both databases.
     """
-    link = Link(url)
+    link = Link(url, patience=None)
     try:
         lock_database(link)
         migrate(link, clock)
@@ -66,14 +67,12 @@ def move_rows(source: Path, url: str, clock: Clock, report: Report) -> int:
 def _move_all(file: apsw.Connection, link: Link, report: Report) -> int:
     tables = _find_tables(file, link)
     link.run("BEGIN")
-    for name in ("sessions", "apps"):
-        if link.fetch(f"SELECT 1 FROM {name} LIMIT 1"):  # noqa: S608 - our own names
-            raise StoreUnavailable(FILLED)
+    is_filled = any(link.fetch(f"SELECT 1 FROM {name} LIMIT 1") for name in ("sessions", "apps"))  # noqa: S608
     count, done = 0, 0
     for table in tables:
-        for some in _move_table(file, link, table):
+        for some in _compare_table(file, link, table) if is_filled else _move_table(file, link, table):
             count += len(some)
-            done += sum(len(value) for row in some for value in row if isinstance(value, str | bytes))
+            done += sum(map(count_bytes, some))
             report(done, None)
     for table, column in link.fetch(
         "SELECT table_name, column_name FROM information_schema.columns"
@@ -105,27 +104,54 @@ def _move_table(file: apsw.Connection, link: Link, table: Table) -> Iterator[lis
     """
     link.run(f"DELETE FROM {table.name}")  # noqa: S608 - our own names; a migration may have put rows there
     link.run(f"ALTER TABLE {table.name} DISABLE TRIGGER USER")
-    asked = table.listed.replace('"prompt"', LONG) if table.name == "turns" else table.listed
-    rows = (_convert(table, row) for row in file.execute(f"SELECT {asked} FROM {table.name}"))  # noqa: S608
-    written, count = 0, 0
-    while some := list(islice(rows, AT_ONCE)):
+    written = 0
+    for some in _read_file(file, table):
         link.copy(table.name, table.columns, some)
-        count += len(some)
         written = _add(written, some)
         yield some
     link.run(f"ALTER TABLE {table.name} ENABLE TRIGGER USER")
-    read, found = 0, 0
+    if _read_back(link, table) != written:
+        raise StoreUnavailable(f"the rows of {table.name} are not the same in Postgres; nothing was kept")
+
+
+def _compare_table(file: apsw.Connection, link: Link, table: Table) -> Iterator[list[tuple[Any, ...]]]:
+    """Where a move was cut off right after its end, all rows are there already."""
+    read = 0
+    for some in _read_file(file, table):
+        read = _add(read, some)
+        yield some
+    if _read_back(link, table) != read:
+        raise StoreUnavailable(FILLED)
+
+
+def _read_file(file: apsw.Connection, table: Table) -> Iterator[list[tuple[Any, ...]]]:
+    """Some rows at a time: few that are large."""
+    asked = table.listed.replace('"prompt"', LONG) if table.name == "turns" else table.listed
+    some: list[tuple[Any, ...]] = []
+    size = 0
+    for row in file.execute(f"SELECT {asked} FROM {table.name}"):  # noqa: S608 - our own names
+        some.append(_convert(table, row))
+        size += count_bytes(some[-1])
+        if len(some) == AT_ONCE or size > BYTES_AT_ONCE:
+            yield some
+            some, size = [], 0
+    if some:
+        yield some
+
+
+def _read_back(link: Link, table: Table) -> int:
+    total = 0
 
     def see(some: list[tuple[Any, ...]]) -> None:
-        nonlocal read, found
-        found += len(some)
-        read = _add(read, some)
+        nonlocal total
+        total = _add(total, some)
 
-    link.fetch_parts(f"SELECT {table.listed} FROM {table.name}", AT_ONCE, see)  # noqa: S608 - our own names
-    if (read, found) != (written, count):
-        raise StoreUnavailable(
-            f"the rows of {table.name} are not the same in Postgres ({found} of {count}); nothing was kept"
-        )
+    link.fetch_parts(f"SELECT {table.listed} FROM {table.name}", READ_AT_ONCE, see)  # noqa: S608 - our own names
+    return total
+
+
+def count_bytes(row: Sequence[Any]) -> int:
+    return sum(len(value) for value in row if isinstance(value, str | bytes))
 
 
 def _convert(table: Table, row: Sequence[Any]) -> tuple[Any, ...]:

@@ -8,7 +8,7 @@ from typing import Final, TypeVar
 
 import asyncpg
 
-from clawdforge.stores.postgres.link import LOST, Link
+from clawdforge.stores.postgres.link import LOST, Link, describe
 from clawdforge.stores.postgres.statements import PgDb
 from clawdforge.stores.sqlite.packs import DAMAGED
 from clawdforge.stores.sqlite.queries import Queries
@@ -59,7 +59,7 @@ class PgReaders:
             raise SessionDamaged from error
         except LOST as error:
             raise StoreUnavailable(
-                f"the store cannot be read ({error}); try again later", retry_after=1.0
+                f"the store cannot be read ({describe(error)}); try again later", retry_after=1.0
             ) from error
         self._keep(db)
         return result
@@ -70,15 +70,29 @@ class PgReaders:
             with self._guard:
                 db = self._idle.pop() if self._idle else None
             if db is None:
-                db = PgDb(Link(self._url), self._queries)
-                db.link.run(BEGIN)
-                return db
+                return self._begin_anew()
             try:
                 db.link.run(BEGIN)
             except LOST:
                 db.link.close()
+                self._forget_idle()  # else each of them would be waited for
             else:
                 return db
+
+    def _begin_anew(self) -> PgDb:
+        db = PgDb(Link(self._url), self._queries)
+        try:
+            db.link.run(BEGIN)
+        except BaseException:
+            db.link.close()
+            raise
+        return db
+
+    def _forget_idle(self) -> None:
+        with self._guard:
+            idle, self._idle = self._idle, []
+        for db in idle:
+            db.link.close()
 
     def _end(self, db: PgDb) -> None:
         """After work that raised: its answer is an error of its own."""

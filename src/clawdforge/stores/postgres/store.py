@@ -2,8 +2,10 @@
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Final, TypeVar, cast
 
 import asyncpg
@@ -11,8 +13,9 @@ import asyncpg
 from clawdforge.core.histogram import Histogram
 from clawdforge.core.model import Clock, Commit
 from clawdforge.core.ports import SystemTx, SystemView, Tx, View
-from clawdforge.stores.postgres.link import LOST, Link
+from clawdforge.stores.postgres.link import LOST, Link, describe
 from clawdforge.stores.postgres.migrations import migrate
+from clawdforge.stores.postgres.moved import fit_to_folder
 from clawdforge.stores.postgres.queries import PgQueries
 from clawdforge.stores.postgres.readers import PgReaders
 from clawdforge.stores.postgres.rows import PgTx, PgView
@@ -24,6 +27,7 @@ from clawdforge.stores.sqlite.system import SqliteSystemView
 from clawdforge.stores.sqlite.writer import COMMIT_CLASSES
 from clawdforge.wire.errors import StoreUnavailable
 
+log = logging.getLogger(__name__)
 T = TypeVar("T")
 LEAVE_SECS: Final = 5.0
 """So long a server that was here before may take to be gone."""
@@ -42,13 +46,15 @@ class PostgresStore:
         self._writer = PgWriter(partial(_open_writer, url), link, queries, clock, self._deliver)
 
     @classmethod
-    async def open(cls, url: str, clock: Clock, remembered: int = 0) -> "PostgresStore":
+    async def open(
+        cls, url: str, clock: Clock, remembered: int = 0, data_dir: Path | None = None
+    ) -> "PostgresStore":
         """Open the store in a database, making its tables if they are missing.
 
         `remembered` is how many sessions have left folders on this machine: with them, a database without
-        tables is the wrong one.
+        tables is the wrong one. Paths are fitted to where `data_dir` is now.
         """
-        link = await asyncio.to_thread(_prepare, url, clock, remembered)
+        link = await asyncio.to_thread(_prepare, url, clock, remembered, data_dir)
         return cls(url, link, clock)
 
     async def read(self, app: str, work: Callable[[View], T]) -> T:
@@ -132,16 +138,20 @@ def _open_writer(url: str, patience: float = 0.0) -> Link:
     return link
 
 
-def _prepare(url: str, clock: Clock, remembered: int) -> Link:
+def _prepare(url: str, clock: Clock, remembered: int, data_dir: Path | None) -> Link:
     try:
         link = _open_writer(url, LEAVE_SECS)
         try:
             migrate(link, clock, remembered)
+            moved = 0 if data_dir is None else fit_to_folder(link, data_dir.resolve())
         except BaseException:
             link.close()
             raise
     except (*LOST, asyncpg.PostgresError) as error:
         raise StoreUnavailable(
-            f"the database cannot be used: {error}; look whether it runs, and after its name and password"
+            f"the database cannot be used: {describe(error)}; look whether it runs, and after its name and"
+            " password; `clawdforge doctor` says more"
         ) from error
+    if moved:
+        log.warning("the data folder is at another place than before; %d paths were changed", moved)
     return link

@@ -37,7 +37,10 @@ MAX_BATCH_SECS: Final = 0.025
 LOOK_SECS: Final = 0.05
 LOCK: Final = "SELECT pg_try_advisory_lock(4710423071)"
 UNLOCK: Final = "SELECT pg_advisory_unlock(4710423071)"
-TAKEN: Final = "another server uses this database; stop it, or name another database"
+TAKEN: Final = (
+    "another server uses this database, or Postgres has not noticed yet that one is gone; stop it, or try"
+    " again in half a minute, or name another database"
+)
 
 
 def lock_database(link: Link, patience: float = 0.0) -> None:

@@ -7,7 +7,7 @@ import apsw
 
 PLACES: Final = (
     ("sessions", "cwd", "own_cwd = 1", "workspaces", 1),
-    ("files", "path", "1", "files", 2),
+    ("files", "path", "TRUE", "files", 2),
 )
 """Table, column, which rows, the folder inside the data folder in which all of these places are, and how many
 names lead from there to one: a path above may have any names, and so may an app whose files these are."""
