@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.api.harness import App, Server
+from tests.postgres import Postgres, run_postgres
 
 
 @pytest.fixture(scope="session")
@@ -42,3 +43,10 @@ def start(tmp_path: Path) -> Iterator[Callable[..., Server]]:
     yield begin
     for server in started:
         server.stop()
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[Postgres]:
+    """A Postgres for the servers of one module."""
+    with run_postgres() as server:
+        yield server

@@ -4,7 +4,7 @@ import contextlib
 import signal
 import sqlite3
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from tests.api.harness import App, Server
 from tests.api.test_postgres import run
 from tests.databases import in_file
 from tests.needs import needs
-from tests.postgres import Postgres, run_postgres
+from tests.postgres import Postgres
 
 pytestmark = [needs("postgres"), in_file]
 ASKED = (
@@ -30,12 +30,6 @@ ASKED = (
     "/search?q=remember",
 )
 OF_SESSION = ("", "/messages?limit=1000", "/events?limit=1000&after=0", "/turns?limit=100")
-
-
-@pytest.fixture(scope="module")
-def postgres() -> Iterator[Postgres]:
-    with run_postgres() as server:
-        yield server
 
 
 def fill(app: App) -> list[str]:

@@ -6,7 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import httpx2
@@ -16,15 +16,9 @@ from clawdforge.stores.postgres.link import Link
 from tests.api.harness import ADMIN_TOKEN, Server, until
 from tests.databases import in_file
 from tests.needs import needs
-from tests.postgres import Postgres, run_postgres
+from tests.postgres import Postgres
 
 pytestmark = needs("postgres")
-
-
-@pytest.fixture(scope="module")
-def postgres() -> Iterator[Postgres]:
-    with run_postgres() as server:
-        yield server
 
 
 @pytest.fixture

@@ -72,9 +72,7 @@ class Spawner:
         self._folder = folder_id(data_dir)
         self._limits = limits or Limits()
         self._living: set[int] = set()
-        self._written: frozenset[str] = (
-            frozenset()
-        )  # the folders that agents have written; see `note_written`
+        self._written: frozenset[str] = frozenset()  # folders that agents have written; see `note_written`
         self._numbers = itertools.count(1)
         self._starter = ThreadPoolExecutor(1, thread_name_prefix="starting agents")
 
@@ -111,8 +109,8 @@ class Spawner:
         `identity` is what was recorded of `cwd`; WorkspaceChanged when another folder is there. `runs_as` is
         what `Ownership` said about this agent.
 
-        A thread of ours starts it, since the event loop would stand still for 8 to 24 ms. The thread lives as
-        long as we and all agents do: each of them is killed when the thread ends that started it.
+        A thread of ours starts it, since the event loop would stand still for milliseconds. The thread lives
+        as long as we and all agents do: each of them is killed when the thread ends that started it.
         """
         real_home, workspace = self._find_real(home), self._find_real(cwd)
         active = self.containment.choose(sandbox)
