@@ -66,6 +66,9 @@ class SimStore:
     async def read(self, app: str, work: Callable[[View], T]) -> T:
         return await self._read(lambda: work(SqliteView(self._db, app)))
 
+    async def read_long(self, app: str, work: Callable[[View], T]) -> T:
+        return await self.read(app, work)
+
     async def read_system(self, work: Callable[[SystemView], T]) -> T:
         return await self._read(lambda: work(SqliteSystemView(self._db)))
 

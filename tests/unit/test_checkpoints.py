@@ -277,8 +277,8 @@ async def test_an_older_database_can_shrink_from_the_next_start_on(tmp_path: Pat
     assert old.pragma("auto_vacuum") == 0
     old.close()
     store = await open_store(folder, SystemClock())
-    assert store._reader is not None
-    assert store._reader.connection.pragma("auto_vacuum") == space.INCREMENTAL
+    assert store._reader.db is not None
+    assert store._reader.db.connection.pragma("auto_vacuum") == space.INCREMENTAL
     assert await store.integrity() == []
     await store.close()
 

@@ -373,7 +373,7 @@ async def reopened(store: SqliteStore, tmp_path: Path) -> SqliteStore:
 
 
 def sqlite_rows(store: SqliteStore, sql: str) -> int:
-    reader = store._reader
+    reader = store._reader.db
     assert reader is not None
     found = reader.row(sql, {})
     return int(found[0]) if found else 0

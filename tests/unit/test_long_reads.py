@@ -1,7 +1,8 @@
 """What is long is read a page at a time, and others run in between; counts come without the texts."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -11,20 +12,26 @@ import pytest
 from clawdforge.core.computing import Computing
 from clawdforge.core.event_model import StoredEvent, draft
 from clawdforge.core.log import SLICE_EVENTS, LogService
+from clawdforge.core.long_reads import FEW_ROWS, read_rows
 from clawdforge.core.loop_turns import LoopTurns
 from clawdforge.core.model import MessageRow, SessionRow, SystemClock, TurnRow
-from clawdforge.core.ports import Tx
+from clawdforge.core.ports import Tx, View
+from clawdforge.core.rules.paging import Place
 from clawdforge.core.rules.queue import find_next
 from clawdforge.core.rules.sessions import state_of
 from clawdforge.core.rules.turns import WITHDRAWN_AT_ONCE, need_session, withdraw_some
 from clawdforge.core.services import messages, transfer
+from clawdforge.core.services.history import HistoryService
 from clawdforge.core.services.messages import MessageService
 from clawdforge.core.services.sessions import SessionService
+from clawdforge.core.services.settling import Settler
 from clawdforge.core.services.transfer import TransferService
 from clawdforge.core.services.turns import TurnService
 from clawdforge.stores import open_store
 from clawdforge.stores.sqlite.store import SqliteStore
+from clawdforge.wire.errors import Stopping
 from clawdforge.wire.event import EventType
+from clawdforge.wire.message import Role
 from clawdforge.wire.turn import IfBusy, TurnState
 
 APP, SID = "alpha", "s-1"
@@ -150,7 +157,7 @@ async def test_the_state_of_a_session_reads_no_queued_prompt(store: SqliteStore)
 
     await store.write(APP, fill)
     seen: list[str] = []
-    reader = store._reader
+    reader = store._reader.db
     assert reader is not None
 
     def note(_cursor: object, sql: str, _bindings: object) -> bool:
@@ -203,3 +210,67 @@ async def test_a_long_queue_is_emptied_a_part_at_a_time(store: SqliteStore) -> N
     await store.write(APP, fill)
     taken = [await store.write(APP, lambda tx: withdraw_some(tx, SID, 2)) for _ in range(3)]
     assert taken == [WITHDRAWN_AT_ONCE, 2, 0]
+
+
+READS: dict[str, Callable[[View], Any]] = {
+    "messages": lambda view: view.message_page(SID, after=0, limit=900, max_bytes=1 << 20, show="visible"),
+    "turns": lambda view: view.turn_page(SID, after=0, limit=900, max_bytes=1 << 20),
+}
+
+
+@pytest.mark.parametrize("name", READS)
+async def test_many_rows_are_read_beside_the_event_loop_and_few_in_it(store: SqliteStore, name: str) -> None:
+    def fill(tx: Tx) -> None:
+        for index in range(1, 1001):
+            queue(tx, index)
+            tx.add_message(MessageRow(session_id=SID, role=Role.USER, content=f"message {index}", ts=1))
+
+    await store.write(APP, fill)
+    threads: list[int] = []
+
+    def work(view: View) -> Any:
+        threads.append(threading.get_ident())
+        return READS[name](view)
+
+    few, _ = await passes_during(read_rows(store, APP, FEW_ROWS, work))
+    many, found = await passes_during(read_rows(store, APP, FEW_ROWS + 1, work))
+    assert (threads[0] == threading.get_ident(), threads[1] == threading.get_ident()) == (True, False)
+    assert few == 0 < many
+    assert len(found[0]) == 900
+
+
+async def test_a_page_of_messages_and_a_search_are_long_reads(store: SqliteStore) -> None:
+    def fill(tx: Tx) -> None:
+        for index in range(200):
+            tx.add_message(MessageRow(session_id=SID, role=Role.USER, content=f"message {index}", ts=1))
+
+    await store.write(APP, fill)
+    nobody = cast("Any", None)  # not asked
+    turns = LoopTurns()
+    service = MessageService(store, SystemClock(), LogService(store, turns, Computing()), turns)
+    passes, span = await passes_during(service.page(APP, SID, Place(), 1000))
+    assert (passes > 0, len(span.rows)) == (True, 200)
+    history = HistoryService(store, SystemClock(), nobody, nobody, nobody, nobody, Settler(store))
+    passes, (hits, _) = await passes_during(history.search(APP, "message", 3, None, None))
+    assert (passes > 0, len(hits)) == (True, 3)
+
+
+async def test_a_long_read_holds_up_the_end_of_the_store_and_none_comes_after_it(tmp_path: Path) -> None:
+    store = await open_store(tmp_path / "data", SystemClock())
+    begun, go_on = threading.Event(), threading.Event()
+
+    def work(_view: View) -> str:
+        begun.set()
+        assert go_on.wait(30)
+        return "read"
+
+    reading = asyncio.create_task(store.read_long(APP, work))
+    assert await asyncio.to_thread(begun.wait, 30)
+    closing = asyncio.create_task(store.close())
+    await asyncio.sleep(0.01)
+    assert not closing.done()
+    go_on.set()
+    assert await reading == "read"
+    await closing
+    with pytest.raises(Stopping):
+        await store.read_long(APP, work)

@@ -84,7 +84,7 @@ async def test_no_statement_walks_a_big_table(store: SqliteStore) -> None:
 
 async def test_the_numbers_of_many_messages_are_read_from_indexes_alone(store: SqliteStore) -> None:
     """Else a long undo fetches every row that it cuts."""
-    queries, reader = Queries(), store._reader
+    queries, reader = Queries(), store._reader.db
     assert reader is not None
     for name in (
         "seqs_from",
@@ -108,7 +108,7 @@ async def test_list_pages_come_ready_sorted_from_an_index(store: SqliteStore) ->
         seen.append(sql)
         return True
 
-    reader = store._reader
+    reader = store._reader.db
     assert reader is not None
     plans: dict[str, list[str]] = {}
     for query in (
@@ -137,7 +137,7 @@ async def test_list_pages_come_ready_sorted_from_an_index(store: SqliteStore) ->
 
 async def steps_of(store: SqliteStore, work: Any) -> int:
     """How many rows SQLite touched, counted by its virtual machine, not by a clock."""
-    reader = store._reader
+    reader = store._reader.db
     assert reader is not None
     count = 0
 
@@ -155,7 +155,7 @@ async def steps_of(store: SqliteStore, work: Any) -> int:
 async def test_a_statement_is_prepared_once_whatever_is_bound_to_it(store: SqliteStore) -> None:
     """SQLite asks an authorizer whenever it prepares, also when it does so by itself."""
     await fill(store, 0, 30)
-    reader = store._reader
+    reader = store._reader.db
     assert reader is not None
     asked: list[str | None] = []
 
@@ -358,13 +358,15 @@ async def test_no_cursor_outlives_a_read(store: SqliteStore) -> None:
 
     for _ in range(3):
         await store.write(APP, add)
-    rows = store._snapshot(lambda db: db.rows(sql, {}))
+    rows = store._reader.read(lambda db: db.rows(sql, {}))
     assert isinstance(rows, list)
-    reader = store._reader
+    reader = store._reader.db
     assert reader is not None
-    store._snapshot(lambda db: kept.append(iter(db.connection.execute(sql))) or next(kept[0]))  # type: ignore[func-returns-value]
+    store._reader.read(lambda db: kept.append(iter(db.connection.execute(sql))) or next(kept[0]))  # type: ignore[func-returns-value]
     await store.write(APP, add)
-    assert len(store._snapshot(lambda db: db.rows(sql, {}))) == len(rows) + 1
-    assert store._reader is not reader
-    assert store._snapshot(lambda db: db.row(sql, {})) is not None
-    assert store._snapshot(lambda db: db.row(sql, {}) and db.connection.txn_state()) == apsw.SQLITE_TXN_READ
+    assert len(store._reader.read(lambda db: db.rows(sql, {}))) == len(rows) + 1
+    assert store._reader.db is not reader
+    assert store._reader.read(lambda db: db.row(sql, {})) is not None
+    assert (
+        store._reader.read(lambda db: db.row(sql, {}) and db.connection.txn_state()) == apsw.SQLITE_TXN_READ
+    )

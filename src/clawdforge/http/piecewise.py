@@ -1,10 +1,15 @@
-"""Replies that are made a piece at a time: short ones are sent whole, long ones as they are made."""
+"""Long replies: made a piece at a time and sent as they are made, or made beside the event loop."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sized
 from itertools import chain
 from typing import Final
 
+from pydantic import BaseModel
 from starlette.responses import Response, StreamingResponse
+
+from clawdforge.core.computing import Computing
+from clawdforge.core.long_reads import FEW_ROWS
+from clawdforge.http.errors import encode, json_response
 
 WHOLE_BYTES: Final = 256 * 1024
 SLICE_BYTES: Final = 64 * 1024
@@ -23,6 +28,16 @@ async def piecewise(pieces: Iterator[bytes], media_type: str, pause: Pause) -> R
             return StreamingResponse(_send(chain(first, pieces), pause), media_type=media_type)
         await pause()
     return Response(b"".join(first), media_type=media_type)
+
+
+async def long_response(
+    computing: Computing, app: str, rows: Sized, make: Callable[[], BaseModel]
+) -> Response:
+    """A success that is made of rows, beside the event loop where they are many."""
+    if len(rows) <= FEW_ROWS:
+        return json_response(make())
+    body = await computing.run(app, lambda: encode(make()))
+    return Response(body, media_type="application/json")
 
 
 def slices(body: bytes) -> Iterator[bytes]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
 from clawdforge.core.event_model import draft
+from clawdforge.core.long_reads import read_rows
 from clawdforge.core.model import Clock, Hit, MessageRow, SessionRow, TurnRow
 from clawdforge.core.ports import Snapshots, Store, Tx, View
 from clawdforge.core.principal import Principal
@@ -167,7 +168,9 @@ class HistoryService:
         return cleared
 
     async def tree(self, app: str, session_id: str, after: int, limit: int) -> Branches:
-        return await self._store.read(app, lambda view: read_branches(view, session_id, after, limit))
+        return await read_rows(
+            self._store, app, limit, lambda view: read_branches(view, session_id, after, limit)
+        )
 
     async def search(
         self, app: str, q: str, limit: int, cursor: str | None, session_id: str | None
@@ -179,7 +182,7 @@ class HistoryService:
                 need_session(view, session_id)
             return view.search(q, limit=limit, cursor=cursor, session_id=session_id)
 
-        return await self._store.read(app, work)
+        return await self._store.read_long(app, work)  # there may be many hits to sort for a few
 
     async def _change(
         self,

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import Final
 
+from clawdforge.core.long_reads import read_rows
 from clawdforge.core.model import SECOND, Clock, LinkRow, MessageRow, SessionRow, new_id, new_token
 from clawdforge.core.ports import Store, Tx, View
 from clawdforge.core.rules.hidden_paths import PathHider
@@ -99,7 +100,7 @@ class LinkService:
                 raise ShareNotFound
             return _read(view, link, place, limit)
 
-        span = await self._store.read(link.app_name, work)
+        span = await read_rows(self._store, link.app_name, limit, work)
         hider = PathHider(shared.session.cwd)
         return replace(span, rows=[_hide(row, hider) for row in span.rows])
 

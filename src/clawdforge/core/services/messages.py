@@ -8,6 +8,7 @@ from typing import Final
 
 from clawdforge.core.event_model import draft
 from clawdforge.core.log import LogService, Tail
+from clawdforge.core.long_reads import read_rows
 from clawdforge.core.loop_turns import LoopTurns
 from clawdforge.core.model import Clock, MessageRow, SessionQuery, SessionRow
 from clawdforge.core.ports import Store, Tx, View
@@ -91,10 +92,10 @@ class MessageService:
             need_session(view, session_id)
             return read_messages(view, session_id, place, limit, "all" if archived else "visible")
 
-        return await self._store.read(app, work)
+        return await read_rows(self._store, app, limit, work)
 
     async def list(self, app: str, query: SessionQuery) -> list[Summary]:
-        return await self._store.read(app, lambda view: _summaries(view, query))
+        return await read_rows(self._store, app, query.limit, lambda view: _summaries(view, query))
 
     async def detail(self, app: str, session_id: str, limit: int, *, archived: bool) -> Detail:
         def work(view: View) -> Detail:
@@ -106,7 +107,7 @@ class MessageService:
                 _summaries(view, children),
             )
 
-        return await self._store.read(app, work)
+        return await read_rows(self._store, app, limit, work)
 
     async def transcript(
         self,
@@ -123,11 +124,17 @@ class MessageService:
         """
         if limit is not None:
             if before is None:
-                return await self._store.read(
-                    app, lambda view: read_newest(view, session_id, limit, settled=settled)
+                return await read_rows(
+                    self._store,
+                    app,
+                    limit,
+                    lambda view: read_newest(view, session_id, limit, settled=settled),
                 )
-            return await self._store.read(
-                app, lambda view: read_before(view, session_id, before, limit, settled=settled)
+            return await read_rows(
+                self._store,
+                app,
+                limit,
+                lambda view: read_before(view, session_id, before, limit, settled=settled),
             )
         for _ in range(TRIES):
             begun, rows = await self._store.read(
@@ -158,7 +165,7 @@ class MessageService:
             rows, _ = view.sessions(query)
             return [describe(view, row, settled=settled) for row in rows]
 
-        return await self._store.read(app, work)
+        return await read_rows(self._store, app, query.limit, work)
 
     async def check_cursor(self, app: str, session_id: str, after: int) -> None:
         """Raise if no message with that seq exists yet."""

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+from clawdforge.core.long_reads import read_rows
 from clawdforge.core.model import Clock, TurnRow, new_id
 from clawdforge.core.ports import Store, Tx, View
 from clawdforge.core.principal import Principal
@@ -53,7 +54,9 @@ class ScheduleService:
     async def find_all(
         self, app: str, limit: int, cursor: str | None
     ) -> tuple[list[ScheduleRow], str | None]:
-        return await self._store.read(app, lambda view: view.schedules(limit=limit, cursor=cursor))
+        return await read_rows(
+            self._store, app, limit, lambda view: view.schedules(limit=limit, cursor=cursor)
+        )
 
     async def get(self, app: str, schedule_id: str) -> ScheduleRow:
         return await self._store.read(app, lambda view: need_schedule(view, schedule_id))
@@ -175,7 +178,7 @@ class ScheduleService:
             rows, following = view.occurrences(schedule_id, limit=limit, cursor=cursor)
             return [(row, _find_turn(view, row)) for row in rows], following
 
-        return await self._store.read(app, work)
+        return await read_rows(self._store, app, limit, work)
 
     async def _find(
         self, app: str, schedule_id: str, occurrence_id: str

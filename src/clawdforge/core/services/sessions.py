@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from clawdforge.core.event_model import draft
 from clawdforge.core.log import LogService
+from clawdforge.core.long_reads import read_rows
 from clawdforge.core.model import AppRow, Clock, PersonaRow, SessionQuery, SessionRow, new_id
 from clawdforge.core.ports import Agents, Store, Tx, View, Workspaces
 from clawdforge.core.rules.mcp_servers import check_secrets, write_servers
@@ -243,7 +244,7 @@ class SessionService:
             rows, cursor = view.sessions(query)
             return states_of(view, rows), cursor
 
-        return await self._store.read(app, work)
+        return await read_rows(self._store, app, query.limit, work)
 
     async def patch(self, app: str, session_id: str, request: PatchSession) -> SessionState:
         """Change what is given. A new agent is told the transcript; with a new model it keeps its memory."""

@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager, suppress
 from typing import NamedTuple
 
 from clawdforge.core.log import PAGE_BYTES, LogService
+from clawdforge.core.long_reads import read_rows
 from clawdforge.core.model import Clock, SessionRow, TurnRow
 from clawdforge.core.ports import Store, Tx, View
 from clawdforge.core.principal import Principal
@@ -190,7 +191,7 @@ class TurnService:
             order = order_queue(view, session)
             return rows, is_more, {index: place for place, index in enumerate(order)}
 
-        return await self._store.read(app, work)
+        return await read_rows(self._store, app, limit, work)
 
     async def cancel(self, app: str, session_id: str, *, queued: bool = False) -> int:
         """End the running turn and keep what was said; with `queued`, empty the queue first."""

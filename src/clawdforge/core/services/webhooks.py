@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from clawdforge.core.long_reads import read_rows
 from clawdforge.core.model import SECOND, Clock, new_id
 from clawdforge.core.ports import Store, Tx, View
 from clawdforge.core.ports.webhooks import Receivers, Undelivered
@@ -121,7 +122,7 @@ class WebhookService:
             _need(view, endpoint_id)
             return view.deliveries(endpoint_id, state=state, limit=limit, cursor=cursor)
 
-        return await self._store.read(app, work)
+        return await read_rows(self._store, app, limit, work)
 
     async def resend(self, app: str, endpoint_id: str, delivery_id: str) -> DeliveryRow:
         """Try a delivery again from now on, whatever became of it; it keeps its id."""

@@ -60,6 +60,9 @@ class PostgresStore:
     async def read(self, app: str, work: Callable[[View], T]) -> T:
         return await self._read(lambda db: work(PgView(db, app)))
 
+    async def read_long(self, app: str, work: Callable[[View], T]) -> T:
+        return await self.read(app, work)
+
     async def read_system(self, work: Callable[[SystemView], T]) -> T:
         return await self._read(lambda db: work(SqliteSystemView(db)))
 

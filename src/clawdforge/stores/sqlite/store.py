@@ -1,4 +1,4 @@
-"""The SQLite store: one file, one writing thread, reads in the event loop."""
+"""The SQLite store: one file, one writing thread, reads in the event loop, and long ones beside it."""
 
 import asyncio
 import contextlib
@@ -10,23 +10,25 @@ from typing import TypeVar, cast
 
 import apsw
 
+from clawdforge.core.computing import Computing
 from clawdforge.core.histogram import Histogram
 from clawdforge.core.model import Clock, Commit
 from clawdforge.core.ports import SystemTx, SystemView, Tx, View
 from clawdforge.stores.folder import make_private_file, prepare_folder
-from clawdforge.stores.sqlite.connection import DISK_ERRORS, Db, open_reader, open_writer
+from clawdforge.stores.sqlite.connection import DISK_ERRORS, open_writer
 from clawdforge.stores.sqlite.job_queue import Job
 from clawdforge.stores.sqlite.migrations import migrate
 from clawdforge.stores.sqlite.moved import fit_to_folder
 from clawdforge.stores.sqlite.packing import choose_slice
 from clawdforge.stores.sqlite.queries import Queries
+from clawdforge.stores.sqlite.reader import Reader
 from clawdforge.stores.sqlite.snapshot import FILE, check_integrity, copy_database, read_schema_version
 from clawdforge.stores.sqlite.space import allow_shrinking
 from clawdforge.stores.sqlite.system import SqliteSystemView
 from clawdforge.stores.sqlite.tx import SqliteTx
 from clawdforge.stores.sqlite.view import SqliteView
 from clawdforge.stores.sqlite.writer import Writer
-from clawdforge.wire.errors import SessionDamaged, Stopping, StoreUnavailable
+from clawdforge.wire.errors import StoreUnavailable
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
@@ -35,28 +37,39 @@ log = logging.getLogger(__name__)
 class SqliteStore:
     """Made by `open`, in the event loop that will use it."""
 
-    def __init__(self, path: Path, connection: apsw.Connection, queries: Queries, clock: Clock) -> None:
+    def __init__(
+        self, path: Path, connection: apsw.Connection, queries: Queries, clock: Clock, computing: Computing
+    ) -> None:
         self.path = path
         self._queries = queries
         self._listeners: list[Callable[[Commit], None]] = []
         self._change_listeners: list[Callable[[str], None]] = []
-        self._reader: Db | None = None
-        self._closed = False
+        self._computing = computing
+        self._reader = Reader(path, queries)
+        self._long_reader = Reader(path, queries)
         self._writer = Writer(path, connection, queries, clock, self._deliver)
 
     @classmethod
-    async def open(cls, data_dir: Path, clock: Clock, remembered: int = 0) -> "SqliteStore":
+    async def open(
+        cls, data_dir: Path, clock: Clock, remembered: int = 0, computing: Computing | None = None
+    ) -> "SqliteStore":
+        """`computing` is the server's, if there is one: what takes long takes turns there."""
         connection, queries, path = await asyncio.to_thread(_prepare, data_dir, clock, remembered)
-        store = cls(path, connection, queries, clock)
+        store = cls(path, connection, queries, clock, computing or Computing())
         # A reader that was opened at the start can still read when the disk is full.
-        store._snapshot(lambda db: db.row("SELECT 1 FROM sqlite_schema", {}))
+        store._reader.read(lambda db: db.row("SELECT 1 FROM sqlite_schema", {}))
         return store
 
     async def read(self, app: str, work: Callable[[View], T]) -> T:
-        return self._snapshot(lambda db: work(SqliteView(db, app)))
+        return self._reader.read(lambda db: work(SqliteView(db, app)))
+
+    async def read_long(self, app: str, work: Callable[[View], T]) -> T:
+        return await self._computing.run(
+            app, lambda: self._long_reader.read(lambda db: work(SqliteView(db, app)))
+        )
 
     async def read_system(self, work: Callable[[SystemView], T]) -> T:
-        return self._snapshot(lambda db: work(SqliteSystemView(db)))
+        return self._reader.read(lambda db: work(SqliteSystemView(db)))
 
     async def write(self, app: str, work: Callable[[Tx], T]) -> T:
         result: T = await self._writer.submit(app, work)
@@ -71,7 +84,7 @@ class SqliteStore:
         return result
 
     async def pack(self, app: str, session_id: str, through: int) -> bool:
-        chosen = self._snapshot(lambda db: choose_slice(db, app, session_id, through))
+        chosen = self._reader.read(lambda db: choose_slice(db, app, session_id, through))
         if chosen is None:
             return False
         packed = await asyncio.to_thread(chosen.pack)
@@ -102,8 +115,9 @@ class SqliteStore:
         return f"SQLite {apsw.sqlite_lib_version()}"
 
     async def close(self) -> None:
-        self._closed = True
-        self._forget_reader()  # first: the last connection to close writes the log back into the database
+        # First: the last connection to close writes the log back into the database.
+        self._reader.close()
+        await asyncio.to_thread(self._long_reader.close)
         await self._writer.close()
 
     async def backup(self, path: Path) -> None:
@@ -113,40 +127,6 @@ class SqliteStore:
     async def integrity(self) -> list[str]:
         """The defects of the file; an empty list if it is sound."""
         return await asyncio.to_thread(check_integrity, self.path)
-
-    def _snapshot(self, work: Callable[[Db], T]) -> T:
-        """Run work on one consistent state.
-
-        It never pauses the event loop's task, so one reader serves all.
-        """
-        if self._closed:
-            raise Stopping
-        try:
-            if self._reader is None:
-                self._reader = Db(open_reader(self.path), self._queries)
-            connection = self._reader.connection
-            connection.execute("BEGIN")
-            try:
-                return work(self._reader)
-            finally:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
-                if connection.txn_state() != apsw.SQLITE_TXN_NONE:
-                    self._forget_reader()  # somebody holds a cursor: it would stay in this state for ever
-        except apsw.CorruptError as error:
-            self._forget_reader()
-            raise SessionDamaged from error
-        except DISK_ERRORS as error:
-            self._forget_reader()
-            raise StoreUnavailable(
-                f"the store cannot be read ({error}); try again later", retry_after=1.0
-            ) from error
-
-    def _forget_reader(self) -> None:
-        reader, self._reader = self._reader, None
-        if reader is not None:
-            with contextlib.suppress(*DISK_ERRORS):
-                reader.connection.close(True)
 
     def _deliver(self, commits: list[Commit], changed: set[str], jobs: list[Job]) -> None:
         """Tell listeners first, then callers. One that fails does not stop the others."""

@@ -6,11 +6,12 @@ from typing import Annotated, Any, Final, Literal
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
+from clawdforge.core.model import Hit
 from clawdforge.core.services.history import Archived, Cut
 from clawdforge.http.dialects.forge import export as exports
 from clawdforge.http.dialects.forge import shapes
 from clawdforge.http.errors import json_response
-from clawdforge.http.piecewise import piecewise
+from clawdforge.http.piecewise import long_response, piecewise
 from clawdforge.http.routing import (
     After,
     App,
@@ -150,19 +151,23 @@ async def search(
 ) -> Response:
     """Full text over the app's visible messages, newest first; found words stand between « and »."""
     hits, following = await core.history.search(app, q, limit, cursor, session_id)
-    rows = [
-        SearchHit(
-            session_id=hit.session_id,
-            title=hit.title,
-            seq=hit.seq,
-            turn=hit.turn,
-            role=hit.role,
-            ts=to_iso(hit.ts),
-            snippet=hit.snippet,
-        )
-        for hit in hits
-    ]
-    return json_response(SearchPage(hits=rows, count=len(rows), next=following))
+
+    def make() -> SearchPage:
+        return SearchPage(hits=[_hit(hit) for hit in hits], count=len(hits), next=following)
+
+    return await long_response(core.computing, app, hits, make)
+
+
+def _hit(hit: Hit) -> SearchHit:
+    return SearchHit(
+        session_id=hit.session_id,
+        title=hit.title,
+        seq=hit.seq,
+        turn=hit.turn,
+        role=hit.role,
+        ts=to_iso(hit.ts),
+        snippet=hit.snippet,
+    )
 
 
 def _cut(session_id: str, cut: Cut) -> CutReply:

@@ -11,6 +11,7 @@ from clawdforge.core.rules.paging import Place
 from clawdforge.http.auth import require_scope
 from clawdforge.http.dialects.forge import shapes
 from clawdforge.http.errors import json_response
+from clawdforge.http.piecewise import long_response
 from clawdforge.http.routing import MAX_CURSOR, App, AppRoute, Caller, Core, Limit
 from clawdforge.wire.errors import InvalidRequest
 from clawdforge.wire.message import MessagePage
@@ -30,7 +31,6 @@ Seq = Annotated[int | None, Query(ge=0, le=MAX_CURSOR)]
 Words = Annotated[str | None, Query(max_length=500)]
 LIST_BYTES: Final = 3 * 512 * 1024
 """Room for 500 sessions with little `meta`. What each costs besides is more than its bytes."""
-SHAPED_AT_ONCE: Final = 100
 
 
 def routes() -> APIRouter:
@@ -85,13 +85,12 @@ async def list_sessions(
         q=q,
     )
     found, following = await core.sessions.list(app, query)
-    rows: list[Session] = []
-    for start in range(0, len(found), SHAPED_AT_ONCE):
-        if start:
-            await core.loop_turns.slice(app)
-        few = found[start : start + SHAPED_AT_ONCE]
-        rows += [shapes.session(state, Session, core.ages) for state in few]
-    return json_response(SessionPage(sessions=rows, count=len(rows), next=following))
+
+    def make() -> SessionPage:
+        rows = [shapes.session(state, Session, core.ages) for state in found]
+        return SessionPage(sessions=rows, count=len(rows), next=following)
+
+    return await long_response(core.computing, app, found, make)
 
 
 async def get(core: Core, app: App, session_id: str) -> Response:
@@ -145,12 +144,14 @@ async def messages(
     span = await core.messages.page(
         app, session_id, find_place(after, before, around, tail=tail), limit, archived=all
     )
-    page = [shapes.message(row) for row in span.rows]
-    return json_response(
-        MessagePage(
+
+    def make() -> MessagePage:
+        page = [shapes.message(row) for row in span.rows]
+        return MessagePage(
             session_id=session_id, messages=page, count=len(page), next=span.next, previous=span.previous
         )
-    )
+
+    return await long_response(core.computing, app, span.rows, make)
 
 
 def find_place(after: int | None, before: int | None, around: int | None, *, tail: bool) -> Place:

@@ -12,7 +12,7 @@ from clawdforge.core.event_model import StoredEvent
 from clawdforge.core.services.turns import raise_for
 from clawdforge.http.dialects.forge import shapes
 from clawdforge.http.errors import json_response
-from clawdforge.http.piecewise import WHOLE_BYTES, Pause, slices
+from clawdforge.http.piecewise import SLICE_BYTES, WHOLE_BYTES, Pause, long_response
 from clawdforge.http.routing import (
     MAX_CURSOR,
     After,
@@ -123,9 +123,13 @@ async def queue_turn(
 async def list_turns(core: Core, app: App, session_id: str, after: After = 0, limit: Limit = 100) -> Response:
     """The session's turns, oldest first, the queue included."""
     rows, is_more, places = await core.turns.list(app, session_id, after, limit)
-    page = [shapes.turn(row, position=places.get(row.turn_index)) for row in rows]
-    following = page[-1].turn_index if is_more else None
-    return json_response(TurnPage(session_id=session_id, turns=page, count=len(page), next=following))
+
+    def make() -> TurnPage:
+        page = [shapes.turn(row, position=places.get(row.turn_index)) for row in rows]
+        following = page[-1].turn_index if is_more else None
+        return TurnPage(session_id=session_id, turns=page, count=len(page), next=following)
+
+    return await long_response(core.computing, app, rows, make)
 
 
 async def change_turn(
@@ -197,7 +201,7 @@ def _encode_batch(batch: list[StoredEvent], form: Form, lead: bytes) -> Iterator
             small.append(event)
             continue
         yield lead + shapes.join_events(small, form) + (b"," if small else b"")
-        yield from slices(event.in_form(form))
+        yield from event.slices(form, SLICE_BYTES)
         small, lead = [], b","
     if small:
         yield lead + shapes.join_events(small, form)
