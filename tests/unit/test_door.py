@@ -68,7 +68,7 @@ def test_whoever_is_overdue_is_turned_out() -> None:
     for guest in (late, operator, prompt):
         door.admit(guest)
     late.overdue = operator.overdue = True
-    door.look(1.0)
+    assert len(list(door.look(1.0))) == 2
     assert (late.is_out, operator.is_out, prompt.is_out) == (True, True, False)
 
 

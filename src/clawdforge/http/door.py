@@ -3,6 +3,7 @@
 import asyncio
 import ipaddress
 import logging
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -93,12 +94,15 @@ class Door:
         clock = asyncio.get_running_loop().time
         while True:
             await asyncio.sleep(EVERY_SECS)
-            self.look(clock())
+            for _ in self.look(clock()):
+                await asyncio.sleep(0)  # who came together is overdue together, and each takes a moment
 
-    def look(self, now: float) -> None:
+    def look(self, now: float) -> Iterator[Guest]:
+        """Those who are turned out, one by one."""
         for guest in [*self._guests, *self._uncounted]:
             if guest.is_overdue(self.limits, now):
                 guest.turn_out()
+                yield guest
 
     def _make_room(self, among: dict[Guest, None]) -> bool:
         unknown = next((guest for guest in among if not guest.is_known), None)

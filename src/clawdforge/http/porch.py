@@ -24,7 +24,11 @@ from clawdforge.wire.errors import TooSlow
 log = logging.getLogger(__name__)
 
 AT_ONCE: Final = 32
-"""So many are taken from the kernel in a row, before others are served."""
+TAKE_SECS: Final = 0.001
+"""So many are taken from the kernel in a row, and for so long, before others are served."""
+
+SWEEP_SECS: Final = 0.02
+"""So long nobody is sent away after some were."""
 
 HEAD_BYTES: Final = 16 * 1024
 """Whoever has said so much comes in, whatever it was."""
@@ -44,7 +48,10 @@ NO_ROOM_SECS: Final = 1.0
 class Porch:
     """Before one listening socket. Of those who have not said what they want, and of those who wait for their
     turn, there may be a quarter as many as inside. Where there is no room, the oldest goes, out of the
-    longest line: of an app that waits, or of an address that has not said enough."""
+    longest line: of an app that waits, or of an address that has not said enough. The silent ones go a few at
+    a time, so that there may be more of them for a while: whoever is sent away comes again at once, and to
+    let one go for each that comes took half of the event loop.
+    """
 
     def __init__(
         self,
@@ -56,13 +63,15 @@ class Porch:
         self._listener = listener
         self._is_unix = listener.family == socket.AF_UNIX
         self._most = max(1, limits.connections // 4)
+        self._most_for_a_while = 2 * limits.connections
         self._silent_secs = limits.header_secs
         self._lanes = lanes
         self._make_protocol = make_protocol
         self._loop = asyncio.get_running_loop()
-        self._silent: dict[str, OrderedDict[socket.socket, asyncio.TimerHandle]] = {}  # by address
+        self._silent: dict[str, OrderedDict[socket.socket, float]] = {}  # by address, and until when
         self._lines: dict[str, OrderedDict[socket.socket, asyncio.Task[bool]]] = {}
         self._again: asyncio.TimerHandle | None = None
+        self._sweep: asyncio.TimerHandle | None = None
         self._open()
 
     def _open(self) -> None:
@@ -71,8 +80,9 @@ class Porch:
     def close(self) -> None:
         """Take nobody any more, and send away who waits."""
         self._loop.remove_reader(self._listener)
-        if self._again is not None:
-            self._again.cancel()
+        for timer in (self._again, self._sweep):
+            if timer is not None:
+                timer.cancel()
         for connection, peer in [(one, peer) for peer, line in self._silent.items() for one in line]:
             self._stop_listening(connection, peer)
             connection.close()
@@ -87,7 +97,10 @@ class Porch:
         )
 
     def _take(self) -> None:
+        end = self._loop.time() + TAKE_SECS
         for _ in range(AT_ONCE):
+            if self._loop.time() > end:
+                return  # the kernel calls again in the next pass
             try:
                 connection, address = self._listener.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
@@ -119,12 +132,50 @@ class Porch:
             connection.close()
 
     def _wait_for_words(self, connection: socket.socket, peer: str, known: int) -> None:
-        if sum(map(len, self._silent.values())) >= self._most:
-            most_silent = max(self._silent, key=lambda one: len(self._silent[one]))
-            self._send_away(next(iter(self._silent[most_silent])), most_silent)
+        count = self._count_silent()
+        if count >= self._most_for_a_while:
+            self._send_first_away(self._most_silent())
         line = self._silent.setdefault(peer, OrderedDict())
-        line[connection] = self._loop.call_later(self._silent_secs, self._send_away, connection, peer)
+        line[connection] = self._loop.time() + self._silent_secs
+        if count >= self._most:
+            self._tidy_in(SWEEP_SECS)
+        elif self._sweep is None:
+            self._tidy_in(self._silent_secs)
         self._listen(connection, peer, known)
+
+    def _count_silent(self) -> int:
+        return sum(map(len, self._silent.values()))
+
+    def _most_silent(self) -> str:
+        return max(self._silent, key=lambda peer: len(self._silent[peer]))
+
+    def _tidy_in(self, secs: float) -> None:
+        """Unless it is to be tidied up earlier."""
+        at = self._loop.time() + secs
+        if self._sweep is not None:
+            if self._sweep.when() <= at:
+                return
+            self._sweep.cancel()
+        self._sweep = self._loop.call_at(at, self._tidy_up)
+
+    def _tidy_up(self) -> None:
+        """Send away who is overdue and who is one too many: a few, and others a little later."""
+        self._sweep = None
+        now = self._loop.time()
+        while self._silent:
+            is_crowded = self._count_silent() > self._most
+            peer = self._most_silent() if is_crowded else min(self._silent, key=self._first_end)
+            left = 0.0 if is_crowded else self._first_end(peer) - now
+            if left > 0 or self._loop.time() > now + TAKE_SECS:
+                self._tidy_in(max(SWEEP_SECS, left))
+                return
+            self._send_first_away(peer)
+
+    def _first_end(self, peer: str) -> float:
+        return next(iter(self._silent[peer].values()))
+
+    def _send_first_away(self, peer: str) -> None:
+        self._send_away(next(iter(self._silent[peer])), peer)
 
     def _listen(self, connection: socket.socket, peer: str, known: int) -> None:
         """Only more than this is news: the kernel would tell of what lies there again and again."""
@@ -161,7 +212,7 @@ class Porch:
         self._loop.remove_reader(connection)
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 1)
         line = self._silent[peer]
-        line.pop(connection).cancel()
+        del line[connection]
         if not line:
             del self._silent[peer]
 
