@@ -3,7 +3,9 @@
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
+import orjson
 import pytest
 
 from clawdforge.core.computing import Computing
@@ -17,7 +19,7 @@ from clawdforge.http.sse import session_frames, turn_frames
 from clawdforge.http.waiting import unless_disconnected, wait_first
 from clawdforge.stores import open_store
 from clawdforge.wire.event import EventType, number
-from clawdforge.wire.event_forms import Form
+from clawdforge.wire.event_forms import Form, nest
 from clawdforge.wire.json_bounds import LARGE_BYTES
 from clawdforge.wire.sse import Decoder
 
@@ -57,21 +59,34 @@ async def test_a_large_event_is_sent_in_slices_between_the_others(form: Form) ->
     assert whole == [False] * (len(pieces) - 2) + [True, True]  # no heartbeat before
 
 
-async def test_readers_of_a_large_event_share_one_copy(tmp_path: Path) -> None:
+LONG = "y" * (LARGE_BYTES + 1)
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields"),
+    [
+        (EventType.TEXT, {"content": LONG}),
+        (EventType.TOOL_CALL, {"name": "n", "args": {"x": LONG}, "update": {"sessionUpdate": "tool_call"}}),
+    ],
+)
+async def test_readers_of_a_large_event_share_one_copy(
+    tmp_path: Path, kind: EventType, fields: dict[str, Any]
+) -> None:
     store = await open_store(tmp_path / "data", SystemClock())
     row = SessionRow(app_name="a", session_id="s", agent="demo", cwd="/w", created_at=1, updated_at=1)
-    fields = {"agent_session_id": "x", "content": "y" * (LARGE_BYTES + 1)}
 
     def work(tx: Tx) -> None:
         tx.add_session(row)
-        tx.append("s", [draft(EventType.TEXT, None, 1, fields)])
+        tx.append("s", [draft(kind, None, 1, {"agent_session_id": "x", **fields})])
 
     await store.write("a", work)
     log = LogService(store, LoopTurns(), Computing())
     readers = [log.follow("a", "s", 0, Form.NESTED) for _ in range(3)]
-    first, second, third = [(await anext(reader))[0] for reader in readers]
-    assert first is second is third
-    assert first._other is not None, "the other form is there before it is needed"
+    first, second, third = await asyncio.gather(*(anext(reader) for reader in readers))
+    assert first[0] is second[0] is third[0]
+    assert (first[0]._other is None) is (kind is EventType.TEXT), "there before it is needed, or not needed"
+    made = b"".join(first[0].slices(Form.NESTED, 1000))
+    assert orjson.loads(made) == nest(orjson.loads(first[0].data))
     for reader in readers:
         await reader.aclose()  # type: ignore[attr-defined]  # it is a generator
     await store.close()

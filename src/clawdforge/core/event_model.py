@@ -1,6 +1,6 @@
 """Events on their way: as an agent sends them, as drafts, and as they are stored."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -8,7 +8,7 @@ import orjson
 
 from clawdforge.wire.base import Json, Micros
 from clawdforge.wire.event import EventType, encode_body
-from clawdforge.wire.event_bytes import nest_bytes, unnest_bytes
+from clawdforge.wire.event_bytes import nest_bytes, nested_parts, unnest_bytes
 from clawdforge.wire.event_forms import Form, is_from_agent
 
 
@@ -58,12 +58,30 @@ class StoredEvent:
     _other: bytes | None = field(default=None, repr=False, compare=False)
 
     def in_form(self, form: Form) -> bytes:
-        if form is self.form or not is_from_agent(self.type):
+        if not self._needs_change(form):
             return self.data
         if self._other is None:
             to_nested = form is Form.NESTED
             self._other = nest_bytes(self.type, self.data) if to_nested else unnest_bytes(self.data)
         return self._other
+
+    def slices(self, form: Form, size: int) -> Iterator[bytes]:
+        """Its bytes in a form, so many at a time. Nothing is made of them that is as long as all of them."""
+        parts = None
+        if form is Form.NESTED and self._needs_change(form) and self._other is None:
+            parts = nested_parts(self.type, self.data)
+        for part in (self.in_form(form),) if parts is None else parts:
+            view = memoryview(part)
+            yield from (bytes(view[start : start + size]) for start in range(0, len(view), size))
+
+    def is_ready(self, form: Form) -> bool:
+        """Whether `slices` has nothing to compute."""
+        if not self._needs_change(form) or self._other is not None:
+            return True
+        return form is Form.NESTED and nested_parts(self.type, self.data) is not None
+
+    def _needs_change(self, form: Form) -> bool:
+        return form is not self.form and is_from_agent(self.type)
 
     def decode(self) -> Json:
         """Its keys in the compact form."""

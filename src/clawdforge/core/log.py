@@ -213,10 +213,12 @@ class LogService:
             tail.extend(commit.events)
 
     async def _read(self, app: str, session_id: str, after: int) -> list[StoredEvent]:
-        shared = self._large.get((session_id, after + 1))
-        if shared is not None:
-            return [shared]
-        await self._turns.slice(app)  # to catch up takes very many of these
+        for step in range(2):
+            shared = self._large.get((session_id, after + 1))
+            if shared is not None:
+                return [shared]
+            if not step:
+                await self._turns.slice(app)  # to catch up takes many; meanwhile another may have read it
         batch = await self._store.read(
             app, lambda view: view.events(session_id, after=after, limit=PAGE_EVENTS, max_bytes=STREAM_BYTES)
         )
@@ -230,10 +232,10 @@ class LogService:
     async def _convert(self, app: str, batch: list[StoredEvent], form: Form) -> None:
         """One after the other, and of large ones apps in turn: whoever comes second finds it done."""
         for event in batch:
-            if len(event.data) > LARGE_BYTES:
-                await self._computing.run(app, partial(event.in_form, form))
-            else:
+            if len(event.data) <= LARGE_BYTES:
                 event.in_form(form)
+            elif not event.is_ready(form):
+                await self._computing.run(app, partial(event.in_form, form))
 
 
 def _check_cursor(view: View, session_id: str, after: int) -> None:

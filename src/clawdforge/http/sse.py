@@ -103,8 +103,7 @@ def pieces(batch: list[StoredEvent], form: Form) -> Iterator[bytes]:
         if len(event.data) > LARGE_BYTES:
             yield b"".join(waiting) + begin_frame(event=event.type, id=str(event.seq))
             waiting, size = [], 0
-            data = event.in_form(form)
-            yield from (data[start : start + PIECE_BYTES] for start in range(0, len(data), PIECE_BYTES))
+            yield from event.slices(form, PIECE_BYTES)
             yield FRAME_END
             continue
         waiting.append(frame(event, form))
