@@ -20,7 +20,8 @@ class Line:
     """Jobs that are known by their number."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self.queue = JobQueue()
+        self.now = 0.0
+        self.queue = JobQueue(lambda: self.now)
         self._loop = loop
         self._names: dict[int, str] = {}
 
@@ -137,3 +138,30 @@ def test_slices_of_a_quiet_hour_are_not_held_against_the_next_one(line: Line) ->
         line.put("busy", f"b{number}")
     taken = [line.first(took=0.001) for _ in range(40)]
     assert taken.index("next") == 30, "others have had as long as the slice before took"
+
+
+def test_whoever_has_had_more_than_its_share_waits_for_the_others(line: Line) -> None:
+    line.put("quiet", "q0")
+    line.put("noisy", "n0")
+    assert [line.first(), line.more()] == ["q0", "n0"]
+    line.queue.charge({"noisy": 0.2, "quiet": 0.001}, commit=0.1)
+    line.put("noisy", "n1")
+    line.put(None, "system")
+    line.put("quiet", "q1")
+    assert [line.first(), line.more(), line.more()] == ["system", "q1", None]
+    assert line.first() is None, "it would have to wait"
+    line.now = 0.9
+    assert line.first() is None
+    line.now = 1.1
+    assert line.first() == "n1"
+
+
+def test_at_the_end_nobody_waits(line: Line) -> None:
+    line.put("quiet", "q0")
+    line.put("noisy", "n0")
+    assert [line.first(), line.more()] == ["q0", "n0"]
+    line.queue.charge({"noisy": 0.9}, commit=0.1)
+    line.put("noisy", "n1")
+    line.queue.close()
+    assert line.name(line.queue.take_first(None)) == "n1"
+    assert line.queue.take_first(None) is None

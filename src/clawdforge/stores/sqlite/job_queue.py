@@ -2,15 +2,18 @@
 
 So a crowd of one app's jobs delays a job of another by one of them. A slice of a long change comes only first
 in a transaction, so that nobody who is done has to wait for it; and while others wait, slices get at most
-half of the writer's time.
+half of the writer's time. Who has had more than its share waits (`writer_shares.py`).
 """
 
 import asyncio
 import threading
+import time
 from collections import OrderedDict, deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+
+from clawdforge.stores.sqlite.writer_shares import WriterShares
 
 
 @dataclass(slots=True)
@@ -36,11 +39,13 @@ class Job:
 class JobQueue:
     """Filled by any thread and emptied by one."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.is_closed = False
+        self._clock = clock
         self._lines: OrderedDict[str | None, deque[Job]] = OrderedDict()
         self._changed = threading.Condition()
         self._ahead = 0.0  # seconds that others are to have before the next slice
+        self._shares = WriterShares()
 
     def put(self, job: Job) -> bool:
         """False when it was closed before: then the job is not taken."""
@@ -48,6 +53,8 @@ class JobQueue:
             if self.is_closed:
                 return False
             self._lines.setdefault(job.app, deque()).append(job)
+            if job.app is not None:
+                self._shares.see(job.app, self._clock())
             self._changed.notify()
             return True
 
@@ -62,14 +69,23 @@ class JobQueue:
 
     def take_first(self, patience: float | None) -> Job | None:
         """The first job of a transaction; waits for one until patience runs out or it is closed."""
+        end = None if patience is None else self._clock() + patience
         with self._changed:
-            if not self._lines and not self.is_closed:
-                self._changed.wait_for(lambda: self._lines or self.is_closed, patience)
-            ordinary = self._find(is_slice=False)
-            slices = self._find(is_slice=True)
-            if slices is not None and (ordinary is None or self._ahead <= 0):
-                return self._take(slices)
-            return None if ordinary is None else self._take(ordinary)
+            while True:
+                found = self._find_first()
+                if found is not None:
+                    return self._take(found)
+                now = self._clock()
+                if (self.is_closed and not self._lines) or (end is not None and now >= end):
+                    return None
+                waits = [self._rest_of(app, now) for app in self._lines]
+                waits += [] if end is None else [end - now]
+                self._changed.wait(min(waits, default=None))
+
+    def _find_first(self) -> "Line | None":
+        ordinary = self._find(is_slice=False)
+        slices = self._find(is_slice=True)
+        return slices if slices is not None and (ordinary is None or self._ahead <= 0) else ordinary
 
     def take_more(self) -> Job | None:
         """Another job for the same transaction, if one waits."""
@@ -91,9 +107,24 @@ class JobQueue:
         """
         self._ahead = seconds if job.is_slice else max(0.0, self._ahead - seconds)
 
+    def charge(self, jobs: dict[str, float], commit: float) -> None:
+        """Tell how long the jobs of each app took in a transaction, and its commit, of which most belongs to
+        whoever wrote most."""
+        now, whole = self._clock(), sum(jobs.values())
+        with self._changed:
+            for app, took in jobs.items():
+                self._shares.charge(app, took, commit * took / whole if whole else 0.0, now)
+
     def _find(self, *, is_slice: bool) -> "Line | None":
-        """The first line whose next job is of this kind. What is behind a slice waits with it."""
-        return next((Line(app) for app, line in self._lines.items() if line[0].is_slice is is_slice), None)
+        """The first line whose next job is of this kind, and which need not wait. What is behind a slice
+        waits with it."""
+        now = self._clock()
+        fit = (app for app, line in self._lines.items() if line[0].is_slice is is_slice)
+        return next((Line(app) for app in fit if not self._rest_of(app, now)), None)
+
+    def _rest_of(self, app: str | None, now: float) -> float:
+        """The system never waits, and at the end nobody does."""
+        return 0.0 if app is None or self.is_closed else self._shares.rest_of(app, now)
 
     def _take(self, chosen: "Line") -> Job:
         line = self._lines.pop(chosen.app)

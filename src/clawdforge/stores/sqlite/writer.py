@@ -47,6 +47,7 @@ class Batch:
     appended: dict[tuple[str, str], list[StoredEvent]] = field(default_factory=dict)
     changed: set[str] = field(default_factory=set)  # apps whose lists look otherwise
     has_begun: bool = False  # a job was run in its transaction
+    seconds: dict[str, float] = field(default_factory=dict)  # of CPU, for the jobs of each app
 
     def commits(self) -> list[Commit]:
         return [Commit(app, session, tuple(events)) for (app, session), events in self.appended.items()]
@@ -183,9 +184,12 @@ class Writer:
         try:
             while damaged := self._run_jobs(db, batch, began):
                 damaged.error = SessionDamaged()
+            ran = time.perf_counter()
             db.connection.execute("COMMIT")
             self.commits += 1
-            self.times.observe(time.perf_counter() - began)
+            done = time.perf_counter()
+            self.times.observe(done - began)
+            self._jobs.charge(batch.seconds, done - ran)
             failure = None
         except apsw.Error as error:  # an error of a job itself was caught by its savepoint
             self._drop_connection(error)
@@ -204,6 +208,8 @@ class Writer:
             self.job_times.observe(took)
             self._jobs.count(job, took)
             used = time.thread_time() - cpu
+            if job.app is not None:
+                batch.seconds[job.app] = batch.seconds.get(job.app, 0.0) + used
             if used > SLOW_JOB_CPU_SECS:
                 log.warning(
                     "%s kept the store's writer busy for %.0f ms of CPU", name_work(job.work), used * 1000

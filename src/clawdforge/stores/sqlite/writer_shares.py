@@ -1,0 +1,70 @@
+"""Who has had more than its share of the writing thread while other apps were about, and until when it waits.
+
+The writer serves apps in turn, but a transaction that has begun comes to its end first, and one that holds
+megabytes takes a tenth of a second. An app that always has the next one ready would meet each of the few
+writes of a turn. So an app may have a part of the time, and a little more at once; beyond that its next job
+waits, as long as others are about. Alone it may have all of it. And only whoever has had the most waits: a
+few small writes take long too, where somebody else keeps the disk busy.
+"""
+
+from collections import OrderedDict
+from typing import Final
+
+SHARE: Final = 1 / 3
+BURST_SECS: Final = 0.05
+LONG_SECS: Final = 0.01
+"""What the jobs of one transaction take beyond this counts three times: nobody comes in between."""
+
+MOST_REST_SECS: Final = 1.0
+ABOUT_SECS: Final = 1.0
+MOST_KNOWN: Final = 1000
+
+
+class WriterShares:
+    """Times are given, so that it can be tried without a clock."""
+
+    def __init__(self) -> None:
+        self._used: OrderedDict[str, tuple[float, float]] = (
+            OrderedDict()
+        )  # beyond its share, and when that was
+        self._until: dict[str, float] = {}
+        self._seen: OrderedDict[str, float] = OrderedDict()  # the last one at the end
+
+    def see(self, app: str, now: float) -> None:
+        """It has something to write."""
+        self._seen[app] = now
+        self._seen.move_to_end(app)
+        if len(self._seen) > MOST_KNOWN:
+            self._seen.popitem(last=False)
+
+    def charge(self, app: str, jobs: float, commit: float, now: float) -> None:
+        """Its jobs in a transaction took so much CPU, and its part of the commit so long, up to now."""
+        cost = jobs + 2 * max(0.0, jobs - LONG_SECS) + commit
+        used = self._used_by(app, now) + cost
+        self._used.pop(app, None)
+        if not self._are_others_about(app, now):
+            return
+        most = max((self._used_by(other, now) for other in self._used), default=0.0)
+        self._used[app] = (used, now)
+        if len(self._used) > MOST_KNOWN:
+            self._used.popitem(last=False)
+        if used > max(BURST_SECS, most):
+            self._until[app] = now + min(MOST_REST_SECS, (used - BURST_SECS) / SHARE)
+
+    def _used_by(self, app: str, now: float) -> float:
+        used, at = self._used.get(app, (0.0, now))
+        return max(0.0, used - SHARE * max(0.0, now - at))
+
+    def rest_of(self, app: str, now: float) -> float:
+        """For how many seconds it has to wait."""
+        end = self._until.get(app)
+        if end is None:
+            return 0.0
+        if end <= now or not self._are_others_about(app, now):
+            del self._until[app]
+            return 0.0
+        return end - now
+
+    def _are_others_about(self, app: str, now: float) -> bool:
+        other = next((one for one in reversed(self._seen) if one != app), None)
+        return other is not None and now - self._seen[other] < ABOUT_SECS
