@@ -239,3 +239,37 @@ async def test_a_sub_session_does_not_wait_for_the_place_of_its_parent() -> None
     pool.give_back(parent, now=2.0)
     assert (await asyncio.wait_for(stranger, 10)).is_counted
     await pool.close()
+
+
+async def test_an_agent_stays_where_only_an_app_with_more_of_them_waits() -> None:
+    """Else every turn of a quiet app would start its agent anew beside one that wants all places."""
+    pool = pools.AgentPool(5, idle_secs=60)  # one of them is kept
+    quiet = taken(pool, "quiet")
+    seats = [pool.try_take("noisy", f"noisy {number}") for number in range(3)]
+    assert all(seats)
+    waiting = asyncio.create_task(pool.take("noisy", "one more"))
+    await asyncio.sleep(0)
+    assert pool.waiting == 1
+    pool.give_back(quiet, now=1.0)
+    assert pool.has(quiet)
+    busy = pool.try_take("app", "quiet")
+    assert busy is quiet
+    newcomers = [asyncio.create_task(pool.take(f"newcomer {number}", f"new {number}")) for number in range(2)]
+    await asyncio.sleep(0)
+    assert pool.waiting == 2, "the place that is kept was for one of them"
+    pool.give_back(quiet, now=2.0)
+    assert not pool.has(quiet), "whoever has none needs it more"
+    for task in (waiting, *newcomers):
+        task.cancel()
+
+
+async def test_an_agent_stays_where_enough_others_leave() -> None:
+    pool = pools.AgentPool(2, idle_secs=60)
+    pool.give_back(taken(pool, "idle"), now=1.0)
+    busy = taken(pool, "busy")
+    waiting = asyncio.create_task(pool.take("newcomer", "new"))
+    await asyncio.sleep(0)
+    assert (pool.live, pool.waiting) == (1, 1), "the idle one is told to end, and takes its time"
+    pool.give_back(busy, now=2.0)
+    assert pool.has(busy)
+    waiting.cancel()

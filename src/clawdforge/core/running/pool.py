@@ -59,6 +59,7 @@ class AgentPool:
         self._idle_secs = idle_secs
         self._seats: dict[str, Seat] = {}
         self._closing: dict[str, asyncio.Task[None]] = {}
+        self._leaving: set[Seat] = set()  # whose slots become free
         self._listeners: list[Callable[[SessionRow], None]] = []
         self._is_open = True
 
@@ -138,7 +139,7 @@ class AgentPool:
         if not failed or not seat.used_at:
             seat.used_at = now
         is_of_use = self.has(seat) and seat.is_counted and seat.agent is not None and seat.agent.alive
-        if not is_of_use or seat.leaves or self._slots.waiting:
+        if not is_of_use or seat.leaves or self._slots.is_wanted(seat.app, len(self._leaving)):
             self._release(seat)
         first, seat.first_of = seat.first_of, None
         if first is not None and not failed:
@@ -231,6 +232,8 @@ class AgentPool:
         """
         if self.has(seat):
             del self._seats[seat.session_id]
+        if seat.has_place:
+            self._leaving.add(seat)
         task = asyncio.ensure_future(self._close(seat))
         self._closing[seat.session_id] = task
         task.add_done_callback(partial(self._on_closed, seat.session_id))
@@ -252,6 +255,7 @@ class AgentPool:
         finally:
             if seat.has_place:
                 seat.has_place = False
+                self._leaving.discard(seat)
                 self._slots.give_back(seat.app, counted=seat.is_counted)
         await ending
 
