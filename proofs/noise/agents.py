@@ -34,8 +34,7 @@ def _chunks(noisy: Noisy) -> str:
 
 
 def _objects(noisy: Noisy) -> str:
-    values = "{}," * (noisy.size(10, 1) * MIB // 3)
-    return 'raw {"jsonrpc":"2.0","method":"session/update","params":{"x":[' + values + "{}]}}"
+    return f"objects {noisy.size(10, 1) * MIB // 3}"
 
 
 async def ask_much(noisy: Noisy) -> None:

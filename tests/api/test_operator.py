@@ -259,8 +259,10 @@ def test_metrics_count_what_happens(start: Callable[..., Server]) -> None:
         assert now["clawdforge_places_taken"] == 1
         assert now["clawdforge_tasks"] > before["clawdforge_tasks"] > 0
         until(
-            lambda: measures(server)["clawdforge_events_appended_total"]
-            == app.http.get(f"/sessions/{session_id}").json()["head"],
+            lambda: (
+                measures(server)["clawdforge_events_appended_total"]
+                == app.http.get(f"/sessions/{session_id}").json()["head"]
+            ),
             "every event of the session in the count (the agent may still be saying its last word)",
         )
         assert (

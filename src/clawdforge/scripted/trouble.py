@@ -65,6 +65,12 @@ def garbage(turn: Turn, count: int) -> None:
         turn.connection.write(b"this is no JSON {%d\n" % number)
 
 
+def objects(turn: Turn, count: int) -> None:
+    blocks, rest = divmod(count, BLOCK)
+    head, tail = b'{"jsonrpc":"2.0","method":"session/update","params":{"x":[', b"{}]}}\n"
+    turn.connection.write(head, *[b"{}," * BLOCK] * blocks, b"{}," * rest, tail)
+
+
 def raw(turn: Turn, text: str) -> None:
     turn.connection.write(text.encode() + b"\n")
 
@@ -160,6 +166,7 @@ COMMANDS = (
         "answer with a JSON-RPC error at once, unless it did so before: the file PATH tells",
     ),
     Command("garbage", "N", garbage, "N lines that are not JSON"),
+    Command("objects", "N", objects, "an update of more than N empty objects: one huge line"),
     Command("raw", "TEXT", raw, "TEXT as a line of its own on stdout"),
     Command("bad-utf8", "", bad_utf8, "a chunk with bytes that are not UTF-8"),
     Command("surrogate", "", surrogate, "a chunk with an escaped lone surrogate"),
