@@ -7,6 +7,7 @@ import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from statistics import median
 from typing import Any
 
 from proofs.kit.report import Run
@@ -17,7 +18,7 @@ from proofs.noise.ways import WAYS
 
 SHORT, FULL = 0, 20
 ALONE_PART = 0.25
-"""So much of that time the quiet app is alone before each way. All of that is what noise is compared with."""
+"""So much of that time the quiet app is alone before each way; noise is compared with the median of these."""
 
 FLOOR_MS = 50.0
 """Below this nobody notices: an answer after 5 ms instead of 2 is no violation."""
@@ -67,34 +68,33 @@ def _check_log(run: Run, text: str) -> None:
 async def _all(run: Run, server: Server, chosen: list[Way]) -> None:
     quiet = Quiet(run, server.port, await asyncio.to_thread(server.token, "quiet"))
     rows: list[dict[str, Any]] = []
-    alone = Times()
     async with _hands() as hands:
         await quiet.settle_in()
         try:
             for number, way in enumerate(chosen):
-                rows.append(await _one(run, server, quiet, hands, way, number, alone))
+                rows.append(await _one(run, server, quiet, hands, way, number))
                 run.progress(f"{number + 1} of {len(chosen)} ways: {json.dumps(rows[-1])}", 0)
         finally:
             await quiet.leave()
     run.figure(ways=len(rows), noise=sum(row["bites"] for row in rows))
     if run.size:
+        alone = {kind: median(row[kind]["alone"] for row in rows) for kind in KINDS}
         for row in rows:
             _compare(run, row, alone)
-        run.figure(**{f"{kind}_ms_p99_alone": _ms(alone, kind) for kind in KINDS})
+        run.figure(**{f"{kind}_ms_p99_alone": value for kind, value in alone.items()})
         worst = {kind: max(row[kind]["beside"] for row in rows) for kind in KINDS}
         run.figure(**{f"{kind}_ms_p99_at_the_worst": value for kind, value in worst.items()})
     run.figure(memory_mib_more_at_the_worst=max(row["mib"] for row in rows), rows=rows)
 
 
 async def _one(
-    run: Run, server: Server, quiet: Quiet, hands: "Hands", way: Way, number: int, alone: Times
+    run: Run, server: Server, quiet: Quiet, hands: "Hands", way: Way, number: int
 ) -> dict[str, Any]:
     app = f"noise{number}"
     token = await asyncio.to_thread(server.token, app)
     given = {"port": server.port, "token": token, "seed": run.seed + number, "full": bool(run.size)}
     await hands.order("prepare", way=way.name, folder=str(run.folder / "workspaces"), **given)
-    if run.size:
-        alone.add(await quiet.live(run.size * ALONE_PART))
+    alone = await quiet.live(run.size * ALONE_PART) if run.size else Times()
     before = peak = server.rss()
     await hands.order("begin", way=way.name)
     beside = asyncio.create_task(quiet.live(run.size or None))
@@ -130,10 +130,10 @@ def _calm(server: Server, app: str) -> None:
     )
 
 
-def _compare(run: Run, row: dict[str, Any], alone: Times) -> None:
-    """With all that the quiet app did alone in this run: what it does in a few seconds has no hundredth."""
+def _compare(run: Run, row: dict[str, Any], alone: dict[str, float]) -> None:
+    """With the median of what it took alone in this run: what is done in a few seconds has no hundredth."""
     for kind in KINDS:
-        before, now = _ms(alone, kind), row[kind]["beside"]
+        before, now = alone[kind], row[kind]["beside"]
         row[kind]["alone"] = before
         most = max(MOST_TIMES * before, FLOOR_MS)
         run.check(now <= most, f"{row['way']}: a {kind} took {now:g} ms, {before:g} alone")

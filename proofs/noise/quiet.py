@@ -26,10 +26,6 @@ class Times:
 
     found: dict[str, list[float]] = field(default_factory=lambda: {kind: [] for kind in KINDS})
 
-    def add(self, more: "Times") -> None:
-        for kind, times in more.found.items():
-            self.found[kind] += times
-
     def percentile(self, kind: str, part: float) -> float:
         times = sorted(self.found[kind])
         return times[min(len(times) - 1, int(len(times) * part))] if times else float("inf")

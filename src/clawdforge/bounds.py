@@ -48,9 +48,12 @@ def find_bounds(settings: Settings) -> Bounds:
 
 
 def find_door_limits(settings: Settings) -> DoorLimits:
-    """Half of all descriptors are for what is not a connection: the store, agents, files."""
+    """Half of all descriptors are for connections, and a quarter for those who wait before the door; the rest
+    is for the store, agents and files."""
+    descriptors = raise_descriptor_limit()
     return DoorLimits(
-        connections=max(1, min(settings.max_connections, raise_descriptor_limit() // 2)),
+        connections=max(1, min(settings.max_connections, descriptors // 2)),
+        silent=max(1, min(settings.max_connections, descriptors // 8)),
         per_peer=settings.max_connections_per_peer,
         header_secs=settings.header_timeout_secs,
         body_secs=settings.body_timeout_secs,

@@ -73,8 +73,7 @@ async def open_parts(settings: Settings, url: str = "", port: int | None = None)
         homes = HomeFolders(
             settings.data_dir, max_copies=settings.home_copies, max_bytes=settings.home_copy_bytes
         )
-        pace = Pace()
-        store = await _open_store(settings, clock, len(await asyncio.to_thread(homes.names)), pace)
+        store = await _open_store(settings, clock, len(await asyncio.to_thread(homes.names)))
         ends.push_async_callback(store.close)
         networks = Networks(settings.agent_network, settings.agent_hosts, port)
         ends.callback(networks.close)
@@ -83,6 +82,7 @@ async def open_parts(settings: Settings, url: str = "", port: int | None = None)
         made = str(settings.data_dir / "workspaces")
         spawner.note_written(await store.read_system(lambda view: view.named_folders(made)))
         ends.push_async_callback(homes.close)
+        pace = Pace()
         registry = _build_registry(settings, spawner, ownership, pace)
         catalog = AgentCatalog(registry, spawner, os.environ)
         program = _build_program(settings, spawner, registry, ownership)
@@ -123,9 +123,9 @@ async def open_parts(settings: Settings, url: str = "", port: int | None = None)
         yield Parts(services, engine.supervisor, engine.meter, recovery, engine.background, catalog)
 
 
-async def _open_store(settings: Settings, clock: Clock, remembered: int, pace: Pace) -> Store:
+async def _open_store(settings: Settings, clock: Clock, remembered: int) -> Store:
     if settings.database_url is None:
-        return await open_store(settings.data_dir, clock, remembered, pace.computing)
+        return await open_store(settings.data_dir, clock, remembered)
     return await open_database(settings.database_url, settings.data_dir, clock, remembered)
 
 

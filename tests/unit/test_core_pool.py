@@ -103,12 +103,15 @@ async def test_an_app_that_has_all_it_may_puts_idle_agents_to_sleep_only_where_t
     pool.give_back(other, now=1.0)
     waiting = asyncio.create_task(pool.take("app", "fifth"))
     await asyncio.sleep(0)
+    pool.sleep_idle(now=10.0)
     assert pool.live == 5, "without the other's agent there would still be no room"
     waiting.cancel()
     await asyncio.wait({waiting})
     pool.give_back(mine[0], now=2.0)
     waiting = asyncio.create_task(pool.take("app", "fifth"))
     await asyncio.sleep(0)
+    assert pool.live == 5, "the other has fewer, and may need its own in a moment"
+    pool.sleep_idle(now=10.0)
     assert pool.live == 3
     waiting.cancel()
 
@@ -245,31 +248,70 @@ async def test_an_agent_stays_where_only_an_app_with_more_of_them_waits() -> Non
     """Else every turn of a quiet app would start its agent anew beside one that wants all places."""
     pool = pools.AgentPool(5, idle_secs=60)  # one of them is kept
     quiet = taken(pool, "quiet")
-    seats = [pool.try_take("noisy", f"noisy {number}") for number in range(3)]
-    assert all(seats)
+    for number in range(3):
+        assert pool.try_take("noisy", f"noisy {number}") is not None
     waiting = asyncio.create_task(pool.take("noisy", "one more"))
     await asyncio.sleep(0)
     assert pool.waiting == 1
     pool.give_back(quiet, now=1.0)
     assert pool.has(quiet)
-    busy = pool.try_take("app", "quiet")
-    assert busy is quiet
-    newcomers = [asyncio.create_task(pool.take(f"newcomer {number}", f"new {number}")) for number in range(2)]
+    later = asyncio.create_task(pool.take("noisy", "another"))
     await asyncio.sleep(0)
-    assert pool.waiting == 2, "the place that is kept was for one of them"
-    pool.give_back(quiet, now=2.0)
-    assert not pool.has(quiet), "whoever has none needs it more"
-    for task in (waiting, *newcomers):
+    assert (pool.has(quiet), pool.waiting) == (True, 2), "nor does it leave for the next one"
+    pool.sleep_idle(now=5.9)
+    assert pool.has(quiet)
+    pool.sleep_idle(now=6.0)
+    assert not pool.has(quiet), "nobody has needed it for a while"
+    for task in (waiting, later):
         task.cancel()
+    await end(pool, quiet)
 
 
-async def test_an_agent_stays_where_enough_others_leave() -> None:
+async def test_an_agent_leaves_for_an_app_that_has_none() -> None:
     pool = pools.AgentPool(2, idle_secs=60)
-    pool.give_back(taken(pool, "idle"), now=1.0)
-    busy = taken(pool, "busy")
+    mine = [taken(pool, "one"), taken(pool, "two")]
     waiting = asyncio.create_task(pool.take("newcomer", "new"))
     await asyncio.sleep(0)
-    assert (pool.live, pool.waiting) == (1, 1), "the idle one is told to end, and takes its time"
-    pool.give_back(busy, now=2.0)
-    assert pool.has(busy)
+    pool.give_back(mine[0], now=1.0)
+    assert not pool.has(mine[0])
+    pool.give_back(mine[1], now=1.0)
+    assert pool.has(mine[1]), "one is enough"
     waiting.cancel()
+    await end(pool, *mine)
+
+
+async def test_as_many_agents_leave_as_turns_wait() -> None:
+    pool = pools.AgentPool(3, idle_secs=60)
+    mine = [taken(pool, session_id) for session_id in ("one", "two", "three")]
+    for seat in mine:
+        pool.give_back(seat, now=1.0)
+    waiting = [asyncio.create_task(pool.take(app, app)) for app in ("newcomer", "another")]
+    await asyncio.sleep(0)
+    assert [pool.has(seat) for seat in mine] == [False, False, True]
+    for task in waiting:
+        task.cancel()
+    await end(pool, *mine)
+
+
+async def test_an_app_at_its_limit_gets_its_own_place_back_whoever_else_leaves() -> None:
+    pool = pools.AgentPool(3, idle_secs=60)
+    pool.limit("app", 1)
+    other = pool.try_take("other", "other")
+    assert other is not None
+    other.agent = Stubborn()
+    mine = taken(pool, "mine")
+    waiting = asyncio.create_task(pool.take("app", "next"))
+    await asyncio.sleep(0)
+    other.leaves = True
+    pool.give_back(other, now=1.0)
+    pool.give_back(mine, now=1.0)
+    assert not pool.has(mine)
+    waiting.cancel()
+    await end(pool, mine, other)
+
+
+async def end(pool: pools.AgentPool, *seats: pools.Seat) -> None:
+    for seat in seats:
+        if isinstance(seat.agent, Stubborn):
+            seat.agent.let_go.set()
+    await pool.close()

@@ -165,3 +165,20 @@ def test_at_the_end_nobody_waits(line: Line) -> None:
     line.queue.close()
     assert line.name(line.queue.take_first(None)) == "n1"
     assert line.queue.take_first(None) is None
+
+
+def test_whoever_has_to_wait_comes_by_itself_after_that(loop: asyncio.AbstractEventLoop) -> None:
+    """With the real clock: the thread that takes jobs sleeps until then, or until somebody else comes."""
+    queue = JobQueue()
+    jobs = [Job(app, lambda _: None, loop.create_future()) for app in ("quiet", "noisy", "noisy", "quiet")]
+    for job in jobs[:2]:
+        assert queue.put(job)
+        assert queue.take_first(0) is job
+    queue.charge({"noisy": 0.05}, commit=0.0)
+    assert queue.put(jobs[2])
+    taken: list[Job | None] = []
+    taking = threading.Thread(target=lambda: taken.extend(queue.take_first(30) for _ in range(2)))
+    taking.start()
+    assert queue.put(jobs[3])
+    taking.join(60)
+    assert set(map(id, taken)) == set(map(id, jobs[2:]))

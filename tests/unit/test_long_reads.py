@@ -241,7 +241,7 @@ async def test_many_rows_are_read_beside_the_event_loop_and_few_in_it(store: Sql
 
 async def test_a_page_of_messages_and_a_search_are_long_reads(store: SqliteStore) -> None:
     def fill(tx: Tx) -> None:
-        for index in range(200):
+        for index in range(FEW_ROWS + 1):
             tx.add_message(MessageRow(session_id=SID, role=Role.USER, content=f"message {index}", ts=1))
 
     await store.write(APP, fill)
@@ -249,7 +249,7 @@ async def test_a_page_of_messages_and_a_search_are_long_reads(store: SqliteStore
     turns = LoopTurns()
     service = MessageService(store, SystemClock(), LogService(store, turns, Computing()), turns)
     passes, span = await passes_during(service.page(APP, SID, Place(), 1000))
-    assert (passes > 0, len(span.rows)) == (True, 200)
+    assert (passes > 0, len(span.rows)) == (True, FEW_ROWS + 1)
     history = HistoryService(store, SystemClock(), nobody, nobody, nobody, nobody, Settler(store))
     passes, (hits, _) = await passes_during(history.search(APP, "message", 3, None, None))
     assert (passes > 0, len(hits)) == (True, 3)

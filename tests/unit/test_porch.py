@@ -277,20 +277,20 @@ async def test_a_silent_crowd_of_one_address_pushes_out_its_own(place: Place) ->
     assert place.came == ["/slow"]
 
 
-@pytest.mark.parametrize("place", [DoorLimits(connections=16)], indirect=True)
+@pytest.mark.parametrize("place", [DoorLimits(connections=16, silent=16)], indirect=True)
 async def test_a_silent_crowd_is_sent_away_a_few_at_a_time(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Those who are sent away come again at once; what they cost is bounded by the pace at which they go."""
     monkeypatch.setattr("clawdforge.http.porch.SWEEP_SECS", 1000.0)
-    crowd = [place.knock(words=False) for _ in range(32)]
-    await place.until_taken(silent=32)
+    crowd = [place.knock(words=False) for _ in range(16)]
+    await place.until_taken(silent=16)
     place.knock(words=False)
     await place.until_closed(crowd[0])
-    assert count(place.porch._silent) == 32, "for a while there may be more, but not without an end"
+    assert count(place.porch._silent) == 16, "for a while there may be more, but not without an end"
     monkeypatch.setattr("clawdforge.http.porch.TAKE_SECS", -1.0)
     place.porch._tidy_up()
-    assert count(place.porch._silent) == 32
+    assert count(place.porch._silent) == 16
     monkeypatch.setattr("clawdforge.http.porch.TAKE_SECS", 1000.0)
     place.porch._tidy_up()
     assert count(place.porch._silent) == 4

@@ -51,6 +51,27 @@ def test_only_whoever_has_had_the_most_waits() -> None:
     assert shares.rest_of("noisy", 0.1) > 0.0
 
 
+def test_a_long_noise_is_forgotten_soon() -> None:
+    shares = beside()
+    for second in range(1, 60):
+        shares.see("quiet", float(second))
+        shares.charge("noisy", 0.3, 0.3, float(second))
+    shares.see("quiet", 60.0)
+    shares.charge("noisy", 0.0, 0.001, 60.1)
+    assert shares.rest_of("noisy", 60.1) <= MOST_REST_SECS
+    shares.see("quiet", 61.2)
+    shares.charge("noisy", 0.0, 0.001, 61.3)
+    assert shares.rest_of("noisy", 61.3) == 0.0
+
+
+def test_two_who_have_had_as_much_wait_both() -> None:
+    shares = beside("one")
+    shares.see("two", 0.0)
+    for app in ("one", "two"):
+        shares.charge(app, 9.0, 9.0, 0.1)
+    assert min(shares.rest_of("one", 0.1), shares.rest_of("two", 0.1)) > 0.0
+
+
 def test_nobody_waits_for_long_and_nobody_at_all_once_the_others_are_gone() -> None:
     shares = beside()
     shares.charge("noisy", 100.0, 100.0, 0.1)

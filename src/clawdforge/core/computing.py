@@ -8,7 +8,7 @@ nobody begins the next for twice as long as it took: two thirds of the interpret
 import asyncio
 import time
 from collections.abc import Callable
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from clawdforge.core.loop_turns import InTurn
 
@@ -42,10 +42,17 @@ class Computing:
                 rest = min(RESTS * (time.thread_time() - begun), MOST_REST_SECS)
                 loop.call_soon_threadsafe(loop.call_later, rest, self._go_on)
 
-        return await asyncio.shield(loop.run_in_executor(None, work_and_rest))
+        working = loop.run_in_executor(None, work_and_rest)
+        working.add_done_callback(_note_error)  # whoever was cancelled does not ask for it
+        return await asyncio.shield(working)
 
     def _go_on(self) -> None:
         """It stays busy when somebody waits: nobody else can begin before they do."""
         self._is_busy = False
         while not self._is_busy and (app := self._waiting.next_app()) is not None:
             self._is_busy = self._waiting.let_in(app) == 1
+
+
+def _note_error(done: asyncio.Future[Any]) -> None:
+    if not done.cancelled():
+        done.exception()

@@ -8,8 +8,8 @@ import orjson
 
 from clawdforge.wire.base import Json, Micros
 from clawdforge.wire.event import EventType, encode_body
-from clawdforge.wire.event_bytes import nest_bytes, nested_parts, unnest_bytes
-from clawdforge.wire.event_forms import Form, is_from_agent
+from clawdforge.wire.event_bytes import Part, nest_bytes, nested_parts, unnest_bytes
+from clawdforge.wire.event_forms import SPOKEN, Form, is_from_agent
 
 
 class AgentEvent(NamedTuple):
@@ -56,6 +56,7 @@ class StoredEvent:
     data: bytes
     form: Form = Form.COMPACT
     _other: bytes | None = field(default=None, repr=False, compare=False)
+    _parts: list[Part] | None = field(default=None, repr=False, compare=False)
 
     def in_form(self, form: Form) -> bytes:
         if not self._needs_change(form):
@@ -65,20 +66,29 @@ class StoredEvent:
             self._other = nest_bytes(self.type, self.data) if to_nested else unnest_bytes(self.data)
         return self._other
 
+    def prepare(self, form: Form) -> None:
+        """Make what `slices` needs: parts of its own bytes where that is possible, else the other form."""
+        if self.is_prepared(form):
+            return
+        if form is Form.NESTED:
+            self._parts = nested_parts(self.type, self.data)
+        if self._parts is None:
+            self.in_form(form)
+
+    def is_prepared(self, form: Form) -> bool:
+        """Whether `slices` has nothing to compute. Words are found without a look at all of them."""
+        if form is Form.NESTED and self._parts is None and self.type in SPOKEN and self._needs_change(form):
+            self._parts = nested_parts(self.type, self.data)
+        has_other = self._other is not None or (form is Form.NESTED and self._parts is not None)
+        return has_other or not self._needs_change(form)
+
     def slices(self, form: Form, size: int) -> Iterator[bytes]:
-        """Its bytes in a form, so many at a time. Nothing is made of them that is as long as all of them."""
-        parts = None
-        if form is Form.NESTED and self._needs_change(form) and self._other is None:
-            parts = nested_parts(self.type, self.data)
-        for part in (self.in_form(form),) if parts is None else parts:
+        """Its bytes in a form, so many at a time."""
+        self.prepare(form)
+        changes = form is Form.NESTED and self._needs_change(form)
+        for part in self._parts if changes and self._parts is not None else (self.in_form(form),):
             view = memoryview(part)
             yield from (bytes(view[start : start + size]) for start in range(0, len(view), size))
-
-    def is_ready(self, form: Form) -> bool:
-        """Whether `slices` has nothing to compute."""
-        if not self._needs_change(form) or self._other is not None:
-            return True
-        return form is Form.NESTED and nested_parts(self.type, self.data) is not None
 
     def _needs_change(self, form: Form) -> bool:
         return form is not self.form and is_from_agent(self.type)

@@ -234,8 +234,8 @@ class LogService:
         for event in batch:
             if len(event.data) <= LARGE_BYTES:
                 event.in_form(form)
-            elif not event.is_ready(form):
-                await self._computing.run(app, partial(event.in_form, form))
+            elif not event.is_prepared(form):
+                await self._computing.run(app, partial(event.prepare, form))
 
 
 def _check_cursor(view: View, session_id: str, after: int) -> None:

@@ -16,9 +16,11 @@ QUIET_SECS: Final = 10.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DoorLimits:
-    """`per_peer` is for one address, or one network of 64 bits where addresses have 128."""
+    """`per_peer` is for one address, or one network of 64 bits where addresses have 128; `silent` for those
+    who have not said what they want."""
 
     connections: int = 1024
+    silent: int = 1024
     per_peer: int = 512
     header_secs: float = 10.0
     body_secs: float = 20.0

@@ -1,20 +1,18 @@
-"""Long replies: made a piece at a time and sent as they are made, or made beside the event loop."""
+"""Replies that are made a piece at a time: short ones are sent whole, long ones as they are made."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sized
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from itertools import chain
-from typing import Final
+from typing import Final, TypeVar
 
-from pydantic import BaseModel
 from starlette.responses import Response, StreamingResponse
-
-from clawdforge.core.computing import Computing
-from clawdforge.core.long_reads import FEW_ROWS
-from clawdforge.http.errors import encode, json_response
 
 WHOLE_BYTES: Final = 256 * 1024
 SLICE_BYTES: Final = 64 * 1024
+SHAPED_AT_ONCE: Final = 100
 
 Pause = Callable[[], Awaitable[None]]
+Row = TypeVar("Row")
+Shape = TypeVar("Shape")
 
 
 async def piecewise(pieces: Iterator[bytes], media_type: str, pause: Pause) -> Response:
@@ -30,14 +28,14 @@ async def piecewise(pieces: Iterator[bytes], media_type: str, pause: Pause) -> R
     return Response(b"".join(first), media_type=media_type)
 
 
-async def long_response(
-    computing: Computing, app: str, rows: Sized, make: Callable[[], BaseModel]
-) -> Response:
-    """A success that is made of rows, beside the event loop where they are many."""
-    if len(rows) <= FEW_ROWS:
-        return json_response(make())
-    body = await computing.run(app, lambda: encode(make()))
-    return Response(body, media_type="application/json")
+async def shape(pause: Pause, rows: Sequence[Row], make: Callable[[Row], Shape]) -> list[Shape]:
+    """What a reply shows of very many rows, made a few at a time."""
+    made: list[Shape] = []
+    for start in range(0, len(rows), SHAPED_AT_ONCE):
+        if start:
+            await pause()
+        made += [make(row) for row in rows[start : start + SHAPED_AT_ONCE]]
+    return made
 
 
 def slices(body: bytes) -> Iterator[bytes]:

@@ -49,8 +49,8 @@ class Porch:
     """Before one listening socket. Of those who have not said what they want, and of those who wait for their
     turn, there may be a quarter as many as inside. Where there is no room, the oldest goes, out of the
     longest line: of an app that waits, or of an address that has not said enough. The silent ones go a few at
-    a time, so that there may be more of them for a while: whoever is sent away comes again at once, and to
-    let one go for each that comes took half of the event loop.
+    a time, so that there may be more for a while: whoever is sent away comes again at once, and to let one go
+    for each that comes took half of the event loop.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Porch:
         self._listener = listener
         self._is_unix = listener.family == socket.AF_UNIX
         self._most = max(1, limits.connections // 4)
-        self._most_for_a_while = 2 * limits.connections
+        self._most_for_a_while = limits.silent
         self._silent_secs = limits.header_secs
         self._lanes = lanes
         self._make_protocol = make_protocol

@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from clawdforge.by_name import load
-from clawdforge.core.computing import Computing
 from clawdforge.core.model import Clock
 from clawdforge.core.ports import Store
 from clawdforge.stores.sqlite.snapshot import FILE
@@ -22,15 +21,13 @@ TWO: Final = (
 )
 
 
-async def open_store(
-    data_dir: Path, clock: Clock, remembered: int = 0, computing: Computing | None = None
-) -> SqliteStore:
+async def open_store(data_dir: Path, clock: Clock, remembered: int = 0) -> SqliteStore:
     """Open the store of a data folder, making both if they are missing.
 
     The caller holds the folder's lock. `remembered` is how many sessions have left folders there: with them,
-    a store that is missing was lost, and is not made anew. What takes long takes turns in `computing`.
+    a store that is missing was lost, and is not made anew.
     """
-    return await SqliteStore.open(data_dir, clock, remembered, computing)
+    return await SqliteStore.open(data_dir, clock, remembered)
 
 
 async def open_database(url: str, data_dir: Path, clock: Clock, remembered: int = 0) -> Store:

@@ -1,7 +1,7 @@
 """The bytes of an event in its other form: parts of the stored bytes where possible, else made anew.
 
 An agent can send 30 MiB of tiny lists, or of words, in one update. Decoding and encoding them would hold up
-everybody for seconds, and to join three copies of them takes a tenth of one; parts cost nothing.
+everybody for seconds, and to join three copies of them takes a tenth of one.
 """
 
 import gc
@@ -24,7 +24,7 @@ USUAL_EVENT: Final = re.compile(
 """How the server writes an event whose last key is the agent's whole update, up to that update."""
 
 USUAL_WORDS: Final = re.compile(
-    rb'(\{"seq":\d+,"ts":"[^"\\]*","turn":(?:\d+|null),"type":"([a-z_]+)"),'
+    rb'(\{"seq":\d+,"ts":"[^"\\]*","turn":(?:\d+|null),"type":"[a-z_]+"),'
     rb'"agent_session_id":("[^"\\]*"),"content":(?=")'
 )
 """The same of an event that is nothing but words, which come last."""
@@ -44,7 +44,7 @@ def nest_bytes(kind: str, data: bytes) -> bytes:
 
 def nested_parts(kind: str, data: bytes) -> list[Part] | None:
     """The same in parts, most of which lie in what was given; None where it has to be made anew."""
-    return _part_words(data) if kind in SPOKEN else _part_update(kind, data)
+    return _part_words(kind, data) if kind in SPOKEN else _part_update(kind, data)
 
 
 def unnest_bytes(data: bytes) -> bytes:
@@ -52,13 +52,13 @@ def unnest_bytes(data: bytes) -> bytes:
     return _convert(unnest, data)
 
 
-def _part_words(data: bytes) -> list[Part] | None:
+def _part_words(kind: str, data: bytes) -> list[Part] | None:
     usual = USUAL_WORDS.match(data)
     if usual is None or not data.endswith(b'"}'):
         return None
-    head, kind, session_id = usual.groups()
+    head, session_id = usual.groups()
     text = memoryview(data)[usual.end() : -1]
-    said = b'"sessionUpdate":"%b","content":{"type":"text","text":' % SPOKEN[kind.decode()].encode()
+    said = b'"sessionUpdate":"%b","content":{"type":"text","text":' % SPOKEN[kind].encode()
     before = b'%b,"jsonrpc":"2.0","method":"session/update","params":{%b' % (head, said)
     between = b'},"sessionId":%b,"update":{%b' % (session_id, said)
     return [before, text, between, text, b'}}},"content":', text, b"}"]

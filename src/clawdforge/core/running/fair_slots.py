@@ -62,11 +62,17 @@ class FairSlots:
         counted = self._held[app] - self._uncounted[app]
         return 0 if most is None else max(0, counted - most + 1)
 
-    def is_wanted(self, app: str, leaving: int) -> bool:
-        """Whether somebody waits for a slot of this app: more do than slots are `leaving` anyway, and one of
-        them is of an app that has no more than it. Who has more gets its own back first."""
-        others = (self._held[other] for other in self._waiting)
-        return self.waiting > leaving and min(others) <= self._held[app]
+    def is_wanted(self, app: str, leaving: Counter[str]) -> bool:
+        """Whether somebody waits for a slot of this app, besides those that are `leaving` anyway: one of its
+        own that has to wait for it, or one of an app that has no more than it. Who has more gets its own
+        back first."""
+        if app in self._waiting and self.excess(app) > leaving[app]:
+            return True
+        others = (self.held(other) for other in self._waiting)
+        return self.waiting > leaving.total() and min(others) <= self.held(app)
+
+    def held(self, app: str) -> int:
+        return self._held[app]
 
     def try_take(self, app: str) -> bool:
         """Take a slot at once. Whoever waits may not have it: slots are given out as soon as they can be."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -18,6 +19,8 @@ CLOSE_SECS = 15.0
 """After this long others may have the place of an agent that does not end; its own session still waits."""
 TRY_AGAIN_SECS = (1.0, 60.0)
 """After a failed attempt to end an agent the next comes so soon; later ones twice as late, up to that."""
+REST_SECS = 5.0
+"""An agent that was not used for so long is one that others may need more."""
 BREAK_OFF_SECS = 0.5
 """A cancel may get lost while an agent is starting: after this long it is repeated."""
 
@@ -139,7 +142,7 @@ class AgentPool:
         if not failed or not seat.used_at:
             seat.used_at = now
         is_of_use = self.has(seat) and seat.is_counted and seat.agent is not None and seat.agent.alive
-        if not is_of_use or seat.leaves or self._slots.is_wanted(seat.app, len(self._leaving)):
+        if not is_of_use or seat.leaves or self._slots.is_wanted(seat.app, self._count_leaving()):
             self._release(seat)
         first, seat.first_of = seat.first_of, None
         if first is not None and not failed:
@@ -186,7 +189,7 @@ class AgentPool:
             if not seat.busy and now - seat.used_at >= self._idle_secs:
                 self._release(seat)
         for app in self._slots.apps_waiting:  # the agent that was to make room is slow to end: choose another
-            self._make_room(app)
+            self._make_room(app, now)
 
     async def close(self) -> None:
         self._is_open = False
@@ -205,20 +208,32 @@ class AgentPool:
         self._seats[session_id] = seat
         return seat
 
-    def _make_room(self, app: str) -> None:
+    def _count_leaving(self) -> Counter[str]:
+        return Counter(seat.app for seat in self._leaving)
+
+    def _make_room(self, app: str, now: float | None = None) -> None:
         """Put idle agents to sleep, its own first where it has too many, if that is enough for a seat.
 
         An app whose agents are all idle may have to give them all back: one that has none gets a place that
-        is kept from others.
+        is kept from others. With `now` this is tried again: who was to make room is slow to end, and those of
+        an app that has fewer stay only if they were used a moment ago.
         """
-        idle = [seat for seat in self._seats.values() if not seat.busy]
+        most = self._slots.held(app)
+        used_before = float("-inf") if now is None else now - REST_SECS
+
+        def may_go(seat: Seat) -> bool:
+            is_poorer = not seat.is_spare and self._slots.held(seat.app) < most
+            return not seat.busy and (not is_poorer or seat.used_at <= used_before)
+
+        idle = [seat for seat in self._seats.values() if may_go(seat)]
         idle.sort(key=lambda seat: (not seat.is_spare, seat.used_at))
         mine = [seat for seat in idle if seat.app == app]
         excess = self._slots.excess(app)
+        coming = max(0, len(self._leaving) - self._slots.waiting) if now is None else 0
         for giving in (excess, len(mine)):
             own = mine[:giving]
             others = [seat for seat in idle if seat not in own]
-            lacking = self._slots.lacking(app, len(own))
+            lacking = max(0, self._slots.lacking(app, len(own)) - coming)
             if len(own) >= excess and lacking <= len(others):
                 for seat in [*own, *others[:lacking]]:
                     self._release(seat)

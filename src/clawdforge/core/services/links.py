@@ -94,15 +94,17 @@ class LinkService:
     async def messages(self, shared: Shared, place: Place, limit: int) -> MessageSpan:
         """A page of what the link shows, without the workspace's path."""
         link = shared.link
+        hider = PathHider(shared.session.cwd)
 
         def work(view: View) -> MessageSpan:
             if view.session(link.session_id) is None:
                 raise ShareNotFound
-            return _read(view, link, place, limit)
+            span = _read(view, link, place, limit)
+            return replace(span, rows=[_hide(row, hider) for row in span.rows])
 
-        span = await read_rows(self._store, link.app_name, limit, work)
-        hider = PathHider(shared.session.cwd)
-        return replace(span, rows=[_hide(row, hider) for row in span.rows])
+        return await read_rows(
+            self._store, link.app_name, limit, work, lambda _view: shared.session.last_message
+        )
 
 
 def _find_end(view: View, session: SessionRow, up_to_turn: int | None) -> tuple[int, int]:

@@ -92,7 +92,7 @@ class MessageService:
             need_session(view, session_id)
             return read_messages(view, session_id, place, limit, "all" if archived else "visible")
 
-        return await read_rows(self._store, app, limit, work)
+        return await read_rows(self._store, app, limit, work, partial(_count_messages, session_id))
 
     async def list(self, app: str, query: SessionQuery) -> list[Summary]:
         return await read_rows(self._store, app, query.limit, lambda view: _summaries(view, query))
@@ -198,6 +198,10 @@ async def _wait_for_news(tail: Tail, added: asyncio.Event, head: int) -> None:
         if tail.gone or fresh is None or any(event.type in NEWS for event in fresh):
             return
         head = fresh[-1].seq if fresh else head
+
+
+def _count_messages(session_id: str, view: View) -> int:
+    return need_session(view, session_id).last_message
 
 
 def _page(view: View, session_id: str, after: int) -> tuple[Sequence[MessageRow], int]:

@@ -191,7 +191,10 @@ class TurnService:
             order = order_queue(view, session)
             return rows, is_more, {index: place for place, index in enumerate(order)}
 
-        return await read_rows(self._store, app, limit, work)
+        def count(view: View) -> int:
+            return need_session(view, session_id).last_turn
+
+        return await read_rows(self._store, app, limit, work, count)
 
     async def cancel(self, app: str, session_id: str, *, queued: bool = False) -> int:
         """End the running turn and keep what was said; with `queued`, empty the queue first."""

@@ -37,34 +37,30 @@ log = logging.getLogger(__name__)
 class SqliteStore:
     """Made by `open`, in the event loop that will use it."""
 
-    def __init__(
-        self, path: Path, connection: apsw.Connection, queries: Queries, clock: Clock, computing: Computing
-    ) -> None:
+    def __init__(self, path: Path, connection: apsw.Connection, queries: Queries, clock: Clock) -> None:
         self.path = path
         self._queries = queries
         self._listeners: list[Callable[[Commit], None]] = []
         self._change_listeners: list[Callable[[str], None]] = []
-        self._computing = computing
+        self._long_reads = Computing()  # apart from what is parsed: a search may wait for the disk
         self._reader = Reader(path, queries)
         self._long_reader = Reader(path, queries)
         self._writer = Writer(path, connection, queries, clock, self._deliver)
 
     @classmethod
-    async def open(
-        cls, data_dir: Path, clock: Clock, remembered: int = 0, computing: Computing | None = None
-    ) -> "SqliteStore":
-        """`computing` is the server's, if there is one: what takes long takes turns there."""
+    async def open(cls, data_dir: Path, clock: Clock, remembered: int = 0) -> "SqliteStore":
         connection, queries, path = await asyncio.to_thread(_prepare, data_dir, clock, remembered)
-        store = cls(path, connection, queries, clock, computing or Computing())
-        # A reader that was opened at the start can still read when the disk is full.
-        store._reader.read(lambda db: db.row("SELECT 1 FROM sqlite_schema", {}))
+        store = cls(path, connection, queries, clock)
+        for reader in (store._reader, store._long_reader):
+            # A reader that was opened at the start can still read when the disk is full.
+            reader.read(lambda db: db.row("SELECT 1 FROM sqlite_schema", {}))
         return store
 
     async def read(self, app: str, work: Callable[[View], T]) -> T:
         return self._reader.read(lambda db: work(SqliteView(db, app)))
 
     async def read_long(self, app: str, work: Callable[[View], T]) -> T:
-        return await self._computing.run(
+        return await self._long_reads.run(
             app, lambda: self._long_reader.read(lambda db: work(SqliteView(db, app)))
         )
 

@@ -189,8 +189,8 @@ class Writer:
             self.commits += 1
             done = time.perf_counter()
             self.times.observe(done - began)
-            self._jobs.charge(batch.seconds, done - ran)
             failure = None
+            self._jobs.charge(batch.seconds, done - ran)
         except apsw.Error as error:  # an error of a job itself was caught by its savepoint
             self._drop_connection(error)
         finally:

@@ -38,9 +38,12 @@ class WriterShares:
             self._seen.popitem(last=False)
 
     def charge(self, app: str, jobs: float, commit: float, now: float) -> None:
-        """Its jobs in a transaction took so much CPU, and its part of the commit so long, up to now."""
+        """Its jobs in a transaction took so much CPU, and its part of the commit so long, up to now.
+
+        No more is remembered than one rest is for: who was noisy for a minute does not pay for another one.
+        """
         cost = jobs + 2 * max(0.0, jobs - LONG_SECS) + commit
-        used = self._used_by(app, now) + cost
+        used = min(self._used_by(app, now) + cost, BURST_SECS + SHARE * MOST_REST_SECS)
         self._used.pop(app, None)
         if not self._are_others_about(app, now):
             return
@@ -48,8 +51,9 @@ class WriterShares:
         self._used[app] = (used, now)
         if len(self._used) > MOST_KNOWN:
             self._used.popitem(last=False)
-        if used > max(BURST_SECS, most):
-            self._until[app] = now + min(MOST_REST_SECS, (used - BURST_SECS) / SHARE)
+        if used > BURST_SECS and used >= most:
+            self._until[app] = now + (used - BURST_SECS) / SHARE
+            self._until = {one: end for one, end in self._until.items() if end > now}
 
     def _used_by(self, app: str, now: float) -> float:
         used, at = self._used.get(app, (0.0, now))

@@ -11,7 +11,7 @@ from clawdforge.core.services.history import Archived, Cut
 from clawdforge.http.dialects.forge import export as exports
 from clawdforge.http.dialects.forge import shapes
 from clawdforge.http.errors import json_response
-from clawdforge.http.piecewise import long_response, piecewise
+from clawdforge.http.piecewise import piecewise, shape
 from clawdforge.http.routing import (
     After,
     App,
@@ -151,11 +151,8 @@ async def search(
 ) -> Response:
     """Full text over the app's visible messages, newest first; found words stand between « and »."""
     hits, following = await core.history.search(app, q, limit, cursor, session_id)
-
-    def make() -> SearchPage:
-        return SearchPage(hits=[_hit(hit) for hit in hits], count=len(hits), next=following)
-
-    return await long_response(core.computing, app, hits, make)
+    rows = await shape(partial(core.loop_turns.slice, app), hits, _hit)
+    return json_response(SearchPage(hits=rows, count=len(rows), next=following))
 
 
 def _hit(hit: Hit) -> SearchHit:

@@ -1,5 +1,6 @@
 """Forge routes about share links: made, listed and revoked by the app; read by whoever has one."""
 
+from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Depends
@@ -13,7 +14,7 @@ from clawdforge.core.services.links import Shared
 from clawdforge.http.dialects.forge import shapes
 from clawdforge.http.dialects.forge.sessions import Seq, find_place
 from clawdforge.http.errors import json_response
-from clawdforge.http.piecewise import long_response
+from clawdforge.http.piecewise import shape
 from clawdforge.http.routing import App, AppRoute, Core, Credential, Limit, OpenRoute
 from clawdforge.wire.admin import Done
 from clawdforge.wire.base import Json, to_seconds
@@ -109,12 +110,10 @@ async def read(
 ) -> Response:
     """With the token of a share link: its transcript, oldest first, without the workspace's path."""
     span = await core.links.messages(shared, find_place(after, before, None, tail=tail), limit)
-
-    def make() -> SharedMessages:
-        page = [shapes.message(row) for row in span.rows]
-        return SharedMessages(messages=page, count=len(page), next=span.next, previous=span.previous)
-
-    return await long_response(core.computing, shared.link.app_name, span.rows, make)
+    page = await shape(partial(core.loop_turns.slice, shared.link.app_name), span.rows, shapes.message)
+    return json_response(
+        SharedMessages(messages=page, count=len(page), next=span.next, previous=span.previous)
+    )
 
 
 def _fields(row: LinkRow) -> Json:

@@ -1,5 +1,6 @@
 """Forge routes about schedules: prompts that the server submits by itself, and what became of each time."""
 
+from functools import partial
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Header, Query
@@ -11,6 +12,7 @@ from clawdforge.core.rules.times import say_cron
 from clawdforge.core.schedule_model import OccurrenceRow, ScheduleRow
 from clawdforge.core.services.all import Services
 from clawdforge.http.errors import json_response
+from clawdforge.http.piecewise import shape
 from clawdforge.http.routing import App, AppRoute, Caller, Core, Limit
 from clawdforge.wire.admin import Done
 from clawdforge.wire.base import Json, to_seconds
@@ -94,7 +96,7 @@ async def history(
 ) -> Response:
     """What became of a schedule's times, newest first, each with the state of its turn."""
     rows, following = await core.schedules.history(app, schedule_id, limit, cursor)
-    page = [_occurrence(row, turn) for row, turn in rows]
+    page = await shape(partial(core.loop_turns.slice, app), rows, lambda found: _occurrence(*found))
     return json_response(OccurrencePage(occurrences=page, count=len(page), next=following))
 
 

@@ -1,5 +1,6 @@
 """Forge routes about sessions as such: make, list, read, change, close, reopen, and their transcript."""
 
+from functools import partial
 from typing import Annotated, Final, Literal
 
 from fastapi import APIRouter, Query
@@ -11,7 +12,7 @@ from clawdforge.core.rules.paging import Place
 from clawdforge.http.auth import require_scope
 from clawdforge.http.dialects.forge import shapes
 from clawdforge.http.errors import json_response
-from clawdforge.http.piecewise import long_response
+from clawdforge.http.piecewise import shape
 from clawdforge.http.routing import MAX_CURSOR, App, AppRoute, Caller, Core, Limit
 from clawdforge.wire.errors import InvalidRequest
 from clawdforge.wire.message import MessagePage
@@ -85,12 +86,9 @@ async def list_sessions(
         q=q,
     )
     found, following = await core.sessions.list(app, query)
-
-    def make() -> SessionPage:
-        rows = [shapes.session(state, Session, core.ages) for state in found]
-        return SessionPage(sessions=rows, count=len(rows), next=following)
-
-    return await long_response(core.computing, app, found, make)
+    pause = partial(core.loop_turns.slice, app)
+    rows = await shape(pause, found, lambda state: shapes.session(state, Session, core.ages))
+    return json_response(SessionPage(sessions=rows, count=len(rows), next=following))
 
 
 async def get(core: Core, app: App, session_id: str) -> Response:
@@ -144,14 +142,12 @@ async def messages(
     span = await core.messages.page(
         app, session_id, find_place(after, before, around, tail=tail), limit, archived=all
     )
-
-    def make() -> MessagePage:
-        page = [shapes.message(row) for row in span.rows]
-        return MessagePage(
+    page = await shape(partial(core.loop_turns.slice, app), span.rows, shapes.message)
+    return json_response(
+        MessagePage(
             session_id=session_id, messages=page, count=len(page), next=span.next, previous=span.previous
         )
-
-    return await long_response(core.computing, app, span.rows, make)
+    )
 
 
 def find_place(after: int | None, before: int | None, around: int | None, *, tail: bool) -> Place:

@@ -12,7 +12,7 @@ from clawdforge.core.event_model import StoredEvent
 from clawdforge.core.services.turns import raise_for
 from clawdforge.http.dialects.forge import shapes
 from clawdforge.http.errors import json_response
-from clawdforge.http.piecewise import SLICE_BYTES, WHOLE_BYTES, Pause, long_response
+from clawdforge.http.piecewise import SLICE_BYTES, WHOLE_BYTES, Pause, shape
 from clawdforge.http.routing import (
     MAX_CURSOR,
     After,
@@ -123,13 +123,10 @@ async def queue_turn(
 async def list_turns(core: Core, app: App, session_id: str, after: After = 0, limit: Limit = 100) -> Response:
     """The session's turns, oldest first, the queue included."""
     rows, is_more, places = await core.turns.list(app, session_id, after, limit)
-
-    def make() -> TurnPage:
-        page = [shapes.turn(row, position=places.get(row.turn_index)) for row in rows]
-        following = page[-1].turn_index if is_more else None
-        return TurnPage(session_id=session_id, turns=page, count=len(page), next=following)
-
-    return await long_response(core.computing, app, rows, make)
+    pause = partial(core.loop_turns.slice, app)
+    page = await shape(pause, rows, lambda row: shapes.turn(row, position=places.get(row.turn_index)))
+    following = page[-1].turn_index if is_more else None
+    return json_response(TurnPage(session_id=session_id, turns=page, count=len(page), next=following))
 
 
 async def change_turn(
