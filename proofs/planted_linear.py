@@ -25,10 +25,8 @@ LINEAR_BUGS = (
         ),
         Change(
             TURNS,
-            "            return rows, is_more, {index: place for place, index in enumerate(order)}\n\n"
-            "        return await self._store.read(app, work)\n",
-            "            return rows, is_more, {index: place for place, index in enumerate(order)}\n\n"
-            "        fresh = await self._store.read(app, work)\n"
+            "        return await read_rows(self._store, app, limit, work, count)\n",
+            "        fresh = await read_rows(self._store, app, limit, work, count)\n"
             "        known = self._lists.get(session_id, fresh)\n"
             "        self._lists[session_id] = fresh\n"
             "        return known\n",
