@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from clawdforge.wire.local import LOCK_FILE, TOKEN_FILE
-from tests.api.harness import AGENTS, App, Server
+from tests.api.harness import AGENTS, App, Server, until
 from tests.cli.kit import Cli, environment
 
 
@@ -21,10 +21,28 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def shared_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     found = Server(tmp_path_factory.mktemp("cli") / "data")
     yield found
     found.stop()
+
+
+@pytest.fixture
+def server(shared_server: Server) -> Iterator[Server]:
+    """One for all tests; a turn that one of them leaves running is ended, lest the next one sees it."""
+    yield shared_server
+    with shared_server.closing_clients():
+        admin = shared_server.admin()
+
+        def left() -> set[str]:
+            found = admin.get("/admin/stuck", params={"secs": 0}).json()["sessions"]
+            return {str(one["app_name"]) for one in found}
+
+        for app in left():
+            for path in ("/admin/pause", "/admin/resume"):
+                body = {"app_name": app} | ({"stop": True} if path == "/admin/pause" else {})
+                assert admin.post(path, json=body).status_code == 200
+        until(lambda: not left(), "the end of the turns that a test left running")
 
 
 @pytest.fixture
