@@ -38,11 +38,15 @@ def server(shared_server: Server) -> Iterator[Server]:
             found = admin.get("/admin/stuck", params={"secs": 0}).json()["sessions"]
             return {str(one["app_name"]) for one in found}
 
-        for app in left():
-            for path in ("/admin/pause", "/admin/resume"):
-                body = {"app_name": app} | ({"stop": True} if path == "/admin/pause" else {})
-                assert admin.post(path, json=body).status_code == 200
-        until(lambda: not left(), "the end of the turns that a test left running")
+        def end() -> bool:
+            """Those that run, and then those that waited for them."""
+            found = left()
+            for app in found:
+                assert admin.post("/admin/pause", json={"app_name": app, "stop": True}).status_code == 200
+                assert admin.post("/admin/resume", json={"app_name": app}).status_code == 200
+            return not found
+
+        until(end, "the end of the turns that a test left running")
 
 
 @pytest.fixture

@@ -110,8 +110,6 @@ async def test_an_app_that_has_all_it_may_puts_idle_agents_to_sleep_only_where_t
     pool.give_back(mine[0], now=2.0)
     waiting = asyncio.create_task(pool.take("app", "fifth"))
     await asyncio.sleep(0)
-    assert pool.live == 5, "the other has fewer, and may need its own in a moment"
-    pool.sleep_idle(now=10.0)
     assert pool.live == 3
     waiting.cancel()
 
@@ -258,10 +256,8 @@ async def test_an_agent_stays_where_only_an_app_with_more_of_them_waits() -> Non
     later = asyncio.create_task(pool.take("noisy", "another"))
     await asyncio.sleep(0)
     assert (pool.has(quiet), pool.waiting) == (True, 2), "nor does it leave for the next one"
-    pool.sleep_idle(now=5.9)
-    assert pool.has(quiet)
-    pool.sleep_idle(now=6.0)
-    assert not pool.has(quiet), "nobody has needed it for a while"
+    pool.sleep_idle(now=1.5)
+    assert not pool.has(quiet), "but nobody waits for ever"
     for task in (waiting, later):
         task.cancel()
     await end(pool, quiet)
@@ -308,6 +304,53 @@ async def test_an_app_at_its_limit_gets_its_own_place_back_whoever_else_leaves()
     assert not pool.has(mine)
     waiting.cancel()
     await end(pool, mine, other)
+
+
+async def test_what_nobody_has_used_for_a_while_leaves_for_everybody() -> None:
+    pool = pools.AgentPool(10, idle_secs=600)
+    poor = []
+    for number in range(6):
+        seat = pool.try_take(f"app {number}", f"session {number}")
+        assert seat is not None
+        seat.agent = Stubborn()
+        poor.append(seat)
+        pool.give_back(seat, now=1.0)
+    assert pool.try_take("rich", "one") is not None
+    assert pool.try_take("rich", "two") is not None
+    pool.sleep_idle(now=10.0)
+    waiting = [asyncio.create_task(pool.take("rich", f"more {number}")) for number in range(3)]
+    await asyncio.sleep(0)
+    assert sum(not pool.has(seat) for seat in poor) == 3, "as many as wait"
+    for task in waiting:
+        task.cancel()
+    await end(pool, *poor)
+
+
+async def test_a_turn_of_a_sub_session_spares_nobody() -> None:
+    """The turn that waits for it holds a place itself."""
+    pool = pools.AgentPool(5, idle_secs=60)  # one of them is kept
+    for number in range(3):
+        assert pool.try_take("rich", f"parent {number}") is not None
+    poor = taken(pool, "poor")
+    pool.give_back(poor, now=1.0)
+    waiting = asyncio.create_task(pool.take("rich", "child", "parent 0"))
+    await asyncio.sleep(0)
+    assert not pool.has(poor)
+    waiting.cancel()
+    await end(pool, poor)
+
+
+async def test_who_waits_for_its_own_apps_limit_wants_no_place_of_others() -> None:
+    pool = pools.AgentPool(5, idle_secs=60)
+    pool.limit("limited", 1)
+    assert pool.try_take("limited", "one") is not None
+    waiting = asyncio.create_task(pool.take("limited", "two"))
+    mine = taken(pool, "mine")
+    await asyncio.sleep(0)
+    pool.give_back(mine, now=1.0)
+    assert pool.has(mine)
+    waiting.cancel()
+    await end(pool, mine)
 
 
 async def end(pool: pools.AgentPool, *seats: pools.Seat) -> None:

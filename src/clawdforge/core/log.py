@@ -121,7 +121,7 @@ class LogService:
             batch = await self._store.read(app, work)
             if not batch:
                 break
-            await self._convert(app, batch, form)
+            await self._convert(app, batch, form, whole=True)
             found += batch
             size += sum(len(event.data) for event in batch)
         return found
@@ -229,11 +229,16 @@ class LogService:
             return event
         return self._large.setdefault((session_id, event.seq), event)
 
-    async def _convert(self, app: str, batch: list[StoredEvent], form: Form) -> None:
-        """One after the other, and of large ones apps in turn: whoever comes second finds it done."""
+    async def _convert(self, app: str, batch: list[StoredEvent], form: Form, *, whole: bool = False) -> None:
+        """One after the other, and of large ones apps in turn: whoever comes second finds it done.
+
+        Large ones are prepared for being sent in slices, unless they are needed as a `whole`.
+        """
         for event in batch:
             if len(event.data) <= LARGE_BYTES:
                 event.in_form(form)
+            elif whole:
+                await self._computing.run(app, partial(event.in_form, form))
             elif not event.is_prepared(form):
                 await self._computing.run(app, partial(event.prepare, form))
 

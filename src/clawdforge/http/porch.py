@@ -62,7 +62,7 @@ class Porch:
     ) -> None:
         self._listener = listener
         self._is_unix = listener.family == socket.AF_UNIX
-        self._most = max(1, limits.connections // 4)
+        self._most = max(1, min(limits.connections // 4, limits.silent // 2))
         self._most_for_a_while = limits.silent
         self._silent_secs = limits.header_secs
         self._lanes = lanes

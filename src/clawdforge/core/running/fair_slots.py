@@ -62,14 +62,17 @@ class FairSlots:
         counted = self._held[app] - self._uncounted[app]
         return 0 if most is None else max(0, counted - most + 1)
 
-    def is_wanted(self, app: str, leaving: Counter[str]) -> bool:
-        """Whether somebody waits for a slot of this app, besides those that are `leaving` anyway: one of its
-        own that has to wait for it, or one of an app that has no more than it. Who has more gets its own
-        back first."""
-        if app in self._waiting and self.excess(app) > leaving[app]:
+    def is_wanted(self, app: str, leaving: int, own: int) -> bool:
+        """Whether somebody waits for a slot of this app: one of its own, which may have no other, or one of
+        an app that has no more than it. Who has more gets its own back first.
+
+        So many are `leaving` anyway, and so many `own` ones of this app that count.
+        """
+        if app in self._waiting and self.excess(app) > own:
             return True
-        others = (self.held(other) for other in self._waiting)
-        return self.waiting > leaving.total() and min(others) <= self.held(app)
+        wanting = {other: len(queue) for other, queue in self._waiting.items() if not self.excess(other)}
+        is_short = sum(wanting.values()) > leaving
+        return is_short and min(map(self.held, wanting)) <= self.held(app)
 
     def held(self, app: str) -> int:
         return self._held[app]

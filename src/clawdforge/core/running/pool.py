@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -19,8 +18,7 @@ CLOSE_SECS = 15.0
 """After this long others may have the place of an agent that does not end; its own session still waits."""
 TRY_AGAIN_SECS = (1.0, 60.0)
 """After a failed attempt to end an agent the next comes so soon; later ones twice as late, up to that."""
-REST_SECS = 5.0
-"""An agent that was not used for so long is one that others may need more."""
+MOMENT_SECS = 2.0
 BREAK_OFF_SECS = 0.5
 """A cancel may get lost while an agent is starting: after this long it is repeated."""
 
@@ -63,6 +61,7 @@ class AgentPool:
         self._seats: dict[str, Seat] = {}
         self._closing: dict[str, asyncio.Task[None]] = {}
         self._leaving: set[Seat] = set()  # whose slots become free
+        self._seen_at = 0.0  # the latest time that it was told of
         self._listeners: list[Callable[[SessionRow], None]] = []
         self._is_open = True
 
@@ -117,7 +116,7 @@ class AgentPool:
         seat = self.try_take(app, session_id, parent)
         if seat is not None:
             return seat
-        self._make_room(app)
+        self._make_room(app, spares_poorer=not self._is_busy(parent))
         is_counted = await self._slots.take(app, beside=self._is_busy(parent))
         return self._add(app, session_id, is_counted=is_counted)
 
@@ -139,10 +138,12 @@ class AgentPool:
         A turn that failed is no use of it: an agent with which every turn fails goes to sleep all the same.
         """
         seat.busy = False
+        self._seen_at = max(self._seen_at, now)
         if not failed or not seat.used_at:
             seat.used_at = now
         is_of_use = self.has(seat) and seat.is_counted and seat.agent is not None and seat.agent.alive
-        if not is_of_use or seat.leaves or self._slots.is_wanted(seat.app, self._count_leaving()):
+        own = sum(one.app == seat.app and one.is_counted for one in self._leaving)
+        if not is_of_use or seat.leaves or self._slots.is_wanted(seat.app, len(self._leaving), own):
             self._release(seat)
         first, seat.first_of = seat.first_of, None
         if first is not None and not failed:
@@ -185,11 +186,12 @@ class AgentPool:
                 raise
 
     def sleep_idle(self, now: float) -> None:
+        self._seen_at = max(self._seen_at, now)
         for seat in list(self._seats.values()):
             if not seat.busy and now - seat.used_at >= self._idle_secs:
                 self._release(seat)
         for app in self._slots.apps_waiting:  # the agent that was to make room is slow to end: choose another
-            self._make_room(app, now)
+            self._make_room(app, is_again=True)
 
     async def close(self) -> None:
         self._is_open = False
@@ -208,28 +210,24 @@ class AgentPool:
         self._seats[session_id] = seat
         return seat
 
-    def _count_leaving(self) -> Counter[str]:
-        return Counter(seat.app for seat in self._leaving)
-
-    def _make_room(self, app: str, now: float | None = None) -> None:
+    def _make_room(self, app: str, *, spares_poorer: bool = False, is_again: bool = False) -> None:
         """Put idle agents to sleep, its own first where it has too many, if that is enough for a seat.
 
         An app whose agents are all idle may have to give them all back: one that has none gets a place that
-        is kept from others. With `now` this is tried again: who was to make room is slow to end, and those of
-        an app that has fewer stay only if they were used a moment ago.
+        is kept from others. An app that has fewer keeps at first what it used a moment ago, and will use in
+        the next. But nobody waits for ever: where this `is_again`, that is over.
         """
         most = self._slots.held(app)
-        used_before = float("-inf") if now is None else now - REST_SECS
 
         def may_go(seat: Seat) -> bool:
-            is_poorer = not seat.is_spare and self._slots.held(seat.app) < most
-            return not seat.busy and (not is_poorer or seat.used_at <= used_before)
+            is_poorer = self._slots.held(seat.app) < most and seat.used_at > self._seen_at - MOMENT_SECS
+            return not seat.busy and (seat.is_spare or not (spares_poorer and is_poorer))
 
         idle = [seat for seat in self._seats.values() if may_go(seat)]
         idle.sort(key=lambda seat: (not seat.is_spare, seat.used_at))
         mine = [seat for seat in idle if seat.app == app]
         excess = self._slots.excess(app)
-        coming = max(0, len(self._leaving) - self._slots.waiting) if now is None else 0
+        coming = 0 if is_again else max(0, len(self._leaving) - self._slots.waiting)
         for giving in (excess, len(mine)):
             own = mine[:giving]
             others = [seat for seat in idle if seat not in own]
