@@ -159,6 +159,23 @@ def test_who_writes_waits_only_where_the_log_is_long(
     counted._mover._idle.set()
 
 
+def test_a_long_log_is_tried_again_soon(
+    some: tuple[apsw.Connection, checkpoints.Checkpoints], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody was reading in the first attempt. In the second until the next, a hundred megabytes come."""
+    monkeypatch.setattr(checkpoints, "LATE_REST_SECS", 0.0)
+    monkeypatch.setattr(checkpoints, "REST_SECS", 3600.0)
+    monkeypatch.setattr(checkpoints, "LATE_PAGES", 4000)
+    db, counted = some
+    starts: list[int] = []
+    monkeypatch.setattr(counted._mover, "start", lambda: starts.append(counted._pages))
+    counted._mover.result = checkpoints.Moved(0.0, 0, is_all=False)
+    for _ in range(4):
+        fill(db, 1500)
+        counted.after_commit(db, jobs_wait=True)
+    assert [pages >= 4000 for pages in starts] == [True, True], "the first two commits let it rest"
+
+
 def test_a_log_of_who_writes_much_without_a_pause_has_a_bound(
     some: tuple[apsw.Connection, checkpoints.Checkpoints], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -29,6 +29,7 @@ MANY_PAGES: Final = 4096  # 16 MiB: from here on it does so even while jobs wait
 LATE_PAGES: Final = 16_384  # 64 MiB: who writes faster than the disk takes it waits for the other thread
 LATE_SECS: Final = 0.25  # so long after each commit
 REST_SECS: Final = 1.0  # between attempts that did not move everything
+LATE_REST_SECS: Final = 0.05  # the same once the log is long
 TIME_CLASSES: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0)
 
 
@@ -41,7 +42,7 @@ class Checkpoints:
         self._path = path
         self._pages = 0
         self._moved = 0  # of these
-        self._again_at = 0.0
+        self._failed_at = float("-inf")
 
     def follow(self, connection: apsw.Connection) -> None:
         """Count what this connection commits from now on."""
@@ -59,7 +60,8 @@ class Checkpoints:
             return
         self._hear()
         left = self._pages - self._moved
-        if time.monotonic() < self._again_at:
+        rest = REST_SECS if self._pages < LATE_PAGES else LATE_REST_SECS
+        if time.monotonic() < self._failed_at + rest:
             return
         if self._is_near_the_end(left, jobs_wait=jobs_wait):
             self._finish(connection)
@@ -93,7 +95,7 @@ class Checkpoints:
             self._pages = self._moved = 0
 
     def _rest(self, *, is_done: bool) -> None:
-        self._again_at = 0.0 if is_done else time.monotonic() + REST_SECS
+        self._failed_at = float("-inf") if is_done else time.monotonic()
 
 
 class Moved:
