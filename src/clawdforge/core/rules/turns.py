@@ -47,7 +47,7 @@ LOOKED_AT = 20 * TITLE_CHARS
 
 FIRST_FIELDS = ("prompt", "files", "timeout_secs")
 """What every fingerprint holds, given or not: so did those that version 0.3 stored."""
-WITHDRAWN_AT_ONCE = 40
+WITHDRAWN_AT_ONCE = 20
 UNHEARD = "heard"
 """Among what is kept of a failure, it is false where nobody has begun to answer the prompt."""
 TOLD_OF_FAILURES = (UNHEARD, "retry_after")

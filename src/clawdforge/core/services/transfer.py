@@ -39,7 +39,7 @@ from clawdforge.wire.turn import TurnState
 T = TypeVar("T")
 log = logging.getLogger(__name__)
 PAGE = 100
-AT_ONCE = 60  # messages of a transaction: each goes into the full-text index
+AT_ONCE = 30  # messages of a transaction: each goes into the full-text index
 CHARS_AT_ONCE = 1 << 19
 PAGE_BYTES = 4 << 20
 TRIES = 5
