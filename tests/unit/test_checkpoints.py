@@ -162,7 +162,7 @@ def test_who_writes_waits_only_where_the_log_is_long(
 def test_a_long_log_is_tried_again_soon(
     some: tuple[apsw.Connection, checkpoints.Checkpoints], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Somebody was reading in the first attempt. In the second until the next, a hundred megabytes come."""
+    """Somebody was reading during the first attempt. A second later the log may be 100 MB longer."""
     monkeypatch.setattr(checkpoints, "LATE_REST_SECS", 0.0)
     monkeypatch.setattr(checkpoints, "REST_SECS", 3600.0)
     monkeypatch.setattr(checkpoints, "LATE_PAGES", 4000)

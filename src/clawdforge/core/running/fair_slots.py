@@ -66,7 +66,7 @@ class FairSlots:
         """Whether somebody waits for a slot of this app: one of its own, which may have no other, or one of
         an app that has no more than it. Who has more gets its own back first.
 
-        So many are `leaving` anyway, and so many `own` ones of this app that count.
+        `leaving` slots become free anyway; `own` of them are this app's and count against its limit.
         """
         if app in self._waiting and self.excess(app) > own:
             return True

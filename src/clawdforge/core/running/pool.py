@@ -19,6 +19,7 @@ CLOSE_SECS = 15.0
 TRY_AGAIN_SECS = (1.0, 60.0)
 """After a failed attempt to end an agent the next comes so soon; later ones twice as late, up to that."""
 MOMENT_SECS = 2.0
+"""An agent that was used within this time will probably be used again soon."""
 BREAK_OFF_SECS = 0.5
 """A cancel may get lost while an agent is starting: after this long it is repeated."""
 
@@ -214,14 +215,15 @@ class AgentPool:
         """Put idle agents to sleep, its own first where it has too many, if that is enough for a seat.
 
         An app whose agents are all idle may have to give them all back: one that has none gets a place that
-        is kept from others. An app that has fewer keeps at first what it used a moment ago, and will use in
-        the next. But nobody waits for ever: where this `is_again`, that is over.
+        is kept from others. At first, an app that has fewer keeps the agents that it used a moment ago. When
+        this is tried again it does not: nobody waits for ever.
         """
         most = self._slots.held(app)
 
         def may_go(seat: Seat) -> bool:
-            is_poorer = self._slots.held(seat.app) < most and seat.used_at > self._seen_at - MOMENT_SECS
-            return not seat.busy and (seat.is_spare or not (spares_poorer and is_poorer))
+            is_poorer = self._slots.held(seat.app) < most
+            is_in_use = not seat.is_spare and seat.used_at > self._seen_at - MOMENT_SECS
+            return not seat.busy and not (spares_poorer and is_poorer and is_in_use)
 
         idle = [seat for seat in self._seats.values() if may_go(seat)]
         idle.sort(key=lambda seat: (not seat.is_spare, seat.used_at))
