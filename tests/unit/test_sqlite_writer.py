@@ -295,7 +295,11 @@ async def test_a_bug_in_the_writing_thread_leaves_nobody_waiting_and_is_survived
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """More jobs than fit into a batch waited when it died, and the rest of them were never answered."""
-    sid, go_on = await make(store), threading.Event()
+    sid, begun, go_on = await make(store), threading.Event(), threading.Event()
+
+    def hold(_: Tx) -> bool:
+        begun.set()
+        return go_on.wait(10)
 
     def fail(_: apsw.Connection, **_more: bool) -> None:
         if go_on.is_set():
@@ -303,8 +307,8 @@ async def test_a_bug_in_the_writing_thread_leaves_nobody_waiting_and_is_survived
             raise RuntimeError("a bug of ours")
 
     monkeypatch.setattr(store._writer.checkpoints, "after_commit", fail)
-    first = asyncio.create_task(store.write(APP, lambda _: go_on.wait(10)))
-    await asyncio.sleep(0)
+    first = asyncio.create_task(store.write(APP, hold))
+    await until(begun.is_set)  # before that the thread may still be behind the commit of the session
     waiting = [asyncio.create_task(store.write(APP, adds(sid))) for _ in range(2 * MAX_BATCH + 10)]
     await asyncio.sleep(0)
     go_on.set()
