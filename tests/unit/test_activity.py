@@ -66,11 +66,11 @@ def end(tx: Tx, outcome: Outcome) -> None:
 
 
 def ask(tx: Tx, number: int = 1) -> PermissionRow | None:
-    turn = tx.active_turn(SID)
-    if turn is None:
+    session, turn = tx.session(SID), tx.active_turn(SID)
+    if session is None or turn is None:
         return None
     row = a_permission(SID, f"p-{number}", turn_index=turn.turn_index)
-    _record_request(tx, row)
+    _record_request(tx, row, session.fence)
     return row
 
 

@@ -1,23 +1,25 @@
 """What a turn's recorder writes is written once, whatever the store says of it."""
 
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
 
+from clawdforge.core.agent_model import Ask
 from clawdforge.core.model import SystemClock
-from clawdforge.core.ports import Tx
+from clawdforge.core.ports import LeaseLost, Tx
 from clawdforge.core.rules.turns import Ending, StartedTurn, start_next, submit
 from clawdforge.core.running import recorder
 from clawdforge.core.running.permissions import PermissionService
 from clawdforge.core.running.progress import Progress
-from clawdforge.core.running.recorder import TurnRecorder
+from clawdforge.core.running.recorder import OutsideSink, TurnRecorder
 from clawdforge.core.running.stops import LimitWatch, Stop
 from clawdforge.stores.sqlite.store import SqliteStore
 from clawdforge.wire.errors import StoreUnavailable
-from clawdforge.wire.session import OnInterrupt
+from clawdforge.wire.session import OnInterrupt, PermissionMode
 from clawdforge.wire.turn import Outcome, TurnRequest
 from tests.conformance.stores.samples import APP, a_session
 from tests.unit.rpc_peer import until
@@ -147,3 +149,38 @@ async def test_an_interrupted_turn_is_brought_back_once(
     await writer.end(Ending(outcome=Outcome.INTERRUPTED, error="the agent died"))
     turns = await store.read(APP, lambda view: view.turns(session_id))
     assert [(turn.turn_index, turn.retry_of) for turn in turns] == [(1, None), (2, 1)]
+
+
+@pytest.mark.parametrize("mode", [PermissionMode.ASK, PermissionMode.APPROVE_ALL])
+async def test_nothing_is_asked_or_decided_for_a_turn_whose_session_another_node_has_claimed(
+    store: DoubtfulStore, mode: PermissionMode
+) -> None:
+    """It left a request that nobody could answer with a turn that had ended."""
+    clock = SystemClock()
+    started = await start(store)
+    session_id = started.session.session_id
+    started = replace(started, session=replace(started.session, permission_mode=mode))
+    writer = TurnRecorder(
+        store, clock, PermissionService(store, clock, 1.0), APP, started, Progress(), LimitWatch({}, Stop())
+    )
+    writing = writer.start_writing(patience=30.0)
+    await store.write(APP, lambda tx: tx.claim(session_id, "another"))
+    before = await store.read(APP, lambda view: view.session(session_id))
+    verdict = await writer.ask(Ask(tool="edit", kind="edit", options=(), request={}))
+    assert verdict.option_id is None
+    await until(writing.done)
+    assert isinstance(writing.exception(), LeaseLost)
+    assert await store.read(APP, lambda view: view.session(session_id)) == before
+    assert await store.read(APP, lambda view: view.permissions(session_id)) == []
+
+
+async def test_what_an_agent_says_outside_of_a_turn_is_kept_only_while_its_node_has_the_session(
+    store: DoubtfulStore,
+) -> None:
+    started = await start(store)
+    session_id = started.session.session_id
+    sink = OutsideSink(store, SystemClock(), APP, session_id, started.session.holder)
+    await sink.report_truncation(1, "ours")
+    await store.write(APP, lambda tx: tx.claim(session_id, "another"))
+    await sink.report_truncation(1, "late")
+    assert await marks(store, session_id) == ["ours"]

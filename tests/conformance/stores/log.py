@@ -37,8 +37,8 @@ async def test_records_come_back_equal(store: Store, reopen: Reopen) -> None:
         pinned=True, permission_mode=PermissionMode.ASK, on_interrupt=OnInterrupt.RETRY, plan_mode=True,
         retention=Retention.KEEP, project_key="k", parent_session_id="x", forked_from="y", depth=2,
         last_turn_at=5, turn_count=3, last_turn=4, context=2, context_plan="load", agent_session_id="z",
-        redo=(3, 9), holder="n", fence=7, total_input_tokens=1, total_output_tokens=2, input_tokens=3,
-        output_tokens=4, cached_tokens=5, cost_usd=0.25,
+        redo=(3, 9), holder="n", fence=7, written=4, total_input_tokens=1, total_output_tokens=2,
+        input_tokens=3, output_tokens=4, cached_tokens=5, cost_usd=0.25,
     )  # fmt: skip
     sid = full.session_id
     turn = a_turn(
@@ -224,6 +224,25 @@ async def test_a_risen_fence_shuts_out_the_old_holder(store: Store) -> None:
     row = await store.read(APP, lambda v: v.session(sid))
     assert row is not None
     assert (row.holder, row.fence) == ("two", new)
+
+
+async def test_what_a_holder_has_written_is_counted_from_its_claim_on(store: Store) -> None:
+    sid = await make(store)
+    fence = await store.write(APP, lambda tx: tx.claim(sid, "one"))
+
+    async def counted() -> int:
+        row = await store.read(APP, lambda v: v.session(sid))
+        assert row is not None
+        return row.written
+
+    await store.write(APP, lambda tx: tx.append(sid, [said("a"), said("b")], fence=fence, written=2))
+    await store.write(APP, lambda tx: tx.append(sid, [said("somebody else's")]))
+    assert await counted() == 2
+    with pytest.raises(LeaseLost):
+        await store.write(APP, lambda tx: tx.append(sid, [said("c")], fence=fence - 1, written=3))
+    assert await counted() == 2
+    await store.write(APP, lambda tx: tx.claim(sid, "two"))
+    assert await counted() == 0
 
 
 async def test_an_unknown_column_is_refused(store: Store) -> None:

@@ -202,10 +202,18 @@ class Tx(View, BudgetTx, ChangeTx, LinkTx, ScheduleTx, UsageTx, WebhookTx, Proto
         """Set columns by their field names; unknown names are a programming error."""
         ...
 
-    def append(self, session_id: str, drafts: Sequence[Draft], *, fence: int | None = None) -> int:
+    def append(
+        self,
+        session_id: str,
+        drafts: Sequence[Draft],
+        *,
+        fence: int | None = None,
+        written: int | None = None,
+    ) -> int:
         """Number and write events, move `head` and `updated_at`; the new head.
 
-        With `fence`, LeaseLost when the session's own has risen since.
+        With `fence`, LeaseLost when the session's own has risen since. `written`, how many the holder has
+        written with these, is noted with the session, and 0 again when somebody claims it.
         """
         ...
 

@@ -247,7 +247,7 @@ class Opener:
         return turn.seat.agent
 
     def _sink_of(self, turn: RunningTurn) -> OutsideSink:
-        return OutsideSink(self._store, self._clock, turn.app, turn.session_id)
+        return OutsideSink(self._store, self._clock, turn.app, turn.session_id, turn.session.holder)
 
     async def _record_context(self, turn: RunningTurn, agent: LiveAgent, context: Context) -> None:
         session_id, turn_index, fence = turn.session_id, turn.index, turn.started.fence

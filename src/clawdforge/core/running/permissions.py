@@ -11,6 +11,7 @@ from clawdforge.core.agent_model import Ask, Verdict
 from clawdforge.core.event_model import draft
 from clawdforge.core.model import SECOND, Clock, Commit, PendingPermission, PermissionRow, new_id
 from clawdforge.core.ports import Store, Tx, View
+from clawdforge.core.rules.leases import check_lease
 from clawdforge.core.rules.turns import need_session
 from clawdforge.core.rules.webhooks import tell_asked
 from clawdforge.wire.base import Json, Micros
@@ -70,14 +71,24 @@ class PermissionService:
         return await self._store.write(app, work)
 
     async def ask(
-        self, app: str, session_id: str, turn_index: int, mode: PermissionMode, request: Ask
+        self,
+        app: str,
+        session_id: str,
+        turn_index: int,
+        mode: PermissionMode,
+        request: Ask,
+        *,
+        fence: int,
     ) -> Verdict:
-        """Decide a request of the agent. Waits for a person only where the mode leaves it to one."""
+        """Decide a request of the agent. Waits for a person only where the mode leaves it to one.
+
+        LeaseLost when the session was claimed again: nothing is asked or decided for its turn then.
+        """
         policy = await self._decide_by_policy(app, session_id, mode, request)
         if policy is not None:
             now = self._clock.now()
             await self._store.write(
-                app, lambda tx: _record_policy(tx, session_id, turn_index, request, policy, now)
+                app, lambda tx: _record_policy(tx, session_id, turn_index, request, policy, now, fence)
             )
             return Verdict(option_id=choose_option(request.options, policy))
         row = PermissionRow(
@@ -93,7 +104,7 @@ class PermissionService:
         signal = asyncio.Event()
         self._waiting.setdefault(session_id, set()).add(signal)
         try:
-            await self._store.write(app, lambda tx: _record_request(tx, row))
+            await self._store.write(app, lambda tx: _record_request(tx, row, fence))
             return await self._wait_for_decision(app, row, signal)
         finally:
             self._waiting[session_id].discard(signal)
@@ -156,7 +167,8 @@ def choose_option(options: tuple[Json, ...], decision: Decision) -> str | None:
     return None
 
 
-def _record_request(tx: Tx, row: PermissionRow) -> None:
+def _record_request(tx: Tx, row: PermissionRow, fence: int) -> None:
+    check_lease(tx, row.session_id, fence)
     tx.add_permission(row)
     fields = {
         "permission_id": row.permission_id,
@@ -174,10 +186,10 @@ def _record_request(tx: Tx, row: PermissionRow) -> None:
 
 
 def _record_policy(
-    tx: Tx, session_id: str, turn_index: int, request: Ask, decision: Decision, at: Micros
+    tx: Tx, session_id: str, turn_index: int, request: Ask, decision: Decision, at: Micros, fence: int
 ) -> None:
     fields = {"tool": request.tool, "kind": request.kind, "decision": decision.value, "by": "policy"}
-    tx.append(session_id, [draft(EventType.PERMISSION_DECIDED, turn_index, at, fields)])
+    tx.append(session_id, [draft(EventType.PERMISSION_DECIDED, turn_index, at, fields)], fence=fence)
 
 
 def _record_decision(

@@ -13,14 +13,15 @@ from typing import Final, TypeVar
 from clawdforge.core.agent_model import Ask, Used, Verdict
 from clawdforge.core.event_model import AgentEvent, Draft, draft, draft_of
 from clawdforge.core.model import Clock, TurnRow
-from clawdforge.core.ports import Store, Tx
+from clawdforge.core.ports import LeaseLost, Store, Tx
 from clawdforge.core.rules.cuts import cut_turn
 from clawdforge.core.rules.interrupted import apply_policy
+from clawdforge.core.rules.leases import check_lease
 from clawdforge.core.rules.limits import NO_ROOM
 from clawdforge.core.rules.projection import Projection
 from clawdforge.core.rules.purses import Question, allow, extend
 from clawdforge.core.rules.quotas import NO_QUOTAS, Quotas
-from clawdforge.core.rules.turns import Ending, StartedTurn, finish
+from clawdforge.core.rules.turns import Ending, StartedTurn, finish, need_session
 from clawdforge.core.running.permissions import PermissionService
 from clawdforge.core.running.progress import Progress
 from clawdforge.core.running.stops import LimitWatch
@@ -72,7 +73,8 @@ class TurnRecorder:
         self._told: Json | None = None  # what the agent has told before its answer
         self._prompted = False
         self._fence = started.fence
-        self._written = started.turn.first_seq or 0
+        self._written = 0  # events of this turn that the store has under our fence
+        self._has_lost = False  # the session, to another node
         self._projection = Projection()
         self._drafts: list[Draft] = []
         self._in_doubt: list[Draft] = []  # handed to the store, which has not said that they are written
@@ -159,9 +161,7 @@ class TurnRecorder:
         about = {"title": question.name, "budget_ids": list(question.budget_ids)}
         request = Ask(tool=question.name, kind=QUESTION, options=options, request=about)
         self._progress.wait_for(WaitsFor.PERMISSION)
-        verdict = await self._permissions.ask(
-            self.app, self.session_id, self.turn_index, PermissionMode.ASK, request
-        )
+        verdict = await self._ask(PermissionMode.ASK, request)
         if verdict.option_id != "run":
             return False
         session_id, turn_index = self.session_id, self.turn_index
@@ -171,11 +171,19 @@ class TurnRecorder:
     async def ask(self, request: Ask) -> Verdict:
         self._progress.wait_for(WaitsFor.PERMISSION)
         try:
-            return await self._permissions.ask(
-                self.app, self.session_id, self.turn_index, self._mode, request
-            )
+            return await self._ask(self._mode, request)
         finally:
             self._progress.wait_for(WaitsFor.AGENT)
+
+    async def _ask(self, mode: PermissionMode, request: Ask) -> Verdict:
+        try:
+            return await self._permissions.ask(
+                self.app, self.session_id, self.turn_index, mode, request, fence=self._fence
+            )
+        except LeaseLost:  # whoever attends the turn is told by the task that writes, and ends the agent
+            self._has_lost = True
+            self._work.set()
+            return Verdict(option_id=None)
 
     def start_writing(self, patience: float) -> asyncio.Task[None]:
         """Write what comes in until the turn is ended. The task fails when the store stays down."""
@@ -200,7 +208,7 @@ class TurnRecorder:
             ended = tx.turn(session_id, turn_index)
             if ended is not None and ended.state is TurnState.ENDED:
                 return ended  # an earlier try was written after all, with what follows from it
-            missing = bool(in_doubt) and not _was_written(tx, session_id, written, in_doubt[0])
+            missing = bool(in_doubt) and need_session(tx, session_id).written < written + len(in_doubt)
             turn = finish(
                 tx,
                 session_id,
@@ -237,6 +245,8 @@ class TurnRecorder:
         while not self._ending:
             await self._work.wait()
             self._work.clear()
+            if self._has_lost:
+                raise LeaseLost
             if self._drafts and not (self._answered or self._ending):
                 self._bytes_written_now = self._bytes
                 self._in_doubt = self._take_drafts()
@@ -268,18 +278,19 @@ class TurnRecorder:
         return drafts
 
     async def _append(self, drafts: Sequence[Draft], patience: float) -> None:
-        session_id, fence, written = self.session_id, self._fence, self._written
+        session_id, fence, written = self.session_id, self._fence, self._written + len(drafts)
 
-        def append(tx: Tx) -> tuple[int, int | None]:
-            return tx.append(session_id, drafts, fence=fence), self._quotas.room(tx)
+        def append(tx: Tx) -> int | None:
+            tx.append(session_id, drafts, fence=fence, written=written)
+            return self._quotas.room(tx)
 
-        def append_unless_written(tx: Tx) -> tuple[int, int | None]:
-            if not _was_written(tx, session_id, written, drafts[0]):
-                return append(tx)
-            session = tx.session(session_id)
-            return session.head if session else written, self._quotas.room(tx)
+        def append_unless_written(tx: Tx) -> int | None:
+            check_lease(tx, session_id, fence)
+            is_written = need_session(tx, session_id).written >= written
+            return self._quotas.room(tx) if is_written else append(tx)
 
-        self._written, room = await self._persist(append, append_unless_written, patience)
+        room = await self._persist(append, append_unless_written, patience)
+        self._written = written
         self._bytes_written_now = 0
         self._learn_room(room)
 
@@ -299,23 +310,18 @@ class TurnRecorder:
                 work = work_again
 
 
-def _was_written(tx: Tx, session_id: str, after: int, first: Draft) -> bool:
-    """Whether a write whose outcome was unknown is in the log after all."""
-    events = tx.events(session_id, after=after, limit=1_000_000, max_bytes=1 << 40)
-    return any(event.data.endswith(first.body) for event in events)
-
-
 class OutsideSink:
-    """Records what an agent sends while no prompt runs, up to a limit."""
+    """Records what an agent sends while no prompt runs, up to a limit, while its node holds the session."""
 
     MAX_MESSAGES = 1000
     MAX_BYTES = 16 << 20
 
-    def __init__(self, store: Store, clock: Clock, app: str, session_id: str) -> None:
+    def __init__(self, store: Store, clock: Clock, app: str, session_id: str, node: str | None) -> None:
         self._store = store
         self._clock = clock
         self._app = app
         self._session_id = session_id
+        self._node = node
         self._left = self.MAX_MESSAGES
         self._room = self.MAX_BYTES
 
@@ -340,7 +346,8 @@ class OutsideSink:
 
     async def _append(self, event: Draft) -> None:
         def work(tx: Tx) -> None:
-            if tx.session(self._session_id) is not None:
+            session = tx.session(self._session_id)
+            if session is not None and session.holder == self._node:
                 tx.append(self._session_id, [event])
 
         await self._store.write(self._app, work)

@@ -73,7 +73,14 @@ class SqliteTx(JobReads, BudgetChanges, LinkChanges, ScheduleChanges, UsageChang
         super().reveal_session(session_id)
         self._touched.note_revealed(session_id)
 
-    def append(self, session_id: str, drafts: Sequence[Draft], *, fence: int | None = None) -> int:
+    def append(
+        self,
+        session_id: str,
+        drafts: Sequence[Draft],
+        *,
+        fence: int | None = None,
+        written: int | None = None,
+    ) -> int:
         head, current = self._state(session_id)
         if fence is not None and fence != current:
             raise LeaseLost
@@ -88,6 +95,8 @@ class SqliteTx(JobReads, BudgetChanges, LinkChanges, ScheduleChanges, UsageChang
         ]
         head += len(stored)
         self._unwritten.append(session_id, rows, head, self._clock.now())
+        if written is not None:
+            self._unwritten.change(session_id, {"written": written})
         self._sessions.pop(session_id, None)
         self._states[session_id] = (head, current)
         self.appended.setdefault(session_id, []).extend(stored)
@@ -96,7 +105,7 @@ class SqliteTx(JobReads, BudgetChanges, LinkChanges, ScheduleChanges, UsageChang
 
     def claim(self, session_id: str, node: str) -> int:
         head, fence = self._state(session_id)
-        self._gather(session_id, {"holder": node, "fence": fence + 1})
+        self._gather(session_id, {"holder": node, "fence": fence + 1, "written": 0})
         self._states[session_id] = (head, fence + 1)
         return fence + 1
 

@@ -20,8 +20,8 @@ from clawdforge.wire.errors import SessionNotFound
 
 GATHERED: Final = frozenset(
     {
-        *("head", "holder", "fence", "last_turn", "turn_count", "last_turn_at", "activity", "last_outcome"),
-        *("title", "redo", "queue_order", "context", "context_plan", "agent_session_id"),
+        *("head", "holder", "fence", "written", "last_turn", "turn_count", "last_turn_at", "activity"),
+        *("last_outcome", "title", "redo", "queue_order", "context", "context_plan", "agent_session_id"),
         *("total_input_tokens", "total_output_tokens", "input_tokens", "output_tokens", "cached_tokens"),
         *("cost_usd", "estimated_cost_usd"),
     }
