@@ -115,8 +115,8 @@ ORDER_BUGS = (
         "a close does not wait for the agent's end",
         Change(
             f"{SRC}/core/services/sessions.py",
-            "        await self._supervisor.end_agent(session_id)\n        for child",
-            "        self._supervisor.retire_agent(session_id)\n        for child",
+            "        await self._supervisor.end_agent(app, session_id)\n        for child",
+            "        await self._supervisor.retire_agent(app, session_id)\n        for child",
         ),
     ),
     _order(

@@ -129,6 +129,7 @@ TASK_TOPS: Final = frozenset(
         f"{ROOT}.core.running.background",
         f"{ROOT}.core.running.spares",
         f"{ROOT}.core.running.supervisor",
+        f"{ROOT}.core.running.wishes",
         f"{ROOT}.core.services.courier",
         f"{ROOT}.core.services.timekeeper",
         f"{ROOT}.jsonrpc.rpc",

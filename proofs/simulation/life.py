@@ -12,6 +12,7 @@ from clawdforge.core.ports import Catalog, FolderSizes
 from clawdforge.core.ports.trees import Trees
 from clawdforge.core.rules.retention import Ages
 from clawdforge.core.running.attendant import Times
+from clawdforge.core.running.membership import Membership
 from clawdforge.core.running.recovery import RecoveryService
 from clawdforge.core.services.all import Bounds, Ports, build_engine, build_services
 from clawdforge.core.services.files import Uploads
@@ -67,7 +68,9 @@ class Life:
             program=cast("OneShot", nothing),
             callbacks=CallbackTokens(""),
         )
-        self._engine = build_engine(ports, bounds, world.new_id())
+        self._engine = build_engine(
+            ports, bounds, Membership(self._store, world, world.new_id(), "sim", "0", 10.0)
+        )
         self._services = build_services(ports, bounds, self._engine, "", {})
         self._recovery = RecoveryService(self._store, world, self._engine.supervisor, (self._homes,))
         self._clients = Clients(world, story, self._services)

@@ -4,8 +4,10 @@ import asyncio
 import contextlib
 import logging
 import os
+import socket
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from functools import partial
 
 from clawdforge import __version__
 from clawdforge.bounds import find_bounds, find_ceilings
@@ -15,9 +17,11 @@ from clawdforge.core.model import Clock, SystemClock, new_id, new_token
 from clawdforge.core.pace import Pace
 from clawdforge.core.ports import Driver, Store
 from clawdforge.core.running.background import Background
+from clawdforge.core.running.membership import Membership
 from clawdforge.core.running.meter import Meter
 from clawdforge.core.running.recovery import RecoveryService
 from clawdforge.core.running.supervisor import Supervisor
+from clawdforge.core.running.wishes import Wishes
 from clawdforge.core.services.access import LOCAL_APP
 from clawdforge.core.services.all import Ports, Services, build_engine, build_services
 from clawdforge.drivers.acp.driver import AcpDriver
@@ -55,6 +59,7 @@ class Parts:
     """A server that has recovered and could open its port."""
 
     services: Services
+    membership: Membership
     supervisor: Supervisor
     meter: Meter
     recovery: RecoveryService
@@ -75,6 +80,10 @@ async def open_parts(settings: Settings, url: str = "", port: int | None = None)
         )
         store = await _open_store(settings, clock, len(await asyncio.to_thread(homes.names)))
         ends.push_async_callback(store.close)
+        name = f"{socket.gethostname()}:{settings.port if port is None else port}"
+        membership = Membership(store, clock, boot, name, __version__, settings.lease_secs)
+        await membership.join()
+        ends.push_async_callback(membership.leave)
         networks = Networks(settings.agent_network, settings.agent_hosts, port)
         ends.callback(networks.close)
         spawner, groups = await _open_spawner(settings, boot, networks)
@@ -112,15 +121,24 @@ async def open_parts(settings: Settings, url: str = "", port: int | None = None)
             has_schedules=settings.schedules,
         )
         bounds = find_bounds(settings)
-        engine = build_engine(ports, bounds, boot)
+        engine = build_engine(ports, bounds, membership)
         facts = _facts(settings, spawner.containment, groups)
         services = build_services(ports, bounds, engine, _admin_token(settings), facts)
         recovery = RecoveryService(store, clock, engine.supervisor, (homes, workspaces))
+        engine.background.keep(
+            "the lease", partial(membership.run, engine.supervisor, partial(_take_over, recovery, membership))
+        )
+        ends.push_async_callback(engine.background.stop)
         await asyncio.to_thread(homes.clean_up_unfinished)
         await asyncio.to_thread(program.clean_up_unfinished)
-        await recovery.notice_move(workspaces)
+        if membership.is_alone:  # else the database is that of other folders, too
+            await recovery.notice_move(workspaces)
         await _recover(settings, services, recovery)
-        yield Parts(services, engine.supervisor, engine.meter, recovery, engine.background, catalog)
+        wishes = Wishes(store, membership, engine.supervisor, engine.elsewhere)
+        engine.background.keep("the wishes of other nodes", wishes.run)
+        yield Parts(
+            services, membership, engine.supervisor, engine.meter, recovery, engine.background, catalog
+        )
 
 
 async def _open_store(settings: Settings, clock: Clock, remembered: int) -> Store:
@@ -175,6 +193,16 @@ def _build_program(
         max_bytes=settings.max_line_bytes,
         ownership=ownership,
     )
+
+
+async def _take_over(recovery: RecoveryService, membership: Membership) -> None:
+    """What dead nodes left is ended and run here, as far as no other node was faster."""
+    taken = await recovery.end_interrupted_turns()
+    await recovery.settle_lost_runs()
+    await recovery.wake_all()
+    await membership.forget_dead()
+    if taken:
+        log.warning("%d turns of nodes that are gone were ended; see `clawdforge nodes`", taken)
 
 
 async def _recover(settings: Settings, services: Services, recovery: RecoveryService) -> None:

@@ -112,23 +112,23 @@ async def _run(
     )
     door = Door(find_door_limits(settings))
     server = WebServer(build_asgi(parts.services, http), door, BACKLOG)
-    beside = parts.background
+    beside, on_duty = parts.background, parts.membership.do_on_duty
     beside.finish("stopping", partial(_stop, settings, parts, server, lifetime))
     beside.finish("leaving when idle", partial(_leave_when_idle, settings, parts, server, lifetime))
     beside.finish("the look for programs", partial(_learn_versions, parts))
     beside.finish("the look for lost folders", parts.recovery.set_aside_unknown_folders)
     beside.keep("the door", door.watch)
     beside.keep("putting agents to sleep", partial(parts.supervisor.sleep_idle, IDLE_LOOK_SECS))
-    beside.keep("the sweeper", partial(parts.services.sweeper.run, settings.sweep_secs))
+    beside.keep("the sweeper", partial(on_duty, partial(parts.services.sweeper.run, settings.sweep_secs)))
     beside.keep("measuring folders", parts.meter.run)
     beside.keep("the settler of histories", parts.services.settler.run)
     if settings.pack_after_secs:
-        beside.keep("the packer of events", parts.services.packer.run)
-    beside.keep("webhooks", parts.services.courier.run)
+        beside.keep("the packer of events", partial(on_duty, parts.services.packer.run))
+    beside.keep("webhooks", partial(on_duty, parts.services.courier.run))
     beside.keep("telling of turns", parts.services.telemetry.tell_turns)
     every = settings.otel_metrics_secs
     beside.keep("telling of metrics", partial(parts.services.telemetry.tell_metrics, every))
-    beside.keep("schedules", parts.services.timekeeper.run)
+    beside.keep("schedules", partial(on_duty, parts.services.timekeeper.run))
     beside.keep("the uses of tokens", partial(parts.services.access.uses.run, TOKEN_USES_SECS))
     if not lifetime.stopping.is_set():
         await parts.recovery.wake_all()

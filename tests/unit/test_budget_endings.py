@@ -199,11 +199,11 @@ async def test_what_a_running_turn_uses_is_gone_for_others(desk: Desk) -> None:
 
 async def test_a_one_shot_run_is_counted_like_a_turn_and_cannot_ask(desk: Desk) -> None:
     budget = await desk.bound(max_cost=100, share_cost=60, action=BudgetThen.ASK)
-    await desk.store.write(APP, lambda tx: reserve_for_run(tx, "one", None, desk.at))
-    await desk.store.write(APP, lambda tx: reserve_for_run(tx, "two", None, desk.at))
+    await desk.store.write(APP, lambda tx: reserve_for_run(tx, "one", None, desk.at, "node"))
+    await desk.store.write(APP, lambda tx: reserve_for_run(tx, "two", None, desk.at, "node"))
     with pytest.raises(BudgetExceeded):
-        await desk.store.write(APP, lambda tx: reserve_for_run(tx, "three", None, desk.at))
-    assert await desk.store.read_system(lambda view: view.open_runs()) == [(APP, "one"), (APP, "two")]
+        await desk.store.write(APP, lambda tx: reserve_for_run(tx, "three", None, desk.at, "node"))
+    assert await desk.store.read_system(lambda view: view.lost_runs()) == [(APP, "one"), (APP, "two")]
     usage = read_spending({"total_tokens": 3, "cost_usd": 0.00002})
     await desk.store.write(APP, lambda tx: settle_run(tx, "one", usage, desk.at))
     assert ((await desk.purse(budget)).spent_cost, (await desk.purse(budget)).reserved_cost) == (20, 40)
@@ -220,7 +220,7 @@ async def test_what_an_agent_claims_cannot_overflow(desk: Desk) -> None:
 
 async def test_runs_that_a_dead_server_left_are_counted_at_the_start(desk: Desk) -> None:
     budget = await desk.bound(max_cost=100, share_cost=60, max_tokens=100, share_tokens=30)
-    await desk.store.write(APP, lambda tx: reserve_for_run(tx, "one", None, desk.at))
+    await desk.store.write(APP, lambda tx: reserve_for_run(tx, "one", None, desk.at, "node"))
     await desk.reopen()
     nobody: Any = None
     recovery = RecoveryService(desk.store, SystemClock(), nobody, ())

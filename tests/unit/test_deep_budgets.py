@@ -40,7 +40,7 @@ async def test_turns_that_run_and_runs_hold_what_is_theirs(desk: Desk) -> None:
     await desk.submit()
     await desk.submit()
     await desk.end(tokens=3)
-    await desk.store.write(APP, lambda tx: reserve_for_run(tx, "run", None, desk.at))
+    await desk.store.write(APP, lambda tx: reserve_for_run(tx, "run", None, desk.at, "node"))
     assert await examine(desk) == [("ok", "what is held of them is held by turns that have not ended")]
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from clawdforge.core.budget_model import PurseRow
 from clawdforge.core.model import SystemClock
+from clawdforge.core.running.membership import Membership
 from clawdforge.core.services.runs import RunOrder, RunOutcome, RunService
 from clawdforge.wire.admin import RunRequest
 from clawdforge.wire.errors import ForgeAPIError, StoreUnavailable
@@ -46,7 +47,9 @@ async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
 
 def service(desk: Desk, program: Program) -> RunService:
     stand_in: Any = program
-    return RunService(desk.store, SystemClock(), stand_in, max_runs=4, timeout_secs=30)
+    clock = SystemClock()
+    here = Membership(desk.store, clock, "node", "here", "0", 10.0)
+    return RunService(desk.store, clock, stand_in, here, max_runs=4, timeout_secs=30)
 
 
 async def purse_of(desk: Desk) -> PurseRow:

@@ -53,3 +53,4 @@ class ReservationRow:
     tokens: int = 0
     cost: int = 0
     asks: bool = False  # nothing was left: a person is asked before it runs
+    node: str | None = None  # where the run goes on; a turn goes on where its session is held

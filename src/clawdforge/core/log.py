@@ -204,13 +204,15 @@ class LogService:
             tail.wake(ended=True)
 
     def _on_commit(self, commit: Commit) -> None:
-        if not commit.events:
+        if not commit.session_id:
             for each in self._tails.values():
                 each.reset()
             return
         tail = self._tails.get(commit.session_id)
-        if tail is not None:
+        if tail is not None and commit.events:
             tail.extend(commit.events)
+        elif tail is not None:
+            tail.reset()
 
     async def _read(self, app: str, session_id: str, after: int) -> list[StoredEvent]:
         for step in range(2):

@@ -309,7 +309,8 @@ class AuditRow:
 class Commit:
     """What one commit added to one session's log; told to followers once it is durable.
 
-    A commit without events means that the store was away: there may be commits that were never announced.
+    A commit without events is one of another node, which may have added some to this session; without a
+    session, the store was away, and there may be commits that were never announced.
     """
 
     app: str

@@ -63,7 +63,13 @@ class Settings(BaseModel):
         repr=False,
         description="a Postgres database for sessions, turns and everything else that is no file, such as "
         "`postgresql://forge:secret@db.lan/forge`; needs `clawdforge[postgres]`; if unset, a file in "
-        "DATA_DIR; one server at a time",
+        "DATA_DIR; several servers may share it, each with a DATA_DIR of its own",
+    )
+    lease_secs: Seconds = Field(
+        10.0,
+        ge=3,
+        description="with DATABASE_URL: after so long without a sign of life, other servers take over the "
+        "sessions of one; the same for all of them",
     )
     admin_token: str | None = Field(
         None,

@@ -25,7 +25,7 @@ def check_purses(db: Db, clock: Clock, *, repair: bool) -> Iterator[Finding]:
                 spending = _spending_of(tx.turn(session_id, turn_index))
                 settle(tx, session_id, turn_index, spending, clock.now())
             yield _tell(text, "counted", repair=repair)
-        for app, run_id in SqliteSystemView(db).open_runs() if repair else ():  # nothing runs now
+        for app, run_id in SqliteSystemView(db).lost_runs() if repair else ():  # nothing runs now
             found += 1
             settle(SqliteTx(db, app, clock), run_id, 0, Spending(), clock.now())
             yield _tell(

@@ -10,6 +10,7 @@ import pytest
 
 from clawdforge.core.budget_model import BudgetRow, PurseRow, ReservationRow
 from clawdforge.core.model import LinkRow, PersonaRow, RunRow, SessionQuery
+from clawdforge.core.node_model import WishKind, WishRow
 from clawdforge.core.ports import Store, Tx, View
 from clawdforge.core.schedule_model import OccurrenceRow, ScheduleRow
 from clawdforge.core.usage_model import DayUsage, UsageQuery
@@ -116,7 +117,7 @@ READS: dict[str, Callable[[View, str], Any]] = {
     "usage_sums": lambda v, _: v.usage_sums(USAGE),
     "search": lambda v, s: (v.search("needle", limit=9), v.search("needle", limit=9, session_id=s)),
 }
-OF_ALL_APPS = {"count_open_sessions", "is_taken", "pauses"}
+OF_ALL_APPS = {"count_open_sessions", "is_alive", "is_taken", "pauses"}
 
 WRITES: dict[str, Callable[[Tx, str], Any]] = {
     "change_session": lambda t, s: t.change_session(s, title="mine now"),
@@ -143,6 +144,7 @@ WRITES: dict[str, Callable[[Tx, str], Any]] = {
     "set_file_bytes": lambda t, s: t.set_file_bytes(s, {DiskForm.HOMES: 9}),
     "purge": lambda t, s: t.purge(s, 10_000),
     "add_link": lambda t, s: t.add_link(_link(s, f"new-{s}")),
+    "add_wish": lambda t, s: t.add_wish(_wish(s)),
     "remove_link": lambda t, s: t.remove_link(s, f"l-{s}"),
     "change_endpoint": lambda t, s: t.change_endpoint(f"e-{s}", url="https://mine"),
     "remove_endpoint": lambda t, s: t.remove_endpoint(f"e-{s}", 9),
@@ -196,6 +198,17 @@ def _budget(session_id: str) -> BudgetRow:
 def _reservation(session_id: str) -> ReservationRow:
     return ReservationRow(
         app_name=APP, holder_id=session_id, turn_index=1, budget_id=f"b-{session_id}", starts_at=1
+    )
+
+
+def _wish(session_id: str) -> WishRow:
+    return WishRow(
+        wish_id=f"w-{session_id}",
+        app_name=OTHER,
+        session_id=session_id,
+        node="n",
+        kind=WishKind.CANCEL,
+        wished_at=1,
     )
 
 

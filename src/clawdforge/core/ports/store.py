@@ -28,6 +28,7 @@ from clawdforge.core.model import (
 from clawdforge.core.ports.budgets import BudgetTx, BudgetView
 from clawdforge.core.ports.changes import ChangeTx, ChangeView
 from clawdforge.core.ports.links import LinkTx, LinkView
+from clawdforge.core.ports.nodes import LeaseTx, LeaseView, Peers
 from clawdforge.core.ports.pages import PageView, Shown
 from clawdforge.core.ports.schedules import ScheduleTx, ScheduleView
 from clawdforge.core.ports.system import SystemTx, SystemView
@@ -45,7 +46,9 @@ class LeaseLost(ForgeError):
     """Another node holds this session now. It never leaves the process."""
 
 
-class View(BudgetView, PageView, ChangeView, LinkView, ScheduleView, UsageView, WebhookView, Protocol):
+class View(
+    BudgetView, PageView, ChangeView, LeaseView, LinkView, ScheduleView, UsageView, WebhookView, Protocol
+):
     """One app's rows in one consistent snapshot. Deleted sessions are not there."""
 
     app: str
@@ -194,7 +197,7 @@ class View(BudgetView, PageView, ChangeView, LinkView, ScheduleView, UsageView, 
         ...
 
 
-class Tx(View, BudgetTx, ChangeTx, LinkTx, ScheduleTx, UsageTx, WebhookTx, Protocol):
+class Tx(View, BudgetTx, ChangeTx, LeaseTx, LinkTx, ScheduleTx, UsageTx, WebhookTx, Protocol):
     """A transaction for one app. What it raises undoes the whole of it, and only it."""
 
     def add_session(self, row: SessionRow) -> None: ...
@@ -320,6 +323,11 @@ class Store(Protocol):
     @property
     def checkpoint_times(self) -> Histogram:
         """Seconds that it took to move what was written to its final place."""
+        ...
+
+    @property
+    def peers(self) -> Peers | None:
+        """The way to other nodes that use the same store; None where there can be none."""
         ...
 
     async def read(self, app: str, work: Callable[[View], T]) -> T: ...

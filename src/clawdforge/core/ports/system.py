@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from clawdforge.core.model import AppRow, AuditBase, AuditRow, FileRow, LinkRow, PauseRow, TokenRow
+from clawdforge.core.ports.nodes import NodeTx, NodeView
 from clawdforge.core.ports.schedules import DueSchedule
 from clawdforge.core.ports.usage import UsageView
 from clawdforge.core.ports.webhooks import WaitingDeliveries
@@ -15,7 +16,7 @@ from clawdforge.wire.base import Json, Micros
 from clawdforge.wire.disk import DiskForm
 
 
-class SystemView(UsageView, Protocol):
+class SystemView(NodeView, UsageView, Protocol):
     """What spans apps: credentials, what was used, and where work waits."""
 
     def apps(self) -> list[AppRow]: ...
@@ -33,8 +34,8 @@ class SystemView(UsageView, Protocol):
         ...
 
     def app_of_budget(self, budget_id: str) -> str | None: ...
-    def open_runs(self) -> list[tuple[str, str]]:
-        """(app, run_id) of the one-shot runs that hold something of a budget."""
+    def lost_runs(self) -> list[tuple[str, str]]:
+        """(app, run_id) of the one-shot runs that hold something of a budget, and go on at no living node."""
         ...
 
     def token_by_hash(self, digest: bytes) -> TokenRow | None: ...
@@ -161,7 +162,7 @@ class SystemView(UsageView, Protocol):
         ...
 
 
-class SystemTx(SystemView, Protocol):
+class SystemTx(SystemView, NodeTx, Protocol):
     def put_app(self, row: AppRow) -> None:
         """Add the app, or change its limits and its folders."""
         ...

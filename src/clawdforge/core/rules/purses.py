@@ -81,11 +81,11 @@ def reserve_for_turn(tx: Tx, session: SessionRow, turn: TurnRow, at: Micros) -> 
     _hold(tx, session.session_id, turn.turn_index, holds)
 
 
-def reserve_for_run(tx: Tx, run_id: str, token_id: str | None, at: Micros) -> None:
+def reserve_for_run(tx: Tx, run_id: str, token_id: str | None, at: Micros, node: str) -> None:
     """As for a turn; but nobody can be asked about it."""
     holds = list(_plan_holds(tx, token_id, (), {}, at))
     _check(holds, at, may_ask=False)
-    _hold(tx, run_id, 0, holds)
+    _hold(tx, run_id, 0, holds, node)
 
 
 def can_reserve(view: View, session: SessionRow, turn: TurnRow, at: Micros) -> bool:
@@ -215,7 +215,7 @@ def _check(holds: Sequence[Hold], at: Micros, *, may_ask: bool) -> None:
             raise refuse(hold.budget, hold.purse, at)
 
 
-def _hold(tx: Tx, holder_id: str, turn_index: int, holds: Sequence[Hold]) -> None:
+def _hold(tx: Tx, holder_id: str, turn_index: int, holds: Sequence[Hold], node: str | None = None) -> None:
     for hold in holds:
         amount, purse = hold.amount or Amount(), hold.purse
         tx.put_purse(_move(purse, Amount(), amount))
@@ -231,6 +231,7 @@ def _hold(tx: Tx, holder_id: str, turn_index: int, holds: Sequence[Hold]) -> Non
                 tokens=amount.tokens,
                 cost=amount.cost,
                 asks=hold.asks,
+                node=node,
             )
         )
 

@@ -143,9 +143,9 @@ class PermissionService:
             return Verdict(option_id=choose_option(row.options, Decision.REJECT))
 
     def _on_commit(self, commit: Commit) -> None:
-        if not commit.events:
+        if not commit.session_id:
             signals = [signal for waiting in self._waiting.values() for signal in waiting]
-        elif any(event.type == EventType.PERMISSION_DECIDED for event in commit.events):
+        elif not commit.events or any(event.type == EventType.PERMISSION_DECIDED for event in commit.events):
             signals = list(self._waiting.get(commit.session_id, ()))
         else:
             return

@@ -171,6 +171,15 @@ class AgentPool:
         elif seat is not None:
             self._release(seat)
 
+    def retire_idle(self) -> None:
+        """Let all agents go that have nothing to do."""
+        for seat in list(self._seats.values()):
+            if not seat.busy:
+                self._release(seat)
+
+    def has_seat(self, session_id: str) -> bool:
+        return session_id in self._seats or session_id in self._closing
+
     async def drop_agent(self, seat: Seat) -> None:
         """Returns when no agent is left, whoever is ending it: a home serves one at a time."""
         async with seat.ending:

@@ -14,7 +14,7 @@ from typing import Protocol
 from clawdforge.core.model import Clock
 from clawdforge.core.ports import Store, Workspaces
 from clawdforge.core.rules.budgets import Spending
-from clawdforge.core.rules.interrupted import end_interrupted_turn
+from clawdforge.core.rules.interrupted import adopt
 from clawdforge.core.rules.purses import settle_run
 from clawdforge.core.running.supervisor import Supervisor
 from clawdforge.wire.errors import ForgeError, SessionDamaged, Unavailable
@@ -58,7 +58,7 @@ class RecoveryService:
 
         A session whose rows are damaged keeps its turn as it is: it must not keep the others from starting.
         """
-        unsettled = await self._store.read_system(lambda view: view.active_sessions())
+        unsettled = await self._store.read_system(lambda view: view.cut_off_sessions())
         ended = 0
         for first in range(0, len(unsettled), BATCH):
             some = unsettled[first : first + BATCH]
@@ -76,7 +76,7 @@ class RecoveryService:
 
     async def settle_lost_runs(self) -> int:
         """Count the one-shot runs that a dead server left, at what they held of budgets; how many."""
-        left = await self._store.read_system(lambda view: view.open_runs())
+        left = await self._store.read_system(lambda view: view.lost_runs())
         now = self._clock.now()
         for app, run_id in left:
             try:
@@ -137,5 +137,5 @@ class RecoveryService:
             return False
 
     async def _end_interrupted_turn(self, app: str, session_id: str) -> None:
-        now = self._clock.now()
-        await self._store.write(app, lambda tx: end_interrupted_turn(tx, session_id, CUT_OFF, now))
+        node, now = self._supervisor.node, self._clock.now()
+        await self._store.write(app, lambda tx: adopt(tx, session_id, node, CUT_OFF, now))

@@ -10,13 +10,14 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 
 from clawdforge.core.model import AppRow, Clock, SessionRow
-from clawdforge.core.ports import Homes, LeaseLost, Snapshots, Store, Tx, View
-from clawdforge.core.rules.interrupted import end_interrupted_turn
+from clawdforge.core.ports import Homes, LeaseLost, Snapshots, Store, View
 from clawdforge.core.rules.quotas import NO_QUOTAS, Quotas
-from clawdforge.core.rules.turns import StartedTurn, find_started, start_next
+from clawdforge.core.rules.turns import StartedTurn
 from clawdforge.core.running.answers import Answers
 from clawdforge.core.running.attendant import Attendant
+from clawdforge.core.running.elsewhere import Elsewhere
 from clawdforge.core.running.meter import Meter
+from clawdforge.core.running.next_turns import STORE_RETRY_SECS, NextTurns
 from clawdforge.core.running.pool import AgentPool, Seat
 from clawdforge.core.running.progress import Waiting
 from clawdforge.core.running.stops import Stop
@@ -26,7 +27,6 @@ from clawdforge.wire.errors import SessionBusy, Stopping, StoreUnavailable
 from clawdforge.wire.turn import Outcome
 
 log = logging.getLogger(__name__)
-STORE_RETRY_SECS = 0.5
 WORKER_RETRY_SECS = 5.0
 HOLD_SECS = 10.0
 ASK_SECS = 5.0
@@ -36,7 +36,6 @@ LEAVE_SECS = 10.0
 """So long workers are waited for after that. A home that is being copied may keep one for longer."""
 ANSWER_SECS = 0.05
 """A copy waits no longer than this for the callers that are being given the turn's answer."""
-NOT_SEEN_THROUGH = "the server failed to run this turn to its end; what was said until then is kept"
 
 
 class Supervisor:
@@ -49,7 +48,7 @@ class Supervisor:
         answers: Answers,
         homes: Homes,
         snapshots: Snapshots,
-        node: str,
+        elsewhere: Elsewhere,
         meter: Meter,
         quotas: Quotas = NO_QUOTAS,
     ) -> None:
@@ -60,13 +59,13 @@ class Supervisor:
         self._answers = answers
         self._homes = homes
         self._snapshots = snapshots
-        self._node = node
+        self._elsewhere = elsewhere
         self._meter = meter
         self._quotas = quotas
         self._workers: dict[str, Worker] = {}
         self._reserved: dict[str, Worker] = {}  # sessions with a seat whose turn is being written
         self._failed: dict[str, Worker] = {}  # they try again soon: what they have begun is still theirs
-        self._stopping = False
+        self._next = NextTurns(store, clock, elsewhere)
 
     def find_waiting(self, longer_than: float) -> list[Waiting]:
         """Sessions whose work has waited for the same thing for so many seconds, the longest wait first."""
@@ -80,7 +79,7 @@ class Supervisor:
 
     @property
     def node(self) -> str:
-        return self._node
+        return self._elsewhere.node
 
     @property
     def is_idle(self) -> bool:
@@ -103,7 +102,7 @@ class Supervisor:
 
     def reserve(self, app: str, session_id: str, parent: str | None = None) -> Seat | None:
         """A seat for a turn that could start at once; None when it has to wait its turn."""
-        if self._stopping:
+        if self._next.is_stopping:
             raise Stopping
         if session_id in self._workers or session_id in self._reserved:
             return None
@@ -136,7 +135,7 @@ class Supervisor:
         """
         after = after or self._failed.pop(session_id, None)
         worker = self._workers.get(session_id) or self._reserved.get(session_id)
-        if worker is None and not self._stopping:
+        if worker is None and not self._next.is_stopping:
             worker = Worker(app, session_id)
             self._start_worker(worker, None, None)
         if worker is not None:
@@ -170,15 +169,37 @@ class Supervisor:
             if active is None or turn_index not in (None, active.turn_index):
                 return False
             await boundary.wait()
-        return False
+        return await self._elsewhere.cancel(app, session_id, turn_index, rollback=rollback)
 
-    async def end_agent(self, session_id: str) -> bool:
+    async def end_agent(self, app: str, session_id: str) -> bool:
         """End the session's agent. False if a process of it may be left: then keep out of its folders."""
+        await self._elsewhere.ask_to_leave(app, session_id)
         return await self._pool.end_agent(session_id)
 
-    def retire_agent(self, session_id: str) -> None:
+    async def retire_agent(self, app: str, session_id: str) -> None:
         """End the session's agent as soon as no turn runs. The next turn starts it again."""
         self._pool.retire_agent(session_id)
+        await self._elsewhere.ask_to_leave(app, session_id)
+
+    def give_up(self, reason: str) -> None:
+        """End all agents at once: other nodes may run these sessions now."""
+        for worker in self._workers.values():
+            if worker.stop is not None:
+                worker.stop.request(Outcome.INTERRUPTED, reason)
+                worker.stop.hurried.set()
+        self._pool.retire_idle()
+
+    async def leave(self, app: str, session_id: str) -> None:
+        """Let another node have the session, at the next boundary of its turns."""
+        try:
+            async with self._hold_here(app, session_id, HOLD_SECS):
+                await self._elsewhere.let_go(app, session_id)
+        except SessionBusy:
+            self._pool.retire_agent(session_id)
+
+    def has_to_do(self, session_id: str) -> bool:
+        """Whether this session has an agent here, or is about to."""
+        return self._find_worker(session_id) is not None or self._pool.has_seat(session_id)
 
     def measure(self, app: str, session_id: str) -> None:
         """Files of this session were changed by somebody else than a turn."""
@@ -220,6 +241,14 @@ class Supervisor:
 
         With `or_aside`, a turn that stands aside is as good as none: it waits for us by itself.
         """
+        await self._elsewhere.bring_here(app, session_id, within)
+        async with self._hold_here(app, session_id, within, or_aside=or_aside):
+            yield
+
+    @asynccontextmanager
+    async def _hold_here(
+        self, app: str, session_id: str, within: float, *, or_aside: bool = False
+    ) -> AsyncIterator[None]:
         try:
             async with asyncio.timeout(within):
                 while worker := self._workers.get(session_id) or self._reserved.get(session_id):
@@ -247,7 +276,7 @@ class Supervisor:
 
         After `grace` this takes at most `ASK_SECS`, `LEAVE_SECS` and the pool's `CLOSE_SECS`.
         """
-        self._stopping = True
+        self._next.is_stopping = True
         with suppress(TimeoutError):
             async with asyncio.timeout(grace):
                 await self._wait_for_workers()
@@ -296,15 +325,19 @@ class Supervisor:
     async def _work(self, worker: Worker, seat: Seat | None, started: StartedTurn | None) -> None:
         retry_secs = None
         try:
-            await self._write_owed_end(worker)  # before a seat, which may take long to get: it needs no agent
+            await self._next.write_owed_end(
+                worker
+            )  # before a seat, which may take long to get: it needs no agent
             if seat is None:
                 session = await self.find_session(worker.app, worker.session_id)
+                if self._elsewhere.leave_to_holder(session):
+                    return
                 parent = None if session is None else session.parent_session_id
                 seat = await self._pool.take(worker.app, worker.session_id, parent)
-            started = started or await self._start_next(worker)
+            started = started or await self._next.start(worker)
             while started is not None:
                 await self._run_turn(worker, seat, started)
-                started = await self._start_next(worker)
+                started = await self._next.start(worker)
         except LeaseLost:
             log.warning("another node holds the session now", extra={"session_id": worker.session_id})
             if seat is not None:
@@ -326,55 +359,6 @@ class Supervisor:
         worker.progress.wait_for(WaitsFor.STORE)
         self._failed[worker.session_id] = worker
         asyncio.get_running_loop().call_later(secs, self.wake, worker.app, worker.session_id)
-
-    async def _start_next(self, worker: Worker) -> StartedTurn | None:
-        """Start the next queued turn, if there is one. A prompt that comes in meanwhile is seen as well."""
-        worker.progress.wait_for(WaitsFor.STORE)
-        while not self._stopping:
-            in_doubt, worker.start_in_doubt, worker.look_again = worker.start_in_doubt, False, False
-            try:
-                started = await self._try_start(worker, in_doubt=in_doubt)
-            except StoreUnavailable:
-                worker.start_in_doubt = True
-                await asyncio.sleep(STORE_RETRY_SECS)
-                continue
-            except BaseException:
-                worker.start_in_doubt = worker.start_in_doubt or in_doubt
-                raise
-            if started is not None:
-                worker.begin(started.turn.turn_index)
-            if started is not None or not worker.look_again:
-                return started
-        return None
-
-    async def _try_start(self, worker: Worker, *, in_doubt: bool) -> StartedTurn | None:
-        """Start a turn if one is queued. Usually none is, so read first: that costs no commit."""
-        await self._write_owed_end(worker)
-        app, session_id = worker.app, worker.session_id
-        if not in_doubt and not await self._store.read(app, lambda view: view.count_queued(session_id)):
-            return None
-        node, now = self._node, self._clock.now()
-
-        def work(tx: Tx) -> StartedTurn | None:
-            found = find_started(tx, session_id, node) if in_doubt else None
-            return found or start_next(tx, session_id, node, now)
-
-        return None if self._stopping else await self._store.write(app, work)
-
-    async def _write_owed_end(self, worker: Worker) -> None:
-        """End a turn that ran here, and whose end could not be written then."""
-        session_id, node, now = worker.session_id, self._node, self._clock.now()
-        without_end = worker.without_end
-        if without_end is None or self._stopping:
-            return
-
-        def work(tx: Tx) -> None:
-            found = find_started(tx, session_id, node)
-            if found is not None and found.turn.turn_index == without_end:
-                end_interrupted_turn(tx, session_id, NOT_SEEN_THROUGH, now)
-
-        await self._store.write(worker.app, work)
-        worker.without_end = None
 
     async def _run_turn(self, worker: Worker, seat: Seat, started: StartedTurn) -> None:
         outcome = None

@@ -35,6 +35,8 @@ class AccessService:
         self._admin = hash_token(admin_token)
         self._callbacks = callbacks
         self._watched: dict[str, set[asyncio.Event]] = {}
+        if store.peers is not None:
+            store.peers.heed(self._end_own_streams)
         self.uses = TokenUses(store, clock)
 
     async def authenticate(self, token: str) -> Principal:
@@ -160,6 +162,11 @@ class AccessService:
         self._end_streams(_login_key(holder))
 
     def _end_streams(self, key: str) -> None:
+        if self._store.peers is not None:
+            self._store.peers.announce(key)
+        self._end_own_streams(key)
+
+    def _end_own_streams(self, key: str) -> None:
         for event in self._watched.get(key, ()):
             event.set()
 

@@ -19,8 +19,10 @@ from clawdforge.core.rules.retention import Ages
 from clawdforge.core.running.answers import Answers
 from clawdforge.core.running.attendant import Attendant, Times
 from clawdforge.core.running.background import Background
+from clawdforge.core.running.elsewhere import Elsewhere
 from clawdforge.core.running.folder_holds import FolderHolds
 from clawdforge.core.running.known_workspaces import KnownWorkspaces
+from clawdforge.core.running.membership import Membership
 from clawdforge.core.running.meter import Meter
 from clawdforge.core.running.opening import Opener
 from clawdforge.core.running.permissions import PermissionService
@@ -114,6 +116,8 @@ class Engine:
     known: KnownWorkspaces
     folders: FolderHolds
     meter: Meter
+    membership: Membership
+    elsewhere: Elsewhere
     supervisor: Supervisor
     background: Background
 
@@ -162,7 +166,7 @@ class Services:
     computing: Computing
 
 
-def build_engine(ports: Ports, bounds: Bounds, node: str) -> Engine:
+def build_engine(ports: Ports, bounds: Bounds, membership: Membership) -> Engine:
     store, clock, homes, snapshots = ports.store, ports.clock, ports.homes, ports.snapshots
     pool = AgentPool(bounds.live_agents, bounds.agent_idle_secs)
     permissions = PermissionService(store, clock, bounds.permission_secs)
@@ -191,11 +195,24 @@ def build_engine(ports: Ports, bounds: Bounds, node: str) -> Engine:
         store, clock, opener, pool, permissions, bounds.times, bounds.quotas, is_traced=is_traced
     )
     meter = Meter(store, ports.sizes)
+    elsewhere = Elsewhere(store, clock, membership)
     supervisor = Supervisor(
-        store, clock, pool, attendant, answers, homes, snapshots, node, meter, bounds.quotas
+        store, clock, pool, attendant, answers, homes, snapshots, elsewhere, meter, bounds.quotas
     )
     folders = FolderHolds(store, supervisor)
-    return Engine(pool, spares, permissions, answers, known, folders, meter, supervisor, Background())
+    return Engine(
+        pool,
+        spares,
+        permissions,
+        answers,
+        known,
+        folders,
+        meter,
+        membership,
+        elsewhere,
+        supervisor,
+        Background(),
+    )
 
 
 def build_services(
@@ -236,6 +253,7 @@ def build_services(
         store,
         clock,
         ports.program,
+        engine.membership,
         max_runs=bounds.live_agents,
         timeout_secs=bounds.times.turn,
         quotas=bounds.quotas,

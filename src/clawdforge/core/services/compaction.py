@@ -62,7 +62,7 @@ class CompactionService:
         turn = await self._turns.wait(app, session_id, submitted.turn.turn_index)
         now = self._clock.now()
         archived = await self._store.write(app, lambda tx: _archive(tx, session_id, turn, now))
-        self._supervisor.retire_agent(session_id)
+        await self._supervisor.retire_agent(app, session_id)
         if archived is None:
             raise_for(turn)
             raise Conflict("the agent gave no summary; the conversation is unchanged")

@@ -164,7 +164,7 @@ class HistoryService:
             return Archived(count, need_session(tx, session_id))
 
         cleared = await self._store.write(app, work)
-        self._supervisor.retire_agent(session_id)
+        await self._supervisor.retire_agent(app, session_id)
         return cleared
 
     async def tree(self, app: str, session_id: str, after: int, limit: int) -> Branches:
@@ -200,7 +200,7 @@ class HistoryService:
         """
         if find_target is None and prepare is None:
             result = await self._write(app, session_id, lambda tx: work(tx, request.expected_head, None))
-            self._supervisor.retire_agent(session_id)
+            await self._supervisor.retire_agent(app, session_id)
             return result
         found = await self._store.read(app, lambda view: need_idle(view, session_id, request.expected_head))
         held = self._supervisor.hold(app, session_id) if find_target is None else self._folders.hold(found)

@@ -18,6 +18,7 @@ from clawdforge.core.rules.purses import reserve_for_run, settle_run
 from clawdforge.core.rules.quotas import NO_QUOTAS, Quotas
 from clawdforge.core.rules.usage import bound_usage
 from clawdforge.core.running.fair_slots import FairSlots
+from clawdforge.core.running.membership import Membership
 from clawdforge.wire.admin import RunRequest
 from clawdforge.wire.base import Json
 from clawdforge.wire.errors import (
@@ -93,6 +94,7 @@ class RunService:
         store: Store,
         clock: Clock,
         program: OneShot,
+        membership: Membership,
         *,
         max_runs: int,
         timeout_secs: float,
@@ -101,6 +103,7 @@ class RunService:
         self._store = store
         self._clock = clock
         self._program = program
+        self._membership = membership
         self._timeout_secs = timeout_secs
         self._quotas = quotas
         self._slots = FairSlots(max_runs)
@@ -240,7 +243,8 @@ class RunService:
         """Hold what the run may use of budgets. Most apps have none: then nothing is written."""
         token_id, now = None if by is None else by.token_id, self._clock.now()
         if await self._store.read(app, lambda view: bool(view.budgets_for(token_id, ()))):
-            await self._store.write(app, lambda tx: reserve_for_run(tx, run_id, token_id, now))
+            node = self._membership.node
+            await self._store.write(app, lambda tx: reserve_for_run(tx, run_id, token_id, now, node))
 
     async def _give_back(self, app: str, run_id: str) -> None:
         """What cannot be given back now is settled by the next start, or by `doctor --repair`."""

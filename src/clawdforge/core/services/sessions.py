@@ -300,7 +300,7 @@ class SessionService:
                 await asyncio.sleep(wait)
         else:
             raise SessionBusy
-        await self._supervisor.end_agent(session_id)
+        await self._supervisor.end_agent(app, session_id)
         for child in await self._children(app, session_id):
             await self.close(app, child)
         return closed
@@ -308,7 +308,7 @@ class SessionService:
     async def let_go(self, app: str, session_id: str) -> None:
         """End the agent as soon as no turn runs; the session stays as it is."""
         await self._store.read(app, lambda view: need_session(view, session_id))
-        self._supervisor.retire_agent(session_id)
+        await self._supervisor.retire_agent(app, session_id)
 
     async def reopen(self, app: str, session_id: str) -> SessionState:
         now = self._clock.now()

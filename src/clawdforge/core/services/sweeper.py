@@ -216,7 +216,7 @@ class Sweeper:
 
     async def _purge(self, app: str, session_id: str) -> bool:
         """Folders first: the row that names them is removed last, so that a crash leaves nothing unknown."""
-        if not await self._supervisor.end_agent(session_id):
+        if not await self._supervisor.end_agent(app, session_id):
             return False  # it may still write to these folders; the next pass tries again
         try:
             await self._homes.remove(session_id)

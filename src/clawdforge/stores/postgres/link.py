@@ -33,7 +33,6 @@ SETTINGS: Final = {
     "application_name": "clawdforge",
     "jit": "off",  # it takes longer than any statement here
     "synchronous_commit": "on",
-    "idle_in_transaction_session_timeout": "30s",
     # A machine that is gone says nothing: Postgres is to notice it, and to let the next server in.
     "tcp_keepalives_idle": "10",
     "tcp_keepalives_interval": "5",
@@ -50,9 +49,12 @@ def describe(error: BaseException) -> str:
 
 
 class Link:
-    """`patience` is how long a statement may take; without one, as long as it takes."""
+    """`patience` is how long a statement may take; without one, as long as it takes.
 
-    def __init__(self, url: str, patience: float | None = PATIENCE_SECS) -> None:
+    After a `pause` of so many seconds between two statements, Postgres ends a transaction and the connection.
+    """
+
+    def __init__(self, url: str, patience: float | None = PATIENCE_SECS, *, pause: int = 30) -> None:
         self._loop = asyncio.new_event_loop()
         try:
             self._connection: asyncpg.Connection = self._loop.run_until_complete(
@@ -61,7 +63,7 @@ class Link:
                     timeout=PATIENCE_SECS,
                     command_timeout=patience,
                     statement_cache_size=1024,
-                    server_settings=SETTINGS,
+                    server_settings={**SETTINGS, "idle_in_transaction_session_timeout": f"{pause}s"},
                 )
             )
         except BaseException as error:

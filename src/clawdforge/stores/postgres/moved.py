@@ -4,13 +4,14 @@ from pathlib import Path
 
 from clawdforge.stores.postgres.link import Link
 from clawdforge.stores.postgres.texts import from_postgres, to_postgres
+from clawdforge.stores.postgres.writer import BEGIN
 from clawdforge.stores.sqlite.moved import PLACES
 
 
 def fit_to_folder(link: Link, data_dir: Path) -> int:
     """Returns how many places were changed; as in SQLite."""
     changed = 0
-    link.run("BEGIN")
+    link.run(BEGIN)
     for table, column, which, folder, depth in PLACES:
         here = f"{data_dir}/{folder}/"
         rows = link.fetch(  # the names are ours

@@ -1,4 +1,4 @@
-"""The Postgres store of one server: a thread that writes, and some that read."""
+"""The Postgres store of one node: a thread that writes, some that read, and a way to other nodes."""
 
 import asyncio
 import contextlib
@@ -19,8 +19,9 @@ from clawdforge.stores.postgres.moved import fit_to_folder
 from clawdforge.stores.postgres.queries import PgQueries
 from clawdforge.stores.postgres.readers import PgReaders
 from clawdforge.stores.postgres.rows import PgTx, PgView
+from clawdforge.stores.postgres.signals import Signals
 from clawdforge.stores.postgres.statements import PgDb
-from clawdforge.stores.postgres.writer import PgWriter, lock_database
+from clawdforge.stores.postgres.writer import PgWriter
 from clawdforge.stores.sqlite.job_queue import Job
 from clawdforge.stores.sqlite.packing import choose_slice
 from clawdforge.stores.sqlite.system import SqliteSystemView
@@ -29,8 +30,9 @@ from clawdforge.wire.errors import StoreUnavailable
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
-LEAVE_SECS: Final = 5.0
-"""So long a server that was here before may take to be gone."""
+PAUSE_SECS: Final = 5
+"""So long a server may stop in the middle of a transaction. It keeps others from writing meanwhile."""
+LIVING: Final = "SELECT 1 FROM nodes WHERE state <> 'dead' LIMIT 1"
 
 
 class PostgresStore:
@@ -42,8 +44,9 @@ class PostgresStore:
         self._listeners: list[Callable[[Commit], None]] = []
         self._change_listeners: list[Callable[[str], None]] = []
         self._checkpoint_times = Histogram(COMMIT_CLASSES)  # Postgres makes them by itself
+        self._signals = Signals(url, self._deliver_told)
         self._readers = PgReaders(url, queries)
-        self._writer = PgWriter(partial(_open_writer, url), link, queries, clock, self._deliver)
+        self._writer = PgWriter(partial(Link, url, pause=PAUSE_SECS), link, queries, clock, self._deliver)
 
     @classmethod
     async def open(
@@ -85,6 +88,10 @@ class PostgresStore:
         packed = await asyncio.to_thread(chosen.pack)
         return await self.write(app, lambda tx: cast(PgTx, tx).place_pack(chosen, packed))
 
+    @property
+    def peers(self) -> Signals:
+        return self._signals
+
     def listen(self, listener: Callable[[Commit], None]) -> None:
         self._listeners.append(listener)
 
@@ -110,6 +117,7 @@ class PostgresStore:
         return f"Postgres {self._version}"
 
     async def close(self) -> None:
+        await self._signals.close()
         await self._readers.close()
         await self._writer.close()
 
@@ -122,6 +130,14 @@ class PostgresStore:
 
     def _deliver(self, commits: list[Commit], changed: set[str], jobs: list[Job]) -> None:
         """Tell listeners first, then callers. One that fails does not stop the others."""
+        self._signals.note(commits, changed)
+        self._tell(commits, changed, jobs)
+
+    def _deliver_told(self, commits: list[Commit], changed: set[str]) -> None:
+        """What other nodes have committed, who say only where."""
+        self._tell(commits, changed, [])
+
+    def _tell(self, commits: list[Commit], changed: set[str], jobs: list[Job]) -> None:
         calls: list[Callable[[], None]] = [
             partial(listener, commit) for commit in commits for listener in self._listeners
         ]
@@ -131,22 +147,13 @@ class PostgresStore:
                 stack.callback(call)
 
 
-def _open_writer(url: str, patience: float = 0.0) -> Link:
-    link = Link(url)
-    try:
-        lock_database(link, patience)
-    except BaseException:
-        link.close()
-        raise
-    return link
-
-
 def _prepare(url: str, clock: Clock, remembered: int, data_dir: Path | None) -> Link:
     try:
-        link = _open_writer(url, LEAVE_SECS)
+        link = Link(url, pause=PAUSE_SECS)
         try:
             migrate(link, clock, remembered)
-            moved = 0 if data_dir is None else fit_to_folder(link, data_dir.resolve())
+            is_shared = bool(link.fetch(LIVING))  # then paths are those of another node, too
+            moved = 0 if data_dir is None or is_shared else fit_to_folder(link, data_dir.resolve())
         except BaseException:
             link.close()
             raise

@@ -1,8 +1,8 @@
 """The one thread that writes to Postgres: jobs that wait become one transaction with one commit.
 
 A job that raises undoes only itself. When the connection is lost, the outcome of the batch is unknown: all
-its jobs fail with that message, and the thread tries to connect again. Only one server writes to a database;
-it holds a lock as long as its connection lives.
+its jobs fail with that message, and the thread tries to connect again. Several servers may use a database:
+their transactions come one after another, so that work finds what it has read unchanged until its commit.
 """
 
 import asyncio
@@ -34,25 +34,15 @@ from clawdforge.wire.errors import SessionDamaged, Stopping, StoreUnavailable
 
 log = logging.getLogger(__name__)
 MAX_BATCH_SECS: Final = 0.025
-LOOK_SECS: Final = 0.05
+BEGIN: Final = "BEGIN; SELECT pg_advisory_xact_lock(4710423071)"
 LOCK: Final = "SELECT pg_try_advisory_lock(4710423071)"
-UNLOCK: Final = "SELECT pg_advisory_unlock(4710423071)"
-TAKEN: Final = (
-    "another server uses this database, or Postgres has not noticed yet that one is gone; stop it, or try"
-    " again in half a minute, or name another database"
-)
+TAKEN: Final = "a server uses this database; stop it, or name another database"
 
 
-def lock_database(link: Link, patience: float = 0.0) -> None:
-    """Be the only one that writes, as long as the connection lives.
-
-    Postgres may need a moment to notice that a server was killed, so whoever starts is patient.
-    """
-    end = time.monotonic() + patience
-    while link.fetch(LOCK) != [(True,)]:
-        if time.monotonic() >= end:
-            raise StoreUnavailable(TAKEN)
-        time.sleep(LOOK_SECS)
+def lock_database(link: Link) -> None:
+    """Be the only one that writes, as long as the connection lives."""
+    if link.fetch(LOCK) != [(True,)]:
+        raise StoreUnavailable(TAKEN)
 
 
 class PgWriter:
@@ -107,8 +97,6 @@ class PgWriter:
             self.reason = self.reason or "the store is closed"
             self._turn_away()
             if self._db is not None:
-                with contextlib.suppress(*LOST, asyncpg.PostgresError):
-                    self._db.link.fetch(UNLOCK)  # Postgres itself notices the end a moment later
                 self._db.link.close()
 
     def _serve(self) -> bool:
@@ -142,7 +130,7 @@ class PgWriter:
         failure: StoreUnavailable | None = StoreUnavailable(retry_after=1.0)
         began = time.perf_counter()
         try:
-            db.link.run("BEGIN")
+            db.link.run(BEGIN)
             for job in batch.jobs:
                 self._run_job(db, job, batch)
                 batch.has_begun = True
@@ -169,7 +157,7 @@ class PgWriter:
             job.error = SessionDamaged() if isinstance(error, DAMAGED) else error
             db.link.run("ROLLBACK TO SAVEPOINT job" if batch.has_begun else "ROLLBACK")
             if not batch.has_begun:
-                db.link.run("BEGIN")
+                db.link.run(BEGIN)
         if batch.has_begun:
             db.link.run("RELEASE SAVEPOINT job")
         took = time.perf_counter() - begun
@@ -209,7 +197,7 @@ class PgWriter:
             db.link.close()
 
     def _probe(self) -> None:
-        """Open a new connection, and use it only once it holds the lock."""
+        """Open a new connection."""
         try:
             link = self._open_link()
         except (*LOST, asyncpg.PostgresError, StoreUnavailable) as error:

@@ -20,6 +20,7 @@ from clawdforge.core.model import (
     TokenRow,
     TurnRow,
 )
+from clawdforge.core.node_model import NodeRow, WishRow
 from clawdforge.core.schedule_model import OccurrenceRow, ScheduleRow
 from clawdforge.core.webhook_model import DeliveryRow, EndpointRow
 from clawdforge.stores.sqlite.rows import Codec
@@ -136,12 +137,15 @@ class Queries:
             OccurrenceRow, "schedule_occurrences", ["app_name", "schedule_id", "occurrence_id"]
         )
         self.audit = Codec(AuditRow, "session_events", ["number", "hash"])
+        self.node = Codec(NodeRow, "nodes", ["node"])
+        self.wish = Codec(WishRow, "wishes", ["wish_id", "app_name", "session_id", "node"])
         fragments = self._fragments()
         self.view = load_statements(self.folder / "view.sql", fragments)
         self.tx = load_statements(self.folder / "tx.sql", fragments)
         self.sets = load_statements(self.folder / "sets.sql", fragments)
         self.system = load_statements(self.folder / "system.sql", fragments)
         self.packs = load_statements(self.folder / "packs.sql", fragments)
+        self.nodes = load_statements(SQL / "nodes.sql", fragments)
         self.inspection = self._inspection(fragments)
 
     def replacing(self, codec: Codec[Any]) -> str:

@@ -10,10 +10,10 @@ from clawdforge.core.usage_model import UsageQuery, UsageSum
 from clawdforge.core.workspace import Area
 from clawdforge.stores.sqlite.audit import add_entry, read_base
 from clawdforge.stores.sqlite.connection import Db
+from clawdforge.stores.sqlite.nodes import NodeChanges, NodeRows
 from clawdforge.stores.sqlite.rows import Value, area_values, to_json
 from clawdforge.stores.sqlite.search import from_cursor, to_cursor
 from clawdforge.stores.sqlite.space import give_back
-from clawdforge.stores.sqlite.statements import Statements
 from clawdforge.stores.sqlite.usage import bind, read_page
 from clawdforge.wire.admin import AppUsage
 from clawdforge.wire.base import Json, Micros
@@ -22,11 +22,7 @@ from clawdforge.wire.disk import SESSION_FORMS, DiskForm
 MOST = 2**63 - 1
 
 
-class SqliteSystemView:
-    def __init__(self, db: Statements) -> None:
-        self._db = db
-        self._q = db.queries
-
+class SqliteSystemView(NodeRows):
     def apps(self) -> list[AppRow]:
         return [self._q.app.read(row) for row in self._rows("apps")]
 
@@ -45,8 +41,8 @@ class SqliteSystemView:
     def app_of_budget(self, budget_id: str) -> str | None:
         return next((str(app) for (app,) in self._rows("app_of_budget", budget=budget_id)), None)
 
-    def open_runs(self) -> list[tuple[str, str]]:
-        return self._pairs("open_runs")
+    def lost_runs(self) -> list[tuple[str, str]]:
+        return self._pairs("lost_runs")
 
     def token_by_hash(self, digest: bytes) -> TokenRow | None:
         return next((self._q.token.read(row) for row in self._rows("token_by_hash", hash=digest)), None)
@@ -186,7 +182,7 @@ class SqliteSystemView:
         return [(str(app), str(session)) for app, session in self._rows(name, **params)]
 
 
-class SqliteSystemTx(SqliteSystemView):
+class SqliteSystemTx(SqliteSystemView, NodeChanges):
     def put_app(self, row: AppRow) -> None:
         self._db.run(self._q.system["put_app"], self._q.app.values(row))
 

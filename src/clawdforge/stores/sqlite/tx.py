@@ -15,6 +15,7 @@ from clawdforge.core.model import (
     SessionRow,
     TurnRow,
 )
+from clawdforge.core.node_model import WishRow
 from clawdforge.core.ports import LeaseLost
 from clawdforge.stores.sqlite.audit import add_entry
 from clawdforge.stores.sqlite.budgets import BudgetChanges
@@ -185,6 +186,11 @@ class SqliteTx(JobReads, BudgetChanges, LinkChanges, ScheduleChanges, UsageChang
         self._check_own(row.app_name)
         self._need_session(row.session_id)
         self._insert(self._q.link, row)
+
+    def add_wish(self, row: WishRow) -> None:
+        self._check_own(row.app_name)
+        self._need_session(row.session_id)
+        self._insert(self._q.wish, row)
 
     def add_file(self, row: FileRow) -> None:
         self._check_own(row.app_name)

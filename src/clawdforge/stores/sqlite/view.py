@@ -24,6 +24,7 @@ from clawdforge.stores.sqlite.changes import ChangeRows
 from clawdforge.stores.sqlite.event_pages import END, EventPages
 from clawdforge.stores.sqlite.links import LinkRows
 from clawdforge.stores.sqlite.message_pages import MessagePages
+from clawdforge.stores.sqlite.nodes import LeaseRows
 from clawdforge.stores.sqlite.own_rows import Room
 from clawdforge.stores.sqlite.packs import EventRow
 from clawdforge.stores.sqlite.rows import Value, area_values, to_json
@@ -46,7 +47,15 @@ LAST_CHAR = "\U0010ffff"
 
 
 class SqliteView(
-    BudgetRows, MessagePages, SessionPages, ChangeRows, LinkRows, ScheduleRows, UsageRows, WebhookRows
+    BudgetRows,
+    MessagePages,
+    SessionPages,
+    ChangeRows,
+    LeaseRows,
+    LinkRows,
+    ScheduleRows,
+    UsageRows,
+    WebhookRows,
 ):
     def __init__(self, db: Statements, app: str) -> None:
         super().__init__(db, app)

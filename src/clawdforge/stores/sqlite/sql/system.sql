@@ -24,8 +24,9 @@ SELECT DISTINCT app_name FROM budgets WHERE app_name > :after ORDER BY app_name 
 -- name: app_of_budget
 SELECT app_name FROM budgets WHERE budget_id = :budget
 
--- name: open_runs
-SELECT DISTINCT app_name, holder_id FROM reservations WHERE turn_index = 0
+-- name: lost_runs
+SELECT DISTINCT app_name, holder_id FROM reservations WHERE turn_index = 0 AND NOT EXISTS (
+    SELECT 1 FROM nodes WHERE nodes.node = reservations.node AND nodes.state <> 'dead')
 
 -- name: token_by_hash
 SELECT {token} FROM tokens WHERE hash = :hash
@@ -56,6 +57,12 @@ SELECT app_name, count(*) FROM sessions INDEXED BY sessions_listed WHERE deleted
 SELECT sessions.app_name, turns.session_id FROM turns INDEXED BY turns_one_active
 CROSS JOIN sessions ON sessions.session_id = turns.session_id
 WHERE turns.state IN ('running', 'waiting') AND sessions.deleted_at IS NULL
+
+-- name: cut_off_sessions
+SELECT sessions.app_name, turns.session_id FROM turns INDEXED BY turns_one_active
+CROSS JOIN sessions ON sessions.session_id = turns.session_id
+WHERE turns.state IN ('running', 'waiting') AND sessions.deleted_at IS NULL AND NOT EXISTS (
+    SELECT 1 FROM nodes WHERE nodes.node = sessions.holder AND nodes.state <> 'dead')
 
 -- name: waiting_sessions
 SELECT sessions.app_name, turns.session_id FROM turns INDEXED BY turns_unsettled

@@ -1,0 +1,87 @@
+"""What core asks of a store that several nodes may share: who lives, who does what, and what is wished."""
+
+from collections.abc import Callable
+from typing import Protocol
+
+from clawdforge.core.node_model import NodeRow, NodeState, WishRow
+
+
+class LeaseView(Protocol):
+    """For one app."""
+
+    def is_alive(self, node: str) -> bool:
+        """Whether a node was not declared dead. One that nobody knows is dead too."""
+        ...
+
+
+class LeaseTx(LeaseView, Protocol):
+    def add_wish(self, row: WishRow) -> None: ...
+
+
+class NodeView(Protocol):
+    """For everybody."""
+
+    def nodes(self) -> list[NodeRow]:
+        """Those that live, and dead ones that nobody has cleared away, the first to start first."""
+        ...
+
+    def cut_off_sessions(self) -> list[tuple[str, str]]:
+        """(app, session_id) of every session with a turn that is running or waiting at no living node."""
+        ...
+
+    def held_sessions(self, node: str) -> list[tuple[str, str]]:
+        """(app, session_id) of the sessions that a node holds and in which no turn runs or waits."""
+        ...
+
+    def has_wishes(self, node: str) -> bool: ...
+
+
+class NodeTx(NodeView, Protocol):
+    def add_node(self, row: NodeRow) -> None: ...
+    def beat(self, node: str) -> bool:
+        """Tell that a node lives. False when it was declared dead."""
+        ...
+
+    def declare_dead(self, node: str, beat: int) -> bool:
+        """Unless it has beaten since. Whether it was this call that did so."""
+        ...
+
+    def change_node(self, node: str, state: NodeState) -> bool:
+        """Whether there was such a node, and it lived."""
+        ...
+
+    def remove_node(self, node: str) -> None:
+        """It has ended, or is dead and holds nothing."""
+        ...
+
+    def take_duty(self, name: str, node: str) -> bool:
+        """Have a duty that no other living node has. Whether it is this node's now."""
+        ...
+
+    def take_wishes(self, node: str) -> list[WishRow]:
+        """What a node is wished to do, in the order of the wishes. They are gone then."""
+        ...
+
+
+class Peers(Protocol):
+    """The other nodes. What is told is a hint: it may be lost, and whoever needs it looks again by itself."""
+
+    def tell(self, node: str, app: str, session_id: str) -> None:
+        """Something is to be done for a session: a turn waits in it, or somebody has a wish."""
+        ...
+
+    def listen(self, listener: Callable[[str, str], None]) -> None:
+        """Called in the event loop with the app and the session that this node was told of."""
+        ...
+
+    def announce(self, word: str) -> None:
+        """Tell all of them a word, such as the name of a token that counts no longer."""
+        ...
+
+    def heed(self, listener: Callable[[str], None]) -> None:
+        """Called in the event loop with words that other nodes have announced."""
+        ...
+
+    def start(self, node: str) -> None:
+        """From here on, this node has this name."""
+        ...

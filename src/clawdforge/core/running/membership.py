@@ -1,0 +1,197 @@
+"""This node among those that share a store: it beats, and notices which of the others no longer do.
+
+No clock is compared with another's. A node is dead when its beat stood still over a whole lease, as counted
+by one that could read all the while; dead is for good, and whoever was declared dead goes on with a new name.
+A node that cannot beat ends its agents before the others give it up.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
+from typing import Any, Final, Protocol
+
+from clawdforge.core.model import Clock, new_id
+from clawdforge.core.node_model import HOUSEKEEPING, NodeRow, NodeState
+from clawdforge.core.ports import Store, SystemTx
+from clawdforge.wire.errors import StoreUnavailable
+
+log = logging.getLogger(__name__)
+BEATS: Final = 6  # in a lease
+GIVE_UP_PART: Final = 0.8  # of a lease: so long without a beat, agents are ended
+CUT_OFF: Final = "this server could not reach the store for too long; what was said until then is kept"
+
+
+class Host(Protocol):
+    """What the node does with its sessions."""
+
+    def give_up(self, reason: str) -> None:
+        """End all agents: others may take their sessions."""
+        ...
+
+
+class Membership:
+    """Where nobody else can use the store, this node has all duties, and everything else is empty."""
+
+    def __init__(self, store: Store, clock: Clock, node: str, name: str, version: str, lease: float) -> None:
+        self.node = node
+        self.name = name
+        self._store = store
+        self._clock = clock
+        self._version = version
+        self._lease = lease
+        self._living: frozenset[str] = frozenset()
+        self._seen: dict[str, tuple[int, int]] = {}  # of others: the last beat, and how often it was read
+        self._beaten_at = 0.0
+        self._has_given_up = False
+        self._on_duty = asyncio.Event()
+        self._off_duty = asyncio.Event()
+        if not self.has_peers:
+            self._on_duty.set()
+
+    @property
+    def has_peers(self) -> bool:
+        """Whether there may be any."""
+        return self._store.peers is not None
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether no other node lived a moment ago."""
+        return self._living <= {self.node}
+
+    @property
+    def is_on_duty(self) -> bool:
+        return self._on_duty.is_set()
+
+    def is_elsewhere(self, holder: str | None) -> bool:
+        """Whether another node that lived a moment ago is this holder."""
+        return holder is not None and holder != self.node and holder in self._living
+
+    async def join(self) -> None:
+        """Before this node claims anything."""
+        if self._store.peers is None:
+            return
+        row = NodeRow(node=self.node, name=self.name, version=self._version, started_at=self._clock.now())
+        self._beaten_at = asyncio.get_running_loop().time()
+
+        def work(tx: SystemTx) -> tuple[list[NodeRow], bool]:
+            tx.add_node(row)
+            return tx.nodes(), tx.take_duty(HOUSEKEEPING, row.node)
+
+        nodes, is_on_duty = await self._store.write_system(work)
+        self._note(nodes, is_on_duty=is_on_duty)
+        self._store.peers.start(self.node)
+
+    async def leave(self) -> None:
+        """After this node has ended its agents: what it held is free at once."""
+        if self.has_peers:
+            node = self.node
+            with suppress(StoreUnavailable):  # then the others notice it by themselves
+                await self._store.write_system(lambda tx: tx.remove_node(node))
+
+    async def run(self, host: Host, take_over: Callable[[], Awaitable[None]]) -> None:
+        """Beat for ever, and take over what dead nodes have left."""
+        if not self.has_peers:
+            await asyncio.get_running_loop().create_future()
+        while True:
+            await asyncio.sleep(self._lease / BEATS)
+            try:
+                if not await self._beat():
+                    await self._come_back(host)
+                elif self._has_given_up:
+                    self._has_given_up = False
+                    log.warning("this node can reach the store again")
+                if await self._bury():
+                    await take_over()
+            except StoreUnavailable:
+                self._give_up_late(host)
+
+    async def do_on_duty(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Do what one node does for all, whenever that is this one. Ends when the work does."""
+        while True:
+            await self._on_duty.wait()
+            doing = asyncio.ensure_future(work())
+            leaving = asyncio.ensure_future(self._off_duty.wait())
+            try:
+                await asyncio.wait({doing, leaving}, return_when=asyncio.FIRST_COMPLETED)
+                if doing.done():
+                    return doing.result()
+            finally:
+                leaving.cancel()
+                doing.cancel()
+                with suppress(asyncio.CancelledError):
+                    await doing
+
+    async def _beat(self) -> bool:
+        """False when this node was declared dead."""
+        began, node = asyncio.get_running_loop().time(), self.node
+
+        def work(tx: SystemTx) -> tuple[bool, list[NodeRow], bool]:
+            lives = tx.beat(node)
+            return lives, tx.nodes(), lives and tx.take_duty(HOUSEKEEPING, node)
+
+        lives, nodes, is_on_duty = await self._store.write_system(work)
+        self._note(nodes, is_on_duty=is_on_duty)
+        if lives:
+            self._beaten_at = began
+        return lives
+
+    def _note(self, nodes: list[NodeRow], *, is_on_duty: bool) -> None:
+        alive = [row for row in nodes if row.state is not NodeState.DEAD]
+        self._living = frozenset(row.node for row in alive)
+        before = self._seen
+        self._seen = {}
+        for row in alive:
+            if row.node != self.node:
+                beat, times = before.get(row.node, (row.beat, 0))
+                self._seen[row.node] = (row.beat, times + 1 if beat == row.beat else 0)
+        self._set_duty(is_on_duty=is_on_duty)
+
+    def _set_duty(self, *, is_on_duty: bool) -> None:
+        (self._on_duty, self._off_duty)[not is_on_duty].set()
+        (self._on_duty, self._off_duty)[is_on_duty].clear()
+
+    async def _bury(self) -> bool:
+        """Declare those dead whose beat stood still; whether there is anything to take over."""
+        still = [(node, beat) for node, (beat, times) in self._seen.items() if times >= BEATS]
+
+        def work(tx: SystemTx) -> list[str]:
+            for node, beat in still:
+                tx.declare_dead(node, beat)
+            return [row.node for row in tx.nodes() if row.state is NodeState.DEAD]
+
+        dead = await self._store.write_system(work) if still else await self._find_dead()
+        for node in dead:
+            if node in self._living:
+                log.warning("a node no longer beats; its sessions are free", extra={"node": node})
+        self._living -= frozenset(dead)
+        return bool(dead)
+
+    async def _find_dead(self) -> list[str]:
+        nodes = await self._store.read_system(lambda view: view.nodes())
+        return [row.node for row in nodes if row.state is NodeState.DEAD]
+
+    async def forget_dead(self) -> None:
+        """After everything of theirs was taken over."""
+
+        def work(tx: SystemTx) -> None:
+            if not tx.cut_off_sessions():
+                for row in tx.nodes():
+                    if row.state is NodeState.DEAD:
+                        tx.remove_node(row.node)
+
+        await self._store.write_system(work)
+
+    async def _come_back(self, host: Host) -> None:
+        log.error("this node was given up by the others; it goes on under another name")
+        host.give_up(CUT_OFF)
+        self.node = new_id()
+        await self.join()
+
+    def _give_up_late(self, host: Host) -> None:
+        silent = asyncio.get_running_loop().time() - self._beaten_at
+        if silent > GIVE_UP_PART * self._lease and not self._has_given_up:
+            self._has_given_up = True
+            self._set_duty(is_on_duty=False)
+            log.error("the store was away for %.1f s; agents are ended, since others may go on", silent)
+            host.give_up(CUT_OFF)

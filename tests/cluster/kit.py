@@ -1,0 +1,81 @@
+"""Nodes by name, and one app that may ask any of them."""
+
+from pathlib import Path
+from typing import Any, Final
+
+import httpx2
+
+from tests.api.harness import App, Server, until
+
+LEASE_SECS: Final = 3.0
+Event = dict[str, Any]
+
+
+class Cluster:
+    """Each node has a data folder of its own. The app's token is known to all of them."""
+
+    def __init__(self, url: str, folder: Path) -> None:
+        self._url = url
+        self._folder = folder
+        self.nodes: dict[str, Server] = {}
+        self.apps: dict[str, App] = {}
+        self._token: App | None = None
+
+    def start(self, *names: str, **settings: str) -> None:
+        for name in names:
+            env = {"CLAWDFORGE_DATABASE_URL": self._url, "CLAWDFORGE_LEASE_SECS": str(LEASE_SECS)}
+            env |= {f"CLAWDFORGE_{key}": value for key, value in settings.items()}
+            server = self.nodes[name] = Server(self._folder / name, env)
+            if self._token is None:
+                self._token = server.app("cluster")
+            token = self._token
+            self.apps[name] = App(token.name, token.token, token.token_id, server.client(token.token))
+
+    def http(self, node: str) -> httpx2.Client:
+        return self.apps[node].http
+
+    def close(self) -> None:
+        for server in self.nodes.values():
+            server.stop()
+
+    def submit(self, node: str, session_id: str, prompt: str, **body: Any) -> int:
+        reply = self.http(node).post(f"/sessions/{session_id}/turns", json={"prompt": prompt, **body})
+        assert reply.status_code == 202, reply.text
+        return int(reply.json()["turn_index"])
+
+    def say(self, node: str, session_id: str, prompt: str) -> str:
+        reply = self.apps[node].turn(session_id, prompt)
+        assert reply.status_code == 200, reply.text
+        return "".join(event.get("content", "") for event in reply.json()["events"])
+
+    def events(self, node: str, session_id: str) -> list[Event]:
+        page = self.http(node).get(f"/sessions/{session_id}/events", params={"limit": 1000})
+        assert page.status_code == 200, page.text
+        found: list[Event] = page.json()["events"]
+        return found
+
+    def turns(self, node: str, session_id: str) -> list[Event]:
+        found: list[Event] = self.http(node).get(f"/sessions/{session_id}/turns").json()["turns"]
+        return found
+
+    def wait_for(self, node: str, session_id: str, kind: str, count: int = 1) -> None:
+        def look() -> bool:
+            found = [event for event in self.events(node, session_id) if event["type"] == kind]
+            return len(found) >= count
+
+        until(look, f"{count} {kind} at {node}")
+
+    def ended(self, node: str, session_id: str, turn_index: int) -> Event:
+        def find() -> Event | None:
+            turn = self.turns(node, session_id)[turn_index - 1]
+            return turn if turn["state"] == "ended" else None
+
+        return until(find, f"the end of turn {turn_index}")
+
+    def check_log(self, node: str, session_id: str) -> None:
+        """Every number once, and each turn begun and ended once."""
+        events = self.events(node, session_id)
+        assert [event["seq"] for event in events] == list(range(1, len(events) + 1))
+        for kind in ("turn.started", "turn.ended"):
+            turns = [event["turn"] for event in events if event["type"] == kind]
+            assert len(turns) == len(set(turns)), (kind, turns)

@@ -1,0 +1,115 @@
+"""Any node answers any request, and what a node leaves behind is taken over by another."""
+
+import signal
+import time
+
+from tests.api.harness import until
+from tests.cluster.kit import LEASE_SECS, Cluster
+from tests.needs import needs
+
+pytestmark = needs("postgres")
+
+
+def test_any_node_answers_for_a_session_that_another_holds(cluster: Cluster) -> None:
+    cluster.start("a", "b")
+    session = cluster.apps["a"].session()
+    assert cluster.say("a", session, "remember blue") != ""
+    assert cluster.say("b", session, "count") == "turn=2"  # of the agent at a, which knows the first
+    assert cluster.say("a", session, "count") == "turn=3"
+    assert len(cluster.turns("b", session)) == 3
+    cluster.check_log("b", session)
+
+
+def test_a_reader_at_one_node_follows_a_turn_at_another(cluster: Cluster) -> None:
+    cluster.start("a", "b")
+    session = cluster.apps["a"].session()
+    with cluster.apps["b"].stream(f"/sessions/{session}/events") as stream:
+        cluster.say("a", session, "echo hello from a")
+        frames = stream.upto("turn.ended")
+    assert any("hello from a" in frame.data for frame in frames)
+
+
+def test_a_turn_is_cancelled_from_another_node(cluster: Cluster) -> None:
+    cluster.start("a", "b")
+    session = cluster.apps["a"].session()
+    cluster.submit("a", session, "sleep 60")
+    cluster.wait_for("b", session, "turn.started")
+    began = time.monotonic()
+    reply = cluster.http("b").post(f"/sessions/{session}/cancel", json={})
+    assert reply.status_code == 200, reply.text
+    assert cluster.ended("b", session, 1)["outcome"] == "cancelled"
+    assert time.monotonic() - began < 20
+    assert cluster.say("b", session, "echo on") != ""
+    cluster.check_log("a", session)
+
+
+def test_a_permission_is_decided_at_another_node(cluster: Cluster) -> None:
+    cluster.start("a", "b")
+    session = cluster.apps["a"].session(permission_mode="ask")
+    cluster.submit("a", session, "ask edit a file")
+    cluster.wait_for("b", session, "permission.requested")
+    (asked,) = cluster.http("b").get(f"/sessions/{session}/permissions").json()["permissions"]
+    path = f"/sessions/{session}/permissions/{asked['permission_id']}"
+    assert cluster.http("b").post(path, json={"decision": "allow_once"}).status_code == 200
+    assert cluster.ended("b", session, 1)["outcome"] == "completed"
+
+
+def test_a_killed_node_loses_its_turn_and_another_runs_what_waits(cluster: Cluster) -> None:
+    cluster.start("a", "b")
+    session = cluster.apps["a"].session()
+    cluster.submit("a", session, "echo before\nsleep 60")
+    cluster.wait_for("b", session, "text")
+    waits = cluster.submit("b", session, "echo after")
+    cluster.nodes["a"].stop(signal.SIGKILL)
+    began = time.monotonic()
+    assert cluster.ended("b", session, waits)["outcome"] == "completed"
+    assert time.monotonic() - began < 3 * LEASE_SECS + 10
+    assert cluster.turns("b", session)[0]["outcome"] == "interrupted"
+    cluster.check_log("b", session)
+
+
+def test_a_node_that_stops_gives_its_sessions_back_at_once(cluster: Cluster) -> None:
+    cluster.start("a", "b")
+    session = cluster.apps["a"].session()
+    assert cluster.say("a", session, "count") != ""
+    cluster.nodes["a"].stop()
+    assert cluster.say("b", session, "echo here now") != ""
+    cluster.check_log("b", session)
+
+
+def test_a_frozen_node_is_given_up_and_ends_what_it_ran_when_it_wakes(cluster: Cluster) -> None:
+    cluster.start("a", "b")
+    session = cluster.apps["a"].session()
+    cluster.submit("a", session, "echo before\nsleep 60")
+    cluster.wait_for("b", session, "text")
+    cluster.nodes["a"].process.send_signal(signal.SIGSTOP)
+    until(lambda: cluster.turns("b", session)[0]["state"] == "ended", "the end of the turn at b")
+    assert cluster.say("b", session, "echo at b") != ""
+    cluster.nodes["a"].process.send_signal(signal.SIGCONT)
+    assert "at a too" in cluster.say("a", session, "echo at a too")
+    assert [turn["outcome"] for turn in cluster.turns("a", session)] == [
+        "interrupted", "completed", "completed",
+    ]  # fmt: skip
+    cluster.check_log("b", session)
+
+
+def test_history_is_changed_at_a_node_that_does_not_hold_the_session(cluster: Cluster) -> None:
+    cluster.start("a", "b")
+    session = cluster.apps["a"].session()
+    cluster.say("a", session, "count")
+    cluster.say("a", session, "count")
+    reply = cluster.http("b").post(f"/sessions/{session}/undo", json={})
+    assert reply.status_code == 200, reply.text
+    assert cluster.say("b", session, "count") == "turn=2"
+    cluster.check_log("a", session)
+
+
+def test_a_token_that_is_revoked_at_one_node_ends_its_streams_at_another(cluster: Cluster) -> None:
+    cluster.start("a", "b")
+    app = cluster.apps["b"]
+    session = app.session()
+    with app.stream(f"/sessions/{session}/events") as stream:
+        stream.upto("session.created")
+        assert cluster.nodes["a"].admin().delete(f"/admin/tokens/{app.token_id}").status_code == 200
+        assert all(frame.event != "text" for frame in stream)  # it ends
+    assert cluster.http("b").get(f"/sessions/{session}").status_code == 401

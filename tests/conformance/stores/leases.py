@@ -1,0 +1,123 @@
+"""Nodes that share a store: who lives, who has a duty, who holds a session, and what its holder is wished."""
+
+from dataclasses import replace
+
+import pytest
+
+from clawdforge.core.model import SessionRow
+from clawdforge.core.node_model import NodeRow, NodeState, WishKind, WishRow
+from clawdforge.core.ports import LeaseLost, Store, Tx
+from clawdforge.core.rules.interrupted import adopt
+from clawdforge.core.rules.leases import let_go, take
+from clawdforge.core.rules.turns import start_next, submit
+from clawdforge.wire.turn import Outcome, TurnRequest
+from tests.conformance.stores.samples import APP, make, said
+
+
+def a_node(name: str) -> NodeRow:
+    return NodeRow(node=name, name=f"{name}.lan:1", version="0", started_at=ord(name[0]))
+
+
+async def join(store: Store, *names: str) -> None:
+    for name in names:
+        await store.write_system(lambda tx, name=name: tx.add_node(a_node(name)))  # type: ignore[misc]
+
+
+async def die(store: Store, node: str) -> None:
+    assert await store.write_system(lambda tx: tx.declare_dead(node, 0))
+
+
+async def row_of(store: Store, session_id: str) -> SessionRow:
+    found = await store.read(APP, lambda view: view.session(session_id))
+    assert found is not None
+    return found
+
+
+def prompt(tx: Tx, session_id: str, node: str, *, starts: bool = True) -> int | None:
+    submit(tx, session_id, TurnRequest(prompt="go"), None, 1)
+    started = start_next(tx, session_id, node, 2) if starts else None
+    return None if started is None else started.fence
+
+
+async def test_a_node_lives_until_it_is_declared_dead_for_good(store: Store) -> None:
+    await join(store, "b", "a")
+    assert [row.node for row in await store.read_system(lambda view: view.nodes())] == ["a", "b"]
+    assert await store.write_system(lambda tx: tx.beat("a"))
+    assert not await store.write_system(lambda tx: tx.declare_dead("a", 0)), "it has beaten since"
+    assert await store.write_system(lambda tx: tx.declare_dead("a", 1))
+    assert not await store.write_system(lambda tx: tx.declare_dead("a", 1)), "it was already"
+    assert not await store.write_system(lambda tx: tx.beat("a"))
+    assert not await store.write_system(lambda tx: tx.change_node("a", NodeState.UP))
+    assert await store.write_system(lambda tx: tx.change_node("b", NodeState.DRAINING))
+    found = await store.read(APP, lambda view: [view.is_alive(name) for name in ("a", "b", "nobody")])
+    assert found == [False, True, False]
+    await store.write_system(lambda tx: tx.remove_node("a"))
+    (left,) = await store.read_system(lambda view: view.nodes())
+    assert (left.node, left.state) == ("b", NodeState.DRAINING)
+
+
+async def test_a_duty_is_one_living_node_s(store: Store) -> None:
+    await join(store, "a", "b")
+    assert await store.write_system(lambda tx: tx.take_duty("sweep", "a"))
+    assert not await store.write_system(lambda tx: tx.take_duty("sweep", "b"))
+    assert await store.write_system(lambda tx: tx.take_duty("sweep", "a")), "it has it already"
+    assert await store.write_system(lambda tx: tx.take_duty("pack", "b")), "another one"
+    await die(store, "a")
+    assert await store.write_system(lambda tx: tx.take_duty("sweep", "b"))
+
+
+async def test_only_its_holder_starts_a_turn_while_that_lives(store: Store) -> None:
+    await join(store, "a", "b")
+    sid = await make(store)
+    fence = await store.write(APP, lambda tx: prompt(tx, sid, "a"))
+    assert fence is not None
+    await store.write(APP, lambda tx: adopt(tx, sid, "b", "cut off", 3))
+    assert await store.read(APP, lambda view: view.active_turn(sid)) is not None, "its holder lives"
+    await store.write(APP, lambda tx: prompt(tx, sid, "b", starts=False))
+    await die(store, "a")
+    assert await store.read_system(lambda view: view.cut_off_sessions()) == [(APP, sid)]
+    await store.write(APP, lambda tx: adopt(tx, sid, "b", "cut off", 3))
+    assert await store.read_system(lambda view: view.cut_off_sessions()) == []
+    ended = await store.read(APP, lambda view: view.turn(sid, 1))
+    assert ended is not None
+    assert ended.outcome is Outcome.INTERRUPTED
+    with pytest.raises(LeaseLost):
+        await store.write(APP, lambda tx: tx.append(sid, [said("late")], fence=fence))
+    assert (await row_of(store, sid)).holder == "b", "there is something to run"
+    assert await store.write(APP, lambda tx: start_next(tx, sid, "a", 4)) is None
+    assert await store.write(APP, lambda tx: start_next(tx, sid, "b", 4)) is not None
+
+
+async def test_a_session_is_let_go_of_when_it_has_nothing_to_run(store: Store) -> None:
+    await join(store, "a", "b")
+    sid = await make(store)
+    assert await store.write(APP, lambda tx: take(tx, sid, "a"))
+    fence = (await row_of(store, sid)).fence
+    assert await store.write(APP, lambda tx: take(tx, sid, "a"))
+    assert (await row_of(store, sid)).fence == fence, "it had it already"
+    assert not await store.write(APP, lambda tx: take(tx, sid, "b"))
+    assert await store.read_system(lambda view: view.held_sessions("a")) == [(APP, sid)]
+    await store.write(APP, lambda tx: prompt(tx, sid, "a", starts=False))
+    assert await store.read_system(lambda view: view.held_sessions("a")) == []
+    assert not await store.write(APP, lambda tx: let_go(tx, sid, "a")), "a turn waits"
+    assert not await store.write(APP, lambda tx: let_go(tx, sid, "b")), "it is another's"
+    other = await make(store)
+    assert await store.write(APP, lambda tx: take(tx, other, "a"))
+    assert await store.write(APP, lambda tx: let_go(tx, other, "a"))
+    assert (await row_of(store, other)).holder is None
+    assert await store.write(APP, lambda tx: take(tx, other, "b"))
+
+
+async def test_wishes_are_told_once_and_die_with_their_node(store: Store) -> None:
+    await join(store, "a", "b")
+    sid = await make(store)
+    leave = WishRow(wish_id="w2", app_name=APP, session_id=sid, node="a", kind=WishKind.LEAVE, wished_at=2)
+    stop = replace(leave, wish_id="w1", kind=WishKind.CANCEL, wished_at=1, turn_index=3, rollback=True)
+    wishes = [leave, stop, replace(leave, wish_id="w3", node="b")]
+    for wish in wishes:
+        await store.write(APP, lambda tx, wish=wish: tx.add_wish(wish))  # type: ignore[misc]
+    assert await store.read_system(lambda view: [view.has_wishes(n) for n in "abc"]) == [True, True, False]
+    assert await store.write_system(lambda tx: tx.take_wishes("a")) == [stop, leave]
+    assert await store.write_system(lambda tx: tx.take_wishes("a")) == []
+    await die(store, "b")
+    assert await store.write_system(lambda tx: tx.take_wishes("b")) == []
