@@ -147,7 +147,7 @@ async def _response(reader: asyncio.StreamReader) -> tuple[int, dict[str, str]]:
 async def _body(reader: asyncio.StreamReader, fields: dict[str, str]) -> bytes:
     if "content-length" in fields:
         return await reader.readexactly(int(fields["content-length"]))
-    whole = b""
+    parts: list[bytes] = []
     while size := int(await reader.readline(), 16):
-        whole += (await reader.readexactly(size + 2))[:-2]
-    return whole
+        parts.append((await reader.readexactly(size + 2))[:-2])
+    return b"".join(parts)
