@@ -32,6 +32,10 @@ class Elsewhere:
     def node(self) -> str:
         return self._membership.node
 
+    def holds(self, view: View, session: SessionRow) -> bool:
+        """Whether another node that lives holds the session, as the store knows it."""
+        return self._membership.has_peers and is_held_elsewhere(view, session, self.node)
+
     def leave_to_holder(self, session: SessionRow | None) -> bool:
         """Whether another node holds the session; it is told that there is something to run."""
         if session is None or not self._membership.is_elsewhere(session.holder):

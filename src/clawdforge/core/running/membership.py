@@ -190,7 +190,7 @@ class Membership:
 
     def _give_up_late(self, host: Host) -> None:
         silent = asyncio.get_running_loop().time() - self._beaten_at
-        if silent > GIVE_UP_PART * self._lease and not self._has_given_up:
+        if silent > GIVE_UP_PART * self._lease and not self._has_given_up and not self.is_alone:
             self._has_given_up = True
             self._set_duty(is_on_duty=False)
             log.error("the store was away for %.1f s; agents are ended, since others may go on", silent)

@@ -231,7 +231,7 @@ def build_services(
     )
     shares = ShareService(store, clock, bounds.share, bounds.quotas)
     access = AccessService(store, clock, admin_token, ports.callbacks)
-    settler, watchdog = Settler(store), Watchdog()
+    settler, watchdog = Settler(store, engine.elsewhere), Watchdog()
     courier = Courier(store, clock, ports.receivers, is_traced=ports.telemetry is not None)
     delays, telemetry = watchdog.delays, ports.telemetry
     turns = TurnService(store, clock, log, supervisor, engine.answers, bounds.quotas)

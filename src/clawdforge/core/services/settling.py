@@ -10,8 +10,9 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from clawdforge.core.model import Commit
+from clawdforge.core.model import Commit, SessionRow
 from clawdforge.core.ports import Store, Tx
+from clawdforge.core.running.elsewhere import Elsewhere
 from clawdforge.core.running.long_writes import LongWrite
 from clawdforge.wire.errors import ForgeError, SessionDamaged
 from clawdforge.wire.event import EventType
@@ -33,8 +34,11 @@ CHANGES = frozenset(
 
 
 class Settler:
-    def __init__(self, store: Store) -> None:
+    """`elsewhere` knows which sessions are held by other nodes: one may be preparing a restore there."""
+
+    def __init__(self, store: Store, elsewhere: Elsewhere | None = None) -> None:
         self._store = store
+        self._elsewhere = elsewhere
         self._work = asyncio.Event()
         self._work.set()  # what an earlier server left
         self._held: set[str] = set()
@@ -64,10 +68,12 @@ class Settler:
                 await asyncio.sleep(TRY_AGAIN_SECS)
 
     async def settle_all(self) -> None:
-        while found := await self._unsettled():
+        left: set[str] = set()
+        while found := await self._unsettled(left):
             for app, session_id in found:
                 try:
-                    await self.settle(app, session_id)
+                    if not await self.settle(app, session_id):
+                        left.add(session_id)
                 except SessionDamaged:
                     self._damaged.add(session_id)
                     log.exception(DAMAGED, extra={"session_id": session_id})
@@ -77,20 +83,26 @@ class Settler:
             except SessionDamaged:
                 log.exception("the search index of app %s is damaged; see `clawdforge doctor`", app)
 
-    async def settle(self, app: str, session_id: str) -> None:
-        """Finish what was begun with this session; returns at once if it is held."""
+    async def settle(self, app: str, session_id: str) -> bool:
+        """Finish what was begun with this session. False, and at once, if it is held, here or elsewhere."""
+
+        def is_left_alone(tx: Tx, session: SessionRow) -> bool:
+            there = self._elsewhere
+            return session_id in self._held or (there is not None and there.holds(tx, session))
 
         def step(tx: Tx) -> bool:
-            return session_id in self._held or tx.session(session_id) is None or tx.settle(session_id)
+            session = tx.session(session_id)
+            return session is None or is_left_alone(tx, session) or tx.settle(session_id)
 
         await LongWrite(self._store, app).repeat(step)
+        return await self._store.read(app, lambda view: view.is_settled(session_id))
 
     def _on_commit(self, commit: Commit) -> None:
         if any(event.type in CHANGES for event in commit.events):
             self._work.set()
 
-    async def _unsettled(self) -> list[tuple[str, str]]:
-        left_alone = self._held | self._damaged
+    async def _unsettled(self, left: set[str]) -> list[tuple[str, str]]:
+        left_alone = self._held | self._damaged | left
         limit = PAGE + len(left_alone)
         found = await self._store.read_system(lambda view: view.unsettled_sessions(limit))
         return [pair for pair in found if pair[1] not in left_alone]
