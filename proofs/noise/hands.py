@@ -19,7 +19,7 @@ from proofs.noise.ways import WAYS
 NICE = 19
 """They stand for machines of their own: what is proved is the server's fairness, not the kernel's.
 
-Where nothing is timed they have their part of the machine, or beside other work they would make no noise at all.
+Where nothing is timed they have their part of the machine: beside other work they would make no noise.
 """
 
 REST_SECS = 0.05
@@ -86,9 +86,7 @@ async def _go_on(way: Way, noisy: Noisy) -> None:
 
 def _give_way() -> None:
     os.setpriority(os.PRIO_PROCESS, 0, NICE)
-    with suppress(
-        OSError
-    ):  # among processes of one session it is `nice` that counts, and between sessions this
+    with suppress(OSError):  # `nice` counts among the processes of one session, and this between sessions
         Path("/proc/self/autogroup").write_text(str(NICE))
 
 
