@@ -83,6 +83,9 @@ COMMANDS: Final = {
         "Show which agents are here and what they need; install AGENT, try it, and say what to type next.",
     ),
     "stop": LazyCommand("turns:stop", "Stop the running turn."),
+    "nodes": LazyCommand(
+        "operator:nodes", "Show the servers that share one database: which of them live, and what they run."
+    ),
     "stuck": LazyCommand("operator:stuck", "Show sessions that stand still, and what they wait for."),
     "tail": LazyCommand(
         "tail:tail", "Show what happened in a session: its last turn, or everything after an event."

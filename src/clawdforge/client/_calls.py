@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from clawdforge.wire.event import EventPage
     from clawdforge.wire.event_kinds import AnyEvent
     from clawdforge.wire.message import Message, SearchHit
+    from clawdforge.wire.nodes import Node
     from clawdforge.wire.pauses import Pause
     from clawdforge.wire.session import Session
     from clawdforge.wire.shares import Share
@@ -362,6 +363,9 @@ PAUSE: Final = Route("POST", "/admin/pause", read_model(lambda: lazy.pauses.Paus
 RESUME: Final = Route("POST", "/admin/resume", read_model(lambda: lazy.pauses.ResumeReply))
 SWEEP: Final = Route("POST", "/admin/sweep", read_model(lambda: lazy.admin.SweepReply))
 STUCK: Final = Route("GET", "/admin/stuck", read_model(lambda: lazy.admin.StuckReply))
+NODES: Final[Route[list[Node]]] = Route(
+    "GET", "/admin/nodes", read_part(lambda: lazy.nodes.NodePage, lambda page: page.nodes)
+)
 DISK: Final = Route("GET", "/admin/disk", read_model(lambda: lazy.disk.DiskReply))
 AUDIT: Final[Route[Page[AuditEntry]]] = Route(
     "GET",

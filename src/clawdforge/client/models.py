@@ -77,6 +77,7 @@ from clawdforge.wire.event_typed import (
     UserWordsEvent,
 )
 from clawdforge.wire.message import Message, MessagePage, SearchHit
+from clawdforge.wire.nodes import Node, NodePage, NodeState
 from clawdforge.wire.pauses import Pause, PauseReply, ResumeReply
 from clawdforge.wire.schedules import (
     Missed,
@@ -209,6 +210,9 @@ __all__ = [
     "Missed",
     "MissedWord",
     "ModeEvent",
+    "Node",
+    "NodePage",
+    "NodeState",
     "NoticeEvent",
     "Occurrence",
     "OccurrenceState",

@@ -5,15 +5,10 @@ from enum import StrEnum
 from typing import Final
 
 from clawdforge.wire.base import Micros
+from clawdforge.wire.nodes import NodeState
 
 HOUSEKEEPING: Final = "housekeeping"
 """The duty of whoever sweeps, packs and delivers for all nodes."""
-
-
-class NodeState(StrEnum):
-    UP = "up"
-    DRAINING = "draining"  # it takes no more sessions
-    DEAD = "dead"  # for good: its next start has another id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,11 +5,12 @@ from dataclasses import replace
 import pytest
 
 from clawdforge.core.model import SessionRow
-from clawdforge.core.node_model import NodeRow, NodeState, WishKind, WishRow
+from clawdforge.core.node_model import NodeRow, WishKind, WishRow
 from clawdforge.core.ports import LeaseLost, Store, Tx
 from clawdforge.core.rules.interrupted import adopt
 from clawdforge.core.rules.leases import let_go, take
 from clawdforge.core.rules.turns import start_next, submit
+from clawdforge.wire.nodes import NodeState
 from clawdforge.wire.turn import Outcome, TurnRequest
 from tests.conformance.stores.samples import APP, make, said
 

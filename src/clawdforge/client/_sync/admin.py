@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         BudgetScopeWord,
         BudgetThenWord,
         DiskReply,
+        Node,
         Pause,
         PauseReply,
         ResumeReply,
@@ -158,6 +159,10 @@ class Admin:
     def stuck(self, secs: float = 60.0) -> StuckReply:
         """The sessions whose work has waited for the same thing for so long, and for what."""
         return self._http.call(calls.STUCK(params={"secs": secs}))
+
+    def nodes(self) -> list[Node]:
+        """The servers that share one database, the first to start first."""
+        return self._http.call(calls.NODES())
 
     def disk(
         self, app_name: str | None = None, *, limit: int | None = None, cursor: str | None = None

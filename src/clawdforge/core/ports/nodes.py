@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from typing import Protocol
 
-from clawdforge.core.node_model import NodeRow, NodeState, WishRow
+from clawdforge.core.node_model import NodeRow, WishRow
+from clawdforge.wire.nodes import NodeState
 
 
 class LeaseView(Protocol):
@@ -31,6 +32,14 @@ class NodeView(Protocol):
 
     def held_sessions(self, node: str) -> list[tuple[str, str]]:
         """(app, session_id) of the sessions that a node holds and in which no turn runs or waits."""
+        ...
+
+    def held_counts(self) -> dict[str, int]:
+        """How many sessions each node holds."""
+        ...
+
+    def who_does(self, duty: str) -> str | None:
+        """The node that has a duty, living or not."""
         ...
 
     def has_wishes(self, node: str) -> bool: ...

@@ -12,9 +12,11 @@ from contextlib import suppress
 from typing import Any, Final, Protocol
 
 from clawdforge.core.model import Clock, new_id
-from clawdforge.core.node_model import HOUSEKEEPING, NodeRow, NodeState
+from clawdforge.core.node_model import HOUSEKEEPING, NodeRow
 from clawdforge.core.ports import Store, SystemTx
+from clawdforge.wire.base import Micros
 from clawdforge.wire.errors import StoreUnavailable
+from clawdforge.wire.nodes import NodeState
 
 log = logging.getLogger(__name__)
 BEATS: Final = 6  # in a lease
@@ -67,11 +69,14 @@ class Membership:
         """Whether another node that lived a moment ago is this holder."""
         return holder is not None and holder != self.node and holder in self._living
 
+    def describe(self, at: Micros) -> NodeRow:
+        return NodeRow(node=self.node, name=self.name, version=self._version, started_at=at)
+
     async def join(self) -> None:
         """Before this node claims anything."""
         if self._store.peers is None:
             return
-        row = NodeRow(node=self.node, name=self.name, version=self._version, started_at=self._clock.now())
+        row = self.describe(self._clock.now())
         self._beaten_at = asyncio.get_running_loop().time()
 
         def work(tx: SystemTx) -> tuple[list[NodeRow], bool]:

@@ -45,6 +45,7 @@ from clawdforge.core.services.links import LinkService
 from clawdforge.core.services.logins import LoginService
 from clawdforge.core.services.messages import MessageService
 from clawdforge.core.services.metrics import MetricsService
+from clawdforge.core.services.nodes import NodeService
 from clawdforge.core.services.occurrences import Occurrences
 from clawdforge.core.services.packing import Packer
 from clawdforge.core.services.pauses import PauseService
@@ -143,6 +144,7 @@ class Services:
     timekeeper: Timekeeper
     permissions: PermissionService
     health: HealthService
+    nodes: NodeService
     apps: AppService
     shares: ShareService
     audit: AuditService
@@ -288,6 +290,7 @@ def build_services(
         computing=computing,
         permissions=engine.permissions,
         health=HealthService(store, engine.pool, supervisor, engine.background, facts, clock),
+        nodes=NodeService(store, clock, engine.membership),
         apps=AppService(store, clock, workspaces, shares, supervisor),
         shares=shares,
         audit=AuditService(store),

@@ -1,9 +1,10 @@
 """Nodes, their duties and their wishes. Only one server uses a file, so these tables are empty there."""
 
-from clawdforge.core.node_model import NodeRow, NodeState, WishRow
+from clawdforge.core.node_model import NodeRow, WishRow
 from clawdforge.stores.sqlite.own_rows import OwnRows
 from clawdforge.stores.sqlite.rows import Value
 from clawdforge.stores.sqlite.statements import Statements
+from clawdforge.wire.nodes import NodeState
 
 
 class LeaseRows(OwnRows):
@@ -30,6 +31,13 @@ class NodeRows:
     def held_sessions(self, node: str) -> list[tuple[str, str]]:
         rows = self._db.rows(self._q.nodes["held_sessions"], {"node": node})
         return [(str(app), str(session_id)) for app, session_id in rows]
+
+    def held_counts(self) -> dict[str, int]:
+        return {str(node): int(count) for node, count in self._db.rows(self._q.nodes["held_counts"], {})}
+
+    def who_does(self, duty: str) -> str | None:
+        row = self._db.row(self._q.nodes["who_does"], {"name": duty})
+        return None if row is None else str(row[0])
 
     def has_wishes(self, node: str) -> bool:
         return self._db.row(self._q.nodes["has_wishes"], {"node": node}) is not None
@@ -59,7 +67,7 @@ class NodeChanges(NodeRows):
 
     def take_duty(self, name: str, node: str) -> bool:
         self._db.run(self._q.nodes["take_duty"], {"name": name, "node": node})
-        return self._db.row(self._q.nodes["has_duty"], {"name": name, "node": node}) is not None
+        return self.who_does(name) == node
 
     def take_wishes(self, node: str) -> list[WishRow]:
         found = [self._q.wish.read(row) for row in self._db.rows(self._q.nodes["wishes"], {"node": node})]

@@ -27,6 +27,7 @@ from clawdforge.wire.admin import (
 )
 from clawdforge.wire.base import to_iso, to_seconds
 from clawdforge.wire.disk import AppDisk, DiskReply, SessionDisk
+from clawdforge.wire.nodes import NodePage
 from clawdforge.wire.pauses import PausePage, PauseReply, PauseRequest, ResumeReply, ResumeRequest
 
 AppName = Annotated[str | None, Query(max_length=128)]
@@ -44,6 +45,7 @@ def routes() -> APIRouter:
     router.post("/admin/resume", response_model=ResumeReply)(resume)
     router.post("/admin/sweep", response_model=SweepReply)(sweep)
     router.get("/admin/stuck", response_model=StuckReply)(stuck)
+    router.get("/admin/nodes", response_model=NodePage)(nodes)
     router.get("/admin/disk", response_model=DiskReply)(disk)
     router.get("/admin/audit", response_model=AuditPage)(audit)
     router.get("/admin/audit/verify", response_model=AuditVerdict)(verify)
@@ -97,6 +99,12 @@ async def sweep(core: Core) -> Response:
 async def stuck(core: Core, secs: Secs = 60.0) -> Response:
     """Sessions whose work has waited for the same thing for `secs`, and for what; the longest wait first."""
     return json_response(core.health.stuck(secs))
+
+
+async def nodes(core: Core) -> Response:
+    """The servers that share one database: which of them live, and how many sessions each of them runs."""
+    found = [shapes.node(one) for one in await core.nodes.list()]
+    return json_response(NodePage(nodes=found, count=len(found)))
 
 
 async def disk(core: Core, app_name: AppName = None, cursor: Cursor = None, limit: Limit = 100) -> Response:

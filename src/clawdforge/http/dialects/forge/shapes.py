@@ -25,11 +25,13 @@ from clawdforge.core.rules.mcp_servers import name_servers
 from clawdforge.core.rules.retention import Ages, find_dates
 from clawdforge.core.rules.sessions import SessionState
 from clawdforge.core.rules.turns import was_heard
+from clawdforge.core.services.nodes import NodeStanding
 from clawdforge.http.errors import encode
 from clawdforge.wire.admin import TokenInfo, TokenReply
 from clawdforge.wire.base import Json, Micros, to_iso, to_seconds
 from clawdforge.wire.event_forms import Form
 from clawdforge.wire.message import Message
+from clawdforge.wire.nodes import Node
 from clawdforge.wire.pauses import Pause
 from clawdforge.wire.session import Session
 from clawdforge.wire.tree import ForkInfo, ForkOrigin, TreeReply, TreeTurn
@@ -226,6 +228,20 @@ def tree(found: Branches) -> TreeReply:
     turns = [_tree_turn(node, forks.get(node.turn_index, [])) for node in found.turns]
     return TreeReply(
         session_id=row.session_id, forked_from=origin, turns=turns, forks=forks.get(0, []), next=found.next
+    )
+
+
+def node(one: NodeStanding) -> Node:
+    row = one.row
+    return Node(
+        node=row.node,
+        name=row.name,
+        version=row.version,
+        started_at=to_seconds(row.started_at),
+        state=row.state,
+        sessions=one.sessions,
+        is_this=one.is_this,
+        is_on_duty=one.is_on_duty,
     )
 
 

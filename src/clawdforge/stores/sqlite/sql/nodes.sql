@@ -23,8 +23,8 @@ INSERT INTO duties (name, node) VALUES (:name, :node)
 ON CONFLICT (name) DO UPDATE SET node = excluded.node
 WHERE NOT EXISTS (SELECT 1 FROM nodes WHERE nodes.node = duties.node AND nodes.state <> 'dead')
 
--- name: has_duty
-SELECT 1 FROM duties WHERE name = :name AND node = :node
+-- name: who_does
+SELECT node FROM duties WHERE name = :name
 
 -- name: wishes
 SELECT {wish} FROM wishes WHERE node = :node ORDER BY wished_at, wish_id
@@ -39,3 +39,6 @@ SELECT 1 FROM wishes WHERE node = :node LIMIT 1
 SELECT app_name, session_id FROM sessions WHERE holder = :node AND deleted_at IS NULL AND NOT EXISTS (
     SELECT 1 FROM turns WHERE turns.session_id = sessions.session_id AND turns.state <> 'ended')
 ORDER BY session_id
+
+-- name: held_counts
+SELECT holder, count(*) FROM sessions WHERE holder IS NOT NULL AND deleted_at IS NULL GROUP BY holder

@@ -1,5 +1,5 @@
 // @ts-check
-// How the server is: its version, how agents are contained, what is stuck, what takes space.
+// How the server is: its version, how agents are contained, what is stuck, who shares the work, what takes space.
 import { get, post } from "../../api/client.js";
 import { html } from "../../lib.js";
 import { link } from "../../shell/router.js";
@@ -9,16 +9,17 @@ import { Section, attempt } from "./parts.js";
 
 export function Health() {
   const { value, error, again } = useLoad(async (signal) => {
-    const [health, stuck, disk] = await Promise.all([
+    const [health, stuck, disk, shared] = await Promise.all([
       get("/healthz", {}, signal),
       get("/admin/stuck", {}, signal),
       get("/admin/disk", {}, signal),
+      get("/admin/nodes", {}, signal),
     ]);
-    return { health, stuck, disk };
+    return { health, stuck, disk, nodes: shared.nodes };
   }, []);
   if (error) return html`<${Trouble} error=${error} again=${again} />`;
   if (!value) return html`<div aria-busy="true"></div>`;
-  const { health, stuck, disk } = value;
+  const { health, stuck, disk, nodes } = value;
   const pause = () =>
     attempt(
       () => post(health.paused ? "/admin/resume" : "/admin/pause", {}),
@@ -43,6 +44,7 @@ export function Health() {
         ${Object.entries(stuck.tasks).map(([name, reason]) => html`<li class="wrap small"><strong>${name}</strong> ${showHidden(reason)}</li>`)}
       </ul>
     <//>
+    ${nodes.length > 1 && html`<${Section} title="Servers that share the database"><${Nodes} nodes=${nodes} /><//>`}
     <${Section} title=${`Disk: ${sayBytes(disk.bytes)}`}><${Disk} apps=${disk.apps} /><//>`;
 }
 
@@ -62,6 +64,19 @@ function Sandbox({ health }) {
       </p>
     </div>
   <//>`;
+}
+
+/** @param {{nodes: any[]}} props */
+function Nodes({ nodes }) {
+  return html`<ul class="stack tight">
+    ${nodes.map(
+      (node) => html`<li class="row small">
+        <span class=${`chip ${node.state === "up" ? "good" : "warn"}`}>${node.state}</span>
+        <span class="grow wrap">${showHidden(node.name)}${node.is_this ? ", which answers you" : ""}</span>
+        <span class="quiet">${sayCount(node.sessions)} sessions, ${node.version}</span>
+      </li>`,
+    )}
+  </ul>`;
 }
 
 /** @param {{apps: any[]}} props */
