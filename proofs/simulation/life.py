@@ -69,7 +69,7 @@ class Life:
             callbacks=CallbackTokens(""),
         )
         self._engine = build_engine(
-            ports, bounds, Membership(self._store, world, world.new_id(), "sim", "0", 10.0)
+            ports, bounds, Membership(self._store, world, world.new_id(), "sim", "sim", "0", 10.0)
         )
         self._services = build_services(ports, bounds, self._engine, "", {})
         self._recovery = RecoveryService(self._store, world, self._engine.supervisor, (self._homes,))

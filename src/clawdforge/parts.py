@@ -80,8 +80,9 @@ async def open_parts(settings: Settings, url: str = "", port: int | None = None)
         )
         store = await _open_store(settings, clock, len(await asyncio.to_thread(homes.names)))
         ends.push_async_callback(store.close)
-        name = f"{socket.gethostname()}:{settings.port if port is None else port}"
-        membership = Membership(store, clock, boot, name, __version__, settings.lease_secs)
+        host, workspaces = socket.gethostname(), Workspaces(settings.data_dir, settings.workspace_roots)
+        name, folder = f"{host}:{settings.port if port is None else port}", f"{host}:{workspaces.place()}"
+        membership = Membership(store, clock, boot, name, folder, __version__, settings.lease_secs)
         await membership.join()
         ends.push_async_callback(membership.leave)
         networks = Networks(settings.agent_network, settings.agent_hosts, port)
@@ -95,7 +96,6 @@ async def open_parts(settings: Settings, url: str = "", port: int | None = None)
         registry = _build_registry(settings, spawner, ownership, pace)
         catalog = AgentCatalog(registry, spawner, os.environ)
         program = _build_program(settings, spawner, registry, ownership)
-        workspaces = Workspaces(settings.data_dir, settings.workspace_roots)
         helpers = Helpers(spawner.containment.bwrap, spawner.containment.walls, groups)
         ports = Ports(
             store=store,

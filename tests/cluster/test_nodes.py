@@ -113,3 +113,15 @@ def test_a_token_that_is_revoked_at_one_node_ends_its_streams_at_another(cluster
         assert cluster.nodes["a"].admin().delete(f"/admin/tokens/{app.token_id}").status_code == 200
         assert all(frame.event != "text" for frame in stream)  # it ends
     assert cluster.http("b").get(f"/sessions/{session}").status_code == 401
+
+
+def test_a_server_that_was_killed_and_started_again_waits_for_no_lease(cluster: Cluster) -> None:
+    cluster.start("a", LEASE_SECS="600")
+    session = cluster.apps["a"].session()
+    cluster.submit("a", session, "echo before\nsleep 60")
+    cluster.wait_for("a", session, "text")
+    cluster.nodes["a"].stop(signal.SIGKILL)
+    cluster.start("a", LEASE_SECS="600")
+    assert cluster.turns("a", session)[0]["outcome"] == "interrupted"
+    assert cluster.say("a", session, "echo on") == "on"
+    cluster.check_log("a", session)

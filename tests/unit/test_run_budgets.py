@@ -48,7 +48,7 @@ async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
 def service(desk: Desk, program: Program) -> RunService:
     stand_in: Any = program
     clock = SystemClock()
-    here = Membership(desk.store, clock, "node", "here", "0", 10.0)
+    here = Membership(desk.store, clock, "node", "here", "folder", "0", 10.0)
     return RunService(desk.store, clock, stand_in, here, max_runs=4, timeout_secs=30)
 
 

@@ -17,6 +17,7 @@ class NodeRow:
 
     node: str
     name: str  # for people
+    folder: str  # which data folder it has; its lock admits one server at a time
     version: str
     started_at: Micros
     beat: int = 0

@@ -16,7 +16,7 @@ from tests.conformance.stores.samples import APP, make, said
 
 
 def a_node(name: str) -> NodeRow:
-    return NodeRow(node=name, name=f"{name}.lan:1", version="0", started_at=ord(name[0]))
+    return NodeRow(node=name, name=f"{name}.lan:1", folder=name, version="0", started_at=ord(name[0]))
 
 
 async def join(store: Store, *names: str) -> None:
@@ -55,6 +55,15 @@ async def test_a_node_lives_until_it_is_declared_dead_for_good(store: Store) -> 
     await store.write_system(lambda tx: tx.remove_node("a"))
     (left,) = await store.read_system(lambda view: view.nodes())
     assert (left.node, left.state) == ("b", NodeState.DRAINING)
+
+
+async def test_whoever_had_the_same_data_folder_before_is_dead(store: Store) -> None:
+    """A server that is started again after a kill need not wait for a lease: it has the folder's lock."""
+    await join(store, "a", "b")
+    again = replace(a_node("c"), folder="a")
+    await store.write_system(lambda tx: tx.add_node(again))
+    found = await store.read_system(lambda view: view.nodes())
+    assert [(row.node, row.state.value) for row in found] == [("a", "dead"), ("b", "up"), ("c", "up")]
 
 
 async def test_a_duty_is_one_living_node_s(store: Store) -> None:

@@ -46,7 +46,10 @@ class NodeView(Protocol):
 
 
 class NodeTx(NodeView, Protocol):
-    def add_node(self, row: NodeRow) -> None: ...
+    def add_node(self, row: NodeRow) -> None:
+        """A server that starts. Whoever had the same data folder before is dead."""
+        ...
+
     def beat(self, node: str) -> bool:
         """Tell that a node lives. False when it was declared dead."""
         ...

@@ -35,9 +35,12 @@ class Host(Protocol):
 class Membership:
     """Where nobody else can use the store, this node has all duties, and everything else is empty."""
 
-    def __init__(self, store: Store, clock: Clock, node: str, name: str, version: str, lease: float) -> None:
+    def __init__(
+        self, store: Store, clock: Clock, node: str, name: str, folder: str, version: str, lease: float
+    ) -> None:
         self.node = node
         self.name = name
+        self._folder = folder
         self._store = store
         self._clock = clock
         self._version = version
@@ -70,7 +73,9 @@ class Membership:
         return holder is not None and holder != self.node and holder in self._living
 
     def describe(self, at: Micros) -> NodeRow:
-        return NodeRow(node=self.node, name=self.name, version=self._version, started_at=at)
+        return NodeRow(
+            node=self.node, name=self.name, folder=self._folder, version=self._version, started_at=at
+        )
 
     async def join(self) -> None:
         """Before this node claims anything."""

@@ -47,6 +47,7 @@ class NodeChanges(NodeRows):
     """What can be changed for everybody."""
 
     def add_node(self, row: NodeRow) -> None:
+        self._run("bury_folder", folder=row.folder)
         self._db.run(self._q.node.insert, self._q.node.values(row))
 
     def beat(self, node: str) -> bool:

@@ -12,6 +12,9 @@ UPDATE nodes SET beat = beat + 1 WHERE node = :node AND state <> 'dead'
 -- name: declare_dead
 UPDATE nodes SET state = 'dead' WHERE node = :node AND beat = :beat AND state <> 'dead'
 
+-- name: bury_folder
+UPDATE nodes SET state = 'dead' WHERE folder = :folder AND state <> 'dead'
+
 -- name: change_node
 UPDATE nodes SET state = :state WHERE node = :node AND state <> 'dead'
 

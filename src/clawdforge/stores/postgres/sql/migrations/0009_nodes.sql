@@ -3,6 +3,7 @@
 CREATE TABLE nodes (
     node       word PRIMARY KEY,
     name       word NOT NULL,
+    folder     word NOT NULL,
     version    word NOT NULL,
     started_at bigint NOT NULL,
     beat       bigint NOT NULL,

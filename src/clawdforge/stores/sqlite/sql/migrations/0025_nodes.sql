@@ -4,6 +4,7 @@ DROP TABLE nodes; -- of the first version, which never wrote to it
 CREATE TABLE nodes (
     node       TEXT PRIMARY KEY,
     name       TEXT NOT NULL,
+    folder     TEXT NOT NULL,
     version    TEXT NOT NULL,
     started_at INTEGER NOT NULL,
     beat       INTEGER NOT NULL,
