@@ -28,6 +28,7 @@ PROOFS = {
     "webhooks": "webhooks",
     "schedules": "schedules",
     "faces": "faces",
+    "nodes": "nodes",
     "machine": "machine",
     "simulation": "simulation.proof",
     "linear": "linear.proof",

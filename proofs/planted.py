@@ -209,7 +209,11 @@ BUGS = (
     Bug(
         "turns that were cut off stay as they are",
         "prove kills --short",
-        (Change(f"{SRC}/parts.py", "await recovery.end_interrupted_turns()", "0"),),
+        (
+            Change(
+                f"{SRC}/parts.py", "interrupted = await recovery.end_interrupted_turns()", "interrupted = 0"
+            ),
+        ),
     ),
     Bug(
         "an upload that was cut off stays half",

@@ -18,9 +18,10 @@ from proofs.planted import BUGS as OTHER_BUGS
 from proofs.planted import Bug
 from proofs.planted_faces import FACE_BUGS
 from proofs.planted_linear import LINEAR_BUGS
+from proofs.planted_nodes import NODE_BUGS
 from proofs.planted_orders import ORDER_BUGS
 
-BUGS = (*OTHER_BUGS, *ORDER_BUGS, *LINEAR_BUGS, *FACE_BUGS)
+BUGS = (*OTHER_BUGS, *ORDER_BUGS, *LINEAR_BUGS, *FACE_BUGS, *NODE_BUGS)
 SHORT, FULL = 1, len(BUGS)
 LONGEST = 600
 SIDE_BY_SIDE = 2

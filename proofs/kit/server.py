@@ -240,6 +240,13 @@ class Server:
         assert status == 200, reply
         return str(reply["token"])
 
+    def freeze(self) -> None:
+        """Nothing of it runs until `thaw`, but its agents may."""
+        self._signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        self._signal(signal.SIGCONT)
+
     def kill(self) -> None:
         """Kill the server as the kernel would: without a warning, with nothing flushed."""
         self._signal(signal.SIGKILL)

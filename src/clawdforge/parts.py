@@ -78,10 +78,10 @@ async def open_parts(settings: Settings, url: str = "", port: int | None = None)
         homes = HomeFolders(
             settings.data_dir, max_copies=settings.home_copies, max_bytes=settings.home_copy_bytes
         )
-        store = await _open_store(settings, clock, len(await asyncio.to_thread(homes.names)))
-        ends.push_async_callback(store.close)
         host, workspaces = socket.gethostname(), Workspaces(settings.data_dir, settings.workspace_roots)
         name, folder = f"{host}:{settings.port if port is None else port}", f"{host}:{workspaces.place()}"
+        store = await _open_store(settings, clock, len(await asyncio.to_thread(homes.names)), folder)
+        ends.push_async_callback(store.close)
         membership = Membership(store, clock, boot, name, folder, __version__, settings.lease_secs)
         await membership.join()
         ends.push_async_callback(membership.leave)
@@ -141,10 +141,10 @@ async def open_parts(settings: Settings, url: str = "", port: int | None = None)
         )
 
 
-async def _open_store(settings: Settings, clock: Clock, remembered: int) -> Store:
+async def _open_store(settings: Settings, clock: Clock, remembered: int, folder: str) -> Store:
     if settings.database_url is None:
         return await open_store(settings.data_dir, clock, remembered)
-    return await open_database(settings.database_url, settings.data_dir, clock, remembered)
+    return await open_database(settings.database_url, settings.data_dir, clock, remembered, folder)
 
 
 def _operator_servers(settings: Settings) -> OperatorServers:

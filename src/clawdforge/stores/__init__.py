@@ -30,10 +30,13 @@ async def open_store(data_dir: Path, clock: Clock, remembered: int = 0) -> Sqlit
     return await SqliteStore.open(data_dir, clock, remembered)
 
 
-async def open_database(url: str, data_dir: Path, clock: Clock, remembered: int = 0) -> Store:
+async def open_database(
+    url: str, data_dir: Path, clock: Clock, remembered: int = 0, folder: str = ""
+) -> Store:
     """Open the store in a Postgres database, making its tables if they are missing.
 
-    `remembered` is as above. Unsupported where the extra is not installed.
+    `remembered` is as above; `folder` is what tells this data folder from those of other nodes. Unsupported
+    where the extra is not installed.
     """
     if (data_dir / FILE).exists():
         raise StoreUnavailable(TWO.format(path=data_dir / FILE))
@@ -41,5 +44,5 @@ async def open_database(url: str, data_dir: Path, clock: Clock, remembered: int 
         kind: Any = load(POSTGRES)
     except ModuleNotFoundError as error:
         raise Unsupported(MISSING.format(name=error.name)) from error
-    store: Store = await kind.open(url, clock, remembered, data_dir)
+    store: Store = await kind.open(url, clock, remembered, data_dir, folder)
     return store

@@ -100,21 +100,26 @@ class Membership:
                 await self._store.write_system(lambda tx: tx.remove_node(node))
 
     async def run(self, host: Host, take_over: Callable[[], Awaitable[None]]) -> None:
-        """Beat for ever, and take over what dead nodes have left."""
+        """Beat for ever, and have taken over what dead nodes have left. No beat waits for that."""
         if not self.has_peers:
             await asyncio.get_running_loop().create_future()
-        while True:
-            await asyncio.sleep(self._lease / BEATS)
-            try:
-                if not await self._beat():
-                    await self._come_back(host)
-                elif self._has_given_up:
-                    self._has_given_up = False
-                    log.warning("this node can reach the store again")
-                if await self._bury():
-                    await take_over()
-            except StoreUnavailable:
-                self._give_up_late(host)
+        taking: asyncio.Task[None] | None = None
+        try:
+            while True:
+                await asyncio.sleep(self._lease / BEATS)
+                try:
+                    if not await self._beat():
+                        await self._come_back(host)
+                    elif self._has_given_up:
+                        self._has_given_up = False
+                        log.warning("this node can reach the store again")
+                    if await self._bury() and (taking is None or taking.done()):
+                        taking = asyncio.create_task(_try(take_over), name="taking over")
+                except StoreUnavailable:
+                    self._give_up_late(host)
+        finally:
+            if taking is not None:
+                taking.cancel()
 
     async def do_on_duty(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Do what one node does for all, whenever that is this one. Ends when the work does."""
@@ -205,3 +210,12 @@ class Membership:
             self._set_duty(is_on_duty=False)
             log.error("the store was away for %.1f s; agents are ended, since others may go on", silent)
             host.give_up(CUT_OFF)
+
+
+async def _try(take_over: Callable[[], Awaitable[None]]) -> None:
+    try:
+        await take_over()
+    except StoreUnavailable as error:
+        log.warning("what a dead node has left is taken over later: %s", error.message)
+    except Exception:  # the top of a task: the dead node is still there, so the next beat tries again
+        log.exception("what a dead node has left could not be taken over")

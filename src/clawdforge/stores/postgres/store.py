@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 PAUSE_SECS: Final = 5
 """So long a server may stop in the middle of a transaction. It keeps others from writing meanwhile."""
-LIVING: Final = "SELECT 1 FROM nodes WHERE state <> 'dead' LIMIT 1"
+OTHERS: Final = "SELECT 1 FROM nodes WHERE state <> 'dead' AND folder <> $1 LIMIT 1"
 
 
 class PostgresStore:
@@ -50,14 +50,15 @@ class PostgresStore:
 
     @classmethod
     async def open(
-        cls, url: str, clock: Clock, remembered: int = 0, data_dir: Path | None = None
+        cls, url: str, clock: Clock, remembered: int = 0, data_dir: Path | None = None, folder: str = ""
     ) -> "PostgresStore":
         """Open the store in a database, making its tables if they are missing.
 
         `remembered` is how many sessions have left folders on this machine: with them, a database without
-        tables is the wrong one. Paths are fitted to where `data_dir` is now.
+        tables is the wrong one. Paths are fitted to where `data_dir` is now, unless nodes that have another
+        `folder` than this share the database: then they are theirs, too.
         """
-        link = await asyncio.to_thread(_prepare, url, clock, remembered, data_dir)
+        link = await asyncio.to_thread(_prepare, url, clock, remembered, data_dir, folder)
         return cls(url, link, clock)
 
     async def read(self, app: str, work: Callable[[View], T]) -> T:
@@ -147,12 +148,12 @@ class PostgresStore:
                 stack.callback(call)
 
 
-def _prepare(url: str, clock: Clock, remembered: int, data_dir: Path | None) -> Link:
+def _prepare(url: str, clock: Clock, remembered: int, data_dir: Path | None, folder: str) -> Link:
     try:
         link = Link(url, pause=PAUSE_SECS)
         try:
             migrate(link, clock, remembered)
-            is_shared = bool(link.fetch(LIVING))  # then paths are those of another node, too
+            is_shared = bool(link.fetch(OTHERS, (folder,)))
             moved = 0 if data_dir is None or is_shared else fit_to_folder(link, data_dir.resolve())
         except BaseException:
             link.close()
