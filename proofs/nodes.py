@@ -21,7 +21,8 @@ LEASE_SECS: Final = 3
 END_SECS: Final = 120.0
 PAUSE: Final = 0.05
 WAYS: Final = ("kill", "freeze", "stop")
-PROMPTS: Final = ("echo {}", "echo {}\nsleep 0.3\necho {}", "echo {}\nsleep 2")
+PROMPTS: Final = ("echo {0}", "echo {0}\nsleep 0.3\necho {0}", "echo {0}\nsleep 4\necho {0}\necho {0}")
+"""The last one goes on while its node is frozen: what it says then, the node hears when it was given up."""
 
 
 def prove(run: Run) -> None:
@@ -81,7 +82,8 @@ class _Play:
                 task.cancel()
             await asyncio.gather(*talking, *reading, return_exceptions=True)
         turns = sum(len(talk.acknowledged) for talk in talks)
-        self._run.check(turns >= SESSIONS, f"only {turns} turns")
+        completed = self._done["completed"]
+        self._run.check(completed >= turns / 2 > 0, f"only {completed} of {turns} turns were completed")
         self._run.figure(turns=turns, events=sum(len(talk.seen) for talk in talks), **self._done)
 
     async def _make_session(self) -> str:
@@ -94,11 +96,11 @@ class _Play:
         while not self._is_over:
             count += 1
             words = f"{number}.{count}"
-            prompt = self._run.random.choice(PROMPTS).format(words, words)
+            prompt = self._run.random.choice(PROMPTS).format(words)
             path = f"/sessions/{talk.session}/turns"
             reply = await self._ask("POST", path, {"prompt": prompt}, key=f"k-{words}")
             talk.acknowledged[int(reply["turn_index"])] = prompt
-            await asyncio.sleep(self._run.random.uniform(0.2, 1.2))
+            await asyncio.sleep(self._run.random.uniform(0.5, 2.5))
 
     async def _read(self, talk: _Talk) -> None:
         """Follow at one node after the other, from where the last one ended."""
@@ -120,7 +122,7 @@ class _Play:
         self._done[f"{way}s"] += 1
         if way == "freeze":
             node.freeze()
-            await asyncio.sleep(self._run.random.uniform(0.5, 3 * LEASE_SECS))
+            await asyncio.sleep(self._run.random.uniform(0.5, 3.0) * LEASE_SECS)
             node.thaw()
             return
         await asyncio.to_thread(node.kill if way == "kill" else node.stop)
@@ -151,6 +153,7 @@ class _Play:
         wanted = [line.removeprefix("echo ") for line in prompt.splitlines() if line.startswith("echo ")]
         outcome = next(event["outcome"] for event in events if event["type"] == "turn.ended")
         self._done[outcome] += 1
+        self._run.check(outcome in ("completed", "interrupted"), f"{session} turn {turn}: {outcome}")
         if outcome == "completed":
             self._run.check(said == wanted, f"{session} turn {turn}: {said} instead of {wanted}")
         else:

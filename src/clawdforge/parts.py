@@ -8,6 +8,7 @@ import socket
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from functools import partial
+from typing import Final
 
 from clawdforge import __version__
 from clawdforge.bounds import find_bounds, find_ceilings
@@ -52,6 +53,8 @@ from clawdforge.telemetry.loading import open_telemetry
 from clawdforge.wire.local import TOKEN_FILE
 
 log = logging.getLogger(__name__)
+FOLDER_FILE: Final = "folder.id"
+"""With several nodes, whose data folder it is; it stays the same when the folder is moved."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +82,8 @@ async def open_parts(settings: Settings, url: str = "", port: int | None = None)
             settings.data_dir, max_copies=settings.home_copies, max_bytes=settings.home_copy_bytes
         )
         host, workspaces = socket.gethostname(), Workspaces(settings.data_dir, settings.workspace_roots)
-        name, folder = f"{host}:{settings.port if port is None else port}", f"{host}:{workspaces.place()}"
+        name = f"{host}:{settings.port if port is None else port}"
+        folder = keep_secret(settings.data_dir / FOLDER_FILE, new_id()) if settings.database_url else ""
         store = await _open_store(settings, clock, len(await asyncio.to_thread(homes.names)), folder)
         ends.push_async_callback(store.close)
         membership = Membership(store, clock, boot, name, folder, __version__, settings.lease_secs)
@@ -125,16 +129,15 @@ async def open_parts(settings: Settings, url: str = "", port: int | None = None)
         facts = _facts(settings, spawner.containment, groups)
         services = build_services(ports, bounds, engine, _admin_token(settings), facts)
         recovery = RecoveryService(store, clock, engine.supervisor, (homes, workspaces))
-        engine.background.keep(
-            "the lease", partial(membership.run, engine.supervisor, partial(_take_over, recovery, membership))
-        )
+        wishes = Wishes(store, membership, engine.supervisor, engine.elsewhere)
+        take_over = partial(_take_over, recovery, membership, wishes)
+        engine.background.keep("the lease", partial(membership.run, engine.supervisor, take_over))
         ends.push_async_callback(engine.background.stop)
         await asyncio.to_thread(homes.clean_up_unfinished)
         await asyncio.to_thread(program.clean_up_unfinished)
         if membership.is_alone:  # else the database is that of other folders, too
             await recovery.notice_move(workspaces)
         await _recover(settings, services, recovery)
-        wishes = Wishes(store, membership, engine.supervisor, engine.elsewhere)
         engine.background.keep("the wishes of other nodes", wishes.run)
         yield Parts(
             services, membership, engine.supervisor, engine.meter, recovery, engine.background, catalog
@@ -195,13 +198,13 @@ def _build_program(
     )
 
 
-async def _take_over(recovery: RecoveryService, membership: Membership) -> None:
+async def _take_over(recovery: RecoveryService, membership: Membership, wishes: Wishes) -> None:
     """What dead nodes left is ended and run here, as far as no other node was faster."""
     taken = await recovery.end_interrupted_turns()
     await recovery.settle_lost_runs()
-    await recovery.wake_all()
     await membership.forget_dead()
     if taken:
+        wishes.look_soon()
         log.warning("%d turns of nodes that are gone were ended; see `clawdforge nodes`", taken)
 
 

@@ -80,16 +80,19 @@ def test_a_node_that_stops_gives_its_sessions_back_at_once(cluster: Cluster) -> 
 def test_a_frozen_node_is_given_up_and_ends_what_it_ran_when_it_wakes(cluster: Cluster) -> None:
     cluster.start("a", "b")
     session = cluster.apps["a"].session()
-    cluster.submit("a", session, "echo before\nsleep 60")
+    cluster.submit("a", session, f"echo before\nsleep {LEASE_SECS}\necho late")
     cluster.wait_for("b", session, "text")
     cluster.nodes["a"].process.send_signal(signal.SIGSTOP)
     until(lambda: cluster.turns("b", session)[0]["state"] == "ended", "the end of the turn at b")
     assert cluster.say("b", session, "echo at b") != ""
+    time.sleep(1)  # the agent at a goes on while its server does not
     cluster.nodes["a"].process.send_signal(signal.SIGCONT)
     assert "at a too" in cluster.say("a", session, "echo at a too")
     assert [turn["outcome"] for turn in cluster.turns("a", session)] == [
         "interrupted", "completed", "completed",
     ]  # fmt: skip
+    said = [event["content"] for event in cluster.events("b", session) if event["type"] == "text"]
+    assert said == ["before", "at b", "at a too"], "what the agent said meanwhile came too late"
     cluster.check_log("b", session)
 
 
@@ -125,3 +128,43 @@ def test_a_server_that_was_killed_and_started_again_waits_for_no_lease(cluster: 
     assert cluster.turns("a", session)[0]["outcome"] == "interrupted"
     assert cluster.say("a", session, "echo on") == "on"
     cluster.check_log("a", session)
+
+
+def test_a_session_with_a_workspace_of_its_own_runs_where_that_is(cluster: Cluster) -> None:
+    """Also after its agent went to sleep, when nobody holds the session, and after all nodes were gone."""
+    cluster.start("a", "b", AGENT_IDLE_SECS="0.5")
+    session = cluster.apps["a"].session()
+    assert "wrote" in cluster.say("b", session, "write here.txt hello")
+    file = cluster.nodes["a"].data_dir / "workspaces" / session / "here.txt"
+    assert file.exists()
+
+    def held() -> list[int]:
+        found = cluster.nodes["b"].admin().get("/admin/nodes").json()["nodes"]
+        return [node["sessions"] for node in found]
+
+    until(lambda: held() == [0, 0], "nobody holds the session")
+    assert cluster.say("b", session, "read here.txt") == "hello"
+    for name in ("a", "b"):
+        cluster.nodes[name].stop()
+    cluster.start("b", "a")
+    assert cluster.say("b", session, "read here.txt") == "hello"
+    assert cluster.say("a", session, "read here.txt") == "hello"
+    assert not (cluster.nodes["b"].data_dir / "workspaces" / session).exists()
+
+
+def test_nodes_are_listed_with_what_they_hold(cluster: Cluster) -> None:
+    cluster.start("a", "b")
+    session = cluster.apps["a"].session()
+    cluster.say("a", session, "echo hi")
+    found = cluster.nodes["b"].admin().get("/admin/nodes").json()["nodes"]
+    assert [node["state"] for node in found] == ["up", "up"]
+    assert [node["sessions"] for node in found] == [1, 0]
+    assert [node["is_this"] for node in found] == [False, True]
+    assert sum(node["is_on_duty"] for node in found) == 1
+    cluster.nodes["a"].stop(signal.SIGKILL)
+
+    def left() -> bool:
+        known = cluster.nodes["b"].admin().get("/admin/nodes").json()["nodes"]
+        return [node["is_on_duty"] for node in known] == [True]
+
+    until(left, "the other one has the duty")

@@ -181,7 +181,7 @@ async def test_the_state_of_a_session_reads_no_queued_prompt(store: SqliteStore)
 class NoAgents:
     """A supervisor of nothing: no turn runs here."""
 
-    async def end_agent(self, session_id: str) -> bool:  # noqa: ARG002 - part of what it stands for
+    async def end_agent(self, app: str, session_id: str) -> bool:  # noqa: ARG002 - part of what it stands for
         return True
 
 

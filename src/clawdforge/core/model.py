@@ -141,6 +141,7 @@ class SessionRow:
     queue_order: tuple[int, ...] = ()  # queued turns that somebody has put in an order, the next first
     holder: str | None = None
     fence: int = 0
+    folder: str | None = None  # with several nodes: the data folder in which its own workspace lies
     written: int = 0  # events that the holder has written under this fence, as it counts them
     total_input_tokens: int = 0  # estimated
     total_output_tokens: int = 0  # estimated

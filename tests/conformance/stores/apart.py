@@ -117,7 +117,7 @@ READS: dict[str, Callable[[View, str], Any]] = {
     "usage_sums": lambda v, _: v.usage_sums(USAGE),
     "search": lambda v, s: (v.search("needle", limit=9), v.search("needle", limit=9, session_id=s)),
 }
-OF_ALL_APPS = {"count_open_sessions", "is_alive", "is_taken", "pauses"}
+OF_ALL_APPS = {"count_open_sessions", "is_alive", "is_taken", "node_with", "folder_of", "pauses"}
 
 WRITES: dict[str, Callable[[Tx, str], Any]] = {
     "change_session": lambda t, s: t.change_session(s, title="mine now"),

@@ -4,15 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-from clawdforge.core.model import SessionRow
+from clawdforge.core.model import PauseRow, SessionRow
 from clawdforge.core.node_model import NodeRow, WishKind, WishRow
 from clawdforge.core.ports import LeaseLost, Store, Tx
 from clawdforge.core.rules.interrupted import adopt
-from clawdforge.core.rules.leases import let_go, take
+from clawdforge.core.rules.leases import give_up, let_go, take
 from clawdforge.core.rules.turns import start_next, submit
 from clawdforge.wire.nodes import NodeState
 from clawdforge.wire.turn import Outcome, TurnRequest
-from tests.conformance.stores.samples import APP, make, said
+from tests.conformance.stores.samples import APP, a_session, make, said
 
 
 def a_node(name: str) -> NodeRow:
@@ -96,6 +96,39 @@ async def test_only_its_holder_starts_a_turn_while_that_lives(store: Store) -> N
     assert (await row_of(store, sid)).holder == "b", "there is something to run"
     assert await store.write(APP, lambda tx: start_next(tx, sid, "a", 4)) is None
     assert await store.write(APP, lambda tx: start_next(tx, sid, "b", 4)) is not None
+
+
+async def test_a_session_runs_where_its_workspace_is_while_that_node_lives(store: Store) -> None:
+    await join(store, "a", "b")
+    sid = await make(store, a_session(folder="a"))
+    assert await store.write(APP, lambda tx: prompt(tx, sid, "b")) is None
+    assert await store.read_system(lambda view: view.sessions_to_run("b")) == []
+    assert await store.read_system(lambda view: view.sessions_to_run("a")) == [(APP, sid)]
+    assert await store.write(APP, lambda tx: take(tx, sid, "b")), "for a change of its history"
+    assert await store.write(APP, lambda tx: start_next(tx, sid, "b", 2)) is None
+    await store.write(APP, lambda tx: give_up(tx, sid, "b"))
+    assert (await row_of(store, sid)).holder is None
+    await die(store, "a")
+    assert await store.read_system(lambda view: view.sessions_to_run("b")) == [(APP, sid)]
+    await store.write_system(lambda tx: tx.put_pause(PauseRow(app_name=APP, paused_at=1)))
+    assert await store.read_system(lambda view: view.sessions_to_run("b")) == []
+    await store.write_system(lambda tx: tx.remove_pause(APP, ""))
+    assert await store.write(APP, lambda tx: start_next(tx, sid, "b", 2)) is not None
+    assert (await row_of(store, sid)).folder == "b", "from now on it is there"
+    assert await store.read_system(lambda view: view.sessions_to_run("b")) == []
+
+
+async def test_a_session_whose_turn_was_cut_off_is_taken_by_nobody_before_that_is_ended(
+    store: Store,
+) -> None:
+    """Whoever held it without running it would hide the turn from those who end such turns."""
+    await join(store, "a", "b")
+    sid = await make(store)
+    await store.write(APP, lambda tx: prompt(tx, sid, "a"))
+    await die(store, "a")
+    assert not await store.write(APP, lambda tx: take(tx, sid, "b"))
+    await store.write(APP, lambda tx: adopt(tx, sid, "b", "cut off", 3))
+    assert await store.write(APP, lambda tx: take(tx, sid, "b"))
 
 
 async def test_a_session_is_let_go_of_when_it_has_nothing_to_run(store: Store) -> None:

@@ -37,7 +37,7 @@ async def test_records_come_back_equal(store: Store, reopen: Reopen) -> None:
         pinned=True, permission_mode=PermissionMode.ASK, on_interrupt=OnInterrupt.RETRY, plan_mode=True,
         retention=Retention.KEEP, project_key="k", parent_session_id="x", forked_from="y", depth=2,
         last_turn_at=5, turn_count=3, last_turn=4, context=2, context_plan="load", agent_session_id="z",
-        redo=(3, 9), holder="n", fence=7, written=4, total_input_tokens=1, total_output_tokens=2,
+        redo=(3, 9), holder="n", fence=7, folder="f", written=4, total_input_tokens=1, total_output_tokens=2,
         input_tokens=3, output_tokens=4, cached_tokens=5, cost_usd=0.25,
     )  # fmt: skip
     sid = full.session_id

@@ -14,6 +14,14 @@ class LeaseView(Protocol):
         """Whether a node was not declared dead. One that nobody knows is dead too."""
         ...
 
+    def node_with(self, folder: str) -> str | None:
+        """The living node that has a data folder."""
+        ...
+
+    def folder_of(self, node: str) -> str | None:
+        """The data folder of a node."""
+        ...
+
 
 class LeaseTx(LeaseView, Protocol):
     def add_wish(self, row: WishRow) -> None: ...
@@ -32,6 +40,10 @@ class NodeView(Protocol):
 
     def held_sessions(self, node: str) -> list[tuple[str, str]]:
         """(app, session_id) of the sessions that a node holds and in which no turn runs or waits."""
+        ...
+
+    def sessions_to_run(self, node: str) -> list[tuple[str, str]]:
+        """(app, session_id) of those with queued turns that this node may run: no other does, or a pause."""
         ...
 
     def held_counts(self) -> dict[str, int]:
@@ -91,7 +103,8 @@ class Peers(Protocol):
         ...
 
     def heed(self, listener: Callable[[str], None]) -> None:
-        """Called in the event loop with words that other nodes have announced."""
+        """Called in the event loop with words that other nodes have announced; with an empty one when some
+        may have been lost."""
         ...
 
     def start(self, node: str) -> None:

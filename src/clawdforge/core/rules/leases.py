@@ -14,6 +14,13 @@ def is_held_elsewhere(view: View, session: SessionRow, node: str) -> bool:
     return session.holder not in (None, node) and view.is_alive(session.holder or "")
 
 
+def runs_elsewhere(view: View, session: SessionRow, node: str) -> bool:
+    """Whether the session's next turn is another node's: its holder's, or of whoever has its workspace."""
+    if is_held_elsewhere(view, session, node):
+        return True
+    return session.folder is not None and view.node_with(session.folder) not in (None, node)
+
+
 def let_go(tx: Tx, session_id: str, node: str) -> bool:
     """Hold a session no longer that has nothing to run; whether nobody holds it now."""
     session = tx.session(session_id)
@@ -25,11 +32,19 @@ def let_go(tx: Tx, session_id: str, node: str) -> bool:
     return not is_held_elsewhere(tx, session, node) and session.holder != node
 
 
-def take(tx: Tx, session_id: str, node: str) -> bool:
-    """Hold a session that no other node holds; whether it is ours."""
+def give_up(tx: Tx, session_id: str, node: str) -> None:
+    """Hold a session no longer in which no turn runs, for another node that is to run what waits in it."""
     session = tx.session(session_id)
-    if session is None or is_held_elsewhere(tx, session, node):
-        return session is None
-    if session.holder != node:
-        tx.claim(session_id, node)
+    if session is not None and session.holder == node and not tx.active_turn(session_id):
+        tx.change_session(session_id, holder=None)
+
+
+def take(tx: Tx, session_id: str, node: str) -> bool:
+    """Hold a session that no other node holds, and of which none has left a turn; whether it is ours."""
+    session = tx.session(session_id)
+    if session is None or session.holder == node:
+        return True
+    if is_held_elsewhere(tx, session, node) or tx.active_turn(session_id) is not None:
+        return False
+    tx.claim(session_id, node)
     return True

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
-from clawdforge.core.model import Clock, Commit, SessionRow, TurnRow, new_id
+from clawdforge.core.model import Clock, SessionRow, TurnRow, new_id
 from clawdforge.core.node_model import WishKind, WishRow
 from clawdforge.core.ports import Store, Tx, View
-from clawdforge.core.rules.leases import is_held_elsewhere, let_go, take
+from clawdforge.core.rules.leases import give_up, is_held_elsewhere, let_go, take
 from clawdforge.core.running.membership import Membership
 from clawdforge.wire.errors import SessionBusy
 from clawdforge.wire.turn import Outcome, TurnState
@@ -17,6 +17,7 @@ from clawdforge.wire.turn import Outcome, TurnState
 log = logging.getLogger(__name__)
 LOOK_SECS: Final = 0.5
 """What another node tells may be lost, so whoever waits for it looks this often."""
+ASK_AGAIN: Final = 10
 
 
 class Elsewhere:
@@ -25,8 +26,9 @@ class Elsewhere:
         self._clock = clock
         self._membership = membership
         self._waiting: dict[str, set[asyncio.Event]] = {}
-        if membership.has_peers:
-            store.listen(self._on_commit)
+        if store.peers is not None:
+            store.listen(lambda commit: self._wake_waiting(commit.session_id))
+            store.peers.heed(self._wake_waiting)
 
     @property
     def node(self) -> str:
@@ -36,11 +38,23 @@ class Elsewhere:
         """Whether another node that lives holds the session, as the store knows it."""
         return self._membership.has_peers and is_held_elsewhere(view, session, self.node)
 
-    def leave_to_holder(self, session: SessionRow | None) -> bool:
-        """Whether another node holds the session; it is told that there is something to run."""
-        if session is None or not self._membership.is_elsewhere(session.holder):
+    @property
+    def folder(self) -> str | None:
+        return self._membership.folder
+
+    def is_there(self, session: SessionRow | None) -> bool:
+        """Whether another node is to run the session, as far as was known a moment ago."""
+        return session is not None and self._membership.find_runner(session) is not None
+
+    async def leave_to_runner(self, session: SessionRow | None) -> bool:
+        """Whether another node is to run the session; it is told that there is something to do."""
+        runner = None if session is None else self._membership.find_runner(session)
+        if session is None or runner is None:
             return False
-        self._tell(session.holder, session.app_name, session.session_id)
+        app, session_id, node = session.app_name, session.session_id, self.node
+        if session.holder == node:  # held for a change of its history, and its workspace is there
+            await self._store.write(app, lambda tx: give_up(tx, session_id, node))
+        self._tell(runner, app, session_id)
         return True
 
     async def cancel(self, app: str, session_id: str, turn_index: int | None, *, rollback: bool) -> bool:
@@ -61,8 +75,12 @@ class Elsewhere:
         def look(view: View) -> TurnRow | None:
             return view.turn_outline(session_id, wish.turn_index or 0)
 
+        waits = 0
         while (turn := await self._store.read(app, look)) is not None and turn.state is not TurnState.ENDED:
             await self._wait(session_id)
+            waits += 1
+            if waits % ASK_AGAIN == 0:  # the wish may be lost with the answer to whoever took it
+                await self._send(app, session_id, make)
         return turn is not None and turn.outcome is Outcome.CANCELLED
 
     async def ask_to_leave(self, app: str, session_id: str, *, but: str | None = None) -> str | None:
@@ -90,10 +108,10 @@ class Elsewhere:
     async def let_go(self, app: str, session_id: str) -> None:
         """Hold a session no longer whose agent is gone. Others may run it then."""
         node = self.node
-        if self._membership.has_peers and await self._store.write(
+        if self._store.peers is not None and await self._store.write(
             app, lambda tx: let_go(tx, session_id, node)
         ):
-            self._tell("", app, session_id)
+            self._store.peers.announce(session_id)
 
     async def _send(
         self, app: str, session_id: str, make: Callable[[Tx, SessionRow], WishRow | None]
@@ -146,6 +164,6 @@ class Elsewhere:
             if not self._waiting[session_id]:
                 del self._waiting[session_id]
 
-    def _on_commit(self, commit: Commit) -> None:
-        for changed in self._waiting.get(commit.session_id, ()):
+    def _wake_waiting(self, session_id: str) -> None:
+        for changed in self._waiting.get(session_id, ()):
             changed.set()

@@ -9,9 +9,10 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, Final, Protocol
 
-from clawdforge.core.model import Clock, new_id
+from clawdforge.core.model import Clock, SessionRow, new_id
 from clawdforge.core.node_model import HOUSEKEEPING, NodeRow
 from clawdforge.core.ports import Store, SystemTx
 from clawdforge.wire.base import Micros
@@ -46,6 +47,7 @@ class Membership:
         self._version = version
         self._lease = lease
         self._living: frozenset[str] = frozenset()
+        self._folders: dict[str, str] = {}  # of nodes that live
         self._seen: dict[str, tuple[int, int]] = {}  # of others: the last beat, and how often it was read
         self._beaten_at = 0.0
         self._has_given_up = False
@@ -68,20 +70,28 @@ class Membership:
     def is_on_duty(self) -> bool:
         return self._on_duty.is_set()
 
-    def is_elsewhere(self, holder: str | None) -> bool:
-        """Whether another node that lived a moment ago is this holder."""
-        return holder is not None and holder != self.node and holder in self._living
+    @property
+    def folder(self) -> str | None:
+        """What tells this node's data folder from those of others; None where there can be no others."""
+        return self._folder if self.has_peers else None
+
+    def find_runner(self, session: SessionRow) -> str | None:
+        """The other node, which lived a moment ago, that is to run a session: its holder, or its folder's."""
+        for node in (session.holder, self._folders.get(session.folder or "")):
+            if node is not None and node != self.node and node in self._living:
+                return node
+        return None
 
     def describe(self, at: Micros) -> NodeRow:
         return NodeRow(
             node=self.node, name=self.name, folder=self._folder, version=self._version, started_at=at
         )
 
-    async def join(self) -> None:
-        """Before this node claims anything."""
+    async def join(self, node: str | None = None) -> None:
+        """Before this node claims anything, or anything more under another name."""
         if self._store.peers is None:
             return
-        row = self.describe(self._clock.now())
+        row = replace(self.describe(self._clock.now()), node=node or self.node)
         self._beaten_at = asyncio.get_running_loop().time()
 
         def work(tx: SystemTx) -> tuple[list[NodeRow], bool]:
@@ -89,6 +99,7 @@ class Membership:
             return tx.nodes(), tx.take_duty(HOUSEKEEPING, row.node)
 
         nodes, is_on_duty = await self._store.write_system(work)
+        self.node = row.node
         self._note(nodes, is_on_duty=is_on_duty)
         self._store.peers.start(self.node)
 
@@ -103,23 +114,23 @@ class Membership:
         """Beat for ever, and have taken over what dead nodes have left. No beat waits for that."""
         if not self.has_peers:
             await asyncio.get_running_loop().create_future()
-        taking: asyncio.Task[None] | None = None
+        listening = asyncio.create_task(self._listen_for_silence(host), name="the silence of the store")
+        taking = asyncio.create_task(_try(take_over), name="taking over")
         try:
             while True:
                 await asyncio.sleep(self._lease / BEATS)
-                try:
+                with suppress(StoreUnavailable):
                     if not await self._beat():
                         await self._come_back(host)
                     elif self._has_given_up:
                         self._has_given_up = False
                         log.warning("this node can reach the store again")
-                    if await self._bury() and (taking is None or taking.done()):
+                    await self._bury()
+                    if taking.done():
                         taking = asyncio.create_task(_try(take_over), name="taking over")
-                except StoreUnavailable:
-                    self._give_up_late(host)
         finally:
-            if taking is not None:
-                taking.cancel()
+            listening.cancel()
+            taking.cancel()
 
     async def do_on_duty(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Do what one node does for all, whenever that is this one. Ends when the work does."""
@@ -154,11 +165,12 @@ class Membership:
     def _note(self, nodes: list[NodeRow], *, is_on_duty: bool) -> None:
         alive = [row for row in nodes if row.state is not NodeState.DEAD]
         self._living = frozenset(row.node for row in alive)
+        self._folders = {row.folder: row.node for row in alive}
         before = self._seen
         self._seen = {}
         for row in alive:
             if row.node != self.node:
-                beat, times = before.get(row.node, (row.beat, 0))
+                beat, times = before.get(row.node, (row.beat, -1))
                 self._seen[row.node] = (row.beat, times + 1 if beat == row.beat else 0)
         self._set_duty(is_on_duty=is_on_duty)
 
@@ -166,8 +178,8 @@ class Membership:
         (self._on_duty, self._off_duty)[not is_on_duty].set()
         (self._on_duty, self._off_duty)[is_on_duty].clear()
 
-    async def _bury(self) -> bool:
-        """Declare those dead whose beat stood still; whether there is anything to take over."""
+    async def _bury(self) -> None:
+        """Declare those dead whose beat stood still."""
         still = [(node, beat) for node, (beat, times) in self._seen.items() if times >= BEATS]
 
         def work(tx: SystemTx) -> list[str]:
@@ -175,33 +187,34 @@ class Membership:
                 tx.declare_dead(node, beat)
             return [row.node for row in tx.nodes() if row.state is NodeState.DEAD]
 
-        dead = await self._store.write_system(work) if still else await self._find_dead()
+        dead = await self._store.write_system(work) if still else []
         for node in dead:
             if node in self._living:
                 log.warning("a node no longer beats; its sessions are free", extra={"node": node})
         self._living -= frozenset(dead)
-        return bool(dead)
-
-    async def _find_dead(self) -> list[str]:
-        nodes = await self._store.read_system(lambda view: view.nodes())
-        return [row.node for row in nodes if row.state is NodeState.DEAD]
 
     async def forget_dead(self) -> None:
-        """After everything of theirs was taken over."""
+        """After what they left was taken over. Whoever is not known is dead as well."""
+        nodes = await self._store.read_system(lambda view: view.nodes())
+        dead = [row.node for row in nodes if row.state is NodeState.DEAD]
 
         def work(tx: SystemTx) -> None:
-            if not tx.cut_off_sessions():
-                for row in tx.nodes():
-                    if row.state is NodeState.DEAD:
-                        tx.remove_node(row.node)
+            for node in dead:
+                tx.remove_node(node)
 
-        await self._store.write_system(work)
+        if dead:
+            await self._store.write_system(work)
 
     async def _come_back(self, host: Host) -> None:
         log.error("this node was given up by the others; it goes on under another name")
         host.give_up(CUT_OFF)
-        self.node = new_id()
-        await self.join()
+        await self.join(new_id())
+
+    async def _listen_for_silence(self, host: Host) -> None:
+        """A statement may wait for its answer for longer than a lease, so this waits for none."""
+        while True:
+            await asyncio.sleep(self._lease / BEATS / 4)
+            self._give_up_late(host)
 
     def _give_up_late(self, host: Host) -> None:
         silent = asyncio.get_running_loop().time() - self._beaten_at

@@ -52,13 +52,15 @@ class RecoveryService:
         self._supervisor = supervisor
         self._folders = folders
         self._found: list[tuple[Folders, list[str]]] = []
+        self._damaged: set[str] = set()  # sessions; each was told of once
 
     async def end_interrupted_turns(self) -> int:
         """End the turns that a dead server left running; returns how many sessions had one.
 
         A session whose rows are damaged keeps its turn as it is: it must not keep the others from starting.
         """
-        unsettled = await self._store.read_system(lambda view: view.cut_off_sessions())
+        found = await self._store.read_system(lambda view: view.cut_off_sessions())
+        unsettled = [pair for pair in found if pair[1] not in self._damaged]
         ended = 0
         for first in range(0, len(unsettled), BATCH):
             some = unsettled[first : first + BATCH]
@@ -69,6 +71,7 @@ class RecoveryService:
                 if isinstance(failure, Unavailable | asyncio.CancelledError):
                     raise failure
                 if failure is not None:
+                    self._damaged.add(session_id)
                     note = {"session_id": session_id}
                     log.error("a turn that was cut off could not be ended", exc_info=failure, extra=note)
                 ended += failure is None

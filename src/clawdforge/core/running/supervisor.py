@@ -82,6 +82,11 @@ class Supervisor:
         return self._elsewhere.node
 
     @property
+    def folder(self) -> str | None:
+        """Where workspaces are that are made here; None where no other node could look for them."""
+        return self._elsewhere.folder
+
+    @property
     def is_idle(self) -> bool:
         """Nothing runs and nothing waits for a seat."""
         return not self._workers
@@ -168,13 +173,16 @@ class Supervisor:
             active = await self._store.read(app, lambda view: view.active_turn(session_id))
             if active is None or turn_index not in (None, active.turn_index):
                 return False
+            if self._elsewhere.is_there(await self.find_session(app, session_id)):
+                break  # it runs at another node, and here somebody waits for a place
             await boundary.wait()
         return await self._elsewhere.cancel(app, session_id, turn_index, rollback=rollback)
 
     async def end_agent(self, app: str, session_id: str) -> bool:
         """End the session's agent. False if a process of it may be left: then keep out of its folders."""
+        is_ended = await self._pool.end_agent(session_id)
         await self._elsewhere.ask_to_leave(app, session_id)
-        return await self._pool.end_agent(session_id)
+        return is_ended
 
     async def retire_agent(self, app: str, session_id: str) -> None:
         """End the session's agent as soon as no turn runs. The next turn starts it again."""
@@ -197,9 +205,12 @@ class Supervisor:
         except SessionBusy:
             self._pool.retire_agent(session_id)
 
-    def has_to_do(self, session_id: str) -> bool:
+    def has_worker(self, session_id: str) -> bool:
+        return self._find_worker(session_id) is not None
+
+    def has_agent(self, session_id: str) -> bool:
         """Whether this session has an agent here, or is about to."""
-        return self._find_worker(session_id) is not None or self._pool.has_seat(session_id)
+        return self.has_worker(session_id) or self._pool.has_seat(session_id)
 
     def measure(self, app: str, session_id: str) -> None:
         """Files of this session were changed by somebody else than a turn."""
@@ -239,16 +250,19 @@ class Supervisor:
     ) -> AsyncIterator[None]:
         """Keep turns of this session waiting, with no agent of it alive. SessionBusy when one goes on.
 
-        With `or_aside`, a turn that stands aside is as good as none: it waits for us by itself.
+        With `or_aside`, a turn that stands aside is as good as none: it waits for us by itself. From other
+        nodes the session is brought here.
         """
-        await self._elsewhere.bring_here(app, session_id, within)
-        async with self._hold_here(app, session_id, within, or_aside=or_aside):
+        async with self._hold_here(app, session_id, within, or_aside=or_aside) as is_aside:
+            if not is_aside:
+                await self._elsewhere.bring_here(app, session_id, within)
             yield
 
     @asynccontextmanager
     async def _hold_here(
         self, app: str, session_id: str, within: float, *, or_aside: bool = False
-    ) -> AsyncIterator[None]:
+    ) -> AsyncIterator[bool]:
+        """Whether a turn of it stands aside."""
         try:
             async with asyncio.timeout(within):
                 while worker := self._workers.get(session_id) or self._reserved.get(session_id):
@@ -258,14 +272,14 @@ class Supervisor:
         except TimeoutError:
             raise SessionBusy from None
         if worker is not None:
-            yield
+            yield True
             return
         holder = self._workers[session_id] = Worker(app, session_id)
         holder.progress.wait_for(WaitsFor.HISTORY)
         try:
             if not await self._pool.end_agent(session_id):
                 raise SessionBusy("the agent of this session does not end; try again later")
-            yield
+            yield False
         finally:
             self._remove_worker(holder)
             if holder.look_again:
@@ -330,7 +344,7 @@ class Supervisor:
             )  # before a seat, which may take long to get: it needs no agent
             if seat is None:
                 session = await self.find_session(worker.app, worker.session_id)
-                if self._elsewhere.leave_to_holder(session):
+                if await self._elsewhere.leave_to_runner(session):
                     return
                 parent = None if session is None else session.parent_session_id
                 seat = await self._pool.take(worker.app, worker.session_id, parent)

@@ -29,6 +29,7 @@ class Wishes:
         self._elsewhere = elsewhere
         self._told: set[tuple[str, str]] = set()
         self._woken = asyncio.Event()
+        self._look_at = 0.0
         self._tasks: set[asyncio.Task[None]] = set()
         if store.peers is not None:
             store.peers.listen(self._on_told)
@@ -37,17 +38,23 @@ class Wishes:
         """Do what is wanted, for ever."""
         if not self._membership.has_peers:
             await asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
         while True:
             with suppress(TimeoutError):
-                async with asyncio.timeout(LOOK_SECS):
+                async with asyncio.timeout_at(self._look_at):
                     await self._woken.wait()
             try:
-                if self._woken.is_set():
-                    await self._do_told()
-                else:
+                await self._do_told()
+                if loop.time() >= self._look_at:
                     await self._look()
+                    self._look_at = loop.time() + LOOK_SECS
             except StoreUnavailable:
                 await asyncio.sleep(LOOK_SECS)
+
+    def look_soon(self) -> None:
+        """There may be turns that nobody else runs."""
+        self._look_at = 0.0
+        self._woken.set()
 
     def _on_told(self, app: str, session_id: str) -> None:
         self._told.add((app, session_id))
@@ -63,12 +70,12 @@ class Wishes:
     async def _look(self) -> None:
         """For what nobody told: wishes, turns that wait, and sessions that we hold for nothing."""
         await self._take_wishes()
-        for app, session_id in await self._store.read_system(lambda view: view.waiting_sessions()):
-            if not self._supervisor.has_to_do(session_id):
-                self._supervisor.wake(app, session_id)
         node = self._membership.node
+        for app, session_id in await self._store.read_system(lambda view: view.sessions_to_run(node)):
+            if not self._supervisor.has_worker(session_id):
+                self._supervisor.wake(app, session_id)
         for app, session_id in await self._store.read_system(lambda view: view.held_sessions(node)):
-            if not self._supervisor.has_to_do(session_id):
+            if not self._supervisor.has_agent(session_id):
                 await self._elsewhere.let_go(app, session_id)
 
     async def _take_wishes(self) -> None:

@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 import hmac
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 
 from clawdforge.core.callbacks import CallbackTokens
@@ -14,7 +14,7 @@ from clawdforge.core.principal import Principal
 from clawdforge.core.services.token_uses import TokenUses
 from clawdforge.wire.admin import CreateOwnToken, CreateToken
 from clawdforge.wire.base import Micros
-from clawdforge.wire.errors import Forbidden, InvalidRequest, TokenNotFound, Unauthenticated
+from clawdforge.wire.errors import Forbidden, InvalidRequest, StoreUnavailable, TokenNotFound, Unauthenticated
 from clawdforge.wire.scopes import Scope
 
 LOCAL_APP = "local"
@@ -35,8 +35,10 @@ class AccessService:
         self._admin = hash_token(admin_token)
         self._callbacks = callbacks
         self._watched: dict[str, set[asyncio.Event]] = {}
+        self._principals: dict[asyncio.Event, Principal] = {}
+        self._checking: asyncio.Task[None] | None = None
         if store.peers is not None:
-            store.peers.heed(self._end_own_streams)
+            store.peers.heed(self._hear)
         self.uses = TokenUses(store, clock)
 
     async def authenticate(self, token: str) -> Principal:
@@ -166,6 +168,20 @@ class AccessService:
             self._store.peers.announce(key)
         self._end_own_streams(key)
 
+    def _hear(self, key: str) -> None:
+        if key:
+            self._end_own_streams(key)
+        elif self._principals:
+            self._checking = asyncio.create_task(self._check_all(), name="looking after open streams")
+
+    async def _check_all(self) -> None:
+        """End the streams of whoever was refused elsewhere while nobody could tell us."""
+        with suppress(StoreUnavailable):
+            for event, principal in list(self._principals.items()):
+                left = await self.seconds_left(principal)
+                if left is not None and left <= 0:
+                    event.set()
+
     def _end_own_streams(self, key: str) -> None:
         for event in self._watched.get(key, ()):
             event.set()
@@ -178,9 +194,11 @@ class AccessService:
         keys += [] if principal.login is None else [_login_key(principal.login.holder)]
         for key in keys:
             self._watched.setdefault(key, set()).add(event)
+        self._principals[event] = principal
         try:
             yield event
         finally:
+            del self._principals[event]
             for key in keys:
                 self._watched[key].discard(event)
                 if not self._watched[key]:

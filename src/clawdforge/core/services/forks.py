@@ -199,6 +199,7 @@ def _build_row(source: SessionRow, target: str, request: ForkRequest, at: Micros
         persona=source.persona,
         instructions=source.instructions,
         own_cwd=source.own_cwd,
+        folder=source.folder,
         workspace_identity=source.workspace_identity,
         title=source.title if request.title is None else request.title,
         meta=source.meta,

@@ -188,6 +188,7 @@ class SessionService:
             agent=agent,
             cwd=cwd,
             own_cwd=not request.cwd,
+            folder=None if request.cwd else self._supervisor.folder,
             workspace_identity=workspace.identity,
             created_at=now,
             updated_at=now,

@@ -90,6 +90,10 @@ class Signals:
                     await connection.add_listener(CHANNEL, self._on_notified)
                     self._deliver([Commit("", "", ())], {""})  # something may have been missed, here
                     self._commits["", ""] = None  # and there
+                    self._changed.add("")
+                    self._words[""] = None
+                    for heed in self._heeding:
+                        heed("")
                     self._waiting.set()
                     wait = FIRST_WAIT_SECS
                     await self._send_all(connection)
@@ -134,7 +138,8 @@ class Signals:
         try:
             told = orjson.loads(str(text))
             node, commits = told.get("n"), [Commit(str(app), str(one), ()) for app, one in told.get("s", ())]
-            changed, calls = set(map(str, told.get("c", ()))), list(told.get("t", ()))
+            changed = set(map(str, told.get("c", ())))
+            calls = [(str(to), str(app), str(one)) for to, app, one in told.get("t", ())]
             words = list(map(str, told.get("w", ())))
         except (ValueError, TypeError, AttributeError):
             return  # somebody else's: anybody who can connect may notify
@@ -146,6 +151,6 @@ class Signals:
             for heed in self._heeding:
                 heed(word)
         for to, app, session_id in calls:
-            if to in ("", self._node):
+            if to == self._node:
                 for listener in self._listeners:
                     listener(app, session_id)

@@ -32,7 +32,11 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 PAUSE_SECS: Final = 5
 """So long a server may stop in the middle of a transaction. It keeps others from writing meanwhile."""
-OTHERS: Final = "SELECT 1 FROM nodes WHERE state <> 'dead' AND folder <> $1 LIMIT 1"
+OTHERS: Final = (
+    "SELECT 1 FROM sessions WHERE folder <> $1 UNION ALL"
+    " SELECT 1 FROM members WHERE state <> 'dead' AND folder <> $1 LIMIT 1"
+)
+OWN: Final = "UPDATE sessions SET folder = $1 WHERE own_cwd = 1 AND folder IS NULL"
 
 
 class PostgresStore:
@@ -55,8 +59,8 @@ class PostgresStore:
         """Open the store in a database, making its tables if they are missing.
 
         `remembered` is how many sessions have left folders on this machine: with them, a database without
-        tables is the wrong one. Paths are fitted to where `data_dir` is now, unless nodes that have another
-        `folder` than this share the database: then they are theirs, too.
+        tables is the wrong one. Paths are fitted to where `data_dir` is now, unless another `folder` was
+        ever used with the database: then some of them are its.
         """
         link = await asyncio.to_thread(_prepare, url, clock, remembered, data_dir, folder)
         return cls(url, link, clock)
@@ -153,8 +157,10 @@ def _prepare(url: str, clock: Clock, remembered: int, data_dir: Path | None, fol
         link = Link(url, pause=PAUSE_SECS)
         try:
             migrate(link, clock, remembered)
-            is_shared = bool(link.fetch(OTHERS, (folder,)))
-            moved = 0 if data_dir is None or is_shared else fit_to_folder(link, data_dir.resolve())
+            moved = 0
+            if data_dir is not None and not link.fetch(OTHERS, (folder,)):
+                moved = fit_to_folder(link, data_dir.resolve())
+                link.run(OWN, (folder,))
         except BaseException:
             link.close()
             raise

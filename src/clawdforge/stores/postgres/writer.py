@@ -34,7 +34,7 @@ from clawdforge.wire.errors import SessionDamaged, Stopping, StoreUnavailable
 
 log = logging.getLogger(__name__)
 MAX_BATCH_SECS: Final = 0.025
-BEGIN: Final = "BEGIN; SELECT pg_advisory_xact_lock(4710423071)"
+BEGIN: Final = "BEGIN ISOLATION LEVEL READ COMMITTED; SELECT pg_advisory_xact_lock(4710423071)"
 LOCK: Final = "SELECT pg_try_advisory_lock(4710423071)"
 TAKEN: Final = "a server uses this database; stop it, or name another database"
 

@@ -13,6 +13,14 @@ class LeaseRows(OwnRows):
     def is_alive(self, node: str) -> bool:
         return self._db.row(self._q.nodes["is_alive"], {"node": node}) is not None
 
+    def node_with(self, folder: str) -> str | None:
+        row = self._db.row(self._q.nodes["node_with"], {"folder": folder})
+        return None if row is None else str(row[0])
+
+    def folder_of(self, node: str) -> str | None:
+        row = self._db.row(self._q.nodes["folder_of"], {"node": node})
+        return None if row is None else str(row[0])
+
 
 class NodeRows:
     """What can be read for everybody."""
@@ -30,6 +38,10 @@ class NodeRows:
 
     def held_sessions(self, node: str) -> list[tuple[str, str]]:
         rows = self._db.rows(self._q.nodes["held_sessions"], {"node": node})
+        return [(str(app), str(session_id)) for app, session_id in rows]
+
+    def sessions_to_run(self, node: str) -> list[tuple[str, str]]:
+        rows = self._db.rows(self._q.nodes["sessions_to_run"], {"node": node})
         return [(str(app), str(session_id)) for app, session_id in rows]
 
     def held_counts(self) -> dict[str, int]:

@@ -137,7 +137,7 @@ class Queries:
             OccurrenceRow, "schedule_occurrences", ["app_name", "schedule_id", "occurrence_id"]
         )
         self.audit = Codec(AuditRow, "session_events", ["number", "hash"])
-        self.node = Codec(NodeRow, "nodes", ["node"])
+        self.node = Codec(NodeRow, "members", ["node"])
         self.wish = Codec(WishRow, "wishes", ["wish_id", "app_name", "session_id", "node"])
         fragments = self._fragments()
         self.view = load_statements(self.folder / "view.sql", fragments)

@@ -20,10 +20,10 @@ from clawdforge.wire.errors import SessionNotFound
 
 GATHERED: Final = frozenset(
     {
-        *("head", "holder", "fence", "written", "last_turn", "turn_count", "last_turn_at", "activity"),
-        *("last_outcome", "title", "redo", "queue_order", "context", "context_plan", "agent_session_id"),
-        *("total_input_tokens", "total_output_tokens", "input_tokens", "output_tokens", "cached_tokens"),
-        *("cost_usd", "estimated_cost_usd"),
+        *("head", "holder", "fence", "written", "folder", "last_turn", "turn_count", "last_turn_at"),
+        *("activity", "last_outcome", "title", "redo", "queue_order", "context", "context_plan"),
+        *("agent_session_id", "total_input_tokens", "total_output_tokens", "input_tokens"),
+        *("output_tokens", "cached_tokens", "cost_usd", "estimated_cost_usd"),
     }
 )
 """Columns of a session that wait. No trigger touches them, and none of the fragments below looks at them."""

@@ -26,7 +26,7 @@ SELECT app_name FROM budgets WHERE budget_id = :budget
 
 -- name: lost_runs
 SELECT DISTINCT app_name, holder_id FROM reservations WHERE turn_index = 0 AND NOT EXISTS (
-    SELECT 1 FROM nodes WHERE nodes.node = reservations.node AND nodes.state <> 'dead')
+    SELECT 1 FROM members WHERE members.node = reservations.node AND members.state <> 'dead')
 
 -- name: token_by_hash
 SELECT {token} FROM tokens WHERE hash = :hash
@@ -63,7 +63,7 @@ WHERE turns.state IN ('running', 'waiting') AND sessions.deleted_at IS NULL
 SELECT sessions.app_name, turns.session_id FROM turns
 JOIN sessions ON sessions.session_id = turns.session_id
 WHERE turns.state IN ('running', 'waiting') AND sessions.deleted_at IS NULL AND NOT EXISTS (
-    SELECT 1 FROM nodes WHERE nodes.node = sessions.holder AND nodes.state <> 'dead')
+    SELECT 1 FROM members WHERE members.node = sessions.holder AND members.state <> 'dead')
 
 -- name: waiting_sessions
 SELECT sessions.app_name, turns.session_id FROM turns

@@ -1,30 +1,30 @@
 -- Nodes that share a database. In words that SQLite and Postgres understand alike.
 
 -- name: is_alive
-SELECT 1 FROM nodes WHERE node = :node AND state <> 'dead'
+SELECT 1 FROM members WHERE node = :node AND state <> 'dead'
 
 -- name: nodes
-SELECT {node} FROM nodes ORDER BY started_at, node
+SELECT {node} FROM members ORDER BY started_at, node
 
 -- name: beat
-UPDATE nodes SET beat = beat + 1 WHERE node = :node AND state <> 'dead'
+UPDATE members SET beat = beat + 1 WHERE node = :node AND state <> 'dead'
 
 -- name: declare_dead
-UPDATE nodes SET state = 'dead' WHERE node = :node AND beat = :beat AND state <> 'dead'
+UPDATE members SET state = 'dead' WHERE node = :node AND beat = :beat AND state <> 'dead'
 
 -- name: bury_folder
-UPDATE nodes SET state = 'dead' WHERE folder = :folder AND state <> 'dead'
+UPDATE members SET state = 'dead' WHERE folder = :folder AND state <> 'dead'
 
 -- name: change_node
-UPDATE nodes SET state = :state WHERE node = :node AND state <> 'dead'
+UPDATE members SET state = :state WHERE node = :node AND state <> 'dead'
 
 -- name: remove_node
-DELETE FROM nodes WHERE node = :node
+DELETE FROM members WHERE node = :node
 
 -- name: take_duty
 INSERT INTO duties (name, node) VALUES (:name, :node)
 ON CONFLICT (name) DO UPDATE SET node = excluded.node
-WHERE NOT EXISTS (SELECT 1 FROM nodes WHERE nodes.node = duties.node AND nodes.state <> 'dead')
+WHERE NOT EXISTS (SELECT 1 FROM members WHERE members.node = duties.node AND members.state <> 'dead')
 
 -- name: who_does
 SELECT node FROM duties WHERE name = :name
@@ -45,3 +45,24 @@ ORDER BY session_id
 
 -- name: held_counts
 SELECT holder, count(*) FROM sessions WHERE holder IS NOT NULL AND deleted_at IS NULL GROUP BY holder
+
+-- name: node_with
+SELECT node FROM members WHERE folder = :folder AND state <> 'dead' ORDER BY started_at DESC, node LIMIT 1
+
+-- name: folder_of
+SELECT folder FROM members WHERE node = :node
+
+-- name: sessions_to_run
+SELECT DISTINCT sessions.app_name, sessions.session_id FROM sessions
+JOIN turns ON turns.session_id = sessions.session_id AND turns.state = 'queued'
+WHERE sessions.deleted_at IS NULL AND sessions.closed_at IS NULL
+  AND NOT EXISTS (
+    SELECT 1 FROM turns AS other
+    WHERE other.session_id = sessions.session_id AND other.state IN ('running', 'waiting'))
+  AND NOT EXISTS (
+    SELECT 1 FROM members WHERE members.node = sessions.holder AND members.node <> :node AND members.state <> 'dead')
+  AND NOT EXISTS (
+    SELECT 1 FROM members WHERE members.folder = sessions.folder AND members.node <> :node AND members.state <> 'dead')
+  AND NOT EXISTS (
+    SELECT 1 FROM pauses WHERE pauses.app_name IN ('', sessions.app_name) AND pauses.agent IN ('', sessions.agent))
+ORDER BY sessions.app_name, sessions.session_id

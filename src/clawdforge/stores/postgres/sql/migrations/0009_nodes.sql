@@ -1,6 +1,6 @@
 -- Servers that share this database, each under a name of its own for every start; what only one of them does; and what
 -- one wishes of another that holds a session.
-CREATE TABLE nodes (
+CREATE TABLE members (
     node       word PRIMARY KEY,
     name       word NOT NULL,
     folder     word NOT NULL,
@@ -26,3 +26,4 @@ CREATE TABLE wishes (
 CREATE INDEX wishes_of_node ON wishes (node);
 ALTER TABLE reservations ADD COLUMN node word;
 CREATE INDEX sessions_held ON sessions (holder) WHERE holder IS NOT NULL AND deleted_at IS NULL;
+ALTER TABLE sessions ADD COLUMN folder word;

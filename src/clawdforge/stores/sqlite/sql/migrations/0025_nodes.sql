@@ -1,7 +1,6 @@
 -- Servers that share this database, each under a name of its own for every start; what only one of them does; and what
 -- one wishes of another that holds a session.
-DROP TABLE nodes; -- of the first version, which never wrote to it
-CREATE TABLE nodes (
+CREATE TABLE members (
     node       TEXT PRIMARY KEY,
     name       TEXT NOT NULL,
     folder     TEXT NOT NULL,
@@ -26,3 +25,4 @@ CREATE TABLE wishes (
 );
 CREATE INDEX wishes_of_node ON wishes (node);
 ALTER TABLE reservations ADD COLUMN node TEXT;
+ALTER TABLE sessions ADD COLUMN folder TEXT;

@@ -1,0 +1,173 @@
+"""A node among others: when it counts as dead, when it gives up by itself, and what it does on duty."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+from clawdforge.core.model import SystemClock
+from clawdforge.core.ports import SystemTx
+from clawdforge.core.ports.nodes import Peers
+from clawdforge.core.running.membership import BEATS, Membership
+from clawdforge.stores.sqlite.store import SqliteStore
+from clawdforge.wire.errors import StoreUnavailable
+from tests.unit.rpc_peer import until
+
+LEASE = 0.6
+T = TypeVar("T")
+
+
+class NoPeers:
+    """There may be others, and none of them says anything."""
+
+    def tell(self, node: str, app: str, session_id: str) -> None: ...
+    def listen(self, listener: Callable[[str, str], None]) -> None: ...
+    def announce(self, word: str) -> None: ...
+    def heed(self, listener: Callable[[str], None]) -> None: ...
+    def start(self, node: str) -> None: ...
+
+
+class SharedStore(SqliteStore):
+    """One that several nodes of one process use; while it is away, nothing is answered."""
+
+    is_away = False
+
+    @property
+    def peers(self) -> Peers:  # type: ignore[override]
+        return NoPeers()
+
+    async def write_system(self, work: Callable[[SystemTx], T]) -> T:
+        if self.is_away:
+            await asyncio.sleep(3600)
+        return await super().write_system(work)
+
+
+class Host:
+    def __init__(self) -> None:
+        self.gave_up = 0
+
+    def give_up(self, reason: str) -> None:
+        assert reason
+        self.gave_up += 1
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[SharedStore]:
+    opened = await SharedStore.open(tmp_path / "data", SystemClock())
+    assert isinstance(opened, SharedStore)
+    yield opened
+    await opened.close()
+
+
+async def joined(store: SharedStore, name: str) -> Membership:
+    node = Membership(store, SystemClock(), name, f"{name}.lan", f"folder of {name}", "0", LEASE)
+    await node.join()
+    return node
+
+
+async def nothing() -> None: ...
+
+
+async def test_a_node_is_dead_when_its_beat_stood_still_over_a_whole_lease(store: SharedStore) -> None:
+    watching, silent = await joined(store, "a"), await joined(store, "b")
+    for _ in range(BEATS):
+        assert await watching._beat()
+        await watching._bury()
+        assert await store.read("x", lambda view: view.is_alive("b")), "it had less than a lease"
+    assert await watching._beat()
+    await watching._bury()
+    assert not await store.read("x", lambda view: view.is_alive("b"))
+    assert not await silent._beat()
+
+
+async def test_one_beat_is_enough_to_live_on(store: SharedStore) -> None:
+    watching, slow = await joined(store, "a"), await joined(store, "b")
+    for number in range(3 * BEATS):
+        assert await watching._beat()
+        await watching._bury()
+        if number % (BEATS - 1) == 0:
+            assert await slow._beat()
+
+
+async def test_whoever_was_given_up_ends_its_agents_and_comes_back_with_another_name(
+    store: SharedStore,
+) -> None:
+    host, node = Host(), await joined(store, "a")
+    await store.write_system(lambda tx: tx.declare_dead("a", 0))
+    running = asyncio.create_task(node.run(host, nothing))
+    await until(lambda: node.node != "a")
+    assert host.gave_up == 1
+    assert await store.read("x", lambda view: view.is_alive(node.node))
+    running.cancel()
+
+
+async def test_a_node_that_gets_no_answer_ends_its_agents_before_a_lease_is_over(store: SharedStore) -> None:
+    """Its beat waited for an answer for half a minute, and so did the look at how long it had waited."""
+    host, node = Host(), await joined(store, "a")
+    await joined(store, "b")
+    await node._beat()
+    store.is_away = True
+    running = asyncio.create_task(node.run(host, nothing))
+    began = asyncio.get_running_loop().time()
+    await until(lambda: host.gave_up == 1)
+    assert asyncio.get_running_loop().time() - began > LEASE / 2
+    assert not node.is_on_duty
+    running.cancel()
+
+
+async def test_a_node_that_is_alone_waits_for_the_store(store: SharedStore) -> None:
+    host, node = Host(), await joined(store, "a")
+    store.is_away = True
+    running = asyncio.create_task(node.run(host, nothing))
+    await asyncio.sleep(1.5 * LEASE)
+    assert host.gave_up == 0, "nobody else could take its sessions"
+    running.cancel()
+
+
+async def test_what_is_done_for_all_is_done_by_one_and_goes_on_with_another(store: SharedStore) -> None:
+    first, second = await joined(store, "a"), await joined(store, "b")
+    doing: list[str] = []
+
+    async def work(name: str) -> None:
+        doing.append(name)
+        try:
+            await asyncio.sleep(3600)
+        finally:
+            doing.remove(name)
+
+    tasks = [
+        asyncio.create_task(one.do_on_duty(lambda name=name: work(name)))  # type: ignore[misc]
+        for name, one in (("a", first), ("b", second))
+    ]
+    await until(lambda: doing == ["a"])
+    await store.write_system(lambda tx: tx.declare_dead("a", 0))
+    await first._beat()
+    await second._beat()
+    await until(lambda: doing == ["b"])
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    assert doing == []
+
+
+async def test_a_take_over_that_fails_is_tried_again_and_keeps_no_beat_waiting(store: SharedStore) -> None:
+    tries = 0
+
+    async def take_over() -> None:
+        nonlocal tries
+        tries += 1
+        if tries == 1:
+            raise RuntimeError("a bug of ours")
+        if tries == 2:
+            raise StoreUnavailable
+        await asyncio.sleep(3600)
+
+    node = await joined(store, "a")
+    running = asyncio.create_task(node.run(Host(), take_over))
+    await until(lambda: tries == 3)
+    before = (await store.read_system(lambda view: view.nodes()))[0].beat
+    await asyncio.sleep(LEASE)
+    assert (await store.read_system(lambda view: view.nodes()))[0].beat > before
+    running.cancel()
