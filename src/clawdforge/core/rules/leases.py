@@ -21,6 +21,13 @@ def runs_elsewhere(view: View, session: SessionRow, node: str) -> bool:
     return session.folder is not None and view.node_with(session.folder) not in (None, node)
 
 
+def claim_to_run(tx: Tx, session: SessionRow, node: str) -> int:
+    """Become the holder; the new fence. Whoever runs a session whose workspace was at another node has it."""
+    if session.folder is not None:
+        tx.change_session(session.session_id, folder=tx.folder_of(node))
+    return tx.claim(session.session_id, node)
+
+
 def let_go(tx: Tx, session_id: str, node: str) -> bool:
     """Hold a session no longer that has nothing to run; whether nobody holds it now."""
     session = tx.session(session_id)
