@@ -135,8 +135,7 @@ async def open_parts(settings: Settings, url: str = "", port: int | None = None)
         ends.push_async_callback(engine.background.stop)
         await asyncio.to_thread(homes.clean_up_unfinished)
         await asyncio.to_thread(program.clean_up_unfinished)
-        if membership.is_alone:  # else the database is that of other folders, too
-            await recovery.notice_move(workspaces)
+        await recovery.notice_move(workspaces, folder)
         await _recover(settings, services, recovery)
         engine.background.keep("the wishes of other nodes", wishes.run)
         yield Parts(

@@ -15,7 +15,7 @@ from clawdforge.stores.sqlite.store import SqliteStore
 from clawdforge.wire.errors import StoreUnavailable
 from tests.unit.rpc_peer import until
 
-LEASE = 0.6
+LEASE = 3.0
 T = TypeVar("T")
 
 
@@ -26,6 +26,7 @@ class NoPeers:
     def listen(self, listener: Callable[[str, str], None]) -> None: ...
     def announce(self, word: str) -> None: ...
     def heed(self, listener: Callable[[str], None]) -> None: ...
+    def look_everywhere(self) -> None: ...
     def start(self, node: str) -> None: ...
 
 
@@ -47,10 +48,12 @@ class SharedStore(SqliteStore):
 class Host:
     def __init__(self) -> None:
         self.gave_up = 0
+        self.gave_up_at = 0.0
 
     def give_up(self, reason: str) -> None:
         assert reason
         self.gave_up += 1
+        self.gave_up_at = asyncio.get_running_loop().time()
 
 
 @pytest.fixture
@@ -113,7 +116,9 @@ async def test_a_node_that_gets_no_answer_ends_its_agents_before_a_lease_is_over
     began = asyncio.get_running_loop().time()
     await until(lambda: host.gave_up == 1)
     assert asyncio.get_running_loop().time() - began > LEASE / 2
+    assert host.gave_up_at - node._beaten_at < LEASE, "the others wait for so long"
     assert not node.is_on_duty
+    assert not node.may_start
     running.cancel()
 
 

@@ -8,7 +8,7 @@ from clawdforge.core.model import PauseRow, SessionRow
 from clawdforge.core.node_model import NodeRow, WishKind, WishRow
 from clawdforge.core.ports import LeaseLost, Store, Tx
 from clawdforge.core.rules.interrupted import adopt
-from clawdforge.core.rules.leases import give_up, let_go, take
+from clawdforge.core.rules.leases import give_up, let_go, note_folder, take
 from clawdforge.core.rules.turns import start_next, submit
 from clawdforge.wire.nodes import NodeState
 from clawdforge.wire.turn import Outcome, TurnRequest
@@ -93,9 +93,11 @@ async def test_only_its_holder_starts_a_turn_while_that_lives(store: Store) -> N
     assert ended.outcome is Outcome.INTERRUPTED
     with pytest.raises(LeaseLost):
         await store.write(APP, lambda tx: tx.append(sid, [said("late")], fence=fence))
-    assert (await row_of(store, sid)).holder == "b", "there is something to run"
-    assert await store.write(APP, lambda tx: start_next(tx, sid, "a", 4)) is None
+    assert (await row_of(store, sid)).holder is None, "any node may run what waits"
     assert await store.write(APP, lambda tx: start_next(tx, sid, "b", 4)) is not None
+    await store.write(APP, lambda tx: adopt(tx, sid, "b", "cut off", 5))
+    running = await store.read(APP, lambda view: view.active_turn(sid))
+    assert running is not None, "a list of what was cut off may be old: this one is ours"
 
 
 async def test_a_session_runs_where_its_workspace_is_while_that_node_lives(store: Store) -> None:
@@ -113,9 +115,35 @@ async def test_a_session_runs_where_its_workspace_is_while_that_node_lives(store
     await store.write_system(lambda tx: tx.put_pause(PauseRow(app_name=APP, paused_at=1)))
     assert await store.read_system(lambda view: view.sessions_to_run("b")) == []
     await store.write_system(lambda tx: tx.remove_pause(APP, ""))
-    assert await store.write(APP, lambda tx: start_next(tx, sid, "b", 2)) is not None
+    started = await store.write(APP, lambda tx: start_next(tx, sid, "b", 2))
+    assert started is not None
+    assert (await row_of(store, sid)).folder == "a", "nobody has looked yet whether it is there"
+    await store.write(APP, lambda tx: note_folder(tx, sid, started.fence))
     assert (await row_of(store, sid)).folder == "b", "from now on it is there"
     assert await store.read_system(lambda view: view.sessions_to_run("b")) == []
+
+
+@pytest.mark.parametrize("folder", [None, "dead", "a", "b"])
+@pytest.mark.parametrize("holder", [None, "dead", "a", "b"])
+async def test_a_turn_that_waits_is_some_living_nodes_to_run(
+    store: Store, holder: str | None, folder: str | None
+) -> None:
+    """Whoever sees it in its list runs it, or gives it up for the one who then does."""
+    await join(store, "a", "b", "dead")
+    await die(store, "dead")
+    sid = await make(store, a_session(folder=folder, holder=holder))
+    await store.write(APP, lambda tx: prompt(tx, sid, "a", starts=False))
+    started = []
+    for _ in range(2):
+        for node in ("a", "b"):
+            if await store.read_system(lambda view, node=node: view.sessions_to_run(node)):  # type: ignore[misc]
+                found = await store.write(APP, lambda tx, node=node: start_next(tx, sid, node, 2))  # type: ignore[misc]
+                if found is None:
+                    await store.write(APP, lambda tx, node=node: give_up(tx, sid, node))  # type: ignore[misc]
+                else:
+                    started.append(node)
+    assert len(started) == 1
+    assert folder not in ("a", "b") or started == [folder]
 
 
 async def test_a_session_whose_turn_was_cut_off_is_taken_by_nobody_before_that_is_ended(

@@ -42,8 +42,15 @@ class NodeView(Protocol):
         """(app, session_id) of the sessions that a node holds and in which no turn runs or waits."""
         ...
 
+    def has_other_folders(self, folder: str) -> bool:
+        """Whether nodes that live, or sessions, have another data folder than this."""
+        ...
+
     def sessions_to_run(self, node: str) -> list[tuple[str, str]]:
-        """(app, session_id) of those with queued turns that this node may run: no other does, or a pause."""
+        """(app, session_id) of those with queued turns that this node is to run, or has to leave to another.
+
+        None that another holds or has the workspace of, and none that is paused.
+        """
         ...
 
     def held_counts(self) -> dict[str, int]:
@@ -105,6 +112,10 @@ class Peers(Protocol):
     def heed(self, listener: Callable[[str], None]) -> None:
         """Called in the event loop with words that other nodes have announced; with an empty one when some
         may have been lost."""
+        ...
+
+    def look_everywhere(self) -> None:
+        """Tell this node's own listeners that somebody may have committed something without saying so."""
         ...
 
     def start(self, node: str) -> None:

@@ -10,7 +10,7 @@ from clawdforge.core.event_model import AgentEvent, StoredEvent
 from clawdforge.core.model import TurnRow
 from clawdforge.core.ports import Tx, View
 from clawdforge.core.rules.cuts import cut_turn
-from clawdforge.core.rules.leases import is_held_elsewhere, let_go
+from clawdforge.core.rules.leases import give_up, is_held_elsewhere
 from clawdforge.core.rules.projection import Projection
 from clawdforge.core.rules.purses import can_reserve, is_asked_about
 from clawdforge.core.rules.queue import FIRST_IN_QUEUE
@@ -59,16 +59,19 @@ def end_interrupted_turn(tx: Tx, session_id: str, reason: str, at: Micros) -> No
 
 
 def adopt(tx: Tx, session_id: str, node: str, reason: str, at: Micros) -> None:
-    """End the turn that a dead node has left, and hold the session as long as that leaves something to run.
+    """End the turn that a dead node has left; what waits behind it, any node may run.
 
-    Whatever the dead one still writes is fenced off from here on.
+    Whatever the dead one still writes is fenced off from here on. A turn that somebody has started since,
+    here or elsewhere, is left alone.
     """
     session = tx.session(session_id)
-    if session is None or is_held_elsewhere(tx, session, node):
+    if session is None or session.holder == node or is_held_elsewhere(tx, session, node):
+        return
+    if tx.active_turn(session_id) is None:
         return
     tx.claim(session_id, node)
     end_interrupted_turn(tx, session_id, reason, at)
-    let_go(tx, session_id, node)
+    give_up(tx, session_id, node)
 
 
 def project_turn(view: View, turn: TurnRow) -> Projection:

@@ -21,11 +21,14 @@ def runs_elsewhere(view: View, session: SessionRow, node: str) -> bool:
     return session.folder is not None and view.node_with(session.folder) not in (None, node)
 
 
-def claim_to_run(tx: Tx, session: SessionRow, node: str) -> int:
-    """Become the holder; the new fence. Whoever runs a session whose workspace was at another node has it."""
-    if session.folder is not None:
-        tx.change_session(session.session_id, folder=tx.folder_of(node))
-    return tx.claim(session.session_id, node)
+def note_folder(tx: Tx, session_id: str, fence: int) -> None:
+    """The workspace was found here: whoever had it before is gone, and from now on the session runs here."""
+    check_lease(tx, session_id, fence)
+    session = tx.session(session_id)
+    if session is not None and session.folder is not None and session.holder is not None:
+        folder = tx.folder_of(session.holder)
+        if folder is not None and folder != session.folder:
+            tx.change_session(session_id, folder=folder)
 
 
 def let_go(tx: Tx, session_id: str, node: str) -> bool:

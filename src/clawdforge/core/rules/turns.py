@@ -16,7 +16,7 @@ from clawdforge.core.ports import Tx, View
 from clawdforge.core.principal import Principal
 from clawdforge.core.rules.activity import when_ended, when_queued
 from clawdforge.core.rules.budgets import NOTHING, UNREACHED, Spending, read_spending
-from clawdforge.core.rules.leases import claim_to_run, runs_elsewhere
+from clawdforge.core.rules.leases import runs_elsewhere
 from clawdforge.core.rules.pauses import check_pause, find_pause
 from clawdforge.core.rules.purses import Question, find_question, find_token, reserve_for_turn, settle_turn
 from clawdforge.core.rules.queue import find_next, leave_queue
@@ -199,7 +199,7 @@ def start_next(
     turn = only or find_next(tx, session)
     if turn is None or find_pause(tx, session.agent) or runs_elsewhere(tx, session, node):
         return None
-    fence = claim_to_run(tx, session, node)
+    fence = tx.claim(session_id, node)
     confirm_prompt(tx, session_id)
     tokens = estimate_tokens(turn.prompt)
     parent = tx.last_spoken_turn(session_id)

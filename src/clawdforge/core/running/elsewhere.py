@@ -39,6 +39,10 @@ class Elsewhere:
         return self._membership.has_peers and is_held_elsewhere(view, session, self.node)
 
     @property
+    def may_start(self) -> bool:
+        return self._membership.may_start
+
+    @property
     def folder(self) -> str | None:
         return self._membership.folder
 
@@ -52,6 +56,8 @@ class Elsewhere:
         if session is None or runner is None:
             return False
         app, session_id, node = session.app_name, session.session_id, self.node
+        if not await self._store.read(app, lambda view: view.is_alive(runner)):
+            return False  # it has ended since
         if session.holder == node:  # held for a change of its history, and its workspace is there
             await self._store.write(app, lambda tx: give_up(tx, session_id, node))
         self._tell(runner, app, session_id)

@@ -10,6 +10,7 @@ import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final, Protocol
 
 from clawdforge.core.model import Clock, SessionRow, new_id
@@ -22,6 +23,7 @@ from clawdforge.wire.nodes import NodeState
 log = logging.getLogger(__name__)
 BEATS: Final = 6  # in a lease
 GIVE_UP_PART: Final = 0.8  # of a lease: so long without a beat, agents are ended
+TAKING: Final = "what dead nodes have left is not taken over yet"
 CUT_OFF: Final = "this server could not reach the store for too long; what was said until then is kept"
 
 
@@ -51,6 +53,7 @@ class Membership:
         self._seen: dict[str, tuple[int, int]] = {}  # of others: the last beat, and how often it was read
         self._beaten_at = 0.0
         self._has_given_up = False
+        self._is_given_up = False  # by the others
         self._on_duty = asyncio.Event()
         self._off_duty = asyncio.Event()
         if not self.has_peers:
@@ -65,6 +68,11 @@ class Membership:
     def is_alone(self) -> bool:
         """Whether no other node lived a moment ago."""
         return self._living <= {self.node}
+
+    @property
+    def may_start(self) -> bool:
+        """Whether turns may be started under this node's name: not while others may have given it up."""
+        return not self._has_given_up and not self._is_given_up
 
     @property
     def is_on_duty(self) -> bool:
@@ -115,22 +123,24 @@ class Membership:
         if not self.has_peers:
             await asyncio.get_running_loop().create_future()
         listening = asyncio.create_task(self._listen_for_silence(host), name="the silence of the store")
-        taking = asyncio.create_task(_try(take_over), name="taking over")
+        taking = asyncio.create_task(_try(take_over, TAKING), name="taking over")
         try:
             while True:
                 await asyncio.sleep(self._lease / BEATS)
-                with suppress(StoreUnavailable):
-                    if not await self._beat():
-                        await self._come_back(host)
-                    elif self._has_given_up:
-                        self._has_given_up = False
-                        log.warning("this node can reach the store again")
-                    await self._bury()
-                    if taking.done():
-                        taking = asyncio.create_task(_try(take_over), name="taking over")
+                await _try(partial(self._beat_once, host), "a beat failed")
+                if taking.done():
+                    taking = asyncio.create_task(_try(take_over, TAKING), name="taking over")
         finally:
             listening.cancel()
             taking.cancel()
+
+    async def _beat_once(self, host: Host) -> None:
+        if not await self._beat():
+            await self._come_back(host)
+        elif self._has_given_up:
+            self._has_given_up = False
+            log.warning("this node can reach the store again")
+        await self._bury()
 
     async def do_on_duty(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Do what one node does for all, whenever that is this one. Ends when the work does."""
@@ -145,8 +155,7 @@ class Membership:
             finally:
                 leaving.cancel()
                 doing.cancel()
-                with suppress(asyncio.CancelledError):
-                    await doing
+                await asyncio.wait({doing})
 
     async def _beat(self) -> bool:
         """False when this node was declared dead."""
@@ -164,7 +173,9 @@ class Membership:
 
     def _note(self, nodes: list[NodeRow], *, is_on_duty: bool) -> None:
         alive = [row for row in nodes if row.state is not NodeState.DEAD]
-        self._living = frozenset(row.node for row in alive)
+        before_now, self._living = self._living, frozenset(row.node for row in alive)
+        if self._store.peers is not None and before_now - self._living - {self.node}:
+            self._store.peers.look_everywhere()  # whoever is gone may have written without telling us
         self._folders = {row.folder: row.node for row in alive}
         before = self._seen
         self._seen = {}
@@ -207,8 +218,10 @@ class Membership:
 
     async def _come_back(self, host: Host) -> None:
         log.error("this node was given up by the others; it goes on under another name")
+        self._is_given_up = True
         host.give_up(CUT_OFF)
         await self.join(new_id())
+        self._is_given_up = False
 
     async def _listen_for_silence(self, host: Host) -> None:
         """A statement may wait for its answer for longer than a lease, so this waits for none."""
@@ -225,10 +238,10 @@ class Membership:
             host.give_up(CUT_OFF)
 
 
-async def _try(take_over: Callable[[], Awaitable[None]]) -> None:
+async def _try(work: Callable[[], Awaitable[None]], failure: str) -> None:
     try:
-        await take_over()
+        await work()
     except StoreUnavailable as error:
-        log.warning("what a dead node has left is taken over later: %s", error.message)
-    except Exception:  # the top of a task: the dead node is still there, so the next beat tries again
-        log.exception("what a dead node has left could not be taken over")
+        log.warning("%s: %s", failure, error.message)
+    except Exception:  # the top of a task: the next beat tries again
+        log.exception("%s", failure)

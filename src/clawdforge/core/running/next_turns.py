@@ -70,4 +70,6 @@ class NextTurns:
             found = find_started(tx, session_id, node) if in_doubt else None
             return found or start_next(tx, session_id, node, now)
 
-        return None if self.is_stopping else await self._store.write(app, work)
+        if self.is_stopping or not self._elsewhere.may_start:
+            return None
+        return await self._store.write(app, work)

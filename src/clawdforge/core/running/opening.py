@@ -17,6 +17,7 @@ from clawdforge.core.model import Clock, FileRow, SessionRow, TurnRow
 from clawdforge.core.ports import Agents, Homes, LeaseLost, LiveAgent, Snapshots, Store, Tx, View
 from clawdforge.core.rules import memory
 from clawdforge.core.rules.launches import plan_launch
+from clawdforge.core.rules.leases import note_folder
 from clawdforge.core.rules.mcp_servers import plan_servers
 from clawdforge.core.rules.opening import (
     Context,
@@ -120,7 +121,16 @@ class Opener:
         except WorkspaceChanged:
             await self._pool.drop_agent(turn.seat)
             raise
+        if session.folder is not None and turn.seat.agent is None:
+            await self._note_folder(turn)
         return replace(turn, started=replace(turn.started, session=session))
+
+    async def _note_folder(self, turn: RunningTurn) -> None:
+        """With several nodes: a workspace that is here is run here from now on, whoever made it."""
+        session_id, fence, node = turn.session_id, turn.started.fence, turn.session.holder or ""
+        here = await self._store.read(turn.app, lambda view: view.folder_of(node))
+        if here != turn.session.folder:
+            await self._store.write(turn.app, lambda tx: note_folder(tx, session_id, fence))
 
     async def _attach_files(self, turn: RunningTurn) -> str:
         """The prompt, with the files that came with it put where the agent can read them."""

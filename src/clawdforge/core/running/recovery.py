@@ -95,8 +95,13 @@ class RecoveryService:
             self._supervisor.wake(app, session_id)
         return len(waiting)
 
-    async def notice_move(self, workspaces: Workspaces) -> None:
-        """When the data folder is a copy, forget which folders its sessions worked in: those are others."""
+    async def notice_move(self, workspaces: Workspaces, folder: str) -> None:
+        """When the data folder is a copy, forget which folders its sessions worked in: those are others.
+
+        Not where other nodes have folders of their own.
+        """
+        if await self._store.read_system(lambda view: view.has_other_folders(folder)):
+            return
         if not workspaces.is_place(await self._store.read_system(lambda view: view.place())):
             place = workspaces.place()
             await self._store.write_system(lambda tx: tx.move_to(place))

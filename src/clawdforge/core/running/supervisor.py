@@ -111,6 +111,8 @@ class Supervisor:
             raise Stopping
         if session_id in self._workers or session_id in self._reserved:
             return None
+        if not self._elsewhere.may_start:
+            return None
         seat = self._pool.try_take(app, session_id, parent)
         if seat is not None:
             worker = self._reserved[session_id] = Worker(app, session_id)

@@ -13,7 +13,7 @@ from clawdforge.core.ports import Store
 from clawdforge.core.running.elsewhere import Elsewhere
 from clawdforge.core.running.membership import Membership
 from clawdforge.core.running.supervisor import Supervisor
-from clawdforge.wire.errors import ForgeAPIError, StoreUnavailable
+from clawdforge.wire.errors import ForgeAPIError, SessionDamaged, StoreUnavailable
 
 log = logging.getLogger(__name__)
 LOOK_SECS: Final = 2.0
@@ -46,8 +46,8 @@ class Wishes:
             try:
                 await self._do_told()
                 if loop.time() >= self._look_at:
-                    await self._look()
                     self._look_at = loop.time() + LOOK_SECS
+                    await self._look()
             except StoreUnavailable:
                 await asyncio.sleep(LOOK_SECS)
 
@@ -62,8 +62,8 @@ class Wishes:
 
     async def _do_told(self) -> None:
         self._woken.clear()
-        told, self._told = self._told, set()
         await self._take_wishes()
+        told, self._told = self._told, set()
         for app, session_id in told:
             self._supervisor.wake(app, session_id)
 
@@ -76,7 +76,8 @@ class Wishes:
                 self._supervisor.wake(app, session_id)
         for app, session_id in await self._store.read_system(lambda view: view.held_sessions(node)):
             if not self._supervisor.has_agent(session_id):
-                await self._elsewhere.let_go(app, session_id)
+                with suppress(SessionDamaged):  # it stays held here, and costs no other
+                    await self._elsewhere.let_go(app, session_id)
 
     async def _take_wishes(self) -> None:
         node = self._membership.node

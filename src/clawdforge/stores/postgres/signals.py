@@ -61,6 +61,9 @@ class Signals:
     def heed(self, listener: Callable[[str], None]) -> None:
         self._heeding.append(listener)
 
+    def look_everywhere(self) -> None:
+        self._deliver([Commit("", "", ())], {""})
+
     def note(self, commits: Iterable[Commit], changed: Iterable[str]) -> None:
         """Tell the others what this node has committed."""
         if self._task is not None:
@@ -88,7 +91,7 @@ class Signals:
                 )
                 try:
                     await connection.add_listener(CHANNEL, self._on_notified)
-                    self._deliver([Commit("", "", ())], {""})  # something may have been missed, here
+                    self.look_everywhere()  # something may have been missed, here
                     self._commits["", ""] = None  # and there
                     self._changed.add("")
                     self._words[""] = None

@@ -40,6 +40,9 @@ class NodeRows:
         rows = self._db.rows(self._q.nodes["held_sessions"], {"node": node})
         return [(str(app), str(session_id)) for app, session_id in rows]
 
+    def has_other_folders(self, folder: str) -> bool:
+        return self._db.row(self._q.nodes["has_other_folders"], {"folder": folder}) is not None
+
     def sessions_to_run(self, node: str) -> list[tuple[str, str]]:
         rows = self._db.rows(self._q.nodes["sessions_to_run"], {"node": node})
         return [(str(app), str(session_id)) for app, session_id in rows]

@@ -49,6 +49,10 @@ SELECT holder, count(*) FROM sessions WHERE holder IS NOT NULL AND deleted_at IS
 -- name: node_with
 SELECT node FROM members WHERE folder = :folder AND state <> 'dead' ORDER BY started_at DESC, node LIMIT 1
 
+-- name: has_other_folders
+SELECT 1 FROM sessions WHERE folder <> :folder
+UNION ALL SELECT 1 FROM members WHERE state <> 'dead' AND folder <> :folder LIMIT 1
+
 -- name: folder_of
 SELECT folder FROM members WHERE node = :node
 
@@ -61,8 +65,8 @@ WHERE sessions.deleted_at IS NULL AND sessions.closed_at IS NULL
     WHERE other.session_id = sessions.session_id AND other.state IN ('running', 'waiting'))
   AND NOT EXISTS (
     SELECT 1 FROM members WHERE members.node = sessions.holder AND members.node <> :node AND members.state <> 'dead')
-  AND NOT EXISTS (
-    SELECT 1 FROM members WHERE members.folder = sessions.folder AND members.node <> :node AND members.state <> 'dead')
+  AND (sessions.holder = :node OR NOT EXISTS (
+    SELECT 1 FROM members WHERE members.folder = sessions.folder AND members.node <> :node AND members.state <> 'dead'))
   AND NOT EXISTS (
     SELECT 1 FROM pauses WHERE pauses.app_name IN ('', sessions.app_name) AND pauses.agent IN ('', sessions.agent))
 ORDER BY sessions.app_name, sessions.session_id
