@@ -94,6 +94,7 @@ def test_a_frozen_node_is_given_up_and_ends_what_it_ran_when_it_wakes(cluster: C
     said = [event["content"] for event in cluster.events("b", session) if event["type"] == "text"]
     assert said == ["before", "at b", "at a too"], "what the agent said meanwhile came too late"
     cluster.check_log("b", session)
+    assert cluster.say("b", cluster.apps["a"].session(), "echo a runs again") == "a runs again"
 
 
 def test_history_is_changed_at_a_node_that_does_not_hold_the_session(cluster: Cluster) -> None:

@@ -102,8 +102,37 @@ async def test_whoever_was_given_up_ends_its_agents_and_comes_back_with_another_
     running = asyncio.create_task(node.run(host, nothing))
     await until(lambda: node.node != "a")
     assert host.gave_up == 1
+    await until(lambda: node.may_start)
     assert await store.read("x", lambda view: view.is_alive(node.node))
     running.cancel()
+
+
+async def test_whoever_gave_up_and_was_given_up_starts_turns_again(store: SharedStore) -> None:
+    host, node = Host(), await joined(store, "a")
+    await joined(store, "b")
+    await node._beat()
+    node._beaten_at -= LEASE
+    node._give_up_late(host)
+    assert not node.may_start
+    await store.write_system(lambda tx: tx.declare_dead("a", 1))
+    await node._beat_once(host)
+    assert node.may_start
+    assert node.node != "a"
+
+
+async def test_readers_look_again_when_a_node_is_gone(
+    store: SharedStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may have died between its commit and its word about that."""
+    looks: list[int] = []
+    monkeypatch.setattr(NoPeers, "look_everywhere", lambda _: looks.append(1))
+    first, second = await joined(store, "a"), await joined(store, "b")
+    await joined(store, "c")
+    for _ in range(BEATS + 2):
+        assert await first._beat()
+        await first._bury()
+        assert await second._beat()
+    assert len(looks) == 2, "once at each of them"
 
 
 async def test_a_node_that_gets_no_answer_ends_its_agents_before_a_lease_is_over(store: SharedStore) -> None:

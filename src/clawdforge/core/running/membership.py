@@ -174,8 +174,7 @@ class Membership:
     def _note(self, nodes: list[NodeRow], *, is_on_duty: bool) -> None:
         alive = [row for row in nodes if row.state is not NodeState.DEAD]
         before_now, self._living = self._living, frozenset(row.node for row in alive)
-        if self._store.peers is not None and before_now - self._living - {self.node}:
-            self._store.peers.look_everywhere()  # whoever is gone may have written without telling us
+        self._miss(before_now - self._living)
         self._folders = {row.folder: row.node for row in alive}
         before = self._seen
         self._seen = {}
@@ -184,6 +183,11 @@ class Membership:
                 beat, times = before.get(row.node, (row.beat, -1))
                 self._seen[row.node] = (row.beat, times + 1 if beat == row.beat else 0)
         self._set_duty(is_on_duty=is_on_duty)
+
+    def _miss(self, gone: frozenset[str]) -> None:
+        """Whoever is gone may have written without telling us."""
+        if self._store.peers is not None and gone - {self.node}:
+            self._store.peers.look_everywhere()
 
     def _set_duty(self, *, is_on_duty: bool) -> None:
         (self._on_duty, self._off_duty)[not is_on_duty].set()
@@ -202,6 +206,7 @@ class Membership:
         for node in dead:
             if node in self._living:
                 log.warning("a node no longer beats; its sessions are free", extra={"node": node})
+        self._miss(self._living & frozenset(dead))
         self._living -= frozenset(dead)
 
     async def forget_dead(self) -> None:
@@ -221,7 +226,7 @@ class Membership:
         self._is_given_up = True
         host.give_up(CUT_OFF)
         await self.join(new_id())
-        self._is_given_up = False
+        self._has_given_up = self._is_given_up = False
 
     async def _listen_for_silence(self, host: Host) -> None:
         """A statement may wait for its answer for longer than a lease, so this waits for none."""
