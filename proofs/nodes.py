@@ -13,7 +13,7 @@ from proofs.kit.report import Run
 from proofs.kit.server import Server, Stuck, zygote
 from tests.postgres import run_postgres
 
-SHORT, FULL = 3, 200
+SHORT, FULL = 2, 200
 """How often a node is disturbed."""
 NODES: Final = 3
 SESSIONS: Final = 6

@@ -131,13 +131,15 @@ async def open_parts(settings: Settings, url: str = "", port: int | None = None)
         recovery = RecoveryService(store, clock, engine.supervisor, (homes, workspaces))
         wishes = Wishes(store, membership, engine.supervisor, engine.elsewhere)
         take_over = partial(_take_over, recovery, membership, wishes)
-        engine.background.keep("the lease", partial(membership.run, engine.supervisor, take_over))
+        if membership.has_peers:
+            engine.background.keep("the lease", partial(membership.run, engine.supervisor, take_over))
         ends.push_async_callback(engine.background.stop)
         await asyncio.to_thread(homes.clean_up_unfinished)
         await asyncio.to_thread(program.clean_up_unfinished)
         await recovery.notice_move(workspaces, folder)
         await _recover(settings, services, recovery)
-        engine.background.keep("the wishes of other nodes", wishes.run)
+        if membership.has_peers:
+            engine.background.keep("the wishes of other nodes", wishes.run)
         yield Parts(
             services, membership, engine.supervisor, engine.meter, recovery, engine.background, catalog
         )
