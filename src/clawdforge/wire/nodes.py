@@ -7,7 +7,6 @@ from clawdforge.wire.base import Reply
 
 class NodeState(StrEnum):
     UP = "up"
-    DRAINING = "draining"  # it takes no more sessions
     DEAD = "dead"  # for good: its next start has another id
 
 

@@ -48,13 +48,11 @@ async def test_a_node_lives_until_it_is_declared_dead_for_good(store: Store) -> 
     assert await store.write_system(lambda tx: tx.declare_dead("a", 1))
     assert not await store.write_system(lambda tx: tx.declare_dead("a", 1)), "it was already"
     assert not await store.write_system(lambda tx: tx.beat("a"))
-    assert not await store.write_system(lambda tx: tx.change_node("a", NodeState.UP))
-    assert await store.write_system(lambda tx: tx.change_node("b", NodeState.DRAINING))
     found = await store.read(APP, lambda view: [view.is_alive(name) for name in ("a", "b", "nobody")])
     assert found == [False, True, False]
     await store.write_system(lambda tx: tx.remove_node("a"))
     (left,) = await store.read_system(lambda view: view.nodes())
-    assert (left.node, left.state) == ("b", NodeState.DRAINING)
+    assert (left.node, left.state) == ("b", NodeState.UP)
 
 
 async def test_whoever_had_the_same_data_folder_before_is_dead(store: Store) -> None:

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Protocol
 
 from clawdforge.core.node_model import NodeRow, WishRow
-from clawdforge.wire.nodes import NodeState
 
 
 class LeaseView(Protocol):
@@ -75,10 +74,6 @@ class NodeTx(NodeView, Protocol):
 
     def declare_dead(self, node: str, beat: int) -> bool:
         """Unless it has beaten since. Whether it was this call that did so."""
-        ...
-
-    def change_node(self, node: str, state: NodeState) -> bool:
-        """Whether there was such a node, and it lived."""
         ...
 
     def remove_node(self, node: str) -> None:

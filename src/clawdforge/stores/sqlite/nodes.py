@@ -4,7 +4,6 @@ from clawdforge.core.node_model import NodeRow, WishRow
 from clawdforge.stores.sqlite.own_rows import OwnRows
 from clawdforge.stores.sqlite.rows import Value
 from clawdforge.stores.sqlite.statements import Statements
-from clawdforge.wire.nodes import NodeState
 
 
 class LeaseRows(OwnRows):
@@ -73,9 +72,6 @@ class NodeChanges(NodeRows):
         if is_new:
             self._run("forget_wishes", node=node)
         return is_new
-
-    def change_node(self, node: str, state: NodeState) -> bool:
-        return self._run("change_node", node=node, state=state.value) > 0
 
     def remove_node(self, node: str) -> None:
         self._run("forget_wishes", node=node)

@@ -15,9 +15,6 @@ UPDATE members SET state = 'dead' WHERE node = :node AND beat = :beat AND state 
 -- name: bury_folder
 UPDATE members SET state = 'dead' WHERE folder = :folder AND state <> 'dead'
 
--- name: change_node
-UPDATE members SET state = :state WHERE node = :node AND state <> 'dead'
-
 -- name: remove_node
 DELETE FROM members WHERE node = :node
 
