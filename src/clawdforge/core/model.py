@@ -109,6 +109,8 @@ class SessionRow:
     instructions: str | None = None
     own_cwd: bool = False  # we made the folder, so we may remove it
     workspace_identity: str | None = None  # which folder `cwd` is; None until an old session is next used
+    identities: Json = field(default_factory=dict)  # with several nodes: of a folder that a caller named,
+    # by data folder, since each machine has identities of its own
     title: str = ""
     meta: Json | None = None  # None when its maker gave none
     labels: tuple[str, ...] = ()
@@ -142,6 +144,7 @@ class SessionRow:
     holder: str | None = None
     fence: int = 0
     folder: str | None = None  # with several nodes: the data folder in which its own workspace lies
+    home_at: str | None = None  # with several nodes: the data folder in which its agent last ran
     written: int = 0  # events that the holder has written under this fence, as it counts them
     total_input_tokens: int = 0  # estimated
     total_output_tokens: int = 0  # estimated
@@ -259,6 +262,7 @@ class FileRow:
     size: int
     path: str
     created_at: Micros
+    pieces: tuple[str, ...] = ()  # with several nodes: the digests of what it consists of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

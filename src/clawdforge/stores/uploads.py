@@ -118,6 +118,13 @@ class UploadFolder:
         path = self._folder(app) / token
         return await _in_thread(lambda: _open_file(path))
 
+    async def open_pending(self, app: str, token: str) -> BinaryIO | None:
+        path = self._pending_folder(app) / token
+        return await _in_thread(lambda: _open_file(path))
+
+    def pending_path(self, app: str, token: str) -> str:
+        return str(self._pending_folder(app) / token)
+
     def _folder(self, app: str) -> Path:
         return self._data_dir / FOLDER / _folder_name(app)
 

@@ -105,9 +105,12 @@ class Homes(Protocol):
         ...
 
     async def copy_home(
-        self, session_id: str, turn_index: int, agent_session_id: str, live: LiveAgent | None
+        self, session_id: str, turn_index: int, agent_session_id: str, live: LiveAgent | None, app: str = ""
     ) -> None:
-        """Copy the home as it is after that turn. The number of copies is limited; the oldest are deleted."""
+        """Copy the home as it is after that turn. The number of copies is limited; the oldest are deleted.
+
+        Those of one app wait for each other, and not for long for those of others.
+        """
         ...
 
     async def restore(self, session_id: str, turn_index: int) -> str | None:
@@ -179,6 +182,10 @@ class Workspaces(Protocol):
         """
         ...
 
+    def own_path(self, name: str) -> str:
+        """Where the folder of that name is that `make` makes."""
+        ...
+
     def is_own(self, path: str) -> bool:
         """Whether this names a folder of our own, whoever has the session that it was made for."""
         ...
@@ -213,6 +220,9 @@ class Agents(Protocol):
 
     def driver(self, spec: AgentSpec) -> Driver: ...
     def specs(self) -> Mapping[str, AgentSpec]: ...
+    def is_usable(self, name: str) -> bool:
+        """Whether there is such an agent, and its program is installed."""
+        ...
 
 
 class Catalog(Protocol):

@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from typing import Protocol
 
-from clawdforge.core.node_model import NodeRow, WishRow
+from clawdforge.core.node_model import CodeRow, NodeRow, WishRow
+from clawdforge.wire.base import Json, Micros
 
 
 class LeaseView(Protocol):
@@ -14,7 +15,7 @@ class LeaseView(Protocol):
         ...
 
     def node_with(self, folder: str) -> str | None:
-        """The living node that has a data folder."""
+        """The node that has a data folder, if it lives and begins turns."""
         ...
 
     def folder_of(self, node: str) -> str | None:
@@ -41,6 +42,10 @@ class NodeView(Protocol):
         """(app, session_id) of the sessions that a node holds and in which no turn runs or waits."""
         ...
 
+    def sessions_to_leave(self, node: str) -> list[tuple[str, str]]:
+        """(app, session_id) of the sessions that a node holds and in which no turn runs; some may wait."""
+        ...
+
     def has_other_folders(self, folder: str) -> bool:
         """Whether nodes that live, or sessions, have another data folder than this."""
         ...
@@ -56,11 +61,19 @@ class NodeView(Protocol):
         """How many sessions each node holds."""
         ...
 
+    def running_counts(self) -> dict[str, int]:
+        """How many turns run at each node, or wait there for a permission."""
+        ...
+
     def who_does(self, duty: str) -> str | None:
         """The node that has a duty, living or not."""
         ...
 
     def has_wishes(self, node: str) -> bool: ...
+    def login_code(self, digest: bytes) -> CodeRow | None: ...
+    def login_codes_of(self, token_id: str) -> list[bytes]:
+        """The hashes of codes that a token has made, the oldest first."""
+        ...
 
 
 class NodeTx(NodeView, Protocol):
@@ -68,12 +81,16 @@ class NodeTx(NodeView, Protocol):
         """A server that starts. Whoever had the same data folder before is dead."""
         ...
 
-    def beat(self, node: str) -> bool:
-        """Tell that a node lives. False when it was declared dead."""
+    def beat(self, node: str, tells: Json | None = None) -> bool:
+        """Tell that a node lives, and what it tells of itself. False when it was declared dead."""
         ...
 
     def declare_dead(self, node: str, beat: int) -> bool:
         """Unless it has beaten since. Whether it was this call that did so."""
+        ...
+
+    def drain(self, node: str, *, is_over: bool = False) -> bool:
+        """Have a node begin no more turns; when it `is_over`, it does again. False when it does not live."""
         ...
 
     def remove_node(self, node: str) -> None:
@@ -84,8 +101,21 @@ class NodeTx(NodeView, Protocol):
         """Have a duty that no other living node has. Whether it is this node's now."""
         ...
 
+    def add_wish(self, row: WishRow) -> None:
+        """Also about a session that is gone, or none."""
+        ...
+
     def take_wishes(self, node: str) -> list[WishRow]:
         """What a node is wished to do, in the order of the wishes. They are gone then."""
+        ...
+
+    def add_login_code(self, row: CodeRow) -> None: ...
+    def take_login_code(self, digest: bytes) -> CodeRow | None:
+        """It is gone then."""
+        ...
+
+    def forget_login_codes(self, before: Micros) -> None:
+        """Those whose time was over then."""
         ...
 
 
@@ -93,7 +123,8 @@ class Peers(Protocol):
     """The other nodes. What is told is a hint: it may be lost, and whoever needs it looks again by itself."""
 
     def tell(self, node: str, app: str, session_id: str) -> None:
-        """Something is to be done for a session: a turn waits in it, or somebody has a wish."""
+        """Something is to be done for a session: a turn waits in it, or somebody has a wish. Without a
+        session, somebody has a wish."""
         ...
 
     def listen(self, listener: Callable[[str, str], None]) -> None:

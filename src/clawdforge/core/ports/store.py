@@ -25,6 +25,7 @@ from clawdforge.core.model import (
     SessionRow,
     TurnRow,
 )
+from clawdforge.core.ports.blobs import BlobTx, BlobView
 from clawdforge.core.ports.budgets import BudgetTx, BudgetView
 from clawdforge.core.ports.changes import ChangeTx, ChangeView
 from clawdforge.core.ports.links import LinkTx, LinkView
@@ -47,7 +48,16 @@ class LeaseLost(ForgeError):
 
 
 class View(
-    BudgetView, PageView, ChangeView, LeaseView, LinkView, ScheduleView, UsageView, WebhookView, Protocol
+    BlobView,
+    BudgetView,
+    PageView,
+    ChangeView,
+    LeaseView,
+    LinkView,
+    ScheduleView,
+    UsageView,
+    WebhookView,
+    Protocol,
 ):
     """One app's rows in one consistent snapshot. Deleted sessions are not there."""
 
@@ -69,6 +79,10 @@ class View(
 
     def count_app_sessions(self) -> int:
         """Open sessions of this app, for its own limit."""
+        ...
+
+    def count_ttl_sessions(self) -> int:
+        """Those of them with retention `ttl`."""
         ...
 
     def is_taken(self, area: Area) -> bool:
@@ -197,7 +211,7 @@ class View(
         ...
 
 
-class Tx(View, BudgetTx, ChangeTx, LeaseTx, LinkTx, ScheduleTx, UsageTx, WebhookTx, Protocol):
+class Tx(View, BlobTx, BudgetTx, ChangeTx, LeaseTx, LinkTx, ScheduleTx, UsageTx, WebhookTx, Protocol):
     """A transaction for one app. What it raises undoes the whole of it, and only it."""
 
     def add_session(self, row: SessionRow) -> None: ...
@@ -215,7 +229,7 @@ class Tx(View, BudgetTx, ChangeTx, LeaseTx, LinkTx, ScheduleTx, UsageTx, Webhook
     ) -> int:
         """Number and write events, move `head` and `updated_at`; the new head.
 
-        With `fence`, LeaseLost when the session's own has risen since. `written`, how many the holder has
+        With `fence`, LeaseLost when the session has another one now. `written`, how many the holder has
         written with these, is noted with the session, and 0 again when somebody claims it.
         """
         ...
@@ -333,6 +347,11 @@ class Store(Protocol):
     async def read(self, app: str, work: Callable[[View], T]) -> T: ...
     async def read_long(self, app: str, work: Callable[[View], T]) -> T:
         """Read very many rows from one state. Others are served meanwhile."""
+        ...
+
+    def charge_to(self, charge: Callable[[str, float], None]) -> None:
+        """Call this in the event loop with an app and the seconds that this process computed for its long
+        reads, where they do."""
         ...
 
     async def write(self, app: str, work: Callable[[Tx], T]) -> T: ...

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from clawdforge.core.model import AppRow, AuditBase, AuditRow, FileRow, LinkRow, PauseRow, TokenRow
+from clawdforge.core.ports.blobs import BlobSystemTx
 from clawdforge.core.ports.nodes import NodeTx, NodeView
 from clawdforge.core.ports.schedules import DueSchedule
 from clawdforge.core.ports.usage import UsageView
@@ -47,6 +48,14 @@ class SystemView(NodeView, UsageView, Protocol):
 
     def count_open_sessions(self) -> int: ...
     def session_counts(self) -> dict[str, int]: ...
+    def open_session_counts(self) -> dict[str, tuple[int, int]]:
+        """By app: open sessions, and those of them with retention `ttl`."""
+        ...
+
+    def turns_of_apps(self) -> dict[str, int]:
+        """By app: turns that have not ended."""
+        ...
+
     def active_sessions(self) -> list[tuple[str, str]]:
         """(app, session_id) of every session with a turn that is running or waiting."""
         ...
@@ -122,6 +131,15 @@ class SystemView(NodeView, UsageView, Protocol):
         """The folder that we made for a session, deleted or not, when no other session works in it."""
         ...
 
+    def works_in(self, cwd: str, but: str) -> bool:
+        """Whether a session other than that one works in a folder of our own."""
+        ...
+
+    def unpublished_sessions(self, folder: str, after: str, limit: int) -> list[tuple[str, str]]:
+        """(app, session_id) of sessions whose home is in that data folder, and newer than what is published;
+        those whose ids come after one, in their order."""
+        ...
+
     def sessions_in(self, area: Area) -> list[tuple[str, str]]:
         """(app, session_id) of every open session that works in this folder, above it or below it."""
         ...
@@ -162,7 +180,7 @@ class SystemView(NodeView, UsageView, Protocol):
         ...
 
 
-class SystemTx(SystemView, NodeTx, Protocol):
+class SystemTx(SystemView, NodeTx, BlobSystemTx, Protocol):
     def put_app(self, row: AppRow) -> None:
         """Add the app, or change its limits and its folders."""
         ...

@@ -5,7 +5,8 @@ while a call waits for its answer.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+import ssl
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 import asyncpg
@@ -18,6 +19,9 @@ LOST: Final = (
     asyncpg.OperatorInterventionError,
     asyncpg.PostgresSystemError,
     asyncpg.ReadOnlySQLTransactionError,
+    asyncpg.InsufficientPrivilegeError,
+    asyncpg.DuplicatePreparedStatementError,  # these two, where a pooler gives out a connection to several
+    asyncpg.InvalidSQLStatementNameError,
     asyncpg.IdleInTransactionSessionTimeoutError,
     OSError,
     TimeoutError,
@@ -29,10 +33,13 @@ ALL_ERRORS: Final = (*LOST, asyncpg.PostgresError)
 Read: TypeAlias = Callable[[tuple[Any, ...]], tuple[Any, ...]]
 PATIENCE_SECS: Final = 30.0
 ROWS_AT_ONCE: Final = 64
+LONGEST_KEPT: Final = 4096
+"""Statements of many jobs are longer, and hardly two of them are the same: none is kept for the next."""
 SETTINGS: Final = {
     "application_name": "clawdforge",
     "jit": "off",  # it takes longer than any statement here
     "synchronous_commit": "on",
+    "default_transaction_isolation": "read committed",  # what waited for the lock sees what was committed
     # A machine that is gone says nothing: Postgres is to notice it, and to let the next server in.
     "tcp_keepalives_idle": "10",
     "tcp_keepalives_interval": "5",
@@ -45,7 +52,8 @@ UNREADABLE: Final = (
 
 
 def describe(error: BaseException) -> str:
-    return str(error) or type(error).__name__
+    """In one line: hints of the driver would follow."""
+    return str(error).partition("\n")[0] or type(error).__name__
 
 
 class Link:
@@ -54,7 +62,14 @@ class Link:
     After a `pause` of so many seconds between two statements, Postgres ends a transaction and the connection.
     """
 
-    def __init__(self, url: str, patience: float | None = PATIENCE_SECS, *, pause: int = 30) -> None:
+    def __init__(
+        self,
+        url: str,
+        patience: float | None = PATIENCE_SECS,
+        *,
+        pause: float = 30.0,
+        settings: Mapping[str, str] = SETTINGS,
+    ) -> None:
         self._loop = asyncio.new_event_loop()
         try:
             self._connection: asyncpg.Connection = self._loop.run_until_complete(
@@ -63,14 +78,19 @@ class Link:
                     timeout=PATIENCE_SECS,
                     command_timeout=patience,
                     statement_cache_size=1024,
-                    server_settings={**SETTINGS, "idle_in_transaction_session_timeout": f"{pause}s"},
+                    max_cacheable_statement_size=LONGEST_KEPT,
+                    server_settings={
+                        **settings,
+                        "idle_in_transaction_session_timeout": f"{round(pause * 1000)}ms",
+                    },
                 )
             )
         except BaseException as error:
             self._loop.close()
             if isinstance(error, asyncpg.PostgresError):  # whatever it is, nobody can be reached
                 raise ConnectionError(str(error)) from error
-            if isinstance(error, ValueError):  # its words may hold a part of the password
+            if isinstance(error, ValueError) and not isinstance(error, ssl.SSLError):
+                # Its words may hold a part of the password.
                 raise ConnectionError(UNREADABLE) from None
             raise
 

@@ -21,6 +21,7 @@ LOCK: Final = (
         " (version bigint PRIMARY KEY, name text NOT NULL, applied_at bigint NOT NULL)"
     ),
 )
+LACKING: Final = "SELECT to_regclass('schema_lock') IS NULL OR to_regclass('schema_migrations') IS NULL"
 HOLD: Final = 'SELECT 1 FROM schema_lock WHERE "only" = 1 FOR UPDATE'
 EMPTY: Final = (
     "the database is empty, but the data folder holds what agents remember of {count} sessions; name the"
@@ -41,8 +42,9 @@ def migrate(link: Link, clock: Clock, remembered: int = 0, folder: Path = SQL / 
     steps = list_migrations(folder)
     if remembered and link.fetch("SELECT to_regclass('schema_migrations') IS NULL") == [(True,)]:
         raise StoreUnavailable(EMPTY.format(count=remembered))
-    for statement in LOCK:
-        _make(link, statement)
+    if link.fetch(LACKING) == [(True,)]:  # else its user need not be one who may make tables
+        for statement in LOCK:
+            _make(link, statement)
     link.run("BEGIN")
     link.fetch(HOLD)
     ((current,),) = link.fetch("SELECT coalesce(max(version), 0) FROM schema_migrations")
@@ -53,6 +55,8 @@ def migrate(link: Link, clock: Clock, remembered: int = 0, folder: Path = SQL / 
         )
     if not current and remembered:
         raise StoreUnavailable(EMPTY.format(count=remembered))
+    if steps[current:]:  # nobody writes meanwhile, nor between what they have read and what they write
+        link.run("SELECT pg_advisory_xact_lock(4710423071)")
     for number, path in steps[current:]:
         link.run(path.read_text("utf-8"))
         link.run("INSERT INTO schema_migrations VALUES ($1, $2, $3)", (number, path.stem, clock.now()))
@@ -64,7 +68,9 @@ def check_server(link: Link) -> None:
     """Raises StoreUnavailable where no tables can be made."""
     major, _ = link.server_version
     if major < OLDEST:
-        raise StoreUnavailable(f"this is Postgres {major}, but {OLDEST} or newer is needed")
+        raise StoreUnavailable(
+            f"this is Postgres {major}, but {OLDEST} or newer is needed; upgrade it, or name another database"
+        )
     ((encoding,),) = link.fetch("SHOW server_encoding")
     if encoding != "UTF8":
         raise StoreUnavailable(

@@ -1,7 +1,7 @@
 """Moves all rows of a SQLite file into an empty Postgres database in one transaction, and compares them.
 
-The tables have the same names and columns in both. Each row is read from the file, written, and read back:
-what differs in anything is told, and nothing is kept.
+The tables have the same names and columns in both, but for one that is a part of another in SQLite. Each row
+is read from the file, written, and read back: what differs in anything is told, and nothing is kept.
 """
 
 import hashlib
@@ -28,6 +28,8 @@ LONG: Final = (
     " WHERE long.session_id = turns.session_id AND long.turn_index = turns.turn_index), prompt)"
 )
 """A prompt that stands beside its turn in SQLite."""
+PARTS: Final = {"session_heads": ("sessions", {"moved_at": "updated_at"})}
+"""Tables whose rows are a part of others in SQLite, and what is called otherwise there."""
 COLUMNS: Final = """
 SELECT table_name, column_name, data_type FROM information_schema.columns
 WHERE table_schema = current_schema() AND is_generated = 'NEVER' ORDER BY table_name, ordinal_position
@@ -44,6 +46,15 @@ class Table(NamedTuple):
     @property
     def listed(self) -> str:
         return ", ".join(f'"{name}"' for name in self.columns)
+
+    @property
+    def asked(self) -> str:
+        """What is read of the file."""
+        source, others = PARTS.get(self.name, (self.name, {}))
+        listed = ", ".join(f'"{others.get(name, name)}"' for name in self.columns)
+        if self.name == "turns":
+            listed = listed.replace('"prompt"', LONG)
+        return f"SELECT {listed} FROM {source}"  # noqa: S608 - our own names
 
 
 def move_rows(source: Path, url: str, clock: Clock, report: Report) -> int:
@@ -90,8 +101,9 @@ def _find_tables(file: apsw.Connection, link: Link) -> list[Table]:
         there.setdefault(table, {})[column] = kind
     found: list[Table] = []
     for name in sorted(there.keys() - OWN):
-        mine = [str(row[1]) for row in file.execute(f"PRAGMA table_info({name})")]
-        columns = tuple(column for column in there[name] if column in mine)
+        source, others = PARTS.get(name, (name, {}))
+        mine = [str(row[1]) for row in file.execute(f"PRAGMA table_info({source})")]
+        columns = tuple(column for column in there[name] if others.get(column, column) in mine)
         if mine:
             found.append(Table(name, columns, tuple(there[name][column] for column in columns)))
     return found
@@ -126,10 +138,9 @@ def _compare_table(file: apsw.Connection, link: Link, table: Table) -> Iterator[
 
 def _read_file(file: apsw.Connection, table: Table) -> Iterator[list[tuple[Any, ...]]]:
     """Some rows at a time: few that are large."""
-    asked = table.listed.replace('"prompt"', LONG) if table.name == "turns" else table.listed
     some: list[tuple[Any, ...]] = []
     size = 0
-    for row in file.execute(f"SELECT {asked} FROM {table.name}"):  # noqa: S608 - our own names
+    for row in file.execute(table.asked):
         some.append(_convert(table, row))
         size += count_bytes(some[-1])
         if len(some) == AT_ONCE or size > BYTES_AT_ONCE:

@@ -1,15 +1,18 @@
 """The store's statements in the dialect of Postgres."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from clawdforge.core.model import SessionRow
+from clawdforge.stores.postgres import heads
 from clawdforge.stores.sqlite.queries import Queries
 from clawdforge.stores.sqlite.rows import Codec
 
 SQL: Final = Path(__file__).parent / "sql"
 KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "personas": ("app_name", "name"),
+    "publications": ("session_id",),
     "purses": ("app_name", "budget_id", "starts_at"),
     "reservations": ("app_name", "holder_id", "turn_index", "budget_id"),
 }
@@ -65,11 +68,20 @@ class PgQueries(Queries):
         "label": "EXISTS (SELECT 1 FROM json_array_elements(labels::json) AS each (value)"
         " WHERE value::text = to_json(:label)::text)",
         "title": "title ILIKE :q ESCAPE '\\'",
-        "order_of_few": "updated_at",
     }
 
     prompt = "turns.prompt"
     keeps_beside = False  # Postgres does so by itself
+    sessions = heads.SESSIONS
+
+    def set_session(self, columns: Sequence[str], *, is_moved: bool) -> list[str]:
+        return heads.set_session(columns, is_moved=is_moved)
+
+    def list_sessions(self, where: Sequence[str], *, is_working: bool | None, is_later: bool) -> str:
+        return heads.list_sessions(self.session.columns, where, is_working=is_working, is_later=is_later)
+
+    def _session(self) -> Codec[SessionRow]:
+        return heads.SessionCodec()
 
     def replacing(self, codec: Codec[Any]) -> str:
         keys = KEYS[codec.table]

@@ -1,4 +1,8 @@
-"""Reads from Postgres: each on one consistent state, in a thread of its own, with a connection from a few."""
+"""Reads from Postgres: each on one consistent state, in a thread of its own, with a connection from a few.
+
+Most ask for one thing only. That is one statement, which needs no transaction; who asks for a second is run
+again in one, and so are those of its kind for a while.
+"""
 
 import asyncio
 import threading
@@ -9,9 +13,13 @@ from typing import Final, TypeVar
 import asyncpg
 
 from clawdforge.stores.postgres.link import LOST, Link, describe
+from clawdforge.stores.postgres.one_answer import OneAnswer, SecondQuestion
+from clawdforge.stores.postgres.ordinary import Ordinary
+from clawdforge.stores.postgres.plain_jobs import PlainJobs
 from clawdforge.stores.postgres.statements import PgDb
 from clawdforge.stores.sqlite.packs import DAMAGED
 from clawdforge.stores.sqlite.queries import Queries
+from clawdforge.stores.sqlite.statements import Statements
 from clawdforge.wire.errors import SessionDamaged, Stopping, StoreUnavailable
 
 T = TypeVar("T")
@@ -23,15 +31,18 @@ class PgReaders:
     def __init__(self, url: str, queries: Queries) -> None:
         self._url = url
         self._queries = queries
+        self._ordinary = Ordinary(queries)
+        self._plain = PlainJobs()
         self._threads = ThreadPoolExecutor(READERS, "store-reader")
         self._idle: list[PgDb] = []
         self._guard = threading.Lock()
         self._is_closed = False
 
-    async def read(self, work: Callable[[PgDb], T]) -> T:
+    async def read(self, work: Callable[[Statements], T], of: Callable[..., T]) -> T:
+        """`of` is what work is made of."""
         if self._is_closed:
             raise Stopping
-        return await asyncio.get_running_loop().run_in_executor(self._threads, self._read, work)
+        return await asyncio.get_running_loop().run_in_executor(self._threads, self._read, work, of)
 
     async def close(self) -> None:
         """What is being read is still answered."""
@@ -43,24 +54,56 @@ class PgReaders:
         while self._idle:
             self._idle.pop().link.close()
 
-    def _read(self, work: Callable[[PgDb], T]) -> T:
+    def _read(self, work: Callable[[Statements], T], of: Callable[..., T]) -> T:
         try:
-            db = self._begin()
-            try:
-                result = work(db)
-                db.link.run("ROLLBACK")
-            except (*LOST, asyncpg.PostgresError):
-                db.link.close()
-                raise
-            except BaseException:
-                self._end(db)
-                raise
+            if not self._plain.is_plain(of):
+                try:
+                    return self._read_one(work)
+                except SecondQuestion:
+                    self._plain.note(of)
+            self._plain.count(of)
+            return self._read_all(work)
         except DAMAGED as error:
             raise SessionDamaged from error
         except LOST as error:
             raise StoreUnavailable(
                 f"the store cannot be read ({describe(error)}); try again later", retry_after=1.0
             ) from error
+
+    def _read_one(self, work: Callable[[Statements], T]) -> T:
+        """Connections that were lost while nobody used them are thrown away."""
+        while True:
+            with self._guard:
+                idle = self._idle.pop() if self._idle else None
+            db = idle or PgDb(Link(self._url), self._queries)
+            try:
+                result = work(OneAnswer(db, self._ordinary))
+            except LOST:
+                db.link.close()
+                if idle is None:
+                    raise
+                self._forget_idle()  # else each of them would be waited for
+            except asyncpg.PostgresError:
+                db.link.close()
+                raise
+            except BaseException:
+                self._keep(db)
+                raise
+            else:
+                self._keep(db)
+                return result
+
+    def _read_all(self, work: Callable[[Statements], T]) -> T:
+        db = self._begin()
+        try:
+            result = work(db)
+            db.link.run("ROLLBACK")
+        except (*LOST, asyncpg.PostgresError):
+            db.link.close()
+            raise
+        except BaseException:
+            self._end(db)
+            raise
         self._keep(db)
         return result
 

@@ -1,7 +1,8 @@
 """What nodes tell each other over a connection of their own, after their commits: only where to look.
 
 Many signals become one notification. None is promised to arrive: after the connection was lost, everybody is
-told to look at everything.
+told to look at everything. A node hears its own notifications too. One that does not, behind a pooler that
+loses them for example, is told to look every second.
 """
 
 import asyncio
@@ -21,9 +22,15 @@ CHANNEL: Final = "clawdforge"
 GATHER_SECS: Final = 0.003
 MOST_BYTES: Final = 7500  # Postgres takes 8,000
 QUIET_SECS: Final = 10.0
+DEAF_SECS: Final = 1.0
+"""So long a notification may take to come back, and so often a node looks that hears nothing."""
 FIRST_WAIT_SECS: Final = 0.2
 LAST_WAIT_SECS: Final = 5.0
 NOTIFY: Final = "SELECT pg_notify($1, $2)"
+DEAF: Final = (
+    "notifications do not arrive, so this server looks every second; connect it to Postgres itself,"
+    " or through a pooler that gives out connections for a session"
+)
 
 
 class Signals:
@@ -40,12 +47,17 @@ class Signals:
         self._words: dict[str, None] = {}
         self._heeding: list[Callable[[str], None]] = []
         self._waiting = asyncio.Event()
+        self._said = self._heard = 0
+        self._unheard_since: float | None = None
+        self._is_deaf = False
         self._task: asyncio.Task[None] | None = None
+        self._looking: asyncio.Task[None] | None = None
 
     def start(self, node: str) -> None:
         self._node = node
         if self._task is None:
             self._task = asyncio.create_task(self._run(), name="signals")
+            self._looking = asyncio.create_task(self._look_while_deaf(), name="deaf signals")
 
     def listen(self, listener: Callable[[str, str], None]) -> None:
         self._listeners.append(listener)
@@ -73,10 +85,10 @@ class Signals:
                 self._waiting.set()
 
     async def close(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
+        for task in filter(None, (self._task, self._looking)):
+            task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+                await task
 
     async def _run(self) -> None:
         """Connect again and again. Nobody depends on it: those who wait look by themselves too."""
@@ -91,16 +103,15 @@ class Signals:
                 )
                 try:
                     await connection.add_listener(CHANNEL, self._on_notified)
-                    self.look_everywhere()  # something may have been missed, here
-                    self._commits["", ""] = None  # and there
+                    self._make_up_for_missed()
+                    self._commits["", ""] = None  # others may have missed something as well
                     self._changed.add("")
                     self._words[""] = None
-                    for heed in self._heeding:
-                        heed("")
                     self._waiting.set()
                     wait = FIRST_WAIT_SECS
                     await self._send_all(connection)
                 finally:
+                    self._unheard_since = None
                     connection.terminate()
             except (*LOST, asyncpg.PostgresError) as error:
                 log.warning("other nodes cannot be told anything now: %s", error)
@@ -109,18 +120,38 @@ class Signals:
 
     async def _send_all(self, connection: "asyncpg.Connection") -> None:
         while True:
-            try:
+            with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(QUIET_SECS):
                     await self._waiting.wait()
-            except TimeoutError:
-                await connection.execute("SELECT 1")  # it may be gone, and nobody has said so
-                continue
-            await asyncio.sleep(GATHER_SECS)
+                    await asyncio.sleep(GATHER_SECS)
             self._waiting.clear()
-            for text in self._take():
+            # Also when there is nothing to say: the connection may be gone, and nobody has said so.
+            for parts in self._take() or [{}]:
+                self._said += 1
+                text = orjson.dumps({"n": self._node, "k": self._said, **parts}).decode()
                 await connection.execute(NOTIFY, CHANNEL, text)
+                if self._heard < self._said and self._unheard_since is None:
+                    self._unheard_since = asyncio.get_running_loop().time()
 
-    def _take(self) -> list[str]:
+    async def _look_while_deaf(self) -> None:
+        while True:
+            await asyncio.sleep(DEAF_SECS)
+            now, since = asyncio.get_running_loop().time(), self._unheard_since
+            is_deaf = since is not None and now - since >= DEAF_SECS
+            if is_deaf:
+                self._waiting.set()  # to be heard or not
+            if is_deaf and not self._is_deaf:
+                log.warning("%s", DEAF)
+            if is_deaf or self._is_deaf:
+                self._make_up_for_missed()
+            self._is_deaf = is_deaf
+
+    def _make_up_for_missed(self) -> None:
+        self.look_everywhere()
+        for heed in self._heeding:
+            heed("")
+
+    def _take(self) -> list[dict[str, list[Any]]]:
         """Everything that waits, in as many notifications as it needs."""
         words: list[tuple[str, Any]] = [("s", pair) for pair in self._commits]
         words += [("c", app) for app in sorted(self._changed)]
@@ -135,11 +166,12 @@ class Signals:
                 found.append(parts)
             parts.setdefault(kind, []).append(word)
             size += length
-        return [orjson.dumps({"n": self._node, **parts}).decode() for parts in found]
+        return found
 
     def _on_notified(self, _connection: Any, _pid: int, _channel: str, text: object) -> None:
         try:
             told = orjson.loads(str(text))
+            number = int(told.get("k", 0))
             node, commits = told.get("n"), [Commit(str(app), str(one), ()) for app, one in told.get("s", ())]
             changed = set(map(str, told.get("c", ())))
             calls = [(str(to), str(app), str(one)) for to, app, one in told.get("t", ())]
@@ -147,6 +179,7 @@ class Signals:
         except (ValueError, TypeError, AttributeError):
             return  # somebody else's: anybody who can connect may notify
         if node == self._node:
+            self._heard, self._unheard_since = number, None
             return
         if commits or changed:
             self._deliver(commits, changed)

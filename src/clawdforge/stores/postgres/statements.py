@@ -45,16 +45,16 @@ class PgDb:
         if bound is None:
             return []
         if fits is None:
-            return [_read(row) for row in self.link.fetch(*bound)]
-        return self.link.fetch_while(*bound, _read, fits)
+            return [read_row(row) for row in self.link.fetch(*bound)]
+        return self.link.fetch_while(*bound, read_row, fits)
 
     def row(self, sql: str, params: dict[str, Value]) -> tuple[Any, ...] | None:
         bound = self._ask(sql, params)
-        return None if bound is None else next((_read(row) for row in self.link.fetch(*bound)), None)
+        return None if bound is None else next((read_row(row) for row in self.link.fetch(*bound)), None)
 
     def run(self, sql: str, params: Mapping[str, Value]) -> int:
         self._changes += 1
-        return self.link.run(*self._bind(sql, params))
+        return self.link.run(*self.bind(sql, params))
 
     def run_many(self, sql: str, params: Sequence[Mapping[str, Value]]) -> None:
         for some in params:
@@ -73,11 +73,11 @@ class PgDb:
         if not sql.startswith(("SELECT", "--")):
             self._changes += 1
         try:
-            return self._bind(sql, params)
+            return self.bind(sql, params)
         except (UnicodeEncodeError, OverflowError):
             return None
 
-    def _bind(self, sql: str, params: Mapping[str, Value]) -> tuple[str, list[Any]]:
+    def bind(self, sql: str, params: Mapping[str, Value]) -> tuple[str, list[Any]]:
         kinds = tuple((name, _kind_of(value)) for name, value in params.items() if value is not None)
         text, names = self._translate(sql, kinds)
         return text, [
@@ -110,5 +110,5 @@ def _array(value: Value) -> list[Any]:
     return [to_postgres(one) for one in json.loads(str(value))]
 
 
-def _read(row: tuple[Any, ...]) -> tuple[Any, ...]:
+def read_row(row: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(map(from_postgres, row))

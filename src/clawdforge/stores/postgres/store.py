@@ -13,25 +13,29 @@ import asyncpg
 from clawdforge.core.histogram import Histogram
 from clawdforge.core.model import Clock, Commit
 from clawdforge.core.ports import SystemTx, SystemView, Tx, View
+from clawdforge.stores.postgres.advice import advise
 from clawdforge.stores.postgres.link import LOST, Link, describe
 from clawdforge.stores.postgres.migrations import migrate
 from clawdforge.stores.postgres.moved import fit_to_folder
+from clawdforge.stores.postgres.passage import check_passage
 from clawdforge.stores.postgres.queries import PgQueries
 from clawdforge.stores.postgres.readers import PgReaders
-from clawdforge.stores.postgres.rows import PgTx, PgView
+from clawdforge.stores.postgres.rows import PgTx, PgView, choose_rise
 from clawdforge.stores.postgres.signals import Signals
-from clawdforge.stores.postgres.statements import PgDb
 from clawdforge.stores.postgres.writer import PgWriter
 from clawdforge.stores.sqlite.job_queue import Job
+from clawdforge.stores.sqlite.job_times import COMMIT_CLASSES
 from clawdforge.stores.sqlite.packing import choose_slice
+from clawdforge.stores.sqlite.statements import Statements
 from clawdforge.stores.sqlite.system import SqliteSystemView
-from clawdforge.stores.sqlite.writer import COMMIT_CLASSES
 from clawdforge.wire.errors import StoreUnavailable
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
-PAUSE_SECS: Final = 5
-"""So long a server may stop in the middle of a transaction. It keeps others from writing meanwhile."""
+PAUSE_SECS: Final = 5.0
+PAUSE_PART: Final = 0.4
+"""So long a server may stop in the middle of a transaction, or for such a part of a lease if that is less. It
+keeps others from writing meanwhile, and they must not miss their beats for it."""
 OTHERS: Final = (
     "SELECT 1 FROM sessions WHERE folder <> $1 UNION ALL"
     " SELECT 1 FROM members WHERE state <> 'dead' AND folder <> $1 LIMIT 1"
@@ -42,7 +46,14 @@ OWN: Final = "UPDATE sessions SET folder = $1 WHERE own_cwd = 1 AND folder IS NU
 class PostgresStore:
     """Made by `open`, in the event loop that will use it."""
 
-    def __init__(self, url: str, link: Link, clock: Clock) -> None:
+    def __init__(
+        self,
+        url: str,
+        link: Link,
+        clock: Clock,
+        pause: float = PAUSE_SECS,
+        rise: Callable[[], int] = choose_rise,
+    ) -> None:
         queries = PgQueries()
         self._version = ".".join(map(str, link.server_version))
         self._listeners: list[Callable[[Commit], None]] = []
@@ -50,29 +61,40 @@ class PostgresStore:
         self._checkpoint_times = Histogram(COMMIT_CLASSES)  # Postgres makes them by itself
         self._signals = Signals(url, self._deliver_told)
         self._readers = PgReaders(url, queries)
-        self._writer = PgWriter(partial(Link, url, pause=PAUSE_SECS), link, queries, clock, self._deliver)
+        self._writer = PgWriter(partial(Link, url, pause=pause), link, queries, clock, self._deliver, rise)
 
     @classmethod
     async def open(
-        cls, url: str, clock: Clock, remembered: int = 0, data_dir: Path | None = None, folder: str = ""
+        cls,
+        url: str,
+        clock: Clock,
+        remembered: int = 0,
+        data_dir: Path | None = None,
+        folder: str = "",
+        lease: float = PAUSE_SECS / PAUSE_PART,
+        rise: Callable[[], int] = choose_rise,
     ) -> "PostgresStore":
         """Open the store in a database, making its tables if they are missing.
 
         `remembered` is how many sessions have left folders on this machine: with them, a database without
         tables is the wrong one. Paths are fitted to where `data_dir` is now, unless another `folder` was
-        ever used with the database: then some of them are its.
+        ever used with the database: then some of them are its. `rise` says how far a claim raises a fence.
         """
-        link = await asyncio.to_thread(_prepare, url, clock, remembered, data_dir, folder)
-        return cls(url, link, clock)
+        pause = min(PAUSE_SECS, PAUSE_PART * lease)
+        link = await asyncio.to_thread(_prepare, url, clock, remembered, data_dir, folder, pause)
+        return cls(url, link, clock, pause, rise)
 
     async def read(self, app: str, work: Callable[[View], T]) -> T:
-        return await self._read(lambda db: work(PgView(db, app)))
+        return await self._read(lambda db: work(PgView(db, app)), work)
 
     async def read_long(self, app: str, work: Callable[[View], T]) -> T:
         return await self.read(app, work)
 
+    def charge_to(self, charge: Callable[[str, float], None]) -> None:
+        """Nobody is charged: long reads wait for another process, one reader after another."""
+
     async def read_system(self, work: Callable[[SystemView], T]) -> T:
-        return await self._read(lambda db: work(SqliteSystemView(db)))
+        return await self._read(lambda db: work(SqliteSystemView(db)), work)
 
     async def write(self, app: str, work: Callable[[Tx], T]) -> T:
         result: T = await self._writer.submit(app, work)
@@ -87,7 +109,7 @@ class PostgresStore:
         return result
 
     async def pack(self, app: str, session_id: str, through: int) -> bool:
-        chosen = await self._read(lambda db: choose_slice(db, app, session_id, through))
+        chosen = await self._read(lambda db: choose_slice(db, app, session_id, through), choose_slice)
         if chosen is None:
             return False
         packed = await asyncio.to_thread(chosen.pack)
@@ -109,7 +131,7 @@ class PostgresStore:
 
     @property
     def job_times(self) -> Histogram:
-        return self._writer.job_times
+        return self._writer.job_times.histogram
 
     @property
     def checkpoint_times(self) -> Histogram:
@@ -126,9 +148,9 @@ class PostgresStore:
         await self._readers.close()
         await self._writer.close()
 
-    async def _read(self, work: Callable[[PgDb], T]) -> T:
+    async def _read(self, work: Callable[[Statements], T], of: Callable[..., T]) -> T:
         try:
-            return await self._readers.read(work)
+            return await self._readers.read(work, of)
         except StoreUnavailable:
             self._writer.check()  # its connection may be gone as well, and nobody has noticed
             raise
@@ -152,10 +174,13 @@ class PostgresStore:
                 stack.callback(call)
 
 
-def _prepare(url: str, clock: Clock, remembered: int, data_dir: Path | None, folder: str) -> Link:
+def _prepare(
+    url: str, clock: Clock, remembered: int, data_dir: Path | None, folder: str, pause: float
+) -> Link:
     try:
-        link = Link(url, pause=PAUSE_SECS)
+        link = Link(url, pause=pause)
         try:
+            check_passage(url, link)
             migrate(link, clock, remembered)
             moved = 0
             if data_dir is not None and not link.fetch(OTHERS, (folder,)):
@@ -166,8 +191,7 @@ def _prepare(url: str, clock: Clock, remembered: int, data_dir: Path | None, fol
             raise
     except (*LOST, asyncpg.PostgresError) as error:
         raise StoreUnavailable(
-            f"the database cannot be used: {describe(error)}; look whether it runs, and after its name and"
-            " password; `clawdforge doctor` says more"
+            f"the database cannot be used: {describe(error)}; {advise(error)}; `clawdforge doctor` says more"
         ) from error
     if moved:
         log.warning("the data folder is at another place than before; %d paths were changed", moved)

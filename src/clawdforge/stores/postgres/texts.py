@@ -21,6 +21,11 @@ def to_postgres(value: Value) -> Value:
     return value
 
 
+def is_plain(name: Value) -> bool:
+    """Whether a name is the same in Postgres."""
+    return isinstance(name, str) and name.isascii() and "\0" not in name
+
+
 def from_postgres(value: Any) -> Any:
     if isinstance(value, str) and MARK in value:
         return value.replace(f"{MARK}0", "\0").replace(f"{MARK}1", MARK)

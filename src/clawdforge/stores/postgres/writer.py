@@ -1,8 +1,10 @@
-"""The one thread that writes to Postgres: jobs that wait become one transaction with one commit.
+"""The one thread that writes to Postgres: jobs that wait become one batch with one commit.
 
-A job that raises undoes only itself. When the connection is lost, the outcome of the batch is unknown: all
-its jobs fail with that message, and the thread tries to connect again. Several servers may use a database:
-their transactions come one after another, so that work finds what it has read unchanged until its commit.
+Most batches are two statements: one reads, and one writes and commits. What cannot be done so is done in the
+plain way, a statement for each call in a transaction. A job that raises undoes only itself. When the
+connection is lost, the outcome of the batch is unknown: all its jobs fail with that message, and the thread
+tries to connect again. Several servers may use a database: their batches come one after another, by a lock
+that is held from before the first read until after the commit, so that work finds what it read unchanged.
 """
 
 import asyncio
@@ -10,6 +12,7 @@ import contextlib
 import logging
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -17,23 +20,23 @@ import asyncpg
 
 from clawdforge.core.histogram import Histogram
 from clawdforge.core.model import Clock, Commit
+from clawdforge.stores.postgres.effects import Effects
+from clawdforge.stores.postgres.functions import Functions
+from clawdforge.stores.postgres.gathered import Gathered
 from clawdforge.stores.postgres.link import LOST, Link
-from clawdforge.stores.postgres.rows import PgSystemTx, PgTx
+from clawdforge.stores.postgres.ordinary import Ordinary
 from clawdforge.stores.postgres.statements import PgDb
-from clawdforge.stores.sqlite.job_queue import Job, JobQueue
+from clawdforge.stores.postgres.works import Works
+from clawdforge.stores.sqlite.job_queue import MAX_BATCH_SECS, SHARED_BATCH_SECS, Job, JobQueue
+from clawdforge.stores.sqlite.job_times import COMMIT_CLASSES, JobTimes
 from clawdforge.stores.sqlite.packs import DAMAGED
 from clawdforge.stores.sqlite.queries import Queries
-from clawdforge.stores.sqlite.writer import (
-    COMMIT_CLASSES,
-    FIRST_PROBE_SECS,
-    LAST_PROBE_SECS,
-    MAX_BATCH,
-    Batch,
-)
+from clawdforge.stores.sqlite.writer import FIRST_PROBE_SECS, LAST_PROBE_SECS, Batch
 from clawdforge.wire.errors import SessionDamaged, Stopping, StoreUnavailable
 
 log = logging.getLogger(__name__)
-MAX_BATCH_SECS: Final = 0.025
+MOST_JOBS: Final = 64
+"""What they will ask for is read at once, while all others wait."""
 BEGIN: Final = "BEGIN ISOLATION LEVEL READ COMMITTED; SELECT pg_advisory_xact_lock(4710423071)"
 LOCK: Final = "SELECT pg_try_advisory_lock(4710423071)"
 TAKEN: Final = "a server uses this database; stop it, or name another database"
@@ -55,17 +58,21 @@ class PgWriter:
         queries: Queries,
         clock: Clock,
         deliver: Callable[[list[Commit], set[str], list[Job]], None],
+        rise: Callable[[], int],
     ) -> None:
         self.reason: str | None = None
         self.times = Histogram(COMMIT_CLASSES)
-        self.job_times = Histogram(COMMIT_CLASSES)
         self._open_link = open_link
         self._queries = queries
-        self._clock = clock
         self._deliver = deliver
         self._loop = asyncio.get_running_loop()
         self._jobs = JobQueue()
-        self._db: PgDb | None = PgDb(link, queries)
+        self.job_times = JobTimes(self._jobs)
+        self._ordinary = Ordinary(queries)
+        self._effects = Effects(queries)
+        self._works = Works(clock, rise)
+        self._left: deque[Job] = deque()  # jobs that were taken, and are in no batch yet
+        self._use_link(link)
         self._thread = threading.Thread(target=self._run, name="store-writer", daemon=True)
         self._thread.start()
 
@@ -106,6 +113,7 @@ class PgWriter:
         except Exception as error:  # the top of a thread: without it nobody could write any more
             log.exception("the writing thread failed; it goes on")
             self._drop_link(error)
+            self._turn_away(*self._give_up_left())
             return False
         return True
 
@@ -123,21 +131,88 @@ class PgWriter:
                     wait = min(wait * 2, LAST_PROBE_SECS)
                     probe_at = time.monotonic() + wait
             elif first is not None:
-                self._write(db, Batch([first]))
+                self._left.extend(self._take_some(first))
+                self._write_batch(db)
+                self._jobs.put_back(self._give_up_left())
                 wait, probe_at = FIRST_PROBE_SECS, time.monotonic() + FIRST_PROBE_SECS
 
-    def _write(self, db: PgDb, batch: Batch) -> None:
+    def _take_some(self, first: Job) -> list[Job]:
+        """As many as one batch may hold. What is left of them goes back, so that nobody waits for all."""
+        jobs = [first]
+        while len(jobs) < MOST_JOBS and (job := self._jobs.take_more()) is not None:
+            jobs.append(job)
+        return jobs
+
+    def _write_batch(self, db: PgDb) -> None:
+        """The first of them in one transaction; how many that are depends on what they do."""
+        write = self._write_plain if self._is_plain(self._left[0]) else self._write_gathered
+        write(db, self._left)
+        if self._db is None:
+            self._turn_away(*self._give_up_left())
+
+    def _is_plain(self, job: Job) -> bool:
+        return self._functions.is_refused or self._works.is_plain(job)
+
+    def _give_up_left(self) -> list[Job]:
+        left = list(self._left)
+        self._left.clear()
+        return left
+
+    def _write_gathered(self, db: PgDb, left: deque[Job]) -> None:
+        """Jobs stay left that ask for what those before them write, or that need the plain way."""
+        batch = Batch([])
+        failure: StoreUnavailable | None = StoreUnavailable(retry_after=1.0)
+        began = time.perf_counter()
+        gathered = Gathered(db, self._functions, self._ordinary, self._effects)
+        try:
+            if len(left) > 1:
+                gathered.learn(self._works.ask(db, left))
+            start = time.perf_counter()
+            while left and not self._is_plain(left[0]) and _may_come_in(left[0], batch, start):
+                begun = self.job_times.begin()
+                if not self._works.run_gathered(gathered, left, batch):
+                    break
+                self.job_times.end(batch.jobs[-1], begun, batch.seconds)
+            ran = time.perf_counter()
+            gathered.write()
+            if batch.jobs:
+                self.times.observe(time.perf_counter() - began)
+                self._jobs.charge(batch.seconds, time.perf_counter() - ran)
+            failure = None
+        except LOST as error:
+            self._drop_link(error)
+        except asyncpg.PostgresError as error:  # of one of the jobs, and nothing of them is written
+            log.info("jobs are run again, each by itself: %s", error)
+            left.extendleft(reversed(batch.jobs))
+            self._works.refuse(batch.jobs or left)
+            batch = Batch([])
+            self._give_lock_back()
+        finally:
+            self._hand_over(batch, failure)
+
+    def _give_lock_back(self) -> None:
+        try:
+            self._functions.give_lock_back()
+        except (*LOST, asyncpg.PostgresError) as error:
+            self._drop_link(error)
+
+    def _write_plain(self, db: PgDb, left: deque[Job]) -> None:
+        """Each call of a job is a statement."""
+        batch = Batch([])
         failure: StoreUnavailable | None = StoreUnavailable(retry_after=1.0)
         began = time.perf_counter()
         try:
             db.link.run(BEGIN)
-            for job in batch.jobs:
-                self._run_job(db, job, batch)
+            start = time.perf_counter()  # what it waited for another server is nobody's here
+            while left and self._is_plain(left[0]) and _may_come_in(left[0], batch, start):
+                batch.jobs.append(left.popleft())
+                self._works.count_plain(batch.jobs[-1])
+                self._run_job(db, batch.jobs[-1], batch)
                 batch.has_begun = True
-                if len(batch.jobs) < MAX_BATCH and time.perf_counter() - began < MAX_BATCH_SECS:
-                    batch.jobs.extend(filter(None, [self._jobs.take_more()]))
             db.link.run("COMMIT")
-            self.times.observe(time.perf_counter() - began)
+            done = time.perf_counter()
+            self.times.observe(done - began)
+            self._jobs.charge(batch.seconds, max(0.0, done - start - sum(batch.seconds.values())))
             failure = None
         except (*LOST, asyncpg.PostgresError) as error:  # an error of a job itself was caught with it
             self._drop_link(error)
@@ -146,11 +221,11 @@ class PgWriter:
 
     def _run_job(self, db: PgDb, job: Job, batch: Batch) -> None:
         """Undoes a job that raises, and keeps the error for its caller."""
-        begun = time.perf_counter()
+        begun = self.job_times.begin()
         if batch.has_begun:
             db.link.run("SAVEPOINT job")
         try:
-            self._do(db, job, batch)
+            self._works.run(db, job, batch)
         except LOST:
             raise
         except BaseException as error:  # noqa: BLE001 - it is the caller's
@@ -160,20 +235,7 @@ class PgWriter:
                 db.link.run(BEGIN)
         if batch.has_begun:
             db.link.run("RELEASE SAVEPOINT job")
-        took = time.perf_counter() - begun
-        self.job_times.observe(took)
-        self._jobs.count(job, took)
-
-    def _do(self, db: PgDb, job: Job, batch: Batch) -> None:
-        if job.app is None:
-            job.result = job.work(PgSystemTx(db))
-            return
-        tx = PgTx(db, job.app, self._clock)
-        job.result = job.work(tx)
-        if tx.write_changes():
-            batch.changed.add(job.app)
-        for session_id, events in tx.appended.items():
-            batch.appended.setdefault((job.app, session_id), []).extend(events)
+        self.job_times.end(job, begun, batch.seconds)
 
     def _turn_away(self, *jobs: Job) -> None:
         refusal = StoreUnavailable(
@@ -189,6 +251,10 @@ class PgWriter:
             with contextlib.suppress(RuntimeError):  # the event loop is gone, and the callers with it
                 self._loop.call_soon_threadsafe(self._deliver, batch.commits(), batch.changed, batch.jobs)
 
+    def _use_link(self, link: Link) -> None:
+        self._db: PgDb | None = PgDb(link, self._queries)
+        self._functions = Functions(self._db, self._ordinary)
+
     def _drop_link(self, error: Exception) -> None:
         self.reason = str(error) or type(error).__name__
         log.error("the store cannot be written: %s", self.reason)
@@ -203,8 +269,17 @@ class PgWriter:
         except (*LOST, asyncpg.PostgresError, StoreUnavailable) as error:
             self.reason = str(error) or type(error).__name__
             return
-        self._db = PgDb(link, self._queries)
+        self._use_link(link)
         self.reason = None
         log.warning("the store can be written again")
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._deliver, [Commit("", "", ())], {""}, [])
+
+
+def _may_come_in(job: Job, batch: Batch, start: float) -> bool:
+    """As in `JobQueue.take_more`: into a batch that is not slow, and each once if it is of several apps."""
+    if not batch.jobs:
+        return True
+    took, apps = time.perf_counter() - start, {one.app for one in batch.jobs}
+    is_closed = took >= SHARED_BATCH_SECS and len(apps) > 1 and job.app in apps
+    return not is_closed and took < MAX_BATCH_SECS

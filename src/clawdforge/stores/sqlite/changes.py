@@ -33,6 +33,11 @@ class Touched:
         self._keys: dict[tuple[str, str], None] = {}
         self._revealed: set[str] = set()
 
+    @property
+    def keys(self) -> list[tuple[str, str]]:
+        """Sessions, and permissions of them, in the order in which they are numbered."""
+        return list(self._keys)
+
     def note_events(self, session_id: str, drafts: Sequence[Draft]) -> None:
         """What an agent says, and most of what is said about it, no list shows."""
         if any(draft.type in LISTED for draft in drafts):

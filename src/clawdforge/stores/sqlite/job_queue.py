@@ -1,19 +1,31 @@
 """The jobs that wait for the writer: one line for each app, served in turn, each in its own order.
 
 So a crowd of one app's jobs delays a job of another by one of them. A slice of a long change comes only first
-in a transaction, so that nobody who is done has to wait for it; and while others wait, slices get at most
-half of the writer's time. Who has had more than its share waits (`writer_shares.py`).
+in a transaction, so that nobody who is done has to wait for it; so does a job of an app whose jobs took long
+lately, except in a transaction of its own. One of several apps is soon closed to those who are in it; whoever
+is not may still come in. While others wait, slices get at most half of the writer's time. Who has had more
+than its share waits (`writer_shares.py`).
 """
 
 import asyncio
 import threading
 import time
 from collections import OrderedDict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from clawdforge.stores.sqlite.writer_shares import WriterShares
+
+MAX_BATCH_SECS: Final = 0.025
+"""After so long nothing more is added to a transaction: whoever is done waits for its commit."""
+
+SHARED_BATCH_SECS: Final = 0.003
+"""After so long each app has one job in a transaction that is not of one app alone."""
+
+LONG_JOB_SECS: Final = 0.005
+LONG_FOR_SECS: Final = 1.0
+"""So long an app is known for a job that took long."""
 
 
 @dataclass(slots=True)
@@ -46,6 +58,9 @@ class JobQueue:
         self._changed = threading.Condition()
         self._ahead = 0.0  # seconds that others are to have before the next slice
         self._shares = WriterShares()
+        self._long: dict[str, float] = {}  # apps whose jobs take long, and until when they are taken to
+        self._begun = 0.0
+        self._inside: set[str | None] = set()  # whose jobs are in this transaction
 
     def put(self, job: Job) -> bool:
         """False when it was closed before: then the job is not taken."""
@@ -74,6 +89,7 @@ class JobQueue:
             while True:
                 found = self._find_first()
                 if found is not None:
+                    self._begun, self._inside = self._clock(), {found.app}
                     return self._take(found)
                 now = self._clock()
                 if (self.is_closed and not self._lines) or (end is not None and now >= end):
@@ -90,8 +106,33 @@ class JobQueue:
     def take_more(self) -> Job | None:
         """Another job for the same transaction, if one waits."""
         with self._changed:
+            found = self._find_more()
+            if found is None:
+                return None
+            self._inside.add(found.app)
+            return self._take(found)
+
+    def _find_more(self) -> "Line | None":
+        now = self._clock()
+        took, is_shared = now - self._begun, len(self._inside) > 1
+        if took >= MAX_BATCH_SECS:
+            return None
+        out: set[str | None] = {app for app, end in self._long.items() if end > now}
+        if is_shared and took >= SHARED_BATCH_SECS:
+            out |= self._inside
+        found = self._find(is_slice=False, but=out)
+        if found is None and not is_shared:
             found = self._find(is_slice=False)
-            return None if found is None else self._take(found)
+            return found if found is not None and found.app in self._inside else None
+        return found
+
+    def put_back(self, jobs: Iterable[Job]) -> None:
+        """What was taken and not done comes next in its line again, before what came in meanwhile."""
+        with self._changed:
+            for job in reversed(list(jobs)):
+                line = self._lines.setdefault(job.app, deque())
+                line.appendleft(job)
+                self._lines.move_to_end(job.app, last=False)
 
     def take_all(self) -> list[Job]:
         """Everything that waits, for whoever has to turn it away."""
@@ -100,12 +141,17 @@ class JobQueue:
             self._lines.clear()
             return found
 
-    def count(self, job: Job, seconds: float) -> None:
+    def count(self, job: Job, seconds: float, cpu: float = 0.0) -> None:
         """Tell how long a job took. After a slice, others have as long; what came before it is forgotten.
 
-        Else the slices of a quiet night would keep the first one of a busy morning waiting for as long.
+        Else the slices of a quiet night would keep the first one of a busy morning waiting for as long. Who
+        is known for long jobs is so by what they computed: that the machine is busy is not their fault.
         """
         self._ahead = seconds if job.is_slice else max(0.0, self._ahead - seconds)
+        if job.app is not None and not job.is_slice and cpu > LONG_JOB_SECS:
+            now = self._clock()
+            self._long = {app: end for app, end in self._long.items() if end > now}
+            self._long[job.app] = now + LONG_FOR_SECS
 
     def charge(self, jobs: dict[str, float], commit: float) -> None:
         """Tell how long the jobs of each app took in a transaction, and its commit, of which most belongs to
@@ -115,11 +161,11 @@ class JobQueue:
             for app, took in jobs.items():
                 self._shares.charge(app, took, commit * took / whole if whole else 0.0, now)
 
-    def _find(self, *, is_slice: bool) -> "Line | None":
+    def _find(self, *, is_slice: bool, but: Container[str | None] = ()) -> "Line | None":
         """The first line whose next job is of this kind, and which need not wait. What is behind a slice
         waits with it."""
         now = self._clock()
-        fit = (app for app, line in self._lines.items() if line[0].is_slice is is_slice)
+        fit = (app for app, line in self._lines.items() if line[0].is_slice is is_slice and app not in but)
         return next((Line(app) for app in fit if not self._rest_of(app, now)), None)
 
     def _rest_of(self, app: str | None, now: float) -> float:

@@ -4,7 +4,7 @@ Rules are plain functions that look up what they need, so the same session is as
 transaction. Nobody else writes meanwhile, and the connection counts what it has changed.
 """
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping
 from typing import Any, TypeVar
 
 from clawdforge.core.model import AppRow, PauseRow, SessionRow, TurnRow
@@ -53,6 +53,11 @@ class JobReads(HistorySets):
 
     def active_turn(self, session_id: str) -> TurnRow | None:
         return self._read_once(("active", session_id), lambda: super(JobReads, self).active_turn(session_id))
+
+    def count_queued(self, session_id: str, policies: Collection[str] | None = None) -> int:
+        if policies is not None:
+            return super().count_queued(session_id, policies)
+        return self._read_once(("queued", session_id), lambda: super(JobReads, self).count_queued(session_id))
 
     def app_row(self) -> AppRow | None:
         if "row" not in self._of_app:

@@ -1,10 +1,11 @@
 """The store's SQL statements, read once from the .sql files, with the records' columns filled in."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from clawdforge.core.blob_model import BlobRow, PublicationRow
 from clawdforge.core.budget_model import BudgetRow, PurseRow, ReservationRow
 from clawdforge.core.model import (
     AppRow,
@@ -20,7 +21,7 @@ from clawdforge.core.model import (
     TokenRow,
     TurnRow,
 )
-from clawdforge.core.node_model import NodeRow, WishRow
+from clawdforge.core.node_model import CodeRow, NodeRow, WishRow
 from clawdforge.core.schedule_model import OccurrenceRow, ScheduleRow
 from clawdforge.core.webhook_model import DeliveryRow, EndpointRow
 from clawdforge.stores.sqlite.rows import Codec
@@ -101,8 +102,6 @@ CONDITIONS: Mapping[str, str] = {
     "prefix": "session_id >= :prefix AND session_id < :prefix || char(0x10ffff)",
     "label": "EXISTS (SELECT 1 FROM json_each(labels) WHERE value = :label)",
     "title": "title LIKE :q ESCAPE '\\'",
-    # Those at work are few and sorted here: the plus keeps away an index that has all of them in order.
-    "order_of_few": "+updated_at",
 }
 """Parts of the lists of sessions."""
 
@@ -114,6 +113,7 @@ class Queries:
     conditions = CONDITIONS
     prompt = PROMPT
     keeps_beside = True  # long prompts
+    sessions = "sessions"  # the tables in which the columns of a session stand
 
     def __init__(self) -> None:
         self.app = Codec(AppRow, "apps", ["app_name"])
@@ -123,7 +123,7 @@ class Queries:
         self.reservation = Codec(ReservationRow, "reservations", ["app_name", "holder_id", "turn_index"])
         self.token = Codec(TokenRow, "tokens", ["token_id", "app_name", "hash"])
         self.link = Codec(LinkRow, "share_links", ["share_id", "app_name", "session_id", "hash"])
-        self.session = Codec(SessionRow, "sessions", ["app_name", "session_id"], never_null=["meta"])
+        self.session = self._session()
         self.turn = Codec(TurnRow, "turns", ["session_id", "turn_index"])
         self.message = Codec(MessageRow, "messages", ["session_id", "seq"])
         self.permission = Codec(PermissionRow, "permissions", ["session_id", "permission_id"])
@@ -138,15 +138,42 @@ class Queries:
         )
         self.audit = Codec(AuditRow, "session_events", ["number", "hash"])
         self.node = Codec(NodeRow, "members", ["node"])
+        self.code = Codec(CodeRow, "login_codes", ["hash", "app_name", "token_id"])
         self.wish = Codec(WishRow, "wishes", ["wish_id", "app_name", "session_id", "node"])
+        self.blob = Codec(BlobRow, "blobs", ["place", "app_name", "digest"])
+        self.publication = Codec(PublicationRow, "publications", ["session_id"])
         fragments = self._fragments()
         self.view = load_statements(self.folder / "view.sql", fragments)
         self.tx = load_statements(self.folder / "tx.sql", fragments)
         self.sets = load_statements(self.folder / "sets.sql", fragments)
         self.system = load_statements(self.folder / "system.sql", fragments)
         self.packs = load_statements(self.folder / "packs.sql", fragments)
+        self.blobs = load_statements(self.folder / "blobs.sql", fragments)
         self.nodes = load_statements(SQL / "nodes.sql", fragments)
         self.inspection = self._inspection(fragments)
+
+    def set_session(self, columns: Sequence[str], *, is_moved: bool) -> list[str]:
+        """Statements that change one session; with `is_moved`, its log has moved at the time `at`."""
+        moved = ", updated_at = CASE WHEN updated_at < :at THEN :at ELSE updated_at END" if is_moved else ""
+        assignments = ", ".join(f"{name} = :{name}" for name in columns)
+        where = "session_id = :session AND app_name = :app AND deleted_at IS NULL"
+        return [f"UPDATE sessions SET {assignments}{moved} WHERE {where}"]  # noqa: S608 - our own names
+
+    def list_sessions(self, where: Sequence[str], *, is_working: bool | None, is_later: bool) -> str:
+        """Sessions for which all of `where` holds, those first that were updated last.
+
+        `is_working` is None where it is not asked. With `is_later`, a page that follows another.
+        """
+        # Those at work are few and sorted here: the plus keeps away an index that has all of them in order.
+        order = "+updated_at" if is_working else "updated_at"
+        later = ["(updated_at, session_id) < (:updated_at, :session_id)"] if is_later else []
+        return (
+            f"SELECT {self.session.columns} FROM sessions WHERE {' AND '.join((*where, *later))}"  # noqa: S608 - only fragments
+            f" ORDER BY {order} DESC, session_id DESC LIMIT :limit"
+        )
+
+    def _session(self) -> Codec[SessionRow]:
+        return Codec(SessionRow, "sessions", ["app_name", "session_id"], never_null=["meta"])
 
     def replacing(self, codec: Codec[Any]) -> str:
         """The statement that adds a row, or puts it in the place of the one with the same key."""
@@ -159,6 +186,7 @@ class Queries:
     def _fragments(self) -> dict[str, str]:
         codecs = {k: v for k, v in vars(self).items() if isinstance(v, Codec)}
         fragments = {name: codec.columns for name, codec in codecs.items()}
+        fragments["sessions"] = self.sessions
         fragments |= {"mine": MINE, "dead": DEAD, "visible": VISIBLE, "present": PRESENT, "hidden": HIDDEN}
         fragments |= {"turn_cut": TURN_CUT, "cut_turns": _own("cut_turns"), "after": AFTER}
         fragments |= {"before": BEFORE, "archived_to": _own("archived_to")}

@@ -26,11 +26,10 @@ class SessionPages(OwnRows):
         values: dict[str, Value] = {"app": self.app, "limit": query.limit + 1}
         for some in params:
             values |= some
-        order = words["order_of_few"] if query.activity in WORKING else "updated_at"
-        sql = (
-            f"SELECT {self._q.session.columns} FROM sessions WHERE {' AND '.join(where)}"  # noqa: S608 - only the fragments below
-            f" ORDER BY {order} DESC, session_id DESC LIMIT :limit"
-        )
+        is_working = None if query.activity is None else query.activity in WORKING
+        if query.cursor is not None:
+            values["updated_at"], values["session_id"] = from_cursor(query.cursor, int, str)
+        sql = self._q.list_sessions(where, is_working=is_working, is_later=query.cursor is not None)
         room = Room(query.limit, query.max_bytes, SESSION_BYTES)
         page = [self._q.session.read(row) for row in self._db.rows(sql, values, room.fits)]
         is_more = room.is_over and page
@@ -57,10 +56,6 @@ def _conditions(query: SessionQuery, words: Mapping[str, str]) -> Iterator[tuple
     if query.prefix is not None:
         yield words["prefix"], {"prefix": query.prefix}
     yield from _words(query, words)
-    if query.cursor is not None:
-        updated_at, session_id = from_cursor(query.cursor, int, str)
-        last: dict[str, Value] = {"updated_at": updated_at, "session_id": session_id}
-        yield "(updated_at, session_id) < (:updated_at, :session_id)", last
 
 
 def _words(query: SessionQuery, words: Mapping[str, str]) -> Iterator[tuple[str, dict[str, Value]]]:

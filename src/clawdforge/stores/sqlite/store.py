@@ -64,6 +64,9 @@ class SqliteStore:
             app, lambda: self._long_reader.read(lambda db: work(SqliteView(db, app)))
         )
 
+    def charge_to(self, charge: Callable[[str, float], None]) -> None:
+        self._long_reads.charge_to(charge)
+
     async def read_system(self, work: Callable[[SystemView], T]) -> T:
         return self._reader.read(lambda db: work(SqliteSystemView(db)))
 
@@ -102,7 +105,7 @@ class SqliteStore:
 
     @property
     def job_times(self) -> Histogram:
-        return self._writer.job_times
+        return self._writer.job_times.histogram
 
     @property
     def checkpoint_times(self) -> Histogram:

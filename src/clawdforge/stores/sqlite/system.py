@@ -9,6 +9,7 @@ from clawdforge.core.ports.webhooks import WaitingDeliveries
 from clawdforge.core.usage_model import UsageQuery, UsageSum
 from clawdforge.core.workspace import Area
 from clawdforge.stores.sqlite.audit import add_entry, read_base
+from clawdforge.stores.sqlite.blobs import BlobRemoval
 from clawdforge.stores.sqlite.connection import Db
 from clawdforge.stores.sqlite.nodes import NodeChanges, NodeRows
 from clawdforge.stores.sqlite.rows import Value, area_values, to_json
@@ -62,6 +63,12 @@ class SqliteSystemView(NodeRows):
 
     def session_counts(self) -> dict[str, int]:
         return {str(app): int(count) for app, count in self._rows("session_counts")}
+
+    def open_session_counts(self) -> dict[str, tuple[int, int]]:
+        return {str(app): (int(count), int(ttl)) for app, count, ttl in self._rows("open_session_counts")}
+
+    def turns_of_apps(self) -> dict[str, int]:
+        return {str(app): int(count) for app, count in self._rows("turns_of_apps")}
 
     def active_sessions(self) -> list[tuple[str, str]]:
         return self._pairs("active_sessions")
@@ -124,6 +131,12 @@ class SqliteSystemView(NodeRows):
     def last_workspace(self, session_id: str) -> str | None:
         return next((str(cwd) for (cwd,) in self._rows("last_workspace", session=session_id)), None)
 
+    def works_in(self, cwd: str, but: str) -> bool:
+        return bool(self._rows("works_in", cwd=cwd, session=but))
+
+    def unpublished_sessions(self, folder: str, after: str, limit: int) -> list[tuple[str, str]]:
+        return self._pairs("unpublished_sessions", folder=folder, after=after, limit=limit)
+
     def sessions_in(self, area: Area) -> list[tuple[str, str]]:
         return self._pairs("sessions_in", **area_values(area))
 
@@ -182,7 +195,7 @@ class SqliteSystemView(NodeRows):
         return [(str(app), str(session)) for app, session in self._rows(name, **params)]
 
 
-class SqliteSystemTx(SqliteSystemView, NodeChanges):
+class SqliteSystemTx(SqliteSystemView, NodeChanges, BlobRemoval):
     def put_app(self, row: AppRow) -> None:
         self._db.run(self._q.system["put_app"], self._q.app.values(row))
 

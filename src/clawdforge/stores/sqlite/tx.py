@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from clawdforge.core.blob_model import PublicationRow, owners_of
 from clawdforge.core.event_model import Draft, StoredEvent
 from clawdforge.core.model import (
     Clock,
@@ -18,6 +19,7 @@ from clawdforge.core.model import (
 from clawdforge.core.node_model import WishRow
 from clawdforge.core.ports import LeaseLost
 from clawdforge.stores.sqlite.audit import add_entry
+from clawdforge.stores.sqlite.blobs import BlobChanges
 from clawdforge.stores.sqlite.budgets import BudgetChanges
 from clawdforge.stores.sqlite.changes import Touched, forget_changes
 from clawdforge.stores.sqlite.job_reads import JobReads
@@ -44,7 +46,9 @@ PURGED = {"purge_packs": 50, "purge_messages": 100}
 """At once, fewer than of other rows: a pack has many pages, and a message is in the full-text index too."""
 
 
-class SqliteTx(JobReads, BudgetChanges, LinkChanges, ScheduleChanges, UsageChanges, WebhookChanges):
+class SqliteTx(
+    JobReads, BlobChanges, BudgetChanges, LinkChanges, ScheduleChanges, UsageChanges, WebhookChanges
+):
     def __init__(self, db: Statements, app: str, clock: Clock) -> None:
         super().__init__(db, app)
         self._clock = clock
@@ -60,6 +64,10 @@ class SqliteTx(JobReads, BudgetChanges, LinkChanges, ScheduleChanges, UsageChang
             self._need_session(session_id)
             self._gather(session_id, self._q.session.write(changes))
             return
+        if self._q.sessions != self._q.session.table:  # what waits may stand in the other table
+            waiting = {name: changes.pop(name) for name in changes.keys() & GATHERED}
+            if waiting:
+                self.change_session(session_id, **waiting)
         self._unwritten.write()
         known = self._knows_sessions() and changes.keys().isdisjoint(STATE)
         self._change(
@@ -106,9 +114,14 @@ class SqliteTx(JobReads, BudgetChanges, LinkChanges, ScheduleChanges, UsageChang
 
     def claim(self, session_id: str, node: str) -> int:
         head, fence = self._state(session_id)
-        self._gather(session_id, {"holder": node, "fence": fence + 1, "written": 0})
-        self._states[session_id] = (head, fence + 1)
-        return fence + 1
+        fence += self._rise()
+        self._gather(session_id, {"holder": node, "fence": fence, "written": 0})
+        self._states[session_id] = (head, fence)
+        return fence
+
+    def _rise(self) -> int:
+        """How far a claim raises the fence. A file that is put back to an older state has no other server."""
+        return 1
 
     def add_turn(self, row: TurnRow) -> None:
         self._need_session(row.session_id)
@@ -197,7 +210,12 @@ class SqliteTx(JobReads, BudgetChanges, LinkChanges, ScheduleChanges, UsageChang
         self._insert(self._q.file, row)
 
     def remove_file(self, file_token: str) -> None:
-        self._run("remove_file", file=file_token)
+        if self._run("remove_file", file=file_token):
+            self.use_blobs(file_token, (), self._clock.now())
+
+    def publish(self, row: PublicationRow) -> None:
+        self._need_session(row.session_id)
+        self._db.run(self._q.replacing(self._q.publication), self._q.publication.values(row))
 
     def put_persona(self, row: PersonaRow) -> None:
         self._check_own(row.app_name)
@@ -235,6 +253,9 @@ class SqliteTx(JobReads, BudgetChanges, LinkChanges, ScheduleChanges, UsageChang
             self._q.tx["budgets_of_session"], {"app": self.app, "session": session_id}
         ):
             self.remove_budget(budget_id)
+        self._change_blobs("purge_publication", session=session_id)
+        for owner in owners_of(session_id):
+            self.use_blobs(owner, (), self._clock.now())
         self._run("purge_session", session=session_id)
         return True
 

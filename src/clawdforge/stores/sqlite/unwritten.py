@@ -20,8 +20,17 @@ from clawdforge.wire.errors import SessionNotFound
 
 GATHERED: Final = frozenset(
     {
-        *("head", "holder", "fence", "written", "folder", "last_turn", "turn_count", "last_turn_at"),
-        *("activity", "last_outcome", "title", "redo", "queue_order", "context", "context_plan"),
+        *("head", "holder", "fence", "written", "folder", "home_at", "last_turn", "turn_count"),
+        *(
+            "last_turn_at",
+            "activity",
+            "last_outcome",
+            "title",
+            "redo",
+            "queue_order",
+            "context",
+            "context_plan",
+        ),
         *("agent_session_id", "total_input_tokens", "total_output_tokens", "input_tokens"),
         *("output_tokens", "cached_tokens", "cost_usd", "estimated_cost_usd"),
     }
@@ -34,7 +43,7 @@ BLIND: Final = re.compile(
 )
 """Parts of statements that look at a session, but at nothing that waits."""
 
-SEEING: Final = re.compile(r"(?<![.:\w])(?:sessions|events|packs|session_bytes|app_bytes)\b")
+SEEING: Final = re.compile(r"(?<![.:\w])(?:sessions|session_heads|events|packs|session_bytes|app_bytes)\b")
 COUNTED: Final = re.compile(r"(?<![.:\w])messages\b")
 """Whoever writes messages makes triggers count them in their session."""
 READING: Final = re.compile(r"(?:\s|--[^\n]*\n)*SELECT\b")
@@ -142,12 +151,9 @@ class Unwritten:
             self.moves += 1
 
     def _write_session(self, session_id: str, columns: Mapping[str, Value], moved_at: Micros | None) -> None:
-        assignments = ", ".join(f"{name} = :{name}" for name in columns)
         values: dict[str, Value] = {"app": self._app, "session": session_id, **columns}
         if moved_at is not None:
             values["at"] = moved_at
-            assignments += ", updated_at = CASE WHEN updated_at < :at THEN :at ELSE updated_at END"
-        where = "session_id = :session AND app_name = :app AND deleted_at IS NULL"
-        sql = f"UPDATE sessions SET {assignments} WHERE {where}"  # noqa: S608 - names of `GATHERED`
-        if self.plain.run(sql, values) == 0:
-            raise SessionNotFound
+        for sql in self.queries.set_session(tuple(columns), is_moved=moved_at is not None):
+            if self.plain.run(sql, values) == 0:
+                raise SessionNotFound

@@ -19,6 +19,7 @@ from clawdforge.core.model import (
 )
 from clawdforge.core.ports import Shown
 from clawdforge.core.workspace import Area
+from clawdforge.stores.sqlite.blobs import BlobRows
 from clawdforge.stores.sqlite.budgets import BudgetRows
 from clawdforge.stores.sqlite.changes import ChangeRows
 from clawdforge.stores.sqlite.event_pages import END, EventPages
@@ -47,6 +48,7 @@ LAST_CHAR = "\U0010ffff"
 
 
 class SqliteView(
+    BlobRows,
     BudgetRows,
     MessagePages,
     SessionPages,
@@ -80,6 +82,9 @@ class SqliteView(
 
     def count_app_sessions(self) -> int:
         return self._number("count_app_sessions")
+
+    def count_ttl_sessions(self) -> int:
+        return self._number("count_ttl_sessions")
 
     def turn(self, session_id: str, turn_index: int) -> TurnRow | None:
         return self._get(self._q.turn, "turn", session=session_id, turn=turn_index)

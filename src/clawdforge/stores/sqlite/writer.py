@@ -24,6 +24,7 @@ from clawdforge.core.model import Clock, Commit
 from clawdforge.stores.sqlite.checkpoints import Checkpoints
 from clawdforge.stores.sqlite.connection import DISK_ERRORS, Db, open_writer
 from clawdforge.stores.sqlite.job_queue import Job, JobQueue
+from clawdforge.stores.sqlite.job_times import COMMIT_CLASSES, JobTimes
 from clawdforge.stores.sqlite.queries import Queries
 from clawdforge.stores.sqlite.system import SqliteSystemTx
 from clawdforge.stores.sqlite.tx import SqliteTx
@@ -32,13 +33,8 @@ from clawdforge.wire.errors import SessionDamaged, Stopping, StoreUnavailable
 log = logging.getLogger(__name__)
 
 MAX_BATCH: Final = 256
-MAX_BATCH_SECS: Final = 0.025
-"""After so long nothing more is added to a transaction: whoever is done waits for its commit."""
-
 FIRST_PROBE_SECS: Final = 0.05
 LAST_PROBE_SECS: Final = 1.0
-SLOW_JOB_CPU_SECS: Final = 0.05
-COMMIT_CLASSES: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0)
 
 
 @dataclass(slots=True)
@@ -107,7 +103,6 @@ class Writer:
         self.reason: str | None = None
         self.commits = 0
         self.times = Histogram(COMMIT_CLASSES)
-        self.job_times = Histogram(COMMIT_CLASSES)
         self.checkpoints = Checkpoints(path)
         self._path = path
         self._queries = queries
@@ -115,6 +110,7 @@ class Writer:
         self._deliver = deliver
         self._loop = asyncio.get_running_loop()
         self._jobs = JobQueue()
+        self.job_times = JobTimes(self._jobs)
         self._db: Db | None = None
         self._use_connection(connection)
         self._thread = threading.Thread(target=self._run, name="store-writer", daemon=True)
@@ -182,7 +178,7 @@ class Writer:
         failure: StoreUnavailable | None = StoreUnavailable(retry_after=1.0)
         began = time.perf_counter()
         try:
-            while damaged := self._run_jobs(db, batch, began):
+            while damaged := self._run_jobs(db, batch):
                 damaged.error = SessionDamaged()
             ran = time.perf_counter()
             db.connection.execute("COMMIT")
@@ -198,24 +194,7 @@ class Writer:
         if failure is None:
             self.checkpoints.after_commit(db.connection, jobs_wait=not self._jobs.is_empty())
 
-    def _time_job(self, db: Db, job: Job, batch: Batch) -> None:
-        """Warns by CPU and counts by the clock: that the machine is busy is not the fault of a job."""
-        begun, cpu = time.perf_counter(), time.thread_time()
-        try:
-            self._run_job(db, job, batch)
-        finally:
-            took = time.perf_counter() - begun
-            self.job_times.observe(took)
-            self._jobs.count(job, took)
-            used = time.thread_time() - cpu
-            if job.app is not None:
-                batch.seconds[job.app] = batch.seconds.get(job.app, 0.0) + used
-            if used > SLOW_JOB_CPU_SECS:
-                log.warning(
-                    "%s kept the store's writer busy for %.0f ms of CPU", name_work(job.work), used * 1000
-                )
-
-    def _run_jobs(self, db: Db, batch: Batch, began: float) -> Job | None:
+    def _run_jobs(self, db: Db, batch: Batch) -> Job | None:
         """Run the jobs that may still succeed, in a new transaction, and those that come meanwhile.
 
         A job that meets a damaged page spoils the transaction: it is returned, and the others try again.
@@ -224,26 +203,26 @@ class Writer:
         batch.changed.clear()
         db.connection.execute("BEGIN IMMEDIATE")
         batch.has_begun = False
-        for job in self._gather(batch, began):
+        for job in self._gather(batch):
             if isinstance(job.error, SessionDamaged):
                 continue
             job.error = None
+            begun = self.job_times.begin()
             try:
-                self._time_job(db, job, batch)
+                self._run_job(db, job, batch)
                 batch.has_begun = True
             except apsw.CorruptError:
                 log.exception("a part of %s is damaged", self._path)
                 db.connection.execute("ROLLBACK")
                 return job
+            finally:
+                self.job_times.end(job, begun, batch.seconds)
         return None
 
-    def _gather(self, batch: Batch, began: float) -> Iterator[Job]:
-        """What is in the batch, and what waits, as long as the batch is neither long nor slow."""
+    def _gather(self, batch: Batch) -> Iterator[Job]:
+        """What is in the batch, and what waits, as long as the batch is not large, and may come in."""
         yield from tuple(batch.jobs)
-        while len(batch.jobs) < MAX_BATCH and time.perf_counter() - began < MAX_BATCH_SECS:
-            job = self._jobs.take_more()
-            if job is None:
-                return
+        while len(batch.jobs) < MAX_BATCH and (job := self._jobs.take_more()) is not None:
             batch.jobs.append(job)
             yield job
 
@@ -302,11 +281,6 @@ class Writer:
         log.warning("the store can be written again")
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._deliver, [Commit("", "", ())], {""}, [])
-
-
-def name_work(work: Callable[[Any], Any]) -> str:
-    """The function that a job runs, by the place where it was written."""
-    return f"{getattr(work, '__module__', '')}.{getattr(work, '__qualname__', repr(work))}"
 
 
 def _not_written(reason: str | None) -> str:

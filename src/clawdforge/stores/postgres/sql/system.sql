@@ -54,16 +54,26 @@ WHERE retention = 'ttl' AND closed_at IS NULL AND deleted_at IS NULL
 -- name: session_counts
 SELECT app_name, count(*) FROM sessions WHERE deleted_at IS NULL GROUP BY app_name
 
+-- name: open_session_counts
+SELECT app_name, count(*), sum(CASE retention WHEN 'ttl' THEN 1 ELSE 0 END) FROM sessions
+WHERE closed_at IS NULL AND deleted_at IS NULL GROUP BY app_name
+
+-- name: turns_of_apps
+SELECT sessions.app_name, count(*) FROM sessions
+JOIN turns ON turns.session_id = sessions.session_id
+WHERE sessions.activity IN ('queued', 'running', 'waiting')
+    AND sessions.deleted_at IS NULL AND turns.state <> 'ended'
+GROUP BY sessions.app_name
+
 -- name: active_sessions
 SELECT sessions.app_name, turns.session_id FROM turns
 JOIN sessions ON sessions.session_id = turns.session_id
 WHERE turns.state IN ('running', 'waiting') AND sessions.deleted_at IS NULL
 
 -- name: cut_off_sessions
-SELECT sessions.app_name, turns.session_id FROM turns
-JOIN sessions ON sessions.session_id = turns.session_id
-WHERE turns.state IN ('running', 'waiting') AND sessions.deleted_at IS NULL AND NOT EXISTS (
-    SELECT 1 FROM members WHERE members.node = sessions.holder AND members.state <> 'dead')
+SELECT app_name, session_id FROM turns JOIN sessions USING (session_id) JOIN session_heads USING (session_id)
+WHERE turns.state IN ('running', 'waiting') AND deleted_at IS NULL AND NOT EXISTS (
+    SELECT 1 FROM members WHERE members.node = session_heads.holder AND members.state <> 'dead')
 
 -- name: waiting_sessions
 SELECT sessions.app_name, turns.session_id FROM turns
@@ -96,7 +106,7 @@ WHERE cut_from + archived_to > 0 AND deleted_at IS NULL LIMIT :limit
 -- name: unpacked_sessions
 SELECT app_name, session_id, head <= coalesce(
     (SELECT max(last_seq) FROM packs WHERE packs.session_id = sessions.session_id), 0)
-FROM sessions WHERE session_id > :after AND deleted_at IS NULL ORDER BY session_id LIMIT :limit
+FROM {sessions} WHERE session_id > :after AND deleted_at IS NULL ORDER BY session_id LIMIT :limit
 
 -- name: unindexed_apps
 SELECT app_name FROM message_ranges WHERE false
@@ -116,6 +126,17 @@ WHERE NOT EXISTS (SELECT 1 FROM sessions WHERE sessions.session_id = asked.value
 SELECT cwd FROM sessions AS mine WHERE session_id = :session AND own_cwd = 1 AND NOT EXISTS (
     SELECT 1 FROM sessions
     WHERE own_cwd = 1 AND sessions.cwd = mine.cwd AND sessions.session_id <> mine.session_id)
+
+-- name: works_in
+SELECT 1 FROM sessions WHERE own_cwd = 1 AND cwd = :cwd AND session_id <> :session
+  AND deleted_at IS NULL LIMIT 1
+
+-- name: unpublished_sessions
+SELECT sessions.app_name, sessions.session_id FROM sessions
+LEFT JOIN publications ON publications.session_id = sessions.session_id
+WHERE sessions.home_at = :folder AND sessions.deleted_at IS NULL AND sessions.closed_at IS NULL
+  AND coalesce(publications.turn_index, 0) < sessions.last_turn AND sessions.session_id > :after
+ORDER BY sessions.session_id LIMIT :limit
 
 -- name: sessions_in
 SELECT app_name, session_id FROM sessions
@@ -153,7 +174,7 @@ SELECT identity FROM place
 INSERT INTO place ("only", identity) VALUES (1, :place) ON CONFLICT ("only") DO UPDATE SET identity = excluded.identity
 
 -- name: forget_identities
-UPDATE sessions SET workspace_identity = NULL WHERE workspace_identity IS NOT NULL
+UPDATE sessions SET workspace_identity = NULL, identities = '{{}}' WHERE workspace_identity IS NOT NULL
 
 -- name: turn_counts
 SELECT state, count(*) FROM turns WHERE state <> 'ended' GROUP BY state

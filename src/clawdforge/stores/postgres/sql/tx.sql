@@ -1,7 +1,7 @@
 -- What one app can change. Every statement carries the app; {mine} is the session's id if it is the app's.
 
 -- name: state
-SELECT head, fence FROM sessions WHERE session_id = :session AND app_name = :app AND deleted_at IS NULL
+SELECT head, fence FROM {sessions} WHERE session_id = :session AND app_name = :app AND deleted_at IS NULL
 
 -- name: next_seq
 SELECT last_message + 1 FROM sessions
@@ -76,14 +76,14 @@ DELETE FROM sessions WHERE session_id = {dead}
 -- name: add_event_bytes
 UPDATE session_bytes SET events = events + :bytes WHERE session_id = :session AND app_name = :app
 
--- name: count_changes
-INSERT INTO change_counts (app_name, last) VALUES (:app, :count)
-ON CONFLICT (app_name) DO UPDATE SET last = change_counts.last + excluded.last
-WHERE change_counts.app_name = :app RETURNING last
-
--- name: put_change
+-- name: put_changes
+WITH counted AS (
+    INSERT INTO change_counts (app_name, last) VALUES (:app, :count)
+    ON CONFLICT (app_name) DO UPDATE SET last = change_counts.last + excluded.last
+    WHERE change_counts.app_name = :app RETURNING last)
 INSERT INTO app_changes (session_id, permission_id, app_name, number, at)
-VALUES (:session, :permission, :app, :number, :at)
+SELECT session, permission, :app, last - :count + place, :at
+FROM counted, unnest(:sessions::text[], :permissions::text[]) WITH ORDINALITY AS each (session, permission, place)
 ON CONFLICT (session_id, permission_id) DO UPDATE SET number = excluded.number, at = excluded.at
 WHERE app_changes.app_name = :app
 

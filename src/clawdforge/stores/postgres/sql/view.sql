@@ -26,10 +26,14 @@ SELECT {reservation} FROM reservations
 WHERE app_name = :app AND holder_id = :holder AND turn_index = :turn ORDER BY budget_id
 
 -- name: session
-SELECT {session} FROM sessions WHERE session_id = :session AND app_name = :app AND deleted_at IS NULL
+SELECT {session} FROM {sessions} WHERE session_id = :session AND app_name = :app AND deleted_at IS NULL
 
 -- name: count_app_sessions
 SELECT count(*) FROM sessions WHERE app_name = :app AND closed_at IS NULL AND deleted_at IS NULL
+
+-- name: count_ttl_sessions
+SELECT count(*) FROM sessions
+WHERE app_name = :app AND retention = 'ttl' AND closed_at IS NULL AND deleted_at IS NULL
 
 -- name: turn
 SELECT {turn} FROM turns WHERE session_id = {mine} AND turn_index = :turn
@@ -95,9 +99,10 @@ WHERE session_id = {mine} AND state <> 'ended' AND state = 'queued'
 SELECT {turn} FROM turns WHERE session_id = {mine} AND key = :key AND key IS NOT NULL
 
 -- name: turns_in_flight
-SELECT count(*) FROM turns
-JOIN sessions ON sessions.session_id = turns.session_id
-WHERE turns.state <> 'ended' AND sessions.app_name = :app AND sessions.deleted_at IS NULL
+SELECT count(*) FROM sessions
+JOIN turns ON turns.session_id = sessions.session_id
+WHERE sessions.app_name = :app AND sessions.activity IN ('queued', 'running', 'waiting')
+    AND sessions.deleted_at IS NULL AND turns.state <> 'ended'
 
 -- name: last_ended_seq
 SELECT last_seq FROM turns
@@ -246,16 +251,21 @@ SELECT number << 40, (number + 1 << 40) - 1 FROM message_ranges WHERE app_name =
 SELECT (SELECT id FROM messages WHERE session_id = {mine} ORDER BY seq LIMIT 1),
        (SELECT id FROM messages WHERE session_id = {mine} ORDER BY seq DESC LIMIT 1)
 
+-- name: search_candidates
+-- The index finds messages that have all the words.
+SELECT id FROM messages
+WHERE words @@ search_query(:words::text[], :is_prefix = 1) AND id BETWEEN :first AND :last
+  AND (:session IS NULL OR session_id = :session) AND cut = 0 AND archived = 0
+ORDER BY id DESC LIMIT :limit
+
 -- name: search
--- The index finds messages that have all the words; whether they stand side by side, the text itself tells.
+-- Whether the words stand side by side, the text itself tells, which takes too long to ask all of them.
 SELECT messages.session_id, sessions.title, messages.seq, messages.turn, messages.role, messages.ts,
        substr(messages.content, 1, 100000), messages.id
 FROM messages
 JOIN sessions ON sessions.session_id = messages.session_id
-WHERE messages.words @@ search_query(:words::text[], :is_prefix = 1) AND messages.id BETWEEN :first AND :last
+WHERE messages.id = ANY (:ids::bigint[])
   AND ' ' || search_words(messages.content) || ' ' LIKE ALL (search_patterns(:words::text[], :is_prefix = 1))
-  AND (:session IS NULL OR messages.session_id = :session)
-  AND messages.cut = 0 AND messages.archived = 0
   AND messages.seq > sessions.archived_to AND messages.seq NOT BETWEEN sessions.cut_from AND sessions.cut_to
   AND sessions.app_name = :app AND sessions.deleted_at IS NULL
 ORDER BY messages.id DESC LIMIT :limit

@@ -53,6 +53,17 @@ WHERE retention = 'ttl' AND closed_at IS NULL AND deleted_at IS NULL
 -- name: session_counts
 SELECT app_name, count(*) FROM sessions INDEXED BY sessions_listed WHERE deleted_at IS NULL GROUP BY app_name
 
+-- name: open_session_counts
+SELECT app_name, count(*), sum(CASE retention WHEN 'ttl' THEN 1 ELSE 0 END) FROM sessions INDEXED BY sessions_open
+WHERE closed_at IS NULL AND deleted_at IS NULL GROUP BY app_name
+
+-- name: turns_of_apps
+SELECT sessions.app_name, count(*) FROM sessions INDEXED BY sessions_at_work
+CROSS JOIN turns INDEXED BY turns_unsettled ON turns.session_id = sessions.session_id
+WHERE sessions.activity IN ('queued', 'running', 'waiting')
+    AND sessions.deleted_at IS NULL AND turns.state <> 'ended'
+GROUP BY sessions.app_name
+
 -- name: active_sessions
 SELECT sessions.app_name, turns.session_id FROM turns INDEXED BY turns_one_active
 CROSS JOIN sessions ON sessions.session_id = turns.session_id
@@ -118,6 +129,17 @@ SELECT cwd FROM sessions AS mine WHERE session_id = :session AND own_cwd = 1 AND
     SELECT 1 FROM sessions INDEXED BY sessions_of_workspace
     WHERE own_cwd = 1 AND sessions.cwd = mine.cwd AND sessions.session_id <> mine.session_id)
 
+-- name: works_in
+SELECT 1 FROM sessions INDEXED BY sessions_of_workspace WHERE own_cwd = 1 AND cwd = :cwd AND session_id <> :session
+  AND deleted_at IS NULL LIMIT 1
+
+-- name: unpublished_sessions
+SELECT sessions.app_name, sessions.session_id FROM sessions
+LEFT JOIN publications ON publications.session_id = sessions.session_id
+WHERE sessions.home_at = :folder AND sessions.deleted_at IS NULL AND sessions.closed_at IS NULL
+  AND coalesce(publications.turn_index, 0) < sessions.last_turn AND sessions.session_id > :after
+ORDER BY sessions.session_id LIMIT :limit
+
 -- name: sessions_in
 SELECT app_name, session_id FROM sessions INDEXED BY sessions_by_folder
 WHERE closed_at IS NULL AND deleted_at IS NULL AND cwd IN (SELECT value FROM json_each(:line))
@@ -154,7 +176,7 @@ SELECT identity FROM place
 INSERT INTO place (only, identity) VALUES (1, :place) ON CONFLICT (only) DO UPDATE SET identity = excluded.identity
 
 -- name: forget_identities
-UPDATE sessions SET workspace_identity = NULL WHERE workspace_identity IS NOT NULL
+UPDATE sessions SET workspace_identity = NULL, identities = '{{}}' WHERE workspace_identity IS NOT NULL
 
 -- name: turn_counts
 SELECT state, count(*) FROM turns INDEXED BY turns_unsettled WHERE state <> 'ended' GROUP BY state

@@ -31,6 +31,10 @@ SELECT {session} FROM sessions WHERE session_id = :session AND app_name = :app A
 -- name: count_app_sessions
 SELECT count(*) FROM sessions WHERE app_name = :app AND closed_at IS NULL AND deleted_at IS NULL
 
+-- name: count_ttl_sessions
+SELECT count(*) FROM sessions INDEXED BY sessions_capped
+WHERE app_name = :app AND retention = 'ttl' AND closed_at IS NULL AND deleted_at IS NULL
+
 -- name: turn
 SELECT {turn} FROM turns WHERE session_id = {mine} AND turn_index = :turn
 
@@ -95,9 +99,10 @@ WHERE session_id = {mine} AND state <> 'ended' AND state = 'queued'
 SELECT {turn} FROM turns WHERE session_id = {mine} AND key = :key AND key IS NOT NULL
 
 -- name: turns_in_flight
-SELECT count(*) FROM turns INDEXED BY turns_unsettled
-CROSS JOIN sessions ON sessions.session_id = turns.session_id
-WHERE turns.state <> 'ended' AND sessions.app_name = :app AND sessions.deleted_at IS NULL
+SELECT count(*) FROM sessions INDEXED BY sessions_at_work
+CROSS JOIN turns INDEXED BY turns_unsettled ON turns.session_id = sessions.session_id
+WHERE sessions.app_name = :app AND sessions.activity IN ('queued', 'running', 'waiting')
+    AND sessions.deleted_at IS NULL AND turns.state <> 'ended'
 
 -- name: last_ended_seq
 SELECT last_seq FROM turns

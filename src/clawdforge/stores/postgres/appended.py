@@ -1,0 +1,66 @@
+"""What many jobs append, as few columns: an array costs its driver something for each of its elements."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any
+
+from clawdforge.stores.postgres.texts import to_postgres
+from clawdforge.stores.sqlite.rows import Value
+from clawdforge.stores.sqlite.statements import NewEvent
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """Events, of which those stand together that follow one another and differ in nothing but their data."""
+
+    rows: list[list[Any]]
+    """A session, the number of the first, its turn, its type, by whom, its place here, how many follow it."""
+    data: list[bytes]
+
+
+NOTHING = Runs([], [])
+
+
+def to_runs(events: Sequence[NewEvent]) -> Runs:
+    """Raises for what Postgres cannot hold."""
+    rows: list[list[Any]] = []
+    before: tuple[Any, ...] = ()
+    for place, (session_id, seq, turn, kind, by_agent, _) in enumerate(events):
+        alike = (session_id, seq - place, turn, kind, by_agent)
+        if alike == before:
+            rows[-1][-1] += 1
+        else:
+            names = (session_id, seq, turn, kind)
+            rows.append([*map(to_postgres, names), by_agent, place, 0])
+            before = alike
+    return Runs(rows, [event[-1] for event in events])
+
+
+def to_columns(
+    many: Sequence[Runs], counted: Mapping[tuple[Value, Value], int], heads: Sequence[tuple[Value, ...]]
+) -> list[Any] | None:
+    """The arguments of `pg_temp.append`; None where there is nothing to append.
+
+    `counted` are bytes by session and app, and `heads` are sessions, apps, heads, what is written, and times.
+    """
+    if not (many or counted or heads):
+        return None
+    data: list[bytes] = []
+    rows: list[list[Any]] = []
+    for runs in many:
+        rows += [[*row[:5], row[5] + len(data) + 1, row[6]] for row in runs.rows]
+        data += runs.data
+    sizes = [len(one) for one in data]
+    begins = [1 + end - size for end, size in zip(accumulate(sizes), sizes, strict=True)]
+    sessions, apps = [key[0] for key in counted], [key[1] for key in counted]
+    return [
+        *_turned(rows, 7),
+        *(begins, sizes, b"".join(data)),
+        *(sessions, apps, list(counted.values())),
+        *_turned(heads, 5),
+    ]
+
+
+def _turned(rows: Sequence[Sequence[Any]], width: int) -> list[list[Any]]:
+    return [list(column) for column in zip(*rows, strict=True)] if rows else [[] for _ in range(width)]

@@ -1,0 +1,168 @@
+"""What the ordinary jobs of a session read, asked for many sessions in one statement.
+
+It is a function of the connection, made of the same statements that read one by one: it waits for the lock of
+all writers first, and then sees what is committed.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias
+
+from clawdforge.stores.postgres.statements import MARKS
+from clawdforge.stores.sqlite.event_pages import END
+from clawdforge.stores.sqlite.queries import Queries
+from clawdforge.wire.disk import DiskForm
+from clawdforge.wire.message import Role
+
+Key: TypeAlias = tuple[str, tuple[tuple[str, Any], ...]]
+"""A statement and its parameters, in the order in which they are given."""
+Found: TypeAlias = list[tuple[Any, ...]]
+
+CONSTANTS: Final = {
+    "app": "wanted.app",
+    "session": "wanted.session",
+    "holder": "wanted.session",
+    "folder": "part0.folder",
+    "policies": "NULL::text[]",
+    "role": f"'{Role.USER.value}'::text",
+    "before": f"{END}::bigint",
+}
+FOLDER: Final = "folder"
+BOTH: Final = ("sessions", "session_heads")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One of the statements, which finds a row or none, and the parameters by which it will be asked for."""
+
+    sql: str
+    width: int
+    params: tuple[tuple[str, Any], ...] = ()
+    tables: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Nothing:
+    """One of the statements that mostly finds nothing; all is known then, and else it is asked by itself.
+
+    By `names` of its parameters: of the others it finds nothing whatever they are.
+    """
+
+    sql: str
+    names: tuple[str, ...]
+    asked: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What was found for one session."""
+
+    app: str
+    session_id: str
+    found: list[tuple[Part, tuple[Any, ...] | None]]
+    nothing: list[Nothing] = field(default_factory=list)
+
+
+class Bundle:
+    """The statements that are asked together, under one name."""
+
+    def __init__(self, name: str, parts: Sequence[Part], nothings: Sequence[Nothing] = ()) -> None:
+        self.name = name
+        self._parts = parts
+        self._nothings = nothings
+
+    @property
+    def definition(self) -> str:
+        """Statements that make the function: its rows have the types that the columns have."""
+        count = 2 + sum(1 + part.width for part in self._parts) + len(self._nothings)
+        columns = ", ".join(f"c{number}" for number in range(count))
+        nobody = "unnest(ARRAY['']::text[], ARRAY['']::text[])"
+        return (
+            f"CREATE TEMP VIEW {self.name} ({columns}) AS {self._select(nobody)};\n"
+            f"CREATE FUNCTION pg_temp.read_{self.name}(boolean, text[], text[])"
+            f" RETURNS SETOF pg_temp.{self.name} LANGUAGE plpgsql AS $read$ BEGIN\n"
+            "IF NOT $1 THEN PERFORM pg_temp.take_lock(); END IF;\n"
+            f"RETURN QUERY {self._select('unnest($2, $3)')};\nEND $read$"
+        )
+
+    @property
+    def question(self) -> str:
+        return f"SELECT * FROM pg_temp.read_{self.name}($1, $2, $3)"  # noqa: S608 - our own names
+
+    @property
+    def direct(self) -> str:
+        """The same for whoever only reads."""
+        return self._select("(SELECT $1::text, $2::text)")
+
+    def read(self, row: tuple[Any, ...]) -> Answer:
+        found, place = [], 2
+        for part in self._parts:
+            there, values = row[place], row[place + 1 : place + 1 + part.width]
+            found.append((part, values if there else None))
+            place += 1 + part.width
+        flags = zip(self._nothings, row[place:], strict=True)
+        return Answer(row[0], row[1], found, [nothing for nothing, is_so in flags if is_so])
+
+    def _select(self, wanted: str) -> str:
+        columns = ["wanted.app", "wanted.session", *(f"part{place}.*" for place in range(len(self._parts)))]
+        columns += [f"NOT EXISTS ({_ask(one.asked or one.sql)})" for one in self._nothings]
+        joins = [
+            f"LEFT JOIN LATERAL (SELECT 1, found.* FROM ({_ask(part.sql)}) AS found) AS part{place} ON true"  # noqa: S608
+            for place, part in enumerate(self._parts)
+        ]
+        return f"SELECT {', '.join(columns)} FROM {wanted} AS wanted (app, session)\n" + "\n".join(joins)  # noqa: S608
+
+
+def _ask(sql: str) -> str:
+    return MARKS.sub(lambda found: CONSTANTS[found[1]], sql)
+
+
+class Ordinary:
+    """The bundles: for who only reads, for jobs that only append, for those that begin or end a turn."""
+
+    def __init__(self, queries: Queries) -> None:
+        view, tx, app, own = queries.view, queries.tx, ("app", None), ("session", None)
+        self.state = tx["state"]
+        said = (app, own, ("role", Role.USER.value), ("before", END))
+        application = Part(view["app"], len(queries.app.names), (app,))
+        whole = Part(view["session"], len(queries.session.names), (app, own), BOTH)
+        self.session = Bundle("whole", [whole, application])
+        stored = Part(view["stored_bytes"], len(DiskForm), (app,), ("app_bytes",))
+        state = Part(tx["state"], 2, (app, own), BOTH)
+        self.light = Bundle("light", [state, application, stored])
+        self.heavy = Bundle(
+            "heavy",
+            [
+                whole,
+                application,
+                stored,
+                state,
+                Part(tx["next_seq"], 1, (app, own), ("sessions",)),
+                Part(view["active_turn"], len(queries.turn.names), (app, own), ("turns",)),
+                Part(view["turns_in_flight"], 1, (app,)),
+                Part(view["count_queued"], 1, (app, own, ("policies", None)), ("turns",)),
+                Part(view["last_message"], len(queries.message.names), said, ("messages",)),
+                Part(view["last_spoken_turn"], 1, (app, own, ("before", END)), ("messages",)),
+                Part(tx["last_message_id"], 1, (app,), ("messages",)),
+                Part(queries.system["audit_head"], 2, (), ("session_events",)),
+                Part(queries.nodes["node_with"], 1, ((FOLDER, None),)),
+            ],
+            [
+                Nothing(view["pauses"], ("app",)),
+                Nothing(view["endpoints"], ("app",)),
+                Nothing(view["permissions_pending"], ("app", "session")),
+                Nothing(view["budgets_for"], ("app",), view["budgets"]),
+                Nothing(view["reservations"], ("app", "holder"), RESERVED),
+            ],
+        )
+
+
+RESERVED: Final = "SELECT 1 FROM reservations WHERE app_name = :app AND holder_id = :holder"
+
+
+def keys_of(answer: Answer, folder: str | None) -> Iterator[tuple[Key, Found, Part]]:
+    """What is known from an answer, by the statements that would have asked for it."""
+    values = {"app": answer.app, "session": answer.session_id, FOLDER: folder}
+    for part, row in answer.found:
+        params = tuple((name, values.get(name, value)) for name, value in part.params)
+        yield (part.sql, params), [] if row is None else [row], part

@@ -1,0 +1,2 @@
+-- Of a folder that a caller named each server keeps the identity by itself: one of another machine says nothing there.
+ALTER TABLE sessions ADD COLUMN identities TEXT NOT NULL DEFAULT '{}';
