@@ -14,10 +14,13 @@ def is_held_elsewhere(view: View, session: SessionRow, node: str) -> bool:
     return session.holder not in (None, node) and view.is_alive(session.holder or "")
 
 
-def runs_elsewhere(view: View, session: SessionRow, node: str) -> bool:
-    """Whether the session's next turn is another node's: its holder's, or of whoever has its workspace."""
+def runs_elsewhere(view: View, session: SessionRow, node: str, *, is_left: bool = False) -> bool:
+    """Whether the session's next turn is another node's: its holder's, or of whoever has its workspace,
+    unless that one has left it to this one."""
     if is_held_elsewhere(view, session, node):
         return True
+    if is_left:
+        return False
     return session.folder is not None and view.node_with(session.folder) not in (None, node)
 
 
@@ -47,6 +50,12 @@ def give_up(tx: Tx, session_id: str, node: str) -> None:
     session = tx.session(session_id)
     if session is not None and session.holder == node and not tx.active_turn(session_id):
         tx.change_session(session_id, holder=None)
+
+
+def hand_over(tx: Tx, session_id: str, node: str) -> bool:
+    """Hold a session no longer, unless a turn runs in it; whether some wait there for another node."""
+    give_up(tx, session_id, node)
+    return tx.session(session_id) is not None and tx.count_queued(session_id) > 0
 
 
 def take(tx: Tx, session_id: str, node: str) -> bool:

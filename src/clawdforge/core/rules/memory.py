@@ -119,6 +119,18 @@ def find_cut_off(turns: Sequence[TurnRow], running: int, unheard: Collection[int
     return past[-1]
 
 
+def is_current(turns: Sequence[TurnRow], turn_index: int, context: int) -> bool:
+    """Whether an agent that was brought back to the end of this turn knows nothing that was taken back."""
+    return any(turn.turn_index == turn_index and turn.context == context and not turn.cut for turn in turns)
+
+
+def find_missed(turns: Sequence[TurnRow], turn_index: int, context: int, running: int) -> frozenset[int]:
+    """The turns that came after the one that an agent was brought back to, without the one that runs."""
+    started = [turn.turn_index for turn in sort_started(turns) if not turn.cut and turn.context == context]
+    after = started[started.index(turn_index) + 1 :] if turn_index in started else []
+    return frozenset(after) - {running}
+
+
 def sort_started(turns: Sequence[TurnRow]) -> list[TurnRow]:
     """Turns that were started, as they ran: one that interrupted ran before others that waited."""
     started = [turn for turn in turns if turn.started_at is not None]

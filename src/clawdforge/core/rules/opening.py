@@ -44,6 +44,8 @@ class Opening:
     """Words that a loaded agent must know, since it was told them in a turn that it may not have kept."""
     again: bool = False
     """Another agent was given this turn's prompt, and nobody began to answer it."""
+    missed: frozenset[int] = frozenset()
+    """Turns that ran at another node after the home was published that came from there."""
 
     @property
     def counter(self) -> Json | None:
@@ -61,7 +63,7 @@ class Opening:
         """The turns that the agent has to be told; None stands for all of them."""
         if how == "new":
             return None
-        return memory.unheard_turns(remembered, self.recent, self.turn_index)
+        return memory.unheard_turns(remembered, self.recent, self.turn_index) | self.missed
 
     def number_context(self, how: How) -> int:
         """The context's number. Plans for a new context raise it beforehand; a failed load raises it here."""
@@ -89,16 +91,26 @@ class Context:
     preface: str
 
 
-def plan_opening(view: View, session: SessionRow, turn: TurnRow, *, again: bool = False) -> Opening:
-    """With `again` the agent is to remember what was said before the turn, and not the turn itself."""
+def plan_opening(
+    view: View, session: SessionRow, turn: TurnRow, *, again: bool = False, arrived: int | None = None
+) -> Opening:
+    """With `again` the agent is to remember what was said before the turn, and not the turn itself.
+
+    `arrived` is the turn whose home came from another node, 0 if there was none to be had.
+    """
     plan = memory.plan_restore(turn.parent or 0) if again else session.context_plan
-    copy_of = memory.find_restore_turn(plan)
     recent = memory.read_recent_turns(view, session.session_id, session.last_turn)
+    missed: frozenset[int] = frozenset()
+    if arrived is not None and plan == memory.LOAD:
+        missed = memory.find_missed(recent, arrived, session.context, turn.turn_index)
+        plan = memory.plan_restore(arrived if memory.is_current(recent, arrived, session.context) else 0)
+    copy_of = memory.find_restore_turn(plan)
     is_loaded = plan == memory.LOAD and session.agent_session_id is not None
     return Opening(
         session=session,
         turn_index=turn.turn_index,
         again=again,
+        missed=missed,
         recent=recent,
         load=session.agent_session_id if is_loaded else None,
         beginning=memory.find_beginning(view, session, recent, turn.turn_index) if is_loaded else None,

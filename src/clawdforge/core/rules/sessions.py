@@ -14,12 +14,13 @@ from clawdforge.core.rules import memory
 from clawdforge.core.rules.activity import AT_WORK, find_activity
 from clawdforge.core.rules.folders import need_free_folder
 from clawdforge.core.rules.pauses import choose_pause, find_pause
+from clawdforge.core.rules.quotas import Quotas
 from clawdforge.core.rules.turns import need_open, need_session, withdraw_some
 from clawdforge.core.rules.webhooks import tell_closed
 from clawdforge.wire.base import Json, Micros
-from clawdforge.wire.errors import InvalidRequest, LimitExceeded, PoolFull, SessionBusy
+from clawdforge.wire.errors import InvalidRequest, SessionBusy
 from clawdforge.wire.event import EventType
-from clawdforge.wire.session import Activity, Retention
+from clawdforge.wire.session import Activity
 
 MAX_DEPTH = 3
 UNSEEN_SECS = 3600
@@ -85,28 +86,19 @@ def unseen_until(row: SessionRow) -> Micros:
     return row.created_at + UNSEEN_SECS * SECOND
 
 
-def admit_session(tx: Tx, row: SessionRow, max_live: int, above: Sequence[str] = ()) -> None:
+def admit_session(tx: Tx, row: SessionRow, quotas: Quotas, above: Sequence[str] = ()) -> None:
     """Raise if this would be one session too many for its app or for the server, or if its folder is taken.
 
     `above` are the identities of the folders above its own.
     """
     need_free_folder(tx, row, above)
-    app = tx.app_row()
-    limit = app.max_sessions if app else None
-    if limit is not None and tx.count_app_sessions() >= limit:
-        raise LimitExceeded(f"this app may have {limit} open sessions; close one", retry_after=60)
-    _check_pool(tx, row.retention, max_live)
-
-
-def _check_pool(tx: Tx, retention: Retention, max_live: int) -> None:
-    if retention is Retention.TTL and tx.count_open_sessions() >= max_live:
-        raise PoolFull
+    quotas.check_sessions(tx, row.retention)
 
 
 def create_session(
     tx: Tx,
     row: SessionRow,
-    max_live: int,
+    quotas: Quotas,
     at: Micros,
     extra: Mapping[str, Any] | None = None,
     above: Sequence[str] = (),
@@ -117,7 +109,7 @@ def create_session(
 
     One that `is_there`, unseen, was made for a session to come: it becomes this one.
     """
-    admit_session(tx, row, max_live, above)
+    admit_session(tx, row, quotas, above)
     depth = 0
     if row.parent_session_id is not None:
         depth = need_open(tx, row.parent_session_id).depth + 1
@@ -153,7 +145,7 @@ def patch_session(
     session_id: str,
     changes: Json,
     expected_head: int | None,
-    max_live: int,
+    quotas: Quotas,
     at: Micros,
     *,
     fresh: bool = False,
@@ -162,7 +154,7 @@ def patch_session(
     session = need_session(tx, session_id, expected_head)
     changed = {name: value for name, value in changes.items() if getattr(session, name) != value}
     if "retention" in changed and session.closed_at is None:
-        _check_pool(tx, changed["retention"], max_live)
+        quotas.check_pool(tx, changed["retention"])
     fields: Json = {"changes": changed}
     if changed.keys() & {"agent", "model"}:
         if tx.active_turn(session_id) is not None:

@@ -4,20 +4,19 @@ They are the only writers of turns. Whatever they change and the event that tell
 transaction, so that a crash between any two lines leaves either all of it or nothing.
 """
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-
-import orjson
 
 from clawdforge.core.event_model import Draft, draft
 from clawdforge.core.model import MessageRow, SessionRow, TurnRow
 from clawdforge.core.ports import Tx, View
 from clawdforge.core.principal import Principal
 from clawdforge.core.rules.activity import when_ended, when_queued
+from clawdforge.core.rules.admission import Room, admit_turn, estimate_room
 from clawdforge.core.rules.budgets import NOTHING, UNREACHED, Spending, read_spending
+from clawdforge.core.rules.fingerprints import fingerprint
 from clawdforge.core.rules.leases import runs_elsewhere
-from clawdforge.core.rules.pauses import check_pause, find_pause
+from clawdforge.core.rules.pauses import find_pause
 from clawdforge.core.rules.purses import Question, find_question, find_token, reserve_for_turn, settle_turn
 from clawdforge.core.rules.queue import find_next, leave_queue
 from clawdforge.core.rules.quotas import NO_QUOTAS, Quotas
@@ -46,8 +45,6 @@ TITLE_CHARS = 50
 LOOKED_AT = 20 * TITLE_CHARS
 """A prompt may have millions of words."""
 
-FIRST_FIELDS = ("prompt", "files", "timeout_secs")
-"""What every fingerprint holds, given or not: so did those that version 0.3 stored."""
 WITHDRAWN_AT_ONCE = 20
 UNHEARD = "heard"
 """Among what is kept of a failure, it is false where nobody has begun to answer the prompt."""
@@ -64,6 +61,7 @@ class SubmittedTurn:
     replayed: bool = False
     active: int | None = None
     is_alone: bool = False  # nothing ran or waited when it came
+    room: Room | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +73,7 @@ class StartedTurn:
     fence: int
     is_bounded: bool = False  # by a budget: it holds something of one
     question: Question | None = None  # to be answered by a person before it runs
+    room: Room | None = None  # where it is known without a look
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,16 +106,6 @@ def need_open(view: View, session_id: str, expected_head: int | None = None) -> 
     return need_session(view, session_id, expected_head)
 
 
-def fingerprint(request: TurnRequest) -> str:
-    """What an Idempotency-Key stands for: the prompt and all that goes with it.
-
-    It is stored, and stays the same when a later version adds a field: it counts only where it is given.
-    """
-    body = request.model_dump(mode="json", exclude={"expected_head"}, exclude_defaults=True)
-    body = {**dict.fromkeys(FIRST_FIELDS), "if_busy": IfBusy.QUEUE.value, **body}
-    return hashlib.sha256(orjson.dumps(body, option=orjson.OPT_SORT_KEYS)).hexdigest()
-
-
 def submit(
     tx: Tx,
     session_id: str,
@@ -125,10 +114,14 @@ def submit(
     at: Micros,
     by: Principal | None = None,
     quotas: Quotas = NO_QUOTAS,
+    digest: str | None = None,
 ) -> SubmittedTurn:
-    """Record a prompt. The same key with the same body finds the turn that it made before."""
+    """Record a prompt. The same key with the same body finds the turn that it made before.
+
+    `digest` is the fingerprint of a long one, which was computed before.
+    """
     session = need_session(tx, session_id)
-    digest = fingerprint(request)
+    digest = digest or fingerprint(request)
     prior = tx.turn_by_key(session_id, key) if key is not None else None
     if prior is not None:
         if prior.fingerprint != digest:
@@ -137,7 +130,7 @@ def submit(
     need_open(tx, session_id, request.expected_head)
     if any(tx.file(token) is None for token in request.files or ()):
         raise UnknownFile
-    admit_turn(tx, session, quotas)
+    room = estimate_room(admit_turn(tx, session, quotas), request.prompt)
     active, queued = tx.active_turn(session_id), tx.count_queued(session_id)
     if queued >= MAX_QUEUED:
         raise LimitExceeded(
@@ -168,7 +161,8 @@ def submit(
         at,
     )
     head = need_session(tx, session_id).head
-    return SubmittedTurn(turn, head, active=active.turn_index if active else None, is_alone=not busy)
+    running = active.turn_index if active else None
+    return SubmittedTurn(turn, head, active=running, is_alone=not busy, room=room)
 
 
 def queue_turn(tx: Tx, session: SessionRow, row: TurnRow, at: Micros) -> TurnRow:
@@ -190,14 +184,14 @@ def queue_turn(tx: Tx, session: SessionRow, row: TurnRow, at: Micros) -> TurnRow
 
 
 def start_next(
-    tx: Tx, session_id: str, node: str, at: Micros, only: TurnRow | None = None
+    tx: Tx, session_id: str, node: str, at: Micros, only: TurnRow | None = None, *, is_left: bool = False
 ) -> StartedTurn | None:
     """Begin the next queued turn (`only`, if it is known), unless one runs: its prompt becomes a message."""
     session = tx.session(session_id)
     if session is None or session.closed_at is not None or (only is None and tx.active_turn(session_id)):
         return None
     turn = only or find_next(tx, session)
-    if turn is None or find_pause(tx, session.agent) or runs_elsewhere(tx, session, node):
+    if turn is None or find_pause(tx, session.agent) or runs_elsewhere(tx, session, node, is_left=is_left):
         return None
     fence = tx.claim(session_id, node)
     confirm_prompt(tx, session_id)
@@ -386,15 +380,3 @@ def make_title(prompt: str) -> str:
 def _choose_policy(wanted: IfBusy, *, busy: bool) -> IfBusy:
     """The policy that is applied. No driver can give a prompt to a busy agent, so `steer` becomes `queue`."""
     return IfBusy.QUEUE if not busy or wanted is IfBusy.STEER else wanted
-
-
-def admit_turn(tx: Tx, session: SessionRow, quotas: Quotas) -> None:
-    """Raise if the operator's pause or one of the app's limits is against one more turn."""
-    check_pause(tx, session.agent)
-    app = tx.app_row()
-    limit = app.max_turns_in_flight if app else None
-    if limit is not None and tx.turns_in_flight() >= limit:
-        raise LimitExceeded(f"this app may have {limit} turns in flight; try again later", retry_after=1)
-    quotas.check_room(tx)
-    if quotas.max_agents(tx) == 0:
-        raise LimitExceeded("this app may have no agents (max_agents); ask the operator for some")

@@ -1,4 +1,4 @@
-"""Lets the callers who wait for a turn's answer have it before the home is copied.
+"""Lets those who wait for a turn's answer have it before the home is copied, and tells them how it ended.
 
 Copying is CPU-heavy for some milliseconds, and only the next prompt waits for it.
 """
@@ -6,31 +6,65 @@ Copying is CPU-heavy for some milliseconds, and only the next prompt waits for i
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+
+from clawdforge.core.model import TurnRow
+
+
+@dataclass(eq=False, slots=True)
+class Due:
+    """The answers to one turn."""
+
+    waiting: set[asyncio.Event] = field(default_factory=set)
+    noted: asyncio.Event = field(default_factory=asyncio.Event)  # this server has run it and is done
+    ended: TurnRow | None = None
 
 
 class Answers:
     """The answers that are due, by session and turn."""
 
     def __init__(self) -> None:
-        self._due: dict[tuple[str, int], set[asyncio.Event]] = {}
+        self._due: dict[tuple[str, int], Due] = {}
 
     @contextmanager
     def expect(self, session_id: str, turn_index: int) -> Iterator[None]:
         """Mark that somebody waits for the answer; they have it when the block ends."""
-        due = self._due.setdefault((session_id, turn_index), set())
+        due = self._due.setdefault((session_id, turn_index), Due())
         given = asyncio.Event()
-        due.add(given)
+        due.waiting.add(given)
         try:
             yield
         finally:
             given.set()
-            due.discard(given)
-            if not due:
+            due.waiting.discard(given)
+            if not due.waiting:
                 self._due.pop((session_id, turn_index), None)
+
+    def note_end(self, session_id: str, turn_index: int, ended: TurnRow | None) -> None:
+        """The turn no longer runs here. How it ended is on stable storage; without it, nobody here knows."""
+        due = self._due.get((session_id, turn_index))
+        if due is not None and not due.noted.is_set():
+            due.ended = ended
+            due.noted.set()
+
+    async def find_end(self, session_id: str, turn_index: int, *, runs_here: bool) -> TurnRow | None:
+        """How the turn ended, for who expects its answer; None where that has to be looked up.
+
+        Readers hear of an end a moment before its worker does: while it `runs_here` that is waited for.
+        """
+        due = self._due.get((session_id, turn_index))
+        if due is None:
+            return None
+        if runs_here:
+            await due.noted.wait()
+        return due.ended
 
     async def wait_until_given(self, session_id: str, turn_index: int, within: float) -> None:
         """Wait until all who expect the answer have it, but at most `within` seconds: some read slowly."""
+        due = self._due.get((session_id, turn_index))
+        if due is None:
+            return
         with suppress(TimeoutError):
             async with asyncio.timeout(within):
-                for given in list(self._due.get((session_id, turn_index), ())):
+                for given in list(due.waiting):
                     await given.wait()

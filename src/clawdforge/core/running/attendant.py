@@ -6,13 +6,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from clawdforge.core.agent_model import Answer
-from clawdforge.core.model import Clock, TurnRow
+from clawdforge.core.model import Clock
 from clawdforge.core.ports import LeaseLost, LiveAgent, Store
 from clawdforge.core.rules.limits import STOP_REASON
 from clawdforge.core.rules.quotas import NO_QUOTAS, Quotas
 from clawdforge.core.rules.traces import find_traceparent
 from clawdforge.core.rules.turns import Ending, StartedTurn
-from clawdforge.core.running.opening import Opener
+from clawdforge.core.running.elsewhere import Elsewhere
+from clawdforge.core.running.opening import Opener, ReadyAgent
 from clawdforge.core.running.permissions import PermissionService
 from clawdforge.core.running.pool import CLOSE_SECS, AgentPool, Seat
 from clawdforge.core.running.progress import Progress
@@ -20,6 +21,7 @@ from clawdforge.core.running.recorder import TurnRecorder
 from clawdforge.core.running.retries import Retries
 from clawdforge.core.running.running_turn import RunningTurn
 from clawdforge.core.running.stops import LimitWatch, Stop
+from clawdforge.core.running.worker import Attended
 from clawdforge.wire.admin import WaitsFor
 from clawdforge.wire.error_codes import ErrorCode
 from clawdforge.wire.errors import (
@@ -28,12 +30,14 @@ from clawdforge.wire.errors import (
     AgentLost,
     BudgetExceeded,
     ForgeAPIError,
+    StoreUnavailable,
     TurnInterrupted,
 )
 from clawdforge.wire.turn import Outcome
 
 log = logging.getLogger(__name__)
 BREAK_OFF_SECS = 0.5
+STORE_RETRY_SECS = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +58,7 @@ class Attendant:
         opener: Opener,
         pool: AgentPool,
         permissions: PermissionService,
+        elsewhere: Elsewhere,
         times: Times,
         quotas: Quotas = NO_QUOTAS,
         *,
@@ -65,10 +70,11 @@ class Attendant:
         self._opener = opener
         self._pool = pool
         self._permissions = permissions
+        self._elsewhere = elsewhere
         self._times = times
         self._quotas = quotas
 
-    async def attend(self, seat: Seat, started: StartedTurn, stop: Stop, progress: Progress) -> TurnRow:
+    async def attend(self, seat: Seat, started: StartedTurn, stop: Stop, progress: Progress) -> Attended:
         """Returns when the turn has ended and that is on stable storage."""
         watch = LimitWatch(started.turn.limits, stop)
         recorder = TurnRecorder(
@@ -94,13 +100,14 @@ class Attendant:
             ending = _ending_of_failure(AgentFailed("the server failed to run this turn"))
         progress.wait_for(WaitsFor.STORE)
         try:
-            return await recorder.end(ending, rollback=stop.rollback)
+            ended = await recorder.end(ending, rollback=stop.rollback)
         except LeaseLost:
             raise
         except Exception:  # as above: without its answer, if that is what cannot be written
             log.exception("the end of a turn could not be written", extra={"session_id": turn.session_id})
             lost = AgentFailed("the server could not record the end of this turn; its events are kept")
-            return await recorder.end_without_answer(_ending_of_failure(lost))
+            return Attended(await recorder.end_without_answer(_ending_of_failure(lost)))
+        return Attended(ended, recorder.is_last)
 
     async def _run_until_end(self, turn: RunningTurn, writing: asyncio.Task[None]) -> Ending:
         """Let the agent answer until it is done, a stop is requested, the time is up, or the store fails."""
@@ -117,6 +124,7 @@ class Attendant:
         finally:
             stop_requested.cancel()
         if work.done():
+            self._elsewhere.notice_stop()
             return _judge(work, turn)
         if writing.done():
             await break_off(self._pool, turn.seat, work)
@@ -151,6 +159,7 @@ class Attendant:
             try:
                 return await self._prompt_once(turn, again=again)
             except AgentError as failure:
+                self._elsewhere.notice_stop()
                 wait = retries.find_wait(failure)
                 if wait is None:
                     raise
@@ -166,7 +175,7 @@ class Attendant:
 
     async def _prompt_once(self, turn: RunningTurn, *, again: bool) -> Answer:
         """`again` says that an agent was given the prompt before, and was refused an answer to it."""
-        ready = await self._opener.make_ready(turn, again=again)
+        turn, ready = await self._make_ready(turn, again=again)
         turn.progress.wait_for(WaitsFor.AGENT)
         if turn.stop.requested.is_set():
             raise TurnInterrupted  # the stop says how it ends; the agent has not heard of it
@@ -186,6 +195,22 @@ class Attendant:
         finally:
             if not ready.agent.alive:
                 await self._pool.drop_agent(turn.seat)
+
+    async def _make_ready(self, turn: RunningTurn, *, again: bool) -> tuple[RunningTurn, ReadyAgent]:
+        """While the store is away it is tried again, as long as words of an agent would wait for it."""
+        loop = asyncio.get_running_loop()
+        late = loop.time() + self._times.store_patience
+        while True:
+            try:
+                if turn.seat.agent is None:
+                    await self._elsewhere.need_all(turn.session)
+                return turn, await self._opener.make_ready(turn, again=again)
+            except StoreUnavailable:
+                if loop.time() >= late:
+                    raise
+            await asyncio.sleep(STORE_RETRY_SECS)
+            with suppress(StoreUnavailable):
+                turn = await self._opener.look_again(turn)
 
     async def _stop_agent(self, turn: RunningTurn, work: asyncio.Task[Answer]) -> None:
         """Ask the agent, wait a little, then end it."""

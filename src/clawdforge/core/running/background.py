@@ -33,12 +33,16 @@ class Background:
         """Run work until it has ended without an error."""
         self._start(name, work, for_ever=False)
 
-    async def stop(self) -> None:
-        """Cancel all of them, and return when they have ended; one whose thread goes on is left behind."""
-        for task in self._tasks:
+    async def stop(self, *, but: str | None = None) -> None:
+        """Cancel all of them, `but` this one; return when they have ended.
+
+        One whose thread goes on is left behind.
+        """
+        ending = {task for task in self._tasks if task.get_name() != but}
+        for task in ending:
             task.cancel()
-        if self._tasks:
-            await asyncio.wait(self._tasks, timeout=STOP_SECS)
+        if ending:
+            await asyncio.wait(ending, timeout=STOP_SECS)
 
     def reason(self) -> str | None:
         """Why something is not being done at the moment, or None."""

@@ -27,7 +27,10 @@ class NextTurns:
         """Start the next queued turn, if there is one. A prompt that comes in meanwhile is seen as well."""
         worker.progress.wait_for(WaitsFor.STORE)
         while not self.is_stopping:
-            in_doubt, worker.start_in_doubt, worker.look_again = worker.start_in_doubt, False, False
+            in_doubt, wakened, was_last = worker.start_in_doubt, worker.look_again, worker.was_last
+            worker.start_in_doubt = worker.look_again = worker.was_last = False
+            if was_last and not (in_doubt or wakened) and self._elsewhere.is_alone:
+                return None  # whoever has queued a prompt since then says so when it is written
             try:
                 started = await self._try_start(worker, in_doubt=in_doubt)
             except StoreUnavailable:
@@ -68,8 +71,12 @@ class NextTurns:
 
         def work(tx: Tx) -> StartedTurn | None:
             found = find_started(tx, session_id, node) if in_doubt else None
-            return found or start_next(tx, session_id, node, now)
+            return found or (start_next(tx, session_id, node, now, is_left=is_left) if may_start else None)
 
-        if self.is_stopping or not self._elsewhere.may_start:
+        is_left = self._elsewhere.is_left_here(session_id)
+        may_start = self._elsewhere.may_start
+        if self.is_stopping or not (may_start or in_doubt):
             return None
+        if self._elsewhere.has_given_up:
+            raise StoreUnavailable  # what is in doubt stays so until this node has its name again, or another
         return await self._store.write(app, work)

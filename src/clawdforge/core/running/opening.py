@@ -15,9 +15,10 @@ from clawdforge.core.event_model import draft
 from clawdforge.core.mcp_model import McpLaunch, OperatorServers
 from clawdforge.core.model import Clock, FileRow, SessionRow, TurnRow
 from clawdforge.core.ports import Agents, Homes, LeaseLost, LiveAgent, Snapshots, Store, Tx, View
+from clawdforge.core.ports.threads import BegunThread, GraphThreads
 from clawdforge.core.rules import memory
 from clawdforge.core.rules.launches import plan_launch
-from clawdforge.core.rules.leases import note_folder
+from clawdforge.core.rules.leases import check_lease, note_folder
 from clawdforge.core.rules.mcp_servers import plan_servers
 from clawdforge.core.rules.opening import (
     Context,
@@ -27,6 +28,8 @@ from clawdforge.core.rules.opening import (
     remind_of_cancelled,
 )
 from clawdforge.core.rules.turns import need_session
+from clawdforge.core.running.arrivals import Arrivals
+from clawdforge.core.running.carried_uploads import CarriedUploads
 from clawdforge.core.running.known_workspaces import KnownWorkspaces
 from clawdforge.core.running.pool import AgentPool, Prepared
 from clawdforge.core.running.recorder import OutsideSink
@@ -63,8 +66,14 @@ class Opener:
         pool: AgentPool,
         callbacks: CallbackTokens,
         mcp: OperatorServers,
+        uploads: CarriedUploads,
+        arrivals: Arrivals | None = None,
+        threads: GraphThreads | None = None,
     ) -> None:
-        """`hold_others` keeps everybody else in a session's folder waiting."""
+        """`hold_others` keeps everybody else in a session's folder waiting.
+
+        `arrivals` are what other nodes have published; None where there can be none.
+        """
         self._store = store
         self._clock = clock
         self._agents = agents
@@ -75,6 +84,9 @@ class Opener:
         self._pool = pool
         self._callbacks = callbacks
         self._mcp = mcp
+        self._uploads = uploads
+        self._arrivals = arrivals
+        self._threads = threads
 
     async def look_again(self, turn: RunningTurn) -> RunningTurn:
         """The turn with its session as it is now: an attempt to run it may have begun a context."""
@@ -86,6 +98,7 @@ class Opener:
 
         An agent that was given the prompt before may remember it, so `again` takes one that was not.
         """
+        turn, arrived = await self._bring_files(turn)
         turn = await self._confirm_workspace(turn)
         turn.progress.wait_for(WaitsFor.HOME)
         prompt = await self._attach_files(turn)
@@ -98,7 +111,7 @@ class Opener:
         if prepared is None or again or turn.session.context_plan != memory.NEW:
             prepared = None
             await self._pool.drop_agent(turn.seat)
-        agent, turn.seat.untold = await self._open(turn, prepared, again=again)
+        agent, turn.seat.untold = await self._open(turn, prepared, again=again, arrived=arrived)
         if turn.index == 1 and turn.session.own_cwd:
             turn.seat.first_of = turn.session
         return ReadyAgent(agent, prompt, turn.seat.untold)
@@ -114,15 +127,32 @@ class Opener:
     def _quirks_of(self, turn: RunningTurn) -> Quirks:
         return Quirks.model_validate(self._agents.spec(turn.session.agent).quirks)
 
+    async def _bring_files(self, turn: RunningTurn) -> tuple[RunningTurn, int | None]:
+        """The turn with its session's files on this node, and whose home came; see `Arrival`."""
+        if self._arrivals is None or turn.seat.agent is not None:
+            return turn, None
+        session = turn.session
+        is_ours = session.folder in (None, self._arrivals.here)
+        turn.progress.wait_for(WaitsFor.HOME)
+        is_left = not is_ours and not self._arrivals.belongs_elsewhere(session)
+        is_here = is_ours or (is_left and self._known.is_here(session))
+        arrival = await self._arrivals.bring(turn, is_workspace_here=is_here)
+        if arrival.turn is not turn:
+            turn.seat.arrived = arrival.turn.session
+        remembers_elsewhere = self._agents.spec(session.agent).checkpoints == "database"
+        return arrival.turn, None if remembers_elsewhere else arrival.home_of
+
     async def _confirm_workspace(self, turn: RunningTurn) -> RunningTurn:
         """The turn, if it runs in the session's own folder; an agent that lives elsewhere is of no use."""
         try:
-            session = await self._known.confirm(turn.session)
+            session = await self._known.confirm(turn.session, turn.started.fence)
         except WorkspaceChanged:
             await self._pool.drop_agent(turn.seat)
             raise
         if session.folder is not None and turn.seat.agent is None:
             await self._note_folder(turn)
+        if session.workspace_identity != turn.session.workspace_identity:
+            turn.seat.arrived = session
         return replace(turn, started=replace(turn.started, session=session))
 
     async def _note_folder(self, turn: RunningTurn) -> None:
@@ -138,14 +168,15 @@ class Opener:
         if not row.files:
             return row.prompt
         files = await self._store.read(turn.app, lambda view: _need_files(view, row))
-        paths = await self._homes.attach(turn.session_id, files)
+        async with self._uploads.bring(files) as here:
+            paths = await self._homes.attach(turn.session_id, here)
         return memory.name_files(row.prompt, paths)
 
     async def _open(
-        self, turn: RunningTurn, prepared: Prepared | None, *, again: bool
+        self, turn: RunningTurn, prepared: Prepared | None, *, again: bool, arrived: int | None = None
     ) -> tuple[LiveAgent, str]:
         def plan(view: View) -> tuple[Opening, tuple[McpLaunch, ...]]:
-            opening = plan_opening(view, turn.session, turn.started.turn, again=again)
+            opening = plan_opening(view, turn.session, turn.started.turn, again=again, arrived=arrived)
             return opening, plan_servers(view, turn.session, self._mcp)
 
         opening, servers = await self._store.read(turn.app, plan)
@@ -179,12 +210,24 @@ class Opener:
             load = await self._restore_home(turn, opening, opening.copy_of)
         if opening.files is not None:
             await self._restore_files(turn, opening.files)
+        env = self._make_token(turn) if spec.callback else {}
+        if spec.checkpoints == "database" and self._threads is not None:
+            begun = await self._begin_thread(self._threads, turn, load)
+            load, env = begun.load, {**env, **begun.env}
         return replace(
             plan_launch(session, spec, home, servers),
             agent_session_id=load,
             counter=opening.counter,
-            env=self._make_token(turn) if spec.callback else {},
+            env=env,
         )
+
+    async def _begin_thread(self, threads: GraphThreads, turn: RunningTurn, load: str | None) -> BegunThread:
+        session_id, fence = turn.session_id, turn.started.fence
+        try:
+            return await threads.begin(session_id, fence, load)
+        except LeaseLost:  # or one of the two databases was put back to an earlier time
+            await self._store.write(turn.app, lambda tx: check_lease(tx, session_id, fence))
+            return await threads.begin(session_id, fence, load, is_certain=True)
 
     def _make_token(self, turn: RunningTurn) -> dict[str, str]:
         """What the agent needs to call us back as itself."""
@@ -262,7 +305,7 @@ class Opener:
     async def _record_context(self, turn: RunningTurn, agent: LiveAgent, context: Context) -> None:
         session_id, turn_index, fence = turn.session_id, turn.index, turn.started.fence
         expected, agent_session_id = turn.session.context, agent.agent_session_id
-        number = context.number
+        number, here = context.number, None if self._arrivals is None else self._arrivals.here
         fields: Json = {"number": number, "how": context.how, "agent": turn.session.agent}
         if agent.mcp_servers:
             fields["mcp_servers"] = list(agent.mcp_servers)
@@ -272,7 +315,11 @@ class Opener:
             if need_session(tx, session_id).context != expected:
                 raise LeaseLost  # history was changed under a turn that no longer holds
             tx.change_session(
-                session_id, context=number, context_plan=memory.LOAD, agent_session_id=agent_session_id
+                session_id,
+                context=number,
+                context_plan=memory.LOAD,
+                agent_session_id=agent_session_id,
+                home_at=here,
             )
             if number != expected:
                 tx.change_turn(session_id, turn_index, context=number)

@@ -51,6 +51,7 @@ class Seat:
     starting: asyncio.Task[None] | None = None  # of a spare
     prepared: Prepared | None = None  # until a turn takes the agent over
     first_of: SessionRow | None = None  # the session whose first turn runs
+    arrived: SessionRow | None = None  # as it is since its workspace came from another node, in this turn
 
 
 class AgentPool:
@@ -80,8 +81,17 @@ class AgentPool:
         return self._slots.taken
 
     @property
+    def free(self) -> int:
+        """How many places are free, or have an agent that could be put to sleep, and are not waited for."""
+        return self._slots.size - sum(seat.busy for seat in self._seats.values()) - self._slots.waiting
+
+    @property
     def waiting(self) -> int:
         return self._slots.waiting
+
+    def held(self, app: str) -> int:
+        """How many of the places are this app's."""
+        return self._slots.held(app)
 
     def limit(self, app: str, most: int | None) -> None:
         """How many agents of an app may live at the same time."""
@@ -171,11 +181,10 @@ class AgentPool:
         elif seat is not None:
             self._release(seat)
 
-    def retire_idle(self) -> None:
-        """Let all agents go that have nothing to do."""
-        for seat in list(self._seats.values()):
-            if not seat.busy:
-                self._release(seat)
+    def retire_all(self) -> None:
+        """Let all agents go: now, or after what they do."""
+        for session_id in list(self._seats):
+            self.retire_agent(session_id)
 
     def has_seat(self, session_id: str) -> bool:
         return session_id in self._seats or session_id in self._closing

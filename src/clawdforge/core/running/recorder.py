@@ -60,6 +60,7 @@ class TurnRecorder:
         self._watch = watch
         self._quotas = quotas
         self._room_left: int | None = None  # what the app may still store, as the last write found it
+        self._room_known = started.room
         self._is_full = self._has_dropped = False
         self._progress = progress
         self.session_id = started.session.session_id
@@ -75,6 +76,7 @@ class TurnRecorder:
         self._fence = started.fence
         self._written = 0  # events of this turn that the store has under our fence
         self._has_lost = False  # the session, to another node
+        self.is_last = False  # nothing waited in the session when the turn was ended
         self._projection = Projection()
         self._drafts: list[Draft] = []
         self._in_doubt: list[Draft] = []  # handed to the store, which has not said that they are written
@@ -102,6 +104,9 @@ class TurnRecorder:
 
     async def note_room(self) -> None:
         """Look up what the app may store, before the agent says anything; with none left, nothing begins."""
+        if self._room_known is not None:
+            self._learn_room(self._room_known.left)
+            return
         with suppress(StoreUnavailable):  # then the first write tells
             self._learn_room(await self._store.read(self.app, self._quotas.room))
 
@@ -204,7 +209,11 @@ class TurnRecorder:
         drafts, in_doubt, now = self._take_drafts(), self._in_doubt, self._clock.now()
         message = self._projection.make_message(session_id, turn_index, now)
 
-        def work(tx: Tx) -> TurnRow:
+        def work(tx: Tx) -> tuple[TurnRow, bool]:
+            turn = end_once(tx)
+            return turn, not tx.count_queued(session_id)
+
+        def end_once(tx: Tx) -> TurnRow:
             ended = tx.turn(session_id, turn_index)
             if ended is not None and ended.state is TurnState.ENDED:
                 return ended  # an earlier try was written after all, with what follows from it
@@ -225,7 +234,8 @@ class TurnRecorder:
                 apply_policy(tx, turn, now)
             return turn
 
-        return await self._persist(work, work, None)
+        turn, self.is_last = await self._persist(work, work, None)
+        return turn
 
     def _complete(self, ending: Ending) -> Ending:
         """Without an answer, what the agent told before counts: it was used, whatever ended the agent."""

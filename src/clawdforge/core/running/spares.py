@@ -94,8 +94,9 @@ class Spares:
         """The first turn of this session is over: the next one of its kind may come soon."""
         kind = kind_of(session)
         self._forget_gone()
-        if kind in self._spares or not self._most or self._agents.spec(kind.agent).callback:
-            return  # a token to call us back with is that of one session
+        spec = self._agents.spec(kind.agent)
+        if kind in self._spares or not self._most or spec.callback or spec.checkpoints == "database":
+            return  # a token to call us back with, or to get at a memory with, is that of one session
         seat = self._pool.try_spare(kind.app, new_id(), asyncio.get_running_loop().time())
         if seat is None:
             return  # others need the room

@@ -6,17 +6,16 @@ queued turn, has it attended, and copies the agent's home and the workspace at t
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 
 from clawdforge.core.model import AppRow, Clock, SessionRow
-from clawdforge.core.ports import Homes, LeaseLost, Snapshots, Store, View
+from clawdforge.core.ports import LeaseLost, Store, View
 from clawdforge.core.rules.quotas import NO_QUOTAS, Quotas
 from clawdforge.core.rules.turns import StartedTurn
-from clawdforge.core.running.answers import Answers
 from clawdforge.core.running.attendant import Attendant
+from clawdforge.core.running.boundary import Boundary
 from clawdforge.core.running.elsewhere import Elsewhere
-from clawdforge.core.running.meter import Meter
 from clawdforge.core.running.next_turns import STORE_RETRY_SECS, NextTurns
 from clawdforge.core.running.pool import AgentPool, Seat
 from clawdforge.core.running.progress import Waiting
@@ -34,8 +33,6 @@ ASK_SECS = 5.0
 
 LEAVE_SECS = 10.0
 """So long workers are waited for after that. A home that is being copied may keep one for longer."""
-ANSWER_SECS = 0.05
-"""A copy waits no longer than this for the callers that are being given the turn's answer."""
 
 
 class Supervisor:
@@ -45,22 +42,18 @@ class Supervisor:
         clock: Clock,
         pool: AgentPool,
         attendant: Attendant,
-        answers: Answers,
-        homes: Homes,
-        snapshots: Snapshots,
+        boundary: Boundary,
         elsewhere: Elsewhere,
-        meter: Meter,
+        note_files: Callable[[str, str], None],
         quotas: Quotas = NO_QUOTAS,
     ) -> None:
         self._store = store
         self._clock = clock
         self._pool = pool
         self._attendant = attendant
-        self._answers = answers
-        self._homes = homes
-        self._snapshots = snapshots
+        self._boundary = boundary
         self._elsewhere = elsewhere
-        self._meter = meter
+        self._note_files = note_files
         self._quotas = quotas
         self._workers: dict[str, Worker] = {}
         self._reserved: dict[str, Worker] = {}  # sessions with a seat whose turn is being written
@@ -197,7 +190,7 @@ class Supervisor:
             if worker.stop is not None:
                 worker.stop.request(Outcome.INTERRUPTED, reason)
                 worker.stop.hurried.set()
-        self._pool.retire_idle()
+        self._pool.retire_all()
 
     async def leave(self, app: str, session_id: str) -> None:
         """Let another node have the session, at the next boundary of its turns."""
@@ -210,13 +203,18 @@ class Supervisor:
     def has_worker(self, session_id: str) -> bool:
         return self._find_worker(session_id) is not None
 
+    def runs(self, session_id: str, turn_index: int) -> bool:
+        """Whether this turn runs here. When it no longer does, those who expect its answer are told."""
+        worker = self._workers.get(session_id)
+        return worker is not None and worker.running == turn_index
+
     def has_agent(self, session_id: str) -> bool:
         """Whether this session has an agent here, or is about to."""
         return self.has_worker(session_id) or self._pool.has_seat(session_id)
 
     def measure(self, app: str, session_id: str) -> None:
         """Files of this session were changed by somebody else than a turn."""
-        self._meter.look(app, session_id)
+        self._note_files(app, session_id)
 
     async def wait_for_copy(
         self, session_id: str, turn: int | None = None, within: float | None = None
@@ -336,17 +334,18 @@ class Supervisor:
 
     def _remove_worker(self, worker: Worker) -> None:
         del self._workers[worker.session_id]
+        if worker.running is not None:  # it was cancelled before it ran it
+            self._boundary.answers.note_end(worker.session_id, worker.running, None)
         worker.boundary.set()
 
     async def _work(self, worker: Worker, seat: Seat | None, started: StartedTurn | None) -> None:
         retry_secs = None
         try:
-            await self._next.write_owed_end(
-                worker
-            )  # before a seat, which may take long to get: it needs no agent
+            # Before a seat, which may take long to get: it needs no agent.
+            await self._next.write_owed_end(worker)
             if seat is None:
                 session = await self.find_session(worker.app, worker.session_id)
-                if await self._elsewhere.leave_to_runner(session):
+                if await self._elsewhere.leave_to_runner(session, in_doubt=worker.start_in_doubt):
                     return
                 parent = None if session is None else session.parent_session_id
                 seat = await self._pool.take(worker.app, worker.session_id, parent)
@@ -369,6 +368,8 @@ class Supervisor:
                 self._pool.give_back(seat, self._now(), failed=worker.has_failed)
             if retry_secs is not None:
                 self._try_again(worker, retry_secs)
+            else:
+                self._elsewhere.note_boundary(worker.app, worker.session_id)
 
     def _try_again(self, worker: Worker, secs: float) -> None:
         worker.boundary = asyncio.Event()
@@ -377,23 +378,17 @@ class Supervisor:
         asyncio.get_running_loop().call_later(secs, self.wake, worker.app, worker.session_id)
 
     async def _run_turn(self, worker: Worker, seat: Seat, started: StartedTurn) -> None:
-        outcome = None
+        attended = None
         try:
-            ended = await self._attendant.attend(seat, started, worker.stop or Stop(), worker.progress)
-            outcome = ended.outcome
+            attended = await self._attendant.attend(seat, started, worker.stop or Stop(), worker.progress)
         finally:
-            worker.end(outcome)
+            worker.end(attended)
+            ended = attended.completed if attended is not None else None
+            self._boundary.answers.note_end(worker.session_id, started.turn.turn_index, ended)
         worker.progress.wait_for(WaitsFor.COPY)
-        agent = seat.agent  # its home is worth a copy even if the agent is ended meanwhile
-        session_id, turn_index = worker.session_id, started.turn.turn_index
-        await self._answers.wait_until_given(session_id, turn_index, ANSWER_SECS)
-        copies = [self._snapshots.record_turn(started.session, turn_index, agent)]
-        if agent is not None:
-            copies.append(self._homes.copy_home(session_id, turn_index, agent.agent_session_id, agent))
-        for failure in await asyncio.gather(*copies, return_exceptions=True):
-            if failure is not None:  # it costs an undo to here its files or its memory, never the next turn
-                log.error("no copy after a turn", exc_info=failure, extra={"session_id": session_id})
-        self._meter.look(worker.app, session_id)
+        session, seat.arrived = seat.arrived or started.session, None
+        await self._boundary.keep(session, started.turn.turn_index, seat.agent)
+        self._note_files(worker.app, worker.session_id)
 
     def _now(self) -> float:
         return asyncio.get_running_loop().time()

@@ -2,10 +2,24 @@
 
 import asyncio
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
+from clawdforge.core.model import TurnRow
 from clawdforge.core.running.progress import Progress
 from clawdforge.core.running.stops import Stop
 from clawdforge.wire.turn import Outcome
+
+
+class Attended(NamedTuple):
+    """A turn that has ended here; `is_last` says that nothing waited behind it in its session then."""
+
+    turn: TurnRow
+    is_last: bool = False
+
+    @property
+    def completed(self) -> TurnRow | None:
+        """The turn, if the agent ended it: another end may be followed by a cut of it, or a deletion."""
+        return self.turn if self.turn.outcome is Outcome.COMPLETED and not self.turn.cut else None
 
 
 @dataclass(eq=False)
@@ -20,6 +34,7 @@ class Worker:
     last_turn: int | None = None  # the turn that runs, or ran last and is being copied
     has_failed: bool = False  # the turn that ran last
     look_again: bool = False  # somebody thinks that there is something to run
+    was_last: bool = False  # nothing waited when the turn that ran last ended
     stands_aside: bool = False  # its turn has no agent and waits until files of its folder are put back
     start_in_doubt: bool = False  # a turn may have been started in a commit whose outcome is unknown
     without_end: int | None = None  # a turn that ran here, and whose end could not be written
@@ -38,8 +53,10 @@ class Worker:
         self.running = self.last_turn = turn_index
         self.stop = Stop()
 
-    def end(self, outcome: Outcome | None) -> None:
-        """The turn is over; without an outcome, and then nothing of that is written."""
+    def end(self, attended: Attended | None) -> None:
+        """The turn is over; without anything, nothing of that is written."""
+        outcome = None if attended is None else attended.turn.outcome
+        self.was_last = attended is not None and attended.is_last
         self.has_failed = outcome is Outcome.FAILED
         self.without_end = self.running if outcome is None else None
         stop, self.stop, self.running = self.stop, None, None

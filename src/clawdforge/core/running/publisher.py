@@ -1,0 +1,210 @@
+"""Publishes the files of sessions after their turns, so that another node can go on with them.
+
+It runs behind the answer. The home is published as it was copied after a turn, and the workspace as it was in
+a moment in which nothing moved in it. What names them is written under the fence of the session, which the
+next turn raises, and counts only when all pieces are on stable storage.
+"""
+
+import asyncio
+import logging
+from dataclasses import replace
+from typing import Final, Literal
+
+from clawdforge.core.blob_model import PublicationRow, owners_of
+from clawdforge.core.model import Clock, SessionRow
+from clawdforge.core.ports import LeaseLost, Store, Tx, View
+from clawdforge.core.ports.shared_files import NotStill, SharedFiles, TooMuch, TreeReading
+from clawdforge.core.rules.leases import check_lease, is_held_elsewhere
+from clawdforge.core.running.membership import Membership
+from clawdforge.core.running.piece_box import PieceBox, to_end, use_all
+from clawdforge.wire.errors import ForgeAPIError, Unavailable
+
+log = logging.getLogger(__name__)
+REST_SECS: Final = 1.0
+"""Turns that follow one another closely are published once; and times of files are coarse."""
+STILL_SECS: Final = 0.1
+STOP_SECS: Final = 10.0
+AGAIN_SECS: Final = 15.0
+WORKERS: Final = 2
+TRIES: Final = 20
+"""Then the next turn's end, or the next start of the server, tries again."""
+PAGE: Final = 200
+Verdict = Literal["done", "moved", "later"]
+
+
+class Publisher:
+    def __init__(
+        self, store: Store, clock: Clock, membership: Membership, files: SharedFiles, box: PieceBox
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._membership = membership
+        self._files = files
+        self._box = box
+        self._due: dict[str, tuple[str, float, int]] = {}  # by session: its app, when, and how often tried
+        self._busy: dict[str, asyncio.Event] = {}
+        self._changed = asyncio.Event()
+        self._places = asyncio.Semaphore(WORKERS)
+
+    def note(self, app: str, session_id: str) -> None:
+        """A turn has ended here, or files were put back."""
+        if self._membership.has_peers:
+            self._put(app, session_id, REST_SECS, 0)
+
+    async def finish(self, session_id: str) -> bool:
+        """Publish what is due for a session now, since this node is about to let it go.
+
+        False if it could not be done, and is still due.
+        """
+        for _ in range(TRIES):
+            while session_id in self._busy:
+                await self._busy[session_id].wait()
+            due = self._due.pop(session_id, None)
+            if due is None:
+                return True
+            verdict = await self._try(due[0], session_id, due[2])
+            if verdict != "moved":
+                return verdict == "done"
+            await asyncio.sleep(STILL_SECS)  # its agent has only just gone, and times of files are coarse
+        return False
+
+    async def finish_all(self) -> None:
+        """The same for all, when the server stops, as far as there is time for it."""
+        try:
+            async with asyncio.timeout(STOP_SECS):
+                for session_id in [*self._due, *self._busy]:
+                    await self.finish(session_id)
+        except TimeoutError:
+            log.warning("the server stops, and the files of some sessions were not published")
+
+    async def run(self) -> None:
+        await self._note_all()
+        async with asyncio.TaskGroup() as tasks:
+            for _ in range(WORKERS):
+                tasks.create_task(self._work())
+
+    async def _note_all(self) -> None:
+        """What a server that was killed here did not get to."""
+        here, after = self._membership.folder or "", ""
+        while found := await self._store.read_system(
+            lambda view, after=after: view.unpublished_sessions(here, after, PAGE)  # type: ignore[misc]
+        ):
+            for app, session_id in found:
+                self._put(app, session_id, REST_SECS, 0)
+            after = found[-1][1]
+
+    async def _work(self) -> None:
+        while True:
+            session_id = await self._wait_for_next()
+            due = self._due.pop(session_id)
+            try:
+                await self._try(due[0], session_id, due[2])
+            except asyncio.CancelledError:
+                self._due.setdefault(session_id, due)  # for `finish_all`
+                raise
+
+    async def _wait_for_next(self) -> str:
+        """The first session whose time has come and that nobody is at."""
+        while True:
+            now = asyncio.get_running_loop().time()
+            free = [(at, one) for one, (_, at, _) in self._due.items() if one not in self._busy]
+            if free and min(free)[0] <= now:
+                return min(free)[1]
+            self._changed.clear()
+            try:
+                async with asyncio.timeout(min(free)[0] - now if free else None):
+                    await self._changed.wait()
+            except TimeoutError:
+                continue
+
+    async def _try(self, app: str, session_id: str, tries: int) -> Verdict:
+        done = self._busy[session_id] = asyncio.Event()
+        extra = {"session_id": session_id}
+        verdict: Verdict = "done"
+        try:
+            async with self._places:
+                await self._publish(app, session_id)
+        except NotStill as error:
+            log.info("the workspace was not published yet: %s", error, extra=extra)
+            verdict = "moved"
+        except LeaseLost:
+            log.info("the session went on while its files were sent", extra=extra)
+        except (Unavailable, OSError) as error:
+            log.warning("files were not published yet: %s", error, extra=extra)
+            verdict = "later"
+        except ForgeAPIError as error:  # the session is gone, or damaged
+            log.warning("files were not published: %s", error.message, extra=extra)
+        finally:
+            del self._busy[session_id]
+            done.set()
+            self._changed.set()
+        if verdict != "done" and tries < TRIES:
+            self._put(app, session_id, AGAIN_SECS, tries + 1)
+        return verdict
+
+    def _put(self, app: str, session_id: str, secs: float, tries: int) -> None:
+        self._due[session_id] = (app, asyncio.get_running_loop().time() + secs, tries)
+        self._changed.set()
+
+    async def _publish(self, app: str, session_id: str) -> None:
+        node, here = self._membership.node, self._membership.folder
+
+        def look(view: View) -> tuple[SessionRow | None, PublicationRow | None]:
+            session = None if view.active_turn(session_id) else view.session(session_id)
+            if session is not None and is_held_elsewhere(view, session, node):
+                session = None
+            return session, view.publication(session_id)
+
+        session, before = await self._store.read(app, look)
+        if session is None or session.home_at != here:
+            return  # if a turn runs, its end comes here again; if it runs elsewhere, files here are old
+        if session.own_cwd and session.folder == here:
+            await self._publish_workspace(session, before)
+        home = await to_end(lambda: self._files.read_home(session_id))
+        if home is None or (before is not None and before.turn_index >= home.turn_index):
+            return
+        if await self._send(session, home):
+            part = {"turn_index": home.turn_index, "agent_session_id": home.agent_session_id}
+            await self._record(session, owners_of(session_id)[0], home, home=home.manifest, **part)
+
+    async def _publish_workspace(self, session: SessionRow, before: PublicationRow | None) -> None:
+        reading = await to_end(lambda: self._files.read_workspace(session))
+        owner = owners_of(session.session_id)[1]
+        if not await self._send(session, reading):
+            await self._record(session, owner, None, workspace=None)
+        elif before is None or before.workspace != reading.manifest:
+            await self._record(session, owner, reading, workspace=reading.manifest)
+
+    async def _send(self, session: SessionRow, reading: TreeReading) -> bool:
+        """All pieces of a tree. False if it cannot be published."""
+        try:
+            await self._box.send_tree(session.app_name, reading)
+        except TooMuch as error:
+            log.warning(
+                "files cannot be published, so the session needs this node: %s",
+                error,
+                extra={"session_id": session.session_id},
+            )
+            return False
+        finally:
+            await to_end(reading.close)
+        return True
+
+    async def _record(
+        self, session: SessionRow, owner: str, reading: TreeReading | None, **part: object
+    ) -> None:
+        """The part of the publication that has changed, with the pieces that it names."""
+        app, session_id, now = session.app_name, session.session_id, self._clock.now()
+        digests = frozenset[str]() if reading is None else reading.digests
+
+        def work(tx: Tx) -> bool:
+            check_lease(tx, session_id, session.fence)
+            row = tx.publication(session_id) or PublicationRow(session_id=session_id, published_at=now)
+            is_whole = use_all(tx, owner, digests, now)
+            if is_whole:
+                tx.publish(replace(row, published_at=now, **part))  # type: ignore[arg-type]
+            return is_whole
+
+        if not await self._store.write(app, work):
+            self._files.forget(session_id)  # what was read before may be gone, and has to be sent again
+            raise OSError("pieces were removed while others were sent")
