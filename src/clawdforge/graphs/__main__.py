@@ -7,6 +7,7 @@ import sys
 from clawdforge.graphs.connection import Connection
 from clawdforge.graphs.host import Host
 from clawdforge.graphs.loading import NoGraph, load_graph
+from clawdforge.graphs.places import take_place
 
 USAGE = "usage: python -P -m clawdforge.graphs MODULE:ATTRIBUTE | /PATH/TO/FILE.py:ATTRIBUTE"
 
@@ -19,12 +20,12 @@ def main() -> int:
     protocol = os.dup(1)
     os.set_inheritable(protocol, False)
     os.dup2(2, 1)
+    place = take_place(os.environ)  # before a line of the graph is run
     try:
-        source = load_graph(sys.argv[1])
+        asyncio.run(_serve(protocol, Host(load_graph(sys.argv[1]), place)))
     except NoGraph as error:
         sys.stderr.write(f"{error}\n")
         return 1
-    asyncio.run(_serve(protocol, Host(source)))
     return 0
 
 

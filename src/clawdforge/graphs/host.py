@@ -1,15 +1,12 @@
-"""The ACP methods of a graph's host: sessions are threads, with checkpoints in the agent's home."""
+"""The ACP methods of a graph's host: sessions are threads, with checkpoints where the server wants them."""
 
 import asyncio
-import os
-import uuid
 from collections.abc import Awaitable, Callable
-from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.pregel import Pregel
 
 from clawdforge.graphs.connection import (
@@ -21,17 +18,16 @@ from clawdforge.graphs.connection import (
     RpcError,
 )
 from clawdforge.graphs.loading import compile_graph
+from clawdforge.graphs.places import Place, open_saver
 from clawdforge.graphs.turn import Turn, read_text
-
-DATABASE: Final = Path(".clawdforge") / "checkpoints.db"
-"""Below HOME, so that checkpoints are copied, restored and forked together with the home."""
 
 
 class Host:
     """Serves one client. `source` is a graph, or a function that makes one."""
 
-    def __init__(self, source: Any) -> None:
+    def __init__(self, source: Any, place: Place) -> None:
         self._source = source
+        self._place = place
         self._running: dict[str, asyncio.Task[Json]] = {}
         self._methods: dict[str, Callable[[Json], Awaitable[Json]]] = {
             "initialize": self._initialize,
@@ -42,15 +38,12 @@ class Host:
             "session/cancel": self._cancel,
         }
         self._connection: Connection
-        self._saver: AsyncSqliteSaver
+        self._saver: BaseCheckpointSaver[Any]
         self._graph: Pregel[Any, Any, Any, Any]
 
     async def serve(self, connection: Connection) -> None:
-        database = Path(os.environ.get("HOME", ".")) / DATABASE
-        database.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        async with AsyncSqliteSaver.from_conn_string(str(database)) as saver:
+        async with open_saver(self._place) as saver:
             self._connection, self._saver = connection, saver
-            await saver.setup()
             self._graph = await compile_graph(self._source, saver)
             await connection.serve(self._handle)
 
@@ -69,12 +62,11 @@ class Host:
         }
 
     async def _new(self, _params: Json) -> Json:
-        """Threads are named `{session}:{context}`; the home's folder has the session's name."""
-        session = Path(os.environ.get("HOME", "")).name or str(uuid.uuid4())
+        """Threads are named `{session}:{context}`, or as the server says, and numbered."""
         number = 1
-        while await self._saver.aget_tuple(_config(f"{session}:{number}")) is not None:
+        while await self._saver.aget_tuple(_config(f"{self._place.threads}{number}")) is not None:
             number += 1
-        return {"sessionId": f"{session}:{number}"}
+        return {"sessionId": f"{self._place.threads}{number}"}
 
     async def _load(self, params: Json) -> Json:
         thread = _read_thread(params)

@@ -32,6 +32,11 @@ def load_graph(name: str) -> Any:
     return found
 
 
+def load_part(name: str) -> Any:
+    """A module of ours that needs packages which only some graphs have."""
+    return importlib.import_module(name)
+
+
 async def compile_graph(source: Any, saver: BaseCheckpointSaver[Any]) -> Pregel[Any, Any, Any, Any]:
     """The graph with our checkpointer.
 

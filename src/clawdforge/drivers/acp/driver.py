@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -19,6 +19,7 @@ from clawdforge.drivers.acp.failures import Failures, is_login_missing
 from clawdforge.drivers.acp.files import WorkspaceFiles, open_files
 from clawdforge.drivers.acp.handshake import STATE_KINDS, Handshake, LoadLost, OpenedSession, Replay
 from clawdforge.drivers.acp.limits import AcpLimits
+from clawdforge.drivers.acp.preparing import prepare
 from clawdforge.drivers.acp.prices import Prices
 from clawdforge.drivers.acp.prompt import RunningPrompt, make_params
 from clawdforge.drivers.acp.stdio import StdioPipe
@@ -26,14 +27,11 @@ from clawdforge.drivers.acp.terminals import Terminals
 from clawdforge.drivers.acp.updates import read_message, update_in, word_of
 from clawdforge.drivers.acp.usage import UsageMeter
 from clawdforge.drivers.acp.worker_watch import WorkerWatch
-from clawdforge.drivers.folders import attachments, credentials
+from clawdforge.drivers.folders.home_lock import run_to_end
 from clawdforge.drivers.folders.ownership import Ownership, settle
-from clawdforge.drivers.folders.writable import find_writable
-from clawdforge.drivers.processes.environment import agent_env
 from clawdforge.drivers.processes.policy import Policy
 from clawdforge.drivers.processes.process import AgentProcess, has_failed
-from clawdforge.drivers.processes.runtimes import Needs
-from clawdforge.drivers.processes.spawner import Spawner, find_program
+from clawdforge.drivers.processes.spawner import Spawner
 from clawdforge.jsonrpc.ndjson import explain_lost_line
 from clawdforge.jsonrpc.rpc import Connection, Disconnected, RpcError
 from clawdforge.wire.base import Json
@@ -84,34 +82,33 @@ class AcpDriver:
 
     async def _open(self, launch: Launch, sink: Sink) -> "AcpAgent":
         inside = self._spawner.containment.choose(launch.agent.sandbox)
-        env = agent_env(launch.agent, launch.home, self._operator_env, inside) | dict(launch.env)
-        find_program(launch.agent.command[0], env, launch.agent.install)
-        readable = (*launch.readable, attachments.make_folder(launch.home))
-        shared = credentials.shared_files(launch.agent.credentials, self._operator_home)
-        runs_as = await settle(self._ownership, launch, shared)
-        writable = find_writable(launch)
+        look_up = partial(prepare, launch, self._operator_env, self._operator_home, inside)
+        prepared = await run_to_end(look_up)  # it makes a folder in the home, whose lock is held
+        runs_as = await settle(self._ownership, launch, prepared.shared)
         pace = self._pace.of(launch.app)
 
         async def spawn(argv: tuple[str, ...], beside: AgentProcess | None = None) -> AgentProcess:
             await pace.enter()  # some milliseconds of the loop, and they come in crowds
-            return await self._spawner.spawn(
-                argv,
-                cwd=launch.cwd,
-                home=launch.home,
-                env=env,
-                tag=launch.session_id,
-                app=launch.app,
-                needs=Needs.of(launch.agent, mcp=launch.mcp),
-                readable=readable,
-                writable=writable,
-                sandbox=launch.agent.sandbox,
-                policy=Policy.of(launch.agent),
-                beside=beside,
-                identity=launch.workspace_identity,
-                runs_as=runs_as,
-            )
+            # A terminal starts at once: a cancel and the copy of the home count on its start being short.
+            async with pace.start() if beside is None else nullcontext():
+                return await self._spawner.spawn(
+                    argv,
+                    cwd=launch.cwd,
+                    home=launch.home,
+                    env=prepared.env,
+                    tag=launch.session_id,
+                    app=launch.app,
+                    needs=prepared.needs,
+                    readable=prepared.readable,
+                    writable=prepared.writable,
+                    sandbox=launch.agent.sandbox,
+                    policy=Policy.of(launch.agent),
+                    beside=beside,
+                    identity=launch.workspace_identity,
+                    runs_as=runs_as,
+                )
 
-        files = open_files(launch, readable, runs_as.user)
+        files = await asyncio.to_thread(open_files, launch, prepared.readable, runs_as.user)
         process = await spawn(launch.agent.command)
         terminals = Terminals(partial(spawn, beside=process), files, launch.cwd)
         tables = (self._prices, self._failures)

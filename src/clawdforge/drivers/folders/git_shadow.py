@@ -10,7 +10,7 @@ import os
 import re
 import shutil
 import stat
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Final
@@ -132,8 +132,8 @@ class Shadow:
         last.unlink(missing_ok=True)
         wanted = self._select_paths(paths)
         sync = ("-c", "core.fsync=loose-object,pack,pack-metadata,index") if durable else ()
-        self._git(*sync, "update-index", "--add", "--remove", "--replace", "-z", "--stdin", stdin=wanted)
-        tree = self._git(*sync, "write-tree").decode().strip()
+        update = (*sync, "update-index", "--add", "--remove", "--replace", "-z", "--stdin")
+        tree = self._git(*update, stdin=wanted, then=(*sync, "write-tree")).decode().strip()
         last.write_text(tree)
         return tree
 
@@ -214,8 +214,10 @@ class Shadow:
         if went and is_thorough and self._exists():
             self._git("gc", "--quiet", "--prune=now")
 
-    def _git(self, *words: str, stdin: bytes = b"", restores: bool = False) -> bytes:
-        """Run git where it sees the workspace and this repository, and nothing else."""
+    def _git(
+        self, *words: str, stdin: bytes = b"", restores: bool = False, then: Sequence[str] = ()
+    ) -> bytes:
+        """Run git, and once more for `then`. It sees the workspace and this repository, and nothing else."""
         (self._folder / "index.lock").unlink(missing_ok=True)  # left by a crash: there is only one caller
         self._copy_excludes()
         try:
@@ -234,6 +236,7 @@ class Shadow:
                     given=stdin,
                     umask=UMASK if restores else -1,
                     app=self._app,
+                    then=(self._git_program, *then) if then else (),
                 )
         except HelperFailed as error:
             raise NoSnapshot(str(error)) from error

@@ -20,9 +20,11 @@ from clawdforge.core.model import FileRow
 from clawdforge.core.ports import LiveAgent
 from clawdforge.disk import sync_folder
 from clawdforge.drivers.folders import app_credentials, attachments, credentials, home_settings
+from clawdforge.drivers.folders.fair_threads import FairThreads
 from clawdforge.drivers.folders.home_copies import MARK, Copies, NoCopy
 from clawdforge.drivers.folders.home_lock import HomeLock, run_to_end
 from clawdforge.drivers.folders.home_manifest import Manifest
+from clawdforge.drivers.folders.home_saving import Saving
 from clawdforge.drivers.folders.shared_sync import SharedSync
 from clawdforge.drivers.folders.stillness import look_at, until_still
 from clawdforge.drivers.folders.tree_removal import delete_tree, delete_tree_in_slices
@@ -33,7 +35,6 @@ from clawdforge.wire.quirks import Quirks
 log = logging.getLogger(__name__)
 
 THREADS = 8
-SYNC_SECS: Final = 1.0
 KNOWN: Final = 256
 """Of so many sessions the last copy is remembered, so that the next one need not read it."""
 
@@ -98,9 +99,8 @@ class HomeFolders:
         self._taken: dict[str, list[Manifest]] = {}  # copies that a loss of power may take, by session
         self._saving: dict[str, Saving] = {}
         self._known: OrderedDict[str, Copies] = OrderedDict()  # with what they remember, the latest last
-        # Threads of its own: homes that take long to copy must not use up those that everybody shares.
-        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="home")
-        self._sync = SharedSync(self._threads)
+        self._threads = FairThreads(THREADS, "home")
+        self._sync = SharedSync(ThreadPoolExecutor(1, thread_name_prefix="home-sync"))
 
     async def prepare(self, session_id: str, agent: AgentSpec) -> Path:
         home = self._home(session_id)
@@ -117,7 +117,7 @@ class HomeFolders:
             return await run_to_end(partial(self._attach, home, files))
 
     async def copy_home(
-        self, session_id: str, turn_index: int, agent_session_id: str, live: LiveAgent | None
+        self, session_id: str, turn_index: int, agent_session_id: str, live: LiveAgent | None, app: str = ""
     ) -> None:
         """A home that cannot be copied never fails the turn: the copy is missing, and the log says why."""
         home = self._home(session_id)
@@ -138,19 +138,19 @@ class HomeFolders:
                     return copies.take(home, turn_index, agent_session_id, stop)
 
             try:
-                taken = await run_to_end(take, stop, self._threads)
+                taken = await self._threads.run(app, take, stop)
             except (NoCopy, OSError) as error:
                 log.warning("the home was not copied: %s", error, extra={"session_id": session_id})
             else:
                 self._taken.setdefault(session_id, []).append(taken)
-            self._start_saving(session_id)
+            self._start_saving(session_id, app)
             if session_id not in self._taken or copies.has_large(self._taken[session_id]):
                 self._saving[session_id].hurry()
 
-    def _start_saving(self, session_id: str) -> None:
+    def _start_saving(self, session_id: str, app: str) -> None:
         if session_id not in self._saving:
             saving = self._saving[session_id] = Saving()
-            saving.task = asyncio.create_task(self._make_durable(session_id, saving))
+            saving.task = asyncio.create_task(self._make_durable(session_id, saving, app))
             saving.task.add_done_callback(partial(_log_failure, session_id))
 
     async def restore(self, session_id: str, turn_index: int) -> str | None:
@@ -173,6 +173,14 @@ class HomeFolders:
         if source != target:
             await self.copy_home(target, turn_index, manifest.agent_session_id, None)
         return manifest.agent_session_id
+
+    async def adopt(self, session_id: str, built: Path, turn_index: int, agent_session_id: str) -> None:
+        """A folder that was built beside the homes becomes the session's, as it was after that turn."""
+        async with self._lock(session_id):
+            await self._wait_durable(session_id)
+            self._known.pop(session_id, None)
+            await run_to_end(partial(self._put_in_place, built, self._home(session_id)))
+        await self.copy_home(session_id, turn_index, agent_session_id, None)
 
     async def remove(self, session_id: str) -> None:
         check_id(session_id)
@@ -239,7 +247,7 @@ class HomeFolders:
     def _lock(self, session_id: str) -> HomeLock:
         return self._locks.setdefault(session_id, HomeLock())
 
-    async def _make_durable(self, session_id: str, saving: "Saving") -> None:
+    async def _make_durable(self, session_id: str, saving: Saving, app: str) -> None:
         """Write copies to the disk while the next turns run; those of a second are written together."""
         try:
             await saving.wait()
@@ -249,15 +257,16 @@ class HomeFolders:
                 prune_now = prune_now or copies.needs_pruning(taken)
             dropped: set[str] = set()
             if prune_now:
-                await self._alone(session_id, lambda: dropped.update(copies.drop_old()))
-                await self._attempt(session_id, self._work(partial(copies.remove_objects, dropped)))
-            await self._alone(session_id, copies.clear_mark)
+                await self._alone(session_id, app, lambda: dropped.update(copies.drop_old()))
+                remove = partial(copies.remove_objects, dropped)
+                await self._attempt(session_id, self._threads.run(app, remove))
+            await self._alone(session_id, app, copies.clear_mark)
         finally:
             self._saving.pop(session_id, None)
         if session_id in self._taken:  # while old ones were removed
-            self._start_saving(session_id)
+            self._start_saving(session_id, app)
 
-    async def _alone(self, session_id: str, work: Callable[[], object]) -> None:
+    async def _alone(self, session_id: str, app: str, work: Callable[[], object]) -> None:
         """With the home's lock, or not at all: nothing here ever waits, and the next copy does it instead.
 
         Whoever holds the lock may be taking a copy, whose objects have no manifest yet; and whoever waits for
@@ -266,10 +275,7 @@ class HomeFolders:
         lock = self._lock(session_id)
         if lock.is_free:
             async with lock:
-                await self._attempt(session_id, self._work(work))
-
-    async def _work(self, work: Callable[[], object]) -> None:
-        await asyncio.get_running_loop().run_in_executor(self._threads, work)
+                await self._attempt(session_id, self._threads.run(app, work))
 
     def _quiet_secs(self, session_id: str) -> float:
         """Some agents write their memory a moment after they have answered, and later on a busy machine."""
@@ -282,7 +288,7 @@ class HomeFolders:
             self._sync.hurry()
             await asyncio.wait([saving.task])
 
-    async def _attempt(self, session_id: str, work: Coroutine[Any, Any, None]) -> None:
+    async def _attempt(self, session_id: str, work: Coroutine[Any, Any, object]) -> None:
         try:
             await work
         except OSError as error:
@@ -319,17 +325,22 @@ class HomeFolders:
         ) or app_credentials.has_copies(self._data_dir, home.stat().st_uid)
 
     def _swap(self, copies: Copies, home: Path, turn_index: int) -> Manifest | None:
-        """Build the home beside the old one, then swap them by two renames.
-
-        After a crash between the two, `clean_up_unfinished` puts the old one back.
-        """
+        """Build the home beside the old one, then swap them."""
         self._homes.mkdir(parents=True, exist_ok=True, mode=0o700)
         fresh = self._homes / f".new-{secrets.token_hex(8)}"
-        old = self._homes / f".old-{home.name}"
         manifest = copies.load(turn_index) if turn_index else Manifest(0, "", 0)
         try:
             if manifest is None or not copies.build(manifest, fresh):
                 return None
+            self._put_in_place(fresh, home)
+        finally:
+            delete_tree(fresh)
+        return manifest if turn_index else None
+
+    def _put_in_place(self, fresh: Path, home: Path) -> None:
+        """By two renames. After a crash between the two, `clean_up_unfinished` puts the old one back."""
+        old = self._homes / f".old-{home.name}"
+        try:
             delete_tree(old)
             if home.exists():
                 home.rename(old)
@@ -339,12 +350,10 @@ class HomeFolders:
             self._make_home(home)
             sync_folder(self._homes)
         finally:
-            delete_tree(fresh)
             if home.exists():
                 delete_tree(old)
             elif old.exists():
                 old.rename(home)
-        return manifest if turn_index else None
 
     def _set_aside(self, session_id: str) -> bool:
         lost = self._lost / f"{session_id}.{secrets.token_hex(4)}"
@@ -365,22 +374,6 @@ class HomeFolders:
                 (folder / session_id).rename(gone)
                 taken.append(gone)
         return taken
-
-
-class Saving:
-    """Waits for a second before copies are written to the disk, unless somebody is in a hurry."""
-
-    def __init__(self) -> None:
-        self.task: asyncio.Task[None] | None = None
-        self._hurried = asyncio.Event()
-
-    def hurry(self) -> None:
-        self._hurried.set()
-
-    async def wait(self) -> None:
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(SYNC_SECS):
-                await self._hurried.wait()
 
 
 def _log_failure(session_id: str, task: asyncio.Task[None]) -> None:

@@ -5,17 +5,17 @@ import logging
 import os
 import shutil
 import weakref
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TypeVar
 
+from clawdforge.core.loop_turns import LoopTurns
 from clawdforge.core.model import SessionRow
 from clawdforge.core.ports import LiveAgent
-from clawdforge.core.running.fair_slots import FairSlots
 from clawdforge.core.services.access import LOCAL_APP
+from clawdforge.drivers.folders.fair_threads import FairThreads
 from clawdforge.drivers.folders.git_shadow import NoSnapshot, Shadow
-from clawdforge.drivers.folders.home_lock import run_to_end
 from clawdforge.drivers.folders.homes import SHADOWS, check_id
 from clawdforge.drivers.folders.ownership import keeping_owner
 from clawdforge.drivers.folders.tree_walk import TreeTooLarge
@@ -28,17 +28,21 @@ THREADS = 8
 SHARE = 2
 """How many of the threads one app can use: its workspaces may make git wait for a minute."""
 
+MOST_REST_SECS = 0.5
+
 
 class Snapshots:
     """Covers workspaces that the server made, and those that are git repositories."""
 
-    def __init__(self, data_dir: Path, helpers: Helpers, git: str | None = None) -> None:
+    def __init__(
+        self, data_dir: Path, helpers: Helpers, git: str | None = None, *, turns: LoopTurns | None = None
+    ) -> None:
+        """`turns` know whether others are about."""
+        self._turns = turns or LoopTurns()
         self._folder = data_dir.resolve() / SHADOWS
         self._helpers = helpers
         self._git = git or shutil.which("git")
-        # Threads of its own: a workspace that makes git wait must not use up those that everybody shares.
-        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="snapshot")
-        self._slots = FairSlots(THREADS)
+        self._threads = FairThreads(THREADS, "snapshot")
         self._shares: weakref.WeakValueDictionary[str, asyncio.Semaphore] = weakref.WeakValueDictionary()
         self._locks: weakref.WeakValueDictionary[str, asyncio.Lock] = weakref.WeakValueDictionary()
 
@@ -135,13 +139,26 @@ class Snapshots:
     async def _run(self, app: str, session_id: str, work: Callable[[], T]) -> T:
         """In a thread. Work whose caller is cancelled keeps its place, and its caller, until it has ended."""
         lock = self._locks.setdefault(session_id, asyncio.Lock())
+        async with lock, self._in_share(app):
+            return await self._threads.run(app, work)
+
+    @asynccontextmanager
+    async def _in_share(self, app: str) -> AsyncIterator[None]:
+        """Where others are about, a place rests afterwards for as long as the work took.
+
+        Git's processes cost the machine far more than the loop that starts them.
+        """
         share = self._shares.setdefault(app, asyncio.Semaphore(SHARE))
-        async with lock, share:
-            await self._slots.take(app)
-            try:
-                return await run_to_end(work, threads=self._threads)
-            finally:
-                self._slots.give_back(app)
+        loop = asyncio.get_running_loop()
+        await share.acquire()
+        begun = loop.time()
+        try:
+            yield
+        finally:
+            if self._turns.are_others_about(app):
+                loop.call_later(min(MOST_REST_SECS, loop.time() - begun), share.release)
+            else:
+                share.release()
 
 
 def _put_back(session: SessionRow, shadow: Shadow, tree: str) -> None:

@@ -10,6 +10,7 @@ from typing import Final, Self
 
 from clawdforge.drivers.folders.tree_walk import CREATE, FOLDER
 
+CONTINUE: Final = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
 LATEST: Final = 1 << 62
 """In nanoseconds. A file system takes no time much later than this."""
 
@@ -51,6 +52,9 @@ class TreeWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
         self._leave(0)
 
     def add_folder(self, path: str) -> None:
@@ -61,6 +65,11 @@ class TreeWriter:
         """The descriptor of a new file, which the caller closes. Fails if there is something of that name."""
         *folders, name = split_path(path, self._deepest)
         return os.open(name, CREATE, 0o600, dir_fd=self._enter(folders, make=True))
+
+    def continue_file(self, path: str) -> int:
+        """The descriptor of a file that was begun, at its end; the caller closes it."""
+        *folders, name = split_path(path, self._deepest)
+        return os.open(name, CONTINUE, dir_fd=self._enter(folders, make=False))
 
     def add_link(self, path: str, target: str) -> None:
         *folders, name = split_path(path, self._deepest)

@@ -73,6 +73,9 @@ class Workspaces:
                 " while it is looked at"
             ) from error
 
+    def own_path(self, name: str) -> str:
+        return str(self._folder / check_id(name))
+
     def is_own(self, path: str) -> bool:
         """Whether this is the path of a folder that `make` makes, or of all of them; nothing is looked up."""
         named = Path(os.path.normpath(path))

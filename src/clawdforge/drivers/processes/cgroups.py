@@ -20,6 +20,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -48,6 +49,7 @@ TRY_SECONDS = 10.0
 TRY_MEMORY = 64 << 20
 REMOVE_SECONDS = 2.0
 REMOVE_STEP = 0.01
+ENDERS = 2  # threads
 TRIES = 5
 
 SHELL: Final = "/bin/sh"
@@ -82,15 +84,19 @@ class Group:
         families: tuple[Path, ...] = (),
         *,
         shared: bool = False,
+        enders: Executor | None = None,
     ) -> None:
+        """`enders` are the threads in which it ends."""
         self._folders = folders
         self._memory = memory
         self._families = families
         self._shared = shared
+        self._enders = enders
+        self._last_note: str | None = None
 
     def share(self) -> "Group":
         """The same group, for a program that runs on the agent's behalf and counts towards its limits."""
-        return Group(self._folders, self._memory, self._families, shared=True)
+        return Group(self._folders, self._memory, self._families, shared=True, enders=self._enders)
 
     @contextlib.contextmanager
     def open_join_fds(self) -> Iterator[tuple[int, ...]]:
@@ -103,7 +109,13 @@ class Group:
             yield tuple(fds)
 
     def describe_memory_kill(self) -> str:
-        """A line of text if the kernel killed something in this group for using too much memory, else ''."""
+        """A line of text if the kernel killed something in this group for using too much memory, else ''.
+
+        After the end of the group it is what was true then.
+        """
+        return self._read_memory_kill() if self._last_note is None else self._last_note
+
+    def _read_memory_kill(self) -> str:
         for folder in self._folders:
             for file in (folder / INNER / "memory.oom_control", folder / "memory.events"):
                 with contextlib.suppress(OSError):
@@ -149,10 +161,15 @@ class Group:
     async def end(self) -> None:
         """Wait for the last process to go, then remove the group.
 
-        What takes too long is left to the next server.
+        What takes too long is left to the next server. In a thread: to remove a folder of groups takes locks
+        of the kernel, which whoever starts and ends many makes everybody wait for.
         """
+        if not self._folders or self._shared:
+            return
+        loop = asyncio.get_running_loop()
+        self._last_note = await loop.run_in_executor(self._enders, self._read_memory_kill)
         for _ in range(round(REMOVE_SECONDS / REMOVE_STEP)):
-            if self.remove():
+            if await loop.run_in_executor(self._enders, self.remove):
                 return
             await asyncio.sleep(REMOVE_STEP)
 
@@ -173,6 +190,7 @@ class Groups:
         details: str,
     ) -> None:
         self._making = threading.Lock()  # helpers are started by threads
+        self._enders = ThreadPoolExecutor(ENDERS, thread_name_prefix="ending groups")
         self._family = _family(folder_id(data_dir))
         self._prefix = f"{self._family}{boot_id}-"
         self._ceilings = ceilings
@@ -211,7 +229,7 @@ class Groups:
         except OSError:
             Group(tuple(made), families=tuple(families)).remove()
             raise
-        return Group(tuple(made), ceilings.memory, tuple(families))
+        return Group(tuple(made), ceilings.memory, tuple(families), enders=self._enders)
 
     def _name_family(self, app: str) -> str:
         return f"{self._prefix.removesuffix('-')}{FAMILY}{hashlib.sha256(app.encode()).hexdigest()[:16]}"

@@ -13,6 +13,7 @@ import contextlib
 import json
 import os
 import select
+import shlex
 import signal
 import subprocess
 import tempfile
@@ -25,7 +26,7 @@ from pathlib import Path
 from typing import IO, Final, cast
 
 from clawdforge.drivers.processes import landlock
-from clawdforge.drivers.processes.cgroups import JOINED, Group, Groups
+from clawdforge.drivers.processes.cgroups import JOINED, SHELL, Group, Groups
 from clawdforge.drivers.processes.folder_identity import is_same, read_identity
 from clawdforge.drivers.processes.group_trees import Ceilings
 from clawdforge.drivers.processes.held_paths import PathChanged, PathMissing, open_real_path
@@ -133,23 +134,25 @@ class Helpers:
         umask: int = -1,
         keep: int | None = None,
         app: str | None = None,
+        then: Sequence[str] = (),
     ) -> bytes:
         """What it prints. `command[0]` is an absolute path. With `app`, it has that app's part of processors.
+
+        `then` is another command of the same program: it runs in the same sandbox if the first went well, and
+        what it prints is meant.
 
         With `keep`, one that prints more than so many bytes is ended, and what it has printed is returned.
         """
         most = MAX_OUTPUT if keep is None else keep
         program = Path(command[0]).name
-        with tempfile.TemporaryFile() as stdin, tempfile.TemporaryFile() as words, self._group(app) as group:
-            stdin.write(given)
-            stdin.seek(0)
+        with _hold_input(given) as stdin, tempfile.TemporaryFile() as words, self._group(app) as group:
             info, info_end = os.pipe()
             try:
                 sandbox = self._sandbox(command[0], folders, cwd, info_end)
                 child = subprocess.Popen(
                     [
                         *(*JOINED, *map(str, group.list_members()), "", *sandbox),
-                        *(*LIMITED, *self._list_compared(folders), "", *command),
+                        *(*LIMITED, *self._list_compared(folders), "", *_join(command, then)),
                     ],
                     stdin=stdin,
                     stdout=subprocess.PIPE,
@@ -253,6 +256,24 @@ class Helpers:
             rights[f"/proc/self/fd/{folder.fd}"] = landlock.WRITE if folder.writable else landlock.READ
         words = self._walls.words(landlock.Access(rights), (), sees_others=True)
         return [*find_command(), "exec", str(status), *NO_LIMITS, *words, "--"]
+
+
+@contextlib.contextmanager
+def _hold_input(given: bytes) -> Iterator[IO[bytes] | int]:
+    if not given:
+        yield subprocess.DEVNULL
+        return
+    with tempfile.TemporaryFile() as file:
+        file.write(given)
+        file.seek(0)
+        yield file
+
+
+def _join(command: Sequence[str], then: Sequence[str]) -> Sequence[str]:
+    """A sandbox costs more than most of what is run in one."""
+    if not then:
+        return command
+    return SHELL, "-c", f"{shlex.join(command)} >/dev/null && exec {shlex.join(then)}"
 
 
 def _read_help(bwrap: str) -> bytes:

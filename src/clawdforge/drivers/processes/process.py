@@ -64,7 +64,6 @@ class AgentProcess:
         self._tag = tag
         self.group = group
         self.egress: Egress | None = None  # its way out, if it has a network of its own
-        self._memory_kill = ""
         self._living = living
         self._tail = Tail()
         self._reading: list[asyncio.ReadTransport] = []
@@ -94,7 +93,7 @@ class AgentProcess:
 
     def stderr_tail(self) -> str:
         """The end of stderr, and a note if the kernel killed something for using too much memory."""
-        text, note = self._tail.text(), self._memory_kill or self.group.describe_memory_kill()
+        text, note = self._tail.text(), self.group.describe_memory_kill()
         return f"{text}\n{note}" if note and text and not text.endswith("\n") else text + note
 
     def has_child(self) -> bool:
@@ -238,7 +237,6 @@ class AgentProcess:
             if self._child.poll() is not None:
                 loop.remove_reader(self._pidfd)
                 self._living.discard(self._child.pid)
-                self._memory_kill = self.group.describe_memory_kill()
                 with self._fd_lock:
                     os.close(self._pidfd)
                     self._ended.set()

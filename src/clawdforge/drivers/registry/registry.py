@@ -47,6 +47,10 @@ class Registry:
     def specs(self) -> Mapping[str, AgentSpec]:
         return self._specs
 
+    def is_usable(self, name: str) -> bool:
+        spec = self._specs.get(name)
+        return spec is not None and is_installed(spec)
+
     def is_builtin_command(self, spec: AgentSpec) -> bool:
         """Whether the agent runs the built-in command, not one that the operator gave."""
         known = self._known.get(spec.name)
