@@ -20,7 +20,6 @@ INTRODUCE_TIMES: Final = 3
 def find_bounds(settings: Settings) -> Bounds:
     return Bounds(
         live_agents=settings.max_live_agents,
-        live_sessions=settings.max_live_sessions,
         file_bytes=settings.max_file_bytes,
         agent_idle_secs=settings.agent_idle_secs,
         spare_agents=settings.spare_agents,
@@ -35,7 +34,14 @@ def find_bounds(settings: Settings) -> Bounds:
             max_open_requests=settings.app_open_requests,
             max_readers=settings.app_readers,
         ),
-        quotas=Quotas(bytes=settings.app_bytes or None, agents=settings.app_agents or None, exempt=LOCAL_APP),
+        quotas=Quotas(
+            bytes=settings.app_bytes or None,
+            agents=settings.app_agents or None,
+            sessions=settings.app_sessions or None,
+            turns=settings.app_turns or None,
+            live_sessions=settings.max_live_sessions,
+            exempt=LOCAL_APP,
+        ),
         ages=Ages(
             idle=settings.session_ttl_secs,
             closed=settings.session_hard_ttl_secs,

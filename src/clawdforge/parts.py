@@ -15,16 +15,20 @@ from clawdforge.bounds import find_bounds, find_ceilings
 from clawdforge.core.callbacks import CallbackTokens
 from clawdforge.core.mcp_model import OperatorServers
 from clawdforge.core.model import Clock, SystemClock, new_id, new_token
+from clawdforge.core.node_model import Telling, WishKind
 from clawdforge.core.pace import Pace
 from clawdforge.core.ports import Driver, Store
+from clawdforge.core.ports.shared_files import Sharing
+from clawdforge.core.ports.threads import GraphThreads
 from clawdforge.core.running.background import Background
-from clawdforge.core.running.membership import Membership
+from clawdforge.core.running.graph_homes import GraphHomes
+from clawdforge.core.running.membership import LEASE, Membership
 from clawdforge.core.running.meter import Meter
 from clawdforge.core.running.recovery import RecoveryService
 from clawdforge.core.running.supervisor import Supervisor
-from clawdforge.core.running.wishes import Wishes
+from clawdforge.core.running.wishes import Errand, Wishes
 from clawdforge.core.services.access import LOCAL_APP
-from clawdforge.core.services.all import Ports, Services, build_engine, build_services
+from clawdforge.core.services.all import Engine, Ports, Services, build_engine, build_services
 from clawdforge.drivers.acp.driver import AcpDriver
 from clawdforge.drivers.acp.limits import AcpLimits
 from clawdforge.drivers.acpx.driver import ITSELF as ACPX
@@ -32,12 +36,14 @@ from clawdforge.drivers.acpx.driver import AcpxDriver
 from clawdforge.drivers.claude_print import ClaudePrint
 from clawdforge.drivers.folders.homes import HomeFolders
 from clawdforge.drivers.folders.ownership import Ownership
+from clawdforge.drivers.folders.shared_trees import SharedTrees
 from clawdforge.drivers.folders.sizes import SessionSizes
 from clawdforge.drivers.folders.snapshots import Snapshots
 from clawdforge.drivers.folders.trees import Trees
 from clawdforge.drivers.folders.workspaces import Workspaces
 from clawdforge.drivers.processes.cgroups import Groups, find_cgroups
 from clawdforge.drivers.processes.containment import Containment, find_containment
+from clawdforge.drivers.processes.guarding import Guard
 from clawdforge.drivers.processes.helpers import Helpers
 from clawdforge.drivers.processes.network import Networks
 from clawdforge.drivers.processes.spawner import Spawner
@@ -47,9 +53,12 @@ from clawdforge.drivers.registry.catalog import AgentCatalog
 from clawdforge.drivers.registry.registry import Registry, is_installed
 from clawdforge.outbound import open_outbound
 from clawdforge.settings import Settings, keep_secret
-from clawdforge.stores import open_database, open_store
+from clawdforge.settings.shared import digest_shared
+from clawdforge.stores import open_database, open_graph_threads, open_store
+from clawdforge.stores.blobs.opening import open_places
 from clawdforge.stores.uploads import UploadFolder
 from clawdforge.telemetry.loading import open_telemetry
+from clawdforge.wire.base import Json
 from clawdforge.wire.local import TOKEN_FILE
 
 log = logging.getLogger(__name__)
@@ -63,6 +72,7 @@ class Parts:
 
     services: Services
     membership: Membership
+    wishes: Wishes
     supervisor: Supervisor
     meter: Meter
     recovery: RecoveryService
@@ -81,23 +91,27 @@ async def open_parts(settings: Settings, url: str = "", port: int | None = None)
         homes = HomeFolders(
             settings.data_dir, max_copies=settings.home_copies, max_bytes=settings.home_copy_bytes
         )
-        host, workspaces = socket.gethostname(), Workspaces(settings.data_dir, settings.workspace_roots)
-        name = f"{host}:{settings.port if port is None else port}"
+        workspaces = Workspaces(settings.data_dir, settings.workspace_roots)
         folder = keep_secret(settings.data_dir / FOLDER_FILE, new_id()) if settings.database_url else ""
         store = await _open_store(settings, clock, len(await asyncio.to_thread(homes.names)), folder)
         ends.push_async_callback(store.close)
+        threads = await _open_threads(settings, ends)
+        name = f"{socket.gethostname()}:{settings.port if port is None else port}"
         membership = Membership(store, clock, boot, name, folder, __version__, settings.lease_secs)
         await membership.join()
         ends.push_async_callback(membership.leave)
+        background = Background()
+        ends.push_async_callback(background.stop)  # the lease with it: no agent is left then
         networks = Networks(settings.agent_network, settings.agent_hosts, port)
         ends.callback(networks.close)
         spawner, groups = await _open_spawner(settings, boot, networks)
+        guard = Guard(settings.data_dir, boot)
+        ends.callback(guard.close)
         ownership = Ownership.find(settings.data_dir, spawner.containment, settings.agent_uids)
         made = str(settings.data_dir / "workspaces")
         spawner.note_written(await store.read_system(lambda view: view.named_folders(made)))
         ends.push_async_callback(homes.close)
-        pace = Pace()
-        registry = _build_registry(settings, spawner, ownership, pace)
+        registry = _build_registry(settings, spawner, ownership, pace := Pace())
         catalog = AgentCatalog(registry, spawner, os.environ)
         program = _build_program(settings, spawner, registry, ownership)
         helpers = Helpers(spawner.containment.bwrap, spawner.containment.walls, groups)
@@ -106,8 +120,9 @@ async def open_parts(settings: Settings, url: str = "", port: int | None = None)
             clock=clock,
             agents=registry,
             catalog=catalog,
-            homes=homes,
-            snapshots=Snapshots(settings.data_dir, helpers),
+            homes=homes if threads is None else GraphHomes(homes, threads),
+            threads=threads,
+            snapshots=Snapshots(settings.data_dir, helpers, turns=pace.turns),
             trees=Trees(settings.data_dir, helpers),
             workspaces=workspaces,
             sizes=SessionSizes(settings.data_dir),
@@ -123,32 +138,64 @@ async def open_parts(settings: Settings, url: str = "", port: int | None = None)
                 open_telemetry(settings.otel_endpoint, settings.otel_headers, settings.otel_content, boot)
             ),
             has_schedules=settings.schedules,
+            sharing=_open_sharing(settings, store, homes, workspaces),
         )
         bounds = find_bounds(settings)
-        engine = build_engine(ports, bounds, membership)
+        engine = build_engine(ports, bounds, membership, background)
+        _keep_publishing(engine, ends)
         facts = _facts(settings, spawner.containment, groups)
-        services = build_services(ports, bounds, engine, _admin_token(settings), facts)
+        admin_token = _admin_token(settings)
+        services = build_services(ports, bounds, engine, admin_token, facts)
+        shared = digest_shared(settings, admin_token)
+        membership.tell = partial(_tell, engine, services, shared)
         recovery = RecoveryService(store, clock, engine.supervisor, (homes, workspaces))
-        wishes = Wishes(store, membership, engine.supervisor, engine.elsewhere)
+        wishes = Wishes(store, membership, engine.supervisor, engine.elsewhere, _errands(services))
         take_over = partial(_take_over, recovery, membership, wishes)
         if membership.has_peers:
-            engine.background.keep("the lease", partial(membership.run, engine.supervisor, take_over))
-        ends.push_async_callback(engine.background.stop)
+            background.keep(LEASE, partial(membership.run, engine.supervisor, take_over, guard.live_until))
+        ends.push_async_callback(partial(background.stop, but=LEASE))
         await asyncio.to_thread(homes.clean_up_unfinished)
         await asyncio.to_thread(program.clean_up_unfinished)
         await recovery.notice_move(workspaces, folder)
         await _recover(settings, services, recovery)
         if membership.has_peers:
-            engine.background.keep("the wishes of other nodes", wishes.run)
+            background.keep("the wishes of other nodes", wishes.run)
         yield Parts(
-            services, membership, engine.supervisor, engine.meter, recovery, engine.background, catalog
+            services, membership, wishes, engine.supervisor, engine.meter, recovery, background, catalog
         )
 
 
 async def _open_store(settings: Settings, clock: Clock, remembered: int, folder: str) -> Store:
     if settings.database_url is None:
         return await open_store(settings.data_dir, clock, remembered)
-    return await open_database(settings.database_url, settings.data_dir, clock, remembered, folder)
+    return await open_database(
+        settings.database_url, settings.data_dir, clock, remembered, folder, settings.lease_secs
+    )
+
+
+def _open_sharing(
+    settings: Settings, store: Store, homes: HomeFolders, workspaces: Workspaces
+) -> Sharing | None:
+    if store.peers is None:
+        return None
+    trees = SharedTrees(settings.data_dir, homes, workspaces, settings.publish_bytes)
+    return Sharing(trees, open_places(settings.blobs, store))
+
+
+def _keep_publishing(engine: Engine, ends: contextlib.AsyncExitStack) -> None:
+    if engine.publisher is not None:
+        ends.push_async_callback(engine.publisher.finish_all)
+        engine.background.keep("the publisher of files", engine.publisher.run)
+
+
+async def _open_threads(settings: Settings, ends: contextlib.AsyncExitStack) -> GraphThreads | None:
+    if settings.graphs_database_url is None or settings.database_url is None:
+        return None
+    threads = await open_graph_threads(
+        settings.database_url, settings.graphs_database_url, settings.home_copies, settings.home_copy_bytes
+    )
+    ends.push_async_callback(threads.close)
+    return threads
 
 
 def _operator_servers(settings: Settings) -> OperatorServers:
@@ -182,6 +229,9 @@ def _build_registry(settings: Settings, spawner: Spawner, ownership: Ownership, 
         "acpx": AcpxDriver(spawner, os.environ, limits, ownership=ownership, pace=pace),
     }
     changes = {name: dict(change) for name, change in settings.agents.items()}
+    for change in changes.values():
+        if change["checkpoints"] == "database":
+            change["hosts"] = (*(change["hosts"] or ()), settings.graphs_host)
     return Registry(drivers, changes, settings.default_agent)
 
 
@@ -197,6 +247,27 @@ def _build_program(
         max_bytes=settings.max_line_bytes,
         ownership=ownership,
     )
+
+
+def _tell(engine: Engine, services: Services, settings: Json) -> Telling:
+    here = engine.placement
+    return Telling(
+        agents=engine.pool.live,
+        runs=services.runs.count,
+        settings=settings,
+        free=here.free,
+        usable=here.usable,
+        cannot=here.cannot,
+    )
+
+
+def _errands(services: Services) -> dict[WishKind, Errand]:
+    return {
+        WishKind.REMOVE_HOME: services.sweeper.remove_here,
+        WishKind.REMOVE_WORKSPACE: services.sweeper.remove_here,
+        WishKind.REMOVE_UPLOAD: services.files.remove_here,
+        WishKind.STOP_RUNS: services.pauses.stop_runs_here,
+    }
 
 
 async def _take_over(recovery: RecoveryService, membership: Membership, wishes: Wishes) -> None:

@@ -15,6 +15,7 @@ from clawdforge.bounds import find_door_limits, find_introduce_secs
 from clawdforge.by_name import load
 from clawdforge.core.interpreter import short_pauses
 from clawdforge.core.running.idle import until_idle
+from clawdforge.core.running.membership import LEASE
 from clawdforge.core.services.access import LOCAL_APP
 from clawdforge.drivers.acpx.driver import ITSELF as ACPX
 from clawdforge.drivers.processes.callers import ProcCallers
@@ -29,7 +30,7 @@ from clawdforge.listeners import BACKLOG, bind_port, operator_socket, url_of
 from clawdforge.parts import Parts, open_parts
 from clawdforge.settings import Settings, is_loopback
 from clawdforge.stores.lock import FolderLock
-from clawdforge.wire.errors import ForgeAPIError
+from clawdforge.wire.errors import ForgeAPIError, StoreUnavailable
 from clawdforge.wire.local import TOKEN_FILE
 
 IDLE_LOOK_SECS = 5.0
@@ -112,7 +113,7 @@ async def _run(
     )
     door = Door(find_door_limits(settings))
     server = WebServer(build_asgi(parts.services, http), door, BACKLOG)
-    beside, on_duty = parts.background, parts.membership.do_on_duty
+    beside, on_duty = parts.background, parts.membership.duty.do
     beside.finish("stopping", partial(_stop, settings, parts, server, lifetime))
     beside.finish("leaving when idle", partial(_leave_when_idle, settings, parts, server, lifetime))
     beside.finish("the look for programs", partial(_learn_versions, parts))
@@ -141,7 +142,7 @@ async def _run(
             await server.serve(sockets=listeners)
     finally:
         lifetime.end("the port is closed")
-        await beside.stop()
+        await beside.stop(but=LEASE)  # which lasts until no agent is left: others may go on then
         if not lifetime.drained.is_set():
             await _drain(parts, 0)
         await parts.services.telemetry.finish()
@@ -159,10 +160,18 @@ def _find_editors(settings: Settings, url: str) -> Callable[[Any], Awaitable[Non
 
 
 async def _stop(settings: Settings, parts: Parts, server: WebServer, lifetime: Lifetime) -> None:
-    """No new turns from now on; running ones get some time, then they are interrupted."""
+    """No new turns from now on; running ones get some time, then they are interrupted.
+
+    Where other servers live, they get the sessions: each at its boundary, with what waits in it.
+    """
     await lifetime.stopping.wait()
     parts.services.health.stopping = True
-    await _drain(parts, settings.stop_grace_secs)
+    deadline = asyncio.get_running_loop().time() + settings.stop_grace_secs
+    with contextlib.suppress(TimeoutError, StoreUnavailable):
+        async with asyncio.timeout_at(deadline):
+            if await parts.services.nodes.leave():
+                await parts.wishes.until_drained()
+    await _drain(parts, max(0.0, deadline - asyncio.get_running_loop().time()))
     lifetime.drained.set()
     server.should_exit = True
 

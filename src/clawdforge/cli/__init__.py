@@ -46,6 +46,9 @@ COMMANDS: Final = {
         "disk:disk", "Show what every app stores; with APP, its forms and its largest sessions."
     ),
     "doctor": LazyCommand("upkeep:doctor", "Check the data folder and this machine for problems."),
+    "drain": LazyCommand(
+        "nodes:drain", "Have a server leave its work to the others that share its database."
+    ),
     "migrate": LazyCommand("migrate:migrate", "Bring the tables up to date, as `serve` does at its start."),
     "open": LazyCommand(
         "browser:open_", "Open the server's page in the browser, logged in; with ID, at that session."
@@ -84,7 +87,7 @@ COMMANDS: Final = {
     ),
     "stop": LazyCommand("turns:stop", "Stop the running turn."),
     "nodes": LazyCommand(
-        "operator:nodes", "Show the servers that share one database: which of them live, and what they run."
+        "nodes:nodes", "Show the servers that share one database: which of them live, and what they run."
     ),
     "stuck": LazyCommand("operator:stuck", "Show sessions that stand still, and what they wait for."),
     "tail": LazyCommand(

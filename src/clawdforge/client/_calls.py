@@ -366,6 +366,16 @@ STUCK: Final = Route("GET", "/admin/stuck", read_model(lambda: lazy.admin.StuckR
 NODES: Final[Route[list[Node]]] = Route(
     "GET", "/admin/nodes", read_part(lambda: lazy.nodes.NodePage, lambda page: page.nodes)
 )
+DRAIN: Final[Route[Node]] = Route(
+    "POST",
+    "/admin/nodes/{node}/drain",
+    read_part(lambda: lazy.nodes.NodeReply, lambda reply: reply.node),
+)
+UNDRAIN: Final[Route[Node]] = Route(
+    "DELETE",
+    "/admin/nodes/{node}/drain",
+    read_part(lambda: lazy.nodes.NodeReply, lambda reply: reply.node),
+)
 DISK: Final = Route("GET", "/admin/disk", read_model(lambda: lazy.disk.DiskReply))
 AUDIT: Final[Route[Page[AuditEntry]]] = Route(
     "GET",

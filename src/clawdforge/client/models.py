@@ -77,7 +77,7 @@ from clawdforge.wire.event_typed import (
     UserWordsEvent,
 )
 from clawdforge.wire.message import Message, MessagePage, SearchHit
-from clawdforge.wire.nodes import Node, NodePage, NodeState
+from clawdforge.wire.nodes import Node, NodePage, NodeReply, NodeState
 from clawdforge.wire.pauses import Pause, PauseReply, ResumeReply
 from clawdforge.wire.schedules import (
     Missed,
@@ -212,6 +212,7 @@ __all__ = [
     "ModeEvent",
     "Node",
     "NodePage",
+    "NodeReply",
     "NodeState",
     "NoticeEvent",
     "Occurrence",

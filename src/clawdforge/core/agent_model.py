@@ -30,6 +30,7 @@ class AgentSpec:
     hosts: tuple[str, ...] = ()  # what it may reach with the network `proxy`
     allows: tuple[str, ...] = ()  # what its filter of system calls leaves open
     callback: bool = False  # it is given a token of its own, bound to its session
+    checkpoints: Literal["home", "database"] = "home"  # where a graph keeps its memory
     quirks: Mapping[str, Any] = field(default_factory=dict)
 
     @property

@@ -21,8 +21,13 @@ class Computing:
     """Belongs to one event loop. Nothing that waits for a lock or a disk belongs here: others wait for it."""
 
     def __init__(self) -> None:
+        self._charge: Callable[[str, float], None] | None = None
         self._is_busy = False
         self._waiting = InTurn()
+
+    def charge_to(self, charge: Callable[[str, float], None]) -> None:
+        """Call this in the event loop with an app and the seconds that it has computed."""
+        self._charge = charge
 
     async def run(self, app: str, work: Callable[[], Result]) -> Result:
         """The result of this work, which is done when it is this app's turn.
@@ -39,12 +44,16 @@ class Computing:
             try:
                 return work()
             finally:
-                rest = min(RESTS * (time.thread_time() - begun), MOST_REST_SECS)
-                loop.call_soon_threadsafe(loop.call_later, rest, self._go_on)
+                loop.call_soon_threadsafe(self._end, app, time.thread_time() - begun)
 
         working = loop.run_in_executor(None, work_and_rest)
         working.add_done_callback(_note_error)  # whoever was cancelled does not ask for it
         return await asyncio.shield(working)
+
+    def _end(self, app: str, cpu: float) -> None:
+        asyncio.get_running_loop().call_later(min(RESTS * cpu, MOST_REST_SECS), self._go_on)
+        if self._charge is not None:
+            self._charge(app, cpu)
 
     def _go_on(self) -> None:
         """It stays busy when somebody waits: nobody else can begin before they do."""

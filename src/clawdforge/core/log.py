@@ -96,6 +96,8 @@ class LogService:
         self._large: WeakValueDictionary[tuple[str, int], StoredEvent] = WeakValueDictionary()
         self._computing = computing
         store.listen(self._on_commit)
+        if store.peers is not None:
+            store.peers.heed(self._look_again)
 
     @property
     def readers(self) -> int:
@@ -129,7 +131,7 @@ class LogService:
     async def follow(
         self, app: str, session_id: str, after: int, form: Form = Form.COMPACT
     ) -> AsyncIterator[list[StoredEvent]]:
-        """Batches of events after a cursor, for ever; ends when the session is deleted.
+        """Batches of events after a cursor, for ever; ends when the session is deleted, here or elsewhere.
 
         Large ones are there in the wanted form already: to make it takes a moment, so a thread does it.
         """
@@ -140,6 +142,8 @@ class LogService:
                 batch = tail.events_after(after)
                 if batch is None:
                     batch = await self._read(app, session_id, after)
+                if batch is None:
+                    return
                 if batch:
                     batch = batch[:SLICE_EVENTS]  # the others come with the next round
                     after = batch[-1].seq
@@ -197,11 +201,19 @@ class LogService:
                 del self._tails[session_id]
 
     def end_readers(self, session_id: str) -> None:
-        """End the readers of a session that was deleted."""
+        """End the readers of a session that was deleted, also those at other nodes."""
         tail = self._tails.get(session_id)
         if tail is not None:
             tail.gone = True
             tail.wake(ended=True)
+        if self._store.peers is not None:
+            self._store.peers.announce(session_id)
+
+    def _look_again(self, session_id: str) -> None:
+        """Another node says that a session has changed: whoever reads it finds out how."""
+        tail = self._tails.get(session_id)
+        if tail is not None:
+            tail.reset()
 
     def _on_commit(self, commit: Commit) -> None:
         if not commit.session_id:
@@ -214,17 +226,21 @@ class LogService:
         elif tail is not None:
             tail.reset()
 
-    async def _read(self, app: str, session_id: str, after: int) -> list[StoredEvent]:
+    async def _read(self, app: str, session_id: str, after: int) -> list[StoredEvent] | None:
+        """None when the session is gone."""
         for step in range(2):
             shared = self._large.get((session_id, after + 1))
             if shared is not None:
                 return [shared]
             if not step:
                 await self._turns.slice(app)  # to catch up takes many; meanwhile another may have read it
-        batch = await self._store.read(
-            app, lambda view: view.events(session_id, after=after, limit=PAGE_EVENTS, max_bytes=STREAM_BYTES)
-        )
-        return [self._share(session_id, event) for event in batch]
+
+        def work(view: View) -> list[StoredEvent] | None:
+            found = view.events(session_id, after=after, limit=PAGE_EVENTS, max_bytes=STREAM_BYTES)
+            return None if not found and view.session(session_id) is None else found
+
+        batch = await self._store.read(app, work)
+        return None if batch is None else [self._share(session_id, event) for event in batch]
 
     def _share(self, session_id: str, event: StoredEvent) -> StoredEvent:
         if len(event.data) <= LARGE_BYTES:

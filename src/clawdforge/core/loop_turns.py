@@ -4,7 +4,7 @@ A task that is ready runs to its next wait, in the order of readiness, so hundre
 run before one of another's. What comes in crowds (requests, pieces of streams) asks for a turn here first,
 and so does what is long (slices of exports, of histories that are read whole), of which one runs at a time.
 Whoever has had more than a third of the time while other apps are about rests, so that they have the rest;
-strangers already after a sixth.
+strangers already after a sixth. What an app computes in a thread, and its slices, are part of that third.
 """
 
 import asyncio
@@ -60,6 +60,10 @@ class InTurn:
     def next_app(self, but: Container[str] = ()) -> str | None:
         """Whose turn it is."""
         return next((app for app in self._lines if app not in but), None)
+
+    def has(self, app: str) -> bool:
+        """Whether somebody of this app waits."""
+        return app in self._lines
 
     def let_in(self, app: str, most: int = 1) -> int:
         """Let the first of this app in; how many there were. It goes behind the others."""
@@ -118,6 +122,11 @@ class Rests:
                 self._until[who] = now + min(MOST_REST_SECS, beyond / share)
         elif passes := min(MOST_PASSES, int(took / PASS_SECS)):
             self._passes[who] = passes
+
+    def charge(self, app: str, took: float, now: float) -> None:
+        """What it has had elsewhere of the one interpreter counts as if it had had it in a pass."""
+        if self.are_others_about(app, now):
+            self.rest(app, app, took, now)
 
     def _note(self, who: str, took: float, now: float) -> float:
         """What it has used beyond its share: time takes it back, and no more is kept than a rest is for."""
@@ -186,6 +195,17 @@ class LoopTurns:
         self._start(app)
         await self._long.wait(app)
 
+    def charge(self, app: str, cpu: float) -> None:
+        """An app has computed for so many seconds in a thread: it has so much less of the loop.
+
+        Else it would have a third of the loop, and another one of the interpreter in each such thread.
+        """
+        self._rests.charge(app, cpu, asyncio.get_running_loop().time())
+
+    def are_others_about(self, app: str) -> bool:
+        """Whether somebody of another app was here a moment ago."""
+        return self._rests.are_others_about(app, asyncio.get_running_loop().time())
+
     def _start(self, app: str) -> float:
         loop = asyncio.get_running_loop()
         now = loop.time()
@@ -235,6 +255,7 @@ class LoopTurns:
         is_long = took > LONG_PASS_SECS
         if self._is_slicing:
             self._rests.rest(SLICES, app, took, now)
+            self._rests.charge(app, took, now)
         elif is_long:
             self._slow.add(app)
         else:

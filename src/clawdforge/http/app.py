@@ -88,7 +88,8 @@ def build_asgi(services: Services, settings: HttpSettings) -> Envelope:
     asgi.router.middleware_stack = Switchboard(asgi.router, routes)
     forms = {route.path for route in asgi.state.table if not route.takes_json}
     limited = BodyLimit(asgi, settings.max_body_bytes, settings.max_file_bytes, forms)
-    front = Envelope(limited, Guard(settings.bind_host, settings.allowed_hosts), asgi.state.lanes)
+    guard = Guard(settings.bind_host, settings.allowed_hosts)
+    front = Envelope(limited, guard, asgi.state.lanes, settings.stopping)
     asgi.state.front = front
     return front
 

@@ -3,17 +3,21 @@
 import asyncio
 import errno
 import socket
-from typing import Final
+from collections.abc import Awaitable
+from typing import Any, Final, TypeVar
 
 from starlette.requests import Request
+from starlette.types import Message
 
 from clawdforge.core.ports import Callers, Standing
 from clawdforge.http.settings import HttpSettings
 from clawdforge.http.tunnel import Tunnel
+from clawdforge.http.waiting import unless_disconnected
 
 KEY: Final = "connection"
 LOOKS: Final = 3
 LOOK_AGAIN_SECS: Final = 0.05
+T = TypeVar("T")
 
 
 class Connection:
@@ -27,11 +31,39 @@ class Connection:
         self.is_unix = end.family == socket.AF_UNIX
         self.is_known = False  # whether a request of it has shown a credential
         self.is_gone = False  # whether the client has hung up
+        self._at_work: set[asyncio.Task[Any]] = set()  # what is given up when it does
         self.tunnel = tunnel
         self._end = end
         self._is_from_here: bool | None = None
         self._standing = Standing.UNKNOWN
         self._is_agent = False
+
+    def lose(self) -> None:
+        """The client has hung up."""
+        self.is_gone = True
+        for task in self._at_work:
+            task.cancel()
+
+    async def unless_gone(self, work: Awaitable[T]) -> T | None:
+        """The result of some work, or None when the client hangs up first. It needs no task of its own: that
+        of the request is cancelled for a moment, as a timeout does it."""
+        task = asyncio.current_task()
+        if task is None or self.is_gone:
+            return await unless_disconnected(_receive_nothing, work)
+        if self.tunnel is not None:
+            self.tunnel.go_on()  # who does not read cannot hear that it hangs up
+        before = task.cancelling()
+        self._at_work.add(task)
+        try:
+            return await work
+        except asyncio.CancelledError:
+            if not self.is_gone or task.cancelling() > before + 1:
+                raise  # also when the server stops
+            return None
+        finally:
+            self._at_work.discard(task)
+            if self.is_gone:
+                task.uncancel()
 
     async def identify(self, callers: Callers) -> Standing:
         if self._standing is Standing.UNKNOWN:
@@ -124,6 +156,18 @@ async def is_from_agent(request: Request) -> bool:
     if connection is None or settings.callers is None:
         return False
     return await connection.is_agent(settings.callers)
+
+
+async def unless_gone(request: Request, work: Awaitable[T]) -> T | None:
+    """The result of some work, or None when the client of this request hangs up first."""
+    connection = _connection_of(request)
+    if connection is None:
+        return await unless_disconnected(request.receive, work)
+    return await connection.unless_gone(work)
+
+
+async def _receive_nothing() -> Message:
+    return {"type": "http.disconnect"}
 
 
 def _connection_of(request: Request) -> Connection | None:

@@ -76,7 +76,7 @@ async def _find_principal(request: Request, core: Services, body: LoginRequest) 
         principal = await core.access.authenticate(body.token or "")
         await refuse_agents(request)
         return principal
-    core.logins.check_code(body.code)
+    await core.logins.check_code(body.code)
     await refuse_agents(request)
     return await core.logins.use_code(body.code)
 

@@ -41,11 +41,16 @@ DIALECT_HEADERS: Final = {
 
 
 class Envelope:
-    """The outermost layer: every reply has an id, the security headers and a body of ours."""
+    """The outermost layer: every reply has an id, the security headers and a body of ours.
 
-    def __init__(self, asgi: ASGIApp, guard: Guard, lanes: Lanes) -> None:
+    While the server is stopping, each is the last one on its connection: whoever asks again may come to
+    another node then.
+    """
+
+    def __init__(self, asgi: ASGIApp, guard: Guard, lanes: Lanes, stopping: asyncio.Event) -> None:
         self._asgi = asgi
         self._guard = guard
+        self._stopping = stopping
         self.lanes = lanes
         self._numbers = count(1)
 
@@ -66,12 +71,7 @@ class Envelope:
             nonlocal status, finished
             if message["type"] == "http.response.start":
                 status = message["status"]
-                headers = MutableHeaders(scope=message)
-                headers["X-Request-Id"] = request_id
-                own = DIALECT_HEADERS.get(state.get("dialect", ""), {})
-                for name, value in {**SECURITY_HEADERS, **own}.items():
-                    headers.setdefault(name, value)
-                tell_rate(scope, headers)
+                self._seal(scope, MutableHeaders(scope=message))
             elif message["type"] == "http.response.body":
                 finished = not message.get("more_body", False)
             elif message["type"] == UPGRADED:
@@ -90,6 +90,16 @@ class Envelope:
         finally:
             leaving.close()
             log_request(scope, method, status, began)
+
+    def _seal(self, scope: Scope, headers: MutableHeaders) -> None:
+        state = scope["state"]
+        headers["X-Request-Id"] = state["request_id"]
+        own = DIALECT_HEADERS.get(state.get("dialect", ""), {})
+        for name, value in {**SECURITY_HEADERS, **own}.items():
+            headers.setdefault(name, value)
+        tell_rate(scope, headers)
+        if self._stopping.is_set():
+            headers["Connection"] = "close"
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         """A request is cancelled when the server stops: what it waited for will not happen any more."""

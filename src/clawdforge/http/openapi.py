@@ -22,6 +22,7 @@ BY_NAME: Final[Mapping[str, E]] = {
     "name": E.PERSONA_NOT_FOUND,
     "budget_id": E.BUDGET_NOT_FOUND,
     "share_id": E.SHARE_NOT_FOUND,
+    "node": E.NODE_NOT_FOUND,
     "endpoint_id": E.WEBHOOK_NOT_FOUND,
     "delivery_id": E.DELIVERY_NOT_FOUND,
     "schedule_id": E.SCHEDULE_NOT_FOUND,
@@ -83,6 +84,8 @@ BY_ROUTE: Final[Mapping[str, tuple[E, ...]]] = {
     "PUT /budgets": BUDGET,
     "PUT /admin/budgets": (*BUDGET, E.APP_NOT_FOUND),
     "GET /admin/disk": (E.APP_NOT_FOUND,),
+    "POST /admin/nodes/{node}/drain": (E.CONFLICT, E.UNSUPPORTED),
+    "DELETE /admin/nodes/{node}/drain": (E.UNSUPPORTED,),
     "PUT /personas/{name}": (E.UNKNOWN_AGENT, E.CONFLICT),
     "DELETE /personas/{name}": (E.CONFLICT,),
 }

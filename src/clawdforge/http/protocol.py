@@ -60,7 +60,7 @@ class ForgeProtocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._door.leave(self)
-        self._connection.is_gone = True
+        self._connection.lose()
         super().connection_lost(exc)
         if self._end is not None:
             self._end.lose()

@@ -86,6 +86,16 @@ def _check_database(value: str) -> str:
     return value
 
 
+def _check_blobs(value: str) -> str:
+    place = urlsplit(value)
+    is_bucket = (
+        place.scheme == "s3" and place.netloc and not (place.username or place.query or place.fragment)
+    )
+    if value == "database" or is_bucket or (value.startswith("/") and "\0" not in value):
+        return value
+    raise ValueError("give `database`, the absolute path of a folder, or a bucket such as s3://forge/files")
+
+
 def _check_headers(value: dict[str, str]) -> dict[str, str]:
     for name, text in value.items():
         if not re.fullmatch(r"[A-Za-z0-9-]{1,64}", name) or not re.fullmatch(r"[ -~]{1,4096}", text):
@@ -113,5 +123,6 @@ Face = Literal["openai", "mcp", "agui", "vercel", "acp"]
 Faces = Annotated[tuple[Face, ...], BeforeValidator(_split_words)]
 Endpoint = Annotated[str, AfterValidator(_check_endpoint)]
 Database = Annotated[str, AfterValidator(_check_database)]
+Blobs = Annotated[str, AfterValidator(_check_blobs)]
 Headers = Annotated[dict[str, str], BeforeValidator(_split_pairs), AfterValidator(_check_headers)]
 HeaderName = Annotated[str, Field(pattern=r"^[A-Za-z0-9-]{0,64}$")]

@@ -1,15 +1,16 @@
 """The table of settings: names, types, defaults and what each does."""
 
-import ipaddress
 import os
 from pathlib import Path
 from typing import Annotated, Final, Literal, Self
-from urllib.parse import parse_qs, unquote, urlsplit
 
 from pydantic import BaseModel, ByteSize, ConfigDict, Field, model_validator
 
+from clawdforge.settings.addresses import find_secrets
+from clawdforge.settings.checks import check_agent, check_graphs, check_trust, name_host
 from clawdforge.settings.kinds import (
     Age,
+    Blobs,
     Database,
     Endpoint,
     Faces,
@@ -32,14 +33,6 @@ from clawdforge.wire.mcp import MAX_SERVERS, McpName
 
 ADMIN_TOKEN_FILE: Final = "admin.token"  # noqa: S105 - a file's name, not a secret
 MIB: Final = 1024 * 1024
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only programs on this machine can reach a server that listens on `host`."""
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 class Settings(BaseModel):
@@ -65,11 +58,28 @@ class Settings(BaseModel):
         "`postgresql://forge:secret@db.lan/forge`; needs `clawdforge[postgres]`; if unset, a file in "
         "DATA_DIR; several servers may share it, each with a DATA_DIR of its own",
     )
+    graphs_database_url: Database | None = Field(
+        None,
+        repr=False,
+        description="another database on the Postgres of DATABASE_URL, for graphs with `checkpoints = "
+        '"database"`, as they are given it: with a role that reaches nothing else',
+    )
     lease_secs: Seconds = Field(
         10.0,
         ge=3,
         description="with DATABASE_URL: after so long without a sign of life, other servers take over the "
         "sessions of one; the same for all of them",
+    )
+    blobs: Blobs = Field(
+        "database",
+        description="with DATABASE_URL: where uploads and the files of sessions are put for other servers: "
+        "`database`, a folder that all have mounted, or a bucket such as `s3://forge/files`, which needs "
+        "`clawdforge[s3]` and the usual AWS variables",
+    )
+    publish_bytes: Size = Field(
+        ByteSize(256 * MIB),
+        description="with DATABASE_URL: a larger home or workspace is not put there, and its session stays "
+        "with the server that has it",
     )
     admin_token: str | None = Field(
         None,
@@ -104,7 +114,9 @@ class Settings(BaseModel):
         60, description="how often the server looks for sessions and files to close or delete"
     )
     max_live_sessions: int = Field(
-        1000, ge=0, description="how many `ttl` sessions may be open; creating one more fails with 503"
+        1000,
+        ge=0,
+        description="how many `ttl` sessions may be open, else 503; of 50 and more a fifth is for new apps",
     )
     max_live_agents: int = Field(
         20,
@@ -133,6 +145,12 @@ class Settings(BaseModel):
         ge=0,
         description="how many agents of an app may live at the same time; its other turns wait; 0: no limit "
         "but the fair share of all; `local` has none by default",
+    )
+    app_sessions: int = Field(
+        500, ge=0, description="how many `ttl` sessions of an app may be open; 0: no limit; `local` has none"
+    )
+    app_turns: int = Field(
+        2000, ge=0, description="how many turns of an app may wait or run; 0: no limit; `local` has none"
     )
     turn_timeout_secs: Seconds = Field(
         3600, description="time limit for a turn whose request does not set one"
@@ -336,9 +354,7 @@ class Settings(BaseModel):
     idle_exit: Seconds | None = Field(
         None, description="stop the server after this many seconds without requests and turns"
     )
-    log_level: Literal["debug", "info", "warning", "error"] = Field(
-        "info", description="lowest level that is logged"
-    )
+    log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="lowest level logged")
     log_file: Folder | None = Field(None, description="file for the log; if unset, it goes to stderr")
     log_file_bytes: Size = Field(
         ByteSize(8 * MIB),
@@ -358,29 +374,26 @@ class Settings(BaseModel):
 
     @model_validator(mode="after")
     def _trust_only_loopback(self) -> Self:
-        if self.trust_loopback and not is_loopback(self.host):
-            raise ValueError(
-                f"trust_loopback needs a loopback address to listen on, not {self.host}; set host=127.0.0.1"
-            )
+        check_trust(self.host, trust=self.trust_loopback)
         return self
 
     @model_validator(mode="after")
-    def _call_back_by_open_network(self) -> Self:
-        """The server's port is out of reach of other networks, through its own proxy too."""
+    def _check_agents(self) -> Self:
+        if self.graphs_database_url is not None:
+            check_graphs(self.graphs_database_url, self.database_url)
         for name, agent in self.agents.items():
-            network = agent.network or self.agent_network
-            if agent.callback and network != "open":
-                raise ValueError(
-                    f'agent {name} has callback = true, which needs network = "open", not {network}'
-                )
+            check_agent(name, agent, agent.network or self.agent_network, self.graphs_database_url)
         return self
 
     @property
     def database_secrets(self) -> tuple[str, ...]:
-        """What of the database's address nobody may read in a log."""
-        place = urlsplit(self.database_url or "")
-        said = [place.password or "", *parse_qs(place.query).get("password", ())]
-        return tuple(filter(None, (*said, *map(unquote, said))))
+        """What of the databases' addresses nobody may read in a log."""
+        return find_secrets(self.database_url, self.graphs_database_url)
+
+    @property
+    def graphs_host(self) -> str:
+        """Where graphs find their database, as a list of hosts has it."""
+        return name_host(self.graphs_database_url) if self.graphs_database_url else ""
 
     @property
     def admin_token_file(self) -> Path:

@@ -1,5 +1,7 @@
 """The tables of a settings file: agents, and MCP servers that agents are given."""
 
+from typing import Literal
+
 from pydantic import BaseModel, ConfigDict
 
 from clawdforge.settings.kinds import Allowance, Command, FileName, Host, Network, PlainPath, Sandbox, Words
@@ -28,6 +30,7 @@ class AgentSettings(BaseModel):
     hosts: tuple[Host, ...] | None = None
     allows: tuple[Allowance, ...] | None = None
     callback: bool | None = None
+    checkpoints: Literal["home", "database"] | None = None
     quirks: Quirks | None = None
 
 

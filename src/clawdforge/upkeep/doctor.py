@@ -31,6 +31,7 @@ EPOCH: Final = 1_735_689_600 * SECOND  # 2025
 AHEAD: Final = 60 * SECOND
 NETWORKED: Final = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "fuse.sshfs", "ceph", "afs"})
 EXAMINE: Final = "clawdforge.stores.postgres.examination:examine_database"
+EXAMINE_GRAPHS: Final = "clawdforge.stores.postgres.examination:examine_graphs"
 MOUNTS: Final = Path("/proc/self/mounts")
 
 Level = Literal["ok", "warn", "bad"]
@@ -57,6 +58,8 @@ def examine(settings: Settings, clock: Clock) -> Iterator[Finding]:
     else:
         yield Finding("warn", "folder", f"{folder} does not exist yet", "`clawdforge serve` creates it")
     yield from [_check_sqlite()] if settings.database_url is None else _check_postgres(settings.database_url)
+    if settings.database_url is not None and settings.graphs_database_url is not None:
+        yield from _check_graphs(settings.database_url, settings.graphs_database_url)
     yield _check_disk(folder)
     yield from _check_file_system(folder)
     containment = try_users(find_containment(settings.sandbox), settings.agent_uids, settings.data_dir)
@@ -128,6 +131,15 @@ def _check_postgres(url: str) -> Iterator[Finding]:
         return
     for level, text, advice in examine_database(url):
         yield Finding(level, "database", text, advice)
+
+
+def _check_graphs(main: str, given: str) -> Iterator[Finding]:
+    try:
+        examine_graphs = load(EXAMINE_GRAPHS)
+    except ModuleNotFoundError:
+        return  # which was told of the server's own database
+    for level, text, advice in examine_graphs(main, given):
+        yield Finding(level, "graphs", text, advice)
 
 
 def _describe_pause(app: str, agent: str, reason: str | None) -> Finding:

@@ -108,9 +108,13 @@ class Limits(StrictRequest):
 class LimitsReply(Reply):
     """`GET /limits`: what the caller's app may have, null where there is no limit, and what it has now.
 
-    `requests_left` is how many it may send at once. `paused` are the operator's pauses that concern the app:
-    of everybody, of agents, and its own. `budgets` are those of `GET /budgets`. A `ttl` session is closed
-    when nothing has happened for `closes_after_secs`, and deleted `deletes_after_secs` later.
+    `requests_left` is how many it may send at once. Of several `servers` each counts for itself what it has
+    of requests, open requests, readers and agents; all else is counted once for all of them. `sources` says
+    of each limit whether it is the app's `own`, set by the operator, or the `default` of the settings; the
+    default of `max_sessions` counts `ttl_sessions` only. `paused` are the
+    operator's pauses that concern the app: of everybody, of agents, and its own. `budgets` are those of
+    `GET /budgets`. A `ttl` session is closed when nothing has happened for `closes_after_secs`, and deleted
+    `deletes_after_secs` later.
     """
 
     ok: bool = True
@@ -122,13 +126,17 @@ class LimitsReply(Reply):
     max_open_requests: int | None = None
     max_readers: int | None = None
     max_agents: int | None = None
+    sources: dict[str, str] = Field(default_factory=dict)
     sessions: int
+    ttl_sessions: int = 0
     turns_in_flight: int
     bytes_stored: int
     bytes_by_form: dict[str, int] = Field(default_factory=dict)
     open_requests: int
     readers: int
+    agents: int = 0
     requests_left: int | None = None
+    servers: int = 1
     paused: list[Pause] = Field(default_factory=list)
     budgets: list[Budget] = Field(default_factory=list)
     closes_after_secs: int | None = None
@@ -154,10 +162,29 @@ class PutApp(StrictRequest):
     )
 
 
+class AppUsed(Reply):
+    """What an app has of what there are limits for: open sessions, and those of them that are `ttl`."""
+
+    sessions: int = 0
+    ttl_sessions: int = 0
+    turns_in_flight: int = 0
+    bytes_stored: int = 0
+    open_requests: int = 0
+    readers: int = 0
+    agents: int = 0
+
+
 class AppInfo(Reply):
+    """`limits` are the app's own. `allowed` is what holds, with the settings where it has none; `sources`
+    says of each whether it is its `own` or the `default`. `used` is what it has now.
+    """
+
     app_name: str
     created_at: int
     limits: Json
+    allowed: dict[str, int | None] = Field(default_factory=dict)
+    sources: dict[str, str] = Field(default_factory=dict)
+    used: AppUsed = Field(default_factory=AppUsed)
     workspace_roots: list[str] = Field(default_factory=list)
     mcp_servers: list[str] = Field(default_factory=list)
     secrets: list[str] = Field(default_factory=list)

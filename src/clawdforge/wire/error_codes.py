@@ -30,6 +30,7 @@ class ErrorCode(StrEnum):
     APP_NOT_FOUND = "app_not_found"
     TOKEN_NOT_FOUND = "token_not_found"  # noqa: S105 - a code, not a secret
     BUDGET_NOT_FOUND = "budget_not_found"
+    NODE_NOT_FOUND = "node_not_found"
     SHARE_NOT_FOUND = "share_not_found"
     WEBHOOK_NOT_FOUND = "webhook_not_found"
     DELIVERY_NOT_FOUND = "delivery_not_found"
@@ -38,6 +39,7 @@ class ErrorCode(StrEnum):
     UNKNOWN_FILE = "unknown_file"
     WORKSPACE_REFUSED = "workspace_refused"
     WORKSPACE_CHANGED = "workspace_changed"
+    NOWHERE_TO_RUN = "nowhere_to_run"
 
     SESSION_CLOSED = "session_closed"
     SESSION_DAMAGED = "session_damaged"

@@ -10,7 +10,7 @@
        ├─ NotFound          RouteNotFound, SessionNotFound, TurnNotFound, PermissionNotFound, FileNotFound,
        │                    PersonaNotFound, AppNotFound, TokenNotFound, BudgetNotFound, ShareNotFound
        ├─ Conflict          SessionClosed, SessionBusy, KeyReused, HeadMoved, TurnNotQueued, AlreadyDecided,
-       │                    WorkspaceChanged, NoPreviousMessage, NothingToUndo, NothingToRedo
+       │                    WorkspaceChanged, NowhereToRun, NoPreviousMessage, NothingToUndo, NothingToRedo
        ├─ Unavailable       PoolFull, ServerBusy, LimitExceeded, Paused, BudgetExceeded, StoreUnavailable,
        │                    Stopping; they stand in `unavailable_errors`
        ├─ AgentError        AgentNotInstalled, AgentStartFailed, AgentAuthRequired, TurnTimedOut,
@@ -258,6 +258,12 @@ class TokenNotFound(NotFound):
     code = ErrorCode.TOKEN_NOT_FOUND
 
 
+class NodeNotFound(NotFound):
+    """no server with this id lives; GET /admin/nodes lists those that do"""
+
+    code = ErrorCode.NODE_NOT_FOUND
+
+
 class ShareNotFound(NotFound):
     """there is nothing behind this link: it was revoked, has expired, or never was"""
 
@@ -336,6 +342,12 @@ class WorkspaceChanged(Conflict):
     """the session's folder is not the one it was made in; put it back, or start a new session"""
 
     code = ErrorCode.WORKSPACE_CHANGED
+
+
+class NowhereToRun(Conflict):
+    """no server that lives can run this session; `clawdforge nodes` shows them"""
+
+    code = ErrorCode.NOWHERE_TO_RUN
 
 
 class SessionDamaged(Conflict):

@@ -1,4 +1,4 @@
-"""`clawdforge app`, `audit`, `stuck` and `nodes`: apps and their limits, the audit log, what stands still."""
+"""`clawdforge app`, `audit` and `stuck`: apps and their limits, the audit log, what stands still."""
 
 import json
 import os
@@ -169,28 +169,3 @@ def stuck(target: Target, /, *, secs: float, as_json: bool) -> None:
         click.echo("\n".join(align(rows, colour=target.colour, head=head)))
     for name, why in found.tasks.items():
         target.note(f"{name} failed and will be started again: {why}")
-
-
-@click.command()
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@target_options
-@click.pass_obj
-def nodes(target: Target, /, *, as_json: bool) -> None:
-    """Show the servers that share one database: which of them live, and what they run. For operators."""
-    with connect_as_operator(target) as forge:
-        found = forge.admin.nodes()
-    if as_json:
-        click.echo(json.dumps([one.model_dump(mode="json") for one in found], indent=2))
-        return
-    rows = [
-        (
-            one.name + (" (this)" if one.is_this else ""),
-            one.state.value + (", on duty" if one.is_on_duty else ""),
-            str(one.sessions),
-            one.version,
-            one.node,
-        )
-        for one in found
-    ]
-    head = ("server", "state", "sessions", "version", "id")
-    click.echo("\n".join(align(rows, colour=target.colour, head=head)))

@@ -164,6 +164,17 @@ class AsyncAdmin:
         """The servers that share one database, the first to start first."""
         return await self._http.call(calls.NODES())
 
+    async def drain(self, node: str) -> Node:
+        """Have a server leave its sessions to the others, each at its next boundary; `node` is its id.
+
+        `is_drained` of `nodes()` says when nothing is left there. It answers requests all the while.
+        """
+        return await self._http.call(calls.DRAIN(node))
+
+    async def undrain(self, node: str) -> Node:
+        """Let a server begin turns again that was to be drained."""
+        return await self._http.call(calls.UNDRAIN(node))
+
     async def disk(
         self, app_name: str | None = None, *, limit: int | None = None, cursor: str | None = None
     ) -> DiskReply:

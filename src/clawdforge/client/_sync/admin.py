@@ -164,6 +164,17 @@ class Admin:
         """The servers that share one database, the first to start first."""
         return self._http.call(calls.NODES())
 
+    def drain(self, node: str) -> Node:
+        """Have a server leave its sessions to the others, each at its next boundary; `node` is its id.
+
+        `is_drained` of `nodes()` says when nothing is left there. It answers requests all the while.
+        """
+        return self._http.call(calls.DRAIN(node))
+
+    def undrain(self, node: str) -> Node:
+        """Let a server begin turns again that was to be drained."""
+        return self._http.call(calls.UNDRAIN(node))
+
     def disk(
         self, app_name: str | None = None, *, limit: int | None = None, cursor: str | None = None
     ) -> DiskReply:

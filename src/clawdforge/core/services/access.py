@@ -18,6 +18,7 @@ from clawdforge.wire.errors import Forbidden, InvalidRequest, StoreUnavailable, 
 from clawdforge.wire.scopes import Scope
 
 LOCAL_APP = "local"
+CHECK_SECS = 1.0
 CALLBACK_SCOPES = frozenset({Scope.READ, Scope.PROMPT})
 
 
@@ -37,6 +38,7 @@ class AccessService:
         self._watched: dict[str, set[asyncio.Event]] = {}
         self._principals: dict[asyncio.Event, Principal] = {}
         self._checking: asyncio.Task[None] | None = None
+        self._check_again = False
         if store.peers is not None:
             store.peers.heed(self._hear)
         self.uses = TokenUses(store, clock)
@@ -172,15 +174,24 @@ class AccessService:
         if key:
             self._end_own_streams(key)
         elif self._principals:
-            self._checking = asyncio.create_task(self._check_all(), name="looking after open streams")
+            self._check_again = True
+            if self._checking is None or self._checking.done():
+                self._checking = asyncio.create_task(self._check_all(), name="looking after open streams")
 
     async def _check_all(self) -> None:
-        """End the streams of whoever was refused elsewhere while nobody could tell us."""
-        with suppress(StoreUnavailable):
-            for event, principal in list(self._principals.items()):
-                left = await self.seconds_left(principal)
-                if left is not None and left <= 0:
-                    event.set()
+        """End the streams of whoever was refused elsewhere while nobody could tell us.
+
+        Anybody who can connect to the database may say that there is something to check, as often as he
+        likes: one look follows another only after a while.
+        """
+        while self._check_again:
+            self._check_again = False
+            with suppress(StoreUnavailable):
+                for event, principal in list(self._principals.items()):
+                    left = await self.seconds_left(principal)
+                    if left is not None and left <= 0:
+                        event.set()
+            await asyncio.sleep(CHECK_SECS)
 
     def _end_own_streams(self, key: str) -> None:
         for event in self._watched.get(key, ()):

@@ -11,14 +11,20 @@ from clawdforge.core.mcp_model import OperatorServers
 from clawdforge.core.model import Clock, SessionRow
 from clawdforge.core.pace import Pace
 from clawdforge.core.ports import Agents, Catalog, FolderSizes, Homes, Snapshots, Store, Workspaces
+from clawdforge.core.ports.shared_files import Sharing
 from clawdforge.core.ports.telemetry import Telemetry
+from clawdforge.core.ports.threads import GraphThreads
 from clawdforge.core.ports.trees import Trees
+from clawdforge.core.ports.uploads import Uploads
 from clawdforge.core.ports.webhooks import Receivers
 from clawdforge.core.rules.quotas import NO_QUOTAS, Quotas
 from clawdforge.core.rules.retention import Ages
 from clawdforge.core.running.answers import Answers
+from clawdforge.core.running.arrivals import Arrivals
 from clawdforge.core.running.attendant import Attendant, Times
 from clawdforge.core.running.background import Background
+from clawdforge.core.running.boundary import Boundary
+from clawdforge.core.running.carried_uploads import CarriedUploads
 from clawdforge.core.running.elsewhere import Elsewhere
 from clawdforge.core.running.folder_holds import FolderHolds
 from clawdforge.core.running.known_workspaces import KnownWorkspaces
@@ -26,10 +32,13 @@ from clawdforge.core.running.membership import Membership
 from clawdforge.core.running.meter import Meter
 from clawdforge.core.running.opening import Opener
 from clawdforge.core.running.permissions import PermissionService
+from clawdforge.core.running.piece_box import PieceBox
+from clawdforge.core.running.placement import Placement
 from clawdforge.core.running.pool import AgentPool
+from clawdforge.core.running.publisher import Publisher
 from clawdforge.core.running.spares import Spares
 from clawdforge.core.running.supervisor import Supervisor
-from clawdforge.core.services.access import AccessService
+from clawdforge.core.services.access import LOCAL_APP, AccessService
 from clawdforge.core.services.apps import AppService
 from clawdforge.core.services.audit import AuditService
 from clawdforge.core.services.budgets import BudgetService
@@ -37,7 +46,7 @@ from clawdforge.core.services.changes import ChangeService
 from clawdforge.core.services.compaction import CompactionService
 from clawdforge.core.services.courier import Courier
 from clawdforge.core.services.disk import DiskService
-from clawdforge.core.services.files import FileService, Uploads
+from clawdforge.core.services.files import FileService
 from clawdforge.core.services.forks import ForkService
 from clawdforge.core.services.health import HealthService
 from clawdforge.core.services.history import HistoryService
@@ -88,6 +97,8 @@ class Ports:
     receivers: Receivers | None = None  # of webhooks; None while they are off
     telemetry: Telemetry | None = None  # likewise
     has_schedules: bool = True
+    sharing: Sharing | None = None  # files that travel between nodes; None where there can be no others
+    threads: GraphThreads | None = None  # of graphs that keep their checkpoints in a database
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +106,6 @@ class Bounds:
     """How much there may be of everything, and how long it may take."""
 
     live_agents: int
-    live_sessions: int
     file_bytes: int
     agent_idle_secs: float
     spare_agents: int = 0
@@ -119,8 +129,12 @@ class Engine:
     meter: Meter
     membership: Membership
     elsewhere: Elsewhere
+    placement: Placement
     supervisor: Supervisor
     background: Background
+    uploads: CarriedUploads
+    box: PieceBox | None
+    publisher: Publisher | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,12 +182,14 @@ class Services:
     computing: Computing
 
 
-def build_engine(ports: Ports, bounds: Bounds, membership: Membership) -> Engine:
+def build_engine(ports: Ports, bounds: Bounds, membership: Membership, background: Background) -> Engine:
     store, clock, homes, snapshots = ports.store, ports.clock, ports.homes, ports.snapshots
     pool = AgentPool(bounds.live_agents, bounds.agent_idle_secs)
     permissions = PermissionService(store, clock, bounds.permission_secs)
     answers = Answers()
-    known = KnownWorkspaces(store, ports.workspaces)
+    boundary = Boundary(answers, homes, snapshots)
+    known = KnownWorkspaces(store, ports.workspaces, lambda: membership.folder, LOCAL_APP)
+    placement = Placement(membership, ports.agents, known, pool)
 
     def hold_others(session: SessionRow) -> AbstractAsyncContextManager[None]:
         return folders.hold(session, but_own=True)  # made below: it holds what the opener is a part of
@@ -190,17 +206,28 @@ def build_engine(ports: Ports, bounds: Bounds, membership: Membership) -> Engine
         bounds.spare_agents,
         bounds.agent_idle_secs,
     )
-    told = (ports.callbacks, ports.mcp)
+    sharing = ports.sharing
+    box = None if sharing is None else PieceBox(store, clock, sharing.places)
+    uploads = CarriedUploads(ports.uploads, box)
+    arrivals, publisher = None, None
+    if sharing is not None and box is not None:
+        arrivals = Arrivals(store, membership, sharing.files, box)
+        publisher = Publisher(store, clock, membership, sharing.files, box)
+    told = (ports.callbacks, ports.mcp, uploads, arrivals, ports.threads)
     opener = Opener(store, clock, ports.agents, homes, snapshots, known, hold_others, pool, *told)
     is_traced = ports.telemetry is not None
+    elsewhere = Elsewhere(store, clock, membership, publisher, placement)
     attendant = Attendant(
-        store, clock, opener, pool, permissions, bounds.times, bounds.quotas, is_traced=is_traced
+        store, clock, opener, pool, permissions, elsewhere, bounds.times, bounds.quotas, is_traced=is_traced
     )
     meter = Meter(store, ports.sizes)
-    elsewhere = Elsewhere(store, clock, membership)
-    supervisor = Supervisor(
-        store, clock, pool, attendant, answers, homes, snapshots, elsewhere, meter, bounds.quotas
-    )
+
+    def note_files(app: str, session_id: str) -> None:
+        meter.look(app, session_id)
+        if publisher is not None:
+            publisher.note(app, session_id)
+
+    supervisor = Supervisor(store, clock, pool, attendant, boundary, elsewhere, note_files, bounds.quotas)
     folders = FolderHolds(store, supervisor)
     return Engine(
         pool,
@@ -212,8 +239,12 @@ def build_engine(ports: Ports, bounds: Bounds, membership: Membership) -> Engine
         meter,
         membership,
         elsewhere,
+        placement,
         supervisor,
-        Background(),
+        background,
+        uploads,
+        box,
+        publisher,
     )
 
 
@@ -224,19 +255,39 @@ def build_services(
     store, clock, agents, supervisor = ports.store, ports.clock, ports.agents, engine.supervisor
     homes, snapshots, workspaces = ports.homes, ports.snapshots, ports.workspaces
     turns_on_loop, computing = ports.pace.turns, ports.pace.computing
+    store.charge_to(turns_on_loop.charge)
     log = LogService(store, turns_on_loop, computing)
     changes = ChangeService(store, turns_on_loop)
-    files = FileService(store, clock, ports.uploads, bounds.file_bytes, bounds.quotas)
+    files = FileService(
+        store,
+        clock,
+        ports.uploads,
+        engine.uploads,
+        bounds.file_bytes,
+        bounds.quotas,
+        engine.elsewhere,
+    )
     known, folders = engine.known, engine.folders
     sessions = SessionService(
-        store, clock, agents, workspaces, log, supervisor, folders, engine.spares, bounds.live_sessions
+        store,
+        clock,
+        agents,
+        workspaces,
+        log,
+        supervisor,
+        folders,
+        engine.spares,
+        bounds.quotas,
+        engine.elsewhere,
     )
-    shares = ShareService(store, clock, bounds.share, bounds.quotas)
+    shares = ShareService(store, clock, bounds.share, bounds.quotas, engine.pool.held)
     access = AccessService(store, clock, admin_token, ports.callbacks)
     settler, watchdog = Settler(store, engine.elsewhere), Watchdog()
     courier = Courier(store, clock, ports.receivers, is_traced=ports.telemetry is not None)
     delays, telemetry = watchdog.delays, ports.telemetry
-    turns = TurnService(store, clock, log, supervisor, engine.answers, bounds.quotas)
+    turns = TurnService(
+        store, clock, log, supervisor, engine.answers, bounds.quotas, computing, engine.elsewhere
+    )
     occurrences = Occurrences(store, clock, sessions, turns)
     timekeeper = Timekeeper(store, clock, occurrences, is_on=ports.has_schedules)
     metrics = MetricsService(
@@ -270,12 +321,8 @@ def build_services(
         settler=settler,
         packer=Packer(store, clock, bounds.ages.event),
         compaction=CompactionService(store, clock, supervisor, turns),
-        forks=ForkService(
-            store, clock, supervisor, homes, snapshots, known, folders, bounds.live_sessions, bounds.quotas
-        ),
-        transfer=TransferService(
-            store, sessions, turns_on_loop, computing, bounds.live_sessions, bounds.quotas
-        ),
+        forks=ForkService(store, clock, supervisor, homes, snapshots, known, folders, bounds.quotas),
+        transfer=TransferService(store, sessions, turns_on_loop, computing, bounds.quotas),
         log=log,
         changes=changes,
         messages=MessageService(store, clock, log, turns_on_loop, bounds.quotas),
@@ -289,7 +336,9 @@ def build_services(
         loop_turns=turns_on_loop,
         computing=computing,
         permissions=engine.permissions,
-        health=HealthService(store, engine.pool, supervisor, engine.background, facts, clock),
+        health=HealthService(
+            store, engine.pool, supervisor, engine.background, engine.membership, facts, clock
+        ),
         nodes=NodeService(store, clock, engine.membership),
         apps=AppService(store, clock, workspaces, shares, supervisor),
         shares=shares,
@@ -297,11 +346,22 @@ def build_services(
         metrics=metrics,
         telemetry=TelemetryService(store, telemetry, metrics, turns_on_loop),
         watchdog=watchdog,
-        sweeper=Sweeper(store, clock, supervisor, log, homes, workspaces, files, bounds.ages),
+        sweeper=Sweeper(
+            store,
+            clock,
+            supervisor,
+            engine.elsewhere,
+            log,
+            homes,
+            workspaces,
+            files,
+            bounds.ages,
+            engine.box,
+        ),
         files=files,
         runs=runs,
         personas=PersonaService(store, clock, agents),
-        pauses=PauseService(store, clock, agents, supervisor, runs),
+        pauses=PauseService(store, clock, agents, supervisor, engine.elsewhere, runs),
         budgets=BudgetService(store, clock),
         disk=DiskService(store, bounds.quotas),
         usage=UsageService(store, clock),

@@ -8,7 +8,7 @@ from clawdforge.core.ports import Store, SystemTx, SystemView, Workspaces
 from clawdforge.core.rules.mcp_servers import write_servers
 from clawdforge.core.running.supervisor import Supervisor
 from clawdforge.core.services.access import check_app_name
-from clawdforge.core.services.shares import ShareService
+from clawdforge.core.services.shares import NOTHING, Allowed, Counted, ShareService, Used, count_all
 from clawdforge.wire.admin import Limits
 from clawdforge.wire.base import Json
 from clawdforge.wire.errors import InvalidRequest
@@ -17,13 +17,13 @@ from clawdforge.wire.mcp import MAX_SECRETS, McpServer
 
 @dataclass(frozen=True, slots=True)
 class AppState:
-    """An app's row, its sessions, its tokens that are not revoked, its pause, and what it stores."""
+    """An app's row, its sessions, its tokens that are not revoked, its pause, and what it has."""
 
     row: AppRow
     sessions: int
     tokens: int
     pause: PauseRow | None = None
-    bytes_stored: int = 0
+    counted: Counted = NOTHING
     secrets: tuple[str, ...] = ()  # their names
 
 
@@ -44,6 +44,11 @@ class AppService:
 
     async def list_apps(self) -> list[AppState]:
         return await self._store.read_system(_list_states)
+
+    def shares_of(self, state: AppState) -> tuple[Allowed, Used]:
+        """What the app may have and what it has, of all that has a limit."""
+        app = state.row.app_name
+        return self._shares.allowed(state.row, app), self._shares.used(app, state.counted)
 
     async def put(
         self,
@@ -107,7 +112,7 @@ def _list_states(view: SystemView) -> list[AppState]:
         if token.revoked_at is None:
             tokens[token.app_name] = tokens.get(token.app_name, 0) + 1
     pauses = {pause.app_name: pause for pause in view.pauses() if not pause.agent}
-    stored = {app: sum(forms.values()) for app, forms in view.disk_of_apps().items()}
+    counted = count_all(view)
     secrets: dict[str, tuple[str, ...]] = {}
     for app, name in view.secret_names():
         secrets[app] = (*secrets.get(app, ()), name)
@@ -118,7 +123,7 @@ def _list_states(view: SystemView) -> list[AppState]:
             sessions.get(app, 0),
             tokens.get(app, 0),
             pauses.get(app),
-            stored.get(app, 0),
+            counted.get(app, NOTHING),
             secrets.get(app, ()),
         )
         for row, app in names

@@ -7,52 +7,29 @@ its file, nor a file without its row.
 
 from collections import Counter
 from collections.abc import AsyncIterator
-from typing import BinaryIO, Final, Protocol
+from typing import BinaryIO, Final
 
 from clawdforge.core.model import Clock, FileRow, new_token
+from clawdforge.core.node_model import WishKind, WishRow
 from clawdforge.core.ports import Store, Tx, View
+from clawdforge.core.ports.uploads import Uploads
 from clawdforge.core.rules.file_names import find_mark, mark_file_name, safe_file_name
 from clawdforge.core.rules.quotas import NO_QUOTAS, Quotas
+from clawdforge.core.running.carried_uploads import CarriedUploads
+from clawdforge.core.running.elsewhere import Elsewhere
+from clawdforge.core.running.piece_box import use_all
 from clawdforge.core.unbroken import Unbroken
 from clawdforge.wire.base import Micros
-from clawdforge.wire.errors import FileNotFound, FileTooLarge, ForgeAPIError, Unavailable, UnknownFile
+from clawdforge.wire.errors import (
+    FileNotFound,
+    FileTooLarge,
+    ForgeAPIError,
+    StoreUnavailable,
+    Unavailable,
+    UnknownFile,
+)
 
 SHOWN_CHARS: Final = 100
-
-
-class Incoming(Protocol):
-    """A pending file that is being written. Raises StoreUnavailable when the disk fails or is full."""
-
-    async def write(self, data: bytes) -> None: ...
-    async def seal(self) -> None:
-        """All of it is on stable storage when this returns."""
-        ...
-
-    async def discard(self) -> None: ...
-
-
-class Uploads(Protocol):
-    """Where the bytes of uploads are stored, by app and token."""
-
-    def path(self, app: str, token: str) -> str:
-        """Where the file is once it is in place; this stands in its row."""
-        ...
-
-    async def create(self, app: str, token: str) -> Incoming: ...
-    async def put_in_place(self, app: str, token: str) -> None:
-        """The pending file becomes a stored one. Does nothing when there is none."""
-        ...
-
-    async def take_out(self, app: str, token: str) -> None:
-        """The stored file becomes a pending one. Does nothing when there is none."""
-        ...
-
-    async def delete_pending(self, app: str, token: str) -> None:
-        """Does nothing when there is none."""
-        ...
-
-    async def list_pending(self, app: str) -> list[str]: ...
-    async def open(self, app: str, token: str) -> BinaryIO | None: ...
 
 
 class FileService:
@@ -61,12 +38,16 @@ class FileService:
         store: Store,
         clock: Clock,
         uploads: Uploads,
+        carried: CarriedUploads,
         max_file_bytes: int,
         quotas: Quotas = NO_QUOTAS,
+        elsewhere: Elsewhere | None = None,
     ) -> None:
         self._store = store
         self._clock = clock
         self._uploads = uploads
+        self._carried = carried
+        self._elsewhere = elsewhere
         self._max_bytes = max_file_bytes
         self._quotas = quotas
         self._arriving: Counter[str] = Counter()
@@ -80,7 +61,7 @@ class FileService:
         A `marked` file gets a name that no other has, for callers who know it by nothing else.
         """
         token = new_token("ff_")
-        size = await self._receive(app, token, pieces)
+        size, digests = await self._receive(app, token, pieces)
         row = FileRow(
             file_token=token,
             app_name=app,
@@ -88,13 +69,14 @@ class FileService:
             size=size,
             path=self._uploads.path(app, token),
             created_at=self._clock.now(),
+            pieces=digests,
         )
         await self._unbroken.run(self._record(row))
         return row
 
     async def open(self, app: str, token: str) -> tuple[FileRow, BinaryIO]:
         row = await self._need_file(app, token)
-        file = await self._uploads.open(app, token)
+        file = await self._uploads.open(app, token) or await self._carried.open(row)
         if file is None:
             raise FileNotFound
         return row, file
@@ -134,20 +116,25 @@ class FileService:
                 count += 1
         return count
 
-    async def _receive(self, app: str, token: str, pieces: AsyncIterator[bytes]) -> int:
-        """Write the pieces to a pending file and return its size.
+    async def _receive(
+        self, app: str, token: str, pieces: AsyncIterator[bytes]
+    ) -> tuple[int, tuple[str, ...]]:
+        """Write the pieces to a pending file and return its size, and what other nodes know it by.
 
         Bytes are counted before they are written.
         """
         bytes_left = await self._store.read(app, self._look)
         incoming, size = await self._uploads.create(app, token), 0
+        sending = self._carried.send(app)
         try:
             async for data in pieces:
                 size += len(data)
                 self._arriving[app] += len(data)
                 await self._check_size(app, size, bytes_left)
                 await incoming.write(data)
+                await sending.write(data)
             await incoming.seal()
+            digests = await sending.end()
         except BaseException:
             await incoming.discard()
             raise
@@ -155,7 +142,7 @@ class FileService:
             self._arriving[app] -= size
             if not self._arriving[app]:
                 del self._arriving[app]
-        return size
+        return size, digests
 
     def _look(self, view: View) -> int | None:
         """How many bytes the app may still store; refused when there is no room for one."""
@@ -173,6 +160,8 @@ class FileService:
         def work(tx: Tx) -> None:
             self._quotas.check_room(tx, row.size)
             tx.add_file(row)
+            if not use_all(tx, row.file_token, row.pieces, row.created_at):
+                raise StoreUnavailable("parts of the file are gone; send it again", retry_after=1.0)
 
         try:
             await self._store.write(row.app_name, work)
@@ -194,6 +183,15 @@ class FileService:
             await self._finish(app, token)
             raise
         await self._uploads.delete_pending(app, token)
+        if self._elsewhere is not None:
+            await self._elsewhere.ask_all(WishKind.REMOVE_UPLOAD, app, token)
+
+    async def remove_here(self, wish: WishRow) -> None:
+        """Another node has removed an upload: the file of it goes that came to this one."""
+        app, token = wish.app_name, wish.session_id
+        if await self._store.read(app, lambda view: view.file(token)) is None:
+            await self._uploads.take_out(app, token)
+            await self._uploads.delete_pending(app, token)
 
     async def _finish(self, app: str, token: str) -> None:
         """Keep a pending file if it has a row. When the store cannot say, the next start asks again."""

@@ -35,7 +35,6 @@ class ForkService:
         snapshots: Snapshots,
         known: KnownWorkspaces,
         folders: FolderHolds,
-        max_live_sessions: int,
         quotas: Quotas = NO_QUOTAS,
     ) -> None:
         self._store = store
@@ -45,7 +44,6 @@ class ForkService:
         self._snapshots = snapshots
         self._known = known
         self._folders = folders
-        self._max_live = max_live_sessions
         self._quotas = quotas
 
     async def fork(self, app: str, session_id: str, request: ForkRequest) -> SessionState:
@@ -70,9 +68,7 @@ class ForkService:
                 await self._homes.branch(session_id, target, turn_index) if turn_index else None
             )
             await self._snapshots.branch(session, target, turn_index)
-            plan = Plan(
-                session_id, target, turn_index, agent_session_id, request, self._max_live, self._quotas, now
-            )
+            plan = Plan(session_id, target, turn_index, agent_session_id, request, self._quotas, now)
             state = await self._copy_unchanged(app, plan)
         except StoreUnavailable:
             raise  # the session may exist; what is left if it does not, the sweeper or the next start finds
@@ -122,7 +118,6 @@ class Plan:
     turn_index: int
     agent_session_id: str | None
     request: ForkRequest
-    max_live: int
     quotas: Quotas
     at: Micros
 
@@ -158,7 +153,7 @@ def _begin(tx: Tx, plan: Plan) -> Copied | SessionState | None:
     _last_turn(tx, plan.source, plan.request.model_copy(update={"after_turn": plan.turn_index}))
     source = need_session(tx, plan.source)
     row = _build_row(source, plan.target, plan.request, plan.at)
-    admit_session(tx, row, plan.max_live)
+    admit_session(tx, row, plan.quotas)
     tx.add_session(replace(row, deleted_at=unseen_until(row), forked_after=plan.turn_index))
     through = tx.last_of_fork(plan.source, plan.turn_index)
     return _go_on(tx, plan, Copied(0, through, (source.context, source.redo)))
@@ -174,7 +169,7 @@ def _go_on(tx: Tx, plan: Plan, so_far: Copied) -> Copied | SessionState | None:
     if after < so_far.through:
         return replace(so_far, after=after)
     row = _build_row(source, plan.target, plan.request, plan.at)
-    admit_session(tx, row, plan.max_live)
+    admit_session(tx, row, plan.quotas)
     tx.reveal_session(plan.target)
     fresh = memory.TRANSCRIPT if need_session(tx, plan.target).message_count else memory.NEW
     how = memory.LOAD if plan.agent_session_id else fresh
@@ -201,6 +196,7 @@ def _build_row(source: SessionRow, target: str, request: ForkRequest, at: Micros
         own_cwd=source.own_cwd,
         folder=source.folder,
         workspace_identity=source.workspace_identity,
+        identities=source.identities,
         title=source.title if request.title is None else request.title,
         meta=source.meta,
         labels=source.labels,

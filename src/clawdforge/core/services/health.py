@@ -7,6 +7,7 @@ from typing import Final
 from clawdforge.core.model import SECOND, Clock, PauseRow
 from clawdforge.core.ports import Store
 from clawdforge.core.running.background import Background
+from clawdforge.core.running.membership import Membership
 from clawdforge.core.running.pool import AgentPool
 from clawdforge.core.running.supervisor import Supervisor
 from clawdforge.wire.admin import Health, Ready, StuckReply, StuckSession
@@ -24,6 +25,7 @@ class HealthService:
         pool: AgentPool,
         supervisor: Supervisor,
         background: Background,
+        membership: Membership,
         facts: dict[str, object],
         clock: Clock,
     ) -> None:
@@ -31,6 +33,7 @@ class HealthService:
         self._supervisor = supervisor
         self._pool = pool
         self._background = background
+        self._membership = membership
         self._facts = facts
         self._clock = clock
         self._began = clock.steady()
@@ -85,5 +88,5 @@ class HealthService:
 
     async def ready(self) -> Ready:
         store = "the server is stopping" if self.stopping else self._store.health()
-        reason = store or self._background.reason()
+        reason = store or ("draining" if self._membership.is_draining else self._background.reason())
         return Ready(ok=reason is None, store="ok" if store is None else "unavailable", reason=reason)

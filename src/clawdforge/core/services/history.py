@@ -16,12 +16,13 @@ from clawdforge.core.model import Clock, Hit, MessageRow, SessionRow, TurnRow
 from clawdforge.core.ports import Snapshots, Store, Tx, View
 from clawdforge.core.principal import Principal
 from clawdforge.core.rules import memory
+from clawdforge.core.rules.admission import admit_turn
 from clawdforge.core.rules.branches import Branches, read_branches
 from clawdforge.core.rules.cuts import FileTrees, HistoryChange, cut_from, last_cut, restore_last
 from clawdforge.core.rules.purses import find_token
 from clawdforge.core.rules.quotas import NO_QUOTAS, Quotas
 from clawdforge.core.rules.traces import find_callers_trace
-from clawdforge.core.rules.turns import admit_turn, need_open, need_session, queue_turn
+from clawdforge.core.rules.turns import need_open, need_session, queue_turn
 from clawdforge.core.running.folder_holds import FolderHolds
 from clawdforge.core.running.known_workspaces import KnownWorkspaces
 from clawdforge.core.running.long_writes import LongWrite

@@ -3,7 +3,7 @@
 import hashlib
 import hmac
 import secrets
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 from urllib.parse import quote, unquote
 
@@ -11,35 +11,23 @@ from clawdforge.core.model import SECOND, Clock, new_token
 from clawdforge.core.ports import Store
 from clawdforge.core.principal import OPERATOR, Login, Principal
 from clawdforge.core.services.access import AccessService, hash_token
+from clawdforge.core.services.login_codes import CODE_SECS, Code, open_codes
 from clawdforge.wire.base import Micros
 from clawdforge.wire.errors import Unauthenticated
 
 LOGIN_SECS: Final = 30 * 86_400
 OPERATOR_SECS: Final = 3600
-CODE_SECS: Final = 60
-MOST_CODES: Final = 16
-"""So many codes of one token may wait to be used; a further one takes the place of the oldest."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Code:
-    app: str
-    token_id: str
-    ends_at: Micros  # by the clock that nobody can set
 
 
 class LoginService:
-    """A cookie is signed and not stored: it is good as long as its token is, and its round lasts.
-
-    Codes are in memory alone, so that none outlives its minute or the server.
-    """
+    """A cookie is signed and not stored: it is good as long as its token is, and its round lasts."""
 
     def __init__(self, store: Store, clock: Clock, access: AccessService, admin_token: str) -> None:
         self._store = store
         self._clock = clock
         self._access = access
         self._key = hash_token(f"login:{admin_token}")
-        self._codes: dict[bytes, _Code] = {}  # the oldest first
+        self._codes = open_codes(store, clock)
 
     async def log_in(self, principal: Principal) -> tuple[str, int]:
         """The value of a browser's cookie and its seconds: it opens what the principal's token opens.
@@ -79,38 +67,35 @@ class LoginService:
         holder = OPERATOR if principal.admin else principal.token_id
         if holder is None:
             return
-        self._codes = {key: code for key, code in self._codes.items() if code.token_id != holder}
+        await self._codes.forget(holder)
         await self._access.end_logins(holder)
 
-    def make_code(self, principal: Principal) -> tuple[str, Micros]:
+    async def make_code(self, principal: Principal) -> tuple[str, Micros]:
         """A code that logs in once within a minute, and when it ends."""
         if principal.token_id is None:
             raise Unauthenticated
-        now = self._clock.steady()
-        self._codes = {key: code for key, code in self._codes.items() if code.ends_at > now}
-        mine = [key for key, code in self._codes.items() if code.token_id == principal.token_id]
-        for key in mine[: max(0, len(mine) - MOST_CODES + 1)]:
-            del self._codes[key]
         code = new_token("cfc_")
-        ends_at = now + CODE_SECS * SECOND
-        self._codes[hash_token(code)] = _Code(principal.app, principal.token_id, ends_at)
+        await self._codes.add(hash_token(code), Code(principal.app, principal.token_id))
         return code, self._clock.now() + CODE_SECS * SECOND
 
-    def check_code(self, code: str) -> _Code:
-        found = self._codes.get(hash_token(code))
-        if found is None or found.ends_at <= self._clock.steady():
-            raise Unauthenticated(
-                "this code was used already, is more than a minute old, or was made before the server's last"
-                " start; get another with `clawdforge open`"
-            )
-        return found
+    async def check_code(self, code: str) -> None:
+        """Whether a code would log in; it still does then."""
+        _need(await self._codes.find(hash_token(code)))
 
     async def use_code(self, code: str) -> Principal:
-        """The principal of a code, which is gone before anything is waited for: nobody else can use it."""
-        found = self.check_code(code)
-        del self._codes[hash_token(code)]
+        """The principal of a code, which is gone with this: nobody else can use it."""
+        found = _need(await self._codes.take(hash_token(code)))
         return await self._access.admit(found.app, found.token_id)
 
     def _sign(self, head: str, held: int, app: str) -> str:
         text = f"{head}.{held}.{app}".encode("utf-8", "surrogatepass")
         return hmac.new(self._key, text, hashlib.sha256).hexdigest()
+
+
+def _need(code: Code | None) -> Code:
+    if code is None:
+        raise Unauthenticated(
+            "this code was used already, is more than a minute old, or was made before the server's last"
+            " start; get another with `clawdforge open`"
+        )
+    return code

@@ -3,7 +3,9 @@
 import asyncio
 
 from clawdforge.core.model import Clock, PauseRow, TurnRow
+from clawdforge.core.node_model import WishKind, WishRow
 from clawdforge.core.ports import Agents, Store, SystemTx, View
+from clawdforge.core.running.elsewhere import Elsewhere
 from clawdforge.core.running.supervisor import Supervisor
 from clawdforge.core.services.runs import RunService
 from clawdforge.core.unbroken import Unbroken
@@ -13,12 +15,19 @@ from clawdforge.wire.pauses import PauseRequest, ResumeRequest
 
 class PauseService:
     def __init__(
-        self, store: Store, clock: Clock, agents: Agents, supervisor: Supervisor, runs: RunService
+        self,
+        store: Store,
+        clock: Clock,
+        agents: Agents,
+        supervisor: Supervisor,
+        elsewhere: Elsewhere,
+        runs: RunService,
     ) -> None:
         self._store = store
         self._clock = clock
         self._agents = agents
         self._supervisor = supervisor
+        self._elsewhere = elsewhere
         self._runs = runs
         self._unbroken = Unbroken()
 
@@ -66,7 +75,13 @@ class PauseService:
             self._supervisor.wake(waiting_app, session_id)
         return was_paused, left
 
+    async def stop_runs_here(self, wish: WishRow) -> None:
+        """Another node was asked to stop what runs there; no new run passes the pause."""
+        app, agent, at = wish.app_name, wish.session_id, wish.wished_at
+        await self._runs.cancel(PauseRow(app_name=app, agent=agent, reason=None, paused_at=at))
+
     async def _stop(self, pause: PauseRow) -> int:
+        await self._elsewhere.ask_all(WishKind.STOP_RUNS, pause.app_name, pause.agent)
         running = await self._store.read_system(lambda view: view.active_sessions())
         work = [self._cancel(app, sid, pause) for app, sid in running if pause.app_name in ("", app)]
         return sum(await asyncio.gather(*work, self._runs.cancel(pause)))

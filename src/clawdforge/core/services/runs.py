@@ -136,6 +136,11 @@ class RunService:
                 task.exception()  # marks it as seen: the caller has gone
             raise
 
+    @property
+    def count(self) -> int:
+        """How many are in flight here."""
+        return len(self._tasks)
+
     async def stop(self, grace: float) -> None:
         """Refuse new runs, and give the present ones `grace` seconds to finish, and `END_SECS` to end."""
         self._stopping = True
@@ -158,8 +163,8 @@ class RunService:
 
     async def _run(self, app: str, request: RunRequest, by: Principal | None) -> RunResult:
         agent = self._program.agent
-        limit, files = await self._store.read(app, lambda view: _read_needs(view, request, agent))
-        await self._store.read(app, self._quotas.check_room)
+        files = await self._store.read(app, lambda view: _read_needs(view, request, agent))
+        limit = await self._store.read(app, self._admit)
         if limit is not None and self._in_flight[app] >= limit:
             raise LimitExceeded(f"this app may have {limit} runs in flight; try again later", retry_after=1)
         self._in_flight[app] += 1
@@ -169,6 +174,11 @@ class RunService:
             self._in_flight[app] -= 1
             if not self._in_flight[app]:
                 del self._in_flight[app]
+
+    def _admit(self, view: View) -> int | None:
+        """How many runs the app may have at the same time."""
+        self._quotas.check_room(view)
+        return self._quotas.max_turns(view)
 
     async def _run_within_time(
         self, app: str, request: RunRequest, files: tuple[FileRow, ...], by: Principal | None
@@ -277,16 +287,15 @@ def parse_value(text: str) -> Any:
     return value
 
 
-def _read_needs(view: View, request: RunRequest, agent: str) -> tuple[int | None, tuple[FileRow, ...]]:
+def _read_needs(view: View, request: RunRequest, agent: str) -> tuple[FileRow, ...]:
     check_pause(view, agent)
     if request.model is not None and (request.model.startswith("-") or "\0" in request.model):
         raise InvalidRequest("model: this cannot be the name of a model")
-    app = view.app_row()
     rows = [view.file(token) for token in request.files or ()]
     found = tuple(row for row in rows if row is not None)
     if len(found) < len(rows):
         raise UnknownFile
-    return app.max_turns_in_flight if app else None, found
+    return found
 
 
 def _elapsed_ms(began: float) -> int:

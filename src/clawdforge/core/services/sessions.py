@@ -15,6 +15,7 @@ from clawdforge.core.ports import Agents, Store, Tx, View, Workspaces
 from clawdforge.core.rules.mcp_servers import check_secrets, write_servers
 from clawdforge.core.rules.permission_modes import choose_mode
 from clawdforge.core.rules.personas import find_persona
+from clawdforge.core.rules.quotas import NO_QUOTAS, Quotas
 from clawdforge.core.rules.sessions import (
     SessionState,
     admit_session,
@@ -25,6 +26,7 @@ from clawdforge.core.rules.sessions import (
     states_of,
 )
 from clawdforge.core.rules.turns import need_session, withdraw_some
+from clawdforge.core.running.elsewhere import Elsewhere
 from clawdforge.core.running.folder_holds import FolderHolds
 from clawdforge.core.running.spares import Kind, Spare, Spares
 from clawdforge.core.running.supervisor import Supervisor
@@ -71,8 +73,10 @@ class SessionService:
         supervisor: Supervisor,
         folders: FolderHolds,
         spares: Spares,
-        max_live_sessions: int,
+        quotas: Quotas = NO_QUOTAS,
+        elsewhere: Elsewhere | None = None,
     ) -> None:
+        self._elsewhere = elsewhere
         self._spares = spares
         self._store = store
         self._clock = clock
@@ -81,7 +85,7 @@ class SessionService:
         self._log = log
         self._supervisor = supervisor
         self._folders = folders
-        self._max_live = max_live_sessions
+        self._quotas = quotas
         self._unbroken = Unbroken()
 
     async def create(
@@ -106,7 +110,7 @@ class SessionService:
         """Store what was prepared, in a transaction that does more than that."""
         is_there = new.spare is not None
         return create_session(
-            tx, new.row, self._max_live, new.row.created_at, above=new.above, is_there=is_there
+            tx, new.row, self._quotas, new.row.created_at, above=new.above, is_there=is_there
         )
 
     @asynccontextmanager
@@ -158,13 +162,18 @@ class SessionService:
             return find_persona(view, request.persona, self._agents.default), view.app_row()
 
         persona, owner = await self._store.read(app, look)
-        agent = self._agents.spec(request.agent or persona.agent).name
+        agent = self._need_agent(request.agent or persona.agent)
         mode = choose_mode(request.permission_mode, persona.permission_mode, may_decide=may_decide)
         granted = () if owner is None else owner.workspace_roots
         named = (
             self._workspaces.check(request.cwd, granted, anywhere=app == LOCAL_APP) if request.cwd else None
         )
         return Chosen(persona, agent, mode, named)
+
+    def _need_agent(self, name: str) -> str:
+        """UnknownAgent when it can be started neither here nor at another node."""
+        is_elsewhere = self._elsewhere is not None and self._elsewhere.has_agent(name)
+        return name if is_elsewhere else self._agents.spec(name).name
 
     async def _prepare(
         self,
@@ -182,14 +191,16 @@ class SessionService:
         session_id, now = spare.session_id if spare else new_id(), self._clock.now()
         workspace = named or (spare.workspace if spare else self._workspaces.make(session_id))
         cwd = str(workspace.path)
+        here = self._supervisor.folder
         row = SessionRow(
             app_name=app,
             session_id=session_id,
             agent=agent,
             cwd=cwd,
             own_cwd=not request.cwd,
-            folder=None if request.cwd else self._supervisor.folder,
+            folder=None if request.cwd else here,
             workspace_identity=workspace.identity,
+            identities={here: workspace.identity} if here and request.cwd else {},
             created_at=now,
             updated_at=now,
             model=model,
@@ -232,7 +243,7 @@ class SessionService:
             kept = {name: value for name, value in (before or {}).items() if name not in noted}
             meta = kept | {name: value for name, value in noted.items() if value is not None}
             changes: Json = {"model": model} | ({"meta": meta} if meta != (before or {}) else {})
-            return patch_session(tx, session_id, changes, None, self._max_live, now)
+            return patch_session(tx, session_id, changes, None, self._quotas, now)
 
         return await self._unbroken.run(self._store.write(app, work))
 
@@ -252,7 +263,7 @@ class SessionService:
         changes: Json = request.model_dump(exclude_unset=True, exclude={"expected_head", "fresh_context"})
         changes = {name: value for name, value in changes.items() if value is not None or name == "model"}
         if "agent" in changes:
-            changes["agent"] = self._agents.spec(changes["agent"]).name
+            changes["agent"] = self._need_agent(changes["agent"])
         if "labels" in changes:
             changes["labels"] = tuple(changes["labels"])
         return await self._unbroken.run(self._patch(app, session_id, changes, request))
@@ -261,7 +272,7 @@ class SessionService:
         now, head, fresh = self._clock.now(), request.expected_head, request.fresh_context
         try:
             return await self._store.write(
-                app, lambda tx: patch_session(tx, session_id, changes, head, self._max_live, now, fresh=fresh)
+                app, lambda tx: patch_session(tx, session_id, changes, head, self._quotas, now, fresh=fresh)
             )
         finally:
             # What is queued may have waited for an agent that is paused. After a failure too: the change may
@@ -276,7 +287,7 @@ class SessionService:
         def work(tx: Tx) -> SessionState:
             others = tuple(one for one in need_session(tx, session_id).labels if one != label)
             return patch_session(
-                tx, session_id, {"labels": (*others, label) if on else others}, None, self._max_live, now
+                tx, session_id, {"labels": (*others, label) if on else others}, None, self._quotas, now
             )
 
         return await self._store.write(app, work)
@@ -317,7 +328,7 @@ class SessionService:
         def work(tx: Tx) -> SessionState:
             session = need_session(tx, session_id)
             if session.closed_at is not None:
-                admit_session(tx, session, self._max_live)
+                admit_session(tx, session, self._quotas)
                 tx.change_session(session_id, closed_at=None, last_turn_at=now)
                 tx.append(session_id, [draft(EventType.SESSION_REOPENED, None, now)])
             return state_of(tx, need_session(tx, session_id))

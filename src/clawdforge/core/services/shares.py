@@ -1,14 +1,15 @@
 """What each app may have of the server at one time: the one place that counts it and refuses more."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields
 from typing import Final
 
 from clawdforge.core.model import SECOND, AppRow, Clock
-from clawdforge.core.ports import Store, View
+from clawdforge.core.ports import Store, SystemView, View
 from clawdforge.core.rules.quotas import NO_QUOTAS, Quotas
 from clawdforge.core.services.access import LOCAL_APP
+from clawdforge.wire.admin import Limits
 from clawdforge.wire.base import Micros
 from clawdforge.wire.disk import DiskForm
 from clawdforge.wire.errors import LimitExceeded
@@ -43,14 +44,44 @@ class Rate:
     refusal: LimitExceeded | None = None
 
 
+LIMITS: Final = tuple(Limits.model_fields)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allowed:
+    """What an app may have, by the names of limits, None where there is none; and which are its `own`."""
+
+    limits: dict[str, int | None]
+    own: frozenset[str]
+
+    @property
+    def sources(self) -> dict[str, str]:
+        return {name: "own" if name in self.own else "default" for name in self.limits}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counted:
+    """What an app has in the store: the same for all servers of it."""
+
+    sessions: int = 0
+    ttl_sessions: int = 0
+    turns_in_flight: int = 0
+    forms: dict[DiskForm, int] = field(default_factory=dict)
+
+
+NOTHING: Final = Counted()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Used:
     sessions: int
+    ttl_sessions: int
     turns_in_flight: int
     bytes_stored: int
     bytes_by_form: dict[DiskForm, int]
     open_requests: int
     readers: int
+    agents: int
     requests_left: int | None
 
 
@@ -67,11 +98,19 @@ class _Account:
 class ShareService:
     """Counts what is open in this process. `local`, the operator's own, has only limits that it is given."""
 
-    def __init__(self, store: Store, clock: Clock, default: Share, quotas: Quotas = NO_QUOTAS) -> None:
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        default: Share,
+        quotas: Quotas = NO_QUOTAS,
+        agents_of: Callable[[str], int] = lambda _app: 0,
+    ) -> None:
         self._store = store
         self._clock = clock
         self._default = default
         self._quotas = quotas
+        self._agents_of = agents_of
         self._accounts: dict[str, _Account] = {}
 
     def share_of(self, row: AppRow | None, app: str) -> Share:
@@ -127,26 +166,41 @@ class ShareService:
         finally:
             account.readers -= 1
 
-    async def usage(self, app: str) -> tuple[AppRow, Share, Used]:
-        """The limits of an app, with those of the settings where it has none, and what it has now."""
-        row, sessions, turns, stored = await self._store.read(app, self._count)
+    def allowed(self, row: AppRow | None, app: str) -> Allowed:
+        """All limits of an app: its own, and those of the settings for the rest."""
+        share, quotas = self.share_of(row, app), self._quotas
+        found = {
+            "max_sessions": quotas.sessions_of(app, row),
+            "max_turns_in_flight": quotas.turns_of(app, row),
+            "max_bytes": quotas.bytes_of(app, row),
+            "max_agents": quotas.agents_of(app, row),
+            **{one.name: getattr(share, one.name) for one in fields(Share)},
+        }
+        own = frozenset(name for name in LIMITS if getattr(row, name, None) is not None)
+        return Allowed(limits={name: found[name] for name in LIMITS}, own=own)
+
+    async def usage(self, app: str) -> tuple[Allowed, Used]:
+        """What an app may have, and what it has now."""
+        row, stored = await self._store.read(app, _count)
         account = await self._account(app)
         per_sec = account.share.max_requests_per_sec
-        used = Used(
-            sessions=sessions,
-            turns_in_flight=turns,
-            bytes_stored=sum(stored.values()),
-            bytes_by_form=stored,
-            open_requests=account.open_requests,
-            readers=account.readers,
-            requests_left=None if per_sec is None else int(account.tokens),
-        )
-        return row, self.share_of(row, app), used
+        left = None if per_sec is None else int(account.tokens)
+        return self.allowed(row, app), self.used(app, stored, left)
 
-    def _count(self, view: View) -> tuple[AppRow, int, int, dict[DiskForm, int]]:
-        row = view.app_row() or AppRow(view.app, 0)
-        row = replace(row, max_bytes=self._quotas.max_bytes(view), max_agents=self._quotas.max_agents(view))
-        return row, view.count_app_sessions(), view.turns_in_flight(), view.stored_bytes()
+    def used(self, app: str, stored: Counted, requests_left: int | None = None) -> Used:
+        """What an app has of the store, of which this was read, and of this process."""
+        account = self._accounts.get(app)
+        return Used(
+            sessions=stored.sessions,
+            ttl_sessions=stored.ttl_sessions,
+            turns_in_flight=stored.turns_in_flight,
+            bytes_stored=sum(stored.forms.values()),
+            bytes_by_form=stored.forms,
+            open_requests=account.open_requests if account else 0,
+            readers=account.readers if account else 0,
+            agents=self._agents_of(app),
+            requests_left=requests_left,
+        )
 
     async def _account(self, app: str) -> _Account:
         account, now = self._accounts.get(app), self._clock.steady()
@@ -162,6 +216,27 @@ class ShareService:
             account.tokens, account.at = (share.max_requests_per_sec or 0) * WINDOW_SECS, now
         account.share, account.read_at = share, now
         return account
+
+
+def _count(view: View) -> tuple[AppRow | None, Counted]:
+    stored = Counted(
+        sessions=view.count_app_sessions(),
+        ttl_sessions=view.count_ttl_sessions(),
+        turns_in_flight=view.turns_in_flight(),
+        forms=view.stored_bytes(),
+    )
+    return view.app_row(), stored
+
+
+def count_all(view: SystemView) -> dict[str, Counted]:
+    """By app; an app that has nothing may be missing."""
+    sessions, turns, disk = view.open_session_counts(), view.turns_of_apps(), view.disk_of_apps()
+    found: dict[str, Counted] = {}
+    for app in sessions.keys() | turns.keys() | disk.keys():
+        count, ttl = sessions.get(app, (0, 0))
+        forms = disk.get(app, {})
+        found[app] = Counted(sessions=count, ttl_sessions=ttl, turns_in_flight=turns.get(app, 0), forms=forms)
+    return found
 
 
 def _check(what: str, count: int, limit: int | None) -> None:

@@ -14,12 +14,15 @@ from typing import Any, Protocol
 
 from clawdforge.core.log import LogService
 from clawdforge.core.model import SECOND, Clock
+from clawdforge.core.node_model import WishKind, WishRow
 from clawdforge.core.ports import Homes, Store, SystemView, Tx, Workspaces
 from clawdforge.core.rules.retention import Ages, idle_since
 from clawdforge.core.rules.sessions import close_session
 from clawdforge.core.rules.usage_days import day_of
 from clawdforge.core.rules.webhooks import BEING_REMOVED, TRIED_FOR, give_up_late
+from clawdforge.core.running.elsewhere import Elsewhere
 from clawdforge.core.running.long_writes import LongWrite
+from clawdforge.core.running.piece_box import PieceBox
 from clawdforge.core.running.supervisor import Supervisor
 from clawdforge.core.services.files import FileService
 from clawdforge.core.services.webhooks import remove_endpoint
@@ -36,6 +39,8 @@ STEP_SECS = 120.0
 """What takes longer for one session is no longer waited for; it goes on, and others have their turn."""
 DELIVERIES_AGE = 3 * 86_400 * SECOND
 """So long a delivery of a webhook is kept after it was made, or given up."""
+PIECES_AGE = 3600 * SECOND
+"""So long a piece of a file is kept that nobody uses: it may have been sent for a use that comes next."""
 CHANGES_AGE = 86_400 * SECOND
 """A reader of an app's changes that was away for longer reads the whole list again."""
 Found = list[tuple[str, str]]
@@ -55,20 +60,24 @@ class Sweeper:
         store: Store,
         clock: Clock,
         supervisor: Supervisor,
+        elsewhere: Elsewhere,
         events: LogService,
         homes: Homes,
         workspaces: Workspaces,
         files: FileService,
         ages: Ages,
+        box: PieceBox | None = None,
     ) -> None:
         self._store = store
         self._clock = clock
         self._supervisor = supervisor
+        self._elsewhere = elsewhere
         self._log = events
         self._homes = homes
         self._workspaces = workspaces
         self._files = files
         self._ages = ages
+        self._box = box
         self._time = TrustedTime(clock)
         self._one_pass = asyncio.Lock()
         self._slow: dict[str, asyncio.Task[bool]] = {}  # steps that took too long to be waited for
@@ -113,6 +122,8 @@ class Sweeper:
             if self._ages.usage:
                 last_day = day_of(now - round(self._ages.usage * SECOND))
                 await self._attempt("old usage", partial(self._forget_usage, last_day.isoformat()))
+            if self._box is not None:
+                await self._attempt("unused pieces", partial(self._box.remove_unused, now - PIECES_AGE))
             await self._attempt("unused space", self._give_back_space)
         return Swept(closed, deleted)
 
@@ -222,14 +233,42 @@ class Sweeper:
             await self._homes.remove(session_id)
             cwd = await self._store.read_system(lambda view: view.last_workspace(session_id))
             if cwd is not None:
-                await asyncio.to_thread(self._workspaces.remove, Path(cwd).name)
+                await self._remove_workspace(Path(cwd).name, session_id)
         except OSError:
             log.exception(
                 "the folders of a deleted session could not be removed", extra={"session_id": session_id}
             )
             return False
+        await self._elsewhere.ask_all(WishKind.REMOVE_HOME, app, session_id)
+        if cwd is not None:
+            await self._elsewhere.ask_all(WishKind.REMOVE_WORKSPACE, app, Path(cwd).name)
         await LongWrite(self._store, app).repeat(lambda tx: tx.purge(session_id, PURGE_ROWS))
         return True
+
+    async def _remove_workspace(self, name: str, of: str) -> None:
+        """The folder of that name on this node, unless a fork works in it whose source has moved away."""
+        path = self._workspaces.own_path(name)
+        if not await self._store.read_system(lambda view: view.works_in(path, of)):
+            await asyncio.to_thread(self._workspaces.remove, name)
+
+    async def remove_here(self, wish: WishRow) -> None:
+        """Another node removes a deleted session: what this one has of it goes as well.
+
+        What cannot be removed is set aside at the next start.
+        """
+        app, session_id = wish.app_name, wish.session_id
+        if await self._store.read(app, lambda view: view.session(session_id)) is not None:
+            return
+        try:
+            if wish.kind is WishKind.REMOVE_WORKSPACE:
+                await self._remove_workspace(session_id, session_id)
+            elif await self._supervisor.end_agent(app, session_id):
+                await self._homes.remove(session_id)
+        except OSError:
+            log.exception(
+                "what this node has of a deleted session could not be removed",
+                extra={"session_id": session_id},
+            )
 
 
 class Step(Protocol):

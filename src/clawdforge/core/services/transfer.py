@@ -62,14 +62,12 @@ class TransferService:
         sessions: SessionService,
         turns: LoopTurns,
         computing: Computing,
-        max_live_sessions: int,
         quotas: Quotas = NO_QUOTAS,
     ) -> None:
         self._store = store
         self._turns = turns
         self._computing = computing
         self._sessions = sessions
-        self._max_live = max_live_sessions
         self._quotas = quotas
 
     async def import_session(
@@ -105,7 +103,7 @@ class TransferService:
 
     def _import(self, tx: Tx, new: NewSession, found: formats.Imported) -> SessionState:
         row = new.row
-        create_session(tx, row, self._max_live, row.created_at, _count_imported(found), new.above)
+        create_session(tx, row, self._quotas, row.created_at, _count_imported(found), new.above)
         _add_messages(tx, row, found.messages)
         _add_turns(tx, row.session_id, found.turns)
         note_activity(tx, row.session_id)
@@ -122,7 +120,7 @@ class TransferService:
         row, session_id, at = new.row, new.row.session_id, new.row.created_at
 
         def begin(tx: Tx) -> None:
-            admit_session(tx, row, self._max_live, new.above)
+            admit_session(tx, row, self._quotas, new.above)
             tx.add_session(replace(row, deleted_at=unseen_until(row)))
 
         def add(tx: Tx, part: Callable[[], None]) -> None:
@@ -132,7 +130,7 @@ class TransferService:
             tx.change_session(session_id, deleted_at=unseen_until(row))
 
         def end(tx: Tx) -> SessionState:
-            admit_session(tx, row, self._max_live, new.above)
+            admit_session(tx, row, self._quotas, new.above)
             tx.reveal_session(session_id)
             note_activity(tx, session_id)
             return announce_session(tx, row, at, _count_imported(found))

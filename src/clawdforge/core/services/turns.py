@@ -3,13 +3,17 @@
 import asyncio
 from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
-from typing import NamedTuple
+from dataclasses import replace
+from functools import partial
+from typing import Final, NamedTuple
 
+from clawdforge.core.computing import Computing
 from clawdforge.core.log import PAGE_BYTES, LogService
 from clawdforge.core.long_reads import read_rows
 from clawdforge.core.model import Clock, SessionRow, TurnRow
 from clawdforge.core.ports import Store, Tx, View
 from clawdforge.core.principal import Principal
+from clawdforge.core.rules.fingerprints import fingerprint
 from clawdforge.core.rules.queue import order_queue
 from clawdforge.core.rules.queue_edits import change_queued
 from clawdforge.core.rules.quotas import NO_QUOTAS, Quotas
@@ -23,6 +27,7 @@ from clawdforge.core.rules.turns import (
     withdraw_some,
 )
 from clawdforge.core.running.answers import Answers
+from clawdforge.core.running.elsewhere import Elsewhere
 from clawdforge.core.running.supervisor import Supervisor
 from clawdforge.core.unbroken import Unbroken
 from clawdforge.wire.errors import (
@@ -37,6 +42,9 @@ from clawdforge.wire.turn import ChangeTurn, IfBusy, Outcome, TurnRequest, TurnS
 
 COPY_SECS = 0.05
 """A prompt waits so long for the copy after the last turn, to start in the commit that records it."""
+
+LONG_PROMPT: Final = 256 * 1024
+"""In characters. The digest of a longer one would keep the writer, and so everybody, for milliseconds."""
 
 
 class Beside(NamedTuple):
@@ -55,13 +63,17 @@ class TurnService:
         supervisor: Supervisor,
         answers: Answers,
         quotas: Quotas = NO_QUOTAS,
+        computing: Computing | None = None,
+        elsewhere: Elsewhere | None = None,
     ) -> None:
+        self._elsewhere = elsewhere
         self._store = store
         self._clock = clock
         self._log = log
         self._supervisor = supervisor
         self._answers = answers
         self._quotas = quotas
+        self._computing = computing or Computing()
         self._unbroken = Unbroken()
 
     async def submit(
@@ -109,23 +121,29 @@ class TurnService:
     ) -> SubmittedTurn:
         """An idle session starts its turn in the commit that records the prompt."""
         app, session_id = session.app_name, session.session_id
-        seat = self._supervisor.reserve(app, session_id, session.parent_session_id)
+        digest = await self._weigh(app, request)
+        write = self._store.write if digest is None else self._store.write_slice  # nobody waits for that
+        is_lacking = self._elsewhere is not None and await self._elsewhere.is_lacking(session)
+        seat = None if is_lacking else self._supervisor.reserve(app, session_id, session.parent_session_id)
         node, now, started = self._supervisor.node, self._clock.now(), None
 
         def work(tx: Tx) -> tuple[SubmittedTurn, StartedTurn | None]:
             if beside is not None:
                 beside.before(tx)
-            submitted = submit(tx, session_id, request, key, now, by, self._quotas)
+            submitted = submit(tx, session_id, request, key, now, by, self._quotas, digest)
             if beside is not None:
                 beside.after(tx, submitted)
             if seat is None or submitted.replayed:
                 return submitted, None
             only = submitted.turn if submitted.is_alone and beside is None else None
-            return submitted, start_next(tx, session_id, node, now, only)
+            begun = start_next(tx, session_id, node, now, only)
+            if begun is not None and only is not None:
+                begun = replace(begun, room=submitted.room)
+            return submitted, begun
 
         lost = False
         try:
-            submitted, started = await self._store.write(app, work)
+            submitted, started = await write(app, work)
         except StoreUnavailable:
             lost = True  # it may be on disk all the same, perhaps started, with nobody to run it
             raise
@@ -140,6 +158,12 @@ class TurnService:
             self._supervisor.wake(app, session_id)
         await self._make_way(app, session_id, submitted)
         return submitted
+
+    async def _weigh(self, app: str, request: TurnRequest) -> str | None:
+        """The digest of a long prompt. That of a short one is computed where it is written."""
+        if len(request.prompt) <= LONG_PROMPT:
+            return None
+        return await self._computing.run(app, partial(fingerprint, request))
 
     async def _make_way(self, app: str, session_id: str, submitted: SubmittedTurn) -> None:
         policy = submitted.turn.if_busy
@@ -160,14 +184,17 @@ class TurnService:
             return _need(view, session_id, view.turn_outline(session_id, turn_index))
 
         with self._log.tail(session_id) as tail:
-            if ended is not None:
-                await ended.wait()
             while True:
+                if ended is not None:
+                    await ended.wait()
+                    runs_here = self._supervisor.runs(session_id, turn_index)
+                    found = await self._answers.find_end(session_id, turn_index, runs_here=runs_here)
+                    if found is not None:
+                        return found
                 ended = tail.turn_ended
                 turn = await self._store.read(app, look)
                 if turn.state is TurnState.ENDED:
                     return turn
-                await ended.wait()
 
     def expect_answer(self, session_id: str, turn_index: int) -> AbstractContextManager[None]:
         """To be left when the answer is on its way: what is done after the turn waits a moment for that."""

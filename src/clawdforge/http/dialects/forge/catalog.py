@@ -53,16 +53,14 @@ def routes() -> APIRouter:
 
 async def limits(core: Core, app: App) -> Response:
     """What the app may have of the server and what it has, its budgets, and how long sessions are kept."""
-    row, share, used = await core.shares.usage(app)
+    allowed, used = await core.shares.usage(app)
     return json_response(
         LimitsReply(
             app_name=app,
-            max_sessions=row.max_sessions,
-            max_turns_in_flight=row.max_turns_in_flight,
-            max_bytes=row.max_bytes,
-            max_agents=row.max_agents,
-            **asdict(share),
+            **allowed.limits,
+            sources=allowed.sources,
             **asdict(used),
+            servers=core.nodes.count,
             paused=[shapes.in_force(row) for row in await core.pauses.find_for(app)],
             budgets=[budgets.shape(state) for state in await core.budgets.find_for(app)],
             closes_after_secs=round(core.ages.idle),

@@ -18,6 +18,7 @@ from clawdforge.wire.admin import (
     AppInfo,
     AppPage,
     AppReply,
+    AppUsed,
     AuditEntry,
     AuditPage,
     AuditVerdict,
@@ -27,7 +28,7 @@ from clawdforge.wire.admin import (
 )
 from clawdforge.wire.base import to_iso, to_seconds
 from clawdforge.wire.disk import AppDisk, DiskReply, SessionDisk
-from clawdforge.wire.nodes import NodePage
+from clawdforge.wire.nodes import NodePage, NodeReply
 from clawdforge.wire.pauses import PausePage, PauseReply, PauseRequest, ResumeReply, ResumeRequest
 
 AppName = Annotated[str | None, Query(max_length=128)]
@@ -46,6 +47,8 @@ def routes() -> APIRouter:
     router.post("/admin/sweep", response_model=SweepReply)(sweep)
     router.get("/admin/stuck", response_model=StuckReply)(stuck)
     router.get("/admin/nodes", response_model=NodePage)(nodes)
+    router.post("/admin/nodes/{node}/drain", response_model=NodeReply)(drain)
+    router.delete("/admin/nodes/{node}/drain", response_model=NodeReply)(undrain)
     router.get("/admin/disk", response_model=DiskReply)(disk)
     router.get("/admin/audit", response_model=AuditPage)(audit)
     router.get("/admin/audit/verify", response_model=AuditVerdict)(verify)
@@ -55,7 +58,7 @@ def routes() -> APIRouter:
 
 async def list_apps(core: Core) -> Response:
     """All apps with their limits, sessions and tokens."""
-    apps = [_app(state) for state in await core.apps.list_apps()]
+    apps = [_app(core, state) for state in await core.apps.list_apps()]
     return json_response(AppPage(apps=apps, count=len(apps)))
 
 
@@ -64,7 +67,7 @@ async def put_app(core: Core, body: PutApp) -> Response:
     state = await core.apps.put(
         body.app_name, body.limits, body.workspace_roots, body.mcp_servers, body.secrets
     )
-    return json_response(AppReply(app=_app(state)))
+    return json_response(AppReply(app=_app(core, state)))
 
 
 async def list_pauses(core: Core) -> Response:
@@ -107,6 +110,19 @@ async def nodes(core: Core) -> Response:
     return json_response(NodePage(nodes=found, count=len(found)))
 
 
+async def drain(core: Core, node: str) -> Response:
+    """Have a server leave its sessions to the others: it begins no turns, and ends those that run.
+
+    `is_drained` of `GET /admin/nodes` says when nothing is left. It answers requests all the while.
+    """
+    return json_response(NodeReply(node=shapes.node(await core.nodes.drain(node))))
+
+
+async def undrain(core: Core, node: str) -> Response:
+    """Let a server begin turns again that was to be drained."""
+    return json_response(NodeReply(node=shapes.node(await core.nodes.drain(node, is_over=True))))
+
+
 async def disk(core: Core, app_name: AppName = None, cursor: Cursor = None, limit: Limit = 100) -> Response:
     """What each app stores, by form, the largest first; with `app_name`, it and a page of its sessions."""
     apps = await core.disk.apps()
@@ -137,27 +153,22 @@ async def metrics(core: Core) -> Response:
     return Response(render(await core.metrics.read()), headers={"Content-Type": CONTENT_TYPE})
 
 
-def _app(state: AppState) -> AppInfo:
+def _app(core: Core, state: AppState) -> AppInfo:
     row = state.row
-    limits = {
-        "max_sessions": row.max_sessions,
-        "max_turns_in_flight": row.max_turns_in_flight,
-        "max_bytes": row.max_bytes,
-        "max_requests_per_sec": row.max_requests_per_sec,
-        "max_open_requests": row.max_open_requests,
-        "max_readers": row.max_readers,
-        "max_agents": row.max_agents,
-    }
+    allowed, used = core.apps.shares_of(state)
     return AppInfo(
         app_name=row.app_name,
         created_at=to_seconds(row.created_at),
-        limits=limits,
+        limits={name: value if name in allowed.own else None for name, value in allowed.limits.items()},
+        allowed=allowed.limits,
+        sources=allowed.sources,
+        used=AppUsed.model_validate(used, from_attributes=True),
         workspace_roots=list(row.workspace_roots),
         mcp_servers=name_servers(row.mcp_servers),
         secrets=list(state.secrets),
         sessions=state.sessions,
         tokens=state.tokens,
-        bytes_stored=state.bytes_stored,
+        bytes_stored=used.bytes_stored,
         paused=shapes.pause(state.pause),
     )
 

@@ -240,8 +240,13 @@ def node(one: NodeStanding) -> Node:
         started_at=to_seconds(row.started_at),
         state=row.state,
         sessions=one.sessions,
+        turns=one.turns,
+        agents=one.tells.agents,
+        runs=one.tells.runs,
+        differs=one.differs,
         is_this=one.is_this,
         is_on_duty=one.is_on_duty,
+        is_drained=one.is_drained,
     )
 
 

@@ -40,5 +40,5 @@ async def revoke_token(core: Core, caller: Caller, token_id: str) -> Response:
 
 async def make_login_code(core: Core, caller: Caller) -> Response:
     """A code that logs a browser in as this token does: once, and within a minute."""
-    code, expires_at = core.logins.make_code(caller)
+    code, expires_at = await core.logins.make_code(caller)
     return json_response(LoginCode(code=code, expires_at=to_seconds(expires_at) or 0))

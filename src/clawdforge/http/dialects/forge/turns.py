@@ -10,6 +10,7 @@ from starlette.responses import Response, StreamingResponse
 
 from clawdforge.core.event_model import StoredEvent
 from clawdforge.core.services.turns import raise_for
+from clawdforge.http.connection import unless_gone
 from clawdforge.http.dialects.forge import shapes
 from clawdforge.http.errors import json_response
 from clawdforge.http.piecewise import SLICE_BYTES, WHOLE_BYTES, Pause, shape
@@ -26,7 +27,7 @@ from clawdforge.http.routing import (
 )
 from clawdforge.http.share import wants_stream
 from clawdforge.http.sse import EventStream, find_start, turn_frames
-from clawdforge.http.waiting import closing, unless_disconnected
+from clawdforge.http.waiting import closing
 from clawdforge.wire.base import Json
 from clawdforge.wire.event_forms import Form
 from clawdforge.wire.json_bounds import LARGE_BYTES
@@ -94,7 +95,7 @@ async def run_turn(
         batches = core.log.follow(app, session_id, find_start(submitted), form)
         return EventStream(request, turn_frames(batches, turn_index, form))
     waiting = core.turns.wait(app, session_id, turn_index, None if submitted.replayed else ended)
-    turn = await unless_disconnected(request.receive, waiting)
+    turn = await unless_gone(request, waiting)
     if turn is None:
         return Response()  # nobody is there to read it
     raise_for(turn)

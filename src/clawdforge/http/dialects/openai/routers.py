@@ -14,6 +14,7 @@ from clawdforge.core.principal import Principal
 from clawdforge.core.rules.turns import SubmittedTurn
 from clawdforge.core.services.all import Services
 from clawdforge.core.services.turns import raise_for
+from clawdforge.http.connection import unless_gone
 from clawdforge.http.dialects.openai.asked import PERSONA, Asked, read_chat, read_response
 from clawdforge.http.dialects.openai.chat_locks import ChatLocks
 from clawdforge.http.dialects.openai.completions import Completion
@@ -27,7 +28,7 @@ from clawdforge.http.routing import App, AppRoute, Caller, Core, UntilSent, has_
 from clawdforge.http.settings import HttpSettings
 from clawdforge.http.share import enter_as_reader
 from clawdforge.http.sse import EventStream, find_start
-from clawdforge.http.waiting import closing, unless_disconnected
+from clawdforge.http.waiting import closing
 from clawdforge.wire.base import Json, to_seconds
 from clawdforge.wire.event import EventType
 from clawdforge.wire.json_bounds import LARGE_BYTES
@@ -148,7 +149,7 @@ async def _answer(
         beside = partial(core.computing.run, app)
         response: Response = EventStream(request, _frames(batches, turn_index, shape, beside))
     else:
-        turn = await unless_disconnected(request.receive, core.turns.wait(app, session_id, turn_index))
+        turn = await unless_gone(request, core.turns.wait(app, session_id, turn_index))
         if turn is None:
             return Response()  # nobody is there to read it
         raise_for(turn)

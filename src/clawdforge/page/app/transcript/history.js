@@ -102,7 +102,7 @@ export async function loadAround(room, seq) {
 
 /** A running turn is told from its beginning, everything else from now. @param {Room} room @param {any} row */
 async function startAt(room, row) {
-  room.cursor = row.head;
+  room.cursor = room.head = row.head;
   if (row.running_turn === null) return;
   const reply = await get(`${room.path}/turns`, { after: row.running_turn - 1, limit: 1 });
   const first = reply.turns[0]?.first_seq;
@@ -136,13 +136,14 @@ export async function loadOlder(room) {
 /** @param {Room} room */
 export async function loadNewer(room) {
   if (room.next === null) return;
+  const row = await room.look(); // before the page: what happens after it is told by the stream
   const found = await page(room, { after: room.next });
   room.next = found.next;
   join(room.groups[room.groups.length - 1], found.groups[0], found.groups);
   room.groups = [...room.groups, ...found.groups];
   room.flatten();
   if (room.next === null) {
-    await startAt(room, await room.look());
+    await startAt(room, row);
     room.follow();
   }
 }

@@ -6,13 +6,14 @@ import { keepSessions, sessions } from "../store.js";
 import { follow } from "../stream/link.js";
 import { refreshSession } from "../sessions/actions.js";
 import { applyToTurn } from "./apply.js";
+import { forgetOldest } from "./forgetting.js";
 import { loadAround, loadNewer, loadOlder, loadTail, upgrade } from "./history.js";
 import { Group, makeRow } from "./rows.js";
 
-const MAX_ROWS = 4000;
-const KEEP_ROWS = 2500;
 const AGAIN_MS = 1000;
 const RELOADING = new Set(["history.restored", "history.cleared", "history.compacted", "turn.changed"]);
+/** What holds until it is told anew, and stands in no transcript. */
+const LASTING = new Set(["commands", "usage"]);
 
 export class Room {
   /** @param {string} id */
@@ -45,6 +46,10 @@ export class Room {
     /** @type {(() => void)|null} */
     this.stop = null;
     this.closed = false;
+    /** The end of what is being read of the transcript: one reading after another. */
+    this.opening = Promise.resolve();
+    /** The newest event when the transcript was read. */
+    this.head = 0;
     /** The end of looking whether turns of words alone were more than that. */
     this.looking = Promise.resolve();
     /** @type {any} */
@@ -56,8 +61,23 @@ export class Room {
   }
 
   /** @param {number|null} at the message to show, or null for the end */
-  async open(at) {
+  open(at) {
+    this.leave();
+    this.opening = this.opening.then(() => this.load(at));
+    return this.opening;
+  }
+
+  /** Take nothing more of what is followed, not even the rest of a batch: it comes again after the reading. */
+  leave() {
+    this.stop?.();
+    this.stop = null;
+  }
+
+  /** @param {number|null} at */
+  async load(at) {
+    if (this.closed) return;
     clearTimeout(this.timer);
+    this.leave(); // the reading before this one has begun to follow
     try {
       if (at === null) await loadTail(this);
       else await loadAround(this, at);
@@ -79,17 +99,20 @@ export class Room {
   close() {
     this.closed = true;
     clearTimeout(this.timer);
-    this.stop?.();
+    this.leave();
   }
 
   /** Read what happens from the beginning of the running turn, or from now. */
   follow() {
-    this.stop?.();
-    this.stop = follow(this.id, this.cursor, async (events) => {
-      for (const event of events) this.tryTake(event);
+    this.leave();
+    const stop = follow(this.id, this.cursor, async (events) => {
+      for (const event of events) {
+        if (this.stop === stop) this.tryTake(event);
+      }
       this.flatten();
       await this.ready();
     });
+    this.stop = stop;
   }
 
   cursor = 0;
@@ -122,6 +145,7 @@ export class Room {
   /** @param {any} event */
   take(event) {
     this.cursor = event.seq;
+    if (this.isRead(event)) return;
     if (event.type === "commands") this.commands.value = Array.isArray(event.update?.availableCommands) ? event.update.availableCommands : [];
     else if (event.type === "usage") this.context.value = event.update?.size ? { used: event.update.used, size: event.update.size } : this.context.value;
     else if (event.type === "turn.queued") this.queue.value = [...this.queue.value.filter((turn) => turn.turn_index !== event.turn), { turn_index: event.turn, prompt: event.prompt, files: event.files || [], state: "queued" }];
@@ -131,6 +155,11 @@ export class Room {
     else if (RELOADING.has(event.type)) this.reload();
     else if (event.type.startsWith("session.")) this.refresh();
     else if (event.turn !== null) this.inTurn(event);
+  }
+
+  /** Whether the transcript that was read has it: only the running turn is told from its beginning. @param {any} event */
+  isRead(event) {
+    return event.seq <= this.head && !LASTING.has(event.type) && (event.turn !== this.running.value || RELOADING.has(event.type));
   }
 
   /** @param {any} event */
@@ -179,19 +208,16 @@ export class Room {
   }
 
   /** Read the transcript again: something took away or brought back what is not known here. */
-  async reload() {
-    this.stop?.();
+  reload() {
     this.undone.value = 0;
-    await this.open(null);
+    return this.open(null);
   }
 
-  refresh() {
-    refreshSession(this.id).catch(() => null);
-  }
+  refresh = () => void refreshSession(this.id).catch(() => null);
 
   /** Put all rows into one list, and forget the oldest of very many. */
   flatten() {
-    if (this.rows.length > MAX_ROWS && this.mayForget()) this.forget();
+    if (this.mayForget()) forgetOldest(this);
     this.version += 1;
     this.rows = this.groups.flatMap((group) => group.rows);
     this.rows.forEach((row, at) => {
@@ -203,20 +229,6 @@ export class Room {
 
   /** Whether rows at the top may go: the view says so while it follows the end. */
   mayForget = () => false;
-
-  forget() {
-    let count = this.rows.length;
-    while (count > KEEP_ROWS && this.groups.length > 1) {
-      count -= this.groups[0].rows.length;
-      this.groups.shift();
-      this.previous = this.groups[0].seq;
-    }
-    const last = this.groups[0];
-    if (count > KEEP_ROWS) {
-      last.body.splice(0, count - KEEP_ROWS);
-      last.body.unshift(makeRow(last, "note", { text: "The beginning of this answer is no longer shown here. It is stored, and an export has it.", tone: "" }));
-    }
-  }
 
   older = () => loadOlder(this);
   newer = () => loadNewer(this);

@@ -4,18 +4,9 @@ import { call, get, post } from "../../api/client.js";
 import { html, useState } from "../../lib.js";
 import { Dialog, ask } from "../../shell/dialog.js";
 import { Trouble, useLoad } from "../loading.js";
+import { LIMITS, sayUse } from "../shares.js";
 import { sayBytes, sayCount, sayTime, showHidden } from "../words.js";
 import { Section, attempt, readForm } from "./parts.js";
-
-const LIMITS = {
-  max_sessions: "Sessions",
-  max_turns_in_flight: "Turns at the same time",
-  max_bytes: "Bytes stored",
-  max_requests_per_sec: "Requests a second",
-  max_open_requests: "Requests at the same time",
-  max_readers: "Open streams",
-  max_agents: "Live agents",
-};
 
 export function Apps() {
   const { value, error, again } = useLoad((signal) => get("/admin/apps", {}, signal), []);
@@ -72,8 +63,8 @@ function Limits({ app, close }) {
       <p class="hint">An empty field leaves it to the server’s own setting.</p>
       <div class="fields">
         ${Object.entries(LIMITS).map(
-          ([name, title]) =>
-            html`<label class="field"><span class="name">${title}</span><input type="number" min="0" name=${name} value=${app.limits[name] ?? ""} /></label>`,
+          ([name, { title }]) =>
+            html`<label class="field"><span class="name">${title}</span><input type="number" min="0" name=${name} value=${app.limits[name] ?? ""} placeholder=${app.allowed[name] ?? ""} /><span class="hint">${sayUse(name, app)}${app.sources[name] === "own" ? "" : ", by the server’s setting"}</span></label>`,
         )}
       </div>
       <div class="buttons"><button type="button" class="button" onClick=${close}>Cancel</button><button class="button main">Save</button></div>

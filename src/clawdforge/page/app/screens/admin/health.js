@@ -1,6 +1,6 @@
 // @ts-check
 // How the server is: its version, how agents are contained, what is stuck, who shares the work, what takes space.
-import { get, post } from "../../api/client.js";
+import { get, post, remove } from "../../api/client.js";
 import { html } from "../../lib.js";
 import { link } from "../../shell/router.js";
 import { Trouble, useLoad } from "../loading.js";
@@ -44,7 +44,7 @@ export function Health() {
         ${Object.entries(stuck.tasks).map(([name, reason]) => html`<li class="wrap small"><strong>${name}</strong> ${showHidden(reason)}</li>`)}
       </ul>
     <//>
-    ${nodes.length > 1 && html`<${Section} title="Servers that share the database"><${Nodes} nodes=${nodes} /><//>`}
+    ${nodes.length > 1 && html`<${Section} title="Servers that share the database"><${Nodes} nodes=${nodes} again=${again} /><//>`}
     <${Section} title=${`Disk: ${sayBytes(disk.bytes)}`}><${Disk} apps=${disk.apps} /><//>`;
 }
 
@@ -66,17 +66,32 @@ function Sandbox({ health }) {
   <//>`;
 }
 
-/** @param {{nodes: any[]}} props */
-function Nodes({ nodes }) {
+/** @param {{nodes: any[], again: () => void}} props */
+function Nodes({ nodes, again }) {
   return html`<ul class="stack tight">
     ${nodes.map(
       (node) => html`<li class="row small">
-        <span class=${`chip ${node.state === "up" ? "good" : "warn"}`}>${node.state}</span>
+        <span class=${`chip ${node.state === "up" ? "good" : "warn"}`}>${node.is_drained ? "drained" : node.state}</span>
         <span class="grow wrap">${showHidden(node.name)}${node.is_this ? ", which answers you" : ""}</span>
-        <span class="quiet">${sayCount(node.sessions)} sessions, ${node.version}</span>
+        <span class="quiet">${sayCount(node.sessions)} sessions, ${sayCount(node.turns)} of them at work, ${node.version}</span>
+        ${node.differs.length > 0 && html`<span class="chip warn wrap">other settings: ${node.differs.join(", ")}</span>`}
+        ${node.state !== "dead" && html`<${DrainButton} node=${node} again=${again} />`}
       </li>`,
     )}
   </ul>`;
+}
+
+/** @param {{node: any, again: () => void}} props */
+function DrainButton({ node, again }) {
+  const path = `/admin/nodes/${encodeURIComponent(node.node)}/drain`;
+  const isOver = node.state === "draining";
+  const act = () =>
+    attempt(
+      () => (isOver ? remove(path) : post(path, {})),
+      isOver ? "It begins turns again." : "It begins no turns, and leaves its sessions to the others.",
+    ).then(again);
+  const words = isOver ? "Undo the drain" : "Drain";
+  return html`<button class="button" aria-label=${`${words}: ${node.name}`} onClick=${act}>${words}</button>`;
 }
 
 /** @param {{apps: any[]}} props */

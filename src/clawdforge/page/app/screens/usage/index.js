@@ -4,6 +4,7 @@ import { get } from "../../api/client.js";
 import { html, useState } from "../../lib.js";
 import { me } from "../../store.js";
 import { Trouble, useLoad } from "../loading.js";
+import { OwnLimits } from "../shares.js";
 import { sayCount, sayMoney } from "../words.js";
 import { Legend, StackedBars } from "./bars.js";
 import { writeCsv } from "./csv.js";
@@ -25,6 +26,7 @@ export default function Usage() {
     (signal) => loadRows(ofAll ? "/admin/usage" : "/usage", { by: `day,agent,model${ofAll ? ",app" : ""}`, from, to }, signal),
     [ofAll, from, to],
   );
+  const limits = useLoad((signal) => (ofAll ? Promise.resolve(null) : get("/limits", {}, signal)), [ofAll]);
   const rows = value?.rows ?? [];
   const reported = sumDays(rows, by, "reported", measure, from, to);
   const estimated = sumDays(rows, by, "estimated", measure, from, to);
@@ -52,6 +54,7 @@ export default function Usage() {
           ${value.more && html`<p class="hint">There are more numbers than are shown here; a shorter time has all of them.</p>`}
           <p class="hint">Days are counted in UTC. What agents report and what is estimated from the text are never added to each other.</p>`
         }
+        ${limits.value && html`<${OwnLimits} limits=${limits.value} />`}
       </div>
     </div>`;
 }
