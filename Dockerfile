@@ -23,8 +23,9 @@ RUN npm install -g --no-audit --no-fund \
     && npm cache clean --force
 
 WORKDIR /opt/clawdforge
-COPY requirements.lock requirements-build.lock ./
-RUN pip install --no-cache-dir --require-hashes --requirement requirements.lock --requirement requirements-build.lock
+COPY requirements.lock requirements-image.lock requirements-build.lock ./
+RUN pip install --no-cache-dir --require-hashes --requirement requirements.lock --requirement requirements-image.lock \
+        --requirement requirements-build.lock
 COPY pyproject.toml README.md LICENSE ./
 COPY scripts/build_commit.py ./scripts/
 COPY src ./src

@@ -1,7 +1,7 @@
 """Prints a bill of materials of an installed server (CycloneDX): `.venv/bin/python scripts/sbom.py`.
 
-It reads `requirements.lock`, so it names exactly what `scripts/bootstrap` and the image install, with the
-hashes that pip compares. The same lock gives the same bytes.
+It reads `requirements.lock`, so it names exactly what `scripts/bootstrap` installs, with the hashes that pip
+compares. The image has those of `requirements-image.lock` too. The same lock gives the same bytes.
 """  # noqa: INP001 - a script, not a package
 
 import json

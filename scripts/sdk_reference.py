@@ -91,11 +91,16 @@ def error_section() -> list[str]:
     return lines
 
 
+def find_below(kind: type) -> list[type]:
+    """Those that callers see: the server and tests have classes of their own that derive from some."""
+    return [found for found in kind.__subclasses__() if getattr(errors, found.__name__, None) is found]
+
+
 def tree(kind: type, indent: str = "") -> list[str]:
     """The names of a class and of all that derive from it; those that have none below them share lines."""
-    below = [found for found in kind.__subclasses__() if getattr(errors, found.__name__, None) is found]
-    leaves = [found.__name__ for found in below if not found.__subclasses__()]
-    inner = [found for found in below if found.__subclasses__()]
+    below = find_below(kind)
+    leaves = [found.__name__ for found in below if not find_below(found)]
+    inner = [found for found in below if find_below(found)]
     lines = [kind.__name__]
     for number, found in enumerate(inner, 1):
         last = number == len(inner) and not leaves
