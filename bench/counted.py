@@ -11,7 +11,10 @@ import concurrent.futures
 import mmap
 import struct
 import sys
+import threading
 from collections.abc import Callable
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,7 +23,9 @@ import apsw
 from clawdforge.cli import main as run_command
 
 NAMES: Final = ("statements", "reads", "commits", "tasks", "iterations", "timers", "hops")
-"""`reads` are the statements of the connection that only reads, `hops` what is handed to other threads."""
+"""`reads` are the statements of the connections that only read, `hops` what is handed to other threads."""
+SENDING: Final = ("fetch", "fetch_while", "run", "run_many")
+"""Calls of a connection to Postgres: each waits for an answer."""
 
 
 class Tally:
@@ -56,6 +61,9 @@ def install(tally: Tally) -> None:
         connection.exec_trace = count
 
     apsw.connection_hooks.append(follow)
+    if find_spec("asyncpg") is not None:
+        for name in SENDING:
+            _count_sent(import_module("clawdforge.stores.postgres.link").Link, name, tally)
     loop: Any = asyncio.BaseEventLoop
     _count_calls(loop, "create_task", tally, "tasks")
     _count_calls(loop, "_run_once", tally, "iterations")
@@ -71,6 +79,18 @@ def _count_calls(owner: Any, name: str, tally: Tally, kind: str) -> None:
         return original(*args, **keywords)
 
     setattr(owner, name, call)
+
+
+def _count_sent(link: Any, name: str, tally: Tally) -> None:
+    original: Callable[..., Any] = getattr(link, name)
+
+    def send(self: Any, sql: str, *args: Any) -> Any:
+        tally.add("statements" if threading.current_thread().name == "store-writer" else "reads")
+        if sql == "COMMIT" or "keep_lock" in sql:
+            tally.add("commits")
+        return original(self, sql, *args)
+
+    setattr(link, name, send)
 
 
 if __name__ == "__main__":

@@ -10,11 +10,14 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 
 import httpx2
 
 from clawdforge.scripted import command as agent_command
+from proofs.kit.report import commit, machine
+from proofs.kit.server import ROOT
 
 
 @contextmanager
@@ -36,9 +39,8 @@ def server(
                 assert process.poll() is None, "the server ended"
                 assert time.monotonic() < deadline, "the server did not start"
                 time.sleep(0.02)
-                lock = data / "server.lock"
-                if lock.exists() and lock.read_text():
-                    url = json.loads(lock.read_text())["url"]
+                with suppress(FileNotFoundError, ValueError):  # it is not there yet, or not whole
+                    url = json.loads((data / "server.lock").read_text())["url"]
             token = (data / "local.token").read_text().strip()
             headers = {"Authorization": f"Bearer {token}"}
             with httpx2.Client(base_url=url, headers=headers, timeout=600, verify=False) as http:
@@ -46,6 +48,15 @@ def server(
         finally:
             process.terminate()
             process.wait(timeout=30)
+
+
+def describe_here(source: Path = ROOT) -> str:
+    """What a figure has to be read with: the commit, the machine, and what else that has to do."""
+    changes = ["git", "status", "--porcelain", "--untracked-files=no"]
+    is_changed = subprocess.run(changes, cwd=source, capture_output=True, check=False).stdout
+    now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    changed = " and changes" if is_changed else ""
+    return f"{now}, commit {commit(source)}{changed}, {machine()}, load {os.getloadavg()[0]:.1f}"
 
 
 def new_session(http: httpx2.Client) -> str:

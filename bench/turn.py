@@ -1,10 +1,12 @@
 """How long a turn takes: through the server, over a bare pipe, through acpx, and the disk's own floor.
 
     .venv/bin/python -m bench.turn [--turns 300] [--chunks 100000] [--no-acpx]
+    .venv/bin/python -m bench.turn --other DIR [--sessions 1] [--blocks 30]
 
 All in one run, with the same scripted agent. `acpx` is installed from npm into a cache folder with a Node
 that it accepts; where that cannot be done, its row says so. Beside the time stands what the server's
 processor had to do; and at the end what one turn takes in exact numbers, whatever else the machine does.
+With `--other`, a checkout of another version, only the turn is measured, at both in alternating blocks.
 """
 
 import argparse
@@ -16,16 +18,18 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 import httpx2
 
+from bench.beside import PLENTY, cost_turns, show_costs, show_heads
 from bench.counted import NAMES, read_counts
-from bench.kit import count_system_calls, cpu_secs, new_session, server
+from bench.kit import count_system_calls, cpu_secs, describe_here, new_session, server
 from clawdforge.scripted import command as agent_command
+from proofs.kit.report import commit
 
 NODE, ACPX = "24", "0.19.1"
 PAUSE = 0.05
@@ -42,7 +46,13 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=300)
     parser.add_argument("--chunks", type=int, default=100_000)
     parser.add_argument("--no-acpx", action="store_true")
+    parser.add_argument("--other", type=Path)
+    parser.add_argument("--sessions", default="1")
+    parser.add_argument("--blocks", type=int, default=30)
     args = parser.parse_args()
+    if args.other is not None:
+        compare(args.other.resolve(), [int(part) for part in args.sessions.split(",")], args.blocks)
+        return
     with tempfile.TemporaryDirectory(prefix="clawdforge-bench-") as folder:
         base = Path(folder)
         floor = fsync_floor(base, args.turns)
@@ -75,6 +85,23 @@ def main() -> None:
         else:
             row(f"acpx {ACPX} prompt, warm", times)
             print(f"{'acpx to server, p50':46} {statistics.median(times) / statistics.median(served):9.0f} x")
+
+
+def compare(other: Path, counts: Sequence[int], blocks: int) -> None:
+    """The same turn by the version of another checkout and by this one."""
+    print(describe_here())
+    print(f"before: {commit(other)} of {other}")
+    quiet = {"CLAWDFORGE_LOG_LEVEL": "error", **PLENTY}
+    show_heads("before", "now")
+    with (
+        tempfile.TemporaryDirectory(prefix="clawdforge-bench-") as folder,
+        server(Path(folder) / "before", PYTHONPATH=str(other / "src"), **quiet) as before,
+        server(Path(folder) / "now", PYTHONPATH=str(ROOT / "src"), **quiet) as now,
+    ):
+        for sessions in counts:
+            found = cost_turns({"before": before, "now": now}, sessions, blocks)
+            show_costs(f"{sessions} session(s)", found["before"], found["now"], "≤ 1.02")
+    print(f"load at the end {os.getloadavg()[0]:.1f}")
 
 
 def with_cpu(pid: int, work: Callable[[], T]) -> tuple[T, float]:

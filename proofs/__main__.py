@@ -28,7 +28,8 @@ PROOFS = {
     "webhooks": "webhooks",
     "schedules": "schedules",
     "faces": "faces",
-    "nodes": "nodes",
+    "nodes": "nodes.proof",
+    "leases": "leases.proof",
     "machine": "machine",
     "simulation": "simulation.proof",
     "linear": "linear.proof",
@@ -93,7 +94,8 @@ def main() -> int:
         "--only",
         action="append",
         default=[],
-        help="of teeth, syscalls or noise: the parts with this word in their name; of races: a deed, a level",
+        help="of teeth, syscalls or noise: the parts with this word in their name; of races: a deed, a level;"
+        " of nodes: a way",
     )
     parser.add_argument(
         "--workers", type=int, help="of simulation and races: who share the work; as many as there are cores"

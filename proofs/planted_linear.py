@@ -47,8 +47,8 @@ LINEAR_BUGS = (
         "a key is looked up before the transaction",
         Change(
             RULES,
-            " = None,\n    quotas: Quotas = NO_QUOTAS,\n) -> SubmittedTurn:\n",
-            ",\n    quotas: Quotas,\n    prior: TurnRow | None,\n) -> SubmittedTurn:\n",
+            "    digest: str | None = None,\n) -> SubmittedTurn:\n",
+            "    digest: str | None = None,\n    prior: TurnRow | None = None,\n) -> SubmittedTurn:\n",
         ),
         Change(
             RULES,
@@ -57,16 +57,16 @@ LINEAR_BUGS = (
         ),
         Change(
             TURNS,
-            "        await self._supervisor.wait_for_copy(",
+            "        digest = await self._weigh(app, request)\n",
             "        prior = await self._store.read(\n"
             "            app, lambda view: view.turn_by_key(session_id, key) if key is not None else None\n"
             "        )\n"
-            "        await self._supervisor.wait_for_copy(",
+            "        digest = await self._weigh(app, request)\n",
         ),
         Change(
             TURNS,
-            "submit(tx, session_id, request, key, now, by, self._quotas)",
-            "submit(tx, session_id, request, key, now, by, self._quotas, prior)",
+            "submit(tx, session_id, request, key, now, by, self._quotas, digest)",
+            "submit(tx, session_id, request, key, now, by, self._quotas, digest, prior)",
         ),
         Change(
             f"{SRC}/stores/sqlite/sql/migrations/0001_init.sql",

@@ -1,4 +1,4 @@
-"""Planted bugs of several nodes: who holds a session, and who takes over. Fences are in `planted.py`."""
+"""Planted bugs of several nodes: who holds a session, who takes over, and what comes too late."""
 
 from proofs.kit.source import Change
 from proofs.planted import SRC, Bug
@@ -30,5 +30,33 @@ NODE_BUGS = (
             "    taken = 0\n    await recovery.settle",
         ),
         caught="tests/cluster/test_nodes.py -k killed_node",
+    ),
+    _node(
+        "what was sent before a node was given up is still taken",
+        Change(
+            f"{SRC}/stores/sqlite/tx.py",
+            "        if fence is not None and fence != current:",
+            "        if fence is not None and fence > current:",
+        ),
+        caught="prove nodes --only late --size 2",
+    ),
+    _node(
+        "whoever ends a dead node's turn does not claim its session",
+        Change(
+            f"{SRC}/core/rules/interrupted.py",
+            "    tx.claim(session_id, node)\n    end_interrupted_turn(",
+            "    end_interrupted_turn(",
+        ),
+        caught="prove leases --short",
+    ),
+    _node(
+        "a node that was given up keeps the agents that are between two turns",
+        Change(
+            f"{SRC}/core/running/pool.py",
+            "        for session_id in list(self._seats):\n            self.retire_agent(session_id)\n",
+            "        for session_id in [one for one, seat in self._seats.items() if not seat.busy]:\n"
+            "            self.retire_agent(session_id)\n",
+        ),
+        caught="tests/cluster/test_nodes.py -k frozen_node",
     ),
 )

@@ -3,10 +3,10 @@
 import asyncio
 import time
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 from proofs.kit.client import PAUSE, Client
+from proofs.kit.clock import Clock
 from proofs.kit.report import Run
 from proofs.kit.server import Server, Stuck, zygote
 
@@ -32,27 +32,6 @@ def prove(run: Run) -> None:
     ):
         server.start()
         asyncio.run(_Play(run, server, clock).play())
-
-
-class Clock:
-    """The server's: ahead of the machine's by what is written here, and set by writing it."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.ahead = 0
-        self.latest = 0.0
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self.move(0)
-
-    def now(self) -> float:
-        return time.time() + self.ahead
-
-    def move(self, seconds: int) -> None:
-        self.latest = max(self.latest, self.now())
-        self.ahead += seconds
-        with self.path.open("r+b" if self.path.exists() else "wb") as file:  # the server has it mapped
-            file.write((self.ahead * 1_000_000).to_bytes(8, "little", signed=True))
-        self.latest = max(self.latest, self.now())
 
 
 class _App:

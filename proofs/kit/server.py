@@ -97,7 +97,7 @@ class Zygote:
 SHARES = tuple(
     f"CLAWDFORGE_{name}"
     for name in (
-        *("APP_REQUESTS_PER_SEC", "APP_OPEN_REQUESTS", "APP_READERS"),
+        *("APP_REQUESTS_PER_SEC", "APP_OPEN_REQUESTS", "APP_READERS", "APP_SESSIONS", "APP_TURNS"),
         *("MAX_CONNECTIONS", "MAX_CONNECTIONS_PER_PEER"),
     )
 )

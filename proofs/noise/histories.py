@@ -89,7 +89,7 @@ async def session_lists(noisy: Noisy) -> None:
 
 
 async def make_sessions(noisy: Noisy) -> None:
-    await noisy.expect(200, "POST", "/sessions", {"agent": "scripted"})
+    await noisy.expect(200, "POST", "/sessions", {"agent": "scripted", "retention": "keep"})
 
 
 async def big_pages(noisy: Noisy) -> None:

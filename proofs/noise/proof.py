@@ -39,6 +39,8 @@ DEFAULT_SHARES = {
     "CLAWDFORGE_APP_REQUESTS_PER_SEC": "500",
     "CLAWDFORGE_APP_OPEN_REQUESTS": "256",
     "CLAWDFORGE_APP_READERS": "128",
+    "CLAWDFORGE_APP_TURNS": "2000",
+    "CLAWDFORGE_MAX_LIVE_SESSIONS": "1000",
     "CLAWDFORGE_MAX_CONNECTIONS": "1024",
     "CLAWDFORGE_MAX_CONNECTIONS_PER_PEER": "512",
 }
@@ -49,7 +51,8 @@ def prove(run: Run) -> None:
     """`size` is for how many seconds each way is noisy; with 0 no clock is looked at."""
     folder = run.folder / "workspaces"
     folder.mkdir(parents=True)
-    env = {**DEFAULT_SHARES, "CLAWDFORGE_WORKSPACE_ROOTS": str(folder)}
+    sessions = "500" if run.size else "20"  # one app is to open all that it may
+    env = {**DEFAULT_SHARES, "CLAWDFORGE_APP_SESSIONS": sessions, "CLAWDFORGE_WORKSPACE_ROOTS": str(folder)}
     chosen = [way for way in WAYS if not run.only or any(word in way.name for word in run.only)]
     with zygote(run.source) as made, Server(run.folder, made, source=run.source, env=env) as server:
         server.start()

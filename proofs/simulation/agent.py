@@ -41,6 +41,9 @@ class SimAgents:
     def specs(self) -> Mapping[str, AgentSpec]:
         return {"sim": SPEC}
 
+    def is_usable(self, name: str) -> bool:
+        return name == "sim"
+
 
 class SimDriver:
     capabilities = frozenset({Capability.RETURN, Capability.EVIDENCE, Capability.PERMISSIONS})

@@ -185,6 +185,9 @@ class SimWorkspaces:
     def check(self, path: str, granted: Sequence[str] = (), *, anywhere: bool = False) -> Workspace:  # noqa: ARG002 - as the port has it
         return Workspace(Path(path), path)
 
+    def own_path(self, name: str) -> str:
+        return str(TOP / "workspaces" / name)
+
     def is_own(self, path: str) -> bool:
         return Path(path).parent == TOP / "workspaces"
 

@@ -10,12 +10,14 @@ from typing import Any, cast
 from clawdforge.core.callbacks import CallbackTokens
 from clawdforge.core.ports import Catalog, FolderSizes
 from clawdforge.core.ports.trees import Trees
+from clawdforge.core.ports.uploads import Uploads
+from clawdforge.core.rules.quotas import Quotas
 from clawdforge.core.rules.retention import Ages
 from clawdforge.core.running.attendant import Times
+from clawdforge.core.running.background import Background
 from clawdforge.core.running.membership import Membership
 from clawdforge.core.running.recovery import RecoveryService
 from clawdforge.core.services.all import Bounds, Ports, build_engine, build_services
-from clawdforge.core.services.files import Uploads
 from clawdforge.core.services.runs import OneShot
 from clawdforge.stores.sqlite.view import SqliteView
 from clawdforge.wire.errors import ForgeAPIError, SessionClosed, SessionNotFound, StoreUnavailable
@@ -45,7 +47,7 @@ class Life:
         self._homes = SimHomes(world)
         bounds = Bounds(
             live_agents=world.plan.seats,
-            live_sessions=1000,
+            quotas=Quotas(live_sessions=1000),
             file_bytes=1000,
             agent_idle_secs=IDLE_SECS,
             spare_agents=int(world.plan.seats > 2),
@@ -68,9 +70,8 @@ class Life:
             program=cast("OneShot", nothing),
             callbacks=CallbackTokens(""),
         )
-        self._engine = build_engine(
-            ports, bounds, Membership(self._store, world, world.new_id(), "sim", "sim", "0", 10.0)
-        )
+        node = Membership(self._store, world, world.new_id(), "sim", "sim", "0", 10.0)
+        self._engine = build_engine(ports, bounds, node, Background())
         self._services = build_services(ports, bounds, self._engine, "", {})
         self._recovery = RecoveryService(self._store, world, self._engine.supervisor, (self._homes,))
         self._clients = Clients(world, story, self._services)
