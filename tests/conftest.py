@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.databases import wanted
+from tests.databases import USUAL, databases
 from tests.flaky import FLAKY
 from tests.support.processes import children, command, end_group, runs
 from tests.support.stalls import Stalls
@@ -58,7 +58,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 @pytest.fixture(autouse=True, scope="session")
 def _databases() -> None:
     """Where servers are to keep their rows in Postgres, it is there before the first test, and stays."""
-    wanted()
+    if USUAL == "postgres":
+        databases()
 
 
 @pytest.fixture(autouse=True)

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from tests.parsing import parse_alone
+
 ROOT: Final = "clawdforge"
 MAX_LINES: Final = 400
 
@@ -54,7 +56,7 @@ ROOMS: Final[Mapping[str, frozenset[str]]] = {
     "drivers.acp": frozenset({"processes", "folders"}),
     "drivers.acpx": frozenset({"processes", "folders", "acp"}),  # what acpx prints is ACP
     "stores": frozenset({"sqlite"}),
-    "stores.sqlite": frozenset(),
+    **dict.fromkeys(("stores.blobs", "stores.sqlite"), frozenset[str]()),
     "stores.postgres": frozenset({"sqlite"}),  # the same rows by the same names, in another dialect
     "cli": frozenset({"target"}),
     "cli.target": frozenset(),
@@ -85,7 +87,7 @@ FENCES: Final[Mapping[str, frozenset[str]]] = {
     **dict.fromkeys(("subprocess", "pty"), frozenset({"drivers", "scripted", "client", "cli"})),
     **dict.fromkeys(("httpx2", "httpcore2"), frozenset({"client", "cli"})),
     **dict.fromkeys(("click", "rich", "prompt_toolkit"), frozenset({"cli"})),
-    **dict.fromkeys(("langgraph", "langchain_core", "deepagents"), frozenset({"graphs"})),
+    **dict.fromkeys(("langgraph", "langchain_core", "deepagents", "psycopg"), frozenset({"graphs"})),
     "opentelemetry": frozenset({"telemetry"}),
     "multiprocessing": frozenset(),
 }
@@ -131,15 +133,13 @@ TASK_TOPS: Final = frozenset(
         f"{ROOT}.core.running.spares",
         f"{ROOT}.core.running.supervisor",
         f"{ROOT}.core.running.wishes",
-        f"{ROOT}.core.services.courier",
-        f"{ROOT}.core.services.timekeeper",
+        *(f"{ROOT}.core.services.{name}" for name in ("courier", "timekeeper")),
         f"{ROOT}.jsonrpc.rpc",
         f"{ROOT}.graphs.turn",
         f"{ROOT}.http.middleware",
         f"{ROOT}.scripted.methods",
-        f"{ROOT}.stores.postgres.writer",
-        f"{ROOT}.stores.sqlite.checkpoints",
-        f"{ROOT}.stores.sqlite.writer",
+        *(f"{ROOT}.stores.postgres.{name}" for name in ("works", "writer")),
+        *(f"{ROOT}.stores.sqlite.{name}" for name in ("checkpoints", "writer")),
         f"{ROOT}.telemetry.pump",
     }
 )
@@ -167,7 +167,7 @@ class Module:
 
     @classmethod
     def parse(cls, name: str, source: str) -> "Module":
-        return cls(name, source, ast.parse(source))
+        return cls(name, source, parse_alone(source))
 
     @classmethod
     def read(cls, path: Path, top: Path) -> "Module":

@@ -21,6 +21,12 @@ ACPX: Final = Path(__file__).parent.parent / ".cache" / "acpx" / "node_modules" 
 MCP: Final = Path(__file__).parent.parent / ".cache" / "live" / "py" / "mcp" / "bin" / "python"
 """Where `python3 -m tests.live.installing mcp` puts it."""
 
+MOTO: Final = Path(__file__).parent.parent / ".cache" / "live" / "py" / "moto" / "bin" / "moto_server"
+"""Where `python3 -m tests.live.installing moto` puts it."""
+
+CHART: Final = Path(__file__).parent.parent / ".cache" / "live" / "py" / "chart" / "bin"
+"""Where `python3 -m tests.live.installing chart` puts helm, and what knows the shapes of Kubernetes."""
+
 DOCS: Final = Path(__file__).parent.parent / ".cache" / "docs" / "bin" / "python"
 """Where `./scripts/docs` puts what builds the site."""
 
@@ -86,6 +92,7 @@ PROBES: Final[Mapping[str, tuple[str, ...]]] = {
         "command -v ssh-keygen || { echo 'not installed' >&2; exit 1; }",
     ),
     "curl": ("curl", "--version"),
+    "openssl": ("openssl", "version"),
     "node": ("node", "--version"),
     "java": ("/usr/bin/keytool", "-help"),
     "acpx": ("env", f"PATH={ACPX}:{os.environ.get('PATH', os.defpath)}", "sh", "-c", AS_AN_AGENT, __file__),
@@ -94,9 +101,11 @@ PROBES: Final[Mapping[str, tuple[str, ...]]] = {
     "opencode": ("env", f"PATH={OPENCODE}:{os.environ.get('PATH', os.defpath)}", "opencode", "--version"),
     "pyright": ("env", f"PATH={PYRIGHT}:{os.environ.get('PATH', os.defpath)}", "pyright", "--version"),
     "mcp": (str(MCP), "-c", "import mcp.server.fastmcp"),
+    "moto": (str(MOTO), "--help"),
     "npm-clients": (str(NODE), "-e", f"require({str(CLIENTS / 'openai')!r})"),
     "docs": (str(DOCS), "-c", "import material, mkdocs"),
     "langgraph": (sys.executable, "-c", "import langgraph, langgraph.checkpoint.sqlite.aio"),
+    "langgraph-postgres": (sys.executable, "-c", "import psycopg_pool, langgraph.checkpoint.postgres.aio"),
     "deepagents": (sys.executable, "-c", "import deepagents"),
     "cgroups": (sys.executable, "-c", CGROUPS),
     "landlock": (sys.executable, "-c", LANDLOCK),
@@ -107,6 +116,10 @@ PROBES: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "users": (sys.executable, "-c", USERS),
     "postgres": (sys.executable, "-m", "tests.postgres"),
+    "pgbouncer": ("env", f"PATH={os.environ.get('PATH', os.defpath)}:/usr/sbin", "pgbouncer", "--version"),
+    "caddy": ("caddy", "version"),
+    "nginx": ("env", f"PATH={os.environ.get('PATH', os.defpath)}:/usr/sbin", "nginx", "-v"),
+    "helm": (str(CHART / "helm"), "version"),
     "tmpfs": ("unshare", "--mount", "mount", "-t", "tmpfs", "tmpfs", "/mnt"),
 }
 """A run that shows that the thing works here, not only that a file of its name lies about."""

@@ -4,11 +4,12 @@ import contextlib
 import os
 import pwd
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
@@ -19,18 +20,63 @@ from clawdforge.stores.postgres.link import Link
 from clawdforge.stores.postgres.migrations import migrate
 
 START_SECS: Final = 60
+USUAL_PORT: Final = 5432
 MODEL: Final = "model"
+MOUNT: Final = """
+mount -t tmpfs -o "size=${1}m,mode=700,uid=$(id -u "$2")" tmpfs "$0" || exit 1
+user=$2; shift 2; exec setpriv --reuid "$user" --clear-groups "$@"
+"""
+IN_ITS_OWN_MOUNTS: Final = ("unshare", "--mount", "sh", "-c", MOUNT)
 
 
 class Postgres:
-    """A server on a socket in a folder of its own. It keeps nothing safe: it is gone after the tests."""
+    """A server on a socket in a folder of its own, which is gone after the tests."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, port: int, command: Sequence[str | Path], user: str | None) -> None:
         self.folder = folder
+        self.small = folder / "small"
+        self.port = port
+        self._command = command
+        self._user = user
         self._numbers = count(1)
+        self._process = self._run()
+
+    def start(self) -> None:
+        """After `kill`; when this returns, it answers."""
+        self._process = self._run()
+        self.wait_up()
+
+    def kill(self) -> None:
+        """At once, as when its machine is gone: it has to recover at the next start."""
+        self._process.send_signal(signal.SIGQUIT)
+        self._process.wait(START_SECS)
+
+    def stop(self) -> None:
+        self._process.terminate()  # ends it when nobody is connected
+        try:
+            self._process.wait(5)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def wait_up(self) -> None:
+        deadline = time.monotonic() + START_SECS
+        while True:
+            try:
+                Link(self.url("postgres")).close()
+            except OSError:
+                if time.monotonic() > deadline or self._process.poll() is not None:
+                    raise
+            else:
+                return
+            time.sleep(0.02)
+
+    def _run(self) -> "subprocess.Popen[bytes]":
+        with (self.folder / "log").open("ab") as log:
+            return subprocess.Popen(self._command, stdout=log, stderr=log, user=self._user, cwd=self.folder)
 
     def url(self, database: str) -> str:
-        return f"postgresql://postgres@/{database}?host={self.folder}"
+        return f"postgresql://postgres@/{database}?host={self.folder}&port={self.port}"
 
     def make_database(self) -> str:
         """The address of a fresh one that has the tables already."""
@@ -52,7 +98,12 @@ class Postgres:
 
 
 @contextlib.contextmanager
-def run_postgres() -> Iterator[Postgres]:
+def run_postgres(small_mib: int = 0, *, is_safe: bool = False, port: int | None = None) -> Iterator[Postgres]:
+    """With `small_mib` it has a file system beside its own which is that small; that needs root.
+
+    One that `is_safe` waits for the disk, for those who measure. With a `port` it listens there on loopback
+    too, and asks those who come that way for passwords.
+    """
     # Not below pytest's folder, which only its owner may enter: Postgres does not run as root.
     folder = Path(tempfile.mkdtemp(prefix="forge-pg-"))
     user = "nobody" if os.getuid() == 0 else None
@@ -62,27 +113,27 @@ def run_postgres() -> Iterator[Postgres]:
     programs = find_programs()
     try:
         subprocess.run(
-            [programs / "initdb", "-D", data, "-U", "postgres", "-A", "trust", "-EUTF8", "--locale=C", "-N"],
+            [programs / "initdb", "-D", data, "-U", "postgres", "-EUTF8", "--locale=C", "-N",
+             "--auth-local=trust", "--auth-host=scram-sha-256"],
             check=True, capture_output=True, user=user, cwd=folder, timeout=START_SECS,
         )  # fmt: skip
-        settings = {"listen_addresses": "", "unix_socket_directories": folder, "fsync": "off"}
-        settings |= {"full_page_writes": "off", "max_wal_size": "256MB"}
+        settings: dict[str, object] = {"listen_addresses": "127.0.0.1" if port else ""}
+        settings["port"] = port or USUAL_PORT
+        settings |= {"unix_socket_directories": folder, "max_wal_size": "256MB"}
+        settings |= {} if is_safe else {"fsync": "off", "full_page_writes": "off"}
         options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
-        with (folder / "log").open("wb") as log:
-            server = subprocess.Popen(
-                [programs / "postgres", "-D", data, *options], stdout=log, stderr=log, user=user, cwd=folder
-            )
+        command = [str(programs / "postgres"), "-D", str(data), *options]
+        if small_mib:
+            (small := folder / "small").mkdir()
+            command = [*IN_ITS_OWN_MOUNTS, str(small), str(small_mib), user or "", *command]
+            user = None
+        postgres = Postgres(folder, port or USUAL_PORT, command, user)
         try:
-            postgres = Postgres(folder)
-            _wait_for(server, postgres)
+            postgres.wait_up()
+            _make_model(postgres)
             yield postgres
         finally:
-            server.terminate()  # ends it when nobody is connected
-            try:
-                server.wait(5)
-            except subprocess.TimeoutExpired:
-                server.kill()
-                server.wait()
+            postgres.stop()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -94,17 +145,9 @@ def find_programs() -> Path:
     return Path(found.origin).parent / "pginstall" / "bin"
 
 
-def _wait_for(server: "subprocess.Popen[bytes]", postgres: Postgres) -> None:
-    deadline = time.monotonic() + START_SECS
-    while True:
-        try:
-            with contextlib.closing(Link(postgres.url("postgres"))) as link:
-                link.run(f"CREATE DATABASE {MODEL} TEMPLATE template0 ENCODING 'UTF8'")
-            break
-        except OSError:
-            if time.monotonic() > deadline or server.poll() is not None:
-                raise
-            time.sleep(0.02)
+def _make_model(postgres: Postgres) -> None:
+    with contextlib.closing(Link(postgres.url("postgres"))) as link:
+        link.run(f"CREATE DATABASE {MODEL} TEMPLATE template0 ENCODING 'UTF8'")
     with contextlib.closing(Link(postgres.url(MODEL))) as link:
         migrate(link, SystemClock())
 

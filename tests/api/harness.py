@@ -3,12 +3,13 @@
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -19,7 +20,7 @@ import pytest
 from clawdforge.wire.local import LOCK_FILE
 from clawdforge.wire.sse import Decoder, Frame
 from tests.api.forked import Forked
-from tests.databases import wanted
+from tests.databases import USUAL, Store, databases, run_on_postgres
 
 ADMIN_TOKEN = "cf_admin_token_of_the_tests_0123456789"
 AGENT = f"{sys.executable} -m clawdforge.scripted"
@@ -103,9 +104,15 @@ class Server:
     process: subprocess.Popen[bytes] | Forked
 
     def __init__(
-        self, data_dir: Path, env: Mapping[str, str] | None = None, *flags: str, cold: bool = False
+        self,
+        data_dir: Path,
+        env: Mapping[str, str] | None = None,
+        *flags: str,
+        cold: bool = False,
+        store: Store = USUAL,
     ) -> None:
         self.data_dir = data_dir
+        self.store = store
         self._cold = cold
         self._flags = flags
         self._env = {
@@ -117,10 +124,14 @@ class Server:
             "CLAWDFORGE_SPARE_AGENTS": "0",  # every test would start one more; those of spares say so
             **(env or {}),
         }
-        if (databases := wanted()) is not None:
-            self._env.setdefault("CLAWDFORGE_DATABASE_URL", databases.find(data_dir))
+        if store == "postgres" and "CLAWDFORGE_DATABASE_URL" not in self._env:
+            self._env["CLAWDFORGE_DATABASE_URL"] = databases().find(data_dir)
         self._apps: list[httpx2.Client] = []
         self.start()
+
+    def use_database(self, url: str) -> None:
+        """From its next start on."""
+        self._env["CLAWDFORGE_DATABASE_URL"] = url
 
     def start(self) -> None:
         self.log = (self.data_dir.parent / f"{self.data_dir.name}.log").open("ab")
@@ -155,9 +166,16 @@ class Server:
     @property
     def database(self) -> Path:
         """The file of SQLite, for tests that look into it; they are left out where it is a Postgres."""
-        if wanted() is not None:
+        if self.store == "postgres":
             pytest.skip("looks into the file of SQLite")
         return self.data_dir / "forge.db"
+
+    def sql(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
+        """Looks into the rows of this server, or edits them, behind its back. Marks of values are `?`."""
+        if self.store == "postgres":
+            return run_on_postgres(self._env["CLAWDFORGE_DATABASE_URL"], statement, values)
+        with closing(sqlite3.connect(self.database, timeout=10)) as database, database:
+            return database.execute(statement, values).fetchall()
 
     @property
     def log_text(self) -> str:

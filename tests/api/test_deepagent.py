@@ -4,7 +4,6 @@ import hashlib
 import itertools
 import json
 import re
-import sqlite3
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -14,6 +13,8 @@ import httpx2
 import pytest
 
 from tests.api.harness import App, Server, until
+
+pytestmark = pytest.mark.on_both
 
 ISO = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 
@@ -182,8 +183,7 @@ def test_archived_messages_are_shown_when_asked_for(app: App, server: Server) ->
     """S4-10, S4-42: a row archived by plain SQL counts as well."""
     session_id = create(app)
     post(app, session_id, "to be archived")
-    with sqlite3.connect(server.database) as database:
-        database.execute("UPDATE messages SET archived = 1 WHERE session_id = ?", (session_id,))
+    server.sql("UPDATE messages SET archived = 1 WHERE session_id = ?", session_id)
     assert detail(app, session_id)["messages"] == []
     assert [m["archived"] for m in detail(app, session_id, all="true")["messages"]] == [True]
 

@@ -2,10 +2,9 @@
 
 import itertools
 import signal
-import sqlite3
 import threading
 from collections.abc import Callable
-from contextlib import closing, suppress
+from contextlib import suppress
 from functools import partial
 from typing import get_args
 
@@ -16,6 +15,8 @@ from clawdforge.http.dialects.hermes.unserved import UNSERVED
 from tests.api.dialects import DIALECTS, Dialect, Feature, Seen, upto_end
 from tests.api.harness import App, Server, until
 from tests.api.hermes_routes import ROUTES
+
+pytestmark = pytest.mark.on_both
 
 EVERY = pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.name)
 
@@ -183,13 +184,15 @@ def test_one_database_has_the_sessions_of_all(app: App, server: Server) -> None:
         with suppress(FileNotFoundError):  # homes are being copied meanwhile, and marks of that come and go
             if path.is_file() and path.read_bytes()[: len(magic)] == magic:
                 databases.append(path.name)
-    assert databases == ["forge.db"]
-    with closing(sqlite3.connect(server.database)) as database:
-        assert database.execute("PRAGMA journal_mode").fetchone() == ("wal",)
-        mine = database.execute("SELECT session_id FROM sessions WHERE app_name = ?", (app.name,))
-        assert {session_id for (session_id,) in mine} == made
-        said = database.execute("SELECT DISTINCT session_id FROM messages WHERE content = 'hello'")
-        assert made <= {session_id for (session_id,) in said}
+    if server.store == "sqlite":
+        assert databases == ["forge.db"]
+        assert server.sql("PRAGMA journal_mode") == [("wal",)]
+    else:
+        assert databases == []
+    mine = server.sql("SELECT session_id FROM sessions WHERE app_name = ?", app.name)
+    assert {session_id for (session_id,) in mine} == made
+    said = server.sql("SELECT DISTINCT session_id FROM messages WHERE content = 'hello'")
+    assert made <= {session_id for (session_id,) in said}
 
 
 @EVERY

@@ -19,9 +19,11 @@ WHOLE = HALF + b"\r\n"
 
 
 @contextlib.contextmanager
-def connected(server: Server, *first: bytes, rest: int = 0) -> Iterator[socket.socket]:
+def connected(
+    server: Server, *first: bytes, rest: int = 0, peer: str = "127.0.0.1"
+) -> Iterator[socket.socket]:
     host, port = server.url.removeprefix("http://").split(":")
-    with socket.create_connection((host, int(port)), timeout=40) as end:
+    with socket.create_connection((host, int(port)), timeout=40, source_address=(peer, 0)) as end:
         for data in (*first, b"x" * rest):
             end.sendall(data)
         yield end
@@ -60,9 +62,12 @@ def test_a_crowd_of_half_open_connections_keeps_nobody_out(start: Callable[..., 
     assert server.log_text.count("\n") < 200
 
 
-def test_connections_in_use_make_no_room_and_the_operator_still_gets_in(start: Callable[..., Server]) -> None:
-    """At the limit, one below, one above, and after a restart."""
-    server = start(MAX_CONNECTIONS="4", MAX_CONNECTIONS_PER_PEER="4")
+@pytest.mark.parametrize("in_all", [4, 40])
+def test_connections_in_use_make_no_room_and_the_operator_still_gets_in(
+    start: Callable[..., Server], in_all: int
+) -> None:
+    """At the limit of all and at that of one address, one below, one above, and after a restart."""
+    server = start(MAX_CONNECTIONS=str(in_all), MAX_CONNECTIONS_PER_PEER="4")
     app = server.app()
     session = app.session()
     for _ in range(2):
@@ -79,6 +84,9 @@ def test_connections_in_use_make_no_room_and_the_operator_still_gets_in(start: C
                 status, body, head = answer(fifth)
                 assert (status, body["code"]) == (503, "server_busy")
                 assert b"retry-after: 1" in head
+            if in_all > 4:
+                with connected(server, WHOLE, peer="127.0.0.2") as elsewhere:
+                    assert elsewhere.recv(12) == b"HTTP/1.1 200"
             with socket.socket(socket.AF_UNIX) as operator:
                 operator.connect(str(server.data_dir / "operator.sock"))
                 operator.sendall(b"GET /admin/apps HTTP/1.1\r\nHost: localhost\r\n\r\n")

@@ -1,9 +1,7 @@
 """Rows that somebody edited by SQL are shown as they are, and all the others beside them."""
 
 import signal
-import sqlite3
 from collections.abc import Callable
-from contextlib import closing
 from typing import Any
 
 import pytest
@@ -13,9 +11,8 @@ from tests.api.talk import say
 
 
 def edit(server: Server, table: str, session_id: str, column: str, text: str) -> None:
-    with closing(sqlite3.connect(server.database, timeout=10)) as database, database:
-        statement = f"UPDATE {table} SET {column} = ? WHERE session_id = ?"  # noqa: S608 - names from this file
-        assert database.execute(statement, (text, session_id)).rowcount > 0
+    statement = f"UPDATE {table} SET {column} = ? WHERE session_id = ? RETURNING 1"  # noqa: S608 - names from this file
+    assert server.sql(statement, text, session_id)
 
 
 def read(app: App, path: str, **params: Any) -> dict[str, Any]:

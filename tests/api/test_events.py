@@ -13,6 +13,8 @@ from clawdforge.wire.event_forms import is_from_agent, nest
 from clawdforge.wire.sse import Frame
 from tests.api.harness import App, Server, until
 
+pytestmark = pytest.mark.on_both
+
 
 def seqs(frames: list[Frame]) -> list[int]:
     return [int(frame.id) for frame in frames]

@@ -3,7 +3,6 @@
 import json
 import signal
 import socket
-import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -189,9 +188,7 @@ def test_a_killed_server_leaves_no_half_file(start: Callable[..., Server]) -> No
     assert len(stored(server)) == 2
     server.start()
     assert stored(server) == [token]
-    with sqlite3.connect(server.database) as db:
-        assert db.execute("SELECT file_token FROM files").fetchall() == [(token,)]
-    db.close()
+    assert server.sql("SELECT file_token FROM files") == [(token,)]
     assert server.client(app.token).get(f"/files/{token}").content == b"whole"
 
 

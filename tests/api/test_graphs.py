@@ -1,33 +1,57 @@
 """Graphs as agents of a real server: a deepagents agent and a plain graph, over a scripted model."""
 
+import contextlib
 import json
 import signal
-import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.api.harness import App, Server, until
-from tests.api.talk import do
+from tests.api.talk import do, state
+from tests.graph_database import HOST, GraphDatabase, free_port, write_agents
 from tests.needs import needs
+from tests.postgres import run_postgres
 
-pytestmark = [needs("langgraph"), needs("deepagents"), pytest.mark.slow]
-TOP = Path(__file__).parents[2]
-HOST = f"env PYTHONPATH={TOP} {sys.executable} -P -m clawdforge.graphs tests.support.graphs"
+pytestmark = [
+    *(needs("langgraph"), needs("deepagents"), pytest.mark.slow),
+    pytest.mark.timeout(300),  # each start of a graph takes seconds of a processor that others use too
+]
 AGENTS = {
     "CLAWDFORGE_AGENT_DEEP": f"{HOST}.deep:deep",
     "CLAWDFORGE_AGENT_GRAPH": f"{HOST}.scripted:graph",
     "CLAWDFORGE_AGENT_START_SECS": "60",
 }
+Start = Callable[[Path], Server]
+
+
+@pytest.fixture(
+    scope="module",
+    params=["home", pytest.param("database", marks=[needs("postgres"), needs("langgraph-postgres")])],
+)
+def start(request: pytest.FixtureRequest) -> Iterator[Start]:
+    """Servers whose graphs keep their checkpoints in their homes, or in a database."""
+    with contextlib.ExitStack() as ends:
+
+        def begin(folder: Path) -> Server:
+            if request.param == "home":
+                server = Server(folder / "data", AGENTS)
+            else:
+                found = GraphDatabase(postgres)
+                server = Server(folder / "data", found.settings, "--config", str(write_agents(folder)))
+            ends.callback(server.stop)
+            return server
+
+        if request.param == "database":
+            postgres = ends.enter_context(run_postgres(port=free_port()))
+        yield begin
 
 
 @pytest.fixture(scope="module")
-def graphs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    server = Server(tmp_path_factory.mktemp("graphs") / "data", AGENTS)
-    yield server
-    server.stop()
+def graphs(start: Start, tmp_path_factory: pytest.TempPathFactory) -> Server:
+    return start(tmp_path_factory.mktemp("graphs"))
 
 
 def said(app: App, session_id: str, prompt: str) -> tuple[str, dict[str, Any]]:
@@ -116,12 +140,51 @@ def test_undo_and_fork_take_the_graphs_memory_with_them(graphs: Server) -> None:
     do(app, sid, "undo")
     assert heard(app, sid) == ["echo one"]
     assert heard(app, fork) == ["echo one", "echo two"]
-    home = graphs.data_dir / "homes" / fork
-    assert (home / ".clawdforge" / "checkpoints.db").is_file()
 
 
-def test_a_graph_comes_back_after_the_server_was_killed_in_its_turn(tmp_path: Path) -> None:
-    server = Server(tmp_path / "data", AGENTS)
+def test_an_undo_in_a_fork_goes_back_to_what_it_began_with_and_further(graphs: Server) -> None:
+    app = graphs.app()
+    sid = app.session(agent="graph")
+    for word in ("one", "two"):
+        said(app, sid, f"echo {word}")
+    fork = do(app, sid, "fork")["session_id"]
+    said(app, fork, "echo three")
+    do(app, fork, "undo")
+    assert heard(app, fork) == ["echo one", "echo two"]
+    do(app, fork, "undo")
+    do(app, fork, "undo")
+    assert heard(app, fork) == ["echo one"]
+
+
+def test_redo_retry_and_clear_do_what_they_do_to_the_transcript(graphs: Server) -> None:
+    app = graphs.app()
+    sid = app.session(agent="graph")
+    for word in ("one", "two", "three"):
+        said(app, sid, f"echo {word}")
+    do(app, sid, "undo")
+    do(app, sid, "undo")
+    do(app, sid, "redo")
+    assert heard(app, sid) == ["echo one", "echo two"]
+    reply = app.http.post(f"/sessions/{sid}/retry", json={"prompt": "echo other", "run": True})
+    assert reply.status_code in (200, 202), reply.text
+    until(lambda: not state(app, sid)["running_turn"] and not state(app, sid)["queued_turns"], "rest", 60)
+    assert heard(app, sid) == ["echo one", "echo two", "echo other"]
+    do(app, sid, "clear")
+    assert heard(app, sid) == []
+    assert heard(app, sid) == ["recall"]
+
+
+def test_checkpoints_lie_where_they_should(start: Start, tmp_path: Path) -> None:
+    server = start(tmp_path)
+    app = server.app()
+    sid = app.session(agent="graph")
+    said(app, sid, "echo one")
+    in_home = (server.data_dir / "homes" / sid / ".clawdforge" / "checkpoints.db").is_file()
+    assert in_home == ("--config" not in server._flags)
+
+
+def test_a_graph_comes_back_after_the_server_was_killed_in_its_turn(start: Start, tmp_path: Path) -> None:
+    server = start(tmp_path)
     try:
         app = server.app("a")
         sid = app.session(agent="deep")

@@ -11,6 +11,8 @@ import pytest
 
 from tests.api.harness import App, Server, until
 
+pytestmark = pytest.mark.on_both
+
 MODEL = "openai/gpt-5.4-mini"
 UNKNOWN = "nonexistent_zzz"
 TWO_TURNS = [

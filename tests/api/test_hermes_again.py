@@ -3,9 +3,12 @@
 from typing import Any
 
 import httpx2
+import pytest
 
 from tests.api.harness import App
 from tests.api.test_hermes_chat import frames, names, new, session, start, started
+
+pytestmark = pytest.mark.on_both
 
 
 def regenerate(app: App, session_id: str, revision: Any, **body: Any) -> httpx2.Response:

@@ -13,6 +13,8 @@ import pytest
 from clawdforge.wire.sse import Frame
 from tests.api.harness import App, Server, Stream, until
 
+pytestmark = pytest.mark.on_both
+
 
 def new(app: App, **body: Any) -> str:
     return str(app.http.post("/api/session/new", json=body).json()["session"]["session_id"])

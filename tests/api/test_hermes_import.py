@@ -6,6 +6,8 @@ import pytest
 
 from tests.api.harness import App
 
+pytestmark = pytest.mark.on_both
+
 CALL = "call_00_kq3fN1Xw"
 TERMINAL = {
     "id": CALL,

@@ -2,8 +2,12 @@
 
 from typing import Any
 
+import pytest
+
 from tests.api.harness import App
 from tests.api.test_hermes_page import new, said
+
+pytestmark = pytest.mark.on_both
 
 
 def test_the_picker_has_the_models_that_the_app_knows(app: App, other: App) -> None:

@@ -10,6 +10,9 @@ import pytest
 
 from clawdforge.http.dialects.hermes.quiet import QUIET
 from tests.api.harness import App, Server, Stream
+from tests.databases import Store
+
+pytestmark = pytest.mark.on_both
 
 UNKNOWN = "nonexistent_zzz"
 
@@ -22,11 +25,11 @@ def new(app: App, **body: Any) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def behind(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def behind(tmp_path_factory: pytest.TempPathFactory, store: Store) -> Iterator[Server]:
     """A server as a proxy puts it behind the page: under a prefix."""
-    found = Server(
-        tmp_path_factory.mktemp("page") / "data", {"CLAWDFORGE_HERMES_PREFIX": "/hermes"}, "--trust-loopback"
-    )
+    settings = {"CLAWDFORGE_HERMES_PREFIX": "/hermes"}
+    folder = tmp_path_factory.mktemp("page") / "data"
+    found = Server(folder, settings, "--trust-loopback", store=store)
     yield found
     found.stop()
 

@@ -9,6 +9,8 @@ import pytest
 from tests.api.harness import ADMIN_TOKEN, App, Server
 from tests.api.test_hermes_chat import frames, new, session, start, started, text
 
+pytestmark = pytest.mark.on_both
+
 OWN = {"Sec-Fetch-Site": "same-origin"}
 
 

@@ -1,7 +1,6 @@
 """Undo with files: the workspace goes back with the history, and forth again; its own .git is not touched."""
 
 import shutil
-import sqlite3
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -165,9 +164,7 @@ def test_a_restore_that_a_crash_cut_off_is_finished_before_the_agent_works(
     do(app, sid, "redo", files=True)
     tree = (server.data_dir / "shadows" / sid / "refs" / "turns" / "1").read_text().strip()
     server.stop()
-    with sqlite3.connect(server.database) as db:
-        db.execute("UPDATE sessions SET files_plan = ? WHERE session_id = ?", (tree, sid))
-    db.close()
+    server.sql("UPDATE sessions SET files_plan = ? WHERE session_id = ?", tree, sid)
     server.start()
     app = App(app.name, app.token, app.token_id, server.client(app.token))
     assert say(app, sid, "read a.txt") == "first"

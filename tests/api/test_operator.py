@@ -3,12 +3,10 @@
 import functools
 import json
 import re
-import sqlite3
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable
-from contextlib import closing
 from typing import Any
 
 import pytest
@@ -219,10 +217,7 @@ def test_the_ledger_is_paged_and_verified(start: Callable[..., Server]) -> None:
         params = {"head": head} if head else {}
         return AuditVerdict.model_validate(admin.get("/admin/audit/verify", params=params).json())
 
-    def edit(statement: str) -> None:
-        with closing(sqlite3.connect(server.database, timeout=10)) as database, database:
-            database.execute(statement)
-
+    edit = server.sql
     edit("UPDATE session_events SET details = '{\"turn\":2}' WHERE number = 2")
     assert (verdict().valid, verdict().first_bad) == (False, 2)
     edit("UPDATE session_events SET details = 'not json' WHERE number = 2")

@@ -16,7 +16,7 @@ from clawdforge.stores.postgres.link import Link
 from tests.api.harness import ADMIN_TOKEN, Server, until
 from tests.databases import in_file
 from tests.needs import needs
-from tests.postgres import Postgres
+from tests.postgres import Postgres, find_programs
 
 pytestmark = needs("postgres")
 
@@ -30,6 +30,10 @@ def ask(postgres: Postgres, *statements: str) -> None:
     with contextlib.closing(Link(postgres.url("postgres"))) as link:
         for statement in statements:
             link.run(statement)
+
+
+def name_of(url: str) -> str:
+    return url.partition("?")[0].rpartition("/")[2]
 
 
 def run(*arguments: str, url: str) -> subprocess.CompletedProcess[str]:
@@ -74,7 +78,7 @@ def test_an_outage_is_told_and_waited_for(start: Callable[..., Server], postgres
     app = server.app()
     session = app.session()
     app.turn(session, "echo one")
-    name = url.partition("?")[0].rpartition("/")[2]
+    name = name_of(url)
     ask(
         postgres,
         f"ALTER DATABASE {name} ALLOW_CONNECTIONS false",
@@ -155,6 +159,33 @@ def test_the_doctor_knows_it_and_other_tools_say_whose_work_it_is(
         assert "pg_dump" in refused.stderr
 
 
+def test_a_dump_brings_everything_back(
+    start: Callable[..., Server], postgres: Postgres, url: str, tmp_path: Path
+) -> None:
+    """As the guide says: beside a server that runs, rows first, then folders."""
+    server = start(DATABASE_URL=url)
+    app = server.app()
+    session = app.session()
+    assert answer(app.http, session, "one") == "one"
+    cut = app.http.post(f"/sessions/{session}/turns", json={"prompt": "echo begun\nsleep 60"}).json()
+    until(lambda: "begun" in app.http.get(f"/sessions/{session}/events").text, "the turn's first words")
+    dump, programs = tmp_path / "forge.dump", find_programs()
+    subprocess.run([programs / "pg_dump", "--format=custom", f"--file={dump}", url], check=True)
+    shutil.copytree(server.data_dir, tmp_path / "copied", ignore=shutil.ignore_patterns("*.sock"))
+    server.stop(signal.SIGKILL)
+    shutil.rmtree(server.data_dir)
+    shutil.copytree(tmp_path / "copied", server.data_dir)
+    empty = postgres.make_empty()
+    subprocess.run([programs / "pg_restore", "--no-owner", f"--dbname={empty}", dump], check=True)
+    server.use_database(empty)
+    server.start()
+    http = server.client(app.token)
+    turns = http.get(f"/sessions/{session}/turns").json()["turns"]
+    assert (turns[cut["turn_index"] - 1]["outcome"], len(turns)) == ("interrupted", 2)
+    assert answer(http, session, "two") == "two"
+    assert http.get("/search", params={"q": "one"}).json()["hits"]
+
+
 def test_nothing_of_the_address_reaches_an_agent(start: Callable[..., Server], url: str) -> None:
     address = url.replace("//postgres@", "//postgres:hush-hush@")
     server = start(DATABASE_URL=address)
@@ -173,7 +204,7 @@ def test_whoever_asks_for_life_waits_for_no_database(
     """One that does not answer, and does not refuse either."""
     server = start(DATABASE_URL=url)
     assert server.client().get("/healthz").json()["open_sessions"] == 0
-    name = url.partition("?")[0].rpartition("/")[2]
+    name = name_of(url)
     with contextlib.closing(Link(postgres.url("postgres"))) as link:
         found = link.fetch("SELECT pid FROM pg_stat_activity WHERE datname = $1", (name,))
         for (pid,) in found:

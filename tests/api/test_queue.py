@@ -13,7 +13,6 @@ import pytest
 from clawdforge import Forge
 from clawdforge.client.errors import Conflict, TurnNotQueued
 from clawdforge.core.model import SystemClock
-from clawdforge.stores.sqlite.snapshot import FILE
 from clawdforge.upkeep.deep import examine_deep
 from clawdforge.upkeep.doctor import Finding
 from tests.api.harness import App, Server, until
@@ -126,7 +125,7 @@ def test_an_order_survives_a_kill(start: Callable[..., Server]) -> None:
     change(app, session_id, 4, position=0, prompt="hang")
     server.stop(signal.SIGKILL)
     assert find_bad(server) == []
-    with sqlite3.connect(server.data_dir / FILE) as db:
+    with sqlite3.connect(server.database) as db:
         db.execute("UPDATE sessions SET queue_order = '[2, 3, 4]'")
     (lost,) = find_bad(server)
     assert "the order of its queue is not what the log says" in lost.text
@@ -141,7 +140,7 @@ def test_an_order_survives_a_kill(start: Callable[..., Server]) -> None:
 
 
 def find_bad(server: Server, *, repair: bool = False) -> list[Finding]:
-    found = examine_deep(server.data_dir, SystemClock(), repair=repair)
+    found = examine_deep(server.database.parent, SystemClock(), repair=repair)
     return [one for one in found if one.level == "bad"]
 
 
@@ -180,11 +179,11 @@ def test_files_are_changed_and_kept_for_the_turn(app: App, busy: str) -> None:
 
 
 def test_nothing_new_is_no_event(app: App, busy: str) -> None:
-    head = app.http.get(f"/sessions/{busy}").json()["head"]
     same = change(app, busy, 2, prompt="echo two", files=[], position=0)
     assert same.status_code == 200
     assert change(app, busy, 2).status_code == 200
-    assert app.http.get(f"/sessions/{busy}").json()["head"] == head
+    events = app.http.get(f"/sessions/{busy}/events").json()["events"]
+    assert "turn.changed" not in [event["type"] for event in events]
 
 
 def test_a_change_and_a_start_at_once_leave_one_truth(app: App) -> None:

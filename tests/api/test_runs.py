@@ -1,7 +1,6 @@
 """`POST /run`: the shape of v0.1, whatever the program behind it does."""
 
 import json
-import sqlite3
 import sys
 import textwrap
 import time
@@ -84,13 +83,9 @@ def run(app: App, prompt: str, **body: Any) -> httpx2.Response:
 
 
 def rows(server: Server, app: App) -> list[tuple[Any, ...]]:
-    db = sqlite3.connect(server.database)
-    try:
-        columns = "model, prompt, ok, stop_reason, duration_ms, error"
-        query = f"SELECT {columns} FROM runs WHERE app_name = ? ORDER BY created_at"  # noqa: S608 - our own words
-        return db.execute(query, (app.name,)).fetchall()
-    finally:
-        db.close()
+    columns = "model, prompt, ok, stop_reason, duration_ms, error"
+    query = f"SELECT {columns} FROM runs WHERE app_name = ? ORDER BY created_at"  # noqa: S608 - our own words
+    return server.sql(query, app.name)
 
 
 def left(server: Server) -> list[Any]:

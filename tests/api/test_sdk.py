@@ -22,6 +22,8 @@ from clawdforge import (
 from clawdforge.client.models import DecisionWord, Permission
 from tests.api.harness import ADMIN_TOKEN, App, Server, until
 
+pytestmark = pytest.mark.on_both
+
 ASK = "ask write a file"
 Answer = DecisionWord | bool
 FIELDS = {"session_id", "agent", "cwd", "created_at", "last_turn_at", "turn_count", "closed_at", "meta"}

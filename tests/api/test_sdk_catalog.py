@@ -10,6 +10,8 @@ from clawdforge import Forge
 from clawdforge.client.errors import FileNotFound, Forbidden, PersonaNotFound, SessionNotFound, UnknownFile
 from tests.api.harness import ADMIN_TOKEN, App, Server
 
+pytestmark = pytest.mark.on_both
+
 CLAUDE = """#!/bin/sh
 echo '{"type": "result", "result": "{\\\\"hello\\\\": \\\\"world\\\\"}", "stop_reason": "end_turn"}'
 """

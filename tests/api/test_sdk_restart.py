@@ -13,17 +13,20 @@ from clawdforge import AsyncForge, Event, Forge, TurnResult
 from clawdforge.client.errors import TurnInterrupted
 from clawdforge.client.models import OnInterruptWord
 from tests.api.harness import App, Server
+from tests.databases import Store
+
+pytestmark = pytest.mark.on_both
 
 SLOW = "chunks 400 8 20"
 
 
 @pytest.fixture
-def steady(tmp_path: Path) -> Iterator[Server]:
+def steady(tmp_path: Path, store: Store) -> Iterator[Server]:
     """A server that comes back on the same port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    server = Server(tmp_path / "data", None, "--port", str(port))
+    server = Server(tmp_path / "data", None, "--port", str(port), store=store)
     yield server
     server.stop()
 

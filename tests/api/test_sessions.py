@@ -1,6 +1,5 @@
 """Sessions over HTTP: create, state, isolation, close, list (S0.2, S0.3, S0.5 to S0.8)."""
 
-import sqlite3
 import uuid
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +10,8 @@ import pytest
 import clawdforge
 from clawdforge.wire.session import Session
 from tests.api.harness import App, Server
+
+pytestmark = pytest.mark.on_both
 
 
 def test_every_route_of_an_app_needs_a_token(server: Server) -> None:
@@ -38,10 +39,8 @@ def test_create_answers_an_id_and_the_agent(app: App, server: Server) -> None:
     assert body["agent"] == "claude"
     assert isinstance(body["created_at"], int)
     assert Path(body["cwd"]).is_dir()
-    with sqlite3.connect(f"file:{server.database}?mode=ro", uri=True) as db:
-        rows = db.execute("select app_name from sessions where session_id = ?", [body["session_id"]])
-        assert rows.fetchall() == [(app.name,)]
-    db.close()
+    kept = server.sql("SELECT app_name FROM sessions WHERE session_id = ?", body["session_id"])
+    assert kept == [(app.name,)]
 
 
 def test_an_empty_body_makes_a_session_of_the_default_agent(app: App) -> None:

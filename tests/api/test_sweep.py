@@ -2,12 +2,11 @@
 
 import random
 import signal
-import sqlite3
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable
-from contextlib import closing
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +17,6 @@ from tests.api.harness import App, Server, until
 HOUR, DAY = 3600, 86_400
 
 
-def sql(server: Server, statement: str, *values: Any) -> list[Any]:
-    with closing(sqlite3.connect(server.database, timeout=10)) as database, database:
-        return database.execute(statement, values).fetchall()
-
-
 def sweep(server: Server) -> dict[str, Any]:
     reply = server.admin().post("/admin/sweep")
     assert reply.status_code == 200, reply.text
@@ -31,7 +25,7 @@ def sweep(server: Server) -> dict[str, Any]:
 
 def audited(server: Server, session_id: str) -> list[str]:
     statement = "SELECT event FROM session_events WHERE session_id = ? ORDER BY number"
-    return [event for (event,) in sql(server, statement, session_id)]
+    return [event for (event,) in server.sql(statement, session_id)]
 
 
 @pytest.fixture
@@ -68,8 +62,7 @@ def test_an_idle_session_is_closed_and_a_long_closed_one_deleted(alone: Server) 
     now = int(time.time())
     for unit in (1, 1_000_000):
         session_id, fresh = app.session(), app.session()
-        sql(
-            alone,
+        alone.sql(
             "UPDATE sessions SET created_at = ? WHERE session_id = ?",
             (now - 2 * HOUR) * unit,
             session_id,
@@ -80,8 +73,7 @@ def test_an_idle_session_is_closed_and_a_long_closed_one_deleted(alone: Server) 
         assert app.http.get(f"/sessions/{fresh}").json()["live"] is True
         assert app.turn(session_id, "echo late").status_code == 410
         assert sweep(alone) == {"ok": True, "soft_closed": 0, "hard_deleted": 0}
-        sql(
-            alone,
+        alone.sql(
             "UPDATE sessions SET closed_at = ? WHERE session_id = ?",
             (now - 2 * DAY) * unit,
             session_id,
@@ -99,15 +91,15 @@ def test_idle_counts_from_the_last_turn_and_kept_sessions_stay(alone: Server) ->
     turned, kept, gone = app.session(), app.session(retention="keep"), app.session(retention="keep")
     app.turn(turned, "echo hi")
     app.http.delete(f"/sessions/{gone}")
-    sql(alone, "UPDATE sessions SET created_at = 1")
-    sql(alone, "UPDATE sessions SET closed_at = 1 WHERE closed_at IS NOT NULL")
+    alone.sql("UPDATE sessions SET created_at = 1")
+    alone.sql("UPDATE sessions SET closed_at = 1 WHERE closed_at IS NOT NULL")
     assert sweep(alone) == {"ok": True, "soft_closed": 0, "hard_deleted": 0}
     assert [app.http.get(f"/sessions/{one}").json()["live"] for one in (turned, kept, gone)] == [
         True,
         True,
         False,
     ]
-    sql(alone, "UPDATE sessions SET last_turn_at = 5 WHERE session_id = ?", turned)
+    alone.sql("UPDATE sessions SET last_turn_at = 5 WHERE session_id = ?", turned)
     until(lambda: sweep(alone)["soft_closed"], "the sweep")  # while its home is copied, it is busy
 
 
@@ -116,9 +108,11 @@ def test_a_damaged_row_costs_the_other_sessions_nothing(start: Callable[..., Ser
     server = start(SWEEP_SECS="0.2")
     app, other = server.app(), server.app()
     damaged, sound = app.session(), other.session()
-    sql(server, "UPDATE sessions SET created_at = 1, head = 'lost' WHERE session_id = ?", damaged)
+    if server.store == "postgres":
+        pytest.skip("a column of Postgres holds only what its type says")
+    server.sql("UPDATE sessions SET created_at = 1, head = 'lost' WHERE session_id = ?", damaged)
     until(lambda: "the sweep could not do this" in server.log_text, "the log of the damaged row")
-    sql(server, "UPDATE sessions SET created_at = 2 WHERE session_id = ?", sound)
+    server.sql("UPDATE sessions SET created_at = 2 WHERE session_id = ?", sound)
     until(lambda: not other.http.get(f"/sessions/{sound}").json()["live"], "the other session's end")
     assert damaged in server.log_text
 
@@ -129,7 +123,7 @@ def test_a_session_with_a_turn_is_never_swept(alone: Server) -> None:
     app.http.post(f"/sessions/{session_id}/turns", json={"prompt": "hang"})
     until(lambda: app.http.get(f"/sessions/{session_id}").json()["running_turn"], "the turn's start")
     app.http.post(f"/sessions/{session_id}/turns", json={"prompt": "echo next"})
-    sql(alone, "UPDATE sessions SET created_at = 1, last_turn_at = 1")
+    alone.sql("UPDATE sessions SET created_at = 1, last_turn_at = 1")
     assert sweep(alone)["soft_closed"] == 0
     app.http.post(f"/sessions/{session_id}/cancel", json={})
     until(lambda: app.http.get(f"/sessions/{session_id}").json()["turn_count"] == 2, "the queued turn")
@@ -142,13 +136,13 @@ def test_the_agent_of_a_swept_session_ends_and_its_folders_go_with_it(alone: Ser
     app.turn(session_id, "write left.txt x")
     assert alone.client().get("/healthz").json()["live_agents"] == 1
     assert Path(cwd, "left.txt").exists()
-    sql(alone, "UPDATE sessions SET last_turn_at = 1")
+    alone.sql("UPDATE sessions SET last_turn_at = 1")
     until(lambda: sweep(alone)["soft_closed"], "the sweep")
     assert alone.client().get("/healthz").json()["live_agents"] == 0
-    sql(alone, "UPDATE sessions SET closed_at = 1")
+    alone.sql("UPDATE sessions SET closed_at = 1")
     assert sweep(alone)["hard_deleted"] == 1
     for table in ("sessions", "turns", "events", "messages", "permissions"):
-        assert sql(alone, f"SELECT count(*) FROM {table}") == [(0,)], table  # noqa: S608 - our own names
+        assert alone.sql(f"SELECT count(*) FROM {table}") == [(0,)], table  # noqa: S608 - our own names
     assert not Path(cwd).exists()
     assert list(alone.data_dir.rglob(f"*{session_id}*")) == []
 
@@ -159,7 +153,7 @@ def test_the_sweeper_works_by_itself(start: Callable[..., Server]) -> None:
     app = server.app()
     session_id = app.session()
     until(lambda: app.http.get(f"/sessions/{session_id}").status_code == 404, "close and deletion")
-    until(lambda: not sql(server, "SELECT 1 FROM sessions"), "the purge")
+    until(lambda: not server.sql("SELECT 1 FROM sessions"), "the purge")
     assert audited(server, session_id) == ["create", "sweep_close", "hard_delete"]
 
 
@@ -179,7 +173,7 @@ def test_a_purged_session_is_unknown_at_once_and_its_streams_end(alone: Server) 
     assert app.turn(session_id, "echo x").status_code == 404
     assert app.http.post(f"/sessions/{session_id}/purge", json={}).status_code == 404
     sweep(alone)
-    assert sql(alone, "SELECT count(*) FROM events") == [(0,)]
+    assert alone.sql("SELECT count(*) FROM events") == [(0,)]
     assert audited(alone, session_id) == ["create", "turn", "turn", "close", "hard_delete"]
 
 
@@ -187,10 +181,10 @@ def test_a_long_history_is_purged_in_steps(alone: Server) -> None:
     app = alone.app()
     session_id = app.session()
     app.turn(session_id, "chunks 5000")
-    assert sql(alone, "SELECT count(*) FROM events")[0][0] > 5000
+    assert alone.sql("SELECT count(*) FROM events")[0][0] > 5000
     app.http.post(f"/sessions/{session_id}/purge", json={})
     sweep(alone)
-    assert sql(alone, "SELECT count(*) FROM events") == [(0,)]
+    assert alone.sql("SELECT count(*) FROM events") == [(0,)]
 
 
 def race(app: App, session_id: str, count: int, seen: Counter[int], accepted: list[int]) -> None:
@@ -237,10 +231,10 @@ def test_two_hundred_sweeps_race_prompts_and_no_prompt_is_lost(start: Callable[.
         assert [turn["turn_index"] for turn in turns] == accepted
         assert {turn["outcome"] for turn in turns} == {"completed"}
         ended = "SELECT turn, count(*) FROM events WHERE session_id = ? AND type = 'turn.ended' GROUP BY turn"
-        assert dict(sql(server, ended, session_id)) == dict.fromkeys(accepted, 1)
+        assert dict(server.sql(ended, session_id)) == dict.fromkeys(accepted, 1)
         seqs = [
             seq
-            for (seq,) in sql(server, "SELECT seq FROM events WHERE session_id = ? ORDER BY seq", session_id)
+            for (seq,) in server.sql("SELECT seq FROM events WHERE session_id = ? ORDER BY seq", session_id)
         ]
         assert seqs == list(range(1, len(seqs) + 1))
 
@@ -256,7 +250,7 @@ def test_old_uploads_go_unless_an_open_session_uses_them(alone: Server) -> None:
     )
     session_id = app.session()
     assert app.turn(session_id, "echo hi", files=[used]).status_code == 200
-    sql(alone, "UPDATE files SET created_at = 1 WHERE file_token <> ?", fresh)
+    alone.sql("UPDATE files SET created_at = 1 WHERE file_token <> ?", fresh)
     sweep(alone)
     assert [app.http.get(f"/files/{token}").status_code for token in (used, unused, fresh)] == [200, 404, 200]
     app.http.delete(f"/sessions/{session_id}")
@@ -271,13 +265,13 @@ def test_a_purge_that_a_crash_cut_off_is_finished_later(alone: Server) -> None:
     cwd = Path(app.http.get(f"/sessions/{session_id}").json()["cwd"])
     app.http.post(f"/sessions/{session_id}/purge", json={})
     alone.stop(signal.SIGKILL)
-    sql(alone, "DELETE FROM events WHERE seq > 1000")  # as if some steps had been done
+    alone.sql("DELETE FROM events WHERE seq > 1000")  # as if some steps had been done
     alone.start()
     client = alone.client(app.token)
     assert client.get(f"/sessions/{session_id}").status_code == 404, "deleted stays deleted"
     assert cwd.exists()
     sweep(alone)
-    assert sql(alone, "SELECT (SELECT count(*) FROM sessions), (SELECT count(*) FROM events)") == [(0, 0)]
+    assert alone.sql("SELECT (SELECT count(*) FROM sessions), (SELECT count(*) FROM events)") == [(0, 0)]
     assert not cwd.exists()
     assert audited(alone, session_id)[-1] == "hard_delete"
 
@@ -289,8 +283,7 @@ def test_a_session_is_swept_at_once_after_its_turn(start: Callable[..., Server])
     for _ in range(5):
         session = app.session()
         app.turn(session, "echo hi")
-        with closing(sqlite3.connect(server.database, timeout=10)) as db, db:
-            db.execute("UPDATE sessions SET created_at=1, last_turn_at=1 WHERE session_id=?", (session,))
+        server.sql("UPDATE sessions SET created_at=1, last_turn_at=1 WHERE session_id=?", session)
         assert server.admin().post("/admin/sweep").json()["soft_closed"] == 1
 
 
@@ -300,9 +293,9 @@ def test_records_of_runs_are_removed_by_age(start: Callable[..., Server], keep_s
     server = start(SWEEP_SECS="3600", RUN_TTL_SECS=keep_secs)
     now = int(time.time() * 1_000_000)
     columns = "run_id, app_name, prompt, ok, stop_reason, duration_ms, created_at"
-    rows = f"INSERT INTO runs ({columns}) VALUES (hex(randomblob(8)), ?, 'p', 1, 's', 1, ?)"  # noqa: S608 - ours
-    with closing(sqlite3.connect(server.database, timeout=10)) as database, database:
-        database.executemany(rows, [(f"app{n % 3}", now - 31 * DAY * 1_000_000) for n in range(1200)])
-        database.executemany(rows, [("app1", now - 29 * DAY * 1_000_000)] * 5)
+    days = [31] * 1200 + [29] * 5
+    rows = [(f"run{n}", f"app{n % 3}", now - age * DAY * 1_000_000) for n, age in enumerate(days)]
+    marks = ", ".join(["(?, ?, 'p', 1, 's', 1, ?)"] * len(rows))
+    server.sql(f"INSERT INTO runs ({columns}) VALUES {marks}", *chain.from_iterable(rows))  # noqa: S608 - ours
     sweep(server)
-    assert sql(server, "SELECT count(*) FROM runs") == [(left,)]
+    assert server.sql("SELECT count(*) FROM runs") == [(left,)]

@@ -9,6 +9,8 @@ import pytest
 from clawdforge.wire.turn import TurnReply
 from tests.api.harness import App, Server, until
 
+pytestmark = pytest.mark.on_both
+
 
 def test_a_round_trip(app: App) -> None:
     """S0-30, S0-31, S0-32, S0-33, S0-34, S0-35, S1-15, X-01, X-02."""

@@ -2,9 +2,7 @@
 
 import json
 import shutil
-import sqlite3
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -268,8 +266,7 @@ def test_a_restore_that_a_crash_cut_off_waits_for_others_in_the_folder(start: Ca
     folder = Path(state(app, sid)["cwd"])
     tree = (server.data_dir / "shadows" / sid / "refs" / "turns" / "1").read_text().strip()
     server.stop()
-    with closing(sqlite3.connect(server.database)) as database, database:
-        database.execute("UPDATE sessions SET files_plan = ? WHERE session_id = ?", (tree, sid))
+    server.sql("UPDATE sessions SET files_plan = ? WHERE session_id = ?", tree, sid)
     server.start()
     app = App(app.name, app.token, app.token_id, server.client(app.token))
     begin(app, fork)
@@ -281,8 +278,7 @@ def test_a_restore_that_a_crash_cut_off_waits_for_others_in_the_folder(start: Ca
 
 
 def identities(server: Server) -> dict[str, str | None]:
-    with closing(sqlite3.connect(server.database)) as database:
-        return dict(database.execute("SELECT session_id, workspace_identity FROM sessions"))
+    return {row[0]: row[1] for row in server.sql("SELECT session_id, workspace_identity FROM sessions")}
 
 
 def test_the_identity_is_recorded_with_the_session_and_shared_by_forks(

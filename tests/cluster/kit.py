@@ -1,10 +1,14 @@
 """Nodes by name, and one app that may ask any of them."""
 
+import signal
 from pathlib import Path
 from typing import Any, Final
 
 import httpx2
 
+from clawdforge.drivers.processes.guard import SPAWN
+from clawdforge.drivers.processes.survivors import find_tagged, folder_id
+from clawdforge.stores.postgres.link import Link
 from tests.api.harness import App, Server, until
 
 LEASE_SECS: Final = 3.0
@@ -14,28 +18,47 @@ Event = dict[str, Any]
 class Cluster:
     """Each node has a data folder of its own. The app's token is known to all of them."""
 
-    def __init__(self, url: str, folder: Path) -> None:
-        self._url = url
+    def __init__(self, url: str, folder: Path, *flags: str) -> None:
+        self.url = url
+        self._flags = flags
         self._folder = folder
         self.nodes: dict[str, Server] = {}
         self.apps: dict[str, App] = {}
         self._token: App | None = None
+        self.source: Path | None = None
+        """Where another version of the program is that is started from now on."""
 
     def start(self, *names: str, **settings: str) -> None:
         for name in names:
-            env = {"CLAWDFORGE_DATABASE_URL": self._url, "CLAWDFORGE_LEASE_SECS": str(LEASE_SECS)}
+            env = {} if self.source is None else {"PYTHONPATH": str(self.source)}
+            env |= {"CLAWDFORGE_DATABASE_URL": self.url, "CLAWDFORGE_LEASE_SECS": str(LEASE_SECS)}
             env |= {f"CLAWDFORGE_{key}": value for key, value in settings.items()}
-            server = self.nodes[name] = Server(self._folder / name, env)
+            server = self.nodes[name] = Server(
+                self._folder / name, env, *self._flags, cold=self.source is not None
+            )
             if self._token is None:
                 self._token = server.app("cluster")
             token = self._token
             self.apps[name] = App(token.name, token.token, token.token_id, server.client(token.token))
+
+    def folder(self, node: str) -> Path:
+        return self._folder / node
+
+    def query(self, statement: str, *values: str) -> list[tuple[Any, ...]]:
+        """What the database says, for what no route tells."""
+        link = Link(self.url)
+        try:
+            return [tuple(row) for row in link.fetch(statement, values)]
+        finally:
+            link.close()
 
     def http(self, node: str) -> httpx2.Client:
         return self.apps[node].http
 
     def close(self) -> None:
         for server in self.nodes.values():
+            if server.process.poll() is None:
+                server.process.send_signal(signal.SIGCONT)  # a test that failed may have left it stopped
             server.stop()
 
     def submit(self, node: str, session_id: str, prompt: str, **body: Any) -> int:
@@ -79,3 +102,9 @@ class Cluster:
         for kind in ("turn.started", "turn.ended"):
             turns = [event["turn"] for event in events if event["type"] == kind]
             assert len(turns) == len(set(turns)), (kind, turns)
+
+
+def guards(server: Server) -> set[int]:
+    """The processes that would end the agents of a server."""
+    folder = folder_id(server.data_dir)
+    return set(find_tagged(lambda tag: tag.folder == folder and tag.spawn == SPAWN))

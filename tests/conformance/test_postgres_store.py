@@ -1,16 +1,17 @@
 """The Postgres store does what every store must do."""
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
 from clawdforge.core.model import SystemClock
-from clawdforge.core.ports import Store
+from clawdforge.core.ports import LeaseLost, Store
 from clawdforge.stores.postgres.link import Link
 from clawdforge.stores.postgres.store import PostgresStore
 from tests.conformance.stores import *  # noqa: F403
-from tests.conformance.stores.samples import Reopen
+from tests.conformance.stores.samples import APP, Reopen, make, said
 from tests.needs import needs
 from tests.postgres import Postgres, run_postgres
 
@@ -70,3 +71,33 @@ async def test_a_closed_store_has_given_the_database_back(
     await again.close()
     for link in ended:
         await asyncio.to_thread(link.close)
+
+
+async def test_a_claim_that_a_failover_has_lost_is_not_given_out_again(store: Store, database: str) -> None:
+    """An asynchronous standby takes over without it, and another node claims the session there."""
+    sid = await make(store)
+    lost = await store.write(APP, lambda tx: tx.claim(sid, "a"))
+
+    def fail_over() -> None:
+        with contextlib.closing(Link(database)) as link:
+            link.run("UPDATE session_heads SET fence = 0, holder = NULL WHERE session_id = $1", (sid,))
+
+    await asyncio.to_thread(fail_over)
+    with pytest.raises(LeaseLost):
+        await store.write(APP, lambda tx: tx.append(sid, [said("late")], fence=lost))
+    kept = await store.write(APP, lambda tx: tx.claim(sid, "b"))
+    with pytest.raises(LeaseLost):
+        await store.write(APP, lambda tx: tx.append(sid, [said("late")], fence=lost))
+    assert await store.write(APP, lambda tx: tx.append(sid, [said("now")], fence=kept)) == 1
+
+
+async def test_servers_that_start_at_once_make_the_tables_of_an_empty_database_once(
+    postgres: Postgres,
+) -> None:
+    url = await asyncio.to_thread(postgres.make_empty)
+    stores = await asyncio.gather(*(PostgresStore.open(url, SystemClock()) for _ in range(3)))
+    sid = await make(stores[0])
+    for store in stores:
+        assert await store.read(APP, lambda view: view.session(sid)) is not None
+        await store.close()
+    await asyncio.to_thread(postgres.drop_database, url)

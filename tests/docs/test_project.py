@@ -32,7 +32,7 @@ COMMANDS = [
 ]
 
 
-LOCKS = ("requirements.lock", "requirements-build.lock", "requirements-dev.lock", "requirements-docs.lock")
+LOCKS = tuple(f"requirements{part}.lock" for part in ("", "-build", "-dev", "-docs", "-image"))
 
 
 def normal(name: str) -> str:
@@ -50,7 +50,7 @@ def names(lines: list[str]) -> set[str]:
 
 
 def test_every_dependency_is_locked_with_hashes() -> None:
-    serve, build, test, docs = (locked(name) for name in LOCKS)
+    serve, build, test, docs, image = (locked(name) for name in LOCKS)
     assert names(PROJECT["project"]["dependencies"]) - set(serve) == set(), "run scripts/lock"
     groups = PROJECT["dependency-groups"]
     assert names(groups["build"]) - set(build) == set(), "run scripts/lock"
@@ -58,7 +58,8 @@ def test_every_dependency_is_locked_with_hashes() -> None:
         "run scripts/lock"
     )
     assert names(groups["docs"]) - set(docs) == set(), "run scripts/lock"
-    assert serve.items() | build.items() <= test.items()
+    assert names(groups["image"]) - set(image) == set(), "run scripts/lock"
+    assert serve.items() | build.items() | image.items() <= test.items()
     for name in LOCKS:
         text = (TOP / name).read_text()
         assert set(re.findall(r"^([^\s=]+)==", text, re.MULTILINE)) == set(locked(name))

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from tests.live.programs import ACPX, CLIENTS, LLM, MCP, PROGRAMS, PYRIGHT, Program
+from tests.live.programs import ACPX, CHART, CLIENTS, LLM, MCP, MOTO, PROGRAMS, PYRIGHT, Program
 
 CACHE: Final = Path(__file__).parent.parent.parent / ".cache" / "live"
 NODE: Final = "node@24"
@@ -74,7 +74,7 @@ def install(program: Program) -> None:
 
 def main() -> int:
     """`python3 -m tests.live.installing AGENT …`: only install; for a machine that runs the tests."""
-    for program in (ACPX, CLIENTS, LLM, MCP, PYRIGHT, *PROGRAMS):
+    for program in (ACPX, CHART, CLIENTS, LLM, MCP, MOTO, PYRIGHT, *PROGRAMS):
         if program.name in sys.argv[1:]:
             try:
                 install(program)

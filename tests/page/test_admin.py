@@ -49,6 +49,7 @@ def test_limits_are_set_and_emptied_again(admin: Tab, server: Server, app: App) 
     row = page.get_by_role("row").filter(has_text=app.name)
     for given, wanted in (("3", 3), ("", None)):
         row.get_by_role("button", name="Limits").click()
+        expect(admin.get("dialog")).to_contain_text("0 of 2,000, by the server\u2019s setting")
         admin.get("dialog").get_by_label("Sessions").fill(given)
         admin.get("dialog").get_by_role("button", name="Save").click()
         admin.gone(admin.get("dialog"))

@@ -30,6 +30,9 @@ def test_tokens_and_cost_are_shown_by_agent_and_model_and_saved(tabs: Tabs, app:
     lines = list(csv.DictReader(io.StringIO(saved.value.path().read_text())))
     assert [(one["agent"], one["model"], one["turns"]) for one in lines] == [("claude", "'=big", "2")]
     assert (lines[0]["reported_input_tokens"], "app" in lines[0]) == ("1500", False)
+    limits = tab.get("region", "Table of limits")
+    expect(limits.get_by_role("row").filter(has_text="Sessions")).to_contain_text("1 of 500")
+    expect(limits.get_by_role("row").filter(has_text="Live agents")).to_contain_text("of any number")
     assert tab.axe() == []
 
 

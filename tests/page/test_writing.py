@@ -1,13 +1,14 @@
 """The prompt: drafts, files by paste and drop, prompts that wait, turns that were stopped or failed."""
 
+import re
 from functools import partial
 from typing import Final
 
-from playwright.sync_api import Locator, expect
+from playwright.sync_api import Locator, Route, expect
 
 from tests.api.harness import App, until
 from tests.needs import needs
-from tests.page.kit import PHONE, Tab, Tabs
+from tests.page.kit import PHONE, Tab, Tabs, wait_until
 
 pytestmark = needs("chromium")
 
@@ -33,7 +34,7 @@ def prompts(app: App, session_id: str) -> list[str]:
     return [message["content"] for message in found if message["role"] == "user"]
 
 
-def runs(app: App, session_id: str, turn: int) -> bool:
+def runs(app: App, session_id: str, turn: int | None) -> bool:
     return bool(app.http.get(f"/sessions/{session_id}").json()["running_turn"] == turn)
 
 
@@ -126,6 +127,40 @@ def test_a_prompt_that_waits_comes_next_or_begins_at_once(tabs: Tabs, app: App) 
     expect(queue).to_have_count(0)
     tab.see(answer(tab, "one"))
     assert prompts(app, session_id)[1:] == ["echo three", "echo two", "echo one"]
+
+
+def test_a_transcript_that_is_read_again_misses_nothing_and_is_read_once(tabs: Tabs, app: App) -> None:
+    """The running turn is told from its beginning; what changed the queue since then was read already."""
+    session_id = app.session()
+    send(app, session_id, "echo running\nsleep 60", "echo one", "echo two", "echo three")
+    for turn in (3, 4):
+        path = f"/sessions/{session_id}/turns/{turn}"
+        app.http.patch(path, json={"position": 0}).raise_for_status()
+    tab = tabs.tab(app)
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    tab.page.route(re.compile(r"/messages\?.*tail"), hold)
+    tab.go(f"#/s/{session_id}")
+
+    def go_on() -> None:
+        wait_until(tab.page, lambda: bool(held), "a reading of the transcript")
+        held.pop().continue_()
+
+    go_on()
+    tab.see(answer(tab, "running"))
+    assert not held, "it is read once more"
+    app.http.patch(f"/sessions/{session_id}/turns/2", json={"position": 0}).raise_for_status()
+    app.http.post(f"/sessions/{session_id}/cancel", json={"turn": 1}).raise_for_status()
+    wait_until(tab.page, lambda: bool(held), "a reading of the transcript")
+    until(lambda: app.http.get(f"/sessions/{session_id}").json()["queued_turns"] == 0, "the last of them")
+    until(partial(runs, app, session_id, None), "its end")
+    go_on()
+    for words in ("one", "two", "three"):
+        tab.see(answer(tab, words))
+    assert not held, "it is read once more"
 
 
 def test_a_prompt_that_others_have_overtaken_still_stands_in_the_queue(tabs: Tabs, app: App) -> None:

@@ -20,6 +20,8 @@ def marks(name: str) -> list[pytest.MarkDecorator]:
         return [needs("bwrap"), needs("landlock")]
     if name == "simulation":
         return [pytest.mark.timeout(900)]  # a minute of two cores, which others may be using as well
+    if name == "nodes":
+        return [needs("postgres"), pytest.mark.timeout(600)]  # leases have to pass, one after the other
     if name == "noise":
         return [pytest.mark.timeout(600)]  # half a minute of its own, and every way of it is a crowd
     if name not in TRACED:

@@ -15,7 +15,8 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from clawdforge.stores.sqlite.job_queue import Job
-from clawdforge.stores.sqlite.writer import Batch, Writer, name_work
+from clawdforge.stores.sqlite.job_times import name_work
+from clawdforge.stores.sqlite.writer import Batch, Writer
 
 PACKAGE: Final = "clawdforge"
 LOOP_SECS: Final = 0.1

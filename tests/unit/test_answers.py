@@ -3,6 +3,7 @@
 import asyncio
 
 from clawdforge.core.running.answers import Answers
+from tests.conformance.stores.samples import a_turn
 
 LONG = 60.0
 
@@ -36,3 +37,29 @@ async def test_who_reads_slowly_does_not_keep_the_copy_from_being_made() -> None
     with answers.expect("s", 1):
         async with asyncio.timeout(10):
             await answers.wait_until_given("s", 1, 0.01)
+
+
+async def test_who_expects_an_answer_is_told_how_the_turn_ended_that_ran_here() -> None:
+    answers, ended = Answers(), a_turn("s", 1)
+    with answers.expect("s", 1):
+        assert await answers.find_end("s", 1, runs_here=False) is None
+        telling = asyncio.create_task(answers.find_end("s", 1, runs_here=True))
+        await asyncio.sleep(0)
+        answers.note_end("s", 1, ended)
+        answers.note_end("s", 1, None)  # its worker ends as well
+        async with asyncio.timeout(10):
+            assert await telling is ended
+        assert await answers.find_end("s", 1, runs_here=False) is ended
+    assert await answers.find_end("s", 1, runs_here=True) is None, "nobody expects it any more"
+    answers.note_end("s", 1, ended)
+    assert not answers._due
+
+
+async def test_where_nobody_here_knows_how_a_turn_ended_it_is_looked_up() -> None:
+    answers = Answers()
+    with answers.expect("s", 1):
+        telling = asyncio.create_task(answers.find_end("s", 1, runs_here=True))
+        await asyncio.sleep(0)
+        answers.note_end("s", 1, None)
+        async with asyncio.timeout(10):
+            assert await telling is None

@@ -68,6 +68,16 @@ async def test_work_that_may_end_is_not_repeated_once_it_has(background: Backgro
     assert background.failures == {"a look": 1}
 
 
+async def test_one_task_may_outlive_the_others(background: Background) -> None:
+    """The lease lasts until no agent is left."""
+    others, lease = Work(), Work()
+    background.keep("others", others)
+    background.keep("the lease", lease)
+    await asyncio.gather(others.steady.wait(), lease.steady.wait())
+    await background.stop(but="the lease")
+    assert [task.get_name() for task in background._tasks if not task.done()] == ["the lease"]
+
+
 async def test_a_server_says_what_is_down(tmp_path: Path) -> None:
     settings = Settings.model_validate({"data_dir": tmp_path / "data", "sandbox": "off"})
     async with asyncio.timeout(BOUND), open_parts(settings) as parts:

@@ -15,7 +15,7 @@ from clawdforge.core.event_model import draft
 from clawdforge.core.model import SessionRow, SystemClock
 from clawdforge.core.ports import Tx
 from clawdforge.stores import open_store
-from clawdforge.stores.sqlite import checkpoints, connection, space, writer
+from clawdforge.stores.sqlite import checkpoints, connection, job_times, space
 from clawdforge.stores.sqlite.store import SqliteStore
 from clawdforge.wire.event import EventType
 
@@ -303,7 +303,7 @@ async def test_an_older_database_can_shrink_from_the_next_start_on(tmp_path: Pat
 async def test_a_job_that_takes_long_is_named_in_a_warning(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(writer, "SLOW_JOB_CPU_SECS", -1.0)
+    monkeypatch.setattr(job_times, "SLOW_JOB_CPU_SECS", -1.0)
 
     def count_to_ten(tx: Tx) -> int:  # noqa: ARG001 - what every job gets
         return sum(range(10))

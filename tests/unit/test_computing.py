@@ -6,6 +6,8 @@ import threading
 import pytest
 
 from clawdforge.core.computing import Computing
+from clawdforge.core.loop_turns import LoopTurns
+from clawdforge.core.pace import Pace
 
 WAIT_SECS = 30
 
@@ -87,3 +89,25 @@ async def test_a_turn_that_comes_to_somebody_who_is_cancelled_goes_on(others: in
     assert chosen.cancelled()
     assert await asyncio.wait_for(asyncio.gather(*waiting), WAIT_SECS) == [1] * others
     assert await asyncio.wait_for(computing.run("b", lambda: 2), WAIT_SECS) == 2
+
+
+async def test_apps_are_charged_for_what_they_computed() -> None:
+    pace, charged = Pace(), asyncio.Event()
+    turns, found = pace.turns, list[tuple[str, float]]()
+
+    def note(app: str, cpu: float) -> None:
+        found.append((app, cpu))
+        LoopTurns.charge(turns, app, cpu)
+        charged.set()
+
+    pace.computing.charge_to(note)
+    assert await pace.of("noisy").compute(lambda: sum(range(10_000))) == 49_995_000
+    await asyncio.wait_for(charged.wait(), WAIT_SECS)
+    ((app, cpu),) = found
+    assert app == "noisy"
+    assert cpu > 0
+
+
+def test_what_apps_compute_is_on_the_account_of_the_loop() -> None:
+    pace = Pace()
+    assert pace.computing._charge == pace.turns.charge

@@ -144,15 +144,19 @@ async def test_an_agent_that_does_not_end_keeps_its_home_to_itself(monkeypatch: 
     assert not agent.alive
 
 
+@pytest.mark.parametrize("everybody", [True, False])
 @pytest.mark.parametrize("busy", [True, False])
-async def test_an_agent_that_is_let_go_ends_once_no_turn_runs(busy: bool) -> None:
+async def test_an_agent_that_is_let_go_ends_once_no_turn_runs(busy: bool, everybody: bool) -> None:
     pool, agent = pools.AgentPool(1, idle_secs=60), Stubborn()
     agent.let_go.set()
     seat = taken(pool, "one", agent)
     if not busy:
         pool.give_back(seat, now=0.0)
-    pool.retire_agent("one")
-    pool.retire_agent("nobody")
+    if everybody:
+        pool.retire_all()
+    else:
+        pool.retire_agent("one")
+        pool.retire_agent("nobody")
     if busy:
         assert (agent.alive, pool.live) == (True, 1)
         pool.give_back(seat, now=1.0)

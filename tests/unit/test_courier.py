@@ -190,7 +190,9 @@ async def test_while_they_are_off_the_sweep_makes_room_for_what_is_not_late(
 
     files = SimpleNamespace(remove_old=lambda *_: asyncio.sleep(0, 0))
     rest, ages = cast(Any, None), Ages(idle=1e9, closed=1e9, upload=1e9)
-    sweeper = sweeping.Sweeper(desk.store, clock, rest, rest, rest, rest, cast(FileService, files), ages)
+    sweeper = sweeping.Sweeper(
+        desk.store, clock, rest, rest, rest, rest, rest, cast(FileService, files), ages
+    )
     monkeypatch.setattr(sweeper, "_time", clock)
     for _ in range(4):
         await desk.store.write(APP, tell)

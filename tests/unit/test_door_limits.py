@@ -27,10 +27,12 @@ async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
     await opened.close()
 
 
-async def test_a_queue_has_an_end(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_queue_has_an_end(
+    store: SqliteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(turns, "MAX_QUEUED", 3)
 
-    async def send(key: str | None = None) -> int:
+    async def send(key: str | None = None, store: SqliteStore = store) -> int:
         request = TurnRequest(prompt="hello")
         submitted = await store.write(APP, lambda tx: submit(tx, SID, request, key, 1))
         return submitted.turn.turn_index
@@ -41,6 +43,13 @@ async def test_a_queue_has_an_end(store: SqliteStore, monkeypatch: pytest.Monkey
     assert await send("known") == 3, "what was taken before is answered as before"
     await store.write(APP, lambda tx: withdraw(tx, SID, 2, 1))
     assert await send() == 4
+    await store.close()
+    later = await open_store(tmp_path / "data", SystemClock())
+    with pytest.raises(LimitExceeded, match="3 turns wait in this session"):
+        await send(store=later)
+    await later.write(APP, lambda tx: withdraw(tx, SID, 1, 1))
+    assert await send(store=later) == 5
+    await later.close()
 
 
 @pytest.mark.parametrize("request_type", [CreateSession, PatchSession, ImportRequest])

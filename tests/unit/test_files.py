@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from clawdforge.core.model import AppRow, FileRow, SystemClock
+from clawdforge.core.running.carried_uploads import CarriedUploads
 from clawdforge.core.services.files import FileService
 from clawdforge.stores import open_store
 from clawdforge.stores.sqlite.store import SqliteStore
@@ -37,7 +38,8 @@ def files(store: SqliteStore, tmp_path: Path) -> FileService:
 
 
 def service(store: SqliteStore, folder: Path, max_bytes: int = 64 * MIB) -> FileService:
-    return FileService(store, SystemClock(), UploadFolder(folder), max_bytes)
+    uploads = UploadFolder(folder)
+    return FileService(store, SystemClock(), uploads, CarriedUploads(uploads, None), max_bytes)
 
 
 async def pieces(*data: bytes) -> AsyncIterator[bytes]:

@@ -5,7 +5,7 @@ import hashlib
 import orjson
 import pytest
 
-from clawdforge.core.rules.turns import fingerprint
+from clawdforge.core.rules.fingerprints import fingerprint
 from clawdforge.wire.turn import IfBusy, TurnRequest
 
 

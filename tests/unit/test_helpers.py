@@ -224,3 +224,24 @@ def test_a_folder_that_is_not_the_recorded_one_is_not_given_to_a_helper(tmp_path
         hold_folder(folder, "/folder", identity=identity),
     ):
         raise AssertionError("another folder was given to the helper")
+
+
+@pytest.mark.parametrize("bwrap", ["", pytest.param("bwrap", marks=needs("bwrap"))])
+def test_what_comes_next_runs_in_the_same_sandbox_if_the_first_went_well(tmp_path: Path, bwrap: str) -> None:
+    helpers = Helpers(shutil.which(bwrap) if bwrap else None)
+
+    def run_both(first: str) -> bytes:
+        with hold_folder(tmp_path, "/folder", writable=True) as held:
+            return helpers.run(
+                [SHELL, "-c", first],
+                [held],
+                cwd=held,
+                env={"PATH": "/usr/bin:/bin"},
+                timeout=20,
+                given=b"given",
+                then=[SHELL, "-c", "cat *"],
+            )
+
+    assert run_both("cat >'a b'; echo unheard") == b"given"
+    with pytest.raises(HelperFailed, match="no more"):
+        run_both("echo no more >&2; exit 3")

@@ -1,5 +1,6 @@
 """The outermost layer: a defect is a 500 in the one shape, and an answer that broke off is seen to."""
 
+import asyncio
 import logging
 from unittest.mock import Mock
 
@@ -42,7 +43,7 @@ class Exchange:
 
 
 def envelope(asgi: ASGIApp) -> Envelope:
-    return Envelope(asgi, Guard("127.0.0.1", ()), Lanes(Mock(loop_turns=LoopTurns())))
+    return Envelope(asgi, Guard("127.0.0.1", ()), Lanes(Mock(loop_turns=LoopTurns())), asyncio.Event())
 
 
 async def test_a_defect_is_500_without_its_insides_and_the_log_has_the_id(

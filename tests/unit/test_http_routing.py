@@ -1,5 +1,6 @@
 """What a body may be, and which routes there may be."""
 
+import asyncio
 import json
 from unittest.mock import Mock
 
@@ -106,7 +107,7 @@ async def test_what_lasts_until_the_answer_is_sent_lasts_that_long() -> None:
     headers = [(b"host", b"localhost")]
     scope = {"type": "http", "method": "GET", "path": "/", "query_string": b"", "headers": headers}
     lanes = Lanes(Mock(loop_turns=LoopTurns()))
-    await Envelope(app, Guard("127.0.0.1", ()), lanes)(scope, receive, send)
+    await Envelope(app, Guard("127.0.0.1", ()), lanes, asyncio.Event())(scope, receive, send)
     assert order == ["http.response.start", "http.response.body", "left"]
 
 

@@ -42,6 +42,16 @@ class Line:
     def more(self) -> str | None:
         return self.name(self.queue.take_more())
 
+    def transaction(self, took: float) -> list[str]:
+        """All that comes into one transaction, if each job takes so long."""
+        names, job = [], self.queue.take_first(0)
+        while job is not None:
+            names.append(self._names[id(job)])
+            self.now += took
+            self.queue.count(job, took, took)
+            job = self.queue.take_more()
+        return names
+
 
 @pytest.fixture
 def line(loop: asyncio.AbstractEventLoop) -> Line:
@@ -182,3 +192,68 @@ def test_whoever_has_to_wait_comes_by_itself_after_that(loop: asyncio.AbstractEv
     assert queue.put(jobs[3])
     taking.join(60)
     assert set(map(id, taken)) == set(map(id, jobs[2:]))
+
+
+def test_a_transaction_of_two_apps_soon_closes_to_both(line: Line) -> None:
+    """A caller that was done waited for 25 ms of a crowd's jobs, and for the commit of all of them."""
+    for number in range(200):
+        line.put("noisy", f"n{number}")
+    line.put("quiet", "q0")
+    taken = line.transaction(took=0.0002)
+    assert taken[:3] == ["n0", "q0", "n1"]
+    assert 15 <= len(taken) <= 16
+
+
+def test_whoever_comes_while_a_crowd_writes_closes_the_transaction(line: Line) -> None:
+    for number in range(200):
+        line.put("noisy", f"n{number}")
+    assert line.first() == "n0"
+    line.now += 0.02
+    line.put("quiet", "q0")
+    assert [line.more(), line.more(), line.more()] == ["n1", "q0", None]
+
+
+def test_jobs_of_one_app_and_of_fifty_equal_ones_share_a_commit(line: Line) -> None:
+    """As many in a transaction as before it had to close for others."""
+    for number in range(200):
+        line.put("busy", f"b{number}")
+    assert len(line.transaction(took=0.0002)) >= 125
+    line.queue.take_all()
+    for number in range(150):
+        line.put(f"app {number % 50}", f"j{number}")
+    assert [len(line.transaction(took=0.0002)) for _ in range(3)] == [50, 50, 50]
+
+
+def test_what_takes_long_comes_only_first_in_a_transaction_with_others(line: Line) -> None:
+    line.put("noisy", "n0")
+    assert line.transaction(took=0.006) == ["n0"]
+    line.put("quiet", "q0")
+    line.put("noisy", "n1")
+    line.put("other", "o0")
+    assert [line.first(), line.more(), line.more()] == ["q0", "o0", None]
+    assert [line.first(), line.more()] == ["n1", None]
+    line.put("noisy", "n2")
+    line.put("quiet", "q1")
+    line.now += 1.0
+    assert [line.first(), line.more(), line.more()] == ["n2", "q1", None], "it is known for it for a while"
+    line.put("quiet", "q2")
+    line.put("noisy", "n3")
+    assert [line.first(), line.more()] == ["q2", "n3"]
+
+
+def test_what_takes_long_is_one_transaction_among_itself(line: Line) -> None:
+    line.put("busy", "before")
+    assert line.transaction(took=0.006) == ["before"]
+    for number in range(8):
+        line.put("busy", f"b{number}")
+    assert line.transaction(took=0.006) == ["b0", "b1", "b2", "b3", "b4"]
+    line.put("quiet", "q0")
+    assert line.transaction(took=0.001)[:2] == ["b5", "q0"], "somebody else is not made to wait for it"
+
+
+def test_a_busy_machine_makes_no_job_a_long_one(line: Line) -> None:
+    line.put("quiet", "q0")
+    assert line.first(took=0.5) == "q0"
+    line.put("other", "o0")
+    line.put("quiet", "q1")
+    assert [line.first(), line.more()] == ["o0", "q1"]

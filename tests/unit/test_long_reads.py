@@ -93,7 +93,7 @@ async def test_others_run_between_the_pages_of_a_long_transcript(
     passes, found = await passes_during(service.transcript(APP, SID))
     assert [row.content for row in found.messages] == [f"text {number}" for number in range(101)]
     assert passes >= 20
-    exporting = TransferService(store, None, LoopTurns(), Computing(), 1)  # type: ignore[arg-type]  # an export makes no session
+    exporting = TransferService(store, None, LoopTurns(), Computing())  # type: ignore[arg-type]  # an export makes no session
     passes, exported = await passes_during(exporting.export(APP, SID))
     assert len(exported.messages) == 101
     assert passes >= 20
@@ -194,7 +194,7 @@ async def test_a_session_with_a_long_queue_is_closed_in_parts(store: SqliteStore
     before = store.job_times.samples()[-1].value
     nobody = cast("Any", None)  # not asked
     agents = cast("Any", NoAgents())
-    service = SessionService(store, SystemClock(), nobody, nobody, nobody, agents, nobody, nobody, 9)
+    service = SessionService(store, SystemClock(), nobody, nobody, nobody, agents, nobody, nobody)
     assert await service.close(APP, SID) is False
     assert store.job_times.samples()[-1].value - before >= 5
     row = await store.read(APP, lambda v: need_session(v, SID))

@@ -317,3 +317,43 @@ async def test_at_rest_it_does_nothing() -> None:
     for _ in range(MOST_PASSES + 5):
         await asyncio.sleep(0)
     assert turns._handle is None
+
+
+async def test_what_an_app_computes_in_a_thread_is_part_of_its_share_of_the_loop(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It had a third of the loop besides: all of one interpreter lock together."""
+    clock = Clock(monkeypatch)
+    turns = LoopTurns()
+    await turns.enter("quiet")
+    turns.charge("noisy", 0.02)
+    begun = clock.now
+    rest = turns._rests.next_end(begun)
+    await turns.enter("noisy")
+    assert clock.now - begun == pytest.approx(rest)
+    assert rest == pytest.approx((0.02 * (1 - SHARE) - BURST_SECS) / SHARE)
+
+
+async def test_slices_are_part_of_the_share_of_their_app(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock(monkeypatch)
+    turns = LoopTurns()
+    await turns.enter("quiet")
+    await asyncio.sleep(0)
+    await turns.slice("noisy")
+    clock.now += 0.03
+    await asyncio.sleep(0)
+    assert "noisy" in turns._rests.who(clock.now)
+    assert "quiet" not in turns._rests.who(clock.now)
+
+
+async def test_an_app_that_is_alone_is_not_slowed_by_what_it_computes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = Clock(monkeypatch)
+    turns = LoopTurns()
+    await turns.enter("busy")
+    for _ in range(20):
+        turns.charge("busy", 0.1)
+    begun = clock.now
+    await turns.enter("busy")
+    assert clock.now == begun

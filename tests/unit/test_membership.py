@@ -10,7 +10,7 @@ import pytest
 from clawdforge.core.model import SystemClock
 from clawdforge.core.ports import SystemTx
 from clawdforge.core.ports.nodes import Peers
-from clawdforge.core.running.membership import BEATS, Membership
+from clawdforge.core.running.membership import BEATS, GIVE_UP_PART, Membership
 from clawdforge.stores.sqlite.store import SqliteStore
 from clawdforge.wire.errors import StoreUnavailable
 from tests.unit.rpc_peer import until
@@ -34,6 +34,7 @@ class SharedStore(SqliteStore):
     """One that several nodes of one process use; while it is away, nothing is answered."""
 
     is_away = False
+    answers: asyncio.Event | None = None  # what is written waits for it
 
     @property
     def peers(self) -> Peers:  # type: ignore[override]
@@ -42,6 +43,8 @@ class SharedStore(SqliteStore):
     async def write_system(self, work: Callable[[SystemTx], T]) -> T:
         if self.is_away:
             await asyncio.sleep(3600)
+        if self.answers is not None:
+            await self.answers.wait()
         return await super().write_system(work)
 
 
@@ -146,8 +149,24 @@ async def test_a_node_that_gets_no_answer_ends_its_agents_before_a_lease_is_over
     await until(lambda: host.gave_up == 1)
     assert asyncio.get_running_loop().time() - began > LEASE / 2
     assert host.gave_up_at - node._beaten_at < LEASE, "the others wait for so long"
-    assert not node.is_on_duty
+    assert not node.duty.is_on
     assert not node.may_start
+    running.cancel()
+
+
+async def test_a_node_gives_up_once_for_a_beat_that_took_long(store: SharedStore) -> None:
+    """Others may have counted from its beginning, so it says nothing of the present moment."""
+    node, _ = await joined(store, "a"), await joined(store, "b")
+    assert await node._beat()  # it knows of b
+    host, store.answers = Host(), asyncio.Event()
+    running = asyncio.create_task(node.run(host, nothing))
+    await until(lambda: host.gave_up == 1)
+    await asyncio.sleep(LEASE / 2)  # so that the beat began longer ago than it may
+    store.answers.set()
+    await until(lambda: node.may_start)
+    again = node._beaten_at
+    await until(lambda: node._beaten_at != again)
+    assert host.gave_up == 1
     running.cancel()
 
 
@@ -172,7 +191,7 @@ async def test_what_is_done_for_all_is_done_by_one_and_goes_on_with_another(stor
             doing.remove(name)
 
     tasks = [
-        asyncio.create_task(one.do_on_duty(lambda name=name: work(name)))  # type: ignore[misc]
+        asyncio.create_task(one.duty.do(lambda name=name: work(name)))  # type: ignore[misc]
         for name, one in (("a", first), ("b", second))
     ]
     await until(lambda: doing == ["a"])
@@ -204,4 +223,73 @@ async def test_a_take_over_that_fails_is_tried_again_and_keeps_no_beat_waiting(s
     before = (await store.read_system(lambda view: view.nodes()))[0].beat
     await asyncio.sleep(LEASE)
     assert (await store.read_system(lambda view: view.nodes()))[0].beat > before
+    running.cancel()
+
+
+async def test_whoever_drains_still_does_under_another_name(store: SharedStore) -> None:
+    node = await joined(store, "a")
+    await joined(store, "b")
+    changes: list[bool] = []
+    node.watch(lambda: changes.append(node.is_draining))
+    await store.write_system(lambda tx: tx.drain("a"))
+    await node.look()
+    assert not node.may_start
+    await store.write_system(lambda tx: tx.declare_dead("a", 0))
+    await node._beat_once(Host())
+    assert node.node != "a"
+    assert node.is_draining
+    assert node.find_taker("any session") == "b"
+    assert changes == [True]
+
+
+async def test_a_look_at_the_nodes_makes_nobody_dead(store: SharedStore) -> None:
+    """Anybody who can connect may announce that there is something to look at, as often as he likes."""
+    watching = await joined(store, "a")
+    await joined(store, "b")
+    for _ in range(3 * BEATS):
+        await watching.look()
+        await watching._bury()
+    assert await store.read("x", lambda view: view.is_alive("b"))
+
+
+async def test_whoever_is_to_drain_begins_turns_while_nobody_else_does(store: SharedStore) -> None:
+    node = await joined(store, "a")
+    await joined(store, "b")
+    await store.write_system(lambda tx: tx.drain("a"))
+    await store.write_system(lambda tx: tx.drain("b"))
+    await node.look()
+    assert node.may_start
+    await store.write_system(lambda tx: tx.drain("b", is_over=True))
+    await node.look()
+    assert not node.may_start
+
+
+async def test_the_guard_is_told_of_beats_until_there_are_none(store: SharedStore) -> None:
+    """By when a beat began: what it was waited for is gone by the time that it is told of."""
+    told: list[float] = []
+    host, node = Host(), await joined(store, "a")
+    await joined(store, "b")
+    await node._beat()
+    running = asyncio.create_task(node.run(host, nothing, told.append))
+    await until(lambda: len(told) == 2)
+    assert told[-1] == node._beaten_at + GIVE_UP_PART * LEASE
+    store.is_away = True
+    await until(lambda: host.gave_up == 1)
+    assert host.gave_up_at >= told[-1], "the guard would have done the same"
+    running.cancel()
+
+
+async def test_a_node_that_is_alone_tells_its_guard_that_it_lives_without_the_store(
+    store: SharedStore,
+) -> None:
+    told: list[float] = []
+    host, node = Host(), await joined(store, "a")
+    store.is_away = True
+    running = asyncio.create_task(node.run(host, nothing, told.append))
+    await until(lambda: bool(told) and told[-1] > node._beaten_at + 2 * LEASE)
+    assert host.gave_up == 0
+    node._looked_at -= LEASE  # it was stopped, and its guard has ended the agents
+    node.notice_stop()
+    assert host.gave_up == 1
+    assert not node.may_start
     running.cancel()

@@ -23,7 +23,7 @@ class NoCopies:
 async def test_only_what_was_undone_empties_a_home(again: bool, restored: list[int]) -> None:
     """A prompt that is given again emptied it too, with all that the agent remembered."""
     homes, nothing = NoCopies(), cast("Any", None)
-    opener = Opener(nothing, nothing, nothing, cast("Any", homes), *[nothing] * 6)
+    opener = Opener(nothing, nothing, nothing, cast("Any", homes), *[nothing] * 7)
     turn, opening = SimpleNamespace(session_id="s"), SimpleNamespace(again=again, sources=[])
     assert await opener._restore_home(cast("Any", turn), cast("Any", opening), 7) is None
     assert homes.restored == restored

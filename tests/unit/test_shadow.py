@@ -6,7 +6,9 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -60,6 +62,27 @@ def test_an_empty_workspace_costs_no_git(tmp_path: Path, work: Path, helpers: He
     (work / "a").write_text("x")
     with pytest.raises(NoSnapshot, match="git"):
         shadow.record_turn(1)
+
+
+def test_a_turn_takes_one_sandbox_and_one_more_where_files_have_changed(
+    shadow: Shadow, work: Path, helpers: Helpers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs: list[str] = []
+    real = helpers.run
+
+    def run(command: Sequence[str], *given: Any, **more: Any) -> bytes:
+        runs.append(next(word for word in command[1:] if not word.startswith(("-c", "core."))))
+        return real(command, *given, **more)
+
+    monkeypatch.setattr(helpers, "run", run)
+    (work / "a b").write_text("x")
+    first = shadow.record_turn(1)
+    assert runs == ["ls-files", "update-index"]
+    assert shadow.record_turn(2) == first
+    assert runs == ["ls-files", "update-index", "ls-files"]
+    (work / "a b").write_text("y, and longer")
+    assert shadow.record_present() != first
+    assert runs[3:] == ["ls-files", "update-index"]
 
 
 def test_everything_git_can_keep_comes_back(shadow: Shadow, work: Path) -> None:

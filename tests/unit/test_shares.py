@@ -59,6 +59,9 @@ async def test_what_the_operator_sets_counts_at_once_and_the_rest_is_the_default
     rate = await shares.count_request("a")
     assert rate
     assert (rate.quota, rate.left) == (500, 499)
-    _, share, _ = await shares.usage("a")
-    assert share == Share(max_requests_per_sec=50, max_readers=9)
+    allowed, _ = await shares.usage("a")
+    set_ones = {name: value for name, value in allowed.limits.items() if value is not None}
+    assert set_ones == {"max_requests_per_sec": 50, "max_readers": 9}
+    assert allowed.own == {"max_requests_per_sec"}
+    assert allowed.sources["max_readers"] == "default"
     assert await shares.count_request("local") is None

@@ -7,15 +7,16 @@ import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
+from clawdforge.core.loop_turns import LoopTurns
 from clawdforge.core.model import SessionRow
 from clawdforge.core.ports import LiveAgent
 from clawdforge.drivers.folders import git_shadow
 from clawdforge.drivers.folders.git_shadow import Shadow
-from clawdforge.drivers.folders.snapshots import SHARE, THREADS, Snapshots
+from clawdforge.drivers.folders.snapshots import MOST_REST_SECS, SHARE, THREADS, Snapshots
 from clawdforge.drivers.processes import helpers
 from clawdforge.drivers.processes.helpers import Helpers
 from clawdforge.wire.errors import Unsupported
@@ -166,3 +167,27 @@ async def test_a_large_file_is_recorded_in_little_memory(
     monkeypatch.setattr(helpers, "LIMITED", limited)
     await snapshots.record_turn(row, 1, None)
     assert await snapshots.tree_of(row, 1)
+
+
+async def test_where_others_are_about_a_place_rests_after_its_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    turns, rests = LoopTurns(), list[float]()
+    snapshots = Snapshots(tmp_path / "data", Helpers(None), turns=turns)
+    row = session_of("crowd", 1, tmp_path)
+    loop = asyncio.get_running_loop()
+    later = loop.call_later
+
+    def note(secs: float, work: Any, *given: Any) -> asyncio.TimerHandle:
+        if getattr(work, "__name__", "") == "release":
+            rests.append(secs)
+        return later(secs, work, *given)
+
+    monkeypatch.setattr(loop, "call_later", note)
+    await snapshots.record_turn(row, 1, None)
+    assert rests == []
+    for number in range(SHARE + 1):  # the last of these has to wait for one that rests
+        await turns.enter("lone")
+        await snapshots.record_turn(row, number, None)
+    assert len(rests) == SHARE + 1
+    assert all(0 < secs <= MOST_REST_SECS for secs in rests)

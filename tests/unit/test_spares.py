@@ -117,7 +117,7 @@ async def test_the_home_of_a_spare_is_made_fit_for_another_agent(
         await with_spare(parts)
         session = await new(parts)
         await parts.services.sessions.patch(APP, session.session_id, PatchSession(agent="demo"))
-        homes = parts.supervisor._homes
+        homes = parts.supervisor._boundary._homes
         prepare = AsyncMock(side_effect=homes.prepare)
         monkeypatch.setattr(homes, "prepare", prepare)
         await say(parts, session.session_id, "hello")

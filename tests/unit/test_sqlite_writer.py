@@ -347,7 +347,7 @@ async def test_a_batch_that_takes_long_is_written_before_it_is_full(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever was done waited for the commit of everybody else's work."""
-    monkeypatch.setattr("clawdforge.stores.sqlite.writer.MAX_BATCH_SECS", -1.0)
+    monkeypatch.setattr("clawdforge.stores.sqlite.job_queue.MAX_BATCH_SECS", -1.0)
     before = store._writer.commits
     await asyncio.gather(*(store.write(APP, lambda _: None) for _ in range(20)))
     assert store._writer.commits - before == 20

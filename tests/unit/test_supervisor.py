@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from clawdforge.core.model import Commit, TurnRow
+from clawdforge.core.model import Commit, SessionRow, TurnRow
 from clawdforge.core.rules import memory
 from clawdforge.core.rules.turns import Ending
 from clawdforge.core.running import pool as pools
 from clawdforge.core.running import supervisor as supervisors
+from clawdforge.core.running.known_workspaces import KnownWorkspaces
 from clawdforge.core.running.recorder import TurnRecorder
 from clawdforge.core.services import sweeper
 from clawdforge.core.services.files import FileService
@@ -19,7 +20,7 @@ from clawdforge.drivers.acp.driver import AcpAgent
 from clawdforge.drivers.folders.homes import HomeFolders
 from clawdforge.drivers.folders.snapshots import Snapshots
 from clawdforge.parts import Parts, open_parts
-from clawdforge.wire.errors import AgentFailed, SessionBusy, SessionNotFound
+from clawdforge.wire.errors import AgentFailed, SessionBusy, SessionNotFound, StoreUnavailable
 from clawdforge.wire.event import EventType
 from clawdforge.wire.session import CreateSession, ForkRequest, UndoRequest
 from clawdforge.wire.turn import Outcome, TurnRequest, TurnState
@@ -193,6 +194,25 @@ async def test_a_cancel_that_comes_when_the_agent_is_done_has_ended_nothing(
         go_on.set()
         assert await cancel == 0
     assert (await parts.services.turns.get(APP, session_id, turn_index)).outcome is Outcome.COMPLETED
+
+
+async def test_an_agent_is_started_when_the_store_is_back(
+    parts: Parts, session_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before, a store that was away for a moment just then failed the turn, which nobody had heard."""
+    confirm, away = KnownWorkspaces.confirm, [True, True]
+
+    async def confirm_later(
+        known: KnownWorkspaces, session: SessionRow, fence: int | None = None
+    ) -> SessionRow:
+        if away:
+            away.pop()
+            raise StoreUnavailable
+        return await confirm(known, session, fence)
+
+    monkeypatch.setattr(KnownWorkspaces, "confirm", confirm_later)
+    await say(parts, session_id, "echo hello")
+    assert not away
 
 
 async def test_a_copy_that_fails_does_not_keep_the_queue_waiting(

@@ -4,6 +4,7 @@ The fixtures are `store` (a fresh one) and `reopen` (closes it and opens the sam
 """
 
 from tests.conformance.stores.apart import *  # noqa: F403 - a suite is imported whole
+from tests.conformance.stores.blobs import *  # noqa: F403
 from tests.conformance.stores.folders import *  # noqa: F403
 from tests.conformance.stores.history import *  # noqa: F403
 from tests.conformance.stores.leases import *  # noqa: F403

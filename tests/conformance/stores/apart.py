@@ -8,20 +8,30 @@ from typing import Any
 
 import pytest
 
-from clawdforge.core.budget_model import BudgetRow, PurseRow, ReservationRow
-from clawdforge.core.model import LinkRow, PersonaRow, RunRow, SessionQuery
-from clawdforge.core.node_model import WishKind, WishRow
+from clawdforge.core.blob_model import BlobState
+from clawdforge.core.budget_model import PurseRow
+from clawdforge.core.model import RunRow, SessionQuery
 from clawdforge.core.ports import Store, Tx, View
-from clawdforge.core.schedule_model import OccurrenceRow, ScheduleRow
 from clawdforge.core.usage_model import DayUsage, UsageQuery
-from clawdforge.core.webhook_model import DeliveryRow, EndpointRow
-from clawdforge.wire.budgets import BudgetPeriod, BudgetScope
 from clawdforge.wire.disk import DiskForm
 from clawdforge.wire.errors import NotFound
-from clawdforge.wire.schedules import Missed, OccurrenceState, Overlap
+from clawdforge.wire.session import Activity
 from clawdforge.wire.turn import Outcome, TurnState
 from clawdforge.wire.usage import UsageBy
-from clawdforge.wire.webhooks import DeliveryState, WebhookEvent
+from clawdforge.wire.webhooks import DeliveryState
+from tests.conformance.stores.apart_samples import (
+    a_blob,
+    a_budget,
+    a_delivery,
+    a_link,
+    a_persona,
+    a_publication,
+    a_reservation,
+    a_schedule,
+    a_wish,
+    an_endpoint,
+    an_occurrence,
+)
 from tests.conformance.stores.samples import (
     APP,
     NO_LIMIT,
@@ -51,6 +61,7 @@ READS: dict[str, Callable[[View, str], Any]] = {
     "session": lambda v, s: v.session(s),
     "sessions": lambda v, s: v.sessions(SessionQuery(prefix=s[:6])),
     "count_app_sessions": lambda v, _: v.count_app_sessions(),
+    "count_ttl_sessions": lambda v, _: v.count_ttl_sessions(),
     "turn": lambda v, s: v.turn(s, 1),
     "turn_outline": lambda v, s: v.turn_outline(s, 1),
     "turns": lambda v, s: v.turns(s),
@@ -115,6 +126,9 @@ READS: dict[str, Callable[[View, str], Any]] = {
     "occurrence": lambda v, s: v.occurrence(f"c-{s}", "o"),
     "occurrences": lambda v, s: v.occurrences(f"c-{s}", limit=9, cursor=None),
     "usage_sums": lambda v, _: v.usage_sums(USAGE),
+    "publication": lambda v, s: v.publication(s),
+    "find_blobs": lambda v, s: v.find_blobs([f"digest-{s}"]),
+    "blob_data": lambda v, s: v.blob_data(f"place-{s}"),
     "search": lambda v, s: (v.search("needle", limit=9), v.search("needle", limit=9, session_id=s)),
 }
 OF_ALL_APPS = {"count_open_sessions", "is_alive", "is_taken", "node_with", "folder_of", "pauses"}
@@ -143,8 +157,8 @@ WRITES: dict[str, Callable[[Tx, str], Any]] = {
     "remove_persona": lambda t, s: t.remove_persona(f"n-{s}"),
     "set_file_bytes": lambda t, s: t.set_file_bytes(s, {DiskForm.HOMES: 9}),
     "purge": lambda t, s: t.purge(s, 10_000),
-    "add_link": lambda t, s: t.add_link(_link(s, f"new-{s}")),
-    "add_wish": lambda t, s: t.add_wish(_wish(s)),
+    "add_link": lambda t, s: t.add_link(a_link(s, f"new-{s}")),
+    "add_wish": lambda t, s: t.add_wish(a_wish(s)),
     "remove_link": lambda t, s: t.remove_link(s, f"l-{s}"),
     "change_endpoint": lambda t, s: t.change_endpoint(f"e-{s}", url="https://mine"),
     "remove_endpoint": lambda t, s: t.remove_endpoint(f"e-{s}", 9),
@@ -155,18 +169,23 @@ WRITES: dict[str, Callable[[Tx, str], Any]] = {
     "remove_budget": lambda t, s: t.remove_budget(f"b-{s}"),
     "remove_old_purses": lambda t, s: t.remove_old_purses(f"b-{s}", 99),
     "remove_reservations": lambda t, s: t.remove_reservations(s, 1),
+    "drop_blob_data": lambda t, s: t.drop_blob_data([f"place-{s}"]),
+    "mark_stored": lambda t, s: t.mark_stored([f"pending-{s}"]),
+    "use_blobs": lambda t, s: t.use_blobs(s, [f"place-{s}"], 1),
+    "publish": lambda t, s: t.publish(a_publication(s, 9)),
 }
 OWN_ROWS: dict[str, Callable[[Tx], Any]] = {
-    "put_budget": lambda t: t.put_budget(_budget("new")),
+    "put_budget": lambda t: t.put_budget(a_budget("new")),
     "put_purse": lambda t: t.put_purse(PurseRow(app_name=APP, budget_id="b", starts_at=0)),
-    "put_reservation": lambda t: t.put_reservation(_reservation("new")),
-    "add_endpoint": lambda t: t.add_endpoint(_endpoint("new")),
-    "add_delivery": lambda t: t.add_delivery(_delivery("new")),
-    "add_schedule": lambda t: t.add_schedule(_schedule("new")),
-    "add_occurrence": lambda t: t.add_occurrence(_occurrence("new")),
+    "put_reservation": lambda t: t.put_reservation(a_reservation("new")),
+    "add_endpoint": lambda t: t.add_endpoint(an_endpoint("new")),
+    "add_delivery": lambda t: t.add_delivery(a_delivery("new")),
+    "add_schedule": lambda t: t.add_schedule(a_schedule("new")),
+    "add_occurrence": lambda t: t.add_occurrence(an_occurrence("new")),
     "add_session": lambda t: t.add_session(a_session()),
+    "add_blobs": lambda t: t.add_blobs([a_blob("new", BlobState.PENDING)]),
     "add_file": lambda t: t.add_file(a_file("ff-new")),
-    "put_persona": lambda t: t.put_persona(_persona("new")),
+    "put_persona": lambda t: t.put_persona(a_persona("new")),
     "add_run": lambda t: t.add_run(
         RunRow(
             run_id="r",
@@ -180,102 +199,7 @@ OWN_ROWS: dict[str, Callable[[Tx], Any]] = {
         )
     ),
 }
-CHECKED_BELOW = {"audit", "copy_history", "add_usage"}
-
-
-def _budget(session_id: str) -> BudgetRow:
-    return BudgetRow(
-        app_name=APP,
-        budget_id=f"b-{session_id}",
-        scope=BudgetScope.SESSION,
-        scope_id=session_id,
-        period=BudgetPeriod.DAY,
-        warn_at=0.5,
-        created_at=1,
-    )
-
-
-def _reservation(session_id: str) -> ReservationRow:
-    return ReservationRow(
-        app_name=APP, holder_id=session_id, turn_index=1, budget_id=f"b-{session_id}", starts_at=1
-    )
-
-
-def _wish(session_id: str) -> WishRow:
-    return WishRow(
-        wish_id=f"w-{session_id}",
-        app_name=OTHER,
-        session_id=session_id,
-        node="n",
-        kind=WishKind.CANCEL,
-        wished_at=1,
-    )
-
-
-def _link(session_id: str, share_id: str, app: str = OTHER) -> LinkRow:
-    return LinkRow(
-        share_id=share_id,
-        app_name=app,
-        session_id=session_id,
-        hash=share_id.encode(),
-        created_at=1,
-        expires_at=2,
-        up_to_turn=1,
-        last_seq=1,
-    )
-
-
-def _endpoint(session_id: str) -> EndpointRow:
-    return EndpointRow(
-        app_name=APP,
-        endpoint_id=f"e-{session_id}",
-        url="https://receiver",
-        events=("turn.ended",),
-        secret="whsec_",
-        created_at=1,
-    )
-
-
-def _delivery(session_id: str) -> DeliveryRow:
-    return DeliveryRow(
-        app_name=APP,
-        delivery_id=f"d-{session_id}",
-        endpoint_id=f"e-{session_id}",
-        event=WebhookEvent.TURN_ENDED,
-        body="{}",
-        created_at=1,
-        next_at=1,
-        gives_up_at=2,
-    )
-
-
-def _schedule(session_id: str) -> ScheduleRow:
-    return ScheduleRow(
-        app_name=APP,
-        schedule_id=f"c-{session_id}",
-        prompt="p",
-        timezone="UTC",
-        session_id=session_id,
-        overlap=Overlap.SKIP,
-        missed=Missed.SKIP,
-        next_at=1,
-        created_at=1,
-    )
-
-
-def _occurrence(session_id: str) -> OccurrenceRow:
-    return OccurrenceRow(
-        app_name=APP,
-        schedule_id=f"c-{session_id}",
-        occurrence_id="o",
-        planned_at=1,
-        noted_at=1,
-        state=OccurrenceState.MISSED,
-    )
-
-
-def _persona(name: str) -> PersonaRow:
-    return PersonaRow(app_name=APP, name=name, agent="demo", created_at=1)
+CHECKED_BELOW = {"audit", "copy_history", "add_usage", "keep_blob_data"}
 
 
 def _methods(port: type) -> set[str]:
@@ -290,6 +214,7 @@ async def furnished(store: Store) -> str:
     def fill(tx: Tx) -> None:
         tx.add_turn(a_turn(sid, 1, state=TurnState.RUNNING, key="key", first_seq=1))
         tx.add_turn(a_turn(sid, 2))
+        tx.change_session(sid, activity=Activity.RUNNING)
         tx.add_turn(a_turn(sid, 4, state=TurnState.ENDED, ended_at=8, first_seq=1, last_seq=1))
         broken = {"state": TurnState.ENDED, "outcome": Outcome.FAILED, "started_at": 7, "ended_at": 8}
         tx.add_turn(a_turn(sid, 5, **broken, first_seq=1, last_seq=1))
@@ -301,16 +226,20 @@ async def furnished(store: Store) -> str:
         tx.add_permission(a_permission(sid, f"q-{sid}"))
         tx.add_session(a_session(forked_from=sid, forked_after=1, model="m"))
         tx.add_file(a_file(f"ff-{sid}"))
-        tx.put_persona(_persona(f"n-{sid}"))
-        tx.add_link(_link(sid, f"l-{sid}", APP))
-        tx.add_endpoint(_endpoint(sid))
-        tx.add_delivery(_delivery(sid))
-        tx.add_schedule(_schedule(sid))
-        tx.add_occurrence(_occurrence(sid))
+        tx.put_persona(a_persona(f"n-{sid}"))
+        tx.add_link(a_link(sid, f"l-{sid}", APP))
+        tx.add_endpoint(an_endpoint(sid))
+        tx.add_delivery(a_delivery(sid))
+        tx.add_schedule(a_schedule(sid))
+        tx.add_occurrence(an_occurrence(sid))
         tx.add_usage(USED)
-        tx.put_budget(_budget(sid))
+        tx.put_budget(a_budget(sid))
         tx.put_purse(PurseRow(app_name=APP, budget_id=f"b-{sid}", starts_at=0))
-        tx.put_reservation(_reservation(sid))
+        tx.put_reservation(a_reservation(sid))
+        tx.add_blobs([a_blob(sid, BlobState.STORED), a_blob(sid, BlobState.PENDING)])
+        tx.keep_blob_data(f"place-{sid}", b"x")
+        tx.use_blobs(sid, [f"place-{sid}"], 1)
+        tx.publish(a_publication(sid, 1))
 
     await store.write(APP, fill)
     return sid

@@ -116,6 +116,15 @@ async def test_a_hit_says_where_it_is_and_marks_the_words(store: Store) -> None:
     assert len(hits[0].snippet) < 300
 
 
+async def test_search_finds_words_side_by_side_among_many_that_are_not(store: Store) -> None:
+    """Dashes tie words together. Those that have them apart are more than are looked at together."""
+    sid = await make(store)
+    said = ["a needle-hay here", *["hay before a needle"] * 300]
+    await store.write(APP, lambda tx: [tx.add_message(a_message(sid, text)) for text in said])
+    hits, cursor = await store.read(APP, lambda v: v.search("needle-hay", limit=5))
+    assert ([hit.seq for hit in hits], cursor) == ([1], None)
+
+
 async def test_search_pages_go_from_new_to_old(store: Store) -> None:
     first, second = await make(store), await make(store)
     for number in range(10):

@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from clawdforge.core.model import PauseRow, SessionRow
-from clawdforge.core.node_model import NodeRow, WishKind, WishRow
+from clawdforge.core.node_model import CodeRow, NodeRow, WishKind, WishRow
 from clawdforge.core.ports import LeaseLost, Store, Tx
 from clawdforge.core.rules.interrupted import adopt
-from clawdforge.core.rules.leases import give_up, let_go, note_folder, take
+from clawdforge.core.rules.leases import give_up, hand_over, let_go, note_folder, take
 from clawdforge.core.rules.turns import start_next, submit
 from clawdforge.wire.nodes import NodeState
 from clawdforge.wire.turn import Outcome, TurnRequest
@@ -190,3 +190,56 @@ async def test_wishes_are_told_once_and_die_with_their_node(store: Store) -> Non
     assert await store.write_system(lambda tx: tx.take_wishes("a")) == []
     await die(store, "b")
     assert await store.write_system(lambda tx: tx.take_wishes("b")) == []
+
+
+async def test_a_node_that_drains_lives_and_leaves_sessions_with_what_waits_in_them(store: Store) -> None:
+    await join(store, "a", "b")
+    busy, waiting = await make(store), await make(store)
+    await store.write(APP, lambda tx: tx.change_session(waiting, folder="a"))
+    await store.write(APP, lambda tx: prompt(tx, busy, "a"))
+    await store.write(APP, lambda tx: prompt(tx, waiting, "b", starts=False))
+    assert await store.write(APP, lambda tx: take(tx, waiting, "a"))
+    assert await store.write_system(lambda tx: tx.drain("a"))
+    assert not await store.write_system(lambda tx: tx.drain("nobody"))
+    found = await store.read_system(lambda view: view.nodes())
+    assert [row.state for row in found] == [NodeState.DRAINING, NodeState.UP]
+    assert await store.write_system(lambda tx: tx.beat("a")), "it lives"
+    assert await store.read(APP, lambda view: view.node_with("a")) is None, "but begins nothing"
+    assert await store.read_system(lambda view: view.running_counts()) == {"a": 1}
+    assert await store.read_system(lambda view: view.sessions_to_leave("a")) == [(APP, waiting)]
+    assert not await store.write(APP, lambda tx: hand_over(tx, busy, "a")), "nothing waits there"
+    assert (await row_of(store, busy)).holder == "a", "its turn runs"
+    assert await store.write(APP, lambda tx: hand_over(tx, waiting, "a"))
+    assert await store.read_system(lambda view: view.sessions_to_run("b")) == [(APP, waiting)]
+    assert await store.write_system(lambda tx: tx.drain("a", is_over=True))
+    assert await store.read(APP, lambda view: view.node_with("a")) == "a"
+    assert await store.read_system(lambda view: view.sessions_to_run("b")) == []
+
+
+async def test_what_a_node_tells_of_itself_stays_until_it_tells_something_else(store: Store) -> None:
+    await join(store, "a")
+    await store.write_system(lambda tx: tx.beat("a", {"agents": 2, "settings": {"lease_secs": "ab"}}))
+    await store.write_system(lambda tx: tx.beat("a"))
+    (found,) = await store.read_system(lambda view: view.nodes())
+    assert (found.beat, found.tells) == (2, {"agents": 2, "settings": {"lease_secs": "ab"}})
+
+
+async def test_a_login_code_is_taken_once_and_forgotten_in_time(store: Store) -> None:
+    rows = [CodeRow(hash=bytes([n]), app_name=APP, token_id="t", ends_at=n) for n in (3, 1, 2)]
+    for row in rows:
+        await store.write_system(lambda tx, row=row: tx.add_login_code(row))  # type: ignore[misc]
+    assert await store.read_system(lambda view: view.login_codes_of("t")) == [b"\x01", b"\x02", b"\x03"]
+    assert await store.read_system(lambda view: view.login_code(b"\x02")) == rows[2]
+    assert await store.write_system(lambda tx: tx.take_login_code(b"\x02")) == rows[2]
+    assert await store.write_system(lambda tx: tx.take_login_code(b"\x02")) is None
+    await store.write_system(lambda tx: tx.forget_login_codes(1))
+    assert await store.read_system(lambda view: view.login_codes_of("t")) == [b"\x03"]
+
+
+async def test_a_wish_may_be_about_a_session_that_is_gone(store: Store) -> None:
+    await join(store, "a")
+    gone = WishRow(
+        wish_id="w", app_name=APP, session_id="gone", node="a", kind=WishKind.REMOVE_HOME, wished_at=1
+    )
+    await store.write_system(lambda tx: tx.add_wish(gone))
+    assert await store.write_system(lambda tx: tx.take_wishes("a")) == [gone]

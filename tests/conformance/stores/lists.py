@@ -8,7 +8,7 @@ import pytest
 from clawdforge.core.model import AppRow, PauseRow, RunRow, SessionQuery, TokenRow
 from clawdforge.core.ports import Store, SystemTx, SystemView, Tx, View
 from clawdforge.wire.errors import InvalidRequest
-from clawdforge.wire.session import Retention
+from clawdforge.wire.session import Activity, Retention
 from clawdforge.wire.turn import TurnState
 from tests.conformance.stores.samples import (
     APP,
@@ -84,6 +84,9 @@ async def test_open_sessions_are_counted(store: Store) -> None:
     await make(store, a_session(app_name=OTHER))
     assert await store.read(APP, lambda v: (v.count_open_sessions(), v.count_app_sessions())) == (3, 3)
     assert await store.read(OTHER, lambda v: (v.count_open_sessions(), v.count_app_sessions())) == (3, 1)
+    assert await store.read(APP, lambda v: v.count_ttl_sessions()) == 2
+    assert await store.read(OTHER, lambda v: v.count_ttl_sessions()) == 1
+    assert await store.read_system(lambda v: v.open_session_counts()) == {APP: (3, 2), OTHER: (1, 1)}
     assert await store.read_system(lambda v: (v.count_open_sessions(), v.session_counts())) == (
         3,
         {APP: 4, OTHER: 1},
@@ -103,6 +106,9 @@ async def test_unfinished_work_is_found(store: Store) -> None:
         tx.add_turn(a_turn(closed, 1))
         tx.add_turn(a_turn(deleted, 1, state=TurnState.RUNNING))
         tx.add_turn(a_turn(done, 1, state=TurnState.ENDED))
+        for sid in (running, late, early, closed, deleted):
+            tx.change_session(sid, activity=Activity.QUEUED)
+        tx.change_session(running, activity=Activity.WAITING)
         tx.change_session(closed, closed_at=5)
         tx.change_session(deleted, deleted_at=5)
 
@@ -111,6 +117,7 @@ async def test_unfinished_work_is_found(store: Store) -> None:
     assert await store.read_system(lambda v: v.waiting_sessions()) == [(APP, early), (APP, late)]
     assert await store.read(APP, lambda v: v.turns_in_flight()) == 6
     assert await store.read(OTHER, lambda v: v.turns_in_flight()) == 0
+    assert await store.read_system(lambda v: v.turns_of_apps()) == {APP: 6}
 
 
 async def test_the_sweeper_finds_what_is_idle_closed_and_deleted(store: Store) -> None:

@@ -1,0 +1,81 @@
+"""A session runs where its agent, its folder and a place are; nobody waits for a node that lacks one."""
+
+import contextlib
+from pathlib import Path
+
+from clawdforge.stores.postgres.link import Link
+from tests.api.harness import AGENT, until
+from tests.cluster.kit import Cluster
+from tests.needs import needs
+
+pytestmark = needs("postgres")
+
+
+def wait_free(cluster: Cluster, session: str) -> None:
+    """Its agent sleeps, and no node holds it."""
+
+    def look() -> bool:
+        with contextlib.closing(Link(cluster.url)) as link:
+            sql = "SELECT 1 FROM session_heads WHERE session_id = $1 AND holder IS NULL"
+            return bool(link.fetch(sql, [session]))
+
+    until(look, "the session is let go")
+
+
+def knows(cluster: Cluster, node: str, agent: str) -> None:
+    """Its beat has come to another node, which then lets a session name the agent."""
+
+    def look() -> bool:
+        reply = cluster.http(node).post("/sessions", json={"agent": agent})
+        return reply.status_code in (200, 201)
+
+    until(look, f"{node} knows who has {agent}")
+
+
+def test_an_agent_that_one_node_has_is_run_there_for_all(cluster: Cluster) -> None:
+    cluster.start("a")
+    cluster.start("b", AGENT_SPECIAL=AGENT)
+    knows(cluster, "a", "special")
+    session = cluster.apps["a"].session(agent="special")
+    assert str(cluster.folder("b")) in cluster.say("a", session, "home")
+    assert cluster.say("a", session, "count") == "turn=2"
+    cluster.nodes["b"].stop()
+    ended = cluster.ended("a", session, cluster.submit("a", session, "echo on"))
+    assert (ended["outcome"], ended["code"]) == ("failed", "nowhere_to_run")
+    assert "can start the agent 'special'" in ended["error"]
+    cluster.check_log("a", session)
+
+
+def test_a_folder_that_one_node_offers_is_worked_in_there_until_none_does(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    cluster.start("a")
+    cluster.start("b", WORKSPACE_ROOTS=str(project), AGENT_IDLE_SECS="1")
+    session = cluster.apps["b"].session(cwd=str(project))
+    assert str(cluster.folder("b")) in cluster.say("a", session, "home")
+    wait_free(cluster, session)
+    assert str(cluster.folder("b")) in cluster.say("a", session, "home")
+    wait_free(cluster, session)
+    project.rename(tmp_path / "away")
+    ended = cluster.ended("a", session, cluster.submit("a", session, "echo on"))
+    assert (ended["outcome"], ended["code"]) == ("failed", "nowhere_to_run")
+    assert f"offers the folder {project}" in ended["error"]
+    (tmp_path / "away").rename(project)
+    assert str(cluster.folder("b")) in cluster.say("a", session, "home")
+    cluster.check_log("a", session)
+
+
+def test_a_full_node_leaves_what_waits_to_one_with_room(cluster: Cluster) -> None:
+    cluster.start("a", MAX_LIVE_AGENTS="1")
+    cluster.start("b")
+    long, moved = cluster.apps["a"].session(), cluster.apps["a"].session()
+    cluster.say("a", moved, "write plan.txt three steps")
+    busy = cluster.submit("a", long, "echo begun\nsleep 60")
+    cluster.wait_for("a", long, "text")
+    wait_free(cluster, moved)
+    assert cluster.say("a", moved, "read plan.txt") == "three steps"
+    assert str(cluster.folder("b")) in cluster.say("a", moved, "cwd")
+    assert cluster.turns("a", long)[busy - 1]["state"] == "running"
+    cluster.check_log("b", moved)
