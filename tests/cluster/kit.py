@@ -95,6 +95,11 @@ class Cluster:
 
         return until(find, f"the end of turn {turn_index}")
 
+    def wait_published(self, session_id: str, turn_index: int) -> None:
+        """The files of a session are published behind the answer. Before that, a kill loses them."""
+        sql = "SELECT turn_index FROM publications WHERE session_id = $1"
+        until(lambda: self.query(sql, session_id) == [(turn_index,)], f"turn {turn_index} is published")
+
     def check_log(self, node: str, session_id: str) -> None:
         """Every number once, and each turn begun and ended once."""
         events = self.events(node, session_id)

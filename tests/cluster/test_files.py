@@ -21,14 +21,6 @@ def ask(cluster: Cluster, sql: str, *values: Any) -> list[tuple[Any, ...]]:
         return link.fetch(sql, values)
 
 
-def wait_published(cluster: Cluster, session: str, turn: int) -> None:
-    def look() -> bool:
-        sql = "SELECT turn_index FROM publications WHERE session_id = $1"
-        return [(turn,)] == ask(cluster, sql, session)
-
-    until(look, f"turn {turn} is published")
-
-
 def lose(cluster: Cluster, node: str) -> Path:
     """Its machine is gone, with all that it had."""
     cluster.nodes[node].stop(signal.SIGKILL)
@@ -52,7 +44,7 @@ def test_memory_and_workspace_of_a_machine_that_is_gone_are_there_at_the_next(
     session = cluster.apps["a"].session()
     cluster.say("a", session, "write plan.txt three steps")
     cluster.say("a", session, "remember blue")
-    wait_published(cluster, session, 2)
+    cluster.wait_published(session, 2)
     lose(cluster, "a")
     assert cluster.say("b", session, "count") == "turn=3", "of the agent's own memory, which came along"
     assert how_it_began(cluster, "b", session) == ["new", "restored"]
@@ -65,7 +57,7 @@ def test_what_was_said_after_the_last_publication_is_told(cluster: Cluster) -> N
     cluster.start("a", "b")
     session = cluster.apps["a"].session()
     cluster.say("a", session, "echo the first")
-    wait_published(cluster, session, 1)
+    cluster.wait_published(session, 1)
     cluster.submit("a", session, "echo half an answer\nsleep 60")
     cluster.wait_for("b", session, "text", 2)
     lose(cluster, "a")
@@ -80,10 +72,10 @@ def test_the_home_that_a_node_had_before_is_never_used_again(cluster: Cluster) -
     cluster.start("a", "b")
     session = cluster.apps["a"].session()
     cluster.say("a", session, "remember red")
-    wait_published(cluster, session, 1)
+    cluster.wait_published(session, 1)
     kept = lose(cluster, "a")
     cluster.say("b", session, "remember green")
-    wait_published(cluster, session, 2)
+    cluster.wait_published(session, 2)
     kept.rename(cluster.folder("a"))
     cluster.start("a")
     lose(cluster, "b")
@@ -115,7 +107,7 @@ def test_a_damaged_piece_is_noticed_and_the_transcript_is_told_instead(cluster: 
     cluster.start("a", "b")
     session = cluster.apps["a"].session()
     cluster.say("a", session, "remember blue")
-    wait_published(cluster, session, 1)
+    cluster.wait_published(session, 1)
     (home,) = ask(cluster, "SELECT home FROM publications WHERE session_id = $1", session)
     ask(
         cluster,
@@ -133,7 +125,7 @@ def test_a_workspace_that_was_never_published_is_missed_with_a_sentence(cluster:
     cluster.start("a", "b", PUBLISH_BYTES="1000")
     session = cluster.apps["a"].session()
     cluster.say("a", session, f"write large.txt {'x' * 2000}")
-    wait_published(cluster, session, 1)
+    cluster.wait_published(session, 1)
     lose(cluster, "a")
     turn = cluster.submit("b", session, "read large.txt")
     ended = cluster.ended("b", session, turn)
@@ -172,7 +164,7 @@ def test_files_of_a_turn_whose_agent_died_are_published_too(cluster: Cluster) ->
     cluster.start("a", "b")
     session = cluster.apps["a"].session()
     cluster.say("a", session, "write one.txt first")
-    wait_published(cluster, session, 1)
+    cluster.wait_published(session, 1)
     cluster.ended("a", session, cluster.submit("a", session, "write two.txt second\ncrash"))
     cluster.nodes["a"].stop()
     folder = cluster.folder("a")
@@ -207,10 +199,10 @@ def test_a_workspace_that_comes_back_leaves_the_one_of_a_fork_alone(cluster: Clu
     cluster.say("a", session, "write one.txt first")
     fork = cluster.http("a").post(f"/sessions/{session}/fork", json={}).json()["session_id"]
     cluster.say("a", fork, "write of_fork.txt mine")
-    wait_published(cluster, session, 1)
+    cluster.wait_published(session, 1)
     kept = lose(cluster, "a")
     cluster.say("b", session, "write two.txt second")
-    wait_published(cluster, session, 2)
+    cluster.wait_published(session, 2)
     kept.rename(cluster.folder("a"))
     cluster.start("a")
     lose(cluster, "b")
@@ -222,7 +214,7 @@ def test_pieces_that_nobody_uses_are_removed(cluster: Cluster, blobs: dict[str, 
     cluster.start("a", **blobs)
     session = cluster.apps["a"].session()
     cluster.say("a", session, "write one.txt first")
-    wait_published(cluster, session, 1)
+    cluster.wait_published(session, 1)
     count: Callable[[], int] = lambda: int(ask(cluster, "SELECT count(*) FROM blobs")[0][0])  # noqa: E731
     assert count() > 0
     assert cluster.http("a").post(f"/sessions/{session}/purge").status_code == 200

@@ -53,6 +53,7 @@ def test_a_graph_remembers_on_another_node_when_the_first_was_killed(cluster: Cl
     session = cluster.apps["a"].session(agent="deep")
     file = {"file_path": "/notes.txt", "content": "only in the state of the graph"}
     cluster.say("a", session, f"call write_file {json.dumps(file)}\necho kept")
+    cluster.wait_published(session, 1)
     cluster.submit("a", session, "echo half\nsleep 60")
     cluster.wait_for("b", session, "text", 2)
     cluster.nodes["a"].stop(signal.SIGKILL)
@@ -69,6 +70,7 @@ def test_undo_and_fork_reach_back_to_what_was_said_on_a_node_that_is_gone(cluste
     session = cluster.apps["a"].session(agent="graph")
     for word in ("one", "two", "three"):
         cluster.say("a", session, f"echo {word}")
+    cluster.wait_published(session, 3)
     cluster.nodes["a"].stop(signal.SIGKILL)
     until(lambda: cluster.http("b").post(f"/sessions/{session}/undo", json={}).is_success, "an undo")
     assert heard(cluster, "b", session) == ["echo one", "echo two"]
@@ -85,6 +87,7 @@ def test_what_a_stale_holder_writes_is_not_seen(
 ) -> None:
     session = cluster.apps["a"].session(agent="graph")
     cluster.say("a", session, "echo kept")
+    cluster.wait_published(session, 1)
     [thread] = database.list_threads()  # its name ends with the claim, which is random
     cluster.submit("a", session, f"echo before\nsleep {3 * LEASE_SECS}\necho late")
     cluster.wait_for("b", session, "text", 2)
