@@ -41,6 +41,14 @@ class Cluster:
             token = self._token
             self.apps[name] = App(token.name, token.token, token.token_id, server.client(token.token))
 
+    def app(self, name: str) -> dict[str, App]:
+        """Another app, by the node that it asks."""
+        made = next(iter(self.nodes.values())).app(name)
+        return {
+            node: App(name, made.token, made.token_id, server.client(made.token))
+            for node, server in self.nodes.items()
+        }
+
     def folder(self, node: str) -> Path:
         return self._folder / node
 
