@@ -193,6 +193,20 @@ def test_a_session_in_which_nothing_was_done_yet_begins_elsewhere_with_an_empty_
     assert cluster.say("b", session, "count") == "turn=2"
 
 
+def test_a_chat_goes_on_when_its_server_was_killed_right_after_the_first_answer(cluster: Cluster) -> None:
+    """Its files were published a second later: until then it was refused, though there were none."""
+    cluster.start("a", "b")
+    session = cluster.apps["a"].session()
+    cluster.say("a", session, "remember blue")
+    lose(cluster, "a")
+    assert ask(cluster, "SELECT turn_index, home FROM publications") == [(0, "[]")]
+    assert cluster.say("b", session, "echo on") == "on"
+    assert "remember blue" in cluster.say("b", session, "recall all"), "it is told"
+    assert str(cluster.folder("b")) in cluster.say("b", session, "cwd")
+    assert how_it_began(cluster, "b", session) == ["new", "transcript"]
+    cluster.check_log("b", session)
+
+
 def test_a_workspace_that_comes_back_leaves_the_one_of_a_fork_alone(cluster: Cluster) -> None:
     cluster.start("a", "b")
     session = cluster.apps["a"].session()

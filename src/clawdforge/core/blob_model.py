@@ -34,6 +34,7 @@ class PublicationRow:
     agent_session_id: str = ""
     home: tuple[str, ...] = ()
     workspace: tuple[str, ...] | None = None  # None where a caller named it, or it cannot be published
+    """Without a digest it is empty, which the end of the session's first turn has said by itself."""
     published_at: Micros
 
 

@@ -8,10 +8,12 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from zlib import crc32
 
+from clawdforge.core.blob_model import PublicationRow
 from clawdforge.core.model import SessionRow
 from clawdforge.core.node_model import Telling
-from clawdforge.core.ports import View
+from clawdforge.core.ports import Tx, View
 from clawdforge.core.rules.memory import read_recent_turns
+from clawdforge.wire.base import Micros
 from clawdforge.wire.turn import Outcome
 
 
@@ -54,6 +56,12 @@ def can_move(view: View, session: SessionRow) -> bool:
     """Whether another node can have the session's own workspace: published, or still as at first."""
     published = view.publication(session.session_id)
     return not has_done_work(view, session) if published is None else published.workspace is not None
+
+
+def note_empty(tx: Tx, session_id: str, at: Micros) -> None:
+    """The session's first turn leaves its own workspace as it was made. It is written with the turn's end,
+    since nothing that is promised then may depend on a publication that comes later."""
+    tx.publish(PublicationRow(session_id=session_id, workspace=(), published_at=at))
 
 
 def has_done_work(view: View, session: SessionRow) -> bool:

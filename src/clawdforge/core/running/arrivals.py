@@ -77,9 +77,14 @@ class Arrivals:
         return replace(turn, started=replace(turn.started, session=session or turn.session))
 
     async def _place_workspace(self, turn: RunningTurn, found: PublicationRow | None) -> Workspace:
-        """Where no turn was completed yet, nothing was promised: then it is empty, as at the beginning."""
+        """Empty, where it was so at the end of the first turn; or where none was completed yet, since then
+        nothing was promised."""
         app, session_id = turn.app, turn.session_id
-        if found is None and not await self._store.read(app, lambda view: has_done_work(view, turn.session)):
+        if found is not None:
+            is_empty = found.workspace == ()
+        else:
+            is_empty = not await self._store.read(app, lambda view: has_done_work(view, turn.session))
+        if is_empty:
             return await self._files.make_workspace(session_id)
         if found is None or found.workspace is None:
             raise WorkspaceChanged(NOT_PUBLISHED)

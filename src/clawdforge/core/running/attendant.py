@@ -100,7 +100,9 @@ class Attendant:
             ending = _ending_of_failure(AgentFailed("the server failed to run this turn"))
         progress.wait_for(WaitsFor.STORE)
         try:
-            ended = await recorder.end(ending, rollback=stop.rollback)
+            session = seat.arrived or started.session
+            is_empty = await self._elsewhere.is_first_and_empty(session, turn.index)
+            ended = await recorder.end(ending, rollback=stop.rollback, is_empty=is_empty)
         except LeaseLost:
             raise
         except Exception:  # as above: without its answer, if that is what cannot be written

@@ -266,6 +266,10 @@ class Elsewhere:
         """Let others have the files of a session. False if that could not be done yet."""
         return self._publisher is None or await self._publisher.finish(session_id)
 
+    async def is_first_and_empty(self, session: SessionRow, turn_index: int) -> bool:
+        """Whether the end of a turn can say that others find an empty workspace."""
+        return self._publisher is not None and await self._publisher.is_first_and_empty(session, turn_index)
+
     async def ask_all(self, kind: WishKind, app: str, session_id: str) -> None:
         """Have all other nodes do something. What one of them does not get to is left undone."""
         peers, here, now, wish_id = self._store.peers, self.node, self._clock.now(), new_id()

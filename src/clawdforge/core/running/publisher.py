@@ -51,6 +51,14 @@ class Publisher:
         if self._membership.has_peers:
             self._put(app, session_id, REST_SECS, 0)
 
+    async def is_first_and_empty(self, session: SessionRow, turn_index: int) -> bool:
+        """Whether a turn that ends here is the session's first, of which nothing is published yet, and has
+        left the session's own workspace empty."""
+        here = self._membership.folder
+        if turn_index > 1 or here is None or not session.own_cwd or session.folder != here:
+            return False
+        return await to_end(lambda: self._files.is_empty(session))
+
     async def finish(self, session_id: str) -> bool:
         """Publish what is due for a session now, since this node is about to let it go.
 

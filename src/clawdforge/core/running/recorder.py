@@ -18,6 +18,7 @@ from clawdforge.core.rules.cuts import cut_turn
 from clawdforge.core.rules.interrupted import apply_policy
 from clawdforge.core.rules.leases import check_lease
 from clawdforge.core.rules.limits import NO_ROOM
+from clawdforge.core.rules.placement import note_empty
 from clawdforge.core.rules.projection import Projection
 from clawdforge.core.rules.purses import Question, allow, extend
 from clawdforge.core.rules.quotas import NO_QUOTAS, Quotas
@@ -195,8 +196,11 @@ class TurnRecorder:
         self._writing = asyncio.create_task(self._write_all(patience), name=f"writer {self.session_id}")
         return self._writing
 
-    async def end(self, ending: Ending, *, rollback: bool = False) -> TurnRow:
-        """The rest of the events and the end of the turn, in one transaction. Tried until it is done."""
+    async def end(self, ending: Ending, *, rollback: bool = False, is_empty: bool = False) -> TurnRow:
+        """The rest of the events and the end of the turn, in one transaction. Tried until it is done.
+
+        `is_empty` says that other nodes are to begin with an empty workspace, until more is published.
+        """
         self._ending = True
         self._work.set()
         self._room.set()
@@ -228,6 +232,8 @@ class TurnRecorder:
                 message=message,
                 fence=fence,
             )
+            if is_empty:
+                note_empty(tx, session_id, now)
             if rollback and not turn.cut:
                 cut_turn(tx, session_id, turn_index, now)
             if ending.outcome is Outcome.INTERRUPTED:

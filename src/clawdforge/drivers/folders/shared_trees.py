@@ -84,6 +84,13 @@ class SharedTrees:
         self._remember("workspace", session.session_id, reading)
         return reading
 
+    def is_empty(self, session: SessionRow) -> bool:
+        try:
+            with os.scandir(session.cwd) as found:
+                return next(found, None) is None
+        except OSError:
+            return False
+
     def write_home(self, session_id: str, manifest: bytes) -> PieceWriting:
         return self._begin(session_id, manifest)
 
