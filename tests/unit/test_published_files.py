@@ -14,7 +14,7 @@ from clawdforge.core.ports import LeaseLost, Store
 from clawdforge.core.ports.shared_files import Piece
 from clawdforge.core.running.arrivals import Arrivals
 from clawdforge.core.running.piece_box import PieceBox
-from clawdforge.core.running.publisher import Publisher
+from clawdforge.core.running.publisher import TRIES, Publisher
 from clawdforge.stores.blobs.folder import FolderPlaces
 from clawdforge.stores.sqlite.store import SqliteStore
 from clawdforge.wire.errors import WorkspaceChanged
@@ -70,3 +70,49 @@ async def test_what_a_node_publishes_whose_claim_is_over_is_not_used(store: Stor
     kept = await store.read(APP, lambda view: view.publication(sid))
     assert kept is not None
     assert kept.workspace == (DIGEST,)
+
+
+class Reading:
+    """A workspace with one piece."""
+
+    manifest = (sha256(b"its manifest").hexdigest(),)
+    digests = frozenset(manifest)
+
+    def __init__(self) -> None:
+        self._left = [Piece(self.manifest[0], b"its manifest")]
+
+    def read(self) -> list[Piece]:
+        left, self._left = self._left, []
+        return left
+
+    def close(self) -> None:
+        pass
+
+
+async def test_what_could_not_be_published_is_not_held_for_published_however_often_it_was_tried(
+    store: Store, box: PieceBox, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """After some tries it counted as done: a session was then left to others without its files."""
+    sid, here = await make(store), "here"
+    await store.write(APP, lambda tx: tx.change_session(sid, own_cwd=True, folder=here, home_at=here))
+    files = SimpleNamespace(read_workspace=lambda _: Reading(), read_home=lambda _: None)
+    member = SimpleNamespace(node="a", folder=here, has_peers=True)
+    publisher = Publisher(store, SystemClock(), cast(Any, member), cast(Any, files), box)
+    (tmp_path / "blobs").rename(tmp_path / "away")
+    (tmp_path / "blobs").touch()
+    publisher.note(APP, sid)
+    assert [await publisher.finish(sid) for _ in range(TRIES + 3)] == [False] * (TRIES + 3)
+    said = [record for record in caplog.records if "needs this server" in record.message]
+    assert [vars(record)["session_id"] for record in said] == [sid]
+    await publisher.finish_all()
+    assert "the files of this session are not published as they are now" in caplog.text
+    (tmp_path / "blobs").unlink()
+    (tmp_path / "away").rename(tmp_path / "blobs")
+    publisher.note(APP, sid)
+    assert await publisher.finish(sid)
+    kept = await store.read(APP, lambda view: view.publication(sid))
+    assert kept is not None
+    assert kept.workspace == Reading.manifest
+    caplog.clear()
+    await publisher.finish_all()
+    assert "not published" not in caplog.text

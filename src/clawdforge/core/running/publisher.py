@@ -7,6 +7,7 @@ next turn raises, and counts only when all pieces are on stable storage.
 
 import asyncio
 import logging
+from contextlib import suppress
 from dataclasses import replace
 from typing import Final, Literal
 
@@ -17,7 +18,7 @@ from clawdforge.core.ports.shared_files import NotStill, SharedFiles, TooMuch, T
 from clawdforge.core.rules.leases import check_lease, is_held_elsewhere
 from clawdforge.core.running.membership import Membership
 from clawdforge.core.running.piece_box import PieceBox, to_end, use_all
-from clawdforge.wire.errors import ForgeAPIError, Unavailable
+from clawdforge.wire.errors import ForgeAPIError, NotFound, Unavailable
 
 log = logging.getLogger(__name__)
 REST_SECS: Final = 1.0
@@ -27,7 +28,8 @@ STOP_SECS: Final = 10.0
 AGAIN_SECS: Final = 15.0
 WORKERS: Final = 2
 TRIES: Final = 20
-"""Then the next turn's end, or the next start of the server, tries again."""
+SELDOM_SECS: Final = 60.0
+"""After so many tries, it is tried so often, until it is done: till then the session needs this node."""
 PAGE: Final = 200
 Verdict = Literal["done", "moved", "later"]
 
@@ -59,31 +61,42 @@ class Publisher:
             return False
         return await to_end(lambda: self._files.is_empty(session))
 
-    async def finish(self, session_id: str) -> bool:
+    async def finish(self, session_id: str, *, is_last: bool = False) -> bool:
         """Publish what is due for a session now, since this node is about to let it go.
 
-        False if it could not be done, and is still due.
+        False if it could not be done, and is still due; at once, where it was tried too often for that,
+        unless this `is_last`.
         """
+        tries = None
         for _ in range(TRIES):
             while session_id in self._busy:
                 await self._busy[session_id].wait()
-            due = self._due.pop(session_id, None)
+            due = self._due.get(session_id)
             if due is None:
                 return True
-            verdict = await self._try(due[0], session_id, due[2])
-            if verdict != "moved":
-                return verdict == "done"
-            await asyncio.sleep(STILL_SECS)  # its agent has only just gone, and times of files are coarse
+            app, at, so_far = due
+            tries = so_far if tries is None else tries  # all of these are one
+            if tries >= TRIES and at > asyncio.get_running_loop().time() and not is_last:
+                return False
+            del self._due[session_id]
+            verdict = await self._try(app, session_id, tries)
+            if verdict == "later":
+                return False
+            if verdict == "moved":  # its agent has only just gone, and times of files are coarse
+                await asyncio.sleep(STILL_SECS)
         return False
 
     async def finish_all(self) -> None:
         """The same for all, when the server stops, as far as there is time for it."""
-        try:
+        with suppress(TimeoutError):
             async with asyncio.timeout(STOP_SECS):
                 for session_id in [*self._due, *self._busy]:
-                    await self.finish(session_id)
-        except TimeoutError:
-            log.warning("the server stops, and the files of some sessions were not published")
+                    await self.finish(session_id, is_last=True)
+        for session_id in {*self._due, *self._busy}:
+            log.warning(
+                "the server stops, and the files of this session are not published as they are now",
+                extra={"session_id": session_id},
+            )
 
     async def run(self) -> None:
         await self._note_all()
@@ -104,12 +117,8 @@ class Publisher:
     async def _work(self) -> None:
         while True:
             session_id = await self._wait_for_next()
-            due = self._due.pop(session_id)
-            try:
-                await self._try(due[0], session_id, due[2])
-            except asyncio.CancelledError:
-                self._due.setdefault(session_id, due)  # for `finish_all`
-                raise
+            app, _, tries = self._due.pop(session_id)
+            await self._try(app, session_id, tries)
 
     async def _wait_for_next(self) -> str:
         """The first session whose time has come and that nobody is at."""
@@ -140,14 +149,24 @@ class Publisher:
         except (Unavailable, OSError) as error:
             log.warning("files were not published yet: %s", error, extra=extra)
             verdict = "later"
-        except ForgeAPIError as error:  # the session is gone, or damaged
+        except asyncio.CancelledError:
+            self._due.setdefault(
+                session_id, (app, 0.0, tries)
+            )  # for `finish_all`, or its last words
+            raise
+        except NotFound:
+            log.info("the session is gone, and so are its files", extra=extra)
+        except ForgeAPIError as error:  # such as a damaged row
             log.warning("files were not published: %s", error.message, extra=extra)
+            verdict = "later"
         finally:
             del self._busy[session_id]
             done.set()
             self._changed.set()
-        if verdict != "done" and tries < TRIES:
-            self._put(app, session_id, AGAIN_SECS, tries + 1)
+        if verdict != "done":
+            self._put(app, session_id, AGAIN_SECS if tries + 1 < TRIES else SELDOM_SECS, tries + 1)
+        if verdict != "done" and tries + 1 == TRIES:
+            log.error("files could not be published so far; their session needs this server", extra=extra)
         return verdict
 
     def _put(self, app: str, session_id: str, secs: float, tries: int) -> None:
