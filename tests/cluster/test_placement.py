@@ -32,6 +32,27 @@ def knows(cluster: Cluster, node: str, agent: str) -> None:
     until(look, f"{node} knows who has {agent}")
 
 
+def name_elsewhere(cluster: Cluster, node: str, other: str, agent: str) -> None:
+    """A persona and a pause name an agent at a node that has not got it itself."""
+    http, admin = cluster.http(node), cluster.nodes[node].admin()
+    made = http.put("/personas/specialist", json={"agent": agent})
+    assert (made.status_code, made.json()["persona"]["agent"]) == (200, agent), made.text
+    made = http.post("/sessions", json={"persona": "specialist"})
+    assert str(cluster.folder(other)) in cluster.say(node, made.json()["session_id"], "home")
+    made = admin.post("/admin/pause", json={"agent": agent})
+    assert (made.status_code, made.json()["pause"]["agent"]) == (200, agent), made.text
+    session = cluster.apps[other].session(agent=agent)
+    refused = cluster.apps[other].turn(session, "echo no")
+    assert (refused.status_code, refused.json()["code"]) == (503, "paused")
+    assert admin.post("/admin/resume", json={"agent": agent}).json()["resumed"]
+    assert cluster.say(other, session, "echo on") == "on"
+    for reply in (
+        http.put("/personas/nobody", json={"agent": "nobody"}),
+        admin.post("/admin/pause", json={"agent": "nobody"}),
+    ):
+        assert (reply.status_code, reply.json()["code"]) == (400, "unknown_agent"), reply.text
+
+
 def test_an_agent_that_one_node_has_is_run_there_for_all(cluster: Cluster) -> None:
     cluster.start("a")
     cluster.start("b", AGENT_SPECIAL=AGENT)
@@ -39,6 +60,7 @@ def test_an_agent_that_one_node_has_is_run_there_for_all(cluster: Cluster) -> No
     session = cluster.apps["a"].session(agent="special")
     assert str(cluster.folder("b")) in cluster.say("a", session, "home")
     assert cluster.say("a", session, "count") == "turn=2"
+    name_elsewhere(cluster, "a", "b", "special")
     cluster.nodes["b"].stop()
     ended = cluster.ended("a", session, cluster.submit("a", session, "echo on"))
     assert (ended["outcome"], ended["code"]) == ("failed", "nowhere_to_run")

@@ -150,9 +150,7 @@ class Publisher:
             log.warning("files were not published yet: %s", error, extra=extra)
             verdict = "later"
         except asyncio.CancelledError:
-            self._due.setdefault(
-                session_id, (app, 0.0, tries)
-            )  # for `finish_all`, or its last words
+            self._due.setdefault(session_id, (app, 0.0, tries))  # for `finish_all`, or its last words
             raise
         except NotFound:
             log.info("the session is gone, and so are its files", extra=extra)

@@ -360,7 +360,7 @@ def build_services(
         ),
         files=files,
         runs=runs,
-        personas=PersonaService(store, clock, agents),
+        personas=PersonaService(store, clock, agents, engine.elsewhere),
         pauses=PauseService(store, clock, agents, supervisor, engine.elsewhere, runs),
         budgets=BudgetService(store, clock),
         disk=DiskService(store, bounds.quotas),

@@ -4,15 +4,17 @@ from clawdforge.core.model import Clock, PersonaRow
 from clawdforge.core.ports import Agents, Store, Tx
 from clawdforge.core.rules.permission_modes import choose_mode
 from clawdforge.core.rules.personas import BUILTIN, builtin_persona, find_persona
+from clawdforge.core.running.elsewhere import Elsewhere
 from clawdforge.wire.admin import PutPersona
 from clawdforge.wire.errors import Conflict, PersonaNotFound
 
 
 class PersonaService:
-    def __init__(self, store: Store, clock: Clock, agents: Agents) -> None:
+    def __init__(self, store: Store, clock: Clock, agents: Agents, elsewhere: Elsewhere) -> None:
         self._store = store
         self._clock = clock
         self._agents = agents
+        self._elsewhere = elsewhere
 
     async def list(self, app: str) -> list[PersonaRow]:
         """All personas, the built-in one first."""
@@ -26,10 +28,12 @@ class PersonaService:
         """Make or replace a persona. Sessions that were made with it stay unchanged."""
         _check_own(name)
         choose_mode(request.permission_mode, None, may_decide=may_decide)  # refuses what may not be named
+        if not self._elsewhere.has_agent(request.agent):
+            self._agents.spec(request.agent)
         row = PersonaRow(
             app_name=app,
             name=name,
-            agent=self._agents.spec(request.agent).name,
+            agent=request.agent,
             created_at=self._clock.now(),
             model=request.model,
             permission_mode=request.permission_mode,
