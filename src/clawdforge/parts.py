@@ -149,7 +149,7 @@ async def open_parts(settings: Settings, url: str = "", port: int | None = None)
         shared = digest_shared(settings, admin_token)
         membership.tell = partial(_tell, engine, services, shared)
         recovery = RecoveryService(store, clock, engine.supervisor, (homes, workspaces))
-        wishes = Wishes(store, membership, engine.supervisor, engine.elsewhere, _errands(services))
+        wishes = Wishes(store, membership, engine.supervisor, engine.elsewhere, _errands(services, engine))
         take_over = partial(_take_over, recovery, membership, wishes)
         if membership.has_peers:
             background.keep(LEASE, partial(membership.run, engine.supervisor, take_over, guard.live_until))
@@ -261,11 +261,14 @@ def _tell(engine: Engine, services: Services, settings: Json) -> Telling:
     )
 
 
-def _errands(services: Services) -> dict[WishKind, Errand]:
+def _errands(services: Services, engine: Engine) -> dict[WishKind, Errand]:
     return {
         WishKind.REMOVE_HOME: services.sweeper.remove_here,
         WishKind.REMOVE_WORKSPACE: services.sweeper.remove_here,
         WishKind.REMOVE_UPLOAD: services.files.remove_here,
+        WishKind.RECORD_FILES: engine.undone.do_here,
+        WishKind.RESTORE_FILES: engine.undone.do_here,
+        WishKind.ANSWER: engine.questions.hear,
         WishKind.STOP_RUNS: services.pauses.stop_runs_here,
     }
 

@@ -4,6 +4,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -144,3 +145,29 @@ def test_a_prompt_at_another_node_takes_the_place_of_the_turn_that_runs(
     assert ("echo before\nhang" in said) is (policy == "interrupt")
     assert said[-1] == "last", "what waited came after it"
     cluster.check_log("b", busy)
+
+
+def test_files_are_undone_and_redone_at_the_node_that_does_not_have_them(cluster: Cluster) -> None:
+    session = cluster.apps["a"].session()
+    cluster.say("a", session, "write a.txt first")
+    cluster.say("a", session, "write a.txt second\nwrite b.txt new")
+    folder = Path(cluster.http("b").get(f"/sessions/{session}").json()["cwd"])
+    assert folder.is_relative_to(cluster.folder("a"))
+    reply = cluster.http("b").post(f"/sessions/{session}/undo", json={"files": True})
+    assert reply.status_code == 200, reply.text
+    assert cluster.say("b", session, "read a.txt") == "first"
+    assert not (folder / "b.txt").exists()
+    assert cluster.http("b").post(f"/sessions/{session}/redo", json={"files": True}).status_code == 409
+    cluster.say("a", session, "write a.txt third")
+    assert cluster.http("b").post(f"/sessions/{session}/undo", json={"files": True}).status_code == 200
+    reply = cluster.http("b").post(f"/sessions/{session}/redo", json={"files": True})
+    assert reply.status_code == 200, reply.text
+    assert cluster.say("a", session, "read a.txt") == "third"
+    cluster.wait_published(session, 5)
+    sql = "SELECT workspace FROM publications WHERE session_id = $1"
+    before = cluster.query(sql, session)
+    assert cluster.http("b").post(f"/sessions/{session}/undo", json={"files": True}).status_code == 200
+    assert cluster.http("b").post(f"/sessions/{session}/undo", json={"files": True}).status_code == 200
+    assert (folder / "a.txt").read_text() == "first"
+    until(lambda: cluster.query(sql, session) != before, "what was put back is published")
+    cluster.check_log("b", session)

@@ -250,7 +250,7 @@ async def test_a_page_of_messages_and_a_search_are_long_reads(store: SqliteStore
     service = MessageService(store, SystemClock(), LogService(store, turns, Computing()), turns)
     passes, span = await passes_during(service.page(APP, SID, Place(), 1000))
     assert (passes > 0, len(span.rows)) == (True, FEW_ROWS + 1)
-    history = HistoryService(store, SystemClock(), nobody, nobody, nobody, nobody, Settler(store))
+    history = HistoryService(store, SystemClock(), nobody, nobody, nobody, Settler(store))
     passes, (hits, _) = await passes_during(history.search(APP, "message", 3, None, None))
     assert (passes > 0, len(hits)) == (True, 3)
 

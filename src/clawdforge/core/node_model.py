@@ -61,6 +61,9 @@ class WishKind(StrEnum):
     REMOVE_WORKSPACE = "remove_workspace"  # likewise; the session whose name the folder has is told
     REMOVE_UPLOAD = "remove_upload"  # which is told as the session
     TAKE = "take"  # run a session whose workspace is published, and whose node has no room or no such agent
+    RECORD_FILES = "record_files"  # of a session that the asking node holds; the answer names two trees
+    RESTORE_FILES = "restore_files"  # likewise, to one of them
+    ANSWER = "answer"  # to one of these two
     STOP_RUNS = "stop_runs"  # of an app, or all, and of an agent, which is told as the session
 
 
@@ -76,6 +79,7 @@ class WishRow:
     wished_at: Micros
     turn_index: int | None = None
     rollback: bool = False
+    body: str | None = None  # of a question and its answer: see `running/questions.py`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -181,7 +181,8 @@ async def test_wishes_are_told_once_and_die_with_their_node(store: Store) -> Non
     await join(store, "a", "b")
     sid = await make(store)
     leave = WishRow(wish_id="w2", app_name=APP, session_id=sid, node="a", kind=WishKind.LEAVE, wished_at=2)
-    stop = replace(leave, wish_id="w1", kind=WishKind.CANCEL, wished_at=1, turn_index=3, rollback=True)
+    stop = replace(leave, wish_id="w1", kind=WishKind.CANCEL, wished_at=1, turn_index=3, body="{}")
+    stop = replace(stop, rollback=True)
     wishes = [leave, stop, replace(leave, wish_id="w3", node="b")]
     for wish in wishes:
         await store.write(APP, lambda tx, wish=wish: tx.add_wish(wish))  # type: ignore[misc]

@@ -174,9 +174,13 @@ class Publisher:
     async def _publish(self, app: str, session_id: str) -> None:
         node, here = self._membership.node, self._membership.folder
 
+        def is_mine(session: SessionRow) -> bool:
+            """Its workspace is here, though another node may hold it for a change of its history."""
+            return session.own_cwd and session.folder == here
+
         def look(view: View) -> tuple[SessionRow | None, PublicationRow | None]:
             session = None if view.active_turn(session_id) else view.session(session_id)
-            if session is not None and is_held_elsewhere(view, session, node):
+            if session is not None and not is_mine(session) and is_held_elsewhere(view, session, node):
                 session = None
             return session, view.publication(session_id)
 

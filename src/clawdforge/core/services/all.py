@@ -36,8 +36,10 @@ from clawdforge.core.running.piece_box import PieceBox
 from clawdforge.core.running.placement import Placement
 from clawdforge.core.running.pool import AgentPool
 from clawdforge.core.running.publisher import Publisher
+from clawdforge.core.running.questions import Questions
 from clawdforge.core.running.spares import Spares
 from clawdforge.core.running.supervisor import Supervisor
+from clawdforge.core.running.undone_files import UndoneFiles
 from clawdforge.core.services.access import LOCAL_APP, AccessService
 from clawdforge.core.services.apps import AppService
 from clawdforge.core.services.audit import AuditService
@@ -135,6 +137,8 @@ class Engine:
     uploads: CarriedUploads
     box: PieceBox | None
     publisher: Publisher | None
+    questions: Questions
+    undone: UndoneFiles
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,6 +233,8 @@ def build_engine(ports: Ports, bounds: Bounds, membership: Membership, backgroun
 
     supervisor = Supervisor(store, clock, pool, attendant, boundary, elsewhere, note_files, bounds.quotas)
     folders = FolderHolds(store, supervisor)
+    questions = Questions(store, clock, membership)
+    undone = UndoneFiles(store, snapshots, known, questions, lambda: membership.folder, supervisor.measure)
     return Engine(
         pool,
         spares,
@@ -245,6 +251,8 @@ def build_engine(ports: Ports, bounds: Bounds, membership: Membership, backgroun
         uploads,
         box,
         publisher,
+        questions,
+        undone,
     )
 
 
@@ -317,7 +325,7 @@ def build_services(
         sub_sessions=SubSessionService(store, sessions),
         sessions=sessions,
         turns=turns,
-        history=HistoryService(store, clock, supervisor, snapshots, known, folders, settler, bounds.quotas),
+        history=HistoryService(store, clock, supervisor, engine.undone, folders, settler, bounds.quotas),
         settler=settler,
         packer=Packer(store, clock, bounds.ages.event),
         compaction=CompactionService(store, clock, supervisor, turns),

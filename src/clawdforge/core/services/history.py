@@ -13,7 +13,7 @@ from typing import TypeAlias, TypeVar
 from clawdforge.core.event_model import draft
 from clawdforge.core.long_reads import read_rows
 from clawdforge.core.model import Clock, Hit, MessageRow, SessionRow, TurnRow
-from clawdforge.core.ports import Snapshots, Store, Tx, View
+from clawdforge.core.ports import Store, Tx, View
 from clawdforge.core.principal import Principal
 from clawdforge.core.rules import memory
 from clawdforge.core.rules.admission import admit_turn
@@ -24,9 +24,9 @@ from clawdforge.core.rules.quotas import NO_QUOTAS, Quotas
 from clawdforge.core.rules.traces import find_callers_trace
 from clawdforge.core.rules.turns import need_open, need_session, queue_turn
 from clawdforge.core.running.folder_holds import FolderHolds
-from clawdforge.core.running.known_workspaces import KnownWorkspaces
 from clawdforge.core.running.long_writes import LongWrite
 from clawdforge.core.running.supervisor import Supervisor
+from clawdforge.core.running.undone_files import UndoneFiles
 from clawdforge.core.services.settling import Settler
 from clawdforge.core.unbroken import Unbroken
 from clawdforge.wire.base import Micros
@@ -68,8 +68,7 @@ class HistoryService:
         store: Store,
         clock: Clock,
         supervisor: Supervisor,
-        snapshots: Snapshots,
-        known: KnownWorkspaces,
+        undone: UndoneFiles,
         folders: FolderHolds,
         settler: Settler,
         quotas: Quotas = NO_QUOTAS,
@@ -77,8 +76,7 @@ class HistoryService:
         self._store = store
         self._clock = clock
         self._supervisor = supervisor
-        self._snapshots = snapshots
-        self._known = known
+        self._undone = undone
         self._folders = folders
         self._settler = settler
         self._quotas = quotas
@@ -224,19 +222,16 @@ class HistoryService:
         def clear_plan(tx: Tx) -> None:
             tx.change_session(session_id, files_plan=None)
 
-        session = await self._known.confirm(session)
-        after = target if isinstance(target, str) else await self._snapshots.tree_of(session, target)
-        files = FileTrees(await self._snapshots.record_present(session), after)
+        files = await self._undone.look(session, target)
         result = await self._write(app, session_id, lambda tx: work(tx, session.head, files))
         try:
-            await self._snapshots.restore(session, after)
+            await self._undone.put_back(session, files.after)
         except ForgeAPIError:
             # The caller is told, and may go on by hand: no later turn may undo that.
             await self._store.write(app, clear_plan)
             raise
         # Whoever hangs up meanwhile leaves the plan, and the next turn finishes what it says.
         await self._store.write(app, clear_plan)
-        self._supervisor.measure(app, session_id)
         return result
 
     async def _write(self, app: str, session_id: str, work: Callable[[Tx], T]) -> T:

@@ -1,0 +1,87 @@
+"""Puts the files of a workspace back for an undo or a redo, at the node where they and their snapshots are.
+
+Whoever calls this holds everybody who works there, wherever their agents were.
+"""
+
+from collections.abc import Callable
+
+from clawdforge.core.model import SessionRow
+from clawdforge.core.node_model import WishKind, WishRow
+from clawdforge.core.ports import Snapshots, Store
+from clawdforge.core.ports.system import SystemView
+from clawdforge.core.rules.cuts import FileTrees
+from clawdforge.core.rules.turns import need_session
+from clawdforge.core.running.known_workspaces import KnownWorkspaces
+from clawdforge.core.running.questions import Questions
+from clawdforge.wire.base import Json
+from clawdforge.wire.nodes import NodeState
+
+
+class UndoneFiles:
+    def __init__(
+        self,
+        store: Store,
+        snapshots: Snapshots,
+        known: KnownWorkspaces,
+        questions: Questions,
+        here: Callable[[], str | None],
+        note: Callable[[str, str], None],
+    ) -> None:
+        """`here` is this node's data folder, where there may be other nodes. `note` is told of an app and a
+        session whose files were put back here."""
+        self._store = store
+        self._snapshots = snapshots
+        self._known = known
+        self._questions = questions
+        self._here = here
+        self._note = note
+
+    async def look(self, session: SessionRow, target: int | str) -> FileTrees:
+        """Record the workspace as it is now, and find the tree that it gets: that of a turn, or itself."""
+        node = await self._find_node(session)
+        if node is None:
+            return await self._look_here(session, target)
+        said = await self._questions.ask(node, WishKind.RECORD_FILES, session, {"target": target})
+        return FileTrees(said["before"], said["after"])
+
+    async def put_back(self, session: SessionRow, tree: str) -> None:
+        """Make the workspace what it was."""
+        node = await self._find_node(session)
+        if node is None:
+            await self._put_back_here(session, tree)
+        else:
+            await self._questions.ask(node, WishKind.RESTORE_FILES, session, {"tree": tree})
+
+    async def do_here(self, wish: WishRow) -> None:
+        """What another node asks, which has the session but not its files."""
+
+        async def work(words: Json) -> Json:
+            session = await self._store.read(wish.app_name, lambda view: need_session(view, wish.session_id))
+            if wish.kind is WishKind.RECORD_FILES:
+                return (await self._look_here(session, words["target"])).fields()
+            await self._put_back_here(session, words["tree"])
+            return {}
+
+        await self._questions.answer(wish, work)
+
+    async def _look_here(self, session: SessionRow, target: int | str) -> FileTrees:
+        session = await self._known.confirm(session)
+        after = target if isinstance(target, str) else await self._snapshots.tree_of(session, target)
+        return FileTrees(await self._snapshots.record_present(session), after)
+
+    async def _put_back_here(self, session: SessionRow, tree: str) -> None:
+        await self._snapshots.restore(session, tree)
+        self._note(session.app_name, session.session_id)
+
+    async def _find_node(self, session: SessionRow) -> str | None:
+        """The other node, if one lives, where the session's turns have left its files and snapshots."""
+        folder = session.folder if session.own_cwd else session.home_at
+        here = self._here()
+        if here is None or folder in (None, here):
+            return None
+
+        def look(view: SystemView) -> str | None:
+            found = (row for row in view.nodes() if row.folder == folder)
+            return next((row.node for row in found if row.state is not NodeState.DEAD), None)
+
+        return await self._store.read_system(look)
