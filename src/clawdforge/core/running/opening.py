@@ -222,10 +222,13 @@ class Opener:
         )
 
     async def _begin_thread(self, threads: GraphThreads, turn: RunningTurn, load: str | None) -> BegunThread:
+        """Our claim may be lost, with the end of a log that a standby did not have, and still be the larger
+        number: so whether it is the session's is asked before it lets a graph in, and others out."""
         session_id, fence = turn.session_id, turn.started.fence
+        await self._store.write(turn.app, lambda tx: check_lease(tx, session_id, fence))
         try:
             return await threads.begin(session_id, fence, load)
-        except LeaseLost:  # or one of the two databases was put back to an earlier time
+        except LeaseLost:  # somebody has claimed it since, or one database was put back to an earlier time
             await self._store.write(turn.app, lambda tx: check_lease(tx, session_id, fence))
             return await threads.begin(session_id, fence, load, is_certain=True)
 
