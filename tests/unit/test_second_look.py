@@ -11,7 +11,7 @@ import pytest
 
 from clawdforge.core import ports
 from clawdforge.drivers.folders import second_look
-from clawdforge.drivers.folders.home_copies import FEW_ENTRIES, Copies
+from clawdforge.drivers.folders.home_copies import FEW_ENTRIES, SMALL_BYTES, Copies
 from clawdforge.drivers.folders.home_manifest import Manifest
 from clawdforge.drivers.folders.second_look import SecondLook
 from tests.unit.contained import SESSION
@@ -160,6 +160,21 @@ def test_more_than_can_be_compared_is_copied_while_its_agent_stands_still(
     monkeypatch.setattr("clawdforge.drivers.folders.home_manifest.RACY_NANOSECONDS", 1 << 60)
     beside = copies.take_beside(home, 2, "a", threading.Event())
     assert (beside is None) is bool(more)
+
+
+def test_a_long_file_that_was_just_added_to_needs_no_stop(
+    copies: Copies, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As every agent's own log is after a turn: its contents are compared like those of short ones."""
+    monkeypatch.setattr("clawdforge.drivers.folders.home_manifest.RACY_NANOSECONDS", 1 << 60)
+    for turn in (2, 3):
+        with (home / "log").open("ab") as log:
+            log.write(os.urandom(4 * SMALL_BYTES))
+        assert copies.take_beside(home, turn, "a", threading.Event()) is not None
+    whole = copies.load(3)
+    assert whole is not None
+    assert copies.build(whole, home.parent / "again")
+    assert (home.parent / "again" / "log").read_bytes() == (home / "log").read_bytes()
 
 
 async def test_a_copy_is_there_for_whoever_comes_after_a_kill(tmp_path: Path) -> None:

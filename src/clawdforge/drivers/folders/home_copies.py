@@ -164,7 +164,7 @@ class Copies:
                         look.note(found)
         except TreeTooLarge as error:
             raise NoCopy(f"the home is too large: {error}") from error
-        return replace(taken, entries=tuple(entries), fresh=fresh)
+        return self._add_checksums(replace(taken, entries=tuple(entries), fresh=fresh))
 
     def _mark(self) -> int:
         """Note that there may be objects without a manifest; the time, by the file system's own clock."""
@@ -193,10 +193,9 @@ class Copies:
         for name in names:
             (self._files / name).unlink(missing_ok=True)
 
-    def _keep(self, copied: Manifest) -> None:
+    def _keep(self, whole: Manifest) -> None:
         """Write the manifest: all of it or nothing."""
         turns, self._last, self._turns = self.turns(), None, None
-        whole = self._add_checksums(copied)
         self._objects.pop(whole.turn, None)
         temporary = f"{self._place}/{whole.turn}.tmp"
         fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
