@@ -64,6 +64,7 @@ class Shadow:
     ) -> None:
         """`identity` is what was recorded of the workspace: in any other folder nothing is done."""
         self._folder = folder
+        self._place = str(folder)  # after every turn, and far faster
         self._workspace = workspace
         self._identity = identity
         self._git_program = git
@@ -164,7 +165,7 @@ class Shadow:
         temporary.rename(other)
 
     def _exists(self) -> bool:
-        return (self._folder / "HEAD").exists()
+        return os.path.exists(f"{self._place}/HEAD")  # noqa: PTH110
 
     def _is_empty(self) -> bool:
         try:
@@ -199,15 +200,17 @@ class Shadow:
         return b"".join(path + b"\0" for path in wanted)
 
     def _name_tree(self, kind: str, name: str, tree: str) -> None:
-        temporary = self._folder / f".new-{kind}"
-        final = self._folder / "refs" / kind / name
         try:
-            temporary.write_text(f"{tree}\n")
-            temporary.replace(final)
+            self._put_name(kind, name, tree)
         except FileNotFoundError:
-            final.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            temporary.write_text(f"{tree}\n")
-            temporary.replace(final)
+            (self._folder / "refs" / kind).mkdir(parents=True, exist_ok=True, mode=0o700)
+            self._put_name(kind, name, tree)
+
+    def _put_name(self, kind: str, name: str, tree: str) -> None:
+        temporary = f"{self._place}/.new-{kind}"
+        with open(temporary, "wb", buffering=0) as file:  # noqa: PTH123
+            file.write(f"{tree}\n".encode())
+        os.replace(temporary, f"{self._place}/refs/{kind}/{name}")  # noqa: PTH105
 
     def _prune(self, *, is_thorough: bool) -> None:
         went = _remove_oldest(self._folder / "refs" / "turns")

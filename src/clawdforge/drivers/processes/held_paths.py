@@ -30,7 +30,8 @@ def open_real_path(path: Path) -> int:
         raise PathMissing(str(path)) from error
     except NotADirectoryError as error:
         raise PathChanged(str(path)) from error
-    if stat.S_ISLNK(os.fstat(fd).st_mode) or Path(f"/proc/self/fd/{fd}").readlink() != path:
+    # As texts: this is asked before every turn.
+    if stat.S_ISLNK(os.fstat(fd).st_mode) or os.readlink(f"/proc/self/fd/{fd}") != str(path):  # noqa: PTH115
         os.close(fd)
         raise PathChanged(str(path))
     return fd
