@@ -67,6 +67,7 @@ def build_asgi(services: Services, settings: HttpSettings) -> Envelope:
         redoc_url=None,
         redirect_slashes=False,
         exception_handlers=dict(HANDLERS),
+        telemetry={"tracing": False, "metrics": False},  # the server has its own
     )
     asgi.state.services = services
     asgi.state.settings = settings

@@ -31,7 +31,7 @@ def wants_stream(request: Request) -> bool:
 
 def opens_stream(request: Request) -> bool:
     """Whether the answer counts as a reader, as far as that can be seen before the body."""
-    path = request.url.path
+    path: str = request.scope["path"]
     if path == NEVER_STREAMS or path.startswith(BODY_SAYS):
         return False
     return wants_stream(request) or path.endswith(ALWAYS_STREAMS)

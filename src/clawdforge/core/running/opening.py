@@ -117,7 +117,7 @@ class Opener:
         return ReadyAgent(agent, prompt, turn.seat.untold)
 
     async def _remind(self, turn: RunningTurn) -> str:
-        if not self._quirks_of(turn).forgets_cancelled:
+        if not self._agents.spec(turn.session.agent).quirks.get("forgets_cancelled"):
             return ""
         room = self._quirks_of(turn).transcript_chars
         return await self._store.read(
@@ -153,6 +153,8 @@ class Opener:
             await self._note_folder(turn)
         if session.workspace_identity != turn.session.workspace_identity:
             turn.seat.arrived = session
+        if session is turn.session:
+            return turn
         return replace(turn, started=replace(turn.started, session=session))
 
     async def _note_folder(self, turn: RunningTurn) -> None:
