@@ -5,12 +5,14 @@ transaction, so that a crash between any two lines leaves either all of it or no
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Final
 
 from clawdforge.core.event_model import Draft, draft
 from clawdforge.core.model import MessageRow, SessionRow, TurnRow
 from clawdforge.core.ports import Tx, View
 from clawdforge.core.principal import Principal
+from clawdforge.core.records import Maker
 from clawdforge.core.rules.activity import when_ended, when_queued
 from clawdforge.core.rules.admission import Room, admit_turn, estimate_room
 from clawdforge.core.rules.budgets import NOTHING, UNREACHED, Spending, read_spending
@@ -50,6 +52,7 @@ UNHEARD = "heard"
 """Among what is kept of a failure, it is false where nobody has begun to answer the prompt."""
 TOLD_OF_FAILURES = (UNHEARD, "retry_after")
 MAX_QUEUED = 1000
+TURNS: Final = Maker(TurnRow)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +173,7 @@ def queue_turn(tx: Tx, session: SessionRow, row: TurnRow, at: Micros) -> TurnRow
 
     Every turn that an agent is to be given comes into being here.
     """
-    turn = replace(row, turn_index=session.last_turn + 1, context=session.context)
+    turn = TURNS.change(row, turn_index=session.last_turn + 1, context=session.context)
     reserve_for_turn(tx, session, turn, at)
     tx.add_turn(turn)
     tx.change_session(session.session_id, last_turn=turn.turn_index, activity=when_queued(session))
@@ -223,7 +226,7 @@ def start_next(
         total_input_tokens=min(MAX_COUNT, session.total_input_tokens + tokens),
     )
     tx.audit(session_id, "turn", at, {"turn": turn.turn_index})
-    return _started(tx, session_id, replace(turn, **changes), fence)
+    return _started(tx, session_id, TURNS.change(turn, **changes), fence)
 
 
 def find_started(tx: Tx, session_id: str, node: str) -> StartedTurn | None:
@@ -309,7 +312,7 @@ def finish(
         tx.change_session(session_id, last_turn_at=at, activity=activity, last_outcome=ending.outcome, **used)
     elif session.activity is Activity.QUEUED:
         tx.change_session(session_id, activity=when_ended(tx, session_id, session.last_outcome))
-    return replace(turn, **changes)
+    return TURNS.change(turn, **changes)
 
 
 def _find_spending(turn: TurnRow, ending: Ending, usage: Json | None) -> Spending:

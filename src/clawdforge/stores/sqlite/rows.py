@@ -5,10 +5,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, fields
 from enum import Enum
 from functools import lru_cache
-from operator import attrgetter
 from types import NoneType
 from typing import Any, Final, Generic, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
 
+from clawdforge.core.records import Maker
 from clawdforge.core.workspace import Area
 
 R = TypeVar("R")
@@ -46,7 +46,8 @@ class Codec(Generic[R]):
         hints = get_type_hints(record)
         self.record = record
         self.table = table
-        self.names = tuple(field.name for field in fields(record))  # type: ignore[arg-type]  # a dataclass
+        self._maker = Maker(record)
+        self.names = self._maker.names
         self.changeable = frozenset(self.names) - frozenset(keys)
         self._never_null = frozenset(never_null)
         coders = {name: _coders(hints[name]) for name in self.names}
@@ -54,7 +55,6 @@ class Codec(Generic[R]):
         self._written = [
             (i, self._writers[n], n in never_null) for i, n in enumerate(self.names) if coders[n]
         ]
-        self._fields = attrgetter(*self.names)
         self._places = {name: place for place, name in enumerate(self.names)}
         self._assign = lru_cache(ASSIGNMENTS)(self._make_assignments)
         self._readers = [(i, coders[n][1]) for i, n in enumerate(self.names) if coders[n]]  # type: ignore[index]
@@ -71,7 +71,7 @@ class Codec(Generic[R]):
         return ", ".join(f"{self.table}.{name}" for name in self.names)
 
     def values(self, row: R) -> dict[str, Value]:
-        found = list(self._fields(row))
+        found = list(self._maker.read(row))
         for index, writer, is_always in self._written:
             if is_always or found[index] is not None:
                 found[index] = writer(found[index])
@@ -100,7 +100,7 @@ class Codec(Generic[R]):
         for index, reader in self._readers:
             if found[index] is not None:
                 found[index] = reader(found[index])
-        return self.record(**dict(zip(self.names, found, strict=True)))
+        return self._maker.make(found)
 
     def pick(self, values: Sequence[Any], name: str) -> Any:
         """One column of a row."""
