@@ -126,6 +126,10 @@ class JobReads(HistorySets):
     def _knows_sessions(self) -> bool:
         return self._known_at == self._unwritten.moves
 
+    def _keep_sessions(self) -> None:
+        """To be called by whoever has written what might have changed a session, but has not."""
+        self._known_at = self._unwritten.moves
+
     def _keep_states(self) -> None:
         """To be called by whoever has written since they were known, but no head and no fence."""
         self._stored.clear()

@@ -40,6 +40,8 @@ from clawdforge.wire.event import number
 
 STATE = frozenset({"head", "fence", "deleted_at"})
 """Columns of a session that `_state` depends on."""
+SHOWING = frozenset({"cut", "archived"})
+"""Columns of a message by which its session counts it."""
 LONG_CHARS = 8192
 """Of a prompt that stands beside its turn; a shorter one takes little more than a page of the turn's own."""
 PURGED = {"purge_packs": 50, "purge_messages": 100}
@@ -167,7 +169,10 @@ class SqliteTx(
             sql = f"UPDATE messages SET {assignments} WHERE session_id = {MINE} AND seq = :seq"  # noqa: S608 - checked names
             key: dict[str, Value] = {"app": self.app, "session": session_id, **values}
             self._db.run_many(sql, [{**key, "seq": seq} for seq in seqs])
-            self._keep_states()
+            if changes.keys().isdisjoint(SHOWING):
+                self._keep_sessions()
+            else:
+                self._keep_states()
 
     def add_permission(self, row: PermissionRow) -> None:
         self._need_session(row.session_id)
