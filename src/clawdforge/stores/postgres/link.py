@@ -11,6 +11,8 @@ from typing import Any, Final, TypeAlias
 
 import asyncpg
 
+from clawdforge.stores.postgres.call_loop import CallLoop
+
 LOST: Final = (
     asyncpg.PostgresConnectionError,
     asyncpg.InterfaceError,
@@ -70,7 +72,7 @@ class Link:
         pause: float = 30.0,
         settings: Mapping[str, str] = SETTINGS,
     ) -> None:
-        self._loop = asyncio.new_event_loop()
+        self._loop = CallLoop()
         try:
             self._connection: asyncpg.Connection = self._loop.run_until_complete(
                 asyncpg.connect(
@@ -78,6 +80,7 @@ class Link:
                     timeout=PATIENCE_SECS,
                     command_timeout=patience,
                     statement_cache_size=1024,
+                    max_cached_statement_lifetime=0,  # what it plans anew is left to Postgres
                     max_cacheable_statement_size=LONGEST_KEPT,
                     server_settings={
                         **settings,
@@ -100,7 +103,7 @@ class Link:
         return version.major, version.minor
 
     def fetch(self, sql: str, args: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        return [tuple(row) for row in self._loop.run_until_complete(self._connection.fetch(sql, *args))]
+        return [tuple(row) for row in self._loop.call(self._connection.fetch(sql, *args))]
 
     def fetch_while(
         self, sql: str, args: Sequence[Any], read: Read, fits: Callable[[tuple[Any, ...]], bool]
@@ -132,7 +135,7 @@ class Link:
 
     def run(self, sql: str, args: Sequence[Any] = ()) -> int:
         """How many rows it changed."""
-        status: str = self._loop.run_until_complete(self._connection.execute(sql, *args))
+        status: str = self._loop.call(self._connection.execute(sql, *args))
         count = status.rpartition(" ")[2]
         return int(count) if count.isdigit() else 0
 
