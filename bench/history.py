@@ -143,9 +143,11 @@ def check(reply: httpx2.Response) -> httpx2.Response:
 
 async def seed_lengths(data: Path, length: int, count: int) -> tuple[list[str], list[str]]:
     store = await open_store(data, SystemClock())
+    cwd = data.with_name("workspace")  # of all of them; a fork looks whether it is there
+    cwd.mkdir(exist_ok=True)
     try:
-        lived = [await add(store, [length], imported=False) for _ in range(count)]
-        imported = [await add(store, [length], imported=True) for _ in range(count)]
+        lived = [await add(store, [length], cwd, imported=False) for _ in range(count)]
+        imported = [await add(store, [length], cwd, imported=True) for _ in range(count)]
         return [ids[0] for ids in lived], [ids[0] for ids in imported]
     finally:
         await store.close()
@@ -153,10 +155,13 @@ async def seed_lengths(data: Path, length: int, count: int) -> tuple[list[str], 
 
 async def seed_number(data: Path, number: int) -> list[str]:
     store = await open_store(data, SystemClock())
+    cwd = data.with_name("workspace")  # of all of them; a fork looks whether it is there
+    cwd.mkdir(exist_ok=True)
     try:
         found: list[str] = []
         while len(found) < number:
-            jobs = [add(store, [4] * 5, imported=False) for _ in range(min(100, (number - len(found)) // 5))]
+            few = min(100, (number - len(found)) // 5)
+            jobs = [add(store, [4] * 5, cwd, imported=False) for _ in range(few)]
             for ids in await asyncio.gather(*jobs):  # one commit, but small jobs: each is undone by itself
                 found += ids
         return found
@@ -164,24 +169,24 @@ async def seed_number(data: Path, number: int) -> list[str]:
         await store.close()
 
 
-async def add(store: Store, lengths: list[int], *, imported: bool) -> list[str]:
+async def add(store: Store, lengths: list[int], cwd: Path, *, imported: bool) -> list[str]:
     ids = [new_id() for _ in lengths]
 
     def work(tx: Tx) -> None:
         for session_id, length in zip(ids, lengths, strict=True):
-            fill(tx, session_id, length, imported=imported)
+            fill(tx, session_id, length, cwd, imported=imported)
 
     await store.write(LOCAL_APP, work)
     return ids
 
 
-def fill(tx: Tx, session_id: str, length: int, *, imported: bool) -> None:
+def fill(tx: Tx, session_id: str, length: int, cwd: Path, *, imported: bool) -> None:
     tx.add_session(
         SessionRow(
             app_name=LOCAL_APP,
             session_id=session_id,
             agent="demo",
-            cwd="/nonexistent",
+            cwd=str(cwd),
             created_at=NOW,
             updated_at=NOW,
             retention=Retention.KEEP,
