@@ -32,7 +32,7 @@ class Unavailable(Exception):
 def folder(program: Program) -> Path:
     """Where its executables are, or will be."""
     if program.npm:
-        return CACHE / "npm" / (program.place or program.name) / "node_modules" / ".bin"
+        return _npm_folder(program) / "node_modules" / ".bin"
     return _venv(program) / "bin" if program.pip else Path(sys.executable).parent
 
 
@@ -60,10 +60,10 @@ def install(program: Program) -> None:
     if program.npm:
         with _alone("node"):
             if shutil.which("node", path=str(node_folder())) is None:
-                _npm("node", (NODE,))
+                _npm(CACHE / "npm" / "node", (NODE,))
         with _alone(program.place or program.name):
             if not present(program):
-                _npm(program.place or program.name, program.npm, program)
+                _npm(_npm_folder(program), program.npm, program)
     elif program.pip:
         with _alone(program.name):
             if not present(program):
@@ -93,12 +93,11 @@ def _alone(name: str) -> Iterator[None]:
         yield
 
 
-def _npm(name: str, packages: tuple[str, ...], program: Program | None = None) -> None:
+def _npm(place: Path, packages: tuple[str, ...], program: Program | None = None) -> None:
     """Into a folder of another name, which gets its own when everything is there."""
     if shutil.which("npm") is None:
         raise Unavailable("npm is not installed")
-    place = CACHE / "npm" / name
-    unfinished = place.with_name(f"{name}.unfinished")
+    unfinished = place.with_name(f"{place.name}.unfinished")
     shutil.rmtree(unfinished, ignore_errors=True)
     unfinished.mkdir(parents=True)
     (unfinished / "package.json").write_text('{"private": true}\n')
@@ -145,7 +144,15 @@ def _python(wanted: tuple[int, int]) -> str:
 
 
 def _venv(program: Program) -> Path:
-    return CACHE / "py" / program.name
+    return _cache(program) / "py" / program.name
+
+
+def _npm_folder(program: Program) -> Path:
+    return _cache(program) / "npm" / (program.place or program.name)
+
+
+def _cache(program: Program) -> Path:
+    return CACHE.with_name(program.cache) if program.cache else CACHE
 
 
 def _run(command: list[str], place: Path, env: Mapping[str, str] | None = None) -> None:

@@ -34,6 +34,7 @@ class Program:
     title: str = ""  # in the table; else its name
     agent: str = ""  # in the registry; else its name
     place: str = ""  # in the cache; else its name
+    cache: str = ""  # a folder beside that of the live suite; else that one
     config: str = ""  # the server's clawdforge.toml
     beside: tuple["Program", ...] = ()  # what it does not run without
     libraries: tuple[str, ...] = ()  # whose versions are the row's
