@@ -11,6 +11,7 @@ its pictures and rewrites its section of docs/explain/speed.md. `--long` adds th
 import argparse
 import asyncio
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -27,7 +28,8 @@ import psutil
 from bench.alone import ALONE, LONG, Alone
 from bench.contenders import OURS, Contender, Entrant, NotReady, Ours, fresh_folder
 from bench.contests import CONTESTS, SERIES, SHORT, Sizes
-from bench.peers.entrants import ENTRANTS
+from bench.peers.acpx import NAME, measure_acpx
+from bench.peers.entrants import ENTRANTS, NAMES, UNPACKED, find_why_not
 from bench.plain import Refused
 from bench.table import Table, as_text
 from bench.written import RECORDED, write_all
@@ -49,20 +51,28 @@ def main() -> int:
     parser.add_argument("--short", action="store_true", help="little of everything: shows that it works")
     parser.add_argument("--long", action="store_true", help="also the rows that take minutes")
     parser.add_argument("--only", nargs="+", choices=ROWS, default=[], metavar="ROW", help=", ".join(ROWS))
-    parser.add_argument("--peers", default=",".join(ENTRANTS), help="names with commas between, or none")
+    parser.add_argument("--peers", default=",".join(NAMES), help="names with commas between, or none")
     parser.add_argument("--json", type=Path, help="keep the result in this file as well")
     parser.add_argument("--record", action="store_true", help="keep it, and write its pictures and its page")
     args = parser.parse_args()
     names = [] if args.peers == NONE else args.peers.split(",")
-    if unknown := set(names) - set(ENTRANTS):
-        parser.error(f"no such peer: {', '.join(sorted(unknown))}; there are {', '.join(ENTRANTS)}")
+    if unknown := set(names) - set(NAMES):
+        parser.error(f"no such peer: {', '.join(sorted(unknown))}; there are {', '.join(NAMES)}")
     chosen = args.only or [row for row in ROWS if args.long or row not in LONG]
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that all peers are ended
     table = Table()
     describe(table, args.short)
     began = time.monotonic()
     entrants = [Ours(), *find_peers(table, names)]
+    sizes = SHORT if args.short else Sizes()
     with fresh_folder() as folder:
-        asyncio.run(measure(table, entrants, chosen, SHORT if args.short else Sizes(), folder))
+        asyncio.run(measure(table, entrants, chosen, sizes, folder))
+    if NAME in names and "turn" in chosen:
+        say(NAME)
+        try:
+            measure_acpx(table, sizes)
+        except FAILURES as reason:
+            table.left_out[NAME] = words(reason)
     table.about["load"].append(round(os.getloadavg()[0], 1))
     table.about["seconds"] = round(time.monotonic() - began)
     about = table.about
@@ -93,7 +103,8 @@ def describe(table: Table, short: bool) -> None:
 def find_peers(table: Table, names: Sequence[str]) -> list[Entrant]:
     """Those that are installed and start; why not stands in the table."""
     found = []
-    for name in names:
+    table.left_out |= {name: find_why_not(name) for name in names if name in UNPACKED}
+    for name in (name for name in names if name in ENTRANTS):
         entrant = ENTRANTS[name]()
         say(f"{name}: installing, if it is not there, and starting")
         try:

@@ -188,12 +188,12 @@ def measure_history(table: Table, sizes: Sizes, _folder: Path) -> None:
     """CPU of a call, by the messages of a session and by the sessions of an app."""
     short = sizes is SHORT
     for length in (10, 1000) if short else (10, 1000, 10_000):
-        found = history.measure_length(length, 20 if short else 100)
+        found = history.measure_length(length, 20 if short else 50)
         for name in OPERATIONS:
             what = f"CPU: {name}, {length:,} messages"
             table.put("history", what, "ms", OURS, found[name])
     for number in (100,) if short else (100, 5000):
-        found = history.measure_number(number, 20 if short else 100)
+        found = history.measure_number(number, 20 if short else 50)
         for name, called in NUMBERED.items():
             table.put("history", f"CPU: {called}, {number:,} sessions", "ms", OURS, found[name])
 
@@ -241,7 +241,7 @@ def measure_spare(table: Table, sizes: Sizes, folder: Path) -> None:
         server(folder / "spare", CLAWDFORGE_LOG_LEVEL="error", CLAWDFORGE_SPARE_AGENTS="1") as (one, _),
         server(folder / "no-spare", CLAWDFORGE_LOG_LEVEL="error", CLAWDFORGE_SPARE_AGENTS="0") as (none, _),
     ):
-        for number in range(spare.WARM + (3 if sizes is SHORT else 15)):
+        for number in range(spare.WARM + (3 if sizes is SHORT else 10)):
             for how, pair in spare.measure(one, none, "scripted").items():
                 if number >= spare.WARM:
                     times[how].append(pair[0] * 1e3)

@@ -57,7 +57,8 @@ class Dialect(Protocol):
 
 @dataclass
 class Contender:
-    """A server that runs. `does` are the rows that it can have."""
+    """A server that runs. `does` are the rows that it can have, `preparing` the seconds of its start that
+    went to other programs, and `beside` the processes that it does not do without, such as a database."""
 
     name: str
     url: str
@@ -65,20 +66,23 @@ class Contender:
     dialect: Dialect
     folder: Path
     does: frozenset[str] = frozenset()
+    preparing: float = 0.0
+    beside: tuple[int, ...] = ()
 
     async def connect(self) -> Connection:
         return await Connection.open(self.url, self.dialect.headers)
 
     def cpu(self) -> float:
         """Of the server, without what it has started; for a peer with it: there the agent is inside."""
-        return cpu_secs(self.pid) if self.name.startswith(OURS) else self.cpu_of_all()
+        return cpu_secs(self.pid) if self.name == OURS else sum(map(_cpu, tree(self.pid)))
 
     def cpu_of_all(self) -> float:
-        return sum(_cpu(one) for one in tree(self.pid))
+        """With the processes of agents, and with a database."""
+        return sum(_cpu(one) for pid in (self.pid, *self.beside) for one in tree(pid))
 
     def memory(self) -> float:
         """Megabytes of the server, counted as `cpu` is."""
-        processes = [psutil.Process(self.pid)] if self.name.startswith(OURS) else tree(self.pid)
+        processes = [psutil.Process(self.pid)] if self.name == OURS else tree(self.pid)
         return sum(one.memory_info().rss for one in processes) / 1e6
 
 

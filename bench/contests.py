@@ -4,7 +4,7 @@ import asyncio
 import re
 import statistics
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,9 +16,12 @@ from bench.plain import Connection
 from bench.table import Table
 
 STAMP: Final = re.compile(rb"<(\d{6,})>")
-BLOCK_SECS: Final = 2.0
+BLOCK_SECS: Final = 1.5
 """A block ends after this, however slow its server is."""
 LEAST: Final = 2
+MANY_SECS: Final = 40.0
+AGAIN_SECS: Final = 10.0
+"""Who would take longer than the one is not asked, and who took longer than the other is not asked again."""
 PILOT: Final = 300
 MOST_CHUNKS: Final = 100_000
 
@@ -27,10 +30,10 @@ MOST_CHUNKS: Final = 100_000
 class Sizes:
     """How much of everything; the short form shows that it works."""
 
-    blocks: int = 6
+    blocks: int = 5
     turns: int = 20
-    starts: int = 3
-    many: tuple[tuple[int, int], ...] = ((50, 3), (200, 2), (500, 1))
+    starts: int = 2
+    many: tuple[tuple[int, int], ...] = ((50, 3), (200, 1), (500, 1))
     """So many at once, in so many rounds."""
     sessions: int = 50
     rate_secs: float = 3.0
@@ -81,23 +84,35 @@ async def measure_turns(table: Table, sizes: Sizes, contenders: Sequence[Contend
             "turn", "a turn directly after the one before, p50", "ms", name, statistics.median(close[name])
         )
         table.put("turn", "CPU of the server for a turn", "ms", name, statistics.median(cpu[name]))
-        table.put("turn", "CPU with the agent's processes", "ms", name, statistics.median(whole[name]))
+        table.put(
+            "turn",
+            "CPU with the processes of agents and of a database",
+            "ms",
+            name,
+            statistics.median(whole[name]),
+        )
     await close_desks(desks)
 
 
 async def measure_many(table: Table, sizes: Sizes, contenders: Sequence[Contender]) -> None:
     """Turns of one second at once: in sessions that are awake, and in new ones."""
+    last: dict[str, tuple[int, float]] = {}
     for count, rounds in sizes.many:
         warm: dict[str, list[float]] = {}
         fresh: dict[str, list[float]] = {}
+        slowest: dict[str, tuple[int, float]] = {}
         for number in range(rounds):
             for one in alternate(contenders, number, "many"):
+                if is_too_slow(table, one, count, last) or slowest.get(one.name, (0, 0.0))[1] > AGAIN_SECS:
+                    continue
                 open_ = [await one.connect() for _ in range(count)]
                 desks = await asyncio.gather(*(start_turn(one, link, "echo hello") for link in open_[:LEAST]))
                 await forget(one, open_[0], desks)  # whatever is made known by the first turns
                 begun = time.perf_counter()
                 made = await asyncio.gather(*(start_turn(one, link, "sleep 1") for link in open_))
-                fresh.setdefault(one.name, []).append(time.perf_counter() - begun)
+                took = time.perf_counter() - begun
+                fresh.setdefault(one.name, []).append(took)
+                slowest[one.name] = (count, took)
                 begun = time.perf_counter()
                 turns = [
                     link.ask(one.dialect.turn(session, "sleep 1"))
@@ -108,10 +123,21 @@ async def measure_many(table: Table, sizes: Sizes, contenders: Sequence[Contende
                 await forget(one, open_[0], made)
                 for link in open_:
                     link.close()
+        last |= slowest
         for how, found in (("awake", warm), ("new", fresh)):
             for name, secs in found.items():
                 what = f"{count} turns of one second at once, sessions {how}"
                 table.put("many", what, "s", name, statistics.median(secs))
+
+
+def is_too_slow(table: Table, one: Contender, count: int, last: Mapping[str, tuple[int, float]]) -> bool:
+    """Whether so many would take minutes, by what fewer of them took."""
+    fewer, took = last.get(one.name, (count, 0.0))
+    if fewer == count or took * count / fewer < MANY_SECS:
+        return False
+    reason = f"{fewer} took {took:.0f} s"
+    table.left_out.setdefault(f"{one.name}: {count} turns at once", reason)
+    return True
 
 
 async def measure_rate(table: Table, sizes: Sizes, contenders: Sequence[Contender]) -> None:
@@ -180,7 +206,7 @@ async def measure_starts(table: Table, sizes: Sizes, folder: Path, entrants: Seq
                 one = stack.enter_context(entrant.run(folder / f"start-{entrant.name}-{number}"))
                 if "start" not in one.does:
                     continue
-                ready.setdefault(one.name, []).append(time.perf_counter() - begun)
+                ready.setdefault(one.name, []).append(time.perf_counter() - begun - one.preparing)
                 begun = time.perf_counter()
                 desk = await open_desk(one)
                 first.setdefault(one.name, []).append((time.perf_counter() - begun) * 1e3)

@@ -3,8 +3,8 @@
     .venv/bin/python -m bench.turn [--turns 300] [--chunks 100000] [--no-acpx]
     .venv/bin/python -m bench.turn --other DIR [--sessions 1] [--blocks 30]
 
-All in one run, with the same scripted agent. `acpx` is installed from npm into a cache folder with a Node
-that it accepts; where that cannot be done, its row says so. Beside the time stands what the server's
+All in one run, with the same scripted agent. `acpx` is installed beside the other peers with a Node that
+it accepts; where that cannot be done, its row says so. Beside the time stands what the server's
 processor had to do; and at the end what one turn takes in exact numbers, whatever else the machine does.
 With `--other`, a checkout of another version, only the turn is measured, at both in alternating blocks.
 """
@@ -12,10 +12,8 @@ With `--other`, a checkout of another version, only the turn is measured, at bot
 import argparse
 import json
 import os
-import shutil
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -28,10 +26,11 @@ import httpx2
 from bench.beside import PLENTY, cost_turns, show_costs, show_heads
 from bench.counted import NAMES, read_counts
 from bench.kit import count_system_calls, cpu_secs, describe_here, new_session, server
+from bench.peers.kit import program_of
 from clawdforge.scripted import command as agent_command
 from proofs.kit.report import commit
+from tests.live.installing import Unavailable, folder, install, search_path
 
-NODE, ACPX = "24", "0.19.1"
 PAUSE = 0.05
 COUNTED = 50
 WARM = 40  # until copies of the home are pruned, now and then, as they always are
@@ -83,7 +82,7 @@ def main() -> None:
         if isinstance(times, str):
             print(f"{'acpx prompt, warm':46} left out: {times}")
         else:
-            row(f"acpx {ACPX} prompt, warm", times)
+            row("acpx prompt, warm", times)
             print(f"{'acpx to server, p50':46} {statistics.median(times) / statistics.median(served):9.0f} x")
 
 
@@ -229,28 +228,16 @@ def sse_chunks(http: httpx2.Client, count: int, form: str) -> float:
 
 def acpx_turns(base: Path, count: int) -> list[float] | str:
     """Warm `acpx prompt` calls, or why there are none."""
-    npm = shutil.which("npm")
-    if npm is None:
-        return "npm is not installed"
-    cache = Path(os.environ.get("CLAWDFORGE_BENCH_CACHE", ROOT / ".cache" / "acpx"))
-    cache.mkdir(parents=True, exist_ok=True)
-    binaries = cache / "node_modules" / ".bin"
-    if not (binaries / "acpx").exists():
-        print("installing node and acpx from npm …", file=sys.stderr, flush=True)
-        wanted = [f"node@{NODE}", f"acpx@{ACPX}"]
-        done = subprocess.run(
-            [npm, "install", "--no-fund", "--no-audit", "--prefix", str(cache), *wanted],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if done.returncode:
-            return f"npm install failed: {done.stderr.strip().splitlines()[-1:]}"
+    program = program_of("acpx")
+    try:
+        install(program)
+    except (Unavailable, OSError, subprocess.TimeoutExpired) as reason:
+        return str(reason)
     home = base / "acpx-home"
     home.mkdir()
-    env = {"PATH": f"{binaries}:{os.environ.get('PATH', os.defpath)}", "HOME": str(home), "TERM": "dumb"}
+    env = {"PATH": search_path(program), "HOME": str(home), "TERM": "dumb"}
     agent = " ".join(agent_command())
-    acpx = [str(binaries / "acpx"), "--agent", agent, "--cwd", str(base), "--approve-all"]
+    acpx = [str(folder(program) / program.program), "--agent", agent, "--cwd", str(base), "--approve-all"]
 
     def call(*words: str) -> None:
         subprocess.run([*acpx, *words], env=env, check=True, capture_output=True, timeout=120)
