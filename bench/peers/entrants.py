@@ -1,4 +1,4 @@
-"""All peers by the name that `--peers` takes; those that no registry has are tried all the same."""
+"""All peers by the name that `--peers` takes; those without a driver are tried and named."""
 
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -18,7 +18,7 @@ ENTRANTS: Final[Mapping[str, Callable[[], Entrant]]] = {
     "opencode": OpenCode,
 }
 UNPACKED: Final = ("hermes-webui",)
-"""Known by their source only."""
+"""No package of theirs was found that installs; their source would have to be given."""
 NAMES: Final = (*ENTRANTS, "acpx", *UNPACKED)
 
 
@@ -27,5 +27,5 @@ def find_why_not(name: str) -> str:
     try:
         install(Program(name, name, pip=(name,), cache="bench"))
     except Unavailable as reason:
-        return f"it is in no package registry: {reason}"
+        return f"it cannot be installed here: {reason}"
     return "a package of this name can be had, but nobody has written a driver for it"

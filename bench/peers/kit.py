@@ -1,5 +1,6 @@
 """What the peers share: their packages by `versions.toml`, a free port, and the wait until they answer."""
 
+import hashlib
 import subprocess
 import sys
 import tomllib
@@ -27,9 +28,10 @@ def read_pins(name: str) -> dict[str, Any]:
 
 def program_of(name: str) -> Program:
     pins = read_pins(name)
+    digest = hashlib.sha256(repr(pins).encode()).hexdigest()[:8]  # other pins are another installation
     major, minor = pins.get("python", sys.version_info[:2])
     return Program(
-        name,
+        f"{name}-{digest}",
         pins["program"],
         npm=tuple(pins.get("npm", ())),
         pip=tuple(pins.get("pip", ())),
