@@ -4,7 +4,8 @@ import contextlib
 import json
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -13,7 +14,7 @@ from bench.peers.kit import Peer
 from bench.peers.langgraph import GRAPH, Threads
 from clawdforge.stores.postgres.link import Link
 from proofs.kit.server import free_port
-from tests.postgres import run_postgres
+from tests.postgres import Postgres, run_postgres
 
 DOES: Final = frozenset({"start", "turn", "many", "rate", "chunks", "delay"})
 """What it keeps lies in Postgres, which keeps its log before the rows: a folder's growth says little."""
@@ -32,10 +33,11 @@ class Aegra(Peer):
         place.mkdir(parents=True, exist_ok=True)
         config = place / "aegra.json"
         config.write_text(json.dumps({"graphs": {"bench": GRAPH}}))
-        with run_postgres(is_safe=True, port=own) as postgres:
-            name = postgres.make_empty().partition("?")[0].rpartition("/")[2]
-            with contextlib.closing(Link(postgres.url("postgres"))) as link:
-                link.run(f"ALTER USER postgres PASSWORD '{PASSWORD}'")
+        with ThreadPoolExecutor(1) as apart, ExitStack() as stack:  # a link has a loop of its own
+            running = run_postgres(is_safe=True, port=own)
+            postgres = apart.submit(running.__enter__).result()
+            stack.push(running)
+            name = apart.submit(prepare, postgres).result()
             database = f"postgresql://postgres:{PASSWORD}@127.0.0.1:{own}/{name}"
             preparing = time.perf_counter() - begun
             env = {**QUIET, "DATABASE_URL": database, "N_JOBS_PER_WORKER": str(MANY)}
@@ -45,3 +47,10 @@ class Aegra(Peer):
             with self.serve([*command, "-c", str(config)], place, url, "/health", whole) as pid:
                 dialect = Threads()
                 yield Contender(self.name, url, pid, dialect, place, DOES, preparing, (beside,))
+
+
+def prepare(postgres: Postgres) -> str:
+    """The name of an empty database that is entered with a password."""
+    with contextlib.closing(Link(postgres.url("postgres"))) as link:
+        link.run(f"ALTER USER postgres PASSWORD '{PASSWORD}'")
+    return postgres.make_empty().partition("?")[0].rpartition("/")[2]
