@@ -20,6 +20,7 @@ from clawdforge.stores.postgres.moved import fit_to_folder
 from clawdforge.stores.postgres.passage import check_passage
 from clawdforge.stores.postgres.queries import PgQueries
 from clawdforge.stores.postgres.readers import PgReaders
+from clawdforge.stores.postgres.relief import Relief, relieve
 from clawdforge.stores.postgres.rows import PgTx, PgView, choose_rise
 from clawdforge.stores.postgres.signals import Signals
 from clawdforge.stores.postgres.writer import PgWriter
@@ -62,6 +63,7 @@ class PostgresStore:
         self._signals = Signals(url, self._deliver_told)
         self._readers = PgReaders(url, queries)
         self._writer = PgWriter(partial(Link, url, pause=pause), link, queries, clock, self._deliver, rise)
+        self._relief = Relief(partial(Link, url, pause), self._writer.waited, pause)
 
     @classmethod
     async def open(
@@ -147,6 +149,7 @@ class PostgresStore:
         await self._signals.close()
         await self._readers.close()
         await self._writer.close()
+        await asyncio.to_thread(self._relief.close)
 
     async def _read(self, work: Callable[[Statements], T], of: Callable[..., T]) -> T:
         try:
@@ -181,6 +184,7 @@ def _prepare(
         link = Link(url, pause=pause)
         try:
             check_passage(url, link)
+            relieve(link, pause)
             migrate(link, clock, remembered)
             moved = 0
             if data_dir is not None and not link.fetch(OTHERS, (folder,)):

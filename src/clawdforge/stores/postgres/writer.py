@@ -72,6 +72,7 @@ class PgWriter:
         self._effects = Effects(queries)
         self._works = Works(clock, rise)
         self._left: deque[Job] = deque()  # jobs that were taken, and are in no batch yet
+        self._batch_began: float | None = None
         self._use_link(link)
         self._thread = threading.Thread(target=self._run, name="store-writer", daemon=True)
         self._thread.start()
@@ -89,6 +90,11 @@ class PgWriter:
         if self.reason is None:
             with contextlib.suppress(Stopping):
                 self.submit(None, lambda _: None).add_done_callback(lambda done: done.exception())
+
+    def waited(self) -> float:
+        """For how many seconds the present batch has been waiting, for whatever it is; any thread may ask."""
+        began = self._batch_began
+        return 0.0 if began is None else time.monotonic() - began
 
     async def close(self) -> None:
         """Jobs that were submitted before are still written."""
@@ -146,7 +152,11 @@ class PgWriter:
     def _write_batch(self, db: PgDb) -> None:
         """The first of them in one transaction; how many that are depends on what they do."""
         write = self._write_plain if self._is_plain(self._left[0]) else self._write_gathered
-        write(db, self._left)
+        self._batch_began = time.monotonic()
+        try:
+            write(db, self._left)
+        finally:
+            self._batch_began = None
         if self._db is None:
             self._turn_away(*self._give_up_left())
 
