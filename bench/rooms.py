@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from tests.layout import ROOT, Module, imports, room_of
+from tests.layout import Module, imports, room_of
+from tests.walls import ROOT
 
 SOURCE: Final = Path(__file__).parent.parent / "src"
 PACKAGES: Final = ("core", "stores", "drivers", "cli", "http")

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.layout import FENCES, LAYERS, MAX_LINES, ROOMS, ROOT, TASK_TOPS, Module, check, cycles
+from tests.layout import Module, check, cycles
+from tests.walls import FENCES, LAYERS, MAX_LINES, ROOMS, ROOT, TASK_TOPS
 
 TOP = Path(__file__).parent.parent
 SOURCES = sorted((TOP / "src").rglob("*.py"))

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from clawdforge.wire.turn import MOVES
-from tests.layout import LAYERS, ROOMS
+from tests.walls import LAYERS, ROOMS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "explain" / "architecture.md").read_text()
 UNDRAWN = {

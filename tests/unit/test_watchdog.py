@@ -49,4 +49,5 @@ async def test_it_looks_into_our_own_code() -> None:
     task = asyncio.current_task()
     assert task is not None
     task.set_name("mine")
-    assert describe_running(loop, threading.get_ident()).startswith("mine (clawdforge.core.watchdog.describe")
+    told = describe_running(loop, threading.get_ident())
+    assert told.startswith("mine (clawdforge.core.watchdog.describe")
