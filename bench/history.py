@@ -19,8 +19,10 @@ from typing import Any
 import httpx2
 
 from bench.kit import server
+from clawdforge.core.clock import SystemClock
 from clawdforge.core.event_model import draft
-from clawdforge.core.model import MessageRow, SessionRow, SystemClock, TurnRow, new_id
+from clawdforge.core.ids import new_id
+from clawdforge.core.model import MessageRow, SessionRow, TurnRow
 from clawdforge.core.ports import Store, Tx
 from clawdforge.core.services.access import LOCAL_APP
 from clawdforge.stores import open_store

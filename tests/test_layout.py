@@ -75,7 +75,7 @@ PLANTED = [
         "stores imports clawdforge.drivers.acp.driver",
     ),
     ("http.x", "from clawdforge.stores import sqlite", "http imports clawdforge.stores"),
-    ("client.x", "from clawdforge.core import model", "client imports clawdforge.core"),
+    ("client.x", "from clawdforge.core import clock", "client imports clawdforge.core"),
     ("cli.x", "from clawdforge.server import serve", "cli imports clawdforge.server"),
     ("core.x", "from clawdforge.scripted import main", "core imports clawdforge.scripted"),
     ("core.x", "from clawdforge import Forge", "core imports clawdforge.Forge"),

@@ -101,10 +101,10 @@ NO_CLIENTS: Final = frozenset(
             (f"{ROOT}.cli.commands.upkeep", f"{ROOT}.upkeep.{name}")
             for name in ("archive", "backup", "deep", "doctor", "unpacking")
         ),
-        (f"{ROOT}.cli.commands.upkeep", f"{ROOT}.core.model"),
+        (f"{ROOT}.cli.commands.upkeep", f"{ROOT}.core.clock"),
         *((f"{ROOT}.cli.commands.archive", f"{ROOT}.upkeep.{name}") for name in ("archive", "ledgers")),
         *((f"{ROOT}.cli.commands.migrate", f"{ROOT}.upkeep.{name}") for name in ("archive", "moving")),
-        (f"{ROOT}.cli.commands.migrate", f"{ROOT}.core.model"),
+        (f"{ROOT}.cli.commands.migrate", f"{ROOT}.core.clock"),
         (f"{ROOT}.cli.commands.sandbox", f"{ROOT}.upkeep.sandbox"),
         (f"{ROOT}.cli.commands.setup", f"{ROOT}.drivers.registry.node"),
     }
@@ -140,6 +140,6 @@ TASK_TOPS: Final = frozenset(
 )
 """Modules with the top of a task or of a request, where any error has to become an outcome."""
 
-CLOCK: Final = f"{ROOT}.core.model"
+CLOCK: Final = f"{ROOT}.core.clock"
 OUTSIDE: Final = frozenset({"client", "cli", "scripted"})
 """Parts that are not the server: they read the time where they need it."""

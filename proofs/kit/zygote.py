@@ -27,7 +27,7 @@ from fastapi import APIRouter
 
 from clawdforge.cli import main as command_line
 from clawdforge.cli.commands import serve as _serve
-from clawdforge.core.model import SystemClock
+from clawdforge.core.clock import SystemClock
 from clawdforge.core.services.all import Services
 from clawdforge.http import app
 from clawdforge.http.dialects.deepagent import routers as deepagent

@@ -12,7 +12,7 @@ from typing import Any
 import apsw
 
 from clawdforge.core.budget_model import BudgetRow
-from clawdforge.core.model import SECOND
+from clawdforge.core.clock import SECOND
 from clawdforge.stores.sqlite.connection import Db
 from clawdforge.stores.sqlite.migrations import migrate
 from clawdforge.stores.sqlite.queries import Queries

@@ -5,7 +5,7 @@ import random
 from collections import Counter
 from dataclasses import dataclass, field
 
-from clawdforge.core.model import SECOND
+from clawdforge.core.clock import SECOND
 from clawdforge.wire.base import Micros
 from proofs.simulation.database import EPOCH, SimDb
 from proofs.simulation.loop import SimLoop

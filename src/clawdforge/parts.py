@@ -13,8 +13,9 @@ from typing import Final
 from clawdforge import __version__
 from clawdforge.bounds import find_bounds, find_ceilings
 from clawdforge.core.callbacks import CallbackTokens
+from clawdforge.core.clock import Clock, SystemClock
+from clawdforge.core.ids import new_id, new_token
 from clawdforge.core.mcp_model import OperatorServers
-from clawdforge.core.model import Clock, SystemClock, new_id, new_token
 from clawdforge.core.node_model import Telling, WishKind
 from clawdforge.core.pace import Pace
 from clawdforge.core.ports import Driver, Store

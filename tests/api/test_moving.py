@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from clawdforge.core.model import SystemClock
+from clawdforge.core.clock import SystemClock
 from clawdforge.stores.postgres.link import Link
 from clawdforge.upkeep.archive import UpkeepError
 from clawdforge.upkeep.moving import move_to_postgres

@@ -12,7 +12,7 @@ import pytest
 
 from clawdforge import Forge
 from clawdforge.client.errors import Conflict, TurnNotQueued
-from clawdforge.core.model import SystemClock
+from clawdforge.core.clock import SystemClock
 from clawdforge.upkeep.deep import examine_deep
 from clawdforge.upkeep.doctor import Finding
 from tests.api.harness import App, Server, until

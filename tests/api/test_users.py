@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from clawdforge.core.model import SystemClock
+from clawdforge.core.clock import SystemClock
 from clawdforge.upkeep.backup import backup, restore
 from tests.api.harness import App, Server, until
 from tests.api.talk import do, recall, say, state

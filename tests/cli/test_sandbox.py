@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from clawdforge.core.model import SystemClock
+from clawdforge.core.clock import SystemClock
 from clawdforge.settings import AgentSettings, Settings
 from clawdforge.upkeep.doctor import Finding, examine
 from tests.cli.kit import Cli

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from clawdforge.core.model import SystemClock
+from clawdforge.core.clock import SystemClock
 from clawdforge.core.ports.blobs import BlobPlaces
 from clawdforge.stores.blobs.bucket import BucketPlaces
 from clawdforge.stores.blobs.folder import FolderPlaces

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from clawdforge.core.model import SystemClock
+from clawdforge.core.clock import SystemClock
 from clawdforge.core.ports import LeaseLost
 from clawdforge.core.running.opening import Opener
 from clawdforge.stores.postgres.graph_threads import PgGraphThreads

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from clawdforge.core.model import SystemClock
+from clawdforge.core.clock import SystemClock
 from clawdforge.core.ports import LeaseLost, Tx, View
 from clawdforge.stores.postgres import writer
 from clawdforge.stores.postgres.link import Link

@@ -11,7 +11,8 @@ from typing import Any, Final
 import asyncpg
 import pytest
 
-from clawdforge.core.model import SessionQuery, SystemClock
+from clawdforge.core.clock import SystemClock
+from clawdforge.core.model import SessionQuery
 from clawdforge.core.ports import Store, Tx
 from clawdforge.stores import open_store
 from clawdforge.stores.postgres.link import Link

@@ -11,7 +11,7 @@ from typing import Final
 
 import pytest
 
-from clawdforge.core.model import SystemClock
+from clawdforge.core.clock import SystemClock
 from clawdforge.stores.postgres.link import Link
 from clawdforge.stores.postgres.relief import END, STUCK
 from clawdforge.stores.postgres.store import PAUSE_PART, PostgresStore

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from clawdforge.core.model import SystemClock
+from clawdforge.core.clock import SystemClock
 from clawdforge.core.rules.quotas import Quotas
 from clawdforge.stores.postgres.store import PostgresStore
 from clawdforge.wire.errors import LimitExceeded

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from clawdforge.core.model import SystemClock
+from clawdforge.core.clock import SystemClock
 from clawdforge.core.ports import LeaseLost, Store
 from clawdforge.stores.postgres.link import Link
 from clawdforge.stores.postgres.store import PostgresStore

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from clawdforge.core.model import SystemClock
+from clawdforge.core.clock import SystemClock
 from clawdforge.core.ports import Tx
 from clawdforge.stores.postgres import writer
 from clawdforge.stores.postgres.store import PostgresStore

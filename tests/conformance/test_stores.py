@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from clawdforge.core.model import SystemClock
+from clawdforge.core.clock import SystemClock
 from clawdforge.core.ports import Store
 from clawdforge.stores import open_store
 from tests.conformance.stores import *  # noqa: F403

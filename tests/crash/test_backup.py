@@ -12,7 +12,7 @@ from typing import Self
 import httpx2
 import pytest
 
-from clawdforge.core.model import SystemClock
+from clawdforge.core.clock import SystemClock
 from clawdforge.wire.base import to_iso
 from tests.api.harness import until
 from tests.crash.kit import Forge

@@ -12,8 +12,9 @@ from typing import Any
 import orjson
 import pytest
 
+from clawdforge.core.clock import SystemClock
 from clawdforge.core.event_model import draft
-from clawdforge.core.model import SessionRow, SystemClock
+from clawdforge.core.model import SessionRow
 from clawdforge.core.ports import Tx
 from clawdforge.stores import open_store
 from clawdforge.upkeep.deep import examine_deep
@@ -26,7 +27,7 @@ APP, COUNT = "alpha", 40
 CHILD = """
 import asyncio, os, signal, sys
 from pathlib import Path
-from clawdforge.core.model import SystemClock
+from clawdforge.core.clock import SystemClock
 from clawdforge.stores import open_store
 
 async def main(folder, left):

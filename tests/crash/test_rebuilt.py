@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from clawdforge.core.model import SystemClock
+from clawdforge.core.clock import SystemClock
 from clawdforge.upkeep.deep import examine_deep
 from tests.crash.kit import Forge
 

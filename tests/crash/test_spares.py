@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from clawdforge.core.model import SystemClock
+from clawdforge.core.clock import SystemClock
 from clawdforge.upkeep.deep import examine_deep
 from tests.api.harness import until
 from tests.crash.kit import Forge

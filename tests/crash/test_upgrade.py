@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from clawdforge.core.model import SystemClock
+from clawdforge.core.clock import SystemClock
 from clawdforge.stores import open_store
 from clawdforge.stores.sqlite.migrations import list_migrations
 from clawdforge.wire.errors import StoreUnavailable

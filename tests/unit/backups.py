@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from clawdforge.core.model import SystemClock
+from clawdforge.core.clock import SystemClock
 from clawdforge.drivers.folders.tree_removal import delete_tree
 from clawdforge.stores import open_store
 from clawdforge.upkeep.backup import Summary, backup

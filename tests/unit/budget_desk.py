@@ -4,7 +4,9 @@ from pathlib import Path
 from typing import Any
 
 from clawdforge.core.budget_model import BudgetRow, PurseRow
-from clawdforge.core.model import SECOND, SessionRow, SystemClock, new_id
+from clawdforge.core.clock import SECOND, SystemClock
+from clawdforge.core.ids import new_id
+from clawdforge.core.model import SessionRow
 from clawdforge.core.ports import Tx
 from clawdforge.core.principal import Principal
 from clawdforge.core.rules.budgets import empty_purse

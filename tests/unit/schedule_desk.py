@@ -6,7 +6,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from clawdforge.core.model import SECOND, SystemClock, TurnRow
+from clawdforge.core.clock import SECOND, SystemClock
+from clawdforge.core.model import TurnRow
 from clawdforge.core.principal import Principal
 from clawdforge.core.rules.quotas import NO_QUOTAS
 from clawdforge.core.schedule_model import OccurrenceRow, ScheduleRow

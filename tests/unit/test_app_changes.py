@@ -9,9 +9,10 @@ from pathlib import Path
 import apsw
 import pytest
 
+from clawdforge.core.clock import SECOND, SystemClock
 from clawdforge.core.event_model import AgentEvent, draft, draft_of
 from clawdforge.core.loop_turns import LoopTurns
-from clawdforge.core.model import SECOND, PermissionRow, SessionRow, SystemClock
+from clawdforge.core.model import PermissionRow, SessionRow
 from clawdforge.core.ports import Store, Tx
 from clawdforge.core.ports.changes import ChangeRow
 from clawdforge.core.services.changes import Change, ChangeKind, ChangeService

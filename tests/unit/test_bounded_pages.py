@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from clawdforge.core.model import MessageRow, SessionQuery, SessionRow, SystemClock, TurnRow
+from clawdforge.core.clock import SystemClock
+from clawdforge.core.model import MessageRow, SessionQuery, SessionRow, TurnRow
 from clawdforge.core.ports import Tx
 from clawdforge.stores import open_store
 from clawdforge.stores.sqlite.own_rows import Room

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from pydantic import ByteSize
 
-from clawdforge.core.model import SystemClock
+from clawdforge.core.clock import SystemClock
 from clawdforge.drivers.processes import cgroups, group_trees
 from clawdforge.drivers.processes.cgroups import find_cgroups
 from clawdforge.drivers.processes.group_trees import Ceilings

@@ -11,8 +11,9 @@ from typing import Any
 import apsw
 import pytest
 
+from clawdforge.core.clock import SystemClock
 from clawdforge.core.event_model import draft
-from clawdforge.core.model import SessionRow, SystemClock
+from clawdforge.core.model import SessionRow
 from clawdforge.core.ports import Tx
 from clawdforge.stores import open_store
 from clawdforge.stores.sqlite import checkpoints, connection, job_times, space

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from clawdforge.core.model import SECOND
+from clawdforge.core.clock import SECOND
 from clawdforge.core.ports import Tx
 from clawdforge.core.rules import webhooks as rules
 from clawdforge.core.rules.retention import Ages

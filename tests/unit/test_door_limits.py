@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from clawdforge.core.model import SessionRow, SystemClock
+from clawdforge.core.clock import SystemClock
+from clawdforge.core.model import SessionRow
 from clawdforge.core.rules import turns
 from clawdforge.core.rules.turns import submit, withdraw
 from clawdforge.stores import open_store

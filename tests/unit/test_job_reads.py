@@ -9,7 +9,7 @@ from typing import Any
 import apsw
 import pytest
 
-from clawdforge.core.model import SystemClock
+from clawdforge.core.clock import SystemClock
 from clawdforge.core.ports import LeaseLost, Tx
 from clawdforge.stores import open_store
 from clawdforge.stores.sqlite.connection import Db

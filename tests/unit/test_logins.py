@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from clawdforge.core.callbacks import CallbackTokens
-from clawdforge.core.model import SECOND, SystemClock
+from clawdforge.core.clock import SECOND, SystemClock
 from clawdforge.core.principal import Principal
 from clawdforge.core.services.access import AccessService
 from clawdforge.core.services.login_codes import CODE_SECS, MOST_CODES

@@ -9,7 +9,8 @@ from typing import Any
 import apsw
 import pytest
 
-from clawdforge.core.model import MessageRow, SystemClock, TurnRow
+from clawdforge.core.clock import SystemClock
+from clawdforge.core.model import MessageRow, TurnRow
 from clawdforge.core.ports import Tx
 from clawdforge.stores import open_store
 from clawdforge.stores.sqlite.store import SqliteStore

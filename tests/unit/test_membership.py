@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import pytest
 
-from clawdforge.core.model import SystemClock
+from clawdforge.core.clock import SystemClock
 from clawdforge.core.ports import SystemTx
 from clawdforge.core.ports.nodes import Peers
 from clawdforge.core.running.membership import BEATS, GIVE_UP_PART, Membership

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from clawdforge.core.model import SystemClock
+from clawdforge.core.clock import SystemClock
 from clawdforge.core.running import meter
 from clawdforge.core.running.meter import Meter, find_workspace
 from clawdforge.stores import open_store

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from clawdforge.core.model import MessageRow, SystemClock, TurnRow
+from clawdforge.core.clock import SystemClock
+from clawdforge.core.model import MessageRow, TurnRow
 from clawdforge.core.ports import Store, Tx
 from clawdforge.core.rules import memory
 from clawdforge.core.rules.opening import How, Opening, Remembered, describe_context, plan_opening

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from clawdforge.core.model import AppRow, SessionRow, SystemClock
+from clawdforge.core.clock import SystemClock
+from clawdforge.core.model import AppRow, SessionRow
 from clawdforge.core.node_model import Telling
 from clawdforge.core.rules.placement import choose, find_able, find_room, name_turn
 from clawdforge.core.rules.quotas import NO_QUOTAS

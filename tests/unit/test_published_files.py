@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from clawdforge.core.blob_model import PublicationRow
-from clawdforge.core.model import SystemClock
+from clawdforge.core.clock import SystemClock
 from clawdforge.core.ports import LeaseLost, Store
 from clawdforge.core.ports.shared_files import Piece
 from clawdforge.core.running.arrivals import Arrivals

@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from clawdforge.core.agent_model import Ask
-from clawdforge.core.model import SystemClock
+from clawdforge.core.clock import SystemClock
 from clawdforge.core.ports import LeaseLost, Tx
 from clawdforge.core.rules.turns import Ending, StartedTurn, start_next, submit
 from clawdforge.core.running import recorder

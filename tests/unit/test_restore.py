@@ -19,7 +19,7 @@ from click.testing import CliRunner
 
 from clawdforge.cli import main
 from clawdforge.cli.commands import upkeep as commands
-from clawdforge.core.model import SystemClock
+from clawdforge.core.clock import SystemClock
 from clawdforge.drivers.folders.home_copies import Copies
 from clawdforge.drivers.folders.home_manifest import Entry, Manifest
 from clawdforge.stores import open_store

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from clawdforge.core.model import SECOND, SessionRow
+from clawdforge.core.clock import SECOND
+from clawdforge.core.model import SessionRow
 from clawdforge.core.rules.retention import Ages, Dates, find_dates
 from clawdforge.wire.session import Retention
 

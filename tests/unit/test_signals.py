@@ -4,7 +4,8 @@ from collections.abc import Iterable
 
 import orjson
 
-from clawdforge.core.model import Commit, new_id
+from clawdforge.core.ids import new_id
+from clawdforge.core.model import Commit
 from clawdforge.stores.postgres.signals import Signals
 
 

@@ -8,7 +8,8 @@ from unittest.mock import AsyncMock
 
 import pytest
 
-from clawdforge.core.model import SECOND, SessionQuery, SessionRow, SystemClock
+from clawdforge.core.clock import SECOND, SystemClock
+from clawdforge.core.model import SessionQuery, SessionRow
 from clawdforge.core.running.pool import Seat
 from clawdforge.parts import Parts, open_parts
 from clawdforge.wire.admin import Limits

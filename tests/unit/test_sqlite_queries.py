@@ -10,8 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from clawdforge.core.clock import SystemClock
 from clawdforge.core.event_model import draft
-from clawdforge.core.model import MessageRow, SessionQuery, SessionRow, SystemClock, TurnRow
+from clawdforge.core.model import MessageRow, SessionQuery, SessionRow, TurnRow
 from clawdforge.core.ports import Tx
 from clawdforge.core.rules.paging import Place, read_messages
 from clawdforge.stores import open_store

@@ -14,8 +14,9 @@ from pathlib import Path
 import apsw
 import pytest
 
+from clawdforge.core.clock import SystemClock
 from clawdforge.core.event_model import draft
-from clawdforge.core.model import Commit, SessionRow, SystemClock
+from clawdforge.core.model import Commit, SessionRow
 from clawdforge.core.ports import Store, Tx
 from clawdforge.stores import open_store
 from clawdforge.stores.sqlite.store import SqliteStore
@@ -247,7 +248,8 @@ CHILD = """
 import asyncio, sys
 from pathlib import Path
 from clawdforge.core.event_model import draft
-from clawdforge.core.model import SessionRow, SystemClock
+from clawdforge.core.model import SessionRow
+from clawdforge.core.clock import SystemClock
 from clawdforge.stores import open_store
 from clawdforge.wire.event import EventType
 

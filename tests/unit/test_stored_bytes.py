@@ -9,7 +9,8 @@ from typing import Any
 import apsw
 import pytest
 
-from clawdforge.core.model import RunRow, SystemClock
+from clawdforge.core.clock import SystemClock
+from clawdforge.core.model import RunRow
 from clawdforge.core.ports import Tx
 from clawdforge.stores import open_store
 from clawdforge.stores.sqlite.store import SqliteStore

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from clawdforge.core.callbacks import CallbackTokens
-from clawdforge.core.model import SystemClock
+from clawdforge.core.clock import SystemClock
 from clawdforge.core.principal import Principal
 from clawdforge.core.services import access as accesses
 from clawdforge.core.services.access import AccessService

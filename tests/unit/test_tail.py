@@ -5,11 +5,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
+from clawdforge.core.clock import SystemClock
 from clawdforge.core.computing import Computing
 from clawdforge.core.event_model import StoredEvent, draft
 from clawdforge.core.log import TAIL_EVENTS, LogService, Tail
 from clawdforge.core.loop_turns import LoopTurns
-from clawdforge.core.model import SystemClock
 from clawdforge.core.ports import Store, Tx, View
 from clawdforge.stores import open_store
 from clawdforge.wire.event import EventType

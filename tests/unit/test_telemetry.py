@@ -9,7 +9,8 @@ from opentelemetry.sdk.resources import Resource
 from opentelemetry.semconv._incubating.attributes import error_attributes, gen_ai_attributes
 from opentelemetry.semconv.schemas import Schemas
 
-from clawdforge.core.model import SystemClock, TurnRow
+from clawdforge.core.clock import SystemClock
+from clawdforge.core.model import TurnRow
 from clawdforge.core.trace_model import ToolTrace, TurnTrace
 from clawdforge.telemetry.collector import Collector
 from clawdforge.telemetry.destination import Destination

@@ -8,7 +8,8 @@ from pathlib import Path
 import apsw
 import pytest
 
-from clawdforge.core.model import SECOND, SystemClock, TokenRow
+from clawdforge.core.clock import SECOND, SystemClock
+from clawdforge.core.model import TokenRow
 from clawdforge.core.ports import SystemTx
 from clawdforge.core.services.token_uses import COARSE, TokenUses
 from clawdforge.http.routing import AdminRoute, AppRoute

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from clawdforge.core.model import SECOND
+from clawdforge.core.clock import SECOND
 from clawdforge.core.services.access import LOCAL_APP
 from clawdforge.core.trusted_time import SETTLED, TrustedTime
 from clawdforge.parts import Parts, open_parts

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from clawdforge.core.model import SystemClock
+from clawdforge.core.clock import SystemClock
 from clawdforge.core.running.elsewhere import Elsewhere
 from clawdforge.core.running.next_turns import NextTurns
 from clawdforge.core.running.worker import Worker

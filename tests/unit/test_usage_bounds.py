@@ -6,7 +6,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from clawdforge.core.model import SystemClock
+from clawdforge.core.clock import SystemClock
 from clawdforge.core.ports import Tx
 from clawdforge.core.rules.turns import Ending, finish, start_next, submit
 from clawdforge.core.rules.usage import MAX_COUNT, bound_usage

@@ -7,7 +7,8 @@ from pathlib import Path
 import apsw
 import pytest
 
-from clawdforge.core.model import SECOND, SystemClock, TurnRow
+from clawdforge.core.clock import SECOND, SystemClock
+from clawdforge.core.model import TurnRow
 from clawdforge.core.ports import Tx
 from clawdforge.core.rules.turns import Ending, finish
 from clawdforge.core.rules.usage import MAX_COUNT

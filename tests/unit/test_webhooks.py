@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from standardwebhooks import Webhook, WebhookVerificationError
 
-from clawdforge.core.model import SECOND, SystemClock
+from clawdforge.core.clock import SECOND, SystemClock
 from clawdforge.core.ports import Tx
 from clawdforge.core.rules import webhooks as rules
 from clawdforge.core.rules.sessions import close_session

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from clawdforge.core.model import SECOND, SystemClock
+from clawdforge.core.clock import SECOND, SystemClock
 from clawdforge.core.ports import View
 from clawdforge.core.ports.webhooks import Answer, Undelivered
 from clawdforge.core.webhook_model import DeliveryRow, EndpointRow

@@ -1,45 +1,12 @@
 """The records that services and stores pass to each other. All frozen; times in microseconds."""
 
-import secrets
-import time
-import uuid
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple
 
 from clawdforge.core.event_model import StoredEvent
 from clawdforge.wire.base import Json, Micros
 from clawdforge.wire.session import Activity, OnInterrupt, PermissionMode, Retention
 from clawdforge.wire.turn import IfBusy, Outcome, TurnState
-
-SECOND = 1_000_000
-
-
-class Clock(Protocol):
-    """Where the time comes from, so that tests can move it."""
-
-    def now(self) -> Micros:
-        """Microseconds since the epoch."""
-
-    def steady(self) -> Micros:
-        """Microseconds since some moment. Nobody can set it, and it goes on while the machine sleeps."""
-
-
-class SystemClock:
-    def now(self) -> Micros:
-        return time.time_ns() // 1000
-
-    def steady(self) -> Micros:
-        return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1000
-
-
-def new_id() -> str:
-    """A session's id: bare uuid4 text, so that short prefixes tell sessions apart."""
-    return str(uuid.uuid4())
-
-
-def new_token(prefix: str) -> str:
-    """256 random bits behind a prefix that says what it opens."""
-    return prefix + secrets.token_urlsafe(32)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 import logging
 from typing import Final
 
-from clawdforge.core.model import SECOND, Clock
+from clawdforge.core.clock import SECOND, Clock
 from clawdforge.wire.base import Micros
 
 log = logging.getLogger(__name__)

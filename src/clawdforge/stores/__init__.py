@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from clawdforge.by_name import load
-from clawdforge.core.model import Clock
+from clawdforge.core.clock import Clock
 from clawdforge.core.ports import Store
 from clawdforge.core.ports.threads import GraphThreads
 from clawdforge.stores.sqlite.snapshot import FILE

@@ -10,8 +10,8 @@ from opentelemetry.exporter.otlp.proto.common.metrics_encoder import encode_metr
 from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 from opentelemetry.sdk.resources import Resource
 
+from clawdforge.core.clock import Clock, SystemClock
 from clawdforge.core.metric_model import Metric
-from clawdforge.core.model import Clock, SystemClock
 from clawdforge.core.trace_model import TurnTrace
 from clawdforge.telemetry.destination import Destination
 from clawdforge.telemetry.pump import LINGER_SECS, Pump

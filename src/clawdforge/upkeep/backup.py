@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from clawdforge import __version__
-from clawdforge.core.model import Clock
+from clawdforge.core.clock import Clock
 from clawdforge.core.rules import memory
 from clawdforge.disk import sync_file_system
 from clawdforge.drivers.folders.home_manifest import decode_manifest

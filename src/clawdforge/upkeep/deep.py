@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from clawdforge.core.model import Clock
+from clawdforge.core.clock import Clock
 from clawdforge.core.ports import View
 from clawdforge.core.rules.audit_chain import ChainCheck
 from clawdforge.drivers.folders.homes import LOST

@@ -11,7 +11,7 @@ from typing import Final, Literal
 
 from clawdforge.by_name import load
 from clawdforge.core.agent_model import AgentSpec
-from clawdforge.core.model import SECOND, Clock
+from clawdforge.core.clock import SECOND, Clock
 from clawdforge.drivers.processes.cgroups import find_cgroups
 from clawdforge.drivers.processes.containment import NAMESPACES, Containment, find_containment
 from clawdforge.drivers.processes.group_trees import Ceilings

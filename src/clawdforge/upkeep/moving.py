@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from clawdforge.by_name import load
-from clawdforge.core.model import Clock
+from clawdforge.core.clock import Clock
 from clawdforge.core.ports import Store
 from clawdforge.disk import sync_folder
 from clawdforge.drivers.folders.homes import HomeFolders

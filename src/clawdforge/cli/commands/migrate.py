@@ -6,7 +6,7 @@ from clawdforge.cli.failures import Failure
 from clawdforge.cli.output.progress import show_progress
 from clawdforge.cli.target.options import Target, data_dir_option
 from clawdforge.cli.target.own_database import read_settings
-from clawdforge.core.model import SystemClock
+from clawdforge.core.clock import SystemClock
 from clawdforge.upkeep.archive import UpkeepError
 from clawdforge.upkeep.moving import MOVED, bring_up_to_date, move_to_postgres
 

@@ -9,7 +9,7 @@ from clawdforge.cli.failures import Exit, Failure
 from clawdforge.cli.output.progress import show_progress
 from clawdforge.cli.target.options import Target, data_dir_option
 from clawdforge.cli.target.own_database import folder_with_database, read_settings
-from clawdforge.core.model import SystemClock
+from clawdforge.core.clock import SystemClock
 from clawdforge.upkeep.archive import UpkeepError
 from clawdforge.upkeep.backup import WORKSPACE_BYTES
 from clawdforge.upkeep.backup import backup as make

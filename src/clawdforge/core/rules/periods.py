@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from clawdforge.core.model import SECOND
+from clawdforge.core.clock import SECOND
 from clawdforge.wire.base import Micros
 from clawdforge.wire.budgets import BudgetPeriod
 

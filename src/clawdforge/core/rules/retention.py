@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from clawdforge.core.model import SECOND, SessionRow
+from clawdforge.core.clock import SECOND
+from clawdforge.core.model import SessionRow
 from clawdforge.wire.base import Micros
 from clawdforge.wire.session import Retention
 

@@ -8,7 +8,8 @@ is its time, so a clock that was set back finds what was done already.
 from dataclasses import dataclass, replace
 from typing import Final
 
-from clawdforge.core.model import SECOND, TokenRow, TurnRow
+from clawdforge.core.clock import SECOND
+from clawdforge.core.model import TokenRow, TurnRow
 from clawdforge.core.ports import Tx, View
 from clawdforge.core.rules.times import count_times, find_latest, find_next
 from clawdforge.core.schedule_model import OccurrenceRow, ScheduleRow

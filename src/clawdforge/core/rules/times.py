@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from cronsim import CronSim, CronSimError
 
-from clawdforge.core.model import SECOND
+from clawdforge.core.clock import SECOND
 from clawdforge.wire.base import Micros
 from clawdforge.wire.errors import InvalidRequest
 

@@ -4,7 +4,8 @@ from collections.abc import Collection
 from datetime import UTC, date, datetime, timedelta
 from typing import Final
 
-from clawdforge.core.model import SECOND, SessionRow
+from clawdforge.core.clock import SECOND
+from clawdforge.core.model import SessionRow
 from clawdforge.core.usage_model import DayUsage, UsageQuery
 from clawdforge.wire.base import Json, Micros
 from clawdforge.wire.errors import InvalidRequest

@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from clawdforge.core.agent_model import Answer
-from clawdforge.core.model import Clock
+from clawdforge.core.clock import Clock
 from clawdforge.core.ports import LeaseLost, LiveAgent, Store
 from clawdforge.core.rules.limits import STOP_REASON
 from clawdforge.core.rules.quotas import NO_QUOTAS, Quotas

@@ -14,7 +14,9 @@ from dataclasses import asdict, replace
 from functools import partial
 from typing import Final, Protocol
 
-from clawdforge.core.model import Clock, SessionRow, new_id
+from clawdforge.core.clock import Clock
+from clawdforge.core.ids import new_id
+from clawdforge.core.model import SessionRow
 from clawdforge.core.node_model import HOUSEKEEPING, NodeRow, Telling
 from clawdforge.core.ports import Store, SystemTx
 from clawdforge.core.rules.placement import choose

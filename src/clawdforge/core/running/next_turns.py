@@ -3,7 +3,7 @@
 import asyncio
 from typing import Final
 
-from clawdforge.core.model import Clock
+from clawdforge.core.clock import Clock
 from clawdforge.core.ports import Store, Tx
 from clawdforge.core.rules.interrupted import end_interrupted_turn
 from clawdforge.core.rules.turns import StartedTurn, find_started, start_next

@@ -11,9 +11,10 @@ from dataclasses import dataclass, replace
 
 from clawdforge.core.agent_model import Launch
 from clawdforge.core.callbacks import CallbackTokens
+from clawdforge.core.clock import Clock
 from clawdforge.core.event_model import draft
 from clawdforge.core.mcp_model import McpLaunch, OperatorServers
-from clawdforge.core.model import Clock, FileRow, SessionRow, TurnRow
+from clawdforge.core.model import FileRow, SessionRow, TurnRow
 from clawdforge.core.ports import Agents, Homes, LeaseLost, LiveAgent, Snapshots, Store, Tx, View
 from clawdforge.core.ports.threads import BegunThread, GraphThreads
 from clawdforge.core.rules import memory

@@ -8,8 +8,10 @@ import asyncio
 from collections.abc import Sequence
 
 from clawdforge.core.agent_model import Ask, Verdict
+from clawdforge.core.clock import SECOND, Clock
 from clawdforge.core.event_model import draft
-from clawdforge.core.model import SECOND, Clock, Commit, PendingPermission, PermissionRow, new_id
+from clawdforge.core.ids import new_id
+from clawdforge.core.model import Commit, PendingPermission, PermissionRow
 from clawdforge.core.ports import Store, Tx, View
 from clawdforge.core.rules.leases import check_lease
 from clawdforge.core.rules.turns import need_session

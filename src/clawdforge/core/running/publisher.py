@@ -12,7 +12,8 @@ from dataclasses import replace
 from typing import Final, Literal
 
 from clawdforge.core.blob_model import PublicationRow, owners_of
-from clawdforge.core.model import Clock, SessionRow
+from clawdforge.core.clock import Clock
+from clawdforge.core.model import SessionRow
 from clawdforge.core.ports import LeaseLost, Store, Tx, View
 from clawdforge.core.ports.shared_files import NotStill, SharedFiles, TooMuch, TreeReading
 from clawdforge.core.rules.leases import check_lease, is_held_elsewhere

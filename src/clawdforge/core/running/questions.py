@@ -7,7 +7,9 @@ from typing import Final
 
 import orjson
 
-from clawdforge.core.model import Clock, SessionRow, new_id
+from clawdforge.core.clock import Clock
+from clawdforge.core.ids import new_id
+from clawdforge.core.model import SessionRow
 from clawdforge.core.node_model import WishKind, WishRow
 from clawdforge.core.ports import Store
 from clawdforge.core.running.membership import Membership

@@ -11,8 +11,9 @@ from dataclasses import replace
 from typing import Final, TypeVar
 
 from clawdforge.core.agent_model import Ask, Used, Verdict
+from clawdforge.core.clock import Clock
 from clawdforge.core.event_model import AgentEvent, Draft, draft, draft_of
-from clawdforge.core.model import Clock, TurnRow
+from clawdforge.core.model import TurnRow
 from clawdforge.core.ports import LeaseLost, Store, Tx
 from clawdforge.core.rules.cuts import cut_turn
 from clawdforge.core.rules.interrupted import apply_policy

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Protocol
 
-from clawdforge.core.model import Clock
+from clawdforge.core.clock import Clock
 from clawdforge.core.ports import Store, Workspaces
 from clawdforge.core.rules.budgets import Spending
 from clawdforge.core.rules.interrupted import adopt

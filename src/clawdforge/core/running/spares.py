@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from clawdforge.core.agent_model import Launch
+from clawdforge.core.clock import SECOND, Clock
+from clawdforge.core.ids import new_id
 from clawdforge.core.mcp_model import OperatorServers
-from clawdforge.core.model import SECOND, Clock, SessionRow, new_id
+from clawdforge.core.model import SessionRow
 from clawdforge.core.ports import Agents, Homes, Snapshots, Store, Tx, Workspaces
 from clawdforge.core.rules.launches import plan_launch
 from clawdforge.core.rules.mcp_servers import plan_servers

@@ -9,7 +9,8 @@ import logging
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 
-from clawdforge.core.model import AppRow, Clock, SessionRow
+from clawdforge.core.clock import Clock
+from clawdforge.core.model import AppRow, SessionRow
 from clawdforge.core.ports import LeaseLost, Store, View
 from clawdforge.core.rules.quotas import NO_QUOTAS, Quotas
 from clawdforge.core.rules.turns import StartedTurn

@@ -8,7 +8,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 
 from clawdforge.core.callbacks import CallbackTokens
-from clawdforge.core.model import SECOND, AppRow, Clock, TokenRow, new_id, new_token
+from clawdforge.core.clock import SECOND, Clock
+from clawdforge.core.ids import new_id, new_token
+from clawdforge.core.model import AppRow, TokenRow
 from clawdforge.core.ports import Store, SystemTx
 from clawdforge.core.principal import Principal
 from clawdforge.core.services.token_uses import TokenUses

@@ -4,11 +4,12 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 
 from clawdforge.core.callbacks import CallbackTokens
+from clawdforge.core.clock import Clock
 from clawdforge.core.computing import Computing
 from clawdforge.core.log import LogService
 from clawdforge.core.loop_turns import LoopTurns
 from clawdforge.core.mcp_model import OperatorServers
-from clawdforge.core.model import Clock, SessionRow
+from clawdforge.core.model import SessionRow
 from clawdforge.core.pace import Pace
 from clawdforge.core.ports import Agents, Catalog, FolderSizes, Homes, Snapshots, Store, Workspaces
 from clawdforge.core.ports.shared_files import Sharing

@@ -6,8 +6,9 @@ After a crash in between, the turn stays like any other.
 
 import asyncio
 
+from clawdforge.core.clock import Clock
 from clawdforge.core.event_model import draft
-from clawdforge.core.model import Clock, MessageRow, TurnRow
+from clawdforge.core.model import MessageRow, TurnRow
 from clawdforge.core.ports import Store, Tx
 from clawdforge.core.principal import Principal
 from clawdforge.core.rules import memory

@@ -14,7 +14,8 @@ from typing import Final
 
 import orjson
 
-from clawdforge.core.model import SECOND, Clock, Commit, TurnRow
+from clawdforge.core.clock import SECOND, Clock
+from clawdforge.core.model import Commit, TurnRow
 from clawdforge.core.ports import Store, View
 from clawdforge.core.ports.webhooks import Answer, Receivers, Undelivered, WaitingDeliveries
 from clawdforge.core.rules.traces import find_traceparent

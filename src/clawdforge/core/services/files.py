@@ -9,7 +9,9 @@ from collections import Counter
 from collections.abc import AsyncIterator
 from typing import BinaryIO, Final
 
-from clawdforge.core.model import Clock, FileRow, new_token
+from clawdforge.core.clock import Clock
+from clawdforge.core.ids import new_token
+from clawdforge.core.model import FileRow
 from clawdforge.core.node_model import WishKind, WishRow
 from clawdforge.core.ports import Store, Tx, View
 from clawdforge.core.ports.uploads import Uploads

@@ -5,7 +5,9 @@ The home is copied before the new session can be seen: no prompt can reach it be
 
 from dataclasses import dataclass, replace
 
-from clawdforge.core.model import Clock, SessionRow, new_id
+from clawdforge.core.clock import Clock
+from clawdforge.core.ids import new_id
+from clawdforge.core.model import SessionRow
 from clawdforge.core.ports import Homes, Snapshots, Store, Tx, View
 from clawdforge.core.rules import memory
 from clawdforge.core.rules.activity import note_activity

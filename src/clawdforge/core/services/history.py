@@ -10,9 +10,10 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
+from clawdforge.core.clock import Clock
 from clawdforge.core.event_model import draft
 from clawdforge.core.long_reads import read_rows
-from clawdforge.core.model import Clock, Hit, MessageRow, SessionRow, TurnRow
+from clawdforge.core.model import Hit, MessageRow, SessionRow, TurnRow
 from clawdforge.core.ports import Store, Tx, View
 from clawdforge.core.principal import Principal
 from clawdforge.core.rules import memory

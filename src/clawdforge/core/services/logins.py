@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import Final
 from urllib.parse import quote, unquote
 
-from clawdforge.core.model import SECOND, Clock, new_token
+from clawdforge.core.clock import SECOND, Clock
+from clawdforge.core.ids import new_token
 from clawdforge.core.ports import Store
 from clawdforge.core.principal import OPERATOR, Login, Principal
 from clawdforge.core.services.access import AccessService, hash_token

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-from clawdforge.core.model import Clock
+from clawdforge.core.clock import Clock
 from clawdforge.core.node_model import HOUSEKEEPING, NodeRow, Telling
 from clawdforge.core.ports import Store, SystemTx, SystemView
 from clawdforge.core.running.membership import NODES, Membership

@@ -3,7 +3,8 @@
 from contextlib import AsyncExitStack
 from functools import partial
 
-from clawdforge.core.model import Clock, TokenRow
+from clawdforge.core.clock import Clock
+from clawdforge.core.model import TokenRow
 from clawdforge.core.ports import Store, Tx
 from clawdforge.core.principal import Principal
 from clawdforge.core.rules.schedules import (

@@ -8,7 +8,7 @@ import asyncio
 import logging
 from typing import Final
 
-from clawdforge.core.model import SECOND, Clock
+from clawdforge.core.clock import SECOND, Clock
 from clawdforge.core.ports import Store
 from clawdforge.core.rules.packing import last_old_event
 from clawdforge.wire.base import Micros

@@ -2,7 +2,8 @@
 
 import asyncio
 
-from clawdforge.core.model import Clock, PauseRow, TurnRow
+from clawdforge.core.clock import Clock
+from clawdforge.core.model import PauseRow, TurnRow
 from clawdforge.core.node_model import WishKind, WishRow
 from clawdforge.core.ports import Agents, Store, SystemTx, View
 from clawdforge.core.running.elsewhere import Elsewhere

@@ -9,7 +9,9 @@ from typing import Any, Protocol
 
 import orjson
 
-from clawdforge.core.model import Clock, FileRow, PauseRow, RunRow, new_id
+from clawdforge.core.clock import Clock
+from clawdforge.core.ids import new_id
+from clawdforge.core.model import FileRow, PauseRow, RunRow
 from clawdforge.core.ports import Store, Tx, View
 from clawdforge.core.principal import Principal
 from clawdforge.core.rules.budgets import NOTHING, UNREACHED, read_spending

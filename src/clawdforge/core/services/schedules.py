@@ -5,8 +5,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+from clawdforge.core.clock import Clock
+from clawdforge.core.ids import new_id
 from clawdforge.core.long_reads import read_rows
-from clawdforge.core.model import Clock, TurnRow, new_id
+from clawdforge.core.model import TurnRow
 from clawdforge.core.ports import Store, Tx, View
 from clawdforge.core.principal import Principal
 from clawdforge.core.rules.quotas import Quotas

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
+from clawdforge.core.clock import Clock
 from clawdforge.core.event_model import draft
+from clawdforge.core.ids import new_id
 from clawdforge.core.log import LogService
 from clawdforge.core.long_reads import read_rows
-from clawdforge.core.model import AppRow, Clock, PersonaRow, SessionQuery, SessionRow, new_id
+from clawdforge.core.model import AppRow, PersonaRow, SessionQuery, SessionRow
 from clawdforge.core.ports import Agents, Store, Tx, View, Workspaces
 from clawdforge.core.rules.mcp_servers import check_secrets, write_servers
 from clawdforge.core.rules.permission_modes import choose_mode

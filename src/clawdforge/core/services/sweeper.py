@@ -12,8 +12,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
+from clawdforge.core.clock import SECOND, Clock
 from clawdforge.core.log import LogService
-from clawdforge.core.model import SECOND, Clock
 from clawdforge.core.node_model import WishKind, WishRow
 from clawdforge.core.ports import Homes, Store, SystemView, Tx, Workspaces
 from clawdforge.core.rules.retention import Ages, idle_since

@@ -11,7 +11,7 @@ from collections import Counter
 from itertools import zip_longest
 from typing import Final
 
-from clawdforge.core.model import SECOND, Clock
+from clawdforge.core.clock import SECOND, Clock
 from clawdforge.core.ports import Store
 from clawdforge.core.ports.schedules import DueSchedule
 from clawdforge.core.rules.schedules import end, find_first, make_plan, note_undone, reckon

@@ -4,7 +4,8 @@ import asyncio
 import contextlib
 from typing import Final
 
-from clawdforge.core.model import SECOND, Clock, TokenRow
+from clawdforge.core.clock import SECOND, Clock
+from clawdforge.core.model import TokenRow
 from clawdforge.core.ports import Store, SystemTx
 from clawdforge.wire.base import Micros
 from clawdforge.wire.errors import ForgeAPIError

@@ -7,10 +7,11 @@ from dataclasses import replace
 from functools import partial
 from typing import Final, NamedTuple
 
+from clawdforge.core.clock import Clock
 from clawdforge.core.computing import Computing
 from clawdforge.core.log import PAGE_BYTES, LogService
 from clawdforge.core.long_reads import read_rows
-from clawdforge.core.model import Clock, SessionRow, TurnRow
+from clawdforge.core.model import SessionRow, TurnRow
 from clawdforge.core.ports import Store, Tx, View
 from clawdforge.core.principal import Principal
 from clawdforge.core.rules.fingerprints import fingerprint

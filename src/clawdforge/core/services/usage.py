@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from clawdforge.core.model import Clock
+from clawdforge.core.clock import Clock
 from clawdforge.core.ports import Store
 from clawdforge.core.rules.usage_days import OF_ALL, OF_AN_APP, read_query
 from clawdforge.core.usage_model import UsageQuery, UsageSum

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from clawdforge.core.clock import SECOND, Clock
+from clawdforge.core.ids import new_id
 from clawdforge.core.long_reads import read_rows
-from clawdforge.core.model import SECOND, Clock, new_id
 from clawdforge.core.ports import Store, Tx, View
 from clawdforge.core.ports.webhooks import Receivers, Undelivered
 from clawdforge.core.rules.webhooks import BEING_REMOVED, SECRET_PREFIX, send_again

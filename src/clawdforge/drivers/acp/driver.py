@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from clawdforge.core.agent_model import Answer, Ask, Launch, Verdict
-from clawdforge.core.model import SECOND, SystemClock
+from clawdforge.core.clock import SECOND, SystemClock
 from clawdforge.core.pace import AppPace, Pace
 from clawdforge.core.ports import Capability, Sink
 from clawdforge.drivers.acp.client import ClientSide

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from clawdforge.core.agent_model import AgentSpec, Answer, Ask, Launch
-from clawdforge.core.model import SECOND, SystemClock
+from clawdforge.core.clock import SECOND, SystemClock
 from clawdforge.core.pace import AppPace, Pace
 from clawdforge.core.ports import Capability, Sink
 from clawdforge.drivers.acp.failures import Failures

@@ -15,7 +15,7 @@ from typing import Final, TypeVar
 
 import asyncpg
 
-from clawdforge.core.model import new_id, new_token
+from clawdforge.core.ids import new_id, new_token
 from clawdforge.core.ports import LeaseLost
 from clawdforge.core.ports.threads import BegunThread
 from clawdforge.stores.postgres.graph_role import check_entry, find_owner, make_tables, name_database

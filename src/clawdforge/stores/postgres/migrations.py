@@ -5,7 +5,7 @@ from typing import Final
 
 import asyncpg
 
-from clawdforge.core.model import Clock
+from clawdforge.core.clock import Clock
 from clawdforge.stores.postgres.link import Link
 from clawdforge.stores.postgres.queries import SQL
 from clawdforge.stores.sqlite.migrations import list_migrations

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 import apsw
 
-from clawdforge.core.model import Clock
+from clawdforge.core.clock import Clock
 from clawdforge.stores.postgres.link import Link
 from clawdforge.stores.postgres.migrations import migrate
 from clawdforge.stores.postgres.texts import to_postgres

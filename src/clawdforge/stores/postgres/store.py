@@ -10,8 +10,9 @@ from typing import Final, TypeVar, cast
 
 import asyncpg
 
+from clawdforge.core.clock import Clock
 from clawdforge.core.histogram import Histogram
-from clawdforge.core.model import Clock, Commit
+from clawdforge.core.model import Commit
 from clawdforge.core.ports import SystemTx, SystemView, Tx, View
 from clawdforge.stores.postgres.advice import advise
 from clawdforge.stores.postgres.link import LOST, Link, describe

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 
 import asyncpg
 
-from clawdforge.core.model import Clock
+from clawdforge.core.clock import Clock
 from clawdforge.stores.postgres.gathered import Asked, Dependent, Gathered, Probe
 from clawdforge.stores.postgres.link import LOST
 from clawdforge.stores.postgres.plain_jobs import PlainJobs

@@ -18,8 +18,9 @@ from typing import Any, Final
 
 import asyncpg
 
+from clawdforge.core.clock import Clock
 from clawdforge.core.histogram import Histogram
-from clawdforge.core.model import Clock, Commit
+from clawdforge.core.model import Commit
 from clawdforge.stores.postgres.effects import Effects
 from clawdforge.stores.postgres.functions import Functions
 from clawdforge.stores.postgres.gathered import Gathered

@@ -7,7 +7,7 @@ from typing import Final
 
 import apsw
 
-from clawdforge.core.model import Clock
+from clawdforge.core.clock import Clock
 from clawdforge.stores.sqlite.queries import SQL
 from clawdforge.stores.sqlite.snapshot import copy_database
 from clawdforge.wire.errors import StoreUnavailable

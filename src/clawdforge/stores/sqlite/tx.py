@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from clawdforge.core.blob_model import PublicationRow, owners_of
+from clawdforge.core.clock import Clock
 from clawdforge.core.event_model import Draft, StoredEvent
 from clawdforge.core.model import (
-    Clock,
     FileRow,
     LinkRow,
     MessageRow,
