@@ -18,7 +18,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from clawdforge.core.agent_model import AgentSpec
+from clawdforge.core.models.agents import AgentSpec
 from clawdforge.core.services.access import LOCAL_APP
 from clawdforge.drivers.folders.ownership import Ownership
 from clawdforge.drivers.processes.containment import probe

@@ -20,9 +20,9 @@ import httpx2
 
 from bench.kit import server
 from clawdforge.core.clock import SystemClock
-from clawdforge.core.event_model import draft
 from clawdforge.core.ids import new_id
-from clawdforge.core.model import MessageRow, SessionRow, TurnRow
+from clawdforge.core.models.events import draft
+from clawdforge.core.models.rows import MessageRow, SessionRow, TurnRow
 from clawdforge.core.ports import Store, Tx
 from clawdforge.core.services.access import LOCAL_APP
 from clawdforge.stores import open_store

@@ -13,10 +13,10 @@ import time
 from pathlib import Path
 
 from clawdforge.core.clock import SystemClock
-from clawdforge.core.event_model import Draft, draft
 from clawdforge.core.ids import new_id
 from clawdforge.core.log import PAGE_BYTES, PAGE_EVENTS, STREAM_BYTES
-from clawdforge.core.model import SessionRow
+from clawdforge.core.models.events import Draft, draft
+from clawdforge.core.models.rows import SessionRow
 from clawdforge.core.ports import Tx
 from clawdforge.stores import open_store
 from clawdforge.stores.sqlite.store import SqliteStore

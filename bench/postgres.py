@@ -19,9 +19,9 @@ from pathlib import Path
 from bench.beside import PLENTY, cost_turns, count_cheapest_turn, show_costs, show_heads, show_pair
 from bench.kit import describe_here, server
 from clawdforge.core.clock import SystemClock
-from clawdforge.core.event_model import Draft, draft
 from clawdforge.core.ids import new_id
-from clawdforge.core.model import SessionRow
+from clawdforge.core.models.events import Draft, draft
+from clawdforge.core.models.rows import SessionRow
 from clawdforge.core.ports import Store, Tx
 from clawdforge.stores import open_store
 from clawdforge.stores.postgres.link import Link

@@ -20,9 +20,9 @@ from pathlib import Path
 import httpx2
 
 from clawdforge.core.clock import SystemClock
-from clawdforge.core.event_model import draft_of
 from clawdforge.core.ids import new_id
-from clawdforge.core.model import AppRow, SessionRow, TurnRow
+from clawdforge.core.models.events import draft_of
+from clawdforge.core.models.rows import AppRow, SessionRow, TurnRow
 from clawdforge.core.ports import Tx
 from clawdforge.core.rules.turns import queue_turn, start_next
 from clawdforge.drivers.acp.updates import read_message

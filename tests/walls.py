@@ -38,12 +38,13 @@ LAYERS: Final[Mapping[str, frozenset[str]]] = {
 """What each part may import of ours. Nobody imports `server` or `cli` but those named here."""
 
 ROOMS: Final[Mapping[str, frozenset[str]]] = {
-    "core": frozenset({"ports"}),
-    "core.ports": frozenset(),
-    "core.rules": frozenset({"ports"}),
-    "core.imports": frozenset({"rules"}),
-    "core.running": frozenset({"ports", "rules"}),
-    "core.services": frozenset({"ports", "rules", "imports", "running"}),
+    "core": frozenset({"models", "ports"}),
+    "core.models": frozenset(),
+    "core.ports": frozenset({"models"}),
+    "core.rules": frozenset({"models", "ports"}),
+    "core.imports": frozenset({"models", "rules"}),
+    "core.running": frozenset({"models", "ports", "rules"}),
+    "core.services": frozenset({"models", "ports", "rules", "imports", "running"}),
     "drivers": frozenset({"processes", "folders"}),
     "drivers.processes": frozenset(),
     "drivers.folders": frozenset({"processes"}),

@@ -2,7 +2,7 @@
 
 from typing import Any, Final, NamedTuple, cast
 
-from clawdforge.core.event_model import draft
+from clawdforge.core.models.events import draft
 from clawdforge.core.ports import LeaseLost, Tx
 from clawdforge.core.rules.interrupted import adopt
 from clawdforge.core.rules.leases import check_lease, give_up, let_go, note_folder

@@ -4,8 +4,8 @@ from collections.abc import Collection, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
-from clawdforge.core.event_model import Draft
-from clawdforge.core.model import SessionRow, TurnRow
+from clawdforge.core.models.events import Draft
+from clawdforge.core.models.rows import SessionRow, TurnRow
 from clawdforge.core.ports import LeaseLost
 from clawdforge.wire.event import EventType
 from clawdforge.wire.turn import TurnState

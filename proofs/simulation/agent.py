@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Literal
 
-from clawdforge.core.agent_model import AgentSpec, Answer, Ask, Launch
-from clawdforge.core.event_model import AgentEvent
+from clawdforge.core.models.agents import AgentSpec, Answer, Ask, Launch
+from clawdforge.core.models.events import AgentEvent
 from clawdforge.core.ports import Capability, Sink
 from clawdforge.core.running.pool import CLOSE_SECS
 from clawdforge.drivers.processes.process import has_failed

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from clawdforge.core.model import TurnRow
+from clawdforge.core.models.rows import TurnRow
 from clawdforge.core.services.all import Services
 from clawdforge.stores.sqlite.view import SqliteView
 from clawdforge.wire.errors import ForgeAPIError, NotFound, SessionNotFound, Unavailable

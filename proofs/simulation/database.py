@@ -11,8 +11,8 @@ from typing import Any
 
 import apsw
 
-from clawdforge.core.budget_model import BudgetRow
 from clawdforge.core.clock import SECOND
+from clawdforge.core.models.budgets import BudgetRow
 from clawdforge.stores.sqlite.connection import Db
 from clawdforge.stores.sqlite.migrations import migrate
 from clawdforge.stores.sqlite.queries import Queries

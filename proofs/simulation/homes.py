@@ -6,9 +6,9 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
-from clawdforge.core.model import SessionRow
+from clawdforge.core.models.rows import SessionRow
+from clawdforge.core.models.workspaces import Workspace
 from clawdforge.core.ports import LiveAgent
-from clawdforge.core.workspace import Workspace
 from clawdforge.drivers.folders.home_copies import Copies, NoCopy
 from clawdforge.drivers.folders.home_manifest import Entry, Manifest
 from clawdforge.drivers.folders.homes import HomeFolders

@@ -3,8 +3,8 @@
 from collections import Counter
 from collections.abc import Iterator
 
-from clawdforge.core.event_model import StoredEvent
-from clawdforge.core.model import SessionRow, TurnRow
+from clawdforge.core.models.events import StoredEvent
+from clawdforge.core.models.rows import SessionRow, TurnRow
 from clawdforge.stores.sqlite.view import SqliteView
 from clawdforge.wire.event import EventType
 from clawdforge.wire.message import Role

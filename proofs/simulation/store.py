@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar, cast
 
-from clawdforge.core.event_model import StoredEvent
 from clawdforge.core.histogram import Histogram
-from clawdforge.core.model import Commit
+from clawdforge.core.models.events import StoredEvent
+from clawdforge.core.models.rows import Commit
 from clawdforge.core.ports import SystemTx, SystemView, Tx, View
 from clawdforge.stores.sqlite.packing import choose_slice
 from clawdforge.stores.sqlite.system import SqliteSystemTx, SqliteSystemView

@@ -5,7 +5,7 @@ It outlives a crash, as clients do.
 
 from dataclasses import dataclass, field
 
-from clawdforge.core.event_model import StoredEvent
+from clawdforge.core.models.events import StoredEvent
 from proofs.simulation.plans import Plan
 
 

@@ -15,8 +15,8 @@ from clawdforge.bounds import find_bounds, find_ceilings
 from clawdforge.core.callbacks import CallbackTokens
 from clawdforge.core.clock import Clock, SystemClock
 from clawdforge.core.ids import new_id, new_token
-from clawdforge.core.mcp_model import OperatorServers
-from clawdforge.core.node_model import Telling, WishKind
+from clawdforge.core.models.mcp import OperatorServers
+from clawdforge.core.models.nodes import Telling, WishKind
 from clawdforge.core.pace import Pace
 from clawdforge.core.ports import Driver, Store
 from clawdforge.core.ports.shared_files import Sharing

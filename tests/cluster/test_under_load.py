@@ -41,7 +41,7 @@ def _make_newer(folder: Path) -> Path:
     steps = source / "clawdforge/stores/postgres/sql/migrations"
     step = steps / f"{len(list(steps.iterdir())) + 1:04}_newer.sql"
     step.write_text("ALTER TABLE sessions ADD COLUMN newer word NOT NULL DEFAULT 'new';")
-    model = source / "clawdforge/core/model.py"
+    model = source / "clawdforge/core/models/rows.py"
     before, after = (
         "    own_cwd: bool = False",
         '    newer: str = "made by the newer"\n    own_cwd: bool = False',

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, Final
 
-from clawdforge.core.event_model import draft
+from clawdforge.core.models.events import draft
 from clawdforge.core.ports import Store, Tx
 from clawdforge.core.rules.quotas import Quotas
 from clawdforge.core.rules.turns import Ending, finish, start_next, submit

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from clawdforge import scripted
-from clawdforge.core.agent_model import AgentSpec
+from clawdforge.core.models.agents import AgentSpec
 from clawdforge.core.ports import Capability
 from clawdforge.drivers.acp.driver import AcpDriver
 from clawdforge.drivers.acp.limits import AcpLimits

@@ -12,7 +12,7 @@ import asyncpg
 import pytest
 
 from clawdforge.core.clock import SystemClock
-from clawdforge.core.model import SessionQuery
+from clawdforge.core.models.rows import SessionQuery
 from clawdforge.core.ports import Store, Tx
 from clawdforge.stores import open_store
 from clawdforge.stores.postgres.link import Link

@@ -8,7 +8,7 @@ import apsw
 import pytest
 
 from clawdforge.core.clock import SystemClock
-from clawdforge.core.event_model import draft
+from clawdforge.core.models.events import draft
 from clawdforge.core.ports import Tx, View
 from clawdforge.core.rules.turns import start_next, submit
 from clawdforge.core.services.access import LOCAL_APP

@@ -5,7 +5,7 @@ from unittest import mock
 
 import pytest
 
-from clawdforge.core.model import TurnRow
+from clawdforge.core.models.rows import TurnRow
 from clawdforge.core.running.recorder import TurnRecorder
 from proofs.simulation.database import SimDb
 from proofs.simulation.plans import Fault, Op, Plan

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from clawdforge import scripted
-from clawdforge.core.agent_model import AgentSpec, Ask, Launch, Used, Verdict
-from clawdforge.core.event_model import AgentEvent
+from clawdforge.core.models.agents import AgentSpec, Ask, Launch, Used, Verdict
+from clawdforge.core.models.events import AgentEvent
 from clawdforge.drivers.acp.driver import AcpAgent, AcpDriver
 from clawdforge.drivers.acp.limits import AcpLimits
 from clawdforge.drivers.processes.containment import Containment

@@ -3,12 +3,12 @@
 from pathlib import Path
 from typing import Any
 
-from clawdforge.core.budget_model import BudgetRow, PurseRow
 from clawdforge.core.clock import SECOND, SystemClock
 from clawdforge.core.ids import new_id
-from clawdforge.core.model import SessionRow
+from clawdforge.core.models.budgets import BudgetRow, PurseRow
+from clawdforge.core.models.principal import Principal
+from clawdforge.core.models.rows import SessionRow
 from clawdforge.core.ports import Tx
-from clawdforge.core.principal import Principal
 from clawdforge.core.rules.budgets import empty_purse
 from clawdforge.core.rules.turns import Ending, finish, start_next, submit
 from clawdforge.stores import open_store

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from clawdforge.core.agent_model import AgentSpec
+from clawdforge.core.models.agents import AgentSpec
 from clawdforge.drivers.processes.containment import Containment, find_containment
 from clawdforge.drivers.processes.environment import agent_env
 from clawdforge.drivers.processes.process import AgentProcess

@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-from clawdforge.core.agent_model import AgentSpec
+from clawdforge.core.models.agents import AgentSpec
 from clawdforge.drivers.folders.homes import HomeFolders
 from tests.unit.contained import SESSION
 

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from clawdforge.core.clock import SECOND, SystemClock
-from clawdforge.core.model import TurnRow
-from clawdforge.core.principal import Principal
+from clawdforge.core.models.principal import Principal
+from clawdforge.core.models.rows import TurnRow
+from clawdforge.core.models.schedules import OccurrenceRow, ScheduleRow
 from clawdforge.core.rules.quotas import NO_QUOTAS
-from clawdforge.core.schedule_model import OccurrenceRow, ScheduleRow
 from clawdforge.core.services.occurrences import Occurrences
 from clawdforge.core.services.schedules import ScheduleService
 from clawdforge.core.services.timekeeper import Timekeeper

@@ -7,7 +7,7 @@ import orjson
 import pytest
 
 from clawdforge import scripted
-from clawdforge.core.agent_model import Ask, Verdict
+from clawdforge.core.models.agents import Ask, Verdict
 from clawdforge.drivers.acp.prompt import TOO_MUCH
 from clawdforge.drivers.processes.containment import Containment, probe
 from clawdforge.wire.errors import (

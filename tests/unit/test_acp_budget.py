@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from clawdforge.core.agent_model import Ask, Verdict
+from clawdforge.core.models.agents import Ask, Verdict
 from clawdforge.drivers.acp import files as acp_files
 from clawdforge.drivers.acp.budget import MAX_BYTES, AnswerBudget
 from clawdforge.drivers.acp.client import ALLOW, ClientSide

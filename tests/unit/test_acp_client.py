@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from clawdforge.core.agent_model import Ask, Verdict
+from clawdforge.core.models.agents import Ask, Verdict
 from clawdforge.drivers.processes.containment import Containment, probe
 from clawdforge.wire.base import Json
 from clawdforge.wire.errors import AgentStartFailed

@@ -9,7 +9,7 @@ import apsw
 import pytest
 
 from clawdforge.core.clock import SystemClock
-from clawdforge.core.model import PermissionRow, SessionQuery, TurnRow
+from clawdforge.core.models.rows import PermissionRow, SessionQuery, TurnRow
 from clawdforge.core.ports import Tx
 from clawdforge.core.rules.activity import find_activity
 from clawdforge.core.rules.cuts import cut_from, cut_turn, restore_last

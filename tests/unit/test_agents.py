@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from clawdforge.core.agent_model import AgentSpec
+from clawdforge.core.models.agents import AgentSpec
 from clawdforge.drivers.folders import credentials, home_settings
 from clawdforge.drivers.folders.homes import HomeFolders
 from clawdforge.drivers.processes.containment import probe

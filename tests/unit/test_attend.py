@@ -2,7 +2,7 @@
 
 import asyncio
 
-from clawdforge.core.agent_model import Answer
+from clawdforge.core.models.agents import Answer
 from clawdforge.core.running.attendant import break_off
 from clawdforge.core.running.pool import AgentPool
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from clawdforge.core.model import AuditRow
+from clawdforge.core.models.rows import AuditRow
 from clawdforge.core.rules.audit_chain import START, entry_hash, verify_chain
 
 EVENTS = ("create", "turn", "close", "sweep_close", "hard_delete")

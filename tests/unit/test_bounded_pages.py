@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from clawdforge.core.clock import SystemClock
-from clawdforge.core.model import MessageRow, SessionQuery, SessionRow, TurnRow
+from clawdforge.core.models.rows import MessageRow, SessionQuery, SessionRow, TurnRow
 from clawdforge.core.ports import Tx
 from clawdforge.stores import open_store
 from clawdforge.stores.sqlite.own_rows import Room

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from clawdforge.core.agent_model import Used
 from clawdforge.core.clock import SystemClock
+from clawdforge.core.models.agents import Used
 from clawdforge.core.rules.budgets import empty_purse, read_spending
 from clawdforge.core.rules.interrupted import end_interrupted_turn
 from clawdforge.core.rules.purses import allow, extend, find_question, reserve_for_run, settle_run

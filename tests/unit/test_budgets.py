@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from clawdforge.core.principal import Principal
+from clawdforge.core.models.principal import Principal
 from clawdforge.core.rules.budgets import to_micro_dollars
 from clawdforge.core.rules.periods import period_end, period_start
 from clawdforge.core.rules.queue_edits import change_queued

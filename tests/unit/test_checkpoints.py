@@ -12,8 +12,8 @@ import apsw
 import pytest
 
 from clawdforge.core.clock import SystemClock
-from clawdforge.core.event_model import draft
-from clawdforge.core.model import SessionRow
+from clawdforge.core.models.events import draft
+from clawdforge.core.models.rows import SessionRow
 from clawdforge.core.ports import Tx
 from clawdforge.stores import open_store
 from clawdforge.stores.sqlite import checkpoints, connection, job_times, space

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from clawdforge.core.agent_model import AgentSpec
+from clawdforge.core.models.agents import AgentSpec
 from clawdforge.drivers.processes.environment import agent_env
 from clawdforge.drivers.processes.policy import Policy
 from clawdforge.drivers.processes.spawner import Spawner

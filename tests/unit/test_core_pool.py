@@ -7,7 +7,7 @@ from typing import Literal
 
 import pytest
 
-from clawdforge.core.agent_model import Answer
+from clawdforge.core.models.agents import Answer
 from clawdforge.core.ports import Sink
 from clawdforge.core.running import pool as pools
 from tests.unit.rpc_peer import until

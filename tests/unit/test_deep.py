@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from clawdforge.core.clock import SystemClock
-from clawdforge.core.model import SessionRow
+from clawdforge.core.models.rows import SessionRow
 from clawdforge.stores import open_store
 from clawdforge.stores.sqlite.snapshot import FILE
 from clawdforge.upkeep.deep import examine_deep

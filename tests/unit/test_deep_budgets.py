@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from clawdforge.core.budget_model import ReservationRow
 from clawdforge.core.clock import SystemClock
+from clawdforge.core.models.budgets import ReservationRow
 from clawdforge.core.rules.purses import reserve_for_run
 from clawdforge.upkeep.deep import examine_deep
 from tests.conformance.stores.samples import APP

@@ -10,7 +10,7 @@ import orjson
 import pytest
 from pydantic import BaseModel
 
-from clawdforge.core.model import MessageRow, PermissionRow, SessionRow, TurnRow
+from clawdforge.core.models.rows import MessageRow, PermissionRow, SessionRow, TurnRow
 from clawdforge.core.rules.sessions import SessionState
 from clawdforge.core.rules.transcripts import Ending, Transcript
 from clawdforge.core.services.messages import Detail, Summary

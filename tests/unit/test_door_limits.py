@@ -7,7 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from clawdforge.core.clock import SystemClock
-from clawdforge.core.model import SessionRow
+from clawdforge.core.models.rows import SessionRow
 from clawdforge.core.rules import turns
 from clawdforge.core.rules.turns import submit, withdraw
 from clawdforge.stores import open_store

@@ -6,7 +6,7 @@ import orjson
 import pytest
 from hypothesis import example, given
 
-from clawdforge.core.event_model import StoredEvent, draft_of
+from clawdforge.core.models.events import StoredEvent, draft_of
 from clawdforge.drivers.acp.updates import read_message
 from clawdforge.wire.base import Json
 from clawdforge.wire.event import number

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from clawdforge.core.event_model import StoredEvent, draft_of
+from clawdforge.core.models.events import StoredEvent, draft_of
 from clawdforge.drivers.acp.updates import UPDATE_TYPES, read_message
 from clawdforge.wire.base import Json
 from clawdforge.wire.event import RESERVED, EventType, encode_body, number

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from clawdforge.core.clock import SystemClock
-from clawdforge.core.model import AppRow, FileRow
+from clawdforge.core.models.rows import AppRow, FileRow
 from clawdforge.core.running.carried_uploads import CarriedUploads
 from clawdforge.core.services.files import FileService
 from clawdforge.stores import open_store

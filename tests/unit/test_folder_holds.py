@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from clawdforge.core.model import SessionRow
+from clawdforge.core.models.rows import SessionRow
 from clawdforge.core.running.folder_holds import FolderHolds
 from clawdforge.core.services.access import LOCAL_APP
 from clawdforge.drivers.folders.snapshots import Snapshots

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from clawdforge.core.model import SessionQuery
+from clawdforge.core.models.rows import SessionQuery
 from clawdforge.core.ports import Tx
 from clawdforge.core.rules.sessions import SessionState
 from clawdforge.core.services.access import LOCAL_APP

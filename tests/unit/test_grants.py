@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from clawdforge.core.agent_model import Ask, Verdict
+from clawdforge.core.models.agents import Ask, Verdict
 from clawdforge.drivers.acp.grants import MOST, Grants, describe_variables
 from clawdforge.drivers.processes.containment import probe
 from tests.unit.acp_bench import Bench, say

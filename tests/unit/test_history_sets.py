@@ -9,8 +9,8 @@ from typing import TypeVar
 import pytest
 
 from clawdforge.core.clock import SystemClock
-from clawdforge.core.event_model import draft
-from clawdforge.core.model import MessageRow, SessionRow, TurnRow
+from clawdforge.core.models.events import draft
+from clawdforge.core.models.rows import MessageRow, SessionRow, TurnRow
 from clawdforge.core.ports import Tx, View
 from clawdforge.core.rules.cuts import cut_from, cut_turn, last_cut, restore_last
 from clawdforge.core.rules.turns import Ending, finish, need_session, queue_turn, start_next

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from clawdforge.core import ports
-from clawdforge.core.model import FileRow
+from clawdforge.core.models.rows import FileRow
 from clawdforge.drivers.folders.credentials import shared_files
 from clawdforge.drivers.folders.homes import HomeFolders
 from clawdforge.drivers.folders.workspaces import Workspaces

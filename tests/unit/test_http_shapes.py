@@ -5,8 +5,8 @@ from typing import Any
 import orjson
 import pytest
 
-from clawdforge.core.event_model import StoredEvent
-from clawdforge.core.model import MessageRow, PermissionRow, SessionRow, TokenRow, TurnRow
+from clawdforge.core.models.events import StoredEvent
+from clawdforge.core.models.rows import MessageRow, PermissionRow, SessionRow, TokenRow, TurnRow
 from clawdforge.core.rules.retention import Ages
 from clawdforge.core.rules.sessions import SessionState
 from clawdforge.http.dialects.forge import shapes

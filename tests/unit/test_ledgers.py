@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from clawdforge.cli import main
 from clawdforge.core.clock import SystemClock
-from clawdforge.core.model import RunRow
+from clawdforge.core.models.rows import RunRow
 from clawdforge.core.ports import SystemTx, Tx
 from clawdforge.core.rules.audit_chain import START
 from clawdforge.core.services.audit import AuditService

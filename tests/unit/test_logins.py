@@ -8,7 +8,7 @@ import pytest
 
 from clawdforge.core.callbacks import CallbackTokens
 from clawdforge.core.clock import SECOND, SystemClock
-from clawdforge.core.principal import Principal
+from clawdforge.core.models.principal import Principal
 from clawdforge.core.services.access import AccessService
 from clawdforge.core.services.login_codes import CODE_SECS, MOST_CODES
 from clawdforge.core.services.logins import LOGIN_SECS, OPERATOR_SECS, LoginService

@@ -10,7 +10,7 @@ import apsw
 import pytest
 
 from clawdforge.core.clock import SystemClock
-from clawdforge.core.model import MessageRow, TurnRow
+from clawdforge.core.models.rows import MessageRow, TurnRow
 from clawdforge.core.ports import Tx
 from clawdforge.stores import open_store
 from clawdforge.stores.sqlite.store import SqliteStore

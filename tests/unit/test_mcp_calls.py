@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 from starlette.requests import Request
 
-from clawdforge.core.principal import Principal
+from clawdforge.core.models.principal import Principal
 from clawdforge.core.services.all import Services
 from clawdforge.http.dialects.mcp.routers import answer
 from clawdforge.wire.mcp_server import RpcMessage

@@ -6,9 +6,9 @@ from typing import Any, cast
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from clawdforge.core.agent_model import AgentSpec
-from clawdforge.core.mcp_model import McpLaunch, OperatorServers
-from clawdforge.core.model import AppRow, SessionRow
+from clawdforge.core.models.agents import AgentSpec
+from clawdforge.core.models.mcp import McpLaunch, OperatorServers
+from clawdforge.core.models.rows import AppRow, SessionRow
 from clawdforge.core.rules.mcp_servers import name_servers, plan_servers
 from clawdforge.drivers.processes.runtimes import Needs
 from clawdforge.settings.sources import BadSettings, load_settings

@@ -2,7 +2,7 @@
 
 import orjson
 
-from clawdforge.core.event_model import StoredEvent
+from clawdforge.core.models.events import StoredEvent
 from clawdforge.http.dialects.mcp.waiting import MAX_CHARS, _Heard
 from clawdforge.wire.event import EventType
 

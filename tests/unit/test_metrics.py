@@ -1,7 +1,7 @@
 """Counting in classes, and the text that Prometheus reads."""
 
 from clawdforge.core.histogram import Histogram, Sample
-from clawdforge.core.metric_model import Metric
+from clawdforge.core.models.metrics import Metric
 from clawdforge.http.prometheus import render
 
 

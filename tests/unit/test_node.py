@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from clawdforge.core.agent_model import AgentSpec
+from clawdforge.core.models.agents import AgentSpec
 from clawdforge.drivers.registry.registry import Registry
 from clawdforge.upkeep import doctor
 

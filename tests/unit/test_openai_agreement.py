@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from clawdforge.core.model import MessageRow
+from clawdforge.core.models.rows import MessageRow
 from clawdforge.http.dialects.openai import agreement
 from clawdforge.http.dialects.openai.agreement import (
     Agreement,

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from clawdforge.core.model import SessionQuery
-from clawdforge.core.principal import Principal
+from clawdforge.core.models.principal import Principal
+from clawdforge.core.models.rows import SessionQuery
 from clawdforge.core.rules.sessions import SessionState
 from clawdforge.core.rules.turns import SubmittedTurn
 from clawdforge.core.services.access import LOCAL_APP

@@ -8,8 +8,8 @@ from typing import Any, cast
 
 import pytest
 
-from clawdforge.core.model import MessageRow, TurnRow
-from clawdforge.core.principal import Principal
+from clawdforge.core.models.principal import Principal
+from clawdforge.core.models.rows import MessageRow, TurnRow
 from clawdforge.core.rules.paging import MessageSpan, Place
 from clawdforge.core.rules.turns import SubmittedTurn
 from clawdforge.core.services.all import Services

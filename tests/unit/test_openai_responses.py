@@ -6,8 +6,8 @@ from typing import Any
 import orjson
 import pytest
 
-from clawdforge.core.event_model import StoredEvent
-from clawdforge.core.model import TurnRow
+from clawdforge.core.models.events import StoredEvent
+from clawdforge.core.models.rows import TurnRow
 from clawdforge.http.dialects.openai.progress import Piece, end_of
 from clawdforge.http.dialects.openai.responses import ResponseParts
 from clawdforge.http.dialects.openai.routers import _frames

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from clawdforge.core.clock import SystemClock
-from clawdforge.core.model import MessageRow, TurnRow
+from clawdforge.core.models.rows import MessageRow, TurnRow
 from clawdforge.core.ports import Store, Tx
 from clawdforge.core.rules import memory
 from clawdforge.core.rules.opening import How, Opening, Remembered, describe_context, plan_opening

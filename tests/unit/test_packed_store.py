@@ -8,8 +8,8 @@ from typing import Any, Final
 import pytest
 
 from clawdforge.core.clock import SystemClock
-from clawdforge.core.event_model import draft
-from clawdforge.core.model import SessionRow
+from clawdforge.core.models.events import draft
+from clawdforge.core.models.rows import SessionRow
 from clawdforge.core.ports import Tx
 from clawdforge.stores import open_store
 from clawdforge.stores.sqlite import space

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from clawdforge.core.clock import SECOND, SystemClock
-from clawdforge.core.event_model import draft
-from clawdforge.core.model import SessionRow
+from clawdforge.core.models.events import draft
+from clawdforge.core.models.rows import SessionRow
 from clawdforge.core.ports import Store, Tx
 from clawdforge.core.rules.packing import last_old_event
 from clawdforge.core.services import packing

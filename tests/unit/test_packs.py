@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from clawdforge.core.clock import SystemClock
-from clawdforge.core.model import SessionRow, TurnRow
+from clawdforge.core.models.rows import SessionRow, TurnRow
 from clawdforge.stores.sqlite import packing
 from clawdforge.stores.sqlite.connection import Db
 from clawdforge.stores.sqlite.migrations import migrate

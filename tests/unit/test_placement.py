@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from clawdforge.core.clock import SystemClock
-from clawdforge.core.model import AppRow, SessionRow
-from clawdforge.core.node_model import Telling
+from clawdforge.core.models.nodes import Telling
+from clawdforge.core.models.rows import AppRow, SessionRow
 from clawdforge.core.rules.placement import choose, find_able, find_room, name_turn
 from clawdforge.core.rules.quotas import NO_QUOTAS
 from clawdforge.core.rules.sessions import create_session

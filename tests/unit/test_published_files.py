@@ -8,8 +8,8 @@ from typing import Any, cast
 
 import pytest
 
-from clawdforge.core.blob_model import PublicationRow
 from clawdforge.core.clock import SystemClock
+from clawdforge.core.models.blobs import PublicationRow
 from clawdforge.core.ports import LeaseLost, Store
 from clawdforge.core.ports.shared_files import Piece
 from clawdforge.core.running.arrivals import Arrivals

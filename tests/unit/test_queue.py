@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from clawdforge.core.clock import SystemClock
-from clawdforge.core.model import FileRow, SessionRow, TurnRow
+from clawdforge.core.models.rows import FileRow, SessionRow, TurnRow
 from clawdforge.core.ports import Store, Tx
 from clawdforge.core.rules.queue import find_next, order_queue
 from clawdforge.core.rules.queue_edits import change_queued

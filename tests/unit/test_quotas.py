@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from clawdforge.core.clock import SystemClock
-from clawdforge.core.model import AppRow
+from clawdforge.core.models.rows import AppRow
 from clawdforge.core.rules.admission import PLENTY, Room, estimate_room
 from clawdforge.core.rules.quotas import NO_QUOTAS, Quotas, describe_lack, say_bytes
 from clawdforge.stores import open_store

@@ -8,8 +8,8 @@ from typing import Any
 import orjson
 import pytest
 
-from clawdforge.core.agent_model import Ask
 from clawdforge.core.clock import SystemClock
+from clawdforge.core.models.agents import Ask
 from clawdforge.core.ports import LeaseLost, Tx
 from clawdforge.core.rules.turns import Ending, StartedTurn, start_next, submit
 from clawdforge.core.running import recorder

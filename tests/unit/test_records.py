@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from clawdforge.core.model import SessionRow, TurnRow
+from clawdforge.core.models.rows import SessionRow, TurnRow
 from clawdforge.core.records import Maker
 from clawdforge.wire.turn import TurnState
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from clawdforge.core.clock import SECOND
-from clawdforge.core.model import SessionRow
+from clawdforge.core.models.rows import SessionRow
 from clawdforge.core.rules.retention import Ages, Dates, find_dates
 from clawdforge.wire.session import Retention
 

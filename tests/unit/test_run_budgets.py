@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from clawdforge.core.budget_model import PurseRow
 from clawdforge.core.clock import SystemClock
+from clawdforge.core.models.budgets import PurseRow
 from clawdforge.core.running.membership import Membership
 from clawdforge.core.services.runs import RunOrder, RunOutcome, RunService
 from clawdforge.wire.admin import RunRequest

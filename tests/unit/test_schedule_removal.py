@@ -3,8 +3,8 @@
 import asyncio
 from pathlib import Path
 
+from clawdforge.core.models.schedules import OccurrenceRow
 from clawdforge.core.ports import Tx, View
-from clawdforge.core.schedule_model import OccurrenceRow
 from clawdforge.wire.schedules import OccurrenceState
 from tests.unit.schedule_desk import MINUTE, open_desk
 from tests.unit.supervised import APP

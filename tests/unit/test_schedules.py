@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from clawdforge.core.clock import SECOND
-from clawdforge.core.model import TokenRow
+from clawdforge.core.models.rows import TokenRow
 from clawdforge.core.rules import schedules as rules
 from clawdforge.wire.base import from_iso, to_iso_seconds
 from clawdforge.wire.errors import (

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clawdforge.core.event_model import draft_of
+from clawdforge.core.models.events import draft_of
 from clawdforge.drivers.acp.updates import read_message
 from clawdforge.wire.base import Json
 from clawdforge.wire.event import join_words, number

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from clawdforge.core.clock import SECOND, SystemClock
-from clawdforge.core.model import AppRow
+from clawdforge.core.models.rows import AppRow
 from clawdforge.core.services.shares import WINDOW_SECS, Share, ShareService
 from clawdforge.stores import open_store
 from clawdforge.stores.sqlite.store import SqliteStore

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import orjson
 
 from clawdforge.core.ids import new_id
-from clawdforge.core.model import Commit
+from clawdforge.core.models.rows import Commit
 from clawdforge.stores.postgres.signals import Signals
 
 

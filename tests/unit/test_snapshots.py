@@ -12,7 +12,7 @@ from typing import Any, cast
 import pytest
 
 from clawdforge.core.loop_turns import LoopTurns
-from clawdforge.core.model import SessionRow
+from clawdforge.core.models.rows import SessionRow
 from clawdforge.core.ports import LiveAgent
 from clawdforge.drivers.folders import git_shadow
 from clawdforge.drivers.folders.git_shadow import Shadow

@@ -9,7 +9,7 @@ from unittest.mock import AsyncMock
 import pytest
 
 from clawdforge.core.clock import SECOND, SystemClock
-from clawdforge.core.model import SessionQuery, SessionRow
+from clawdforge.core.models.rows import SessionQuery, SessionRow
 from clawdforge.core.running.pool import Seat
 from clawdforge.parts import Parts, open_parts
 from clawdforge.wire.admin import Limits

@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from clawdforge.core.clock import SystemClock
-from clawdforge.core.event_model import draft
-from clawdforge.core.model import MessageRow, SessionQuery, SessionRow, TurnRow
+from clawdforge.core.models.events import draft
+from clawdforge.core.models.rows import MessageRow, SessionQuery, SessionRow, TurnRow
 from clawdforge.core.ports import Tx
 from clawdforge.core.rules.paging import Place, read_messages
 from clawdforge.stores import open_store

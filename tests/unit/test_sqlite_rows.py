@@ -1,6 +1,6 @@
 """Rows that were kept by name are read by later versions, which have more columns."""
 
-from clawdforge.core.model import TurnRow
+from clawdforge.core.models.rows import TurnRow
 from clawdforge.stores.sqlite.rows import Codec
 from clawdforge.wire.turn import TurnState
 

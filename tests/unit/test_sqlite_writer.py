@@ -15,8 +15,8 @@ import apsw
 import pytest
 
 from clawdforge.core.clock import SystemClock
-from clawdforge.core.event_model import draft
-from clawdforge.core.model import Commit, SessionRow
+from clawdforge.core.models.events import draft
+from clawdforge.core.models.rows import Commit, SessionRow
 from clawdforge.core.ports import Store, Tx
 from clawdforge.stores import open_store
 from clawdforge.stores.sqlite.store import SqliteStore
@@ -247,8 +247,8 @@ async def test_the_log_stays_bounded(store: SqliteStore) -> None:
 CHILD = """
 import asyncio, sys
 from pathlib import Path
-from clawdforge.core.event_model import draft
-from clawdforge.core.model import SessionRow
+from clawdforge.core.models.events import draft
+from clawdforge.core.models.rows import SessionRow
 from clawdforge.core.clock import SystemClock
 from clawdforge.stores import open_store
 from clawdforge.wire.event import EventType

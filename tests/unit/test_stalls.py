@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 
 from clawdforge.core.clock import SystemClock
-from clawdforge.core.model import SessionRow
+from clawdforge.core.models.rows import SessionRow
 from clawdforge.core.services.settling import Settler
 from clawdforge.stores import open_store
 from clawdforge.stores.sqlite.writer import Writer

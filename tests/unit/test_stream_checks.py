@@ -8,7 +8,7 @@ import pytest
 
 from clawdforge.core.callbacks import CallbackTokens
 from clawdforge.core.clock import SystemClock
-from clawdforge.core.principal import Principal
+from clawdforge.core.models.principal import Principal
 from clawdforge.core.services import access as accesses
 from clawdforge.core.services.access import AccessService
 from tests.unit.rpc_peer import until

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from clawdforge.core.model import Commit, SessionRow, TurnRow
+from clawdforge.core.models.rows import Commit, SessionRow, TurnRow
 from clawdforge.core.rules import memory
 from clawdforge.core.rules.turns import Ending
 from clawdforge.core.running import pool as pools

@@ -10,8 +10,8 @@ from opentelemetry.semconv._incubating.attributes import error_attributes, gen_a
 from opentelemetry.semconv.schemas import Schemas
 
 from clawdforge.core.clock import SystemClock
-from clawdforge.core.model import TurnRow
-from clawdforge.core.trace_model import ToolTrace, TurnTrace
+from clawdforge.core.models.rows import TurnRow
+from clawdforge.core.models.traces import ToolTrace, TurnTrace
 from clawdforge.telemetry.collector import Collector
 from clawdforge.telemetry.destination import Destination
 from clawdforge.telemetry.pump import BATCH, BATCH_BYTES, MOST_BYTES, MOST_SPANS, Pump

@@ -9,7 +9,7 @@ import apsw
 import pytest
 
 from clawdforge.core.clock import SECOND, SystemClock
-from clawdforge.core.model import TokenRow
+from clawdforge.core.models.rows import TokenRow
 from clawdforge.core.ports import SystemTx
 from clawdforge.core.services.token_uses import COARSE, TokenUses
 from clawdforge.http.routing import AdminRoute, AppRoute

@@ -6,8 +6,8 @@ from typing import Any
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from clawdforge.core.event_model import StoredEvent
-from clawdforge.core.model import TurnRow
+from clawdforge.core.models.events import StoredEvent
+from clawdforge.core.models.rows import TurnRow
 from clawdforge.core.rules.traces import (
     MOST_CHARS,
     MOST_TOOLS,

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from clawdforge.core.model import MessageRow, TurnRow
+from clawdforge.core.models.rows import MessageRow, TurnRow
 from clawdforge.core.rules.projection import MAX_TOOL_CHARS, read_output
 from clawdforge.core.rules.transcript import NAMED_TOOLS, tell_last_words, write_transcript
 from clawdforge.wire.turn import Outcome, TurnState

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from clawdforge.core.clock import SystemClock
-from clawdforge.core.model import MessageRow, SessionRow, TurnRow
+from clawdforge.core.models.rows import MessageRow, SessionRow, TurnRow
 from clawdforge.core.ports import Tx, View
 from clawdforge.core.rules.transcripts import Ending, Entry, interleave, read_before, read_newest, show
 from clawdforge.stores import open_store

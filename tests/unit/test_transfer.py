@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from clawdforge.core.model import SessionQuery
+from clawdforge.core.models.rows import SessionQuery
 from clawdforge.core.ports import Tx
 from clawdforge.core.services.access import LOCAL_APP
 from clawdforge.core.services.transfer import AT_ONCE, CHARS_AT_ONCE

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from clawdforge.core.file_changes import FileChange
+from clawdforge.core.models.file_changes import FileChange
 from clawdforge.core.ports.trees import TreesUnread
 from clawdforge.drivers.folders import trees
 from clawdforge.drivers.folders.git_shadow import EMPTY_TREE, Shadow

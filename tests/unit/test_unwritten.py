@@ -8,7 +8,7 @@ import apsw
 import pytest
 
 from clawdforge.core.clock import SystemClock
-from clawdforge.core.model import SessionQuery
+from clawdforge.core.models.rows import SessionQuery
 from clawdforge.core.ports import Tx
 from clawdforge.stores import open_store
 from clawdforge.stores.sqlite.connection import Db

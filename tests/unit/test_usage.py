@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from clawdforge.core.agent_model import Used
+from clawdforge.core.models.agents import Used
 from clawdforge.drivers.acp.prices import Price, Prices, Tokens
 from clawdforge.drivers.acp.usage import UsageMeter
 from clawdforge.drivers.processes.containment import probe

@@ -8,12 +8,12 @@ import apsw
 import pytest
 
 from clawdforge.core.clock import SECOND, SystemClock
-from clawdforge.core.model import TurnRow
+from clawdforge.core.models.rows import TurnRow
+from clawdforge.core.models.usage import DayUsage, UsageQuery, UsageSum
 from clawdforge.core.ports import Tx
 from clawdforge.core.rules.turns import Ending, finish
 from clawdforge.core.rules.usage import MAX_COUNT
 from clawdforge.core.rules.usage_days import OF_ALL, OF_AN_APP, count_turn, read_query
-from clawdforge.core.usage_model import DayUsage, UsageQuery, UsageSum
 from clawdforge.stores import open_store
 from clawdforge.stores.sqlite.migrations import list_migrations
 from clawdforge.stores.sqlite.store import SqliteStore

@@ -10,11 +10,11 @@ import pytest
 from standardwebhooks import Webhook, WebhookVerificationError
 
 from clawdforge.core.clock import SECOND, SystemClock
+from clawdforge.core.models.webhooks import EndpointRow
 from clawdforge.core.ports import Tx
 from clawdforge.core.rules import webhooks as rules
 from clawdforge.core.rules.sessions import close_session
 from clawdforge.core.services.webhooks import MOST_ENDPOINTS, WebhookService
-from clawdforge.core.webhook_model import EndpointRow
 from clawdforge.parts import open_parts
 from clawdforge.wire.errors import Forbidden, LimitExceeded, WebhookNotFound
 from clawdforge.wire.webhooks import ChangeEndpoint, CreateEndpoint, DeliveryState, WebhookEvent

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from clawdforge.core.agent_model import Ask, Verdict
+from clawdforge.core.models.agents import Ask, Verdict
 from clawdforge.drivers.acp.driver import AcpAgent
 from clawdforge.drivers.processes.containment import find_containment
 from clawdforge.drivers.processes.launcher import children

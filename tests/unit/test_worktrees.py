@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from clawdforge.core.agent_model import AgentSpec, Launch
+from clawdforge.core.models.agents import AgentSpec, Launch
 from clawdforge.drivers.folders.writable import find_writable
 from clawdforge.drivers.processes.worktrees import find_repository
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from clawdforge.core.clock import SECOND, SystemClock
+from clawdforge.core.models.webhooks import DeliveryRow, EndpointRow
 from clawdforge.core.ports import View
 from clawdforge.core.ports.webhooks import Answer, Undelivered
-from clawdforge.core.webhook_model import DeliveryRow, EndpointRow
 from clawdforge.wire.webhooks import WebhookEvent
 from tests.conformance.stores.samples import APP
 from tests.unit.budget_desk import Desk

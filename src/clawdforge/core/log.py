@@ -14,9 +14,9 @@ from functools import partial
 from weakref import WeakValueDictionary
 
 from clawdforge.core.computing import Computing
-from clawdforge.core.event_model import StoredEvent
 from clawdforge.core.loop_turns import LoopTurns
-from clawdforge.core.model import Commit, TurnRow
+from clawdforge.core.models.events import StoredEvent
+from clawdforge.core.models.rows import Commit, TurnRow
 from clawdforge.core.ports import Store, View
 from clawdforge.wire.errors import InvalidRequest, SessionNotFound
 from clawdforge.wire.event import EventType

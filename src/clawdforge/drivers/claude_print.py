@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from clawdforge.core.agent_model import AgentSpec
+from clawdforge.core.models.agents import AgentSpec
 from clawdforge.core.rules.memory import name_files
 from clawdforge.core.services.runs import RunOrder, RunOutcome, parse_value
 from clawdforge.drivers.folders import attachments, credentials, home_settings

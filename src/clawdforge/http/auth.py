@@ -4,8 +4,8 @@ from typing import Final
 
 from starlette.requests import Request
 
+from clawdforge.core.models.principal import Principal
 from clawdforge.core.ports import Standing
-from clawdforge.core.principal import Principal
 from clawdforge.core.services.access import LOCAL_APP
 from clawdforge.core.services.all import Services
 from clawdforge.http.connection import identify_caller, is_from_agent, is_on_unix_socket, may_be_agent

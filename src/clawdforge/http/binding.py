@@ -4,7 +4,7 @@ from typing import Final
 
 from starlette.requests import Request
 
-from clawdforge.core.principal import Principal
+from clawdforge.core.models.principal import Principal
 from clawdforge.core.services.all import Services
 from clawdforge.wire.errors import Forbidden
 

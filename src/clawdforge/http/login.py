@@ -6,7 +6,7 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from clawdforge.core.principal import Principal
+from clawdforge.core.models.principal import Principal
 from clawdforge.core.services.all import Services
 from clawdforge.http.auth import check_operators_way, cookie_name, refuse_agents, require_admin, require_app
 from clawdforge.http.errors import json_response

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from clawdforge.core.histogram import Sample
-from clawdforge.core.metric_model import Metric
+from clawdforge.core.models.metrics import Metric
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 PREFIX: Final = "clawdforge_"

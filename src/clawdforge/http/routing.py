@@ -15,7 +15,7 @@ from starlette.responses import Response
 from starlette.routing import Match
 from starlette.types import Receive, Scope, Send
 
-from clawdforge.core.principal import Principal
+from clawdforge.core.models.principal import Principal
 from clawdforge.core.rules.traces import read_traceparent
 from clawdforge.core.services.all import Services
 from clawdforge.http.arguments import Call

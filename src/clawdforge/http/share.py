@@ -7,7 +7,7 @@ from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
 from starlette.types import Scope
 
-from clawdforge.core.principal import Principal
+from clawdforge.core.models.principal import Principal
 from clawdforge.core.services.all import Services
 from clawdforge.core.services.shares import Rate
 

@@ -8,8 +8,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from clawdforge.core.event_model import StoredEvent
-from clawdforge.core.principal import Principal
+from clawdforge.core.models.events import StoredEvent
+from clawdforge.core.models.principal import Principal
 from clawdforge.core.rules.turns import SubmittedTurn
 from clawdforge.core.services.all import Services
 from clawdforge.http.settings import HttpSettings

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from typing import Final
 
-from clawdforge.core.model import MessageRow, SessionRow
+from clawdforge.core.models.rows import MessageRow, SessionRow
 from clawdforge.wire.base import to_iso_seconds
 from clawdforge.wire.message import Role
 

@@ -11,8 +11,8 @@ from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 from opentelemetry.sdk.resources import Resource
 
 from clawdforge.core.clock import Clock, SystemClock
-from clawdforge.core.metric_model import Metric
-from clawdforge.core.trace_model import TurnTrace
+from clawdforge.core.models.metrics import Metric
+from clawdforge.core.models.traces import TurnTrace
 from clawdforge.telemetry.destination import Destination
 from clawdforge.telemetry.pump import LINGER_SECS, Pump
 from clawdforge.telemetry.readings import ReadingMaker

@@ -19,7 +19,7 @@ from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 
 from clawdforge.core.histogram import Sample
-from clawdforge.core.metric_model import Metric as OwnMetric
+from clawdforge.core.models.metrics import Metric as OwnMetric
 from clawdforge.wire.base import Micros
 
 PREFIX: Final = "clawdforge."

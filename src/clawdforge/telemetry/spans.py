@@ -13,9 +13,9 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import SpanContext, SpanKind, Status, StatusCode, TraceFlags
 
-from clawdforge.core.model import TurnRow
+from clawdforge.core.models.rows import TurnRow
+from clawdforge.core.models.traces import Place, ToolTrace, TurnTrace
 from clawdforge.core.rules.traces import find_place, find_tool_place
-from clawdforge.core.trace_model import Place, ToolTrace, TurnTrace
 from clawdforge.wire.turn import Outcome
 
 CONVENTIONS: Final = "1.41.0"

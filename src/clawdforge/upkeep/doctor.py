@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Final, Literal
 
 from clawdforge.by_name import load
-from clawdforge.core.agent_model import AgentSpec
 from clawdforge.core.clock import SECOND, Clock
+from clawdforge.core.models.agents import AgentSpec
 from clawdforge.drivers.processes.cgroups import find_cgroups
 from clawdforge.drivers.processes.containment import NAMESPACES, Containment, find_containment
 from clawdforge.drivers.processes.group_trees import Ceilings

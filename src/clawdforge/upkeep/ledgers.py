@@ -17,7 +17,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from clawdforge.core.model import AuditBase, AuditRow
+from clawdforge.core.models.rows import AuditBase, AuditRow
 from clawdforge.core.rules.audit_chain import ChainCheck
 from clawdforge.disk import sync_folder
 from clawdforge.stores.lock import FolderLock

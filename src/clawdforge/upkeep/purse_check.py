@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from clawdforge.core.clock import Clock
-from clawdforge.core.model import TurnRow
+from clawdforge.core.models.rows import TurnRow
 from clawdforge.core.rules.budgets import NOTHING, Spending, read_spending
 from clawdforge.core.rules.purses import settle
 from clawdforge.stores.sqlite.budgets import lost_reservations, miscounted_purses

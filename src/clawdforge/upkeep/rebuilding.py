@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 
-from clawdforge.core.model import MessageRow, TurnRow
+from clawdforge.core.models.rows import MessageRow, TurnRow
 from clawdforge.core.rules.activity import note_activity
 from clawdforge.core.rules.interrupted import project_turn
 from clawdforge.core.rules.replay import Replay, ToldMessage

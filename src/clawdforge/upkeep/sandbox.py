@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from clawdforge.core.agent_model import AgentSpec
+from clawdforge.core.models.agents import AgentSpec
 from clawdforge.drivers.folders import credentials
 from clawdforge.drivers.processes.cgroups import find_cgroups
 from clawdforge.drivers.processes.containment import (

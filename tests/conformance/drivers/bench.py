@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from clawdforge.core.agent_model import AgentSpec, Ask, Launch, Used, Verdict
-from clawdforge.core.event_model import AgentEvent
+from clawdforge.core.models.agents import AgentSpec, Ask, Launch, Used, Verdict
+from clawdforge.core.models.events import AgentEvent
 from clawdforge.core.ports import Capability, Driver, LiveAgent
 from clawdforge.wire.event import EventType
 

@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-from clawdforge.core.agent_model import Ask, Verdict
+from clawdforge.core.models.agents import Ask, Verdict
 from clawdforge.core.ports import Capability
 from tests.conformance.drivers.bench import DriverBench, Notebook, say
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from clawdforge.core.agent_model import AgentSpec
+from clawdforge.core.models.agents import AgentSpec
 from clawdforge.core.ports import Capability
 from clawdforge.wire.errors import AgentError, AgentFailed, AgentNotInstalled, AgentStartFailed
 from clawdforge.wire.event import EventType

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from clawdforge.core.blob_model import BlobState
-from clawdforge.core.budget_model import PurseRow
-from clawdforge.core.model import RunRow, SessionQuery
+from clawdforge.core.models.blobs import BlobState
+from clawdforge.core.models.budgets import PurseRow
+from clawdforge.core.models.rows import RunRow, SessionQuery
+from clawdforge.core.models.usage import DayUsage, UsageQuery
 from clawdforge.core.ports import Store, Tx, View
-from clawdforge.core.usage_model import DayUsage, UsageQuery
 from clawdforge.wire.disk import DiskForm
 from clawdforge.wire.errors import NotFound
 from clawdforge.wire.session import Activity

@@ -1,11 +1,11 @@
 """Rows of one app that another must not see, named after its session."""
 
-from clawdforge.core.blob_model import BlobRow, BlobState, PublicationRow
-from clawdforge.core.budget_model import BudgetRow, ReservationRow
-from clawdforge.core.model import LinkRow, PersonaRow
-from clawdforge.core.node_model import WishKind, WishRow
-from clawdforge.core.schedule_model import OccurrenceRow, ScheduleRow
-from clawdforge.core.webhook_model import DeliveryRow, EndpointRow
+from clawdforge.core.models.blobs import BlobRow, BlobState, PublicationRow
+from clawdforge.core.models.budgets import BudgetRow, ReservationRow
+from clawdforge.core.models.nodes import WishKind, WishRow
+from clawdforge.core.models.rows import LinkRow, PersonaRow
+from clawdforge.core.models.schedules import OccurrenceRow, ScheduleRow
+from clawdforge.core.models.webhooks import DeliveryRow, EndpointRow
 from clawdforge.wire.budgets import BudgetPeriod, BudgetScope
 from clawdforge.wire.schedules import Missed, OccurrenceState, Overlap
 from clawdforge.wire.webhooks import WebhookEvent

@@ -1,6 +1,6 @@
 """Files that every node can have: pieces are named, stored, used, unused, doomed and forgotten."""
 
-from clawdforge.core.blob_model import BlobRow, BlobState, PublicationRow
+from clawdforge.core.models.blobs import BlobRow, BlobState, PublicationRow
 from clawdforge.core.ports import Store, Tx
 from tests.conformance.stores.samples import APP, OTHER, a_file, make
 

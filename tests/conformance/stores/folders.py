@@ -2,9 +2,9 @@
 
 import pytest
 
-from clawdforge.core.model import AppRow
+from clawdforge.core.models.rows import AppRow
+from clawdforge.core.models.workspaces import Area
 from clawdforge.core.ports import Store, SystemTx, SystemView
-from clawdforge.core.workspace import Area
 from tests.conformance.stores.samples import APP, OTHER, a_session, make
 
 HERE = Area("/srv/a", ("1:2:3", "1:1:1"))

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from clawdforge.core.event_model import draft
-from clawdforge.core.model import AuditRow
+from clawdforge.core.models.events import draft
+from clawdforge.core.models.rows import AuditRow
 from clawdforge.core.ports import Store, Tx, View
 from clawdforge.core.rules.audit_chain import START, verify_chain
 from clawdforge.wire.errors import SessionNotFound

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from clawdforge.core.model import PauseRow, SessionRow
-from clawdforge.core.node_model import CodeRow, NodeRow, WishKind, WishRow
+from clawdforge.core.models.nodes import CodeRow, NodeRow, WishKind, WishRow
+from clawdforge.core.models.rows import PauseRow, SessionRow
 from clawdforge.core.ports import LeaseLost, Store, Tx
 from clawdforge.core.rules.interrupted import adopt
 from clawdforge.core.rules.leases import give_up, hand_over, let_go, note_folder, take

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from clawdforge.core.model import AppRow, PauseRow, RunRow, SessionQuery, TokenRow
+from clawdforge.core.models.rows import AppRow, PauseRow, RunRow, SessionQuery, TokenRow
 from clawdforge.core.ports import Store, SystemTx, SystemView, Tx, View
 from clawdforge.wire.errors import InvalidRequest
 from clawdforge.wire.session import Activity, Retention

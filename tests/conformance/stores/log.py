@@ -7,8 +7,8 @@ from dataclasses import replace
 import orjson
 import pytest
 
-from clawdforge.core.event_model import draft
-from clawdforge.core.model import AppRow, Commit, PersonaRow, TokenRow
+from clawdforge.core.models.events import draft
+from clawdforge.core.models.rows import AppRow, Commit, PersonaRow, TokenRow
 from clawdforge.core.ports import LeaseLost, Store, SystemTx, Tx, View
 from clawdforge.wire.errors import PermissionNotFound, SessionNotFound, TurnNotFound
 from clawdforge.wire.event import EventType

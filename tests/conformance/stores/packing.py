@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from clawdforge.core.event_model import draft
+from clawdforge.core.models.events import draft
 from clawdforge.core.ports import Store, Tx, View
 from clawdforge.wire.event import EventType
 from clawdforge.wire.turn import TurnState

@@ -5,9 +5,9 @@ from typing import Any
 
 import orjson
 
-from clawdforge.core.event_model import Draft, draft_of
 from clawdforge.core.ids import new_id
-from clawdforge.core.model import FileRow, MessageRow, PermissionRow, SessionRow, TurnRow
+from clawdforge.core.models.events import Draft, draft_of
+from clawdforge.core.models.rows import FileRow, MessageRow, PermissionRow, SessionRow, TurnRow
 from clawdforge.core.ports import Store
 from clawdforge.drivers.acp.updates import read_message
 from clawdforge.wire.turn import TurnState

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from clawdforge.core.model import PauseRow
+from clawdforge.core.models.rows import PauseRow
+from clawdforge.core.models.schedules import OccurrenceRow, ScheduleRow
 from clawdforge.core.ports import Store, Tx
-from clawdforge.core.schedule_model import OccurrenceRow, ScheduleRow
 from clawdforge.wire.schedules import Missed, OccurrenceState, Overlap
 from tests.conformance.stores.samples import APP, OTHER
 

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from clawdforge.core.imports import tool_calls
 from clawdforge.core.imports.transcripts import Line, Transcript, read_claude, read_codex
-from clawdforge.core.model import MessageRow, TurnRow
+from clawdforge.core.models.rows import MessageRow, TurnRow
 from clawdforge.core.rules.memory import IMPORTED_TURN
 from clawdforge.wire.base import Json, Micros, from_iso
 from clawdforge.wire.errors import InvalidRequest

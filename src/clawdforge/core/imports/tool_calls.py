@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import orjson
 
-from clawdforge.core.model import MessageRow
+from clawdforge.core.models.rows import MessageRow
 from clawdforge.core.rules.projection import shorten
 from clawdforge.wire.base import Json
 from clawdforge.wire.message import CALL_ID, CALL_INPUT, CALL_OUTPUT, Role

@@ -6,10 +6,10 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Literal, Protocol
 
-from clawdforge.core.agent_model import AgentSpec, Answer, Ask, Launch, Used, Verdict
-from clawdforge.core.event_model import AgentEvent
-from clawdforge.core.model import FileRow, SessionRow
-from clawdforge.core.workspace import Workspace
+from clawdforge.core.models.agents import AgentSpec, Answer, Ask, Launch, Used, Verdict
+from clawdforge.core.models.events import AgentEvent
+from clawdforge.core.models.rows import FileRow, SessionRow
+from clawdforge.core.models.workspaces import Workspace
 from clawdforge.wire.admin import AgentPage
 from clawdforge.wire.disk import DiskForm
 

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
-from clawdforge.core.blob_model import BlobRow, PublicationRow
+from clawdforge.core.models.blobs import BlobRow, PublicationRow
 from clawdforge.wire.base import Micros
 
 

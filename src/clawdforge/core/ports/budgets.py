@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from typing import Protocol
 
-from clawdforge.core.budget_model import BudgetRow, PurseRow, ReservationRow
+from clawdforge.core.models.budgets import BudgetRow, PurseRow, ReservationRow
 from clawdforge.wire.base import Micros
 
 

@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from clawdforge.core.model import LinkRow
+from clawdforge.core.models.rows import LinkRow
 
 
 class LinkView(Protocol):

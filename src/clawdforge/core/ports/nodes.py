@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Protocol
 
-from clawdforge.core.node_model import CodeRow, NodeRow, WishRow
+from clawdforge.core.models.nodes import CodeRow, NodeRow, WishRow
 from clawdforge.wire.base import Json, Micros
 
 

@@ -2,7 +2,7 @@
 
 from typing import Literal, Protocol
 
-from clawdforge.core.model import ForkNode, MessageRow, PendingPermission, TurnNode, TurnRow
+from clawdforge.core.models.rows import ForkNode, MessageRow, PendingPermission, TurnNode, TurnRow
 
 Shown = Literal["visible", "all", "cut"]
 

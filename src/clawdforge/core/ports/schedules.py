@@ -2,7 +2,7 @@
 
 from typing import Any, NamedTuple, Protocol
 
-from clawdforge.core.schedule_model import OccurrenceRow, ScheduleRow
+from clawdforge.core.models.schedules import OccurrenceRow, ScheduleRow
 from clawdforge.wire.base import Micros
 
 

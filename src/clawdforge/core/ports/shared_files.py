@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from clawdforge.core.model import SessionRow
+from clawdforge.core.models.rows import SessionRow
+from clawdforge.core.models.workspaces import Workspace
 from clawdforge.core.ports.blobs import BlobPlaces
-from clawdforge.core.workspace import Workspace
 
 
 class Piece(NamedTuple):

@@ -9,9 +9,9 @@ touch nothing but its argument. What spans apps is in `system.py`.
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
-from clawdforge.core.event_model import Draft, StoredEvent
 from clawdforge.core.histogram import Histogram
-from clawdforge.core.model import (
+from clawdforge.core.models.events import Draft, StoredEvent
+from clawdforge.core.models.rows import (
     AppRow,
     Commit,
     FileRow,
@@ -25,6 +25,7 @@ from clawdforge.core.model import (
     SessionRow,
     TurnRow,
 )
+from clawdforge.core.models.workspaces import Area
 from clawdforge.core.ports.blobs import BlobTx, BlobView
 from clawdforge.core.ports.budgets import BudgetTx, BudgetView
 from clawdforge.core.ports.changes import ChangeTx, ChangeView
@@ -35,7 +36,6 @@ from clawdforge.core.ports.schedules import ScheduleTx, ScheduleView
 from clawdforge.core.ports.system import SystemTx, SystemView
 from clawdforge.core.ports.usage import UsageTx, UsageView
 from clawdforge.core.ports.webhooks import WebhookTx, WebhookView
-from clawdforge.core.workspace import Area
 from clawdforge.wire.base import Json, Micros
 from clawdforge.wire.disk import DiskForm
 from clawdforge.wire.errors import ForgeError

@@ -6,13 +6,13 @@ As in `store.py`, but bound to no app. These find; the change is then made under
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from clawdforge.core.model import AppRow, AuditBase, AuditRow, FileRow, LinkRow, PauseRow, TokenRow
+from clawdforge.core.models.rows import AppRow, AuditBase, AuditRow, FileRow, LinkRow, PauseRow, TokenRow
+from clawdforge.core.models.workspaces import Area
 from clawdforge.core.ports.blobs import BlobSystemTx
 from clawdforge.core.ports.nodes import NodeTx, NodeView
 from clawdforge.core.ports.schedules import DueSchedule
 from clawdforge.core.ports.usage import UsageView
 from clawdforge.core.ports.webhooks import WaitingDeliveries
-from clawdforge.core.workspace import Area
 from clawdforge.wire.base import Json, Micros
 from clawdforge.wire.disk import DiskForm
 

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from clawdforge.core.metric_model import Metric
-from clawdforge.core.trace_model import TurnTrace
+from clawdforge.core.models.metrics import Metric
+from clawdforge.core.models.traces import TurnTrace
 
 
 class Telemetry(Protocol):

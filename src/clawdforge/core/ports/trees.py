@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from clawdforge.core.file_changes import FileChanges, FileDiff
+from clawdforge.core.models.file_changes import FileChanges, FileDiff
 
 
 class TreesUnread(Exception):

@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from clawdforge.core.usage_model import DayUsage, UsageQuery, UsageSum
+from clawdforge.core.models.usage import DayUsage, UsageQuery, UsageSum
 
 
 class UsageView(Protocol):

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
 
-from clawdforge.core.webhook_model import DeliveryRow, EndpointRow
+from clawdforge.core.models.webhooks import DeliveryRow, EndpointRow
 from clawdforge.wire.base import Micros
 from clawdforge.wire.webhooks import DeliveryState
 

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from clawdforge.core.model import SessionRow, TurnRow
+from clawdforge.core.models.rows import SessionRow, TurnRow
 from clawdforge.core.ports import Tx, View
 from clawdforge.wire.session import Activity
 from clawdforge.wire.turn import Outcome, TurnState

@@ -2,7 +2,7 @@
 
 from typing import Final, NamedTuple
 
-from clawdforge.core.model import SessionRow
+from clawdforge.core.models.rows import SessionRow
 from clawdforge.core.ports import Tx
 from clawdforge.core.rules.pauses import check_pause
 from clawdforge.core.rules.quotas import Quotas

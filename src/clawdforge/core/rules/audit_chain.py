@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from clawdforge.core.model import AuditBase, AuditRow
+from clawdforge.core.models.rows import AuditBase, AuditRow
 from clawdforge.wire.base import Json, Micros
 
 START = AuditBase().hash

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-from clawdforge.core.model import ForkNode, SessionRow, TurnNode
+from clawdforge.core.models.rows import ForkNode, SessionRow, TurnNode
 from clawdforge.core.ports import View
 from clawdforge.core.rules.turns import need_session
 

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from clawdforge.core.budget_model import BudgetRow, PurseRow, ReservationRow
 from clawdforge.core.clock import SECOND
+from clawdforge.core.models.budgets import BudgetRow, PurseRow, ReservationRow
 from clawdforge.core.rules.periods import period_end, period_start
 from clawdforge.wire.base import Json, Micros, to_iso_seconds
 from clawdforge.wire.budgets import BudgetScope

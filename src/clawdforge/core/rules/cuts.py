@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import orjson
 
-from clawdforge.core.event_model import draft
-from clawdforge.core.model import SessionRow
+from clawdforge.core.models.events import draft
+from clawdforge.core.models.rows import SessionRow
 from clawdforge.core.ports import Tx, View
 from clawdforge.core.rules import memory
 from clawdforge.core.rules.activity import note_activity

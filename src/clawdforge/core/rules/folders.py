@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from clawdforge.core.model import SessionRow
+from clawdforge.core.models.rows import SessionRow
+from clawdforge.core.models.workspaces import Area
 from clawdforge.core.ports import View
-from clawdforge.core.workspace import Area
 from clawdforge.wire.errors import WorkspaceRefused
 
 

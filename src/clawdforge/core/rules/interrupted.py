@@ -6,8 +6,8 @@ from operator import attrgetter
 
 import orjson
 
-from clawdforge.core.event_model import AgentEvent, StoredEvent
-from clawdforge.core.model import TurnRow
+from clawdforge.core.models.events import AgentEvent, StoredEvent
+from clawdforge.core.models.rows import TurnRow
 from clawdforge.core.ports import Tx, View
 from clawdforge.core.rules.cuts import cut_turn
 from clawdforge.core.rules.leases import give_up, is_held_elsewhere

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from clawdforge.core.agent_model import AgentSpec, Launch
-from clawdforge.core.mcp_model import McpLaunch
-from clawdforge.core.model import SessionRow
+from clawdforge.core.models.agents import AgentSpec, Launch
+from clawdforge.core.models.mcp import McpLaunch
+from clawdforge.core.models.rows import SessionRow
 
 
 def plan_launch(session: SessionRow, spec: AgentSpec, home: Path, servers: tuple[McpLaunch, ...]) -> Launch:

@@ -1,6 +1,6 @@
 """Who runs the turns of a session: its holder, a node, under a fence that rises with every claim."""
 
-from clawdforge.core.model import SessionRow
+from clawdforge.core.models.rows import SessionRow
 from clawdforge.core.ports import Tx, View
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from clawdforge.core.agent_model import Used
+from clawdforge.core.models.agents import Used
 from clawdforge.wire.base import Json
 
 STOP_REASON: Final = "stopped_by_limit"

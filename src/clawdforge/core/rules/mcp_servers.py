@@ -5,8 +5,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from clawdforge.core.mcp_model import McpLaunch, OperatorServers
-from clawdforge.core.model import SessionRow
+from clawdforge.core.models.mcp import McpLaunch, OperatorServers
+from clawdforge.core.models.rows import SessionRow
 from clawdforge.core.ports import View
 from clawdforge.wire.base import Json
 from clawdforge.wire.errors import AgentStartFailed, InvalidRequest

@@ -13,7 +13,7 @@ The agent's memory is a cache of our log. It is checked after each load, and reb
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from clawdforge.core.model import SessionRow, TurnRow
+from clawdforge.core.models.rows import SessionRow, TurnRow
 from clawdforge.core.ports import View
 from clawdforge.wire.base import Json
 from clawdforge.wire.message import Role

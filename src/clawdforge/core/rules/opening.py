@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
-from clawdforge.core.model import SessionRow, TurnRow
+from clawdforge.core.models.rows import SessionRow, TurnRow
 from clawdforge.core.ports import View
 from clawdforge.core.rules import memory
 from clawdforge.core.rules.transcript import MAX_CHARS, tell_last_words, write_transcript

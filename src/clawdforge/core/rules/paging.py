@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from clawdforge.core.model import MessageRow
+from clawdforge.core.models.rows import MessageRow
 from clawdforge.core.ports import View
 
 PAGE_BYTES: Final = 1 << 20

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from clawdforge.core.model import PauseRow
+from clawdforge.core.models.rows import PauseRow
 from clawdforge.core.ports import View
 from clawdforge.wire.errors import Paused
 

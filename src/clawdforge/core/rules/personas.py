@@ -1,6 +1,6 @@
 """Finds the persona for a name: one of the app's own, or the built-in one."""
 
-from clawdforge.core.model import PersonaRow
+from clawdforge.core.models.rows import PersonaRow
 from clawdforge.core.ports import View
 from clawdforge.wire.errors import PersonaNotFound
 

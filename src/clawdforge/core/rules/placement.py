@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from zlib import crc32
 
-from clawdforge.core.blob_model import PublicationRow
-from clawdforge.core.model import SessionRow
-from clawdforge.core.node_model import Telling
+from clawdforge.core.models.blobs import PublicationRow
+from clawdforge.core.models.nodes import Telling
+from clawdforge.core.models.rows import SessionRow
 from clawdforge.core.ports import Tx, View
 from clawdforge.core.rules.memory import read_recent_turns
 from clawdforge.wire.base import Micros

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from clawdforge.core.event_model import AgentEvent
-from clawdforge.core.model import MessageRow
+from clawdforge.core.models.events import AgentEvent
+from clawdforge.core.models.rows import MessageRow
 from clawdforge.wire.base import Json, Micros
 from clawdforge.wire.event import EventType
 from clawdforge.wire.event_forms import update_of

@@ -9,12 +9,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from clawdforge.core.agent_model import Used
-from clawdforge.core.budget_model import BudgetRow, PurseRow, ReservationRow
-from clawdforge.core.event_model import Draft, draft
-from clawdforge.core.model import SessionRow, TurnRow
+from clawdforge.core.models.agents import Used
+from clawdforge.core.models.budgets import BudgetRow, PurseRow, ReservationRow
+from clawdforge.core.models.events import Draft, draft
+from clawdforge.core.models.principal import Principal
+from clawdforge.core.models.rows import SessionRow, TurnRow
 from clawdforge.core.ports import Tx, View
-from clawdforge.core.principal import Principal
 from clawdforge.core.rules.budgets import (
     Amount,
     Spending,

@@ -3,10 +3,10 @@
 from dataclasses import replace
 from typing import Any
 
-from clawdforge.core.event_model import draft
-from clawdforge.core.model import SessionRow, TurnRow
+from clawdforge.core.models.events import draft
+from clawdforge.core.models.principal import Principal
+from clawdforge.core.models.rows import SessionRow, TurnRow
 from clawdforge.core.ports import Tx
-from clawdforge.core.principal import Principal
 from clawdforge.core.rules.budgets import NOTHING
 from clawdforge.core.rules.purses import find_token, reserve_for_turn, settle
 from clawdforge.core.rules.queue import move_turn, order_queue

@@ -6,7 +6,7 @@ What frees space is asked of nobody: a deletion, an end, an undo and a purge go 
 from dataclasses import dataclass
 from typing import Final
 
-from clawdforge.core.model import AppRow
+from clawdforge.core.models.rows import AppRow
 from clawdforge.core.ports import View
 from clawdforge.wire.disk import DiskForm
 from clawdforge.wire.errors import LimitExceeded, PoolFull

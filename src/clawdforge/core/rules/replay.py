@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from clawdforge.core.model import MessageRow, TurnRow
+from clawdforge.core.models.rows import MessageRow, TurnRow
 from clawdforge.core.rules.memory import IMPORTED_TURN
 from clawdforge.core.rules.queue import FIRST_IN_QUEUE, move_turn, put_in_order
 from clawdforge.core.rules.turns import TOLD_OF_FAILURES

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from clawdforge.core.clock import SECOND
-from clawdforge.core.model import SessionRow
+from clawdforge.core.models.rows import SessionRow
 from clawdforge.wire.base import Micros
 from clawdforge.wire.session import Retention
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from clawdforge.core.clock import SECOND
-from clawdforge.core.model import TokenRow, TurnRow
+from clawdforge.core.models.rows import TokenRow, TurnRow
+from clawdforge.core.models.schedules import OccurrenceRow, ScheduleRow
 from clawdforge.core.ports import Tx, View
 from clawdforge.core.rules.times import count_times, find_latest, find_next
-from clawdforge.core.schedule_model import OccurrenceRow, ScheduleRow
 from clawdforge.wire.base import Micros, to_iso_seconds
 from clawdforge.wire.errors import (
     Conflict,

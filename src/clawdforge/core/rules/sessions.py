@@ -8,8 +8,8 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from clawdforge.core.clock import SECOND
-from clawdforge.core.event_model import draft
-from clawdforge.core.model import PauseRow, SessionRow
+from clawdforge.core.models.events import draft
+from clawdforge.core.models.rows import PauseRow, SessionRow
 from clawdforge.core.ports import Tx, View
 from clawdforge.core.rules import memory
 from clawdforge.core.rules.activity import AT_WORK, find_activity

@@ -12,12 +12,12 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from clawdforge.core.event_model import StoredEvent
-from clawdforge.core.model import TurnRow
+from clawdforge.core.models.events import StoredEvent
+from clawdforge.core.models.principal import Principal
+from clawdforge.core.models.rows import TurnRow
+from clawdforge.core.models.traces import Place, ToolTrace
 from clawdforge.core.ports import View
-from clawdforge.core.principal import Principal
 from clawdforge.core.rules.projection import read_output, shorten
-from clawdforge.core.trace_model import Place, ToolTrace
 from clawdforge.wire.base import Json, Micros, from_iso
 from clawdforge.wire.event import EventType
 from clawdforge.wire.event_forms import update_of

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import orjson
 
-from clawdforge.core.model import MessageRow, TurnRow
+from clawdforge.core.models.rows import MessageRow, TurnRow
 from clawdforge.core.rules.turns import was_heard
 from clawdforge.wire.base import Json
 from clawdforge.wire.message import CALL_INPUT, CALL_OUTPUT, Role

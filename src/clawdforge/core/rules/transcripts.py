@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
-from clawdforge.core.model import MessageRow, SessionRow, TurnRow
+from clawdforge.core.models.rows import MessageRow, SessionRow, TurnRow
 from clawdforge.core.ports import View
 from clawdforge.core.rules.queue import find_next
 from clawdforge.core.rules.sessions import SessionState, state_of

@@ -5,7 +5,7 @@ from typing import Final
 
 import orjson
 
-from clawdforge.core.model import SessionRow, TurnRow
+from clawdforge.core.models.rows import SessionRow, TurnRow
 from clawdforge.core.ports import View
 from clawdforge.core.rules.turns import need_session
 from clawdforge.wire.errors import TurnNotFound

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from clawdforge.core.event_model import Draft, draft
-from clawdforge.core.model import MessageRow, SessionRow, TurnRow
+from clawdforge.core.models.events import Draft, draft
+from clawdforge.core.models.principal import Principal
+from clawdforge.core.models.rows import MessageRow, SessionRow, TurnRow
 from clawdforge.core.ports import Tx, View
-from clawdforge.core.principal import Principal
 from clawdforge.core.records import Maker
 from clawdforge.core.rules.activity import when_ended, when_queued
 from clawdforge.core.rules.admission import Room, admit_turn, estimate_room

@@ -3,7 +3,7 @@
 import math
 from typing import Any, Final
 
-from clawdforge.core.model import MessageRow, SessionRow, TurnRow
+from clawdforge.core.models.rows import MessageRow, SessionRow, TurnRow
 from clawdforge.wire.base import Json
 from clawdforge.wire.message import estimate_tokens
 

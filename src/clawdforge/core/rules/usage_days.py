@@ -5,8 +5,8 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Final
 
 from clawdforge.core.clock import SECOND
-from clawdforge.core.model import SessionRow
-from clawdforge.core.usage_model import DayUsage, UsageQuery
+from clawdforge.core.models.rows import SessionRow
+from clawdforge.core.models.usage import DayUsage, UsageQuery
 from clawdforge.wire.base import Json, Micros
 from clawdforge.wire.errors import InvalidRequest
 from clawdforge.wire.usage import UsageBy

@@ -12,12 +12,12 @@ from typing import Final, Literal
 
 import orjson
 
-from clawdforge.core.budget_model import ReservationRow
 from clawdforge.core.clock import SECOND
 from clawdforge.core.ids import new_id
-from clawdforge.core.model import PermissionRow, TurnRow
+from clawdforge.core.models.budgets import ReservationRow
+from clawdforge.core.models.rows import PermissionRow, TurnRow
+from clawdforge.core.models.webhooks import DeliveryRow, EndpointRow
 from clawdforge.core.ports import Tx, View
-from clawdforge.core.webhook_model import DeliveryRow, EndpointRow
 from clawdforge.wire.base import Json, Micros, to_iso
 from clawdforge.wire.errors import LimitExceeded
 from clawdforge.wire.webhooks import DeliveryState, WebhookEvent

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
-from clawdforge.core.model import TurnRow
+from clawdforge.core.models.rows import TurnRow
 
 
 @dataclass(eq=False, slots=True)

@@ -4,8 +4,9 @@ import logging
 from dataclasses import dataclass, replace
 from functools import partial
 
-from clawdforge.core.blob_model import PublicationRow
-from clawdforge.core.model import SessionRow
+from clawdforge.core.models.blobs import PublicationRow
+from clawdforge.core.models.rows import SessionRow
+from clawdforge.core.models.workspaces import Workspace
 from clawdforge.core.ports import Store, Tx
 from clawdforge.core.ports.shared_files import SharedFiles
 from clawdforge.core.rules.leases import check_lease
@@ -13,7 +14,6 @@ from clawdforge.core.rules.placement import has_done_work
 from clawdforge.core.running.membership import Membership
 from clawdforge.core.running.piece_box import LostPiece, PieceBox, to_end
 from clawdforge.core.running.running_turn import RunningTurn
-from clawdforge.core.workspace import Workspace
 from clawdforge.wire.errors import WorkspaceChanged
 
 log = logging.getLogger(__name__)

@@ -5,8 +5,8 @@ import logging
 from contextlib import suppress
 from dataclasses import dataclass
 
-from clawdforge.core.agent_model import Answer
 from clawdforge.core.clock import Clock
+from clawdforge.core.models.agents import Answer
 from clawdforge.core.ports import LeaseLost, LiveAgent, Store
 from clawdforge.core.rules.limits import STOP_REASON
 from clawdforge.core.rules.quotas import NO_QUOTAS, Quotas

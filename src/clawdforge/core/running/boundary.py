@@ -4,7 +4,7 @@ import asyncio
 import logging
 from typing import Final
 
-from clawdforge.core.model import SessionRow
+from clawdforge.core.models.rows import SessionRow
 from clawdforge.core.ports import Homes, LiveAgent, Snapshots
 from clawdforge.core.running.answers import Answers
 

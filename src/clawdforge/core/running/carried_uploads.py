@@ -8,7 +8,7 @@ from hashlib import sha256
 from typing import BinaryIO, Final
 
 from clawdforge.core.ids import new_token
-from clawdforge.core.model import FileRow
+from clawdforge.core.models.rows import FileRow
 from clawdforge.core.ports.shared_files import Piece
 from clawdforge.core.ports.uploads import Uploads
 from clawdforge.core.running.piece_box import LostPiece, PieceBox

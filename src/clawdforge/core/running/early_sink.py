@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from clawdforge.core.agent_model import Ask, Used, Verdict
-from clawdforge.core.event_model import AgentEvent
+from clawdforge.core.models.agents import Ask, Used, Verdict
+from clawdforge.core.models.events import AgentEvent
 from clawdforge.core.ports import Sink
 
 

@@ -9,8 +9,8 @@ from typing import Final
 
 from clawdforge.core.clock import Clock
 from clawdforge.core.ids import new_id
-from clawdforge.core.model import SessionRow, TurnRow
-from clawdforge.core.node_model import WishKind, WishRow
+from clawdforge.core.models.nodes import WishKind, WishRow
+from clawdforge.core.models.rows import SessionRow, TurnRow
 from clawdforge.core.ports import Store, SystemTx, Tx, View
 from clawdforge.core.rules.leases import give_up, hand_over, is_held_elsewhere, let_go, take
 from clawdforge.core.rules.placement import can_move

@@ -8,11 +8,11 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 
-from clawdforge.core.model import SessionRow
+from clawdforge.core.models.rows import SessionRow
+from clawdforge.core.models.workspaces import Area
 from clawdforge.core.ports import Store
 from clawdforge.core.rules.folders import area_of
 from clawdforge.core.running.supervisor import HOLD_SECS, Supervisor
-from clawdforge.core.workspace import Area
 from clawdforge.wire.errors import SessionBusy
 
 

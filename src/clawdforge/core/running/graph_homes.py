@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from clawdforge.core.agent_model import AgentSpec
-from clawdforge.core.model import FileRow
+from clawdforge.core.models.agents import AgentSpec
+from clawdforge.core.models.rows import FileRow
 from clawdforge.core.ports import Homes, LiveAgent
 from clawdforge.core.ports.threads import GraphThreads
 from clawdforge.wire.errors import StoreUnavailable

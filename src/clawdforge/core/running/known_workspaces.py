@@ -9,7 +9,7 @@ whether another app works in it.
 from collections.abc import Callable
 from dataclasses import replace
 
-from clawdforge.core.model import SessionRow
+from clawdforge.core.models.rows import SessionRow
 from clawdforge.core.ports import Store, Tx, Workspaces
 from clawdforge.core.rules.folders import need_free_folder
 from clawdforge.core.rules.leases import check_lease

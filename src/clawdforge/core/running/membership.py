@@ -16,8 +16,8 @@ from typing import Final, Protocol
 
 from clawdforge.core.clock import Clock
 from clawdforge.core.ids import new_id
-from clawdforge.core.model import SessionRow
-from clawdforge.core.node_model import HOUSEKEEPING, NodeRow, Telling
+from clawdforge.core.models.nodes import HOUSEKEEPING, NodeRow, Telling
+from clawdforge.core.models.rows import SessionRow
 from clawdforge.core.ports import Store, SystemTx
 from clawdforge.core.rules.placement import choose
 from clawdforge.core.running.duty import Duty

@@ -9,12 +9,12 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 
-from clawdforge.core.agent_model import Launch
 from clawdforge.core.callbacks import CallbackTokens
 from clawdforge.core.clock import Clock
-from clawdforge.core.event_model import draft
-from clawdforge.core.mcp_model import McpLaunch, OperatorServers
-from clawdforge.core.model import FileRow, SessionRow, TurnRow
+from clawdforge.core.models.agents import Launch
+from clawdforge.core.models.events import draft
+from clawdforge.core.models.mcp import McpLaunch, OperatorServers
+from clawdforge.core.models.rows import FileRow, SessionRow, TurnRow
 from clawdforge.core.ports import Agents, Homes, LeaseLost, LiveAgent, Snapshots, Store, Tx, View
 from clawdforge.core.ports.threads import BegunThread, GraphThreads
 from clawdforge.core.rules import memory

@@ -7,11 +7,11 @@ reason when its turn ends or its time is up.
 import asyncio
 from collections.abc import Sequence
 
-from clawdforge.core.agent_model import Ask, Verdict
 from clawdforge.core.clock import SECOND, Clock
-from clawdforge.core.event_model import draft
 from clawdforge.core.ids import new_id
-from clawdforge.core.model import Commit, PendingPermission, PermissionRow
+from clawdforge.core.models.agents import Ask, Verdict
+from clawdforge.core.models.events import draft
+from clawdforge.core.models.rows import Commit, PendingPermission, PermissionRow
 from clawdforge.core.ports import Store, Tx, View
 from clawdforge.core.rules.leases import check_lease
 from clawdforge.core.rules.turns import need_session

@@ -6,9 +6,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
-from clawdforge.core.blob_model import BlobRow, BlobState
 from clawdforge.core.clock import Clock
 from clawdforge.core.ids import new_id
+from clawdforge.core.models.blobs import BlobRow, BlobState
 from clawdforge.core.ports import Store, Tx
 from clawdforge.core.ports.blobs import BlobPlaces
 from clawdforge.core.ports.shared_files import Piece, TreeReading, TreeWriting

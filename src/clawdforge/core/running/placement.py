@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from clawdforge.core.model import SessionRow
+from clawdforge.core.models.rows import SessionRow
 from clawdforge.core.ports import Agents
 from clawdforge.core.rules.placement import Lack, choose, find_able, find_room, name_turn
 from clawdforge.core.running.known_workspaces import KnownWorkspaces

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
 
-from clawdforge.core.agent_model import Launch
-from clawdforge.core.model import SessionRow
+from clawdforge.core.models.agents import Launch
+from clawdforge.core.models.rows import SessionRow
 from clawdforge.core.ports import LiveAgent
 from clawdforge.core.running.early_sink import EarlySink
 from clawdforge.core.running.fair_slots import FairSlots

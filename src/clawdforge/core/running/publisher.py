@@ -11,9 +11,9 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Final, Literal
 
-from clawdforge.core.blob_model import PublicationRow, owners_of
 from clawdforge.core.clock import Clock
-from clawdforge.core.model import SessionRow
+from clawdforge.core.models.blobs import PublicationRow, owners_of
+from clawdforge.core.models.rows import SessionRow
 from clawdforge.core.ports import LeaseLost, Store, Tx, View
 from clawdforge.core.ports.shared_files import NotStill, SharedFiles, TooMuch, TreeReading
 from clawdforge.core.rules.leases import check_lease, is_held_elsewhere

@@ -9,8 +9,8 @@ import orjson
 
 from clawdforge.core.clock import Clock
 from clawdforge.core.ids import new_id
-from clawdforge.core.model import SessionRow
-from clawdforge.core.node_model import WishKind, WishRow
+from clawdforge.core.models.nodes import WishKind, WishRow
+from clawdforge.core.models.rows import SessionRow
 from clawdforge.core.ports import Store
 from clawdforge.core.running.membership import Membership
 from clawdforge.wire.base import Json

@@ -10,10 +10,10 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Final, TypeVar
 
-from clawdforge.core.agent_model import Ask, Used, Verdict
 from clawdforge.core.clock import Clock
-from clawdforge.core.event_model import AgentEvent, Draft, draft, draft_of
-from clawdforge.core.model import TurnRow
+from clawdforge.core.models.agents import Ask, Used, Verdict
+from clawdforge.core.models.events import AgentEvent, Draft, draft, draft_of
+from clawdforge.core.models.rows import TurnRow
 from clawdforge.core.ports import LeaseLost, Store, Tx
 from clawdforge.core.rules.cuts import cut_turn
 from clawdforge.core.rules.interrupted import apply_policy

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from clawdforge.core.model import SessionRow
+from clawdforge.core.models.rows import SessionRow
 from clawdforge.core.rules.turns import StartedTurn
 from clawdforge.core.running.pool import Seat
 from clawdforge.core.running.progress import Progress

@@ -12,18 +12,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from clawdforge.core.agent_model import Launch
 from clawdforge.core.clock import SECOND, Clock
 from clawdforge.core.ids import new_id
-from clawdforge.core.mcp_model import OperatorServers
-from clawdforge.core.model import SessionRow
+from clawdforge.core.models.agents import Launch
+from clawdforge.core.models.mcp import OperatorServers
+from clawdforge.core.models.rows import SessionRow
+from clawdforge.core.models.workspaces import Workspace
 from clawdforge.core.ports import Agents, Homes, Snapshots, Store, Tx, Workspaces
 from clawdforge.core.rules.launches import plan_launch
 from clawdforge.core.rules.mcp_servers import plan_servers
 from clawdforge.core.rules.pauses import check_pause
 from clawdforge.core.running.early_sink import EarlySink
 from clawdforge.core.running.pool import AgentPool, Prepared, Seat
-from clawdforge.core.workspace import Workspace
 from clawdforge.wire.errors import ForgeError
 
 log = logging.getLogger(__name__)

@@ -3,7 +3,7 @@
 import asyncio
 from dataclasses import dataclass, field
 
-from clawdforge.core.agent_model import Used
+from clawdforge.core.models.agents import Used
 from clawdforge.core.rules.limits import (
     BUDGET,
     NO_ROOM,

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 
 from clawdforge.core.clock import Clock
-from clawdforge.core.model import AppRow, SessionRow
+from clawdforge.core.models.rows import AppRow, SessionRow
 from clawdforge.core.ports import LeaseLost, Store, View
 from clawdforge.core.rules.quotas import NO_QUOTAS, Quotas
 from clawdforge.core.rules.turns import StartedTurn

@@ -5,8 +5,8 @@ Whoever calls this holds everybody who works there, wherever their agents were.
 
 from collections.abc import Callable
 
-from clawdforge.core.model import SessionRow
-from clawdforge.core.node_model import WishKind, WishRow
+from clawdforge.core.models.nodes import WishKind, WishRow
+from clawdforge.core.models.rows import SessionRow
 from clawdforge.core.ports import Snapshots, Store
 from clawdforge.core.ports.system import SystemView
 from clawdforge.core.rules.cuts import FileTrees

@@ -10,7 +10,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from typing import Any, Final
 
-from clawdforge.core.node_model import WishKind, WishRow
+from clawdforge.core.models.nodes import WishKind, WishRow
 from clawdforge.core.ports import Store, SystemView
 from clawdforge.core.running.elsewhere import Elsewhere
 from clawdforge.core.running.membership import Membership

@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from clawdforge.core.model import TurnRow
+from clawdforge.core.models.rows import TurnRow
 from clawdforge.core.running.progress import Progress
 from clawdforge.core.running.stops import Stop
 from clawdforge.wire.turn import Outcome

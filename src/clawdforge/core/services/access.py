@@ -10,9 +10,9 @@ from dataclasses import replace
 from clawdforge.core.callbacks import CallbackTokens
 from clawdforge.core.clock import SECOND, Clock
 from clawdforge.core.ids import new_id, new_token
-from clawdforge.core.model import AppRow, TokenRow
+from clawdforge.core.models.principal import Principal
+from clawdforge.core.models.rows import AppRow, TokenRow
 from clawdforge.core.ports import Store, SystemTx
-from clawdforge.core.principal import Principal
 from clawdforge.core.services.token_uses import TokenUses
 from clawdforge.wire.admin import CreateOwnToken, CreateToken
 from clawdforge.wire.base import Micros

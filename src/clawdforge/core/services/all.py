@@ -8,8 +8,8 @@ from clawdforge.core.clock import Clock
 from clawdforge.core.computing import Computing
 from clawdforge.core.log import LogService
 from clawdforge.core.loop_turns import LoopTurns
-from clawdforge.core.mcp_model import OperatorServers
-from clawdforge.core.model import SessionRow
+from clawdforge.core.models.mcp import OperatorServers
+from clawdforge.core.models.rows import SessionRow
 from clawdforge.core.pace import Pace
 from clawdforge.core.ports import Agents, Catalog, FolderSizes, Homes, Snapshots, Store, Workspaces
 from clawdforge.core.ports.shared_files import Sharing

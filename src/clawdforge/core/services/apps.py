@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from clawdforge.core.clock import Clock
-from clawdforge.core.model import AppRow, PauseRow
+from clawdforge.core.models.rows import AppRow, PauseRow
 from clawdforge.core.ports import Store, SystemTx, SystemView, Workspaces
 from clawdforge.core.rules.mcp_servers import write_servers
 from clawdforge.core.running.supervisor import Supervisor

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from clawdforge.core.model import AuditRow
+from clawdforge.core.models.rows import AuditRow
 from clawdforge.core.ports import Store
 from clawdforge.core.rules.audit_chain import ChainCheck, ChainVerdict
 

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import Final
 
-from clawdforge.core.budget_model import BudgetRow, PurseRow
 from clawdforge.core.clock import Clock
 from clawdforge.core.ids import new_id
+from clawdforge.core.models.budgets import BudgetRow, PurseRow
 from clawdforge.core.ports import Store, Tx, View
 from clawdforge.core.rules.budgets import default_share, empty_purse, find_left, to_micro_dollars
 from clawdforge.core.rules.periods import period_end

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Final
 
 from clawdforge.core.loop_turns import LoopTurns
-from clawdforge.core.model import PermissionRow, SessionRow
+from clawdforge.core.models.rows import PermissionRow, SessionRow
 from clawdforge.core.ports import Store, View
 from clawdforge.core.ports.changes import ChangeRow
 from clawdforge.core.rules.sessions import SessionState, state_of

@@ -7,10 +7,10 @@ After a crash in between, the turn stays like any other.
 import asyncio
 
 from clawdforge.core.clock import Clock
-from clawdforge.core.event_model import draft
-from clawdforge.core.model import MessageRow, TurnRow
+from clawdforge.core.models.events import draft
+from clawdforge.core.models.principal import Principal
+from clawdforge.core.models.rows import MessageRow, TurnRow
 from clawdforge.core.ports import Store, Tx
-from clawdforge.core.principal import Principal
 from clawdforge.core.rules import memory
 from clawdforge.core.rules.cuts import cut_turn
 from clawdforge.core.rules.turns import need_session

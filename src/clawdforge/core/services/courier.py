@@ -15,12 +15,12 @@ from typing import Final
 import orjson
 
 from clawdforge.core.clock import SECOND, Clock
-from clawdforge.core.model import Commit, TurnRow
+from clawdforge.core.models.rows import Commit, TurnRow
+from clawdforge.core.models.webhooks import DeliveryRow, EndpointRow
 from clawdforge.core.ports import Store, View
 from clawdforge.core.ports.webhooks import Answer, Receivers, Undelivered, WaitingDeliveries
 from clawdforge.core.rules.traces import find_traceparent
 from clawdforge.core.rules.webhooks import FAR, find_objection, give_up, is_due, note_try, sign
-from clawdforge.core.webhook_model import DeliveryRow, EndpointRow
 from clawdforge.wire.base import Micros
 from clawdforge.wire.errors import Unavailable
 from clawdforge.wire.event import EventType

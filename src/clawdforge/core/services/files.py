@@ -11,8 +11,8 @@ from typing import BinaryIO, Final
 
 from clawdforge.core.clock import Clock
 from clawdforge.core.ids import new_token
-from clawdforge.core.model import FileRow
-from clawdforge.core.node_model import WishKind, WishRow
+from clawdforge.core.models.nodes import WishKind, WishRow
+from clawdforge.core.models.rows import FileRow
 from clawdforge.core.ports import Store, Tx, View
 from clawdforge.core.ports.uploads import Uploads
 from clawdforge.core.rules.file_names import find_mark, mark_file_name, safe_file_name

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from clawdforge.core.clock import Clock
 from clawdforge.core.ids import new_id
-from clawdforge.core.model import SessionRow
+from clawdforge.core.models.rows import SessionRow
 from clawdforge.core.ports import Homes, Snapshots, Store, Tx, View
 from clawdforge.core.rules import memory
 from clawdforge.core.rules.activity import note_activity

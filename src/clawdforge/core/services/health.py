@@ -5,7 +5,7 @@ from contextlib import suppress
 from typing import Final
 
 from clawdforge.core.clock import SECOND, Clock
-from clawdforge.core.model import PauseRow
+from clawdforge.core.models.rows import PauseRow
 from clawdforge.core.ports import Store
 from clawdforge.core.running.background import Background
 from clawdforge.core.running.membership import Membership

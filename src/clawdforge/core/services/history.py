@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
 from clawdforge.core.clock import Clock
-from clawdforge.core.event_model import draft
 from clawdforge.core.long_reads import read_rows
-from clawdforge.core.model import Hit, MessageRow, SessionRow, TurnRow
+from clawdforge.core.models.events import draft
+from clawdforge.core.models.principal import Principal
+from clawdforge.core.models.rows import Hit, MessageRow, SessionRow, TurnRow
 from clawdforge.core.ports import Store, Tx, View
-from clawdforge.core.principal import Principal
 from clawdforge.core.rules import memory
 from clawdforge.core.rules.admission import admit_turn
 from clawdforge.core.rules.branches import Branches, read_branches

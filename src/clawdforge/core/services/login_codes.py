@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from clawdforge.core.clock import SECOND, Clock
-from clawdforge.core.node_model import CodeRow
+from clawdforge.core.models.nodes import CodeRow
 from clawdforge.core.ports import Store, SystemTx
 from clawdforge.wire.base import Micros
 

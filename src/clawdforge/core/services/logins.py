@@ -9,8 +9,8 @@ from urllib.parse import quote, unquote
 
 from clawdforge.core.clock import SECOND, Clock
 from clawdforge.core.ids import new_token
+from clawdforge.core.models.principal import OPERATOR, Login, Principal
 from clawdforge.core.ports import Store
-from clawdforge.core.principal import OPERATOR, Login, Principal
 from clawdforge.core.services.access import AccessService, hash_token
 from clawdforge.core.services.login_codes import CODE_SECS, Code, open_codes
 from clawdforge.wire.base import Micros

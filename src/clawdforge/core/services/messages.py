@@ -7,11 +7,11 @@ from functools import partial
 from typing import Final
 
 from clawdforge.core.clock import Clock
-from clawdforge.core.event_model import draft
 from clawdforge.core.log import LogService, Tail
 from clawdforge.core.long_reads import read_rows
 from clawdforge.core.loop_turns import LoopTurns
-from clawdforge.core.model import MessageRow, SessionQuery, SessionRow
+from clawdforge.core.models.events import draft
+from clawdforge.core.models.rows import MessageRow, SessionQuery, SessionRow
 from clawdforge.core.ports import Store, Tx, View
 from clawdforge.core.rules.paging import MessageSpan, Place, read_messages
 from clawdforge.core.rules.quotas import NO_QUOTAS, Quotas

@@ -8,8 +8,8 @@ import orjson
 
 from clawdforge.core.histogram import Histogram, Sample
 from clawdforge.core.log import LogService
-from clawdforge.core.metric_model import Metric
-from clawdforge.core.model import Commit, PauseRow
+from clawdforge.core.models.metrics import Metric
+from clawdforge.core.models.rows import Commit, PauseRow
 from clawdforge.core.ports import Store
 from clawdforge.core.ports.telemetry import Telemetry
 from clawdforge.core.rules.limits import BUDGET

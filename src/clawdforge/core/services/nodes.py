@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from clawdforge.core.clock import Clock
-from clawdforge.core.node_model import HOUSEKEEPING, NodeRow, Telling
+from clawdforge.core.models.nodes import HOUSEKEEPING, NodeRow, Telling
 from clawdforge.core.ports import Store, SystemTx, SystemView
 from clawdforge.core.running.membership import NODES, Membership
 from clawdforge.wire.errors import Conflict, NodeNotFound, Unsupported

@@ -4,9 +4,10 @@ from contextlib import AsyncExitStack
 from functools import partial
 
 from clawdforge.core.clock import Clock
-from clawdforge.core.model import TokenRow
+from clawdforge.core.models.principal import Principal
+from clawdforge.core.models.rows import TokenRow
+from clawdforge.core.models.schedules import OccurrenceRow, ScheduleRow
 from clawdforge.core.ports import Store, Tx
-from clawdforge.core.principal import Principal
 from clawdforge.core.rules.schedules import (
     Plan,
     begin_occurrence,
@@ -16,7 +17,6 @@ from clawdforge.core.rules.schedules import (
     note_undone,
 )
 from clawdforge.core.rules.turns import SubmittedTurn
-from clawdforge.core.schedule_model import OccurrenceRow, ScheduleRow
 from clawdforge.core.services.sessions import SessionService
 from clawdforge.core.services.turns import Beside, TurnService
 from clawdforge.wire.errors import ForgeAPIError, ServerBusy, Stopping, StoreUnavailable

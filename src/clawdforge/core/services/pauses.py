@@ -3,8 +3,8 @@
 import asyncio
 
 from clawdforge.core.clock import Clock
-from clawdforge.core.model import PauseRow, TurnRow
-from clawdforge.core.node_model import WishKind, WishRow
+from clawdforge.core.models.nodes import WishKind, WishRow
+from clawdforge.core.models.rows import PauseRow, TurnRow
 from clawdforge.core.ports import Agents, Store, SystemTx, View
 from clawdforge.core.running.elsewhere import Elsewhere
 from clawdforge.core.running.supervisor import Supervisor

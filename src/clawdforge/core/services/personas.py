@@ -1,7 +1,7 @@
 """Personas: a name for an agent with its model, permission mode and instructions. One is built in."""
 
 from clawdforge.core.clock import Clock
-from clawdforge.core.model import PersonaRow
+from clawdforge.core.models.rows import PersonaRow
 from clawdforge.core.ports import Agents, Store, Tx
 from clawdforge.core.rules.permission_modes import choose_mode
 from clawdforge.core.rules.personas import BUILTIN, builtin_persona, find_persona

@@ -11,9 +11,9 @@ import orjson
 
 from clawdforge.core.clock import Clock
 from clawdforge.core.ids import new_id
-from clawdforge.core.model import FileRow, PauseRow, RunRow
+from clawdforge.core.models.principal import Principal
+from clawdforge.core.models.rows import FileRow, PauseRow, RunRow
 from clawdforge.core.ports import Store, Tx, View
-from clawdforge.core.principal import Principal
 from clawdforge.core.rules.budgets import NOTHING, UNREACHED, read_spending
 from clawdforge.core.rules.pauses import check_pause
 from clawdforge.core.rules.purses import reserve_for_run, settle_run

@@ -8,14 +8,14 @@ from typing import Any, Final
 from clawdforge.core.clock import Clock
 from clawdforge.core.ids import new_id
 from clawdforge.core.long_reads import read_rows
-from clawdforge.core.model import TurnRow
+from clawdforge.core.models.principal import Principal
+from clawdforge.core.models.rows import TurnRow
+from clawdforge.core.models.schedules import OccurrenceRow, ScheduleRow
 from clawdforge.core.ports import Store, Tx, View
-from clawdforge.core.principal import Principal
 from clawdforge.core.rules.quotas import Quotas
 from clawdforge.core.rules.schedules import MOST_SCHEDULES, find_first, need_schedule
 from clawdforge.core.rules.times import check_cron, find_coming, read_moment, read_zone
 from clawdforge.core.rules.turns import need_open
-from clawdforge.core.schedule_model import OccurrenceRow, ScheduleRow
 from clawdforge.core.services.occurrences import Occurrences
 from clawdforge.core.services.sessions import SessionService
 from clawdforge.core.unbroken import Unbroken

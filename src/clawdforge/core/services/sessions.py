@@ -8,11 +8,12 @@ from functools import partial
 from typing import NamedTuple
 
 from clawdforge.core.clock import Clock
-from clawdforge.core.event_model import draft
 from clawdforge.core.ids import new_id
 from clawdforge.core.log import LogService
 from clawdforge.core.long_reads import read_rows
-from clawdforge.core.model import AppRow, PersonaRow, SessionQuery, SessionRow
+from clawdforge.core.models.events import draft
+from clawdforge.core.models.rows import AppRow, PersonaRow, SessionQuery, SessionRow
+from clawdforge.core.models.workspaces import Workspace
 from clawdforge.core.ports import Agents, Store, Tx, View, Workspaces
 from clawdforge.core.rules.mcp_servers import check_secrets, write_servers
 from clawdforge.core.rules.permission_modes import choose_mode
@@ -34,7 +35,6 @@ from clawdforge.core.running.spares import Kind, Spare, Spares
 from clawdforge.core.running.supervisor import Supervisor
 from clawdforge.core.services.access import LOCAL_APP
 from clawdforge.core.unbroken import Unbroken
-from clawdforge.core.workspace import Workspace
 from clawdforge.wire.base import Json
 from clawdforge.wire.errors import Forbidden, ForgeAPIError, SessionBusy, StoreUnavailable
 from clawdforge.wire.event import EventType

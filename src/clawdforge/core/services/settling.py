@@ -10,7 +10,7 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from clawdforge.core.model import Commit, SessionRow
+from clawdforge.core.models.rows import Commit, SessionRow
 from clawdforge.core.ports import Store, Tx
 from clawdforge.core.running.elsewhere import Elsewhere
 from clawdforge.core.running.long_writes import LongWrite

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, fields
 from typing import Final
 
 from clawdforge.core.clock import SECOND, Clock
-from clawdforge.core.model import AppRow
+from clawdforge.core.models.rows import AppRow
 from clawdforge.core.ports import Store, SystemView, View
 from clawdforge.core.rules.quotas import NO_QUOTAS, Quotas
 from clawdforge.core.services.access import LOCAL_APP

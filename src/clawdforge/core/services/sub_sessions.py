@@ -4,9 +4,9 @@ import asyncio
 from typing import Final
 
 from clawdforge.core.callbacks import BY_AGENT
-from clawdforge.core.model import SessionQuery, SessionRow
+from clawdforge.core.models.principal import Principal
+from clawdforge.core.models.rows import SessionQuery, SessionRow
 from clawdforge.core.ports import Store, View
-from clawdforge.core.principal import Principal
 from clawdforge.core.rules.sessions import SessionState
 from clawdforge.core.rules.turns import need_session
 from clawdforge.core.services.sessions import SessionService

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from clawdforge.core.clock import SECOND, Clock
 from clawdforge.core.log import LogService
-from clawdforge.core.node_model import WishKind, WishRow
+from clawdforge.core.models.nodes import WishKind, WishRow
 from clawdforge.core.ports import Homes, Store, SystemView, Tx, Workspaces
 from clawdforge.core.rules.retention import Ages, idle_since
 from clawdforge.core.rules.sessions import close_session

@@ -15,12 +15,12 @@ from typing import Final, NamedTuple
 import orjson
 
 from clawdforge.core.loop_turns import LoopTurns
-from clawdforge.core.model import Commit
+from clawdforge.core.models.rows import Commit
+from clawdforge.core.models.traces import TurnTrace
 from clawdforge.core.ports import Store, View
 from clawdforge.core.ports.telemetry import Telemetry
 from clawdforge.core.rules.traces import Said, ToolCalls, read_calls
 from clawdforge.core.services.metrics import MetricsService
-from clawdforge.core.trace_model import TurnTrace
 from clawdforge.wire.base import Json
 from clawdforge.wire.errors import ForgeError, Unavailable
 from clawdforge.wire.event import EventType

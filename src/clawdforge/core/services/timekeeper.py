@@ -12,10 +12,10 @@ from itertools import zip_longest
 from typing import Final
 
 from clawdforge.core.clock import SECOND, Clock
+from clawdforge.core.models.schedules import ScheduleRow
 from clawdforge.core.ports import Store
 from clawdforge.core.ports.schedules import DueSchedule
 from clawdforge.core.rules.schedules import end, find_first, make_plan, note_undone, reckon
-from clawdforge.core.schedule_model import ScheduleRow
 from clawdforge.core.services.occurrences import Occurrences
 from clawdforge.wire.errors import InternalError, InvalidRequest, ServerBusy, Stopping, StoreUnavailable
 from clawdforge.wire.schedules import OccurrenceState

@@ -5,7 +5,7 @@ import contextlib
 from typing import Final
 
 from clawdforge.core.clock import SECOND, Clock
-from clawdforge.core.model import TokenRow
+from clawdforge.core.models.rows import TokenRow
 from clawdforge.core.ports import Store, SystemTx
 from clawdforge.wire.base import Micros
 from clawdforge.wire.errors import ForgeAPIError

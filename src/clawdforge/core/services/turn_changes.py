@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from clawdforge.core.file_changes import FileChanges, FileDiff
+from clawdforge.core.models.file_changes import FileChanges, FileDiff
 from clawdforge.core.ports import Store
 from clawdforge.core.ports.trees import Trees, TreesUnread
 from clawdforge.core.rules.turn_base import Beginning, explain_no_tree, find_beginning, find_moved

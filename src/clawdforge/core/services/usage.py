@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 from clawdforge.core.clock import Clock
+from clawdforge.core.models.usage import UsageQuery, UsageSum
 from clawdforge.core.ports import Store
 from clawdforge.core.rules.usage_days import OF_ALL, OF_AN_APP, read_query
-from clawdforge.core.usage_model import UsageQuery, UsageSum
 
 
 class UsageService:

@@ -9,11 +9,11 @@ from urllib.parse import urlsplit
 from clawdforge.core.clock import SECOND, Clock
 from clawdforge.core.ids import new_id
 from clawdforge.core.long_reads import read_rows
+from clawdforge.core.models.webhooks import DeliveryRow, EndpointRow
 from clawdforge.core.ports import Store, Tx, View
 from clawdforge.core.ports.webhooks import Receivers, Undelivered
 from clawdforge.core.rules.webhooks import BEING_REMOVED, SECRET_PREFIX, send_again
 from clawdforge.core.running.long_writes import LongWrite
-from clawdforge.core.webhook_model import DeliveryRow, EndpointRow
 from clawdforge.wire.errors import (
     Conflict,
     DeliveryNotFound,

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
-from clawdforge.core.agent_model import Ask, Verdict
+from clawdforge.core.models.agents import Ask, Verdict
 from clawdforge.drivers.acp.budget import AnswerBudget
 from clawdforge.drivers.acp.call_names import MAX_TOOL_CHARS, name_call, shorten_name
 from clawdforge.drivers.acp.files import WorkspaceFiles

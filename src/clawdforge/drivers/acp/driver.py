@@ -9,8 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import Final, Literal
 
-from clawdforge.core.agent_model import Answer, Ask, Launch, Verdict
 from clawdforge.core.clock import SECOND, SystemClock
+from clawdforge.core.models.agents import Answer, Ask, Launch, Verdict
 from clawdforge.core.pace import AppPace, Pace
 from clawdforge.core.ports import Capability, Sink
 from clawdforge.drivers.acp.client import ClientSide

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from clawdforge.core.agent_model import Launch
+from clawdforge.core.models.agents import Launch
 from clawdforge.drivers.acp.agent_paths import check_path, resolve
 from clawdforge.drivers.folders.tree_walk import CREATE, FOLDER, READ
 from clawdforge.drivers.processes.folder_identity import NotTheFolder, is_same, read_identity

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from clawdforge import __version__
-from clawdforge.core.agent_model import Launch
-from clawdforge.core.mcp_model import McpLaunch
+from clawdforge.core.models.agents import Launch
+from clawdforge.core.models.mcp import McpLaunch
 from clawdforge.drivers.acp.client import CAPABILITIES
 from clawdforge.drivers.acp.updates import word_of
 from clawdforge.jsonrpc.rpc import RpcError

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from clawdforge.core.agent_model import Launch
+from clawdforge.core.models.agents import Launch
 from clawdforge.drivers.folders import attachments, credentials
 from clawdforge.drivers.folders.writable import find_writable
 from clawdforge.drivers.processes.environment import agent_env

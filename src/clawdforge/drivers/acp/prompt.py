@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from clawdforge.core.agent_model import Ask, Used, Verdict
-from clawdforge.core.event_model import AgentEvent
+from clawdforge.core.models.agents import Ask, Used, Verdict
+from clawdforge.core.models.events import AgentEvent
 from clawdforge.core.ports import Sink
 from clawdforge.wire.base import Json
 from clawdforge.wire.event import EventType

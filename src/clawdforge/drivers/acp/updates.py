@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from clawdforge.core.event_model import AgentEvent
+from clawdforge.core.models.events import AgentEvent
 from clawdforge.wire.base import Json
 from clawdforge.wire.event import EventType
 from clawdforge.wire.event_forms import compact_fields

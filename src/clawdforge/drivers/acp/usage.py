@@ -8,7 +8,7 @@ the last turn left it (`counter`).
 from collections.abc import Mapping
 from typing import Any
 
-from clawdforge.core.agent_model import Used
+from clawdforge.core.models.agents import Used
 from clawdforge.drivers.acp.prices import Prices, Tokens
 from clawdforge.drivers.acp.updates import word_of
 from clawdforge.wire.base import Json

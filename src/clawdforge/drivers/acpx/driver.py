@@ -22,8 +22,8 @@ from collections.abc import AsyncGenerator, Iterator, Mapping
 from pathlib import Path
 from typing import Final, Literal
 
-from clawdforge.core.agent_model import AgentSpec, Answer, Ask, Launch
 from clawdforge.core.clock import SECOND, SystemClock
+from clawdforge.core.models.agents import AgentSpec, Answer, Ask, Launch
 from clawdforge.core.pace import AppPace, Pace
 from clawdforge.core.ports import Capability, Sink
 from clawdforge.drivers.acp.failures import Failures

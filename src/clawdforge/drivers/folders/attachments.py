@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Iterator
 from pathlib import Path
 
-from clawdforge.core.model import FileRow
+from clawdforge.core.models.rows import FileRow
 from clawdforge.core.rules.file_names import safe_file_name
 from clawdforge.drivers.folders.file_copy import copy_bytes
 from clawdforge.drivers.folders.tree_walk import CREATE, give_to_owner, open_file, open_folder_below

@@ -9,7 +9,7 @@ import logging
 import os
 from pathlib import Path
 
-from clawdforge.core.agent_model import AgentSpec
+from clawdforge.core.models.agents import AgentSpec
 from clawdforge.drivers.folders.tree_walk import (
     CREATE,
     give_to_owner,

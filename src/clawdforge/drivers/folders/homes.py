@@ -15,8 +15,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from clawdforge.core.agent_model import AgentSpec
-from clawdforge.core.model import FileRow
+from clawdforge.core.models.agents import AgentSpec
+from clawdforge.core.models.rows import FileRow
 from clawdforge.core.ports import LiveAgent
 from clawdforge.disk import sync_folder
 from clawdforge.drivers.folders import app_credentials, attachments, credentials, home_settings

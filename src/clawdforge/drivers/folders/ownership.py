@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final, Self
 
-from clawdforge.core.agent_model import Launch
+from clawdforge.core.models.agents import Launch
 from clawdforge.core.services.access import LOCAL_APP
 from clawdforge.drivers.folders import app_credentials
 from clawdforge.drivers.folders.home_lock import run_to_end

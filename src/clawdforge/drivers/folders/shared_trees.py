@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, cast
 
-from clawdforge.core.model import SessionRow
+from clawdforge.core.models.rows import SessionRow
+from clawdforge.core.models.workspaces import Workspace
 from clawdforge.core.ports.shared_files import NotStill, TooMuch, TreeWriting
-from clawdforge.core.workspace import Workspace
 from clawdforge.disk import sync_file_system, sync_folder
 from clawdforge.drivers.folders.grown_files import open_part
 from clawdforge.drivers.folders.home_copies import Copies

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
-from clawdforge.core.file_changes import FileChange, FileChanges, FileDiff
+from clawdforge.core.models.file_changes import FileChange, FileChanges, FileDiff
 from clawdforge.wire.turn_changes import ChangeStatus
 
 MAX_FILES: Final = 2000

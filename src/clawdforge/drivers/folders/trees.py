@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final, TypeVar
 
-from clawdforge.core.file_changes import FileChanges, FileDiff
+from clawdforge.core.models.file_changes import FileChanges, FileDiff
 from clawdforge.core.ports.trees import TreesUnread
 from clawdforge.core.running.fair_slots import FairSlots
 from clawdforge.drivers.folders.git_shadow import list_turns, read_tree_name

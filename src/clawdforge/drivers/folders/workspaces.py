@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from clawdforge.core.workspace import Workspace
+from clawdforge.core.models.workspaces import Workspace
 from clawdforge.drivers.folders.homes import check_id
 from clawdforge.drivers.folders.tree_removal import delete_tree
 from clawdforge.drivers.processes.folder_identity import (

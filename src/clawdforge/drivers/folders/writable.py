@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from clawdforge.core.agent_model import Launch
+from clawdforge.core.models.agents import Launch
 from clawdforge.core.services.access import LOCAL_APP
 from clawdforge.drivers.processes.worktrees import find_repository
 

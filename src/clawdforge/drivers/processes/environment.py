@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from clawdforge.core.agent_model import AgentSpec
+from clawdforge.core.models.agents import AgentSpec
 from clawdforge.wire.quirks import Quirks
 
 OURS = "CLAWDFORGE_"

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal, Self
 
-from clawdforge.core.agent_model import AgentSpec
+from clawdforge.core.models.agents import AgentSpec
 from clawdforge.wire.quirks import Quirks
 
 Network = Literal["open", "none", "proxy"]

@@ -18,8 +18,8 @@ from os.path import exists, isdir, isfile, islink
 from pathlib import Path
 from typing import Final
 
-from clawdforge.core.agent_model import AgentSpec
-from clawdforge.core.mcp_model import McpLaunch
+from clawdforge.core.models.agents import AgentSpec
+from clawdforge.core.models.mcp import McpLaunch
 from clawdforge.drivers.processes.mounts import Mount, is_below
 from clawdforge.drivers.processes.program_roots import BIN, SHIMS, ProgramRoots, is_system
 from clawdforge.drivers.processes.python_paths import find_base, list_extra_paths

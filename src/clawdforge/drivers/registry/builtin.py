@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from clawdforge import scripted
-from clawdforge.core.agent_model import AgentSpec
+from clawdforge.core.models.agents import AgentSpec
 from clawdforge.wire.quirks import Quirks
 
 DEMO: Final = "demo"

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from clawdforge.core.agent_model import AgentSpec
+from clawdforge.core.models.agents import AgentSpec
 from clawdforge.drivers.processes.environment import TEMPORARY, agent_env
 from clawdforge.drivers.processes.policy import Policy
 from clawdforge.drivers.processes.runtimes import Needs

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from clawdforge.core.agent_model import AgentSpec
+from clawdforge.core.models.agents import AgentSpec
 from clawdforge.core.ports import Driver
 from clawdforge.drivers.registry.builtin import DEMO, load_builtin
 from clawdforge.wire.errors import UnknownAgent

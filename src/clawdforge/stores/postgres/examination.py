@@ -7,7 +7,7 @@ from typing import Final, Literal, NamedTuple
 import asyncpg
 import orjson
 
-from clawdforge.core.node_model import Telling
+from clawdforge.core.models.nodes import Telling
 from clawdforge.stores.postgres.advice import advise
 from clawdforge.stores.postgres.graph_role import (
     find_owner,

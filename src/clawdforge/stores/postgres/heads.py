@@ -8,7 +8,7 @@ an index.
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from clawdforge.core.model import SessionRow
+from clawdforge.core.models.rows import SessionRow
 from clawdforge.stores.sqlite.queries import MINE
 from clawdforge.stores.sqlite.rows import Codec
 

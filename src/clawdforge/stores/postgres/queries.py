@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from clawdforge.core.model import SessionRow
+from clawdforge.core.models.rows import SessionRow
 from clawdforge.stores.postgres import heads
 from clawdforge.stores.sqlite.queries import Queries
 from clawdforge.stores.sqlite.rows import Codec

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from clawdforge.core.clock import Clock
-from clawdforge.core.model import Hit
+from clawdforge.core.models.rows import Hit
 from clawdforge.stores.postgres.snippets import make_snippet
 from clawdforge.stores.sqlite.rows import Value, to_json
 from clawdforge.stores.sqlite.search import from_cursor, split_words, to_cursor

@@ -14,7 +14,7 @@ from typing import Any, Final
 import asyncpg
 import orjson
 
-from clawdforge.core.model import Commit
+from clawdforge.core.models.rows import Commit
 from clawdforge.stores.postgres.link import LOST, PATIENCE_SECS, SETTINGS
 
 log = logging.getLogger(__name__)

@@ -12,7 +12,7 @@ import asyncpg
 
 from clawdforge.core.clock import Clock
 from clawdforge.core.histogram import Histogram
-from clawdforge.core.model import Commit
+from clawdforge.core.models.rows import Commit
 from clawdforge.core.ports import SystemTx, SystemView, Tx, View
 from clawdforge.stores.postgres.advice import advise
 from clawdforge.stores.postgres.link import LOST, Link, describe

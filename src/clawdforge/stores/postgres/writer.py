@@ -20,7 +20,7 @@ import asyncpg
 
 from clawdforge.core.clock import Clock
 from clawdforge.core.histogram import Histogram
-from clawdforge.core.model import Commit
+from clawdforge.core.models.rows import Commit
 from clawdforge.stores.postgres.effects import Effects
 from clawdforge.stores.postgres.functions import Functions
 from clawdforge.stores.postgres.gathered import Gathered

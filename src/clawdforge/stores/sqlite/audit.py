@@ -3,7 +3,7 @@
 It runs inside a transaction, so entries are added one at a time.
 """
 
-from clawdforge.core.model import AuditBase, AuditRow
+from clawdforge.core.models.rows import AuditBase, AuditRow
 from clawdforge.core.rules.audit_chain import entry_hash
 from clawdforge.stores.sqlite.statements import Statements
 from clawdforge.wire.base import Json, Micros

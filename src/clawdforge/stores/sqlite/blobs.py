@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from clawdforge.core.blob_model import BlobRow, PublicationRow
+from clawdforge.core.models.blobs import BlobRow, PublicationRow
 from clawdforge.stores.sqlite.own_rows import OwnRows
 from clawdforge.stores.sqlite.rows import Value, to_json
 from clawdforge.stores.sqlite.statements import Statements

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 
-from clawdforge.core.budget_model import BudgetRow, PurseRow, ReservationRow
+from clawdforge.core.models.budgets import BudgetRow, PurseRow, ReservationRow
 from clawdforge.stores.sqlite.own_rows import OwnRows
 from clawdforge.stores.sqlite.rows import to_json
 from clawdforge.stores.sqlite.statements import Statements

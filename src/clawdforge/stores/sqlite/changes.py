@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from clawdforge.core.event_model import Draft
+from clawdforge.core.models.events import Draft
 from clawdforge.core.ports.changes import ChangeBounds, ChangeRow
 from clawdforge.stores.sqlite.own_rows import OwnRows
 from clawdforge.stores.sqlite.rows import Value

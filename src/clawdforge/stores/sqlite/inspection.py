@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Final
 
-from clawdforge.core.model import MessageRow, TurnRow
+from clawdforge.core.models.rows import MessageRow, TurnRow
 from clawdforge.stores.sqlite.connection import Db
 from clawdforge.stores.sqlite.event_pages import LOWEST, EventPages
 from clawdforge.stores.sqlite.packs import EventRow

@@ -7,7 +7,7 @@ transaction. Nobody else writes meanwhile, and the connection counts what it has
 from collections.abc import Callable, Collection, Hashable, Mapping
 from typing import Any, TypeVar
 
-from clawdforge.core.model import AppRow, PauseRow, SessionRow, TurnRow
+from clawdforge.core.models.rows import AppRow, PauseRow, SessionRow, TurnRow
 from clawdforge.stores.sqlite.rows import Value
 from clawdforge.stores.sqlite.sets import HistorySets
 from clawdforge.stores.sqlite.statements import Statements

@@ -1,6 +1,6 @@
 """Share links of an app's sessions."""
 
-from clawdforge.core.model import LinkRow
+from clawdforge.core.models.rows import LinkRow
 from clawdforge.stores.sqlite.own_rows import OwnRows
 
 

@@ -1,6 +1,6 @@
 """Pages of a session's messages, in both directions, and of its turns, each read from where it begins."""
 
-from clawdforge.core.model import ForkNode, MessageRow, TurnNode, TurnRow
+from clawdforge.core.models.rows import ForkNode, MessageRow, TurnNode, TurnRow
 from clawdforge.core.ports import Shown
 from clawdforge.stores.sqlite.event_pages import END
 from clawdforge.stores.sqlite.own_rows import OwnRows

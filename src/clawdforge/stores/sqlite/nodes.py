@@ -1,6 +1,6 @@
 """Nodes, their duties and their wishes. Only one server uses a file, so these tables are empty there."""
 
-from clawdforge.core.node_model import CodeRow, NodeRow, WishRow
+from clawdforge.core.models.nodes import CodeRow, NodeRow, WishRow
 from clawdforge.stores.sqlite.own_rows import OwnRows
 from clawdforge.stores.sqlite.rows import Value
 from clawdforge.stores.sqlite.statements import Statements

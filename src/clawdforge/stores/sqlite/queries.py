@@ -5,9 +5,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from clawdforge.core.blob_model import BlobRow, PublicationRow
-from clawdforge.core.budget_model import BudgetRow, PurseRow, ReservationRow
-from clawdforge.core.model import (
+from clawdforge.core.models.blobs import BlobRow, PublicationRow
+from clawdforge.core.models.budgets import BudgetRow, PurseRow, ReservationRow
+from clawdforge.core.models.nodes import CodeRow, NodeRow, WishRow
+from clawdforge.core.models.rows import (
     AppRow,
     AuditRow,
     FileRow,
@@ -21,9 +22,8 @@ from clawdforge.core.model import (
     TokenRow,
     TurnRow,
 )
-from clawdforge.core.node_model import CodeRow, NodeRow, WishRow
-from clawdforge.core.schedule_model import OccurrenceRow, ScheduleRow
-from clawdforge.core.webhook_model import DeliveryRow, EndpointRow
+from clawdforge.core.models.schedules import OccurrenceRow, ScheduleRow
+from clawdforge.core.models.webhooks import DeliveryRow, EndpointRow
 from clawdforge.stores.sqlite.rows import Codec
 from clawdforge.wire.disk import SESSION_FORMS, DiskForm
 

@@ -8,8 +8,8 @@ from functools import lru_cache
 from types import NoneType
 from typing import Any, Final, Generic, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
 
+from clawdforge.core.models.workspaces import Area
 from clawdforge.core.records import Maker
-from clawdforge.core.workspace import Area
 
 R = TypeVar("R")
 Value: TypeAlias = int | float | str | bytes | None

@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from clawdforge.core.schedule_model import OccurrenceRow, ScheduleRow
+from clawdforge.core.models.schedules import OccurrenceRow, ScheduleRow
 from clawdforge.stores.sqlite.own_rows import OwnRows
 from clawdforge.stores.sqlite.search import from_cursor, to_cursor
 from clawdforge.wire.errors import ScheduleNotFound

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from clawdforge.core.model import SessionQuery, SessionRow
+from clawdforge.core.models.rows import SessionQuery, SessionRow
 from clawdforge.stores.sqlite.own_rows import OwnRows, Room
 from clawdforge.stores.sqlite.rows import Value
 from clawdforge.stores.sqlite.search import from_cursor, to_cursor

@@ -3,11 +3,20 @@
 from collections.abc import Sequence
 from typing import Any, cast
 
-from clawdforge.core.model import AppRow, AuditBase, AuditRow, FileRow, LinkRow, PauseRow, RunRow, TokenRow
+from clawdforge.core.models.rows import (
+    AppRow,
+    AuditBase,
+    AuditRow,
+    FileRow,
+    LinkRow,
+    PauseRow,
+    RunRow,
+    TokenRow,
+)
+from clawdforge.core.models.usage import UsageQuery, UsageSum
+from clawdforge.core.models.workspaces import Area
 from clawdforge.core.ports.schedules import DueSchedule
 from clawdforge.core.ports.webhooks import WaitingDeliveries
-from clawdforge.core.usage_model import UsageQuery, UsageSum
-from clawdforge.core.workspace import Area
 from clawdforge.stores.sqlite.audit import add_entry, read_base
 from clawdforge.stores.sqlite.blobs import BlobRemoval
 from clawdforge.stores.sqlite.connection import Db

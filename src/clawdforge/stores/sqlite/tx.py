@@ -3,10 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from clawdforge.core.blob_model import PublicationRow, owners_of
 from clawdforge.core.clock import Clock
-from clawdforge.core.event_model import Draft, StoredEvent
-from clawdforge.core.model import (
+from clawdforge.core.models.blobs import PublicationRow, owners_of
+from clawdforge.core.models.events import Draft, StoredEvent
+from clawdforge.core.models.nodes import WishRow
+from clawdforge.core.models.rows import (
     FileRow,
     LinkRow,
     MessageRow,
@@ -16,7 +17,6 @@ from clawdforge.core.model import (
     SessionRow,
     TurnRow,
 )
-from clawdforge.core.node_model import WishRow
 from clawdforge.core.ports import LeaseLost
 from clawdforge.stores.sqlite.audit import add_entry
 from clawdforge.stores.sqlite.blobs import BlobChanges

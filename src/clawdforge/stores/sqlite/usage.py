@@ -3,7 +3,7 @@
 from dataclasses import fields
 from typing import Any, Final
 
-from clawdforge.core.usage_model import DayUsage, UsageQuery, UsageSum
+from clawdforge.core.models.usage import DayUsage, UsageQuery, UsageSum
 from clawdforge.stores.sqlite.own_rows import OwnRows
 from clawdforge.stores.sqlite.rows import Value
 from clawdforge.stores.sqlite.search import from_cursor, to_cursor

@@ -4,8 +4,8 @@ from collections.abc import Collection, Iterable, Sequence
 
 import orjson
 
-from clawdforge.core.event_model import StoredEvent
-from clawdforge.core.model import (
+from clawdforge.core.models.events import StoredEvent
+from clawdforge.core.models.rows import (
     AppRow,
     FileRow,
     Hit,
@@ -17,8 +17,8 @@ from clawdforge.core.model import (
     SessionRow,
     TurnRow,
 )
+from clawdforge.core.models.workspaces import Area
 from clawdforge.core.ports import Shown
-from clawdforge.core.workspace import Area
 from clawdforge.stores.sqlite.blobs import BlobRows
 from clawdforge.stores.sqlite.budgets import BudgetRows
 from clawdforge.stores.sqlite.changes import ChangeRows

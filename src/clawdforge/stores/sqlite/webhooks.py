@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from clawdforge.core.webhook_model import DeliveryRow, EndpointRow
+from clawdforge.core.models.webhooks import DeliveryRow, EndpointRow
 from clawdforge.stores.sqlite.own_rows import OwnRows
 from clawdforge.stores.sqlite.rows import Codec, Value
 from clawdforge.stores.sqlite.search import from_cursor, to_cursor

@@ -19,9 +19,9 @@ from typing import Any, Final
 import apsw
 
 from clawdforge.core.clock import Clock
-from clawdforge.core.event_model import StoredEvent
 from clawdforge.core.histogram import Histogram
-from clawdforge.core.model import Commit
+from clawdforge.core.models.events import StoredEvent
+from clawdforge.core.models.rows import Commit
 from clawdforge.stores.sqlite.checkpoints import Checkpoints
 from clawdforge.stores.sqlite.connection import DISK_ERRORS, Db, open_writer
 from clawdforge.stores.sqlite.job_queue import Job, JobQueue

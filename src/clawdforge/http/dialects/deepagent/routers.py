@@ -7,7 +7,7 @@ from fastapi import APIRouter, Header, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
-from clawdforge.core.model import MessageRow, SessionQuery
+from clawdforge.core.models.rows import MessageRow, SessionQuery
 from clawdforge.http.dialects.deepagent import shapes
 from clawdforge.http.errors import json_response
 from clawdforge.http.routing import MAX_CURSOR, App, AppRoute, Caller, Core, Limit

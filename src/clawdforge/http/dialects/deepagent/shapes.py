@@ -2,7 +2,7 @@
 
 import orjson
 
-from clawdforge.core.model import MessageRow, SessionRow
+from clawdforge.core.models.rows import MessageRow, SessionRow
 from clawdforge.core.rules.personas import BUILTIN
 from clawdforge.core.services.messages import Detail, Summary
 from clawdforge.wire.base import Json, to_iso_seconds

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Path
 from starlette.requests import Request
 from starlette.responses import Response
 
-from clawdforge.core.model import PersonaRow
+from clawdforge.core.models.rows import PersonaRow
 from clawdforge.core.rules.personas import BUILTIN
 from clawdforge.http.dialects.forge import budgets, shapes
 from clawdforge.http.errors import json_response

@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from clawdforge.core.log import PAGE_BYTES
-from clawdforge.core.model import PendingPermission, PermissionRow, SessionRow
+from clawdforge.core.models.rows import PendingPermission, PermissionRow, SessionRow
 from clawdforge.core.services.all import Services
 from clawdforge.core.services.changes import Change
 from clawdforge.http.dialects.forge import shapes

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from itertools import chain, islice
 from typing import Any, Final
 
-from clawdforge.core.model import MessageRow, SessionRow, TurnRow
+from clawdforge.core.models.rows import MessageRow, SessionRow, TurnRow
 from clawdforge.core.services.transfer import Exported
 from clawdforge.http.dialects.forge import shapes
 from clawdforge.http.errors import encode

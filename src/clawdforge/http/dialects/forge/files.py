@@ -9,7 +9,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from clawdforge.core.model import FileRow
+from clawdforge.core.models.rows import FileRow
 from clawdforge.http.errors import json_response
 from clawdforge.http.multipart import FileForm
 from clawdforge.http.routing import App, AppRoute, Core

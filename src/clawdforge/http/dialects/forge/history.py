@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final, Literal
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
-from clawdforge.core.model import Hit
+from clawdforge.core.models.rows import Hit
 from clawdforge.core.services.history import Archived, Cut
 from clawdforge.http.dialects.forge import export as exports
 from clawdforge.http.dialects.forge import shapes

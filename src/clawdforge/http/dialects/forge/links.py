@@ -7,8 +7,8 @@ from fastapi import APIRouter, Depends
 from starlette.requests import Request
 from starlette.responses import Response
 
-from clawdforge.core.model import LinkRow
-from clawdforge.core.principal import Principal
+from clawdforge.core.models.principal import Principal
+from clawdforge.core.models.rows import LinkRow
 from clawdforge.core.services.all import Services
 from clawdforge.core.services.links import Shared
 from clawdforge.http.dialects.forge import shapes

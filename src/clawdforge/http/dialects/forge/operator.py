@@ -6,7 +6,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from starlette.responses import PlainTextResponse, Response
 
-from clawdforge.core.model import AuditRow
+from clawdforge.core.models.rows import AuditRow
 from clawdforge.core.rules.mcp_servers import name_servers
 from clawdforge.core.services.apps import AppState
 from clawdforge.core.services.disk import Stored

@@ -6,10 +6,10 @@ from typing import Annotated, Final
 from fastapi import APIRouter, Header, Query
 from starlette.responses import Response
 
-from clawdforge.core.model import TurnRow
+from clawdforge.core.models.rows import TurnRow
+from clawdforge.core.models.schedules import OccurrenceRow, ScheduleRow
 from clawdforge.core.rules.mcp_servers import name_servers
 from clawdforge.core.rules.times import say_cron
-from clawdforge.core.schedule_model import OccurrenceRow, ScheduleRow
 from clawdforge.core.services.all import Services
 from clawdforge.http.errors import json_response
 from clawdforge.http.piecewise import shape

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
-from clawdforge.core.model import SessionQuery
+from clawdforge.core.models.rows import SessionQuery
 from clawdforge.core.rules.paging import Place
 from clawdforge.http.auth import require_scope
 from clawdforge.http.dialects.forge import shapes

@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from clawdforge.core.event_model import StoredEvent
-from clawdforge.core.model import (
+from clawdforge.core.models.events import StoredEvent
+from clawdforge.core.models.rows import (
     MessageRow,
     PauseRow,
     PendingPermission,

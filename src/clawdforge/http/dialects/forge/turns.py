@@ -8,7 +8,7 @@ from fastapi import APIRouter, Header, Path, Query
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from clawdforge.core.event_model import StoredEvent
+from clawdforge.core.models.events import StoredEvent
 from clawdforge.core.services.turns import raise_for
 from clawdforge.http.connection import unless_gone
 from clawdforge.http.dialects.forge import shapes

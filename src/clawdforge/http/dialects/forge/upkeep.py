@@ -3,7 +3,7 @@
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from clawdforge.core.model import SessionRow
+from clawdforge.core.models.rows import SessionRow
 from clawdforge.http.errors import json_response
 from clawdforge.http.routing import App, AppRoute, Core
 from clawdforge.wire.session import PurgeReply, UsageReply

@@ -5,8 +5,8 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
+from clawdforge.core.models.usage import UsageQuery, UsageSum
 from clawdforge.core.rules.usage import MAX_COUNT
-from clawdforge.core.usage_model import UsageQuery, UsageSum
 from clawdforge.http.errors import json_response
 from clawdforge.http.routing import AdminRoute, App, AppRoute, Core, Limit
 from clawdforge.wire.admin import AdminUsage, AppUsage

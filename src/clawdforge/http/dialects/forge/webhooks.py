@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
-from clawdforge.core.webhook_model import DeliveryRow, EndpointRow
+from clawdforge.core.models.webhooks import DeliveryRow, EndpointRow
 from clawdforge.http.errors import json_response
 from clawdforge.http.routing import App, AppRoute, Core, Limit
 from clawdforge.wire.admin import Done

@@ -7,7 +7,7 @@ from typing import Final
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from clawdforge.core.model import PermissionRow
+from clawdforge.core.models.rows import PermissionRow
 from clawdforge.http.dialects.hermes import frames
 from clawdforge.http.dialects.hermes.route import SessionId, router
 from clawdforge.http.errors import json_response

@@ -7,8 +7,8 @@ from fastapi import APIRouter, Header, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
-from clawdforge.core.model import SessionRow, TurnRow
-from clawdforge.core.principal import Principal
+from clawdforge.core.models.principal import Principal
+from clawdforge.core.models.rows import SessionRow, TurnRow
 from clawdforge.core.services.all import Services
 from clawdforge.http.dialects.hermes import frames, shapes
 from clawdforge.http.dialects.hermes.route import Page, StreamId, router

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias
 
 import orjson
 
-from clawdforge.core.model import PermissionRow
+from clawdforge.core.models.rows import PermissionRow
 from clawdforge.http.dialects.hermes.shapes import snapshot, stream_id
 from clawdforge.wire.base import Json
 from clawdforge.wire.error_codes import ErrorCode

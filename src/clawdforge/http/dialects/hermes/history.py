@@ -6,7 +6,7 @@ from typing import Final
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from clawdforge.core.model import MessageRow
+from clawdforge.core.models.rows import MessageRow
 from clawdforge.core.rules.transcripts import Transcript
 from clawdforge.http.dialects.hermes import shapes
 from clawdforge.http.dialects.hermes.route import Page, router, whole_reply

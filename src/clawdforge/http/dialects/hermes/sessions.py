@@ -7,7 +7,7 @@ import orjson
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
-from clawdforge.core.model import SessionQuery
+from clawdforge.core.models.rows import SessionQuery
 from clawdforge.core.rules.transcripts import Transcript
 from clawdforge.core.services.all import Services
 from clawdforge.http.dialects.hermes import shapes

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import orjson
 
-from clawdforge.core.model import MessageRow, SessionRow, TurnRow
+from clawdforge.core.models.rows import MessageRow, SessionRow, TurnRow
 from clawdforge.core.rules.transcripts import Ending, Entry, Transcript
 from clawdforge.wire.base import Json, to_float
 from clawdforge.wire.hermes import HermesStatus

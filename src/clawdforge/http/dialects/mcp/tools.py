@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from pydantic import BaseModel, ValidationError
 
-from clawdforge.core.model import SessionQuery
-from clawdforge.core.principal import Principal
+from clawdforge.core.models.principal import Principal
+from clawdforge.core.models.rows import SessionQuery
 from clawdforge.core.rules.paging import Place
 from clawdforge.core.rules.sessions import SessionState
 from clawdforge.core.services.all import Services

@@ -5,8 +5,8 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
-from clawdforge.core.event_model import StoredEvent
-from clawdforge.core.model import TurnRow
+from clawdforge.core.models.events import StoredEvent
+from clawdforge.core.models.rows import TurnRow
 from clawdforge.core.services.all import Services
 from clawdforge.http.waiting import closing
 from clawdforge.wire.base import Json

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Final
 
-from clawdforge.core.model import MessageRow
+from clawdforge.core.models.rows import MessageRow
 from clawdforge.http.dialects.openai.asked import Said
 from clawdforge.wire.message import Role
 

@@ -5,7 +5,7 @@ from typing import Final
 
 import orjson
 
-from clawdforge.core.model import TurnRow
+from clawdforge.core.models.rows import TurnRow
 from clawdforge.http.dialects.openai.progress import End, Piece, count_tokens
 from clawdforge.wire.base import Json, to_seconds
 from clawdforge.wire.sse import encode

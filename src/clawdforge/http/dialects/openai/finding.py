@@ -11,8 +11,8 @@ from functools import partial
 from itertools import takewhile
 from typing import Final, TypeVar
 
-from clawdforge.core.model import MessageRow, SessionQuery, SessionRow
-from clawdforge.core.principal import Principal
+from clawdforge.core.models.principal import Principal
+from clawdforge.core.models.rows import MessageRow, SessionQuery, SessionRow
 from clawdforge.core.rules.paging import Place
 from clawdforge.core.rules.turns import SubmittedTurn
 from clawdforge.core.services.all import Services

@@ -5,7 +5,7 @@ from typing import Any
 
 import orjson
 
-from clawdforge.core.model import TurnRow
+from clawdforge.core.models.rows import TurnRow
 from clawdforge.http.dialects.openai.progress import End, Kind, Piece, count_tokens
 from clawdforge.wire.base import Json, to_seconds
 from clawdforge.wire.openai import ResponseRequest

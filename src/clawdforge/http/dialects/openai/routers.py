@@ -9,8 +9,8 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from clawdforge.core.event_model import StoredEvent
-from clawdforge.core.principal import Principal
+from clawdforge.core.models.events import StoredEvent
+from clawdforge.core.models.principal import Principal
 from clawdforge.core.rules.turns import SubmittedTurn
 from clawdforge.core.services.all import Services
 from clawdforge.core.services.turns import raise_for

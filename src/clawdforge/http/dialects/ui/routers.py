@@ -13,8 +13,8 @@ from fastapi import APIRouter, Header
 from starlette.requests import Request
 from starlette.responses import Response
 
-from clawdforge.core.event_model import StoredEvent
-from clawdforge.core.principal import Principal
+from clawdforge.core.models.events import StoredEvent
+from clawdforge.core.models.principal import Principal
 from clawdforge.core.rules.turns import SubmittedTurn
 from clawdforge.core.services.all import Services
 from clawdforge.http.dialects.ui.agui import AguiMap

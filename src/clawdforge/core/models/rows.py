@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
-from clawdforge.core.event_model import StoredEvent
+from clawdforge.core.models.events import StoredEvent
 from clawdforge.wire.base import Json, Micros
 from clawdforge.wire.session import Activity, OnInterrupt, PermissionMode, Retention
 from clawdforge.wire.turn import IfBusy, Outcome, TurnState

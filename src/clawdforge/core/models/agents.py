@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from clawdforge.core.mcp_model import McpLaunch
+from clawdforge.core.models.mcp import McpLaunch
 from clawdforge.wire.base import Json
 
 
