@@ -38,13 +38,14 @@ LAYERS: Final[Mapping[str, frozenset[str]]] = {
 """What each part may import of ours. Nobody imports `server` or `cli` but those named here."""
 
 ROOMS: Final[Mapping[str, frozenset[str]]] = {
-    "core": frozenset({"models", "ports"}),
+    "core": frozenset({"models", "ports", "pacing"}),
+    "core.pacing": frozenset({"models", "ports"}),
     "core.models": frozenset(),
     "core.ports": frozenset({"models"}),
     "core.rules": frozenset({"models", "ports"}),
     "core.imports": frozenset({"models", "rules"}),
-    "core.running": frozenset({"models", "ports", "rules"}),
-    "core.services": frozenset({"models", "ports", "rules", "imports", "running"}),
+    "core.running": frozenset({"models", "ports", "rules", "pacing"}),
+    "core.services": frozenset({"models", "ports", "rules", "pacing", "imports", "running"}),
     "drivers": frozenset({"processes", "folders"}),
     "drivers.processes": frozenset(),
     "drivers.folders": frozenset({"processes"}),

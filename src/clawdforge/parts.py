@@ -17,7 +17,7 @@ from clawdforge.core.clock import Clock, SystemClock
 from clawdforge.core.ids import new_id, new_token
 from clawdforge.core.models.mcp import OperatorServers
 from clawdforge.core.models.nodes import Telling, WishKind
-from clawdforge.core.pace import Pace
+from clawdforge.core.pacing.pace import Pace
 from clawdforge.core.ports import Driver, Store
 from clawdforge.core.ports.shared_files import Sharing
 from clawdforge.core.ports.threads import GraphThreads

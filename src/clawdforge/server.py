@@ -13,7 +13,7 @@ from typing import Any
 from clawdforge import __version__, logs
 from clawdforge.bounds import find_door_limits, find_introduce_secs
 from clawdforge.by_name import load
-from clawdforge.core.interpreter import short_pauses
+from clawdforge.core.pacing.interpreter import short_pauses
 from clawdforge.core.running.idle import until_idle
 from clawdforge.core.running.membership import LEASE
 from clawdforge.core.services.access import LOCAL_APP

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 
-from clawdforge.core.pace import Pace
+from clawdforge.core.pacing.pace import Pace
 from clawdforge.drivers.acp.stdio import StdioPipe
 from clawdforge.drivers.processes.pipes import Output
 from clawdforge.jsonrpc.rpc import METHOD_NOT_FOUND, Connection, RpcError

@@ -10,9 +10,9 @@ import apsw
 import pytest
 
 from clawdforge.core.clock import SECOND, SystemClock
-from clawdforge.core.loop_turns import LoopTurns
 from clawdforge.core.models.events import AgentEvent, draft, draft_of
 from clawdforge.core.models.rows import PermissionRow, SessionRow
+from clawdforge.core.pacing.loop_turns import LoopTurns
 from clawdforge.core.ports import Store, Tx
 from clawdforge.core.ports.changes import ChangeRow
 from clawdforge.core.services.changes import Change, ChangeKind, ChangeService

@@ -5,9 +5,9 @@ import threading
 
 import pytest
 
-from clawdforge.core.computing import Computing
-from clawdforge.core.loop_turns import LoopTurns
-from clawdforge.core.pace import Pace
+from clawdforge.core.pacing.computing import Computing
+from clawdforge.core.pacing.loop_turns import LoopTurns
+from clawdforge.core.pacing.pace import Pace
 
 WAIT_SECS = 30
 

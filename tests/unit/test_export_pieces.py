@@ -7,9 +7,9 @@ import orjson
 import pytest
 from starlette.responses import StreamingResponse
 
-from clawdforge.core.loop_turns import LoopTurns
 from clawdforge.core.models.events import StoredEvent, draft
 from clawdforge.core.models.rows import MessageRow, SessionRow, TurnRow
+from clawdforge.core.pacing.loop_turns import LoopTurns
 from clawdforge.core.services.transfer import Exported
 from clawdforge.http.dialects.forge import export, shapes
 from clawdforge.http.errors import encode

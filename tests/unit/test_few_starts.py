@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from clawdforge.core.few_starts import MOST, FewStarts
-from clawdforge.core.pace import Pace
+from clawdforge.core.pacing.few_starts import MOST, FewStarts
+from clawdforge.core.pacing.pace import Pace
 from clawdforge.drivers.acp import driver as acp_driver
 from clawdforge.drivers.processes import cgroups
 from clawdforge.drivers.processes.cgroups import Group

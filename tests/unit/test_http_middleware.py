@@ -8,7 +8,7 @@ import orjson
 import pytest
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from clawdforge.core.loop_turns import LoopTurns
+from clawdforge.core.pacing.loop_turns import LoopTurns
 from clawdforge.http.connection import KEY, Connection
 from clawdforge.http.guard import Guard
 from clawdforge.http.lanes import Lanes

@@ -10,7 +10,7 @@ from fastapi import APIRouter, FastAPI
 from starlette.responses import Response
 from starlette.types import Message
 
-from clawdforge.core.loop_turns import LoopTurns
+from clawdforge.core.pacing.loop_turns import LoopTurns
 from clawdforge.http.app import add_routers
 from clawdforge.http.guard import Guard
 from clawdforge.http.json_bodies import FEW_VALUES, MANY_VALUES, parse_body

@@ -9,11 +9,11 @@ import orjson
 import pytest
 
 from clawdforge.core.clock import SystemClock
-from clawdforge.core.computing import Computing
 from clawdforge.core.log import LogService
-from clawdforge.core.loop_turns import LoopTurns
 from clawdforge.core.models.events import StoredEvent, draft
 from clawdforge.core.models.rows import SessionRow
+from clawdforge.core.pacing.computing import Computing
+from clawdforge.core.pacing.loop_turns import LoopTurns
 from clawdforge.core.ports import Tx
 from clawdforge.http import sse
 from clawdforge.http.sse import session_frames, turn_frames

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from clawdforge.core.interpreter import SWITCH_SECS, short_pauses
+from clawdforge.core.pacing.interpreter import SWITCH_SECS, short_pauses
 
 
 def serve_and_fail() -> None:

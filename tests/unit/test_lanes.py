@@ -5,7 +5,7 @@ from unittest.mock import Mock
 
 from starlette.types import Scope
 
-from clawdforge.core.loop_turns import LoopTurns
+from clawdforge.core.pacing.loop_turns import LoopTurns
 from clawdforge.http import lanes
 from clawdforge.http.connection import KEY, Connection
 from clawdforge.http.lanes import OPERATOR, STRANGERS, Lanes

@@ -10,12 +10,12 @@ from typing import Any, TypeVar, cast
 import pytest
 
 from clawdforge.core.clock import SystemClock
-from clawdforge.core.computing import Computing
 from clawdforge.core.log import SLICE_EVENTS, LogService
-from clawdforge.core.long_reads import FEW_ROWS, read_rows
-from clawdforge.core.loop_turns import LoopTurns
 from clawdforge.core.models.events import StoredEvent, draft
 from clawdforge.core.models.rows import MessageRow, SessionRow, TurnRow
+from clawdforge.core.pacing.computing import Computing
+from clawdforge.core.pacing.long_reads import FEW_ROWS, read_rows
+from clawdforge.core.pacing.loop_turns import LoopTurns
 from clawdforge.core.ports import Tx, View
 from clawdforge.core.rules.paging import Place
 from clawdforge.core.rules.queue import find_next

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from clawdforge.core.loop_turns import (
+from clawdforge.core.pacing.loop_turns import (
     BURST_SECS,
     MANY,
     MOST_PASSES,

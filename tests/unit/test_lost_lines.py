@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from clawdforge.core.pace import Pace
+from clawdforge.core.pacing.pace import Pace
 from clawdforge.jsonrpc.lost import Lost, read_head
 from clawdforge.jsonrpc.rpc import Connection
 from tests.unit.rpc_peer import Heard

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clawdforge.core.pace import Pace
+from clawdforge.core.pacing.pace import Pace
 from clawdforge.jsonrpc.ndjson import Framer, LargeLine, Line, Oversize, decode_line
 from clawdforge.wire.json_bounds import LARGE_BYTES, MAX_LINE_VALUES
 

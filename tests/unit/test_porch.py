@@ -10,7 +10,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from clawdforge.core.loop_turns import LoopTurns
+from clawdforge.core.pacing.loop_turns import LoopTurns
 from clawdforge.http.door import DoorLimits
 from clawdforge.http.lanes import Lanes
 from clawdforge.http.porch import AT_ONCE, HEAD_BYTES, Porch

@@ -9,9 +9,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from clawdforge.core.computing import Computing, Result
-from clawdforge.core.loop_turns import LoopTurns
-from clawdforge.core.pace import Pace
+from clawdforge.core.pacing.computing import Computing, Result
+from clawdforge.core.pacing.loop_turns import LoopTurns
+from clawdforge.core.pacing.pace import Pace
 from clawdforge.drivers.acp.stdio import READ_BYTES
 from clawdforge.jsonrpc import rpc
 from clawdforge.jsonrpc.rpc import METHOD_NOT_FOUND, Disconnected, RpcError

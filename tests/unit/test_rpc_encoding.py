@@ -6,7 +6,7 @@ from typing import Any
 import orjson
 import pytest
 
-from clawdforge.core.pace import AppPace, Pace
+from clawdforge.core.pacing.pace import AppPace, Pace
 from clawdforge.jsonrpc.encoding import LONG_CHARS, PIECE_CHARS, encode_in_pieces, encode_lines
 from clawdforge.jsonrpc.rpc import Connection
 from tests.unit.rpc_peer import Heard

@@ -11,8 +11,8 @@ from typing import Any, cast
 
 import pytest
 
-from clawdforge.core.loop_turns import LoopTurns
 from clawdforge.core.models.rows import SessionRow
+from clawdforge.core.pacing.loop_turns import LoopTurns
 from clawdforge.core.ports import LiveAgent
 from clawdforge.drivers.folders import git_shadow
 from clawdforge.drivers.folders.git_shadow import Shadow

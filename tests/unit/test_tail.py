@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any, cast
 
 from clawdforge.core.clock import SystemClock
-from clawdforge.core.computing import Computing
 from clawdforge.core.log import TAIL_EVENTS, LogService, Tail
-from clawdforge.core.loop_turns import LoopTurns
 from clawdforge.core.models.events import StoredEvent, draft
+from clawdforge.core.pacing.computing import Computing
+from clawdforge.core.pacing.loop_turns import LoopTurns
 from clawdforge.core.ports import Store, Tx, View
 from clawdforge.stores import open_store
 from clawdforge.wire.event import EventType

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from clawdforge.core.watchdog import Stall, Watchdog, describe_running
+from clawdforge.core.pacing.watchdog import Stall, Watchdog, describe_running
 
 
 async def test_a_loop_that_stands_still_is_measured_and_the_task_is_named(
@@ -27,7 +27,7 @@ async def test_a_loop_that_stands_still_is_measured_and_the_task_is_named(
         Watchdog.report(dog, stall)
         noticed.set()
 
-    monkeypatch.setattr("clawdforge.core.watchdog.describe_running", describe)
+    monkeypatch.setattr("clawdforge.core.pacing.watchdog.describe_running", describe)
     monkeypatch.setattr(dog, "report", report)
 
     async def stand_still() -> None:
@@ -50,4 +50,4 @@ async def test_it_looks_into_our_own_code() -> None:
     assert task is not None
     task.set_name("mine")
     told = describe_running(loop, threading.get_ident())
-    assert told.startswith("mine (clawdforge.core.watchdog.describe")
+    assert told.startswith("mine (clawdforge.core.pacing.watchdog.describe")

@@ -5,7 +5,7 @@ import struct
 
 from websockets.frames import CloseCode
 
-from clawdforge.core.pace import Pace
+from clawdforge.core.pacing.pace import Pace
 from clawdforge.http.bodies import BodyBudget
 from clawdforge.http.tunnel import TunnelEnd
 from clawdforge.http.websocket import WebSocket

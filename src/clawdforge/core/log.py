@@ -13,10 +13,10 @@ from contextlib import contextmanager
 from functools import partial
 from weakref import WeakValueDictionary
 
-from clawdforge.core.computing import Computing
-from clawdforge.core.loop_turns import LoopTurns
 from clawdforge.core.models.events import StoredEvent
 from clawdforge.core.models.rows import Commit, TurnRow
+from clawdforge.core.pacing.computing import Computing
+from clawdforge.core.pacing.loop_turns import LoopTurns
 from clawdforge.core.ports import Store, View
 from clawdforge.wire.errors import InvalidRequest, SessionNotFound
 from clawdforge.wire.event import EventType

@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from websockets.frames import CloseCode
 
 from clawdforge.core.models.principal import Principal
-from clawdforge.core.pace import AppPace
+from clawdforge.core.pacing.pace import AppPace
 from clawdforge.core.services.all import Services
 from clawdforge.http.tunnel import UPGRADED, Tunnel
 from clawdforge.http.waiting import wait_first

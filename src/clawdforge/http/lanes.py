@@ -12,7 +12,7 @@ from typing import Final
 
 from starlette.types import Scope
 
-from clawdforge.core.loop_turns import NOBODY
+from clawdforge.core.pacing.loop_turns import NOBODY
 from clawdforge.core.services.all import Services
 from clawdforge.http.connection import KEY, Connection
 

@@ -17,7 +17,7 @@ from websockets.http11 import Request as Opening
 from websockets.protocol import State
 from websockets.server import ServerProtocol
 
-from clawdforge.core.pace import AppPace
+from clawdforge.core.pacing.pace import AppPace
 from clawdforge.http.bodies import BodyBudget, Claim
 from clawdforge.http.tunnel import Tunnel
 from clawdforge.wire.errors import ForgeAPIError, InvalidRequest

@@ -5,12 +5,13 @@ from dataclasses import dataclass, field
 
 from clawdforge.core.callbacks import CallbackTokens
 from clawdforge.core.clock import Clock
-from clawdforge.core.computing import Computing
 from clawdforge.core.log import LogService
-from clawdforge.core.loop_turns import LoopTurns
 from clawdforge.core.models.mcp import OperatorServers
 from clawdforge.core.models.rows import SessionRow
-from clawdforge.core.pace import Pace
+from clawdforge.core.pacing.computing import Computing
+from clawdforge.core.pacing.loop_turns import LoopTurns
+from clawdforge.core.pacing.pace import Pace
+from clawdforge.core.pacing.watchdog import Watchdog
 from clawdforge.core.ports import Agents, Catalog, FolderSizes, Homes, Snapshots, Store, Workspaces
 from clawdforge.core.ports.shared_files import Sharing
 from clawdforge.core.ports.telemetry import Telemetry
@@ -76,7 +77,6 @@ from clawdforge.core.services.turn_changes import TurnChangeService
 from clawdforge.core.services.turns import TurnService
 from clawdforge.core.services.usage import UsageService
 from clawdforge.core.services.webhooks import WebhookService
-from clawdforge.core.watchdog import Watchdog
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from clawdforge.core.loop_turns import LoopTurns
 from clawdforge.core.models.rows import PermissionRow, SessionRow
+from clawdforge.core.pacing.loop_turns import LoopTurns
 from clawdforge.core.ports import Store, View
 from clawdforge.core.ports.changes import ChangeRow
 from clawdforge.core.rules.sessions import SessionState, state_of

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
 from clawdforge.core.clock import Clock
-from clawdforge.core.long_reads import read_rows
 from clawdforge.core.models.events import draft
 from clawdforge.core.models.principal import Principal
 from clawdforge.core.models.rows import Hit, MessageRow, SessionRow, TurnRow
+from clawdforge.core.pacing.long_reads import read_rows
 from clawdforge.core.ports import Store, Tx, View
 from clawdforge.core.rules import memory
 from clawdforge.core.rules.admission import admit_turn

@@ -5,8 +5,8 @@ from typing import Final
 
 from clawdforge.core.clock import SECOND, Clock
 from clawdforge.core.ids import new_id, new_token
-from clawdforge.core.long_reads import read_rows
 from clawdforge.core.models.rows import LinkRow, MessageRow, SessionRow
+from clawdforge.core.pacing.long_reads import read_rows
 from clawdforge.core.ports import Store, Tx, View
 from clawdforge.core.rules.hidden_paths import PathHider
 from clawdforge.core.rules.paging import MessageSpan, Place, read_messages

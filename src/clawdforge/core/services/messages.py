@@ -8,10 +8,10 @@ from typing import Final
 
 from clawdforge.core.clock import Clock
 from clawdforge.core.log import LogService, Tail
-from clawdforge.core.long_reads import read_rows
-from clawdforge.core.loop_turns import LoopTurns
 from clawdforge.core.models.events import draft
 from clawdforge.core.models.rows import MessageRow, SessionQuery, SessionRow
+from clawdforge.core.pacing.long_reads import read_rows
+from clawdforge.core.pacing.loop_turns import LoopTurns
 from clawdforge.core.ports import Store, Tx, View
 from clawdforge.core.rules.paging import MessageSpan, Place, read_messages
 from clawdforge.core.rules.quotas import NO_QUOTAS, Quotas

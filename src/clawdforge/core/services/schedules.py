@@ -7,10 +7,10 @@ from typing import Any, Final
 
 from clawdforge.core.clock import Clock
 from clawdforge.core.ids import new_id
-from clawdforge.core.long_reads import read_rows
 from clawdforge.core.models.principal import Principal
 from clawdforge.core.models.rows import TurnRow
 from clawdforge.core.models.schedules import OccurrenceRow, ScheduleRow
+from clawdforge.core.pacing.long_reads import read_rows
 from clawdforge.core.ports import Store, Tx, View
 from clawdforge.core.rules.quotas import Quotas
 from clawdforge.core.rules.schedules import MOST_SCHEDULES, find_first, need_schedule

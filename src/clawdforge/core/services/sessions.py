@@ -10,10 +10,10 @@ from typing import NamedTuple
 from clawdforge.core.clock import Clock
 from clawdforge.core.ids import new_id
 from clawdforge.core.log import LogService
-from clawdforge.core.long_reads import read_rows
 from clawdforge.core.models.events import draft
 from clawdforge.core.models.rows import AppRow, PersonaRow, SessionQuery, SessionRow
 from clawdforge.core.models.workspaces import Workspace
+from clawdforge.core.pacing.long_reads import read_rows
 from clawdforge.core.ports import Agents, Store, Tx, View, Workspaces
 from clawdforge.core.rules.mcp_servers import check_secrets, write_servers
 from clawdforge.core.rules.permission_modes import choose_mode

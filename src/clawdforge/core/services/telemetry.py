@@ -14,9 +14,9 @@ from typing import Final, NamedTuple
 
 import orjson
 
-from clawdforge.core.loop_turns import LoopTurns
 from clawdforge.core.models.rows import Commit
 from clawdforge.core.models.traces import TurnTrace
+from clawdforge.core.pacing.loop_turns import LoopTurns
 from clawdforge.core.ports import Store, View
 from clawdforge.core.ports.telemetry import Telemetry
 from clawdforge.core.rules.traces import Said, ToolCalls, read_calls

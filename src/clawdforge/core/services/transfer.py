@@ -9,11 +9,11 @@ from typing import TypeVar
 
 from pydantic import ValidationError
 
-from clawdforge.core.computing import Computing
 from clawdforge.core.imports import formats
-from clawdforge.core.loop_turns import LoopTurns
 from clawdforge.core.models.events import StoredEvent
 from clawdforge.core.models.rows import MessageRow, SessionRow, TurnRow
+from clawdforge.core.pacing.computing import Computing
+from clawdforge.core.pacing.loop_turns import LoopTurns
 from clawdforge.core.ports import Store, Tx, View
 from clawdforge.core.rules import memory
 from clawdforge.core.rules.activity import note_activity

@@ -8,11 +8,11 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from clawdforge.core.clock import Clock
-from clawdforge.core.computing import Computing
 from clawdforge.core.log import PAGE_BYTES, LogService
-from clawdforge.core.long_reads import read_rows
 from clawdforge.core.models.principal import Principal
 from clawdforge.core.models.rows import SessionRow, TurnRow
+from clawdforge.core.pacing.computing import Computing
+from clawdforge.core.pacing.long_reads import read_rows
 from clawdforge.core.ports import Store, Tx, View
 from clawdforge.core.rules.fingerprints import fingerprint
 from clawdforge.core.rules.queue import order_queue

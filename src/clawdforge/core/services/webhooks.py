@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 
 from clawdforge.core.clock import SECOND, Clock
 from clawdforge.core.ids import new_id
-from clawdforge.core.long_reads import read_rows
 from clawdforge.core.models.webhooks import DeliveryRow, EndpointRow
+from clawdforge.core.pacing.long_reads import read_rows
 from clawdforge.core.ports import Store, Tx, View
 from clawdforge.core.ports.webhooks import Receivers, Undelivered
 from clawdforge.core.rules.webhooks import BEING_REMOVED, SECRET_PREFIX, send_again

@@ -11,7 +11,7 @@ from typing import Final, Literal
 
 from clawdforge.core.clock import SECOND, SystemClock
 from clawdforge.core.models.agents import Answer, Ask, Launch, Verdict
-from clawdforge.core.pace import AppPace, Pace
+from clawdforge.core.pacing.pace import AppPace, Pace
 from clawdforge.core.ports import Capability, Sink
 from clawdforge.drivers.acp.client import ClientSide
 from clawdforge.drivers.acp.controls import SessionControls

@@ -24,7 +24,7 @@ from typing import Final, Literal
 
 from clawdforge.core.clock import SECOND, SystemClock
 from clawdforge.core.models.agents import AgentSpec, Answer, Ask, Launch
-from clawdforge.core.pace import AppPace, Pace
+from clawdforge.core.pacing.pace import AppPace, Pace
 from clawdforge.core.ports import Capability, Sink
 from clawdforge.drivers.acp.failures import Failures
 from clawdforge.drivers.acp.limits import AcpLimits

@@ -10,8 +10,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from clawdforge.core.loop_turns import LoopTurns
 from clawdforge.core.models.rows import SessionRow
+from clawdforge.core.pacing.loop_turns import LoopTurns
 from clawdforge.core.ports import LiveAgent
 from clawdforge.core.services.access import LOCAL_APP
 from clawdforge.drivers.folders.fair_threads import FairThreads

@@ -11,9 +11,9 @@ from typing import TypeVar, cast
 import apsw
 
 from clawdforge.core.clock import Clock
-from clawdforge.core.computing import Computing
 from clawdforge.core.histogram import Histogram
 from clawdforge.core.models.rows import Commit
+from clawdforge.core.pacing.computing import Computing
 from clawdforge.core.ports import SystemTx, SystemView, Tx, View
 from clawdforge.stores.folder import make_private_file, prepare_folder
 from clawdforge.stores.sqlite.connection import DISK_ERRORS, open_writer

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
-from clawdforge.core.pace import Pace
+from clawdforge.core.pacing.pace import Pace
 from clawdforge.http.connection import find_tunnel, is_from_agent
 from clawdforge.http.editors import EditorCall, EditorLine
 from clawdforge.http.routing import AppRoute, Caller, Core

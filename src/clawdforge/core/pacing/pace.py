@@ -5,9 +5,9 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from clawdforge.core.computing import Computing
-from clawdforge.core.few_starts import FewStarts
-from clawdforge.core.loop_turns import LoopTurns
+from clawdforge.core.pacing.computing import Computing
+from clawdforge.core.pacing.few_starts import FewStarts
+from clawdforge.core.pacing.loop_turns import LoopTurns
 
 Result = TypeVar("Result")
 

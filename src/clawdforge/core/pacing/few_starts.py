@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import Final
 
-from clawdforge.core.loop_turns import InTurn
+from clawdforge.core.pacing.loop_turns import InTurn
 
 MOST: Final = 2
 

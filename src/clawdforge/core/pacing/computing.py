@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
-from clawdforge.core.loop_turns import InTurn
+from clawdforge.core.pacing.loop_turns import InTurn
 
 Result = TypeVar("Result")
 RESTS: Final = 2
