@@ -46,7 +46,7 @@ FACE_BUGS = (
         "tests/faces/test_upgrades.py -k right_behind_the_request",
         (
             Change(
-                f"{SRC}/http/protocol.py",
+                f"{SRC}/http/connections/protocol.py",
                 "self._keep_behind(data[upgrade.args[0] :])",
                 'self._keep_behind(b"")',
             ),

@@ -63,8 +63,9 @@ ROOMS: Final[Mapping[str, frozenset[str]]] = {
     "faces": frozenset(),
     "faces.acp": frozenset(),
     "faces.mcp": frozenset(),
-    "http": frozenset({"dialects"}),
-    "http.dialects": frozenset(),
+    "http": frozenset({"dialects", "connections"}),
+    "http.connections": frozenset[str](),
+    "http.dialects": frozenset({"connections"}),
 }
 """The rooms of a part, and which others of the same part each may look into. What stands in no room is the
 hall: every room may use it, and it may look only into those named at the part's own name."""

@@ -9,7 +9,7 @@ from clawdforge.core.services.access import LOCAL_APP
 from clawdforge.core.services.all import Bounds
 from clawdforge.core.services.shares import Share
 from clawdforge.drivers.processes.group_trees import Ceilings
-from clawdforge.http.door import DoorLimits
+from clawdforge.http.connections.door import DoorLimits
 from clawdforge.listeners import raise_descriptor_limit
 from clawdforge.settings import Settings
 

@@ -21,9 +21,9 @@ from clawdforge.drivers.acpx.driver import ITSELF as ACPX
 from clawdforge.drivers.processes.callers import ProcCallers
 from clawdforge.drivers.processes.containment import harden_self
 from clawdforge.http.app import build_asgi
-from clawdforge.http.door import Door
+from clawdforge.http.connections.door import Door
+from clawdforge.http.connections.web_server import WebServer
 from clawdforge.http.settings import HttpSettings
-from clawdforge.http.web_server import WebServer
 from clawdforge.lacks import explain_lack
 from clawdforge.lifetime import LAST_SECS, Lifetime
 from clawdforge.listeners import BACKLOG, bind_port, operator_socket, url_of

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from clawdforge.http.connections.protocol import MAX_HEADERS
 from clawdforge.http.multipart import MAX_PARTS
-from clawdforge.http.protocol import MAX_HEADERS
 from tests.api.harness import App, Server, until
 
 HALF = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"

@@ -8,7 +8,7 @@ import pytest
 
 from clawdforge.core.ports import Standing
 from clawdforge.core.ports.callers import Address
-from clawdforge.http.connection import Connection
+from clawdforge.http.connections.connection import Connection
 
 
 class Answers:

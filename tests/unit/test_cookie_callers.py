@@ -7,8 +7,8 @@ import pytest
 
 from clawdforge.core.ports import Standing
 from clawdforge.core.ports.callers import Address
-from clawdforge.http import connection as module
-from clawdforge.http.connection import LOOKS, Connection
+from clawdforge.http.connections import connection as module
+from clawdforge.http.connections.connection import LOOKS, Connection
 
 
 class Callers:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from clawdforge.http.door import Door, DoorLimits, peer_of
-from clawdforge.http.patience import GRACE_SECS, PROGRESS_BYTES, Patience, Phase
+from clawdforge.http.connections.door import Door, DoorLimits, peer_of
+from clawdforge.http.connections.patience import GRACE_SECS, PROGRESS_BYTES, Patience, Phase
 
 LIMITS = DoorLimits(connections=4, per_peer=3)
 

@@ -6,9 +6,9 @@ from unittest.mock import Mock
 from starlette.types import Scope
 
 from clawdforge.core.pacing.loop_turns import LoopTurns
-from clawdforge.http import lanes
-from clawdforge.http.connection import KEY, Connection
-from clawdforge.http.lanes import OPERATOR, STRANGERS, Lanes
+from clawdforge.http.connections import lanes
+from clawdforge.http.connections.connection import KEY, Connection
+from clawdforge.http.connections.lanes import OPERATOR, STRANGERS, Lanes
 
 
 def scope(*headers: tuple[bytes, bytes], is_unix: bool = False, is_gone: bool = False) -> Scope:

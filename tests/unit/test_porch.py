@@ -11,9 +11,9 @@ from unittest.mock import Mock
 import pytest
 
 from clawdforge.core.pacing.loop_turns import LoopTurns
-from clawdforge.http.door import DoorLimits
-from clawdforge.http.lanes import Lanes
-from clawdforge.http.porch import AT_ONCE, HEAD_BYTES, Porch
+from clawdforge.http.connections.door import DoorLimits
+from clawdforge.http.connections.lanes import Lanes
+from clawdforge.http.connections.porch import AT_ONCE, HEAD_BYTES, Porch
 
 RESET = struct.pack("ii", 1, 0)
 GOOD = "good"
@@ -282,16 +282,16 @@ async def test_a_silent_crowd_is_sent_away_a_few_at_a_time(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Those who are sent away come again at once; what they cost is bounded by the pace at which they go."""
-    monkeypatch.setattr("clawdforge.http.porch.SWEEP_SECS", 1000.0)
+    monkeypatch.setattr("clawdforge.http.connections.porch.SWEEP_SECS", 1000.0)
     crowd = [place.knock(words=False) for _ in range(16)]
     await place.until_taken(silent=16)
     place.knock(words=False)
     await place.until_closed(crowd[0])
     assert count(place.porch._silent) == 16, "for a while there may be more, but not without an end"
-    monkeypatch.setattr("clawdforge.http.porch.TAKE_SECS", -1.0)
+    monkeypatch.setattr("clawdforge.http.connections.porch.TAKE_SECS", -1.0)
     place.porch._tidy_up()
     assert count(place.porch._silent) == 16
-    monkeypatch.setattr("clawdforge.http.porch.TAKE_SECS", 1000.0)
+    monkeypatch.setattr("clawdforge.http.connections.porch.TAKE_SECS", 1000.0)
     place.porch._tidy_up()
     assert count(place.porch._silent) == 4
 
@@ -310,7 +310,7 @@ async def test_a_porch_that_closes_sends_everybody_away(place: Place) -> None:
 async def test_without_descriptors_it_says_so_and_comes_again(
     place: Place, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("clawdforge.http.porch.NO_ROOM_SECS", 0.01)
+    monkeypatch.setattr("clawdforge.http.connections.porch.NO_ROOM_SECS", 0.01)
     full = OSError(24, "Too many open files")
     real = place.listener
     place.porch._listener = Mock(wraps=real, accept=Mock(side_effect=full), fileno=real.fileno)

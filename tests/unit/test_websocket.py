@@ -7,8 +7,8 @@ from websockets.frames import CloseCode
 
 from clawdforge.core.pacing.pace import Pace
 from clawdforge.http.bodies import BodyBudget
-from clawdforge.http.tunnel import TunnelEnd
-from clawdforge.http.websocket import WebSocket
+from clawdforge.http.connections.tunnel import TunnelEnd
+from clawdforge.http.connections.websocket import WebSocket
 
 OPENING = (
     b"GET /acp HTTP/1.1\r\nHost: here\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"

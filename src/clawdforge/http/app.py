@@ -13,13 +13,13 @@ from starlette.types import ASGIApp
 from clawdforge.by_name import load
 from clawdforge.core.services.all import Services
 from clawdforge.http.bodies import BodyBudget
+from clawdforge.http.connections.lanes import Lanes
 from clawdforge.http.dialects.deepagent import routers as deepagent
 from clawdforge.http.dialects.forge import routers as forge
 from clawdforge.http.dialects.hermes import routers as hermes
 from clawdforge.http.dialects.openai.chat_locks import ChatLocks
 from clawdforge.http.errors import HANDLERS
 from clawdforge.http.guard import Guard
-from clawdforge.http.lanes import Lanes
 from clawdforge.http.login import login_router
 from clawdforge.http.middleware import BodyLimit, Envelope
 from clawdforge.http.openapi import describe

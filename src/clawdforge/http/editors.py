@@ -13,9 +13,9 @@ from websockets.frames import CloseCode
 from clawdforge.core.models.principal import Principal
 from clawdforge.core.pacing.pace import AppPace
 from clawdforge.core.services.all import Services
-from clawdforge.http.tunnel import UPGRADED, Tunnel
-from clawdforge.http.waiting import wait_first
-from clawdforge.http.websocket import WebSocket
+from clawdforge.http.connections.tunnel import UPGRADED, Tunnel
+from clawdforge.http.connections.waiting import wait_first
+from clawdforge.http.connections.websocket import WebSocket
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

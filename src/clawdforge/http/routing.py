@@ -22,7 +22,7 @@ from clawdforge.http.arguments import Call
 from clawdforge.http.auth import require_admin, require_app, require_scope
 from clawdforge.http.binding import check_binding
 from clawdforge.http.bodies import BodyBudget, read_body
-from clawdforge.http.connection import note_known
+from clawdforge.http.connections.connection import note_known
 from clawdforge.http.json_bodies import FEW_VALUES, MANY_VALUES, parse_body
 from clawdforge.http.share import LEAVING, enter_share
 from clawdforge.wire.errors import InvalidRequest, RequestTimedOut, UnsupportedMediaType

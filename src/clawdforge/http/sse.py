@@ -12,8 +12,8 @@ from clawdforge.core.models.events import StoredEvent
 from clawdforge.core.models.principal import Principal
 from clawdforge.core.rules.turns import SubmittedTurn
 from clawdforge.core.services.all import Services
+from clawdforge.http.connections.waiting import closing, wait_disconnected, wait_first
 from clawdforge.http.settings import HttpSettings
-from clawdforge.http.waiting import closing, wait_disconnected, wait_first
 from clawdforge.wire.errors import SessionNotFound
 from clawdforge.wire.event import EventType
 from clawdforge.wire.event_forms import Form

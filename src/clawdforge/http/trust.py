@@ -7,7 +7,7 @@ from typing import Final
 from starlette.requests import Request
 
 from clawdforge.core.ports import Standing
-from clawdforge.http.connection import identify_caller
+from clawdforge.http.connections.connection import identify_caller
 from clawdforge.http.own_page import OWN_PAGE
 from clawdforge.http.settings import HttpSettings
 from clawdforge.wire.errors import Unauthenticated

@@ -7,11 +7,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from clawdforge.core.pacing.pace import Pace
-from clawdforge.http.connection import find_tunnel, is_from_agent
+from clawdforge.http.connections.connection import find_tunnel, is_from_agent
+from clawdforge.http.connections.websocket import WebSocket, write_opening
 from clawdforge.http.editors import EditorCall, EditorLine
 from clawdforge.http.routing import AppRoute, Caller, Core
 from clawdforge.http.settings import HttpSettings
-from clawdforge.http.websocket import WebSocket, write_opening
 from clawdforge.wire.errors import Forbidden, InvalidRequest, Unauthenticated
 from clawdforge.wire.session import PermissionMode
 

@@ -9,10 +9,10 @@ from starlette.responses import Response
 
 from clawdforge.core.models.rows import PersonaRow
 from clawdforge.core.rules.personas import BUILTIN
+from clawdforge.http.connections.waiting import unless_disconnected
 from clawdforge.http.dialects.forge import budgets, shapes
 from clawdforge.http.errors import json_response
 from clawdforge.http.routing import App, AppRoute, Caller, Core, has_own_limit
-from clawdforge.http.waiting import unless_disconnected
 from clawdforge.wire.admin import (
     AgentPage,
     Done,

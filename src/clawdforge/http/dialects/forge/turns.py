@@ -10,7 +10,8 @@ from starlette.responses import Response, StreamingResponse
 
 from clawdforge.core.models.events import StoredEvent
 from clawdforge.core.services.turns import raise_for
-from clawdforge.http.connection import unless_gone
+from clawdforge.http.connections.connection import unless_gone
+from clawdforge.http.connections.waiting import closing
 from clawdforge.http.dialects.forge import shapes
 from clawdforge.http.errors import json_response
 from clawdforge.http.piecewise import SLICE_BYTES, WHOLE_BYTES, Pause, shape
@@ -27,7 +28,6 @@ from clawdforge.http.routing import (
 )
 from clawdforge.http.share import wants_stream
 from clawdforge.http.sse import EventStream, find_start, turn_frames
-from clawdforge.http.waiting import closing
 from clawdforge.wire.base import Json
 from clawdforge.wire.event_forms import Form
 from clawdforge.wire.json_bounds import LARGE_BYTES

@@ -10,6 +10,7 @@ from starlette.responses import Response
 from clawdforge.core.models.principal import Principal
 from clawdforge.core.models.rows import SessionRow, TurnRow
 from clawdforge.core.services.all import Services
+from clawdforge.http.connections.waiting import closing
 from clawdforge.http.dialects.hermes import frames, shapes
 from clawdforge.http.dialects.hermes.route import Page, StreamId, router
 from clawdforge.http.dialects.hermes.sessions import refuse_move
@@ -17,7 +18,6 @@ from clawdforge.http.dialects.hermes.uploads import find_files
 from clawdforge.http.errors import NO_MORE, json_response
 from clawdforge.http.routing import App, Caller, Core
 from clawdforge.http.sse import EventStream
-from clawdforge.http.waiting import closing
 from clawdforge.wire.base import Json, to_float
 from clawdforge.wire.errors import (
     HeadMoved,

@@ -9,14 +9,14 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from clawdforge.http.connection import is_from_agent
+from clawdforge.http.connections.connection import is_from_agent
+from clawdforge.http.connections.waiting import unless_disconnected
 from clawdforge.http.dialects.mcp import protocol
 from clawdforge.http.dialects.mcp.protocol import RpcFailure
 from clawdforge.http.dialects.mcp.tools import DECIDE, TOOLS, Desk, Tool
 from clawdforge.http.errors import json_response
 from clawdforge.http.routing import AppRoute, Caller, Core, has_own_limit
 from clawdforge.http.settings import HttpSettings
-from clawdforge.http.waiting import unless_disconnected
 from clawdforge.wire.base import Json
 from clawdforge.wire.errors import ForgeAPIError, InternalError, RequestTimedOut
 from clawdforge.wire.mcp_server import RpcMessage, RpcReply

@@ -8,7 +8,7 @@ from typing import Final
 from clawdforge.core.models.events import StoredEvent
 from clawdforge.core.models.rows import TurnRow
 from clawdforge.core.services.all import Services
-from clawdforge.http.waiting import closing
+from clawdforge.http.connections.waiting import closing
 from clawdforge.wire.base import Json
 from clawdforge.wire.errors import TurnNotFound
 from clawdforge.wire.event import EventType

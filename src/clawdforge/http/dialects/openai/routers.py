@@ -14,7 +14,8 @@ from clawdforge.core.models.principal import Principal
 from clawdforge.core.rules.turns import SubmittedTurn
 from clawdforge.core.services.all import Services
 from clawdforge.core.services.turns import raise_for
-from clawdforge.http.connection import unless_gone
+from clawdforge.http.connections.connection import unless_gone
+from clawdforge.http.connections.waiting import closing
 from clawdforge.http.dialects.openai.asked import PERSONA, Asked, read_chat, read_response
 from clawdforge.http.dialects.openai.chat_locks import ChatLocks
 from clawdforge.http.dialects.openai.completions import Completion
@@ -28,7 +29,6 @@ from clawdforge.http.routing import App, AppRoute, Caller, Core, UntilSent, has_
 from clawdforge.http.settings import HttpSettings
 from clawdforge.http.share import enter_as_reader
 from clawdforge.http.sse import EventStream, find_start
-from clawdforge.http.waiting import closing
 from clawdforge.wire.base import Json, to_seconds
 from clawdforge.wire.event import EventType
 from clawdforge.wire.json_bounds import LARGE_BYTES

@@ -17,12 +17,12 @@ from clawdforge.core.models.events import StoredEvent
 from clawdforge.core.models.principal import Principal
 from clawdforge.core.rules.turns import SubmittedTurn
 from clawdforge.core.services.all import Services
+from clawdforge.http.connections.waiting import closing
 from clawdforge.http.dialects.ui.agui import AguiMap
 from clawdforge.http.dialects.ui.vercel import VercelMap
 from clawdforge.http.errors import NO_MORE
 from clawdforge.http.routing import App, AppRoute, Caller, Core, takes_many_values
 from clawdforge.http.sse import EventStream, find_start
-from clawdforge.http.waiting import closing
 from clawdforge.wire.base import Json
 from clawdforge.wire.errors import InvalidRequest
 from clawdforge.wire.event import EventType

@@ -19,7 +19,7 @@ from websockets.server import ServerProtocol
 
 from clawdforge.core.pacing.pace import AppPace
 from clawdforge.http.bodies import BodyBudget, Claim
-from clawdforge.http.tunnel import Tunnel
+from clawdforge.http.connections.tunnel import Tunnel
 from clawdforge.wire.errors import ForgeAPIError, InvalidRequest
 
 DEAD_AFTER: Final = 4

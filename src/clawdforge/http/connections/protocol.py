@@ -6,11 +6,11 @@ from typing import Any, Final
 import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from clawdforge.http.connection import KEY, Connection
-from clawdforge.http.door import Door, DoorLimits, peer_of
+from clawdforge.http.connections.connection import KEY, Connection
+from clawdforge.http.connections.door import Door, DoorLimits, peer_of
+from clawdforge.http.connections.patience import Patience, Phase
+from clawdforge.http.connections.tunnel import TunnelEnd
 from clawdforge.http.errors import whole_answer
-from clawdforge.http.patience import Patience, Phase
-from clawdforge.http.tunnel import TunnelEnd
 from clawdforge.wire.errors import ForgeAPIError, HeadersTooLarge, NotHttp, ServerBusy, TooSlow
 
 MAX_HEADER_BYTES: Final = 64 * 1024

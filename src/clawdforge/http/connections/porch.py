@@ -16,9 +16,9 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
-from clawdforge.http.door import DoorLimits, peer_of
+from clawdforge.http.connections.door import DoorLimits, peer_of
+from clawdforge.http.connections.lanes import OPERATOR, Lanes
 from clawdforge.http.errors import whole_answer
-from clawdforge.http.lanes import OPERATOR, Lanes
 from clawdforge.wire.errors import TooSlow
 
 log = logging.getLogger(__name__)

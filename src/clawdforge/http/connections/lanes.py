@@ -14,7 +14,7 @@ from starlette.types import Scope
 
 from clawdforge.core.pacing.loop_turns import NOBODY
 from clawdforge.core.services.all import Services
-from clawdforge.http.connection import KEY, Connection
+from clawdforge.http.connections.connection import KEY, Connection
 
 MAX_KNOWN: Final = 10_000
 CREDENTIALS: Final = (b"authorization", b"cookie")

@@ -9,10 +9,10 @@ from typing import Final
 
 import uvicorn
 
-from clawdforge.http.door import Door
+from clawdforge.http.connections.door import Door
+from clawdforge.http.connections.porch import Porch
+from clawdforge.http.connections.protocol import ForgeProtocol
 from clawdforge.http.middleware import Envelope
-from clawdforge.http.porch import Porch
-from clawdforge.http.protocol import ForgeProtocol
 
 FAREWELL_SECS: Final = 2
 

@@ -3,7 +3,7 @@
 from enum import Enum, auto
 from typing import Final
 
-from clawdforge.http.door import DoorLimits
+from clawdforge.http.connections.door import DoorLimits
 
 PROGRESS_BYTES: Final = 16 * 1024
 """A body has to bring so much in `body_secs`, or its end."""

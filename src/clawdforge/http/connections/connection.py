@@ -10,9 +10,9 @@ from starlette.requests import Request
 from starlette.types import Message
 
 from clawdforge.core.ports import Callers, Standing
+from clawdforge.http.connections.tunnel import Tunnel
+from clawdforge.http.connections.waiting import unless_disconnected
 from clawdforge.http.settings import HttpSettings
-from clawdforge.http.tunnel import Tunnel
-from clawdforge.http.waiting import unless_disconnected
 
 KEY: Final = "connection"
 LOOKS: Final = 3
