@@ -30,11 +30,11 @@ from clawdforge.cli.commands import serve as _serve
 from clawdforge.core.clock import SystemClock
 from clawdforge.core.services.all import Services
 from clawdforge.http import app
+from clawdforge.http.access.login import login_router
 from clawdforge.http.connections.web_server import WebServer
 from clawdforge.http.dialects.deepagent import routers as deepagent
 from clawdforge.http.dialects.forge import routers as forge
 from clawdforge.http.dialects.hermes import routers as hermes
-from clawdforge.http.login import login_router
 from clawdforge.http.settings import HttpSettings
 
 PR_SET_PDEATHSIG = 1

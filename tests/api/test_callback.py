@@ -12,7 +12,7 @@ import pytest
 
 from clawdforge.core.callbacks import BY_AGENT, CallbackTokens
 from clawdforge.core.services.sub_sessions import MOST_OPEN
-from clawdforge.http.binding import ACTS, MAKES, READS
+from clawdforge.http.access.binding import ACTS, MAKES, READS
 from clawdforge.http.scopes import SCOPES
 from clawdforge.wire.scopes import Scope
 from tests.api.harness import AGENT, App, Server

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clawdforge.http.guard import Guard, split_authority
+from clawdforge.http.access.guard import Guard, split_authority
 from clawdforge.wire.errors import HostRefused, OriginRefused
 
 GOOD_HOSTS = ("localhost:8800", "127.0.0.1:8800", "[::1]:8800", "forge.example:8800", "LocalHost:8800")

@@ -9,9 +9,9 @@ import pytest
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from clawdforge.core.pacing.loop_turns import LoopTurns
+from clawdforge.http.access.guard import Guard
 from clawdforge.http.connections.connection import KEY, Connection
 from clawdforge.http.connections.lanes import Lanes
-from clawdforge.http.guard import Guard
 from clawdforge.http.middleware import BodyLimit, Envelope
 from clawdforge.wire.errors import BodyTooLarge
 

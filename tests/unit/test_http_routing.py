@@ -11,9 +11,9 @@ from starlette.responses import Response
 from starlette.types import Message
 
 from clawdforge.core.pacing.loop_turns import LoopTurns
+from clawdforge.http.access.guard import Guard
 from clawdforge.http.app import add_routers
 from clawdforge.http.connections.lanes import Lanes
-from clawdforge.http.guard import Guard
 from clawdforge.http.json_bodies import FEW_VALUES, MANY_VALUES, parse_body
 from clawdforge.http.middleware import Envelope
 from clawdforge.http.routing import AppRoute, OpenRoute, UntilSent

@@ -3,7 +3,7 @@
 import pytest
 from starlette.requests import Request
 
-from clawdforge.http.share import opens_stream
+from clawdforge.http.access.share import opens_stream
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,8 @@ from starlette.types import ASGIApp
 
 from clawdforge.by_name import load
 from clawdforge.core.services.all import Services
+from clawdforge.http.access.guard import Guard
+from clawdforge.http.access.login import login_router
 from clawdforge.http.bodies import BodyBudget
 from clawdforge.http.connections.lanes import Lanes
 from clawdforge.http.dialects.deepagent import routers as deepagent
@@ -19,8 +21,6 @@ from clawdforge.http.dialects.forge import routers as forge
 from clawdforge.http.dialects.hermes import routers as hermes
 from clawdforge.http.dialects.openai.chat_locks import ChatLocks
 from clawdforge.http.errors import HANDLERS
-from clawdforge.http.guard import Guard
-from clawdforge.http.login import login_router
 from clawdforge.http.middleware import BodyLimit, Envelope
 from clawdforge.http.openapi import describe
 from clawdforge.http.page import find_page, page_router

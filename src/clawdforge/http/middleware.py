@@ -12,13 +12,13 @@ from typing import Final
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from clawdforge.http.access.guard import Guard
+from clawdforge.http.access.share import LEAVING, tell_rate
 from clawdforge.http.access_log import log_request
 from clawdforge.http.connections.lanes import Lanes
 from clawdforge.http.connections.tunnel import UPGRADED
 from clawdforge.http.errors import error_response
-from clawdforge.http.guard import Guard
 from clawdforge.http.multipart import FORM_BYTES
-from clawdforge.http.share import LEAVING, tell_rate
 from clawdforge.wire.errors import BodyTooLarge, FileTooLarge, ForgeAPIError, InternalError, Stopping
 
 log = logging.getLogger(__name__)

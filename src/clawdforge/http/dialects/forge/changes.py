@@ -12,11 +12,11 @@ from clawdforge.core.log import PAGE_BYTES
 from clawdforge.core.models.rows import PendingPermission, PermissionRow, SessionRow
 from clawdforge.core.services.all import Services
 from clawdforge.core.services.changes import Change
+from clawdforge.http.access.share import wants_stream
 from clawdforge.http.connections.waiting import closing
 from clawdforge.http.dialects.forge import shapes
 from clawdforge.http.errors import encode
 from clawdforge.http.routing import MAX_CURSOR, App, AppRoute, Core, Limit
-from clawdforge.http.share import wants_stream
 from clawdforge.http.sse import EventStream
 from clawdforge.wire.base import Json
 from clawdforge.wire.changes import ChangePage

@@ -6,9 +6,9 @@ from fastapi import APIRouter, Header
 from starlette.requests import Request
 from starlette.responses import Response
 
+from clawdforge.http.access.share import wants_stream
 from clawdforge.http.dialects.forge import shapes
 from clawdforge.http.routing import MAX_CURSOR, After, App, AppRoute, Core, Limit
-from clawdforge.http.share import wants_stream
 from clawdforge.http.sse import EventStream, session_frames
 from clawdforge.wire.base import Json
 from clawdforge.wire.event import EventPage

@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from clawdforge.core.models.rows import SessionQuery
 from clawdforge.core.rules.paging import Place
-from clawdforge.http.auth import require_scope
+from clawdforge.http.access.auth import require_scope
 from clawdforge.http.dialects.forge import shapes
 from clawdforge.http.errors import json_response
 from clawdforge.http.piecewise import shape

@@ -10,6 +10,7 @@ from starlette.responses import Response, StreamingResponse
 
 from clawdforge.core.models.events import StoredEvent
 from clawdforge.core.services.turns import raise_for
+from clawdforge.http.access.share import wants_stream
 from clawdforge.http.connections.connection import unless_gone
 from clawdforge.http.connections.waiting import closing
 from clawdforge.http.dialects.forge import shapes
@@ -26,7 +27,6 @@ from clawdforge.http.routing import (
     UntilSent,
     has_own_limit,
 )
-from clawdforge.http.share import wants_stream
 from clawdforge.http.sse import EventStream, find_start, turn_frames
 from clawdforge.wire.base import Json
 from clawdforge.wire.event_forms import Form

@@ -11,11 +11,11 @@ from starlette.responses import Response
 from clawdforge.core.services.all import Services
 from clawdforge.core.services.changes import ChangeKind
 from clawdforge.core.services.messages import NEWS
+from clawdforge.http.access.share import wants_stream
 from clawdforge.http.connections.waiting import closing
 from clawdforge.http.dialects.hermes import shapes
 from clawdforge.http.dialects.hermes.route import Page, SessionId, router
 from clawdforge.http.routing import App, Core
-from clawdforge.http.share import wants_stream
 from clawdforge.http.sse import EventStream
 from clawdforge.wire.base import Json
 from clawdforge.wire.errors import InvalidRequest

@@ -6,11 +6,11 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from clawdforge.http.auth import refuse_agents
+from clawdforge.http.access.auth import refuse_agents
+from clawdforge.http.access.login import check_browser, let_in, let_out, show_login
+from clawdforge.http.access.trust import is_trusted
 from clawdforge.http.dialects.hermes.route import OpenHermesRoute
-from clawdforge.http.login import check_browser, let_in, let_out, show_login
 from clawdforge.http.routing import Core
-from clawdforge.http.trust import is_trusted
 from clawdforge.wire.admin import Done
 from clawdforge.wire.browser import LoginReply
 from clawdforge.wire.errors import Unauthenticated

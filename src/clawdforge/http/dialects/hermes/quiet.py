@@ -7,7 +7,7 @@ from fastapi import APIRouter, Body
 from starlette.requests import Request
 from starlette.responses import Response
 
-from clawdforge.http.auth import require_app
+from clawdforge.http.access.auth import require_app
 from clawdforge.http.dialects.hermes.route import OpenHermesRoute, SessionId, router
 from clawdforge.http.dialects.hermes.shapes import OWN_MODEL, PROFILE
 from clawdforge.http.errors import json_response

@@ -14,6 +14,7 @@ from clawdforge.core.models.principal import Principal
 from clawdforge.core.rules.turns import SubmittedTurn
 from clawdforge.core.services.all import Services
 from clawdforge.core.services.turns import raise_for
+from clawdforge.http.access.share import enter_as_reader
 from clawdforge.http.connections.connection import unless_gone
 from clawdforge.http.connections.waiting import closing
 from clawdforge.http.dialects.openai.asked import PERSONA, Asked, read_chat, read_response
@@ -27,7 +28,6 @@ from clawdforge.http.errors import encode, json_response
 from clawdforge.http.piecewise import piecewise, slices
 from clawdforge.http.routing import App, AppRoute, Caller, Core, UntilSent, has_own_limit, takes_many_values
 from clawdforge.http.settings import HttpSettings
-from clawdforge.http.share import enter_as_reader
 from clawdforge.http.sse import EventStream, find_start
 from clawdforge.wire.base import Json, to_seconds
 from clawdforge.wire.event import EventType

@@ -10,7 +10,7 @@ from typing import Final
 
 from starlette.requests import Request
 
-from clawdforge.http.guard import DEFAULT_PORTS, split_authority
+from clawdforge.http.access.guard import DEFAULT_PORTS, split_authority
 from clawdforge.wire.scopes import Scope
 
 OWN_PAGE: Final = frozenset({"same-origin", "none"})

@@ -8,15 +8,15 @@ from clawdforge.core.models.principal import Principal
 from clawdforge.core.ports import Standing
 from clawdforge.core.services.access import LOCAL_APP
 from clawdforge.core.services.all import Services
+from clawdforge.http.access.own_page import NOT_OURS, is_from_own_page
+from clawdforge.http.access.trust import is_trusted
 from clawdforge.http.connections.connection import (
     identify_caller,
     is_from_agent,
     is_on_unix_socket,
     may_be_agent,
 )
-from clawdforge.http.own_page import NOT_OURS, is_from_own_page
 from clawdforge.http.settings import HttpSettings
-from clawdforge.http.trust import is_trusted
 from clawdforge.wire.errors import Forbidden, Unauthenticated
 from clawdforge.wire.scopes import Scope
 

@@ -8,9 +8,15 @@ from starlette.responses import Response
 
 from clawdforge.core.models.principal import Principal
 from clawdforge.core.services.all import Services
-from clawdforge.http.auth import check_operators_way, cookie_name, refuse_agents, require_admin, require_app
+from clawdforge.http.access.auth import (
+    check_operators_way,
+    cookie_name,
+    refuse_agents,
+    require_admin,
+    require_app,
+)
+from clawdforge.http.access.own_page import tells_no_site
 from clawdforge.http.errors import json_response
-from clawdforge.http.own_page import tells_no_site
 from clawdforge.http.routing import Core, OpenRoute
 from clawdforge.wire.admin import Done
 from clawdforge.wire.browser import LoginReply, LoginRequest, LogoutRequest

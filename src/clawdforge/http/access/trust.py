@@ -7,8 +7,8 @@ from typing import Final
 from starlette.requests import Request
 
 from clawdforge.core.ports import Standing
+from clawdforge.http.access.own_page import OWN_PAGE
 from clawdforge.http.connections.connection import identify_caller
-from clawdforge.http.own_page import OWN_PAGE
 from clawdforge.http.settings import HttpSettings
 from clawdforge.wire.errors import Unauthenticated
 
