@@ -63,10 +63,11 @@ ROOMS: Final[Mapping[str, frozenset[str]]] = {
     "faces": frozenset(),
     "faces.acp": frozenset(),
     "faces.mcp": frozenset(),
-    "http": frozenset({"dialects", "connections", "access"}),
+    "http": frozenset({"dialects", "connections", "access", "requests"}),
+    "http.requests": frozenset[str](),
     "http.access": frozenset({"connections"}),
-    "http.connections": frozenset[str](),
-    "http.dialects": frozenset({"connections", "access"}),
+    "http.connections": frozenset({"requests"}),
+    "http.dialects": frozenset({"connections", "access", "requests"}),
 }
 """The rooms of a part, and which others of the same part each may look into. What stands in no room is the
 hall: every room may use it, and it may look only into those named at the part's own name."""

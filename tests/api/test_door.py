@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from clawdforge.http.connections.protocol import MAX_HEADERS
-from clawdforge.http.multipart import MAX_PARTS
+from clawdforge.http.requests.multipart import MAX_PARTS
 from tests.api.harness import App, Server, until
 
 HALF = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"

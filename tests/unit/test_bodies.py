@@ -4,7 +4,7 @@ import pytest
 from starlette.requests import Request
 from starlette.types import Message
 
-from clawdforge.http.bodies import FREE_BYTES, OPEN_BYTES, BodyBudget, read_body
+from clawdforge.http.requests.bodies import FREE_BYTES, OPEN_BYTES, BodyBudget, read_body
 from clawdforge.wire.errors import BodyTooLarge, LimitExceeded, ServerBusy
 
 

@@ -14,8 +14,8 @@ from clawdforge.core.pacing.loop_turns import LoopTurns
 from clawdforge.http.access.guard import Guard
 from clawdforge.http.app import add_routers
 from clawdforge.http.connections.lanes import Lanes
-from clawdforge.http.json_bodies import FEW_VALUES, MANY_VALUES, parse_body
 from clawdforge.http.middleware import Envelope
+from clawdforge.http.requests.json_bodies import FEW_VALUES, MANY_VALUES, parse_body
 from clawdforge.http.routing import AppRoute, OpenRoute, UntilSent
 from clawdforge.wire.errors import BodyTooLarge, InvalidJson, InvalidRequest
 

@@ -6,9 +6,9 @@ import struct
 from websockets.frames import CloseCode
 
 from clawdforge.core.pacing.pace import Pace
-from clawdforge.http.bodies import BodyBudget
 from clawdforge.http.connections.tunnel import TunnelEnd
 from clawdforge.http.connections.websocket import WebSocket
+from clawdforge.http.requests.bodies import BodyBudget
 
 OPENING = (
     b"GET /acp HTTP/1.1\r\nHost: here\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"

@@ -14,7 +14,6 @@ from clawdforge.by_name import load
 from clawdforge.core.services.all import Services
 from clawdforge.http.access.guard import Guard
 from clawdforge.http.access.login import login_router
-from clawdforge.http.bodies import BodyBudget
 from clawdforge.http.connections.lanes import Lanes
 from clawdforge.http.dialects.deepagent import routers as deepagent
 from clawdforge.http.dialects.forge import routers as forge
@@ -24,6 +23,7 @@ from clawdforge.http.errors import HANDLERS
 from clawdforge.http.middleware import BodyLimit, Envelope
 from clawdforge.http.openapi import describe
 from clawdforge.http.page import find_page, page_router
+from clawdforge.http.requests.bodies import BodyBudget
 from clawdforge.http.routing import OpenRoute
 from clawdforge.http.scopes import find_scope
 from clawdforge.http.settings import HttpSettings

@@ -18,7 +18,7 @@ from clawdforge.http.access_log import log_request
 from clawdforge.http.connections.lanes import Lanes
 from clawdforge.http.connections.tunnel import UPGRADED
 from clawdforge.http.errors import error_response
-from clawdforge.http.multipart import FORM_BYTES
+from clawdforge.http.requests.multipart import FORM_BYTES
 from clawdforge.wire.errors import BodyTooLarge, FileTooLarge, ForgeAPIError, InternalError, Stopping
 
 log = logging.getLogger(__name__)

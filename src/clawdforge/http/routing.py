@@ -21,10 +21,10 @@ from clawdforge.core.services.all import Services
 from clawdforge.http.access.auth import require_admin, require_app, require_scope
 from clawdforge.http.access.binding import check_binding
 from clawdforge.http.access.share import LEAVING, enter_share
-from clawdforge.http.arguments import Call
-from clawdforge.http.bodies import BodyBudget, read_body
 from clawdforge.http.connections.connection import note_known
-from clawdforge.http.json_bodies import FEW_VALUES, MANY_VALUES, parse_body
+from clawdforge.http.requests.arguments import Call
+from clawdforge.http.requests.bodies import BodyBudget, read_body
+from clawdforge.http.requests.json_bodies import FEW_VALUES, MANY_VALUES, parse_body
 from clawdforge.wire.errors import InvalidRequest, RequestTimedOut, UnsupportedMediaType
 from clawdforge.wire.json_bounds import LARGE_BYTES
 

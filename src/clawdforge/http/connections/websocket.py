@@ -18,8 +18,8 @@ from websockets.protocol import State
 from websockets.server import ServerProtocol
 
 from clawdforge.core.pacing.pace import AppPace
-from clawdforge.http.bodies import BodyBudget, Claim
 from clawdforge.http.connections.tunnel import Tunnel
+from clawdforge.http.requests.bodies import BodyBudget, Claim
 from clawdforge.wire.errors import ForgeAPIError, InvalidRequest
 
 DEAD_AFTER: Final = 4

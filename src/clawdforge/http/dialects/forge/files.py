@@ -12,7 +12,7 @@ from starlette.types import Receive, Scope, Send
 from clawdforge.core.models.rows import FileRow
 from clawdforge.http.connections.waiting import wait_disconnected, wait_first
 from clawdforge.http.errors import json_response
-from clawdforge.http.multipart import FileForm
+from clawdforge.http.requests.multipart import FileForm
 from clawdforge.http.routing import App, AppRoute, Core
 from clawdforge.wire.admin import Done, FileReply
 from clawdforge.wire.base import Json

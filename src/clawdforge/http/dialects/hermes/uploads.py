@@ -14,7 +14,7 @@ from starlette.responses import Response
 from clawdforge.core.services.all import Services
 from clawdforge.http.dialects.hermes.route import HermesRoute
 from clawdforge.http.errors import json_response
-from clawdforge.http.multipart import FileForm
+from clawdforge.http.requests.multipart import FileForm
 from clawdforge.http.routing import App, Core
 from clawdforge.wire.base import Json
 from clawdforge.wire.errors import MissingParameter
