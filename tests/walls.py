@@ -63,11 +63,12 @@ ROOMS: Final[Mapping[str, frozenset[str]]] = {
     "faces": frozenset(),
     "faces.acp": frozenset(),
     "faces.mcp": frozenset(),
-    "http": frozenset({"dialects", "connections", "access", "requests"}),
+    "http": frozenset({"dialects", "connections", "access", "requests", "replies"}),
+    "http.replies": frozenset({"connections"}),
     "http.requests": frozenset[str](),
     "http.access": frozenset({"connections"}),
     "http.connections": frozenset({"requests"}),
-    "http.dialects": frozenset({"connections", "access", "requests"}),
+    "http.dialects": frozenset({"connections", "access", "requests", "replies"}),
 }
 """The rooms of a part, and which others of the same part each may look into. What stands in no room is the
 hall: every room may use it, and it may look only into those named at the part's own name."""

@@ -13,7 +13,7 @@ from clawdforge.core.pacing.loop_turns import LoopTurns
 from clawdforge.core.services.transfer import Exported
 from clawdforge.http.dialects.forge import export, shapes
 from clawdforge.http.errors import encode
-from clawdforge.http.piecewise import WHOLE_BYTES, piecewise, slices
+from clawdforge.http.replies.piecewise import WHOLE_BYTES, piecewise, slices
 from clawdforge.wire.event import EventType, number
 from clawdforge.wire.event_forms import Form
 from clawdforge.wire.session import Export

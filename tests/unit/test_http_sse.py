@@ -15,9 +15,9 @@ from clawdforge.core.models.rows import SessionRow
 from clawdforge.core.pacing.computing import Computing
 from clawdforge.core.pacing.loop_turns import LoopTurns
 from clawdforge.core.ports import Tx
-from clawdforge.http import sse
 from clawdforge.http.connections.waiting import unless_disconnected, wait_first
-from clawdforge.http.sse import session_frames, turn_frames
+from clawdforge.http.replies import sse
+from clawdforge.http.replies.sse import session_frames, turn_frames
 from clawdforge.stores import open_store
 from clawdforge.wire.event import EventType, number
 from clawdforge.wire.event_forms import Form, nest

@@ -2,7 +2,7 @@
 
 from clawdforge.core.histogram import Histogram, Sample
 from clawdforge.core.models.metrics import Metric
-from clawdforge.http.prometheus import render
+from clawdforge.http.replies.prometheus import render
 
 
 def test_a_histogram_counts_all_that_took_no_longer() -> None:

@@ -11,7 +11,7 @@ from clawdforge.core.models.rows import TurnRow
 from clawdforge.http.dialects.openai.progress import Piece, end_of
 from clawdforge.http.dialects.openai.responses import ResponseParts
 from clawdforge.http.dialects.openai.routers import _frames
-from clawdforge.http.piecewise import SLICE_BYTES
+from clawdforge.http.replies.piecewise import SLICE_BYTES
 from clawdforge.wire.json_bounds import LARGE_BYTES
 from clawdforge.wire.openai import ResponseRequest
 from clawdforge.wire.turn import TurnState

@@ -4,7 +4,7 @@ from html import unescape
 
 import pytest
 
-from clawdforge.http.transcript_page import GROUP_CHARS, SLICE_CHARS, page
+from clawdforge.http.replies.transcript_page import GROUP_CHARS, SLICE_CHARS, page
 from tests.conformance.stores.samples import a_message, a_session
 
 GROWS = len("&quot;")

@@ -11,8 +11,8 @@ from clawdforge.core.models.rows import MessageRow, SessionQuery
 from clawdforge.http.connections.waiting import closing
 from clawdforge.http.dialects.deepagent import shapes
 from clawdforge.http.errors import json_response
+from clawdforge.http.replies.sse import EventStream
 from clawdforge.http.routing import MAX_CURSOR, App, AppRoute, Caller, Core, Limit
-from clawdforge.http.sse import EventStream
 from clawdforge.wire.base import Json
 from clawdforge.wire.deepagent import (
     CreateSessionRequest,

@@ -16,8 +16,8 @@ from clawdforge.http.access.share import wants_stream
 from clawdforge.http.connections.waiting import closing
 from clawdforge.http.dialects.forge import shapes
 from clawdforge.http.errors import encode
+from clawdforge.http.replies.sse import EventStream
 from clawdforge.http.routing import MAX_CURSOR, App, AppRoute, Core, Limit
-from clawdforge.http.sse import EventStream
 from clawdforge.wire.base import Json
 from clawdforge.wire.changes import ChangePage
 from clawdforge.wire.session import Session

@@ -8,8 +8,8 @@ from starlette.responses import Response
 
 from clawdforge.http.access.share import wants_stream
 from clawdforge.http.dialects.forge import shapes
+from clawdforge.http.replies.sse import EventStream, session_frames
 from clawdforge.http.routing import MAX_CURSOR, After, App, AppRoute, Core, Limit
-from clawdforge.http.sse import EventStream, session_frames
 from clawdforge.wire.base import Json
 from clawdforge.wire.event import EventPage
 from clawdforge.wire.event_forms import Form

@@ -11,7 +11,8 @@ from clawdforge.core.services.history import Archived, Cut
 from clawdforge.http.dialects.forge import export as exports
 from clawdforge.http.dialects.forge import shapes
 from clawdforge.http.errors import json_response
-from clawdforge.http.piecewise import piecewise, shape
+from clawdforge.http.replies.piecewise import piecewise, shape
+from clawdforge.http.replies.transcript_page import page as write_page
 from clawdforge.http.routing import (
     After,
     App,
@@ -22,7 +23,6 @@ from clawdforge.http.routing import (
     has_own_limit,
     takes_many_values,
 )
-from clawdforge.http.transcript_page import page as write_page
 from clawdforge.wire.base import to_iso
 from clawdforge.wire.message import SearchHit, SearchPage
 from clawdforge.wire.session import (

@@ -14,7 +14,7 @@ from clawdforge.core.services.links import Shared
 from clawdforge.http.dialects.forge import shapes
 from clawdforge.http.dialects.forge.sessions import Seq, find_place
 from clawdforge.http.errors import json_response
-from clawdforge.http.piecewise import shape
+from clawdforge.http.replies.piecewise import shape
 from clawdforge.http.routing import App, AppRoute, Core, Credential, Limit, OpenRoute
 from clawdforge.wire.admin import Done
 from clawdforge.wire.base import Json, to_seconds

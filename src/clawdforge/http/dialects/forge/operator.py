@@ -12,7 +12,7 @@ from clawdforge.core.services.apps import AppState
 from clawdforge.core.services.disk import Stored
 from clawdforge.http.dialects.forge import shapes
 from clawdforge.http.errors import json_response
-from clawdforge.http.prometheus import CONTENT_TYPE, render
+from clawdforge.http.replies.prometheus import CONTENT_TYPE, render
 from clawdforge.http.routing import AdminRoute, After, Core, Limit, has_own_limit
 from clawdforge.wire.admin import (
     AppInfo,

@@ -12,7 +12,7 @@ from clawdforge.core.rules.mcp_servers import name_servers
 from clawdforge.core.rules.times import say_cron
 from clawdforge.core.services.all import Services
 from clawdforge.http.errors import json_response
-from clawdforge.http.piecewise import shape
+from clawdforge.http.replies.piecewise import shape
 from clawdforge.http.routing import App, AppRoute, Caller, Core, Limit
 from clawdforge.wire.admin import Done
 from clawdforge.wire.base import Json, to_seconds

@@ -12,7 +12,7 @@ from clawdforge.core.rules.paging import Place
 from clawdforge.http.access.auth import require_scope
 from clawdforge.http.dialects.forge import shapes
 from clawdforge.http.errors import json_response
-from clawdforge.http.piecewise import shape
+from clawdforge.http.replies.piecewise import shape
 from clawdforge.http.routing import MAX_CURSOR, App, AppRoute, Caller, Core, Limit
 from clawdforge.wire.errors import InvalidRequest
 from clawdforge.wire.message import MessagePage

@@ -15,7 +15,8 @@ from clawdforge.http.connections.connection import unless_gone
 from clawdforge.http.connections.waiting import closing
 from clawdforge.http.dialects.forge import shapes
 from clawdforge.http.errors import json_response
-from clawdforge.http.piecewise import SLICE_BYTES, WHOLE_BYTES, Pause, shape
+from clawdforge.http.replies.piecewise import SLICE_BYTES, WHOLE_BYTES, Pause, shape
+from clawdforge.http.replies.sse import EventStream, find_start, turn_frames
 from clawdforge.http.routing import (
     MAX_CURSOR,
     After,
@@ -27,7 +28,6 @@ from clawdforge.http.routing import (
     UntilSent,
     has_own_limit,
 )
-from clawdforge.http.sse import EventStream, find_start, turn_frames
 from clawdforge.wire.base import Json
 from clawdforge.wire.event_forms import Form
 from clawdforge.wire.json_bounds import LARGE_BYTES

@@ -16,8 +16,8 @@ from clawdforge.http.dialects.hermes.route import Page, StreamId, router
 from clawdforge.http.dialects.hermes.sessions import refuse_move
 from clawdforge.http.dialects.hermes.uploads import find_files
 from clawdforge.http.errors import NO_MORE, json_response
+from clawdforge.http.replies.sse import EventStream
 from clawdforge.http.routing import App, Caller, Core
-from clawdforge.http.sse import EventStream
 from clawdforge.wire.base import Json, to_float
 from clawdforge.wire.errors import (
     HeadMoved,

@@ -15,8 +15,8 @@ from clawdforge.http.access.share import wants_stream
 from clawdforge.http.connections.waiting import closing
 from clawdforge.http.dialects.hermes import shapes
 from clawdforge.http.dialects.hermes.route import Page, SessionId, router
+from clawdforge.http.replies.sse import EventStream
 from clawdforge.http.routing import App, Core
-from clawdforge.http.sse import EventStream
 from clawdforge.wire.base import Json
 from clawdforge.wire.errors import InvalidRequest
 from clawdforge.wire.sse import encode

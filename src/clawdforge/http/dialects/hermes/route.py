@@ -11,7 +11,7 @@ from clawdforge.core.rules.transcripts import Transcript
 from clawdforge.core.services.all import Services
 from clawdforge.http.dialects.hermes import shapes
 from clawdforge.http.errors import encode
-from clawdforge.http.piecewise import piecewise, slices
+from clawdforge.http.replies.piecewise import piecewise, slices
 from clawdforge.http.routing import AppRoute, OpenRoute
 
 SessionId: TypeAlias = Annotated[str, Query(min_length=1, max_length=4096)]

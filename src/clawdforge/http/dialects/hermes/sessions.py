@@ -13,9 +13,9 @@ from clawdforge.core.services.all import Services
 from clawdforge.http.dialects.hermes import shapes
 from clawdforge.http.dialects.hermes.route import Page, SessionId, router, whole_reply
 from clawdforge.http.errors import json_response
-from clawdforge.http.piecewise import piecewise, slices
+from clawdforge.http.replies.piecewise import piecewise, slices
+from clawdforge.http.replies.transcript_page import page as write_page
 from clawdforge.http.routing import MAX_CURSOR, App, Caller, Core, takes_many_values
-from clawdforge.http.transcript_page import page as write_page
 from clawdforge.wire.admin import Done
 from clawdforge.wire.base import to_float
 from clawdforge.wire.errors import InvalidRequest, SessionNotFound, Unsupported, WorkspaceRefused

@@ -25,10 +25,10 @@ from clawdforge.http.dialects.openai.naming import SESSION_HEADER, Named, find_n
 from clawdforge.http.dialects.openai.progress import End, Piece, end_of, join, piece_of
 from clawdforge.http.dialects.openai.responses import ResponseParts
 from clawdforge.http.errors import encode, json_response
-from clawdforge.http.piecewise import piecewise, slices
+from clawdforge.http.replies.piecewise import piecewise, slices
+from clawdforge.http.replies.sse import EventStream, find_start
 from clawdforge.http.routing import App, AppRoute, Caller, Core, UntilSent, has_own_limit, takes_many_values
 from clawdforge.http.settings import HttpSettings
-from clawdforge.http.sse import EventStream, find_start
 from clawdforge.wire.base import Json, to_seconds
 from clawdforge.wire.event import EventType
 from clawdforge.wire.json_bounds import LARGE_BYTES

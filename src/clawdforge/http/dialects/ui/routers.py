@@ -21,8 +21,8 @@ from clawdforge.http.connections.waiting import closing
 from clawdforge.http.dialects.ui.agui import AguiMap
 from clawdforge.http.dialects.ui.vercel import VercelMap
 from clawdforge.http.errors import NO_MORE
+from clawdforge.http.replies.sse import EventStream, find_start
 from clawdforge.http.routing import App, AppRoute, Caller, Core, takes_many_values
-from clawdforge.http.sse import EventStream, find_start
 from clawdforge.wire.base import Json
 from clawdforge.wire.errors import InvalidRequest
 from clawdforge.wire.event import EventType
