@@ -26,7 +26,7 @@ from playwright.sync_api import Browser, CDPSession, Page, sync_playwright
 from bench.history import seed_lengths
 from bench.kit import new_session, server
 from bench.page_memory import measure_process
-from clawdforge.http.page_files import TAKEN, read_tree
+from clawdforge.http.web_page.files import TAKEN, read_tree
 
 MESSAGES: Final = 10_000
 RATE: Final = 5_000

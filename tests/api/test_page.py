@@ -8,8 +8,8 @@ from typing import Final
 import httpx2
 import pytest
 
-from clawdforge.http.page import Page
-from clawdforge.http.page_files import KINDS, TAKEN, WORKER, leave_notes, read_tree
+from clawdforge.http.web_page.files import KINDS, TAKEN, WORKER, leave_notes, read_tree
+from clawdforge.http.web_page.routers import Page
 from tests.api.harness import Server
 
 FOLDER: Final = Path(__file__).parents[2] / "src" / "clawdforge" / "page"

@@ -8,8 +8,8 @@ from typing import Final
 
 import pytest
 
-from clawdforge.http.page_files import FIRST, INDEX, WORKER, leave_notes, read_tree
-from clawdforge.http.page_join import NotJoined, join_modules
+from clawdforge.http.web_page.files import FIRST, INDEX, WORKER, leave_notes, read_tree
+from clawdforge.http.web_page.joining import NotJoined, join_modules
 from tests.needs import needs
 
 FOLDER: Final = Path(__file__).parents[2] / "src" / "clawdforge" / "page"

@@ -22,12 +22,12 @@ from clawdforge.http.dialects.openai.chat_locks import ChatLocks
 from clawdforge.http.errors import HANDLERS
 from clawdforge.http.middleware import BodyLimit, Envelope
 from clawdforge.http.openapi import describe
-from clawdforge.http.page import find_page, page_router
 from clawdforge.http.requests.bodies import BodyBudget
 from clawdforge.http.routing import OpenRoute
 from clawdforge.http.scopes import find_scope
 from clawdforge.http.settings import HttpSettings
 from clawdforge.http.switchboard import Switchboard
+from clawdforge.http.web_page.routers import find_page, page_router
 from clawdforge.wire.base import Reply, Request, StrictRequest
 
 FACES: Final[Mapping[str, str]] = MappingProxyType(

@@ -12,8 +12,8 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from clawdforge.http.page_files import APART, INDEX, PageFile, PageTree, read_tree
 from clawdforge.http.routing import OpenRoute
+from clawdforge.http.web_page.files import APART, INDEX, PageFile, PageTree, read_tree
 from clawdforge.wire.errors import RouteNotFound
 
 POLICY: Final = (

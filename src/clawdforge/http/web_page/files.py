@@ -9,7 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from clawdforge.http.page_join import join_modules
+from clawdforge.http.web_page.joining import join_modules
 
 KINDS: Final[Mapping[str, str]] = MappingProxyType(
     {
