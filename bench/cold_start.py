@@ -77,7 +77,7 @@ async def start_once(
     home, workspace = folder / "homes" / level, folder / "workspaces" / level
     app, sandbox = ("bench", "auto") if level == USERS else (LOCAL_APP, level)
     begun, before = time.perf_counter(), cpu_seconds()
-    runs_as = await ownership.settle(app, home, workspace, sandbox, ())
+    runs_as = await ownership.choose_user(app, home, workspace, sandbox, ())
     process = await spawner.spawn(
         spec.command,
         cwd=workspace,

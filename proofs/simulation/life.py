@@ -83,7 +83,7 @@ class Life:
         beside = {
             "idle agents": asyncio.create_task(self._engine.supervisor.sleep_idle(1.0)),
             "sweeper": asyncio.create_task(self._services.sweeper.run(SWEEP_SECS)),
-            "settler": asyncio.create_task(self._services.settler.run()),
+            "finisher": asyncio.create_task(self._services.finisher.run()),
             "packer": asyncio.create_task(self._services.packer.run()),
         }
         folders = asyncio.create_task(self._recovery.set_aside_unknown_folders())

@@ -122,7 +122,7 @@ async def _run(
     beside.keep("putting agents to sleep", partial(parts.supervisor.sleep_idle, IDLE_LOOK_SECS))
     beside.keep("the sweeper", partial(on_duty, partial(parts.services.sweeper.run, settings.sweep_secs)))
     beside.keep("measuring folders", parts.meter.run)
-    beside.keep("the settler of histories", parts.services.settler.run)
+    beside.keep("the finisher of histories", parts.services.finisher.run)
     if settings.pack_after_secs:
         beside.keep("the packer of events", partial(on_duty, parts.services.packer.run))
     beside.keep("webhooks", partial(on_duty, parts.services.courier.run))

@@ -14,7 +14,7 @@ from clawdforge.core.models.rows import MessageRow, SessionRow, TurnRow
 from clawdforge.core.ports import Tx, View
 from clawdforge.core.rules.cuts import cut_from, cut_turn, last_cut, restore_last
 from clawdforge.core.rules.turns import Ending, finish, need_session, queue_turn, start_next
-from clawdforge.core.services.settling import Settler
+from clawdforge.core.services.finishing import Finisher
 from clawdforge.stores import open_store
 from clawdforge.stores.sqlite import sets, view
 from clawdforge.stores.sqlite.store import SqliteStore
@@ -140,7 +140,7 @@ async def test_a_long_undo_writes_no_more_than_a_short_one(store: SqliteStore) -
     assert seen.turns_cut == list(range(1, 601))
     done = False
     while not done:
-        written, done = await rows_written(store, lambda tx: tx.settle(SID))
+        written, done = await rows_written(store, lambda tx: tx.finish_change(SID))
         assert written <= view.SLICE_ROWS * 3 + 2
         assert await look(store) == seen
     stored = sqlite_rows(store, "SELECT count(*) FROM messages WHERE cut = 1")
@@ -154,7 +154,7 @@ async def test_a_long_clear_writes_no_more_than_a_short_one(store: SqliteStore) 
     seen = await look(store)
     assert (seen.visible, seen.count, seen.found) == ([], 0, [])
     assert seen.archived == seen.present == list(range(1, 601))
-    await Settler(store).settle_all()
+    await Finisher(store).finish_all()
     assert await look(store) == seen
     assert sqlite_rows(store, "SELECT count(*) FROM messages WHERE archived = 1 AND stale = 0") == 600
     assert sqlite_rows(store, "SELECT count(*) FROM messages_fts WHERE messages_fts MATCH 'needle'") == 0
@@ -166,7 +166,7 @@ async def test_long_texts_make_short_slices(store: SqliteStore) -> None:
     await store.write(APP, lambda tx: [tx.add_message(row) for _ in range(6)])
     await store.write(APP, lambda tx: cut_from(tx, SID, 1, 1, why="undo"))
     assert sqlite_rows(store, "SELECT count(*) FROM messages WHERE cut = 1") == 0
-    await store.write(APP, lambda tx: tx.settle(SID))
+    await store.write(APP, lambda tx: tx.finish_change(SID))
     assert sqlite_rows(store, "SELECT count(*) FROM messages WHERE cut = 1") == 2
 
 
@@ -177,22 +177,22 @@ async def test_a_crash_between_slices_finishes_an_undo_and_takes_back_a_redo(
     await fill(store, 10)
     whole = await look(store)
     await store.write(APP, lambda tx: cut_from(tx, SID, 5, 1, why="undo"))
-    await store.write(APP, lambda tx: tx.settle(SID))
+    await store.write(APP, lambda tx: tx.finish_change(SID))
     undone = await look(store)
     store = await reopened(store, tmp_path)
     assert await look(store) == undone
-    await Settler(store).settle_all()
+    await Finisher(store).finish_all()
     assert await look(store) == undone
     assert sqlite_rows(store, "SELECT count(*) FROM messages WHERE cut = 1") == 16
     cut = await store.read(APP, lambda v: last_cut(v, need_session(v, SID)))
     await store.write(APP, lambda tx: tx.restore_slice(SID, cut["messages"], cut["turns"], 0))
     assert await look(store) == undone
     store = await reopened(store, tmp_path)
-    await Settler(store).settle_all()
+    await Finisher(store).finish_all()
     assert await look(store) == undone
     assert sqlite_rows(store, "SELECT count(*) FROM messages WHERE cut = 1") == 16
     await redo(store)
-    await Settler(store).settle_all()
+    await Finisher(store).finish_all()
     assert await look(store) == whole
     await store.close()
 
@@ -212,7 +212,7 @@ async def test_a_fork_is_copied_in_slices_and_seen_when_it_is_whole(store: Sqlit
     assert jobs == 5
     assert await store.read_system(lambda v: v.deleted_sessions(2**50, 9)) == []  # still being made
     await store.write(APP, lambda tx: tx.reveal_session("s-2"))
-    await Settler(store).settle_all()
+    await Finisher(store).finish_all()
 
     def check(v: View) -> None:
         assert [m.content for m in v.messages("s-2")] == [m.content for m in v.messages(SID)]
@@ -238,7 +238,7 @@ async def test_the_doctor_counts_what_readers_are_shown(
     else:
         await store.write(APP, clear)
     for _ in range(slices):
-        assert not await store.write(APP, lambda tx: tx.settle(SID))
+        assert not await store.write(APP, lambda tx: tx.finish_change(SID))
     seen = await look(store)
     assert seen.count == (4 if change == "undo" else 0)
     await store.close()
@@ -272,7 +272,7 @@ async def test_a_redo_of_one_long_turn_leaves_what_was_posted_meanwhile_alone(st
     if not await store.read(APP, lambda v: v.fits_at_once(SID, cut["messages"])):
         await store.write(APP, lambda tx: tx.restore_slice(SID, cut["messages"], cut["turns"], 0))
     assert await look(store) == before
-    await Settler(store).settle_all()  # as the next start does after a crash
+    await Finisher(store).finish_all()  # as the next start does after a crash
     assert await look(store) == before
     await redo(store)
     after = await look(store)
@@ -298,10 +298,10 @@ class Model:
 async def test_readers_see_what_a_plain_history_would_show(
     store: SqliteStore, tmp_path: Path, seed: int
 ) -> None:
-    """Whatever is done in whatever order, settled or not, before or after a restart."""
+    """Whatever is done in whatever order, finished or not, before or after a restart."""
     rng, model, turn = random.Random(seed), Model(), 0  # noqa: S311 - a choice of steps
     for _ in range(60):
-        step = rng.choice(["say", "say", "undo", "redo", "clear", "settle", "settle", "index", "reopen"])
+        step = rng.choice(["say", "say", "undo", "redo", "clear", "finish", "finish", "index", "reopen"])
         if step == "say":
             for _ in range(rng.choice([1, 6])):
                 turn += 1
@@ -313,7 +313,7 @@ async def test_readers_see_what_a_plain_history_would_show(
             try:
                 await store.write(APP, lambda tx, gone=gone: cut_from(tx, SID, gone[0], 1, why="undo"))  # type: ignore[misc]
             except SessionBusy:
-                await Settler(store).settle(APP, SID)
+                await Finisher(store).finish(APP, SID)
                 await store.write(APP, lambda tx, gone=gone: cut_from(tx, SID, gone[0], 1, why="undo"))  # type: ignore[misc]
             model.cut |= set(gone)
             model.redo.append(gone)
@@ -324,8 +324,8 @@ async def test_readers_see_what_a_plain_history_would_show(
             assert await store.write(APP, clear) == len(model.visible)
             model.archived |= set(model.visible)
             model.redo.clear()
-        elif step == "settle":
-            await store.write(APP, lambda tx: tx.settle(SID))
+        elif step == "finish":
+            await store.write(APP, lambda tx: tx.finish_change(SID))
         elif step == "index":
             await store.write(APP, lambda tx: tx.refresh_index())
         elif step == "reopen" and rng.random() < 0.3:
@@ -338,7 +338,7 @@ async def test_readers_see_what_a_plain_history_would_show(
         await store.read(APP, lambda v, seen=seen: check_pages(v, SID, seen.present, "all"))  # type: ignore[misc]
         assert set(seen.found) <= set(model.visible), step
         assert seen.turns_cut == sorted({(n + 1) // 2 for n in model.cut}), step
-    await Settler(store).settle_all()
+    await Finisher(store).finish_all()
     assert (await look(store)).found == model.visible
     assert sqlite_rows(store, "SELECT count(*) FROM messages WHERE cut = 1") == len(model.cut)
     assert sqlite_rows(store, "SELECT count(*) FROM messages WHERE stale = 1") == 0

@@ -22,10 +22,10 @@ from clawdforge.core.rules.queue import find_next
 from clawdforge.core.rules.sessions import state_of
 from clawdforge.core.rules.turns import WITHDRAWN_AT_ONCE, need_session, withdraw_some
 from clawdforge.core.services import messages, transfer
+from clawdforge.core.services.finishing import Finisher
 from clawdforge.core.services.history import HistoryService
 from clawdforge.core.services.messages import MessageService
 from clawdforge.core.services.sessions import SessionService
-from clawdforge.core.services.settling import Settler
 from clawdforge.core.services.transfer import TransferService
 from clawdforge.core.services.turns import TurnService
 from clawdforge.stores import open_store
@@ -251,7 +251,7 @@ async def test_a_page_of_messages_and_a_search_are_long_reads(store: SqliteStore
     service = MessageService(store, SystemClock(), LogService(store, turns, Computing()), turns)
     passes, span = await passes_during(service.page(APP, SID, Place(), 1000))
     assert (passes > 0, len(span.rows)) == (True, FEW_ROWS + 1)
-    history = HistoryService(store, SystemClock(), nobody, nobody, nobody, Settler(store))
+    history = HistoryService(store, SystemClock(), nobody, nobody, nobody, Finisher(store))
     passes, (hits, _) = await passes_during(history.search(APP, "message", 3, None, None))
     assert (passes > 0, len(hits)) == (True, 3)
 

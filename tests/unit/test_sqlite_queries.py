@@ -297,12 +297,12 @@ async def test_cost_is_flat_in_the_length_of_a_history(store: SqliteStore) -> No
         assert large[name] <= small[name] * 1.2 + 2, (name, small, large)
     numbers = await store.read(APP, lambda v: v.numbers_from(sid, 10))
     await store.write(APP, lambda tx: tx.hide_messages(sid, *numbers))
-    assert not await store.read(APP, lambda v: v.is_settled(sid))
+    assert not await store.read(APP, lambda v: v.has_finished_changes(sid))
     for name in ("tail", "tail of all"):
         assert await steps_of(store, calls[name]) <= small[name] * 1.2 + 2, "what was cut is not walked"
     await store.write(APP, lambda tx: tx.show_messages(sid, *numbers))
     await store.write(APP, lambda tx: tx.archive_messages(sid))
-    assert not await store.read(APP, lambda v: v.is_settled(sid))
+    assert not await store.read(APP, lambda v: v.has_finished_changes(sid))
     assert await steps_of(store, calls["tail"]) <= small["tail"] * 1.2 + 2, "nor what was archived"
 
 

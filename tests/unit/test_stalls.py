@@ -6,7 +6,7 @@ from pathlib import Path
 
 from clawdforge.core.clock import SystemClock
 from clawdforge.core.models.rows import SessionRow
-from clawdforge.core.services.settling import Settler
+from clawdforge.core.services.finishing import Finisher
 from clawdforge.stores import open_store
 from clawdforge.stores.sqlite.writer import Writer
 from tests.support.stalls import Stalls
@@ -26,10 +26,10 @@ async def test_steps_and_jobs_of_ours_are_found_and_those_of_a_test_are_not(tmp_
         row = SessionRow(app_name="a", session_id="s", agent="d", cwd="/", created_at=1, updated_at=1)
         await store.write("a", lambda tx: tx.add_session(row))
         assert stalls.found == []
-        await asyncio.create_task(Settler(store).settle("a", "s"))
+        await asyncio.create_task(Finisher(store).finish("a", "s"))
         await store.close()
-    assert any("Settler.settle held up the event loop" in found for found in stalls.found)
-    assert any("Settler.settle.<locals>.step held up the writer" in found for found in stalls.found)
+    assert any("Finisher.finish held up the event loop" in found for found in stalls.found)
+    assert any("Finisher.finish.<locals>.step held up the writer" in found for found in stalls.found)
     assert Writer._run_job is run
 
 

@@ -60,30 +60,30 @@ def name(entry: Entry) -> str:
     return f"!{entry.turn.turn_index}" if isinstance(entry, Ending) else entry.content
 
 
-def read_all(view: View, *, settled: bool = False) -> list[str]:
-    found = show(view, SID, settled=settled)
+def read_all(view: View, *, with_cut_off: bool = False) -> list[str]:
+    found = show(view, SID, with_cut_off=with_cut_off)
     shown = list(map(name, interleave(found, view.messages(SID))))
     assert len(shown) == found.count
     return shown
 
 
-@pytest.mark.parametrize("settled", [False, True])
-async def test_every_window_is_a_slice_of_the_whole(store: SqliteStore, settled: bool) -> None:
+@pytest.mark.parametrize("with_cut_off", [False, True])
+async def test_every_window_is_a_slice_of_the_whole(store: SqliteStore, with_cut_off: bool) -> None:
     def cut_off(tx: Tx) -> None:
         fill(tx)
         run(tx, 13, Outcome.INTERRUPTED, pending=True)
         say(tx, "user", "posted last", None)
 
     def compare(view: View) -> None:
-        whole = read_all(view, settled=settled)
+        whole = read_all(view, with_cut_off=with_cut_off)
         assert whole[-1] == "posted last"
-        assert ("p13" in whole, "!13" in whole) == (settled, settled)
+        assert ("p13" in whole, "!13" in whole) == (with_cut_off, with_cut_off)
         for limit in (1, 2, 3, 7, len(whole), 100):
-            newest = read_newest(view, SID, limit, settled=settled)
+            newest = read_newest(view, SID, limit, with_cut_off=with_cut_off)
             assert list(map(name, newest.entries)) == whole[-limit:]
             assert newest.first == max(0, len(whole) - limit)
             for before in range(len(whole) + 3):
-                found = read_before(view, SID, before, limit, settled=settled)
+                found = read_before(view, SID, before, limit, with_cut_off=with_cut_off)
                 stop = min(before, len(whole))
                 assert list(map(name, found.entries)) == whole[max(0, stop - limit) : stop], (before, limit)
                 assert found.first == max(0, stop - limit)

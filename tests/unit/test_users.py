@@ -100,7 +100,7 @@ def test_a_range_is_insisted_on_and_auto_is_not(tmp_path: Path) -> None:
         (tmp_path / "home").mkdir(exist_ok=True)
 
         def start(app: str, owners: Ownership = owners) -> RunsAs:
-            return asyncio.run(owners.settle(app, tmp_path / "home", tmp_path / "home", None, ()))
+            return asyncio.run(owners.choose_user(app, tmp_path / "home", tmp_path / "home", None, ()))
 
         assert start("local") == AS_SERVER
         if refused:
@@ -150,8 +150,8 @@ async def test_a_mount_of_another_apps_home_is_of_no_use(bench: Bench, setting: 
     other.mkdir(mode=0o700)
     (other / "secret").write_text(SECRET)
     found = owners(bench, setting)
-    await found.settle("b", other, other, None, ())
-    runs_as = await found.settle("a", bench.home, bench.workspace, None, ())
+    await found.choose_user("b", other, other, None, ())
+    runs_as = await found.choose_user("a", bench.home, bench.workspace, None, ())
     said = await run(bench, runs_as, READ, str(other / "secret"), readable=[other])
     assert ("PermissionError" in said, SECRET in said) == (setting == "auto", setting == "off")
 
@@ -173,7 +173,7 @@ for attempt in (lambda: os.setuid(0), lambda: os.setgid(0), lambda: os.setgroups
 
 @needs("users")
 async def test_nothing_of_root_is_left(bench: Bench) -> None:
-    runs_as = await owners(bench).settle("a", bench.home, bench.workspace, None, ())
+    runs_as = await owners(bench).choose_user("a", bench.home, bench.workspace, None, ())
     assert runs_as.user is not None
     uid = runs_as.user.uid
     assert await run(bench, runs_as, POWERS) == f"({uid}, {uid}, {uid}) ({uid}, {uid}, {uid}) [] 1\n{{''}}\n"
@@ -195,19 +195,19 @@ print("done")
 @needs("users")
 async def test_it_can_work_as_before(bench: Bench) -> None:
     (bench.home / TEMPORARY).mkdir(mode=0o700)
-    runs_as = await owners(bench).settle("a", bench.home, bench.workspace, None, ())
+    runs_as = await owners(bench).choose_user("a", bench.home, bench.workspace, None, ())
     assert await run(bench, runs_as, WORK) == "True agent\ndone\n"
 
 
 @needs("users")
 async def test_local_and_agents_without_a_sandbox_run_as_the_server(bench: Bench) -> None:
     found = owners(bench)
-    assert await found.settle("local", bench.home, bench.workspace, None, ()) == AS_SERVER
-    assert (await found.settle("a", bench.home, bench.workspace, None, ())).user is not None
-    assert await found.settle("a", bench.home, bench.workspace, "off", ()) == AS_SERVER
+    assert await found.choose_user("local", bench.home, bench.workspace, None, ()) == AS_SERVER
+    assert (await found.choose_user("a", bench.home, bench.workspace, None, ())).user is not None
+    assert await found.choose_user("a", bench.home, bench.workspace, "off", ()) == AS_SERVER
     for folder in (bench.home, bench.workspace):
         (folder / "by-root").touch()
-    runs_as = await found.settle("a", bench.home, bench.workspace, None, ())
+    runs_as = await found.choose_user("a", bench.home, bench.workspace, None, ())
     assert runs_as.user is not None
     for folder in (bench.home, bench.workspace):
         assert (folder / "by-root").stat().st_uid == runs_as.user.uid
@@ -221,9 +221,9 @@ async def test_a_folder_of_the_operators_is_worked_in_as_its_owner(bench: Bench,
         (folder / "file").touch()
     os.chown(theirs, 1234, 1235)
     found = owners(bench)
-    assert (await found.settle("a", bench.home, theirs, None, ())).user == User(1234, 1235)
+    assert (await found.choose_user("a", bench.home, theirs, None, ())).user == User(1234, 1235)
     assert bench.home.stat().st_uid == 1234
-    assert (await found.settle("a", bench.home, roots, None, ())).user is None
+    assert (await found.choose_user("a", bench.home, roots, None, ())).user is None
     assert [(folder / "file").stat().st_uid for folder in (theirs, roots)] == [0, 0]
 
 
@@ -232,7 +232,7 @@ async def test_a_program_that_only_root_may_run_is_told(bench: Bench) -> None:
     program = bench.workspace.parent / "program"
     program.write_text("#!/bin/sh\n")
     program.chmod(0o700)
-    runs_as = await owners(bench).settle("a", bench.home, bench.workspace, None, ())
+    runs_as = await owners(bench).choose_user("a", bench.home, bench.workspace, None, ())
     with pytest.raises(AgentStartFailed, match=r"may not run it.*chmod -R o\+rX"):
         await bench.spawner.spawn(
             [str(program)],
@@ -248,7 +248,7 @@ async def test_a_program_that_only_root_may_run_is_told(bench: Bench) -> None:
 @needs("users")
 async def test_a_folder_that_was_swapped_does_not_choose_the_user(bench: Bench) -> None:
     """Whoever it belonged to when it was looked at, the agent does not run as another than its owner."""
-    runs_as = await owners(bench).settle("a", bench.home, bench.workspace, None, ())
+    runs_as = await owners(bench).choose_user("a", bench.home, bench.workspace, None, ())
     for folder in (bench.workspace, bench.home):
         before = folder.stat()
         os.chown(folder, 1234, 1234)

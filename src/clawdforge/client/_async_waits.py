@@ -21,7 +21,7 @@ async def run(work: Callable[[], T]) -> T:
     return await asyncio.to_thread(work)
 
 
-async def settle(value: T | Awaitable[T]) -> T:
+async def resolve(value: T | Awaitable[T]) -> T:
     """What a caller's own function answered, whether it awaits or not."""
     return await value if isinstance(value, Awaitable) else value
 

@@ -20,7 +20,7 @@ def run(work: Callable[[], T]) -> T:
     return work()
 
 
-def settle(value: T) -> T:
+def resolve(value: T) -> T:
     """What a caller's own function answered."""
     return value
 

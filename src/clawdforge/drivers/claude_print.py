@@ -110,7 +110,7 @@ class ClaudePrint:
         shared = credentials.shared_files(self._spec.credentials, self._operator_home)
         runs_as = RunsAs(writable=shared)
         if self._ownership is not None:
-            runs_as = await self._ownership.settle(order.app, home, work, self._spec.sandbox, shared)
+            runs_as = await self._ownership.choose_user(order.app, home, work, self._spec.sandbox, shared)
         # The prompt goes in by stdin: an argument could hold 128 KiB at most, and all users could see it.
         argv = [self._program, "-p", "--output-format", "json"]
         if order.model is not None:

@@ -133,7 +133,7 @@ class UploadFolder:
 
 
 def find_places(data_dir: Path, path: str) -> tuple[Path, Path]:
-    """Where a file that the database names by `path` may be, settled or pending, in the folder of now."""
+    """Where a file that the database names by `path` may be, kept or pending, in the folder of now."""
     inner = Path(*Path(path).parts[-2:])
     return data_dir / FOLDER / inner, data_dir / FOLDER / PENDING / inner
 

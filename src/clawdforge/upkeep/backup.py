@@ -129,9 +129,9 @@ def _list_names(folder: Path) -> list[str]:
 
 def _add_upload(archive: Writer, source: Path, path: str) -> bool:
     """Look in both folders: the file may have moved since the database was copied."""
-    settled, pending = find_places(source, path)
-    name = str(settled.relative_to(source))
-    return archive.add_file(name, settled) or archive.add_file(name, pending)
+    kept, pending = find_places(source, path)
+    name = str(kept.relative_to(source))
+    return archive.add_file(name, kept) or archive.add_file(name, pending)
 
 
 def _add_copies(archive: Writer, source: Path, session: snapshot.SessionEntry) -> dict[int, str]:

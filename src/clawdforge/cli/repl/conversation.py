@@ -108,10 +108,10 @@ class Conversation:
         self._watching = asyncio.create_task(self._watch())
 
     async def _show_past(self) -> None:
-        settled = [message async for message in self.session.messages() if not message.pending]
-        if len(settled) > SHOWN_MESSAGES:
-            self.face.show(render.note(f"… {len(settled) - SHOWN_MESSAGES} earlier messages"))
-        for message in settled[-SHOWN_MESSAGES:]:
+        said = [message async for message in self.session.messages() if not message.pending]
+        if len(said) > SHOWN_MESSAGES:
+            self.face.show(render.note(f"… {len(said) - SHOWN_MESSAGES} earlier messages"))
+        for message in said[-SHOWN_MESSAGES:]:
             self.face.show(render.message(message.model_dump()))
 
     async def switch(self, row: Row) -> None:

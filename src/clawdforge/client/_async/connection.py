@@ -68,7 +68,7 @@ class AsyncConnection(AsyncCatalog, AsyncSchedules, AsyncWebhooks):
         return f"{type(self).__name__}(base_url={self.base_url!r})"
 
     async def __aenter__(self) -> Self:
-        await self.transport.settle()
+        await self.transport.find_server()
         return self
 
     async def __aexit__(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Self
 from clawdforge.client import _calls as calls
 from clawdforge.client import _lazy as lazy
 from clawdforge.client._async.transport import AsyncTransport
-from clawdforge.client._async_waits import settle, sleep
+from clawdforge.client._async_waits import resolve, sleep
 from clawdforge.client._permissions import read_answer
 from clawdforge.client._stream import Cursor, Gap
 from clawdforge.client.errors import AlreadyDecided, ForgeAPIError, ForgeConnectionError, ForgeError
@@ -86,7 +86,7 @@ async def follow_changes(http: AsyncTransport, after: int | None) -> AsyncGenera
 async def tell(http: AsyncTransport, news: Reconnect | None) -> None:
     """Call the caller's own function, if there are news and somebody wants them."""
     if news is not None and http.options.on_reconnect is not None:
-        await settle(http.options.on_reconnect(news))
+        await resolve(http.options.on_reconnect(news))
 
 
 class AsyncTurnStream:
@@ -143,7 +143,7 @@ class AsyncTurnStream:
         for request in waiting:
             if request.permission_id != permission_id:
                 continue
-            decision = read_answer(await settle(self._on_permission(request)))
+            decision = read_answer(await resolve(self._on_permission(request)))
             if decision is not None:
                 with suppress(AlreadyDecided):
                     body = {"decision": decision}

@@ -68,7 +68,7 @@ class Connection(Catalog, Schedules, Webhooks):
         return f"{type(self).__name__}(base_url={self.base_url!r})"
 
     def __enter__(self) -> Self:
-        self.transport.settle()
+        self.transport.find_server()
         return self
 
     def __exit__(

@@ -12,7 +12,7 @@ from clawdforge.client import _lazy as lazy
 from clawdforge.client._permissions import read_answer
 from clawdforge.client._stream import Cursor, Gap
 from clawdforge.client._sync.transport import Transport
-from clawdforge.client._waits import settle, sleep
+from clawdforge.client._waits import resolve, sleep
 from clawdforge.client.errors import AlreadyDecided, ForgeAPIError, ForgeConnectionError, ForgeError
 from clawdforge.client.results import TurnResult
 from clawdforge.wire.sse import Decoder
@@ -86,7 +86,7 @@ def follow_changes(http: Transport, after: int | None) -> Generator[Change, None
 def tell(http: Transport, news: Reconnect | None) -> None:
     """Call the caller's own function, if there are news and somebody wants them."""
     if news is not None and http.options.on_reconnect is not None:
-        settle(http.options.on_reconnect(news))
+        resolve(http.options.on_reconnect(news))
 
 
 class TurnStream:
@@ -143,7 +143,7 @@ class TurnStream:
         for request in waiting:
             if request.permission_id != permission_id:
                 continue
-            decision = read_answer(settle(self._on_permission(request)))
+            decision = read_answer(resolve(self._on_permission(request)))
             if decision is not None:
                 with suppress(AlreadyDecided):
                     body = {"decision": decision}

@@ -72,7 +72,7 @@ class Transport:
         self.base_url = base_url
         self._headers = common_headers(token)
 
-    def settle(self) -> None:
+    def find_server(self) -> None:
         """Find the server, or start it, unless it is known."""
         if not self.base_url and self._find is not None:
             with self._lock:  # many may make their first call at once
@@ -96,7 +96,7 @@ class Transport:
 
     def send(self, call: Call[Any]) -> httpx2.Response:
         """Send, with retries if need be, and return the server's last answer."""
-        self.settle()
+        self.find_server()
         client = self.pool.open(self.base_url)
         retry = Retry(self.options.retries)
         attempt = 0
@@ -125,7 +125,7 @@ class Transport:
     @contextmanager
     def open(self, call: Call[Any]) -> Iterator[Iterator[bytes]]:
         """One attempt whose answer is read piece by piece."""
-        self.settle()
+        self.find_server()
         client = self.pool.open(self.base_url)
         timeout = lazy.httpx2.Timeout(SILENCE_SECS, connect=self.options.timeout(call).connect)
         try:

@@ -175,8 +175,8 @@ class View(
         """Whether these were cut so few and short that `Tx.show_messages` can restore them by itself."""
         ...
 
-    def is_settled(self, session_id: str) -> bool:
-        """Whether every row says of itself that it is cut or archived; see `Tx.settle`."""
+    def has_finished_changes(self, session_id: str) -> bool:
+        """Whether every row says of itself that it is cut or archived; see `Tx.finish_change`."""
         ...
 
     def last_spoken_turn(self, session_id: str, *, before: int | None = None) -> int:
@@ -260,7 +260,7 @@ class Tx(View, BlobTx, BudgetTx, ChangeTx, LeaseTx, LinkTx, ScheduleTx, UsageTx,
         """Cut these: all that are visible from the first of them on, with their turns.
 
         However many they are, it takes a moment; nobody sees half of it. SessionBusy while an earlier one
-        is not settled.
+        is not finished.
         """
         ...
 
@@ -268,7 +268,7 @@ class Tx(View, BlobTx, BudgetTx, ChangeTx, LeaseTx, LinkTx, ScheduleTx, UsageTx,
         """Archive all that are visible; how many. Takes a moment, like `hide_messages`."""
         ...
 
-    def settle(self, session_id: str) -> bool:
+    def finish_change(self, session_id: str) -> bool:
         """Mark some rows of what was hidden or archived at once; True when none are left."""
         ...
 
@@ -276,7 +276,7 @@ class Tx(View, BlobTx, BudgetTx, ChangeTx, LeaseTx, LinkTx, ScheduleTx, UsageTx,
         """Before `show_messages`, for more than fit at once: prepare some rows, unseen by readers.
 
         `done` is how many messages and turns were prepared, and the result how many are now. What is
-        given up halfway is hidden still, and `settle` makes its rows say so again.
+        given up halfway is hidden still, and `finish_change` makes its rows say so again.
         """
         ...
 

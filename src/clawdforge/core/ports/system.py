@@ -76,8 +76,8 @@ class SystemView(NodeView, UsageView, Protocol):
         """Those whose deletion is due: one that is still being made is deleted in the future."""
         ...
 
-    def unsettled_sessions(self, limit: int) -> list[tuple[str, str]]:
-        """(app, session_id) of sessions for which `Tx.settle` has work to do."""
+    def unfinished_sessions(self, limit: int) -> list[tuple[str, str]]:
+        """(app, session_id) of sessions for which `Tx.finish_change` has work to do."""
         ...
 
     def unpacked_sessions(self, after: str, limit: int) -> tuple[list[tuple[str, str]], str | None]:

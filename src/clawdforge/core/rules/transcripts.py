@@ -62,14 +62,16 @@ class Transcript:
         return sum(isinstance(entry, MessageRow) for entry in self.entries[:entries])
 
 
-def show(view: View, session_id: str, *, settled: bool = False) -> Transcript:
-    return describe(view, need_session(view, session_id), settled=settled, with_endings=True)
+def show(view: View, session_id: str, *, with_cut_off: bool = False) -> Transcript:
+    return describe(view, need_session(view, session_id), with_cut_off=with_cut_off, with_endings=True)
 
 
-def describe(view: View, row: SessionRow, *, settled: bool = False, with_endings: bool = False) -> Transcript:
-    """A session without its entries. With `settled`, a prompt that was cut off counts as said at once."""
+def describe(
+    view: View, row: SessionRow, *, with_cut_off: bool = False, with_endings: bool = False
+) -> Transcript:
+    """A session without its entries. A prompt that was cut off counts as said if `with_cut_off`."""
     session_id, last = row.session_id, find_last_prompt(view, row.session_id)
-    if last is not None and last.pending and settled and _is_over(view, last):
+    if last is not None and last.pending and with_cut_off and _is_over(view, last):
         last = replace(last, pending=False)
     endings = _find_endings(view, row) if with_endings else []
     if last is not None and last.pending:
@@ -83,16 +85,18 @@ def describe(view: View, row: SessionRow, *, settled: bool = False, with_endings
     return Transcript(state_of(view, row), pending, endings=endings)
 
 
-def read_newest(view: View, session_id: str, limit: int, *, settled: bool = False) -> Transcript:
-    found = show(view, session_id, settled=settled)
+def read_newest(view: View, session_id: str, limit: int, *, with_cut_off: bool = False) -> Transcript:
+    found = show(view, session_id, with_cut_off=with_cut_off)
     rows = view.last_messages(session_id, limit + found.unsaid) if limit else []
     entries = interleave(found, rows)[-limit:] if limit else []
     return replace(found, entries=entries, first=found.count - len(entries))
 
 
-def read_before(view: View, session_id: str, before: int, limit: int, *, settled: bool = False) -> Transcript:
+def read_before(
+    view: View, session_id: str, before: int, limit: int, *, with_cut_off: bool = False
+) -> Transcript:
     """The `limit` entries before number `before`."""
-    found = show(view, session_id, settled=settled)
+    found = show(view, session_id, with_cut_off=with_cut_off)
     stop = min(before, found.count)
     start = max(0, stop - limit)
     lowest = max(0, start - len(found.endings))  # so many messages come before the first entry, or more

@@ -60,10 +60,10 @@ class RecoveryService:
         A session whose rows are damaged keeps its turn as it is: it must not keep the others from starting.
         """
         found = await self._store.read_system(lambda view: view.cut_off_sessions())
-        unsettled = [pair for pair in found if pair[1] not in self._damaged]
+        intact = [pair for pair in found if pair[1] not in self._damaged]
         ended = 0
-        for first in range(0, len(unsettled), BATCH):
-            some = unsettled[first : first + BATCH]
+        for first in range(0, len(intact), BATCH):
+            some = intact[first : first + BATCH]
             work = (self._end_interrupted_turn(app, session_id) for app, session_id in some)
             for (_, session_id), failure in zip(
                 some, await asyncio.gather(*work, return_exceptions=True), strict=True

@@ -51,6 +51,7 @@ from clawdforge.core.services.compaction import CompactionService
 from clawdforge.core.services.courier import Courier
 from clawdforge.core.services.disk import DiskService
 from clawdforge.core.services.files import FileService
+from clawdforge.core.services.finishing import Finisher
 from clawdforge.core.services.forks import ForkService
 from clawdforge.core.services.health import HealthService
 from clawdforge.core.services.history import HistoryService
@@ -66,7 +67,6 @@ from clawdforge.core.services.personas import PersonaService
 from clawdforge.core.services.runs import OneShot, RunService
 from clawdforge.core.services.schedules import ScheduleService
 from clawdforge.core.services.sessions import SessionService
-from clawdforge.core.services.settling import Settler
 from clawdforge.core.services.shares import Share, ShareService
 from clawdforge.core.services.sub_sessions import SubSessionService
 from clawdforge.core.services.sweeper import Sweeper
@@ -170,7 +170,7 @@ class Services:
     metrics: MetricsService
     telemetry: TelemetryService
     sweeper: Sweeper
-    settler: Settler
+    finisher: Finisher
     packer: Packer
     watchdog: Watchdog
     files: FileService
@@ -291,7 +291,7 @@ def build_services(
     )
     shares = ShareService(store, clock, bounds.share, bounds.quotas, engine.pool.held)
     access = AccessService(store, clock, admin_token, ports.callbacks)
-    settler, watchdog = Settler(store, engine.elsewhere), Watchdog()
+    finisher, watchdog = Finisher(store, engine.elsewhere), Watchdog()
     courier = Courier(store, clock, ports.receivers, is_traced=ports.telemetry is not None)
     delays, telemetry = watchdog.delays, ports.telemetry
     turns = TurnService(
@@ -326,8 +326,8 @@ def build_services(
         sub_sessions=SubSessionService(store, sessions),
         sessions=sessions,
         turns=turns,
-        history=HistoryService(store, clock, supervisor, engine.undone, folders, settler, bounds.quotas),
-        settler=settler,
+        history=HistoryService(store, clock, supervisor, engine.undone, folders, finisher, bounds.quotas),
+        finisher=finisher,
         packer=Packer(store, clock, bounds.ages.event),
         compaction=CompactionService(store, clock, supervisor, turns),
         forks=ForkService(store, clock, supervisor, homes, snapshots, known, folders, bounds.quotas),

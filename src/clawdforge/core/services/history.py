@@ -28,7 +28,7 @@ from clawdforge.core.running.folder_holds import FolderHolds
 from clawdforge.core.running.long_writes import LongWrite
 from clawdforge.core.running.supervisor import Supervisor
 from clawdforge.core.running.undone_files import UndoneFiles
-from clawdforge.core.services.settling import Settler
+from clawdforge.core.services.finishing import Finisher
 from clawdforge.core.unbroken import Unbroken
 from clawdforge.wire.base import Micros
 from clawdforge.wire.errors import ForgeAPIError, NoPreviousMessage, NothingToUndo, SessionBusy
@@ -71,7 +71,7 @@ class HistoryService:
         supervisor: Supervisor,
         undone: UndoneFiles,
         folders: FolderHolds,
-        settler: Settler,
+        finisher: Finisher,
         quotas: Quotas = NO_QUOTAS,
     ) -> None:
         self._store = store
@@ -79,7 +79,7 @@ class HistoryService:
         self._supervisor = supervisor
         self._undone = undone
         self._folders = folders
-        self._settler = settler
+        self._finisher = finisher
         self._quotas = quotas
         self._unbroken = Unbroken()
 
@@ -209,8 +209,8 @@ class HistoryService:
             session = await self._store.read(
                 app, lambda view: need_idle(view, session_id, request.expected_head)
             )
-            if prepare is not None:  # the settler is held by one at a time, who alone lets go of it
-                stack.enter_context(self._settler.hold(session_id))
+            if prepare is not None:  # the finisher is held by one at a time, who alone lets go of it
+                stack.enter_context(self._finisher.hold(session_id))
                 await prepare(app, session_id)
             target = None if find_target is None else await self._store.read(app, find_target)
             if target is None:
@@ -236,13 +236,13 @@ class HistoryService:
         return result
 
     async def _write(self, app: str, session_id: str, work: Callable[[Tx], T]) -> T:
-        """Write, after an earlier long change of this history if there was one that is not settled yet."""
+        """Write, after an earlier long change of this history if there was one that is not finished yet."""
         try:
             return await self._store.write(app, work)
         except SessionBusy:
-            if await self._store.read(app, lambda view: view.is_settled(session_id)):
+            if await self._store.read(app, lambda view: view.has_finished_changes(session_id)):
                 raise
-        await self._settler.settle(app, session_id)
+        await self._finisher.finish(app, session_id)
         return await self._store.write(app, work)
 
     async def _prepare_redo(self, app: str, session_id: str) -> None:

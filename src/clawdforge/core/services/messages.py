@@ -117,11 +117,11 @@ class MessageService:
         limit: int | None = None,
         *,
         before: int | None = None,
-        settled: bool = False,
+        with_cut_off: bool = False,
     ) -> Transcript:
         """The newest `limit` entries, those before a number, or all: a page at a time, so that nobody waits.
 
-        With `settled`, a prompt whose turn was cut off counts as said at once, and not when the next begins.
+        A prompt whose turn was cut off counts as said when the next begins, or at once if `with_cut_off`.
         """
         if limit is not None:
             if before is None:
@@ -129,19 +129,19 @@ class MessageService:
                     self._store,
                     app,
                     limit,
-                    lambda view: read_newest(view, session_id, limit, settled=settled),
+                    lambda view: read_newest(view, session_id, limit, with_cut_off=with_cut_off),
                 )
             return await read_rows(
                 self._store,
                 app,
                 limit,
-                lambda view: read_before(view, session_id, before, limit, settled=settled),
+                lambda view: read_before(view, session_id, before, limit, with_cut_off=with_cut_off),
             )
         for _ in range(TRIES):
             begun, rows = await self._store.read(
                 app,
                 lambda view: (
-                    show(view, session_id, settled=settled),
+                    show(view, session_id, with_cut_off=with_cut_off),
                     view.messages(session_id, limit=PAGE_MESSAGES),
                 ),
             )
@@ -154,17 +154,21 @@ class MessageService:
                     lambda view, after=after: view.messages(session_id, after=after, limit=PAGE_MESSAGES),  # type: ignore[misc]
                 )
                 rows += page
-            found = await self._store.read(app, lambda view: show(view, session_id, settled=settled))
+            found = await self._store.read(
+                app, lambda view: show(view, session_id, with_cut_off=with_cut_off)
+            )
             if _stage(found) == _stage(begun):
                 return replace(found, entries=interleave(found, rows))
         raise SessionBusy("the history of this session keeps changing; try again later")
 
-    async def overview(self, app: str, query: SessionQuery, *, settled: bool = False) -> Sequence[Transcript]:
+    async def overview(
+        self, app: str, query: SessionQuery, *, with_cut_off: bool = False
+    ) -> Sequence[Transcript]:
         """A page of sessions without what was said in them; endings are not counted."""
 
         def work(view: View) -> Sequence[Transcript]:
             rows, _ = view.sessions(query)
-            return [describe(view, row, settled=settled) for row in rows]
+            return [describe(view, row, with_cut_off=with_cut_off) for row in rows]
 
         return await read_rows(self._store, app, query.limit, work)
 

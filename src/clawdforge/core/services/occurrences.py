@@ -32,7 +32,7 @@ class Occurrences:
         self._sessions = sessions
         self._turns = turns
 
-    async def settle(self, row: ScheduleRow, plan: Plan) -> OccurrenceState | None:
+    async def carry_out(self, row: ScheduleRow, plan: Plan) -> OccurrenceState | None:
         """Do what is planned, and go on to the next time; None if that was done already.
 
         Whatever refuses the prompt becomes its history. Raises only where nobody knows, or can know: then the

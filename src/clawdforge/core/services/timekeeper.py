@@ -71,17 +71,17 @@ class Timekeeper:
         due = await self._store.read_system(lambda view: view.due_schedules(now, BATCH))
         if due:
             places = asyncio.Semaphore(AT_ONCE)
-            are_done = await asyncio.gather(*(self._settle(one, places) for one in take_turns(due)))
+            are_done = await asyncio.gather(*(self._carry_out(one, places) for one in take_turns(due)))
             return 0.0 if all(are_done) else AWAY_SECS
         first = await self._store.read_system(lambda view: view.first_schedule())
         self.has_some = first is not None
         return LOOK_SECS if first is None else min(LOOK_SECS, max(0.0, (first - self._clock.now()) / SECOND))
 
-    async def _settle(self, one: DueSchedule, places: asyncio.Semaphore) -> bool:
+    async def _carry_out(self, one: DueSchedule, places: asyncio.Semaphore) -> bool:
         """False if it is still due, because the store is away or the server stops."""
         async with places:
             try:
-                state = await self._settle_or_fail(one)
+                state = await self._carry_out_or_fail(one)
             except (StoreUnavailable, Stopping, ServerBusy) as error:
                 log.warning("a schedule waits: %s", error.message)
                 return False
@@ -89,7 +89,7 @@ class Timekeeper:
             self.done[state.value] += 1
         return True
 
-    async def _settle_or_fail(self, one: DueSchedule) -> OccurrenceState | None:
+    async def _carry_out_or_fail(self, one: DueSchedule) -> OccurrenceState | None:
         """Whatever goes wrong with one schedule becomes its history, and harms no other."""
         row = await self._store.read(one.app, lambda view: view.schedule(one.schedule_id))
         try:
@@ -101,7 +101,7 @@ class Timekeeper:
         if row is None or plan is None:
             return None
         try:
-            return await self._occurrences.settle(row, plan)
+            return await self._occurrences.carry_out(row, plan)
         except (StoreUnavailable, Stopping, ServerBusy):
             raise
         except Exception:  # the top of a task, which would take all other schedules with it

@@ -28,7 +28,7 @@ from clawdforge.drivers.acp.updates import read_message, update_in, word_of
 from clawdforge.drivers.acp.usage import UsageMeter
 from clawdforge.drivers.acp.worker_watch import WorkerWatch
 from clawdforge.drivers.folders.home_lock import run_to_end
-from clawdforge.drivers.folders.ownership import Ownership, settle
+from clawdforge.drivers.folders.ownership import Ownership, choose_user
 from clawdforge.drivers.processes.policy import Policy
 from clawdforge.drivers.processes.process import AgentProcess, has_failed
 from clawdforge.drivers.processes.spawner import Spawner
@@ -84,7 +84,7 @@ class AcpDriver:
         inside = self._spawner.containment.choose(launch.agent.sandbox)
         look_up = partial(prepare, launch, self._operator_env, self._operator_home, inside)
         prepared = await run_to_end(look_up)  # it makes a folder in the home, whose lock is held
-        runs_as = await settle(self._ownership, launch, prepared.shared)
+        runs_as = await choose_user(self._ownership, launch, prepared.shared)
         pace = self._pace.of(launch.app)
 
         async def spawn(argv: tuple[str, ...], beside: AgentProcess | None = None) -> AgentProcess:
@@ -379,7 +379,7 @@ class AcpAgent:
         words = (self.stderr_tail().strip() or self._connection.garbage())[-LAST_WORDS:]
         return f"; it said: {words}" if words else ""
 
-    def _secs_until_settled(self) -> float:
+    def _secs_until_at_rest(self) -> float:
         """How long to wait until the agent has surely written its memory of the last answer."""
         if self._answered_at is None:
             return 0.0
@@ -388,8 +388,8 @@ class AcpAgent:
     async def _close(self) -> None:
         if self._prompted is not None:
             self._prompted.end()
-        elif self._secs_until_settled() > 0 and self._process.returncode is None:
-            await asyncio.sleep(self._secs_until_settled())
+        elif self._secs_until_at_rest() > 0 and self._process.returncode is None:
+            await asyncio.sleep(self._secs_until_at_rest())
         try:
             await self._terminals.close()
         finally:

@@ -61,7 +61,7 @@ class Ownership:
             refusal=None if setting in ("auto", "off") else why or "it needs bubblewrap",
         )
 
-    async def settle(
+    async def choose_user(
         self, app: str, home: Path, cwd: Path, sandbox: str | None, shared: Sequence[Path]
     ) -> RunsAs:
         """Whom the agent is started as; its home, and its workspace if it is one of ours, are that user's.
@@ -70,9 +70,11 @@ class Ownership:
         """
         if os.geteuid() != 0 and self._refusal is None:
             return RunsAs(writable=tuple(shared))
-        return await run_to_end(partial(self._settle, app, home, cwd, sandbox, shared))
+        return await run_to_end(partial(self._choose_user, app, home, cwd, sandbox, shared))
 
-    def _settle(self, app: str, home: Path, cwd: Path, sandbox: str | None, shared: Sequence[Path]) -> RunsAs:
+    def _choose_user(
+        self, app: str, home: Path, cwd: Path, sandbox: str | None, shared: Sequence[Path]
+    ) -> RunsAs:
         user = self._choose(app, cwd, sandbox)
         folders = [folder for folder in ([home, cwd] if self._is_ours(cwd) else [home]) if folder.is_dir()]
         if user is None:
@@ -231,8 +233,8 @@ def _is_of(info: os.stat_result, user: User) -> bool:
     return (info.st_uid, info.st_gid) == (user.uid, user.gid)
 
 
-async def settle(ownership: Ownership | None, launch: Launch, shared: Sequence[Path]) -> RunsAs:
-    """What `Ownership.settle` says of a session's agent; without one, it runs as the server."""
+async def choose_user(ownership: Ownership | None, launch: Launch, shared: Sequence[Path]) -> RunsAs:
+    """What `Ownership.choose_user` says of a session's agent; without one, it runs as the server."""
     if ownership is None:
         return RunsAs(writable=tuple(shared))
-    return await ownership.settle(launch.app, launch.home, launch.cwd, launch.agent.sandbox, shared)
+    return await ownership.choose_user(launch.app, launch.home, launch.cwd, launch.agent.sandbox, shared)

@@ -50,7 +50,7 @@ class Asking:
         for one in waiting:
             self.begin(one.permission_id, one.request, one.options, one.tool)
 
-    async def settle(self, permission_id: str, decision: Any) -> None:
+    async def take_decision(self, permission_id: str, decision: Any) -> None:
         """Somebody has decided. If it was not this editor, its question is withdrawn and its user told."""
         task = self._open.pop(permission_id, None)
         if task is None or task.done() or permission_id in self._answered:

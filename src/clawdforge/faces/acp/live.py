@@ -206,7 +206,7 @@ class LiveSession:
                 str(fields.get("tool")),
             )
         elif event.type == EventType.PERMISSION_DECIDED:
-            await self._asking.settle(str(fields.get("permission_id")), fields.get("decision"))
+            await self._asking.take_decision(str(fields.get("permission_id")), fields.get("decision"))
         elif event.type == EventType.TURN_ENDED:
             await self._asking.close()
             end = self._ends.get(event.turn or 0)

@@ -87,10 +87,10 @@ class HistorySets(SqliteView):
         else:
             raise SessionBusy(BUSY)
 
-    def settle(self, session_id: str) -> bool:
+    def finish_change(self, session_id: str) -> bool:
         marks = self._marks(session_id)
         if marks.cut_from:
-            if not self._settle_cut(session_id, marks):
+            if not self._finish_cut(session_id, marks):
                 return False
             marks = replace(marks, **NO_CUT)
         elif marks.archived_to:
@@ -148,7 +148,7 @@ class HistorySets(SqliteView):
             self._run_set("not_stale", id=number)
         return len(stale) < INDEX_ROWS
 
-    def _settle_cut(self, session_id: str, marks: Marks) -> bool:
+    def _finish_cut(self, session_id: str, marks: Marks) -> bool:
         after, before = marks.cut_from - 1, marks.cut_to + 1
         last = self._slice_end("slice_unmarked", session=session_id, after=after, before=before)
         if last:

@@ -94,8 +94,8 @@ class SqliteSystemView(NodeRows):
     def deleted_sessions(self, now: Micros, limit: int) -> list[tuple[str, str]]:
         return self._pairs("deleted_sessions", now=now, limit=limit)
 
-    def unsettled_sessions(self, limit: int) -> list[tuple[str, str]]:
-        return self._pairs("unsettled_sessions", limit=limit)
+    def unfinished_sessions(self, limit: int) -> list[tuple[str, str]]:
+        return self._pairs("unfinished_sessions", limit=limit)
 
     def unpacked_sessions(self, after: str, limit: int) -> tuple[list[tuple[str, str]], str | None]:
         rows = self._rows("unpacked_sessions", after=after, limit=limit)

@@ -184,8 +184,8 @@ class SqliteView(
         ]
         return found[0], sorted(set(found[1]))
 
-    def is_settled(self, session_id: str) -> bool:
-        return self._number("is_settled", session=session_id) == 1
+    def has_finished_changes(self, session_id: str) -> bool:
+        return self._number("has_finished_changes", session=session_id) == 1
 
     def fits_at_once(self, session_id: str, seqs: Sequence[int]) -> bool:
         if not seqs:

@@ -173,7 +173,7 @@ async def _frames(
                 event = stored.decode()
                 ended = stored.type == EventType.TURN_ENDED
                 if ended:
-                    whole = await core.messages.transcript(app, session_id, DONE_MESSAGES, settled=page)
+                    whole = await core.messages.transcript(app, session_id, DONE_MESSAGES, with_cut_off=page)
                     parts = frames.parts_of_end(event, shapes.session(whole, page))
                 else:
                     if stored.type == EventType.TOOL_CALL:

@@ -56,7 +56,7 @@ async def undo(core: Core, app: App, body: SessionRef) -> Response:
 
 async def truncate(core: Core, app: App, page: Page, body: Truncate) -> Response:
     """Take back everything but the first messages; of a prompt and its answer, never the answer alone."""
-    before = await core.messages.transcript(app, body.session_id, settled=page)
+    before = await core.messages.transcript(app, body.session_id, with_cut_off=page)
     keep = before.count_messages(body.keep_count)
     gone = before.messages[_find_first_removed(before.messages, keep) :]
     count = sum(row.role == Role.USER for row in gone)
@@ -65,7 +65,7 @@ async def truncate(core: Core, app: App, page: Page, body: Truncate) -> Response
     if gone:
         request = UndoRequest(turns=count, expected_head=before.state.row.head)
         await core.history.undo(app, body.session_id, request)
-    found = await core.messages.transcript(app, body.session_id, settled=page)
+    found = await core.messages.transcript(app, body.session_id, with_cut_off=page)
     return await whole_reply(core, app, found, page)
 
 
@@ -80,7 +80,7 @@ async def clear(core: Core, app: App, page: Page, body: SessionRef) -> Response:
 async def branch(core: Core, app: App, page: Page, body: Branch) -> Response:
     """Make another session with the same past, complete or up to a message. Both can go on."""
     shown = None if body.keep_count is not None else 0
-    before = await core.messages.transcript(app, body.session_id, shown, settled=page)
+    before = await core.messages.transcript(app, body.session_id, shown, with_cut_off=page)
     title = shapes.clean_title(body.title or "") or f"{shapes.title(before.state.row)[:MOST_TITLE]} (fork)"
     request = ForkRequest(title=title, after_turn=_find_last_kept_turn(before, body.keep_count))
     made = (await core.forks.fork(app, body.session_id, request)).row

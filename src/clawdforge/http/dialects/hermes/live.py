@@ -66,7 +66,7 @@ async def _session_frames(
     async with closing(batches):
         async for batch in batches:
             if any(event.type in NEWS for event in batch):
-                found = await core.messages.transcript(app, session_id, 0, settled=page)
+                found = await core.messages.transcript(app, session_id, 0, with_cut_off=page)
                 count = found.count
                 yield _frame("session-updated", {"session_id": session_id, "message_count": count})
 

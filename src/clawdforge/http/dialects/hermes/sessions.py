@@ -127,13 +127,13 @@ async def session(
     limit = msg_limit if messages else 0
     if msg_before is not None and limit is None:
         limit = MAX_SHOWN
-    found = await core.messages.transcript(app, session_id, limit, before=msg_before, settled=page)
+    found = await core.messages.transcript(app, session_id, limit, before=msg_before, with_cut_off=page)
     return await whole_reply(core, app, found, page)
 
 
 async def status(core: Core, app: App, page: Page, session_id: SessionId) -> Response:
     """What a session is doing."""
-    found = await core.messages.transcript(app, session_id, 0, settled=page)
+    found = await core.messages.transcript(app, session_id, 0, with_cut_off=page)
     return json_response(shapes.status(found, page))
 
 
@@ -206,14 +206,14 @@ async def delete(core: Core, app: App, body: SessionRef) -> Response:
 
 async def search(core: Core, app: App, page: Page, q: Words = "") -> Response:
     """Sessions with these words in title or messages, last activity first; without words, all of them."""
-    titled = await core.messages.overview(app, SessionQuery(limit=FOUND, q=q or None), settled=page)
+    titled = await core.messages.overview(app, SessionQuery(limit=FOUND, q=q or None), with_cut_off=page)
     rows = [{**shapes.compact(found, page), "match_type": "title"} for found in titled]
     hits, _ = await core.history.search(app, q, FOUND, None, None) if q else ([], None)
     previews: dict[str, str] = {}
     for hit in hits:
         previews.setdefault(hit.session_id, hit.snippet)
     for session_id in previews.keys() - {row["session_id"] for row in rows}:
-        found = await core.messages.transcript(app, session_id, 0, settled=page)
+        found = await core.messages.transcript(app, session_id, 0, with_cut_off=page)
         matched = {"match_type": "content", "match_preview": previews[session_id]}
         rows.append({**shapes.compact(found, page), **matched})
     rows.sort(key=lambda row: row["updated_at"], reverse=True)
@@ -222,7 +222,7 @@ async def search(core: Core, app: App, page: Page, q: Words = "") -> Response:
 
 async def list_sessions(core: Core, app: App, page: Page, include_archived: bool = True) -> Response:
     """The app's sessions, last activity first."""
-    found = await core.messages.overview(app, SessionQuery(limit=MAX_LISTED), settled=page)
+    found = await core.messages.overview(app, SessionQuery(limit=MAX_LISTED), with_cut_off=page)
     rows = [shapes.compact(one, page) for one in found]
     shown = [row for row in rows if include_archived or not row["archived"]]
     clock = {"server_time": to_float(core.health.now), "server_tz": UTC}
@@ -249,12 +249,12 @@ async def _need_free_pin(core: Services, app: str, session_id: str) -> None:
 
 
 async def _compact(core: Services, app: str, session_id: str, page: bool) -> Response:
-    found = await core.messages.transcript(app, session_id, 0, settled=page)
+    found = await core.messages.transcript(app, session_id, 0, with_cut_off=page)
     return json_response({"ok": True, "session": shapes.compact(found, page)})
 
 
 async def _whole(core: Services, app: str, session_id: str, page: bool) -> Response:
-    found = await core.messages.transcript(app, session_id, settled=page)
+    found = await core.messages.transcript(app, session_id, with_cut_off=page)
     return await whole_reply(core, app, found, page)
 
 

@@ -160,7 +160,7 @@ class Submission:
         return agrees_on_instructions([one.content for one in lead], sent)
 
     async def _find_failed(self, row: SessionRow) -> set[int]:
-        shown = await self.core.messages.transcript(self.app, row.session_id, 0, settled=True)
+        shown = await self.core.messages.transcript(self.app, row.session_id, 0, with_cut_off=True)
         return {ending.turn.turn_index for ending in shown.endings}
 
     async def _compare_pages(self, row: SessionRow) -> Agreement:

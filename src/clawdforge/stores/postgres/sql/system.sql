@@ -99,7 +99,7 @@ ORDER BY closed_at LIMIT :limit
 SELECT app_name, session_id FROM sessions
 WHERE deleted_at IS NOT NULL AND deleted_at <= :now ORDER BY deleted_at LIMIT :limit
 
--- name: unsettled_sessions
+-- name: unfinished_sessions
 SELECT app_name, session_id FROM sessions
 WHERE cut_from + archived_to > 0 AND deleted_at IS NULL LIMIT :limit
 

@@ -156,7 +156,7 @@ SELECT {message} FROM messages
 WHERE session_id = {mine} AND seq < :before AND role = :role AND {visible}
 ORDER BY seq DESC LIMIT 1
 
--- name: is_settled
+-- name: has_finished_changes
 SELECT cut_from + archived_to = 0 FROM sessions
 WHERE session_id = :session AND app_name = :app AND deleted_at IS NULL
 

@@ -1,4 +1,4 @@
-"""The settler of long changes: who keeps it away from a session, and what a damaged session costs others."""
+"""The finisher of long changes: who keeps it away from a session, and what a damaged session costs others."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -47,10 +47,10 @@ async def test_a_second_redo_does_not_let_the_settler_in_on_the_first(
 ) -> None:
     """It waits for the first, gives up, and what the first has restored so far stays restored."""
     history, store, supervisor = parts.services.history, parts.services.history._store, parts.supervisor
-    settler = history._settler
+    finisher = history._finisher
     session_id = await long_session(parts)
     await history.undo(APP, session_id, UndoRequest(turns=LENGTH))
-    await settler.settle_all()
+    await finisher.finish_all()
     write, slices = store.write_slice, 0
 
     async def write_and_be_disturbed(app: str, work: Callable[[Tx], Any]) -> Any:
@@ -61,14 +61,14 @@ async def test_a_second_redo_does_not_let_the_settler_in_on_the_first(
             slices += 1
             with pytest.raises(SessionBusy):
                 await history.redo(APP, session_id, RedoRequest())
-            await settler.settle_all()
+            await finisher.finish_all()
         return result
 
     monkeypatch.setattr(supervisor, "hold", partial(supervisor.hold, within=0.01))
     monkeypatch.setattr(store, "write_slice", write_and_be_disturbed)
     restored = await history.redo(APP, session_id, RedoRequest())
     assert slices > 3
-    await settler.settle_all()
+    await finisher.finish_all()
 
     def count(found: View) -> tuple[int, int]:
         return need_session(found, session_id).message_count, len(found.messages(session_id, limit=1000))
@@ -77,8 +77,8 @@ async def test_a_second_redo_does_not_let_the_settler_in_on_the_first(
     assert await store.read(APP, count) == (LENGTH, LENGTH)
 
 
-@pytest.mark.parametrize("what", ["settle", "refresh_index"])
-async def test_what_is_damaged_keeps_nothing_else_from_being_settled(
+@pytest.mark.parametrize("what", ["finish_change", "refresh_index"])
+async def test_what_is_damaged_keeps_nothing_else_from_being_finished(
     parts: Parts, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, what: str
 ) -> None:
     """A damaged session leaves the others alone, and the damaged index of an app those of other apps."""
@@ -93,13 +93,13 @@ async def test_what_is_damaged_keeps_nothing_else_from_being_settled(
 
     monkeypatch.setattr(sets.HistorySets, what, meet_damage)
     made = [(app, await long_session(parts, app)) for app in apps]
-    await history._settler.settle_all()
+    await history._finisher.finish_all()
     damaged = True
     for app, session_id in made:
         await history.undo(app, session_id, UndoRequest(turns=LENGTH))
-    await history._settler.settle_all()
-    left = await store.read_system(lambda found: found.unsettled_sessions(10))
+    await history._finisher.finish_all()
+    left = await store.read_system(lambda found: found.unfinished_sessions(10))
     unindexed = await store.read_system(lambda found: found.unindexed_apps())
-    assert [app for app, _ in left] == (["alpha"] if what == "settle" else [])
-    assert unindexed == ([] if what == "settle" else ["alpha"])
+    assert [app for app, _ in left] == (["alpha"] if what == "finish_change" else [])
+    assert unindexed == ([] if what == "finish_change" else ["alpha"])
     assert "damaged; see `clawdforge doctor`" in caplog.text

@@ -33,7 +33,7 @@ CHANGES = frozenset(
 """Events of changes that may leave something to do."""
 
 
-class Settler:
+class Finisher:
     """`elsewhere` knows which sessions are held by other nodes: one may be preparing a restore there."""
 
     def __init__(self, store: Store, elsewhere: Elsewhere | None = None) -> None:
@@ -61,18 +61,18 @@ class Settler:
             await self._work.wait()
             self._work.clear()
             try:
-                await self.settle_all()
+                await self.finish_all()
             except ForgeError:
                 log.warning("a long change of a history could not be finished yet; it is tried again")
                 self._work.set()
                 await asyncio.sleep(TRY_AGAIN_SECS)
 
-    async def settle_all(self) -> None:
+    async def finish_all(self) -> None:
         left: set[str] = set()
-        while found := await self._unsettled(left):
+        while found := await self._unfinished(left):
             for app, session_id in found:
                 try:
-                    if not await self.settle(app, session_id):
+                    if not await self.finish(app, session_id):
                         left.add(session_id)
                 except SessionDamaged:
                     self._damaged.add(session_id)
@@ -83,7 +83,7 @@ class Settler:
             except SessionDamaged:
                 log.exception("the search index of app %s is damaged; see `clawdforge doctor`", app)
 
-    async def settle(self, app: str, session_id: str) -> bool:
+    async def finish(self, app: str, session_id: str) -> bool:
         """Finish what was begun with this session. False, and at once, if it is held, here or elsewhere."""
 
         def is_left_alone(tx: Tx, session: SessionRow) -> bool:
@@ -92,17 +92,17 @@ class Settler:
 
         def step(tx: Tx) -> bool:
             session = tx.session(session_id)
-            return session is None or is_left_alone(tx, session) or tx.settle(session_id)
+            return session is None or is_left_alone(tx, session) or tx.finish_change(session_id)
 
         await LongWrite(self._store, app).repeat(step)
-        return await self._store.read(app, lambda view: view.is_settled(session_id))
+        return await self._store.read(app, lambda view: view.has_finished_changes(session_id))
 
     def _on_commit(self, commit: Commit) -> None:
         if any(event.type in CHANGES for event in commit.events):
             self._work.set()
 
-    async def _unsettled(self, left: set[str]) -> list[tuple[str, str]]:
+    async def _unfinished(self, left: set[str]) -> list[tuple[str, str]]:
         left_alone = self._held | self._damaged | left
         limit = PAGE + len(left_alone)
-        found = await self._store.read_system(lambda view: view.unsettled_sessions(limit))
+        found = await self._store.read_system(lambda view: view.unfinished_sessions(limit))
         return [pair for pair in found if pair[1] not in left_alone]
