@@ -95,10 +95,10 @@ def test_a_caller_who_cannot_unpack_gets_the_plain_file(server: Server) -> None:
     "path",
     [
         "/ui/../pyproject.toml",
-        "/ui/%2e%2e/http/page.py",
+        "/ui/%2e%2e/http/app.py",
         "/ui/..%2f..%2fhttp%2fpage.py",
-        "/ui/v/0123456789abcdef/../../../http/page.py",
-        "/ui/v/0123456789abcdef/%2e%2e/%2e%2e/http/page.py",
+        "/ui/v/0123456789abcdef/../../../http/app.py",
+        "/ui/v/0123456789abcdef/%2e%2e/%2e%2e/http/app.py",
         "/ui//etc/passwd",
         "/ui/%2fetc%2fpasswd",
         "/ui/app",
