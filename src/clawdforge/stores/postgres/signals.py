@@ -2,7 +2,8 @@
 
 Many signals become one notification. None is promised to arrive: after the connection was lost, everybody is
 told to look at everything. A node hears its own notifications too. One that does not, behind a pooler that
-loses them for example, is told to look every second.
+loses them for example, is told to look every second. Each says something now and then, so one that has heard
+nobody else for long is alone, and keeps its commits to itself until somebody else speaks.
 """
 
 import asyncio
@@ -24,6 +25,7 @@ MOST_BYTES: Final = 7500  # Postgres takes 8,000
 QUIET_SECS: Final = 10.0
 DEAF_SECS: Final = 1.0
 """So long a notification may take to come back, and so often a node looks that hears nothing."""
+ALONE_SECS: Final = 3.5 * QUIET_SECS
 FIRST_WAIT_SECS: Final = 0.2
 LAST_WAIT_SECS: Final = 5.0
 NOTIFY: Final = "SELECT pg_notify($1, $2)"
@@ -48,6 +50,7 @@ class Signals:
         self._heeding: list[Callable[[str], None]] = []
         self._waiting = asyncio.Event()
         self._said = self._heard = 0
+        self._others_at = -ALONE_SECS  # when another node was heard last
         self._unheard_since: float | None = None
         self._is_deaf = False
         self._task: asyncio.Task[None] | None = None
@@ -78,11 +81,16 @@ class Signals:
 
     def note(self, commits: Iterable[Commit], changed: Iterable[str]) -> None:
         """Tell the others what this node has committed."""
-        if self._task is not None:
+        if self._task is not None and not self._is_alone():
             self._commits.update(dict.fromkeys((one.app, one.session_id) for one in commits if one.events))
             self._changed.update(filter(None, changed))
             if self._commits or self._changed:
                 self._waiting.set()
+
+    def _is_alone(self) -> bool:
+        """Who does not hear itself does not hear others either, and goes on talking."""
+        is_heard = not self._is_deaf and self._unheard_since is None
+        return is_heard and asyncio.get_running_loop().time() - self._others_at >= ALONE_SECS
 
     async def close(self) -> None:
         for task in filter(None, (self._task, self._looking)):
@@ -104,10 +112,8 @@ class Signals:
                 try:
                     await connection.add_listener(CHANNEL, self._on_notified)
                     self._make_up_for_missed()
-                    self._commits["", ""] = None  # others may have missed something as well
-                    self._changed.add("")
                     self._words[""] = None
-                    self._waiting.set()
+                    self._have_others_look()
                     wait = FIRST_WAIT_SECS
                     await self._send_all(connection)
                 finally:
@@ -146,6 +152,12 @@ class Signals:
                 self._make_up_for_missed()
             self._is_deaf = is_deaf
 
+    def _have_others_look(self) -> None:
+        """They may have missed something as well."""
+        self._commits["", ""] = None
+        self._changed.add("")
+        self._waiting.set()
+
     def _make_up_for_missed(self) -> None:
         self.look_everywhere()
         for heed in self._heeding:
@@ -181,6 +193,9 @@ class Signals:
         if node == self._node:
             self._heard, self._unheard_since = number, None
             return
+        was_alone, self._others_at = self._is_alone(), asyncio.get_running_loop().time()
+        if was_alone:  # of what was committed until now, nobody has been told
+            self._have_others_look()
         if commits or changed:
             self._deliver(commits, changed)
         for word in words:
