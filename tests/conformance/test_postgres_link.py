@@ -3,6 +3,7 @@
 import contextlib
 import time
 from collections.abc import Iterator
+from functools import partial
 
 import asyncpg
 import pytest
@@ -101,3 +102,15 @@ def ask_until_lost(link: Link) -> None:
     """What is sent before the end comes may still be answered."""
     for _ in range(10_000):
         link.fetch("SELECT 1")
+
+
+@pytest.mark.parametrize("is_whole", [False, True])
+def test_after_too_long_a_wait_calls_are_answered_or_lost(postgres: Postgres, is_whole: bool) -> None:
+    """They were neither: the driver waits for its cancel in a loop, and found none."""
+    with contextlib.closing(Link(postgres.url("postgres"), patience=0.3)) as link:
+        ask = partial(link.run_many, args=[(10,)]) if is_whole else partial(link.fetch, args=(10,))
+        with pytest.raises(TimeoutError):
+            ask("SELECT pg_sleep($1)")
+        for _ in range(3):
+            with contextlib.suppress(*LOST):
+                assert link.fetch("SELECT 1") == [(1,)]

@@ -36,11 +36,15 @@ async def main():
         await asyncio.sleep(float(sys.argv[4]))
     os.kill(os.getpid(), signal.SIGSTOP)
     await asking
+    await link.execute("SELECT pg_sleep(60)")
 
 asyncio.run(main())
 """
 LARGE: Final = "SELECT repeat('x', 1000000) FROM generate_series(1, 400)"
 """Its answer takes longer than the moment after which who asked is stopped."""
+
+
+ASLEEP: Final = "SELECT 1 FROM pg_stat_activity WHERE pid = $1 AND wait_event = 'PgSleep'"
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +67,7 @@ def stopped(database: str, then: str, secs: float = 0.0) -> Iterator[int]:
     with subprocess.Popen([sys.executable, "-c", STOPS, database, BEGIN, then, moment]) as program:
         try:
             with closing(Link(database)) as link:
-                until(lambda: link.fetch(STUCK, (secs,)), "a program that is stopped with the lock")
+                until(lambda: link.fetch(STUCK, (secs, 0)), "a program that is stopped with the lock")
             yield program.pid
         finally:
             program.kill()
@@ -91,7 +95,15 @@ async def test_a_server_starts_beside_one_that_stopped_with_the_lock(database: s
 def test_who_goes_on_is_left_alone(database: str) -> None:
     """It was slow for a moment, and is at its next statement when it is looked at again."""
     with stopped(database, "SELECT 1 AS new") as pid, closing(Link(database)) as link:
-        [(backend, since)] = link.fetch(STUCK, (0.0,))
+        [(backend, since)] = link.fetch(STUCK, (0.0, 0))
         os.kill(pid, signal.SIGCONT)
-        until(lambda: (backend, since) not in link.fetch(STUCK, (0.0,)), "its next statement")
+        until(lambda: link.fetch(ASLEEP, (backend,)), "its next statement")
         assert link.fetch(END, (backend, since)) == []
+        assert link.fetch(ASLEEP, (backend,))
+
+
+def test_a_server_spares_its_own_connection(database: str) -> None:
+    """It is alive, or nobody would look."""
+    with stopped(database, "SELECT 1 AS new"), closing(Link(database)) as link:
+        [(backend, _)] = link.fetch(STUCK, (0.0, 0))
+        assert link.fetch(STUCK, (0.0, backend)) == []

@@ -36,7 +36,7 @@ class CallLoop(asyncio.SelectorEventLoop):
         self._transport: Any = None
         self._fd = -1
         self._poll = select.poll()
-        self._is_usable = self._is_plain = self._is_calling = False
+        self._is_usable = self._is_plain = self._is_calling = self._is_given_up = False
         self._soon: deque[tuple[Callable[..., object], tuple[Any, ...]]] = deque()
         self._alarm: Alarm | None = None
 
@@ -58,6 +58,19 @@ class CallLoop(asyncio.SelectorEventLoop):
             self._catch_up()
             self._is_calling = False
             self._alarm = None
+
+    def run_whole(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """What takes several answers. When it took too long, the driver has more to do."""
+        try:
+            return self.run_until_complete(coroutine)
+        except TimeoutError:
+            self._give_up()
+            raise
+
+    def _give_up(self) -> None:
+        """From here on all is left to the loop, also connections that are made to cancel something."""
+        self._is_given_up = True
+        self._is_usable = self._is_calling = False
 
     def call_soon(  # type: ignore[override]  # what it gives is asked for by nobody
         self, callback: Callable[..., object], *args: Any, context: Context | None = None
@@ -86,6 +99,8 @@ class CallLoop(asyncio.SelectorEventLoop):
         return await super().start_tls(*args, **keywords)
 
     def _use(self, made: tuple[Any, Any]) -> tuple[Any, Any]:
+        if self._is_given_up:
+            return made
         if self._is_usable:  # of several addresses, the last one
             self._poll.unregister(self._fd)
         self._transport = made[0]
@@ -130,10 +145,10 @@ class CallLoop(asyncio.SelectorEventLoop):
         self._is_calling = self._is_usable
 
     def _ring(self) -> None:
-        """From here on all is left to the loop: the driver tells Postgres that nobody waits any more."""
+        """It took too long, as the driver is told."""
         alarm, self._alarm = self._alarm, None
         if alarm is not None and not alarm.is_off:
-            self._is_usable = self._is_calling = False
+            self._give_up()
             alarm.callback(*alarm.args)
 
     def _catch_up(self) -> None:

@@ -102,6 +102,12 @@ class Link:
         version = self._connection.get_server_version()
         return version.major, version.minor
 
+    @property
+    def backend(self) -> int:
+        """The process of Postgres at the other end."""
+        number: int = self._connection.get_server_pid()
+        return number
+
     def fetch(self, sql: str, args: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         return [tuple(row) for row in self._loop.call(self._connection.fetch(sql, *args))]
 
@@ -109,7 +115,7 @@ class Link:
         self, sql: str, args: Sequence[Any], read: Read, fits: Callable[[tuple[Any, ...]], bool]
     ) -> list[tuple[Any, ...]]:
         """The rows, as they are read, before the first that does not fit; few more than those are sent."""
-        return self._loop.run_until_complete(self._fetch_while(sql, args, read, fits))
+        return self._loop.run_whole(self._fetch_while(sql, args, read, fits))
 
     async def _fetch_while(
         self, sql: str, args: Sequence[Any], read: Read, fits: Callable[[tuple[Any, ...]], bool]
@@ -131,7 +137,7 @@ class Link:
             while rows := await cursor.fetch(size):
                 see([tuple(row) for row in rows])
 
-        self._loop.run_until_complete(fetch())
+        self._loop.run_whole(fetch())
 
     def run(self, sql: str, args: Sequence[Any] = ()) -> int:
         """How many rows it changed."""
@@ -140,12 +146,12 @@ class Link:
         return int(count) if count.isdigit() else 0
 
     def run_many(self, sql: str, args: Sequence[Sequence[Any]]) -> None:
-        self._loop.run_until_complete(self._connection.executemany(sql, args))
+        self._loop.run_whole(self._connection.executemany(sql, args))
 
     def copy(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
         """Add many rows at once."""
         copying = self._connection.copy_records_to_table(table, columns=list(columns), records=rows)
-        self._loop.run_until_complete(copying)
+        self._loop.run_whole(copying)
 
     def close(self) -> None:
         """End it at once; an open transaction is rolled back by the server."""

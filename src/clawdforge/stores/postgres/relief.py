@@ -3,8 +3,9 @@
 Postgres itself ends who pauses between two statements. Who has sent half of one, or does not take its
 answer, is waited for as long as its machine answers for it, and one does so whose programs are stopped. The
 lock that all who write take goes with the connection. Only one that has waited for its own client over a
-whole pause is ended, and it must still be at the same point when it is looked at again: a client that is
-slow moves on in between.
+whole pause is ended, and it must still be at the same point when it is looked at again. One that is alive
+and takes longer than that for a single message is ended too: the beats of all others wait for it. Its own
+server knows that it is alive, and spares it.
 """
 
 import contextlib
@@ -15,6 +16,7 @@ from collections.abc import Callable
 from typing import Final
 
 from clawdforge.stores.postgres.link import ALL_ERRORS, Link, describe
+from clawdforge.stores.postgres.writer import PgWriter
 
 log = logging.getLogger(__name__)
 LOOKS: Final = 4
@@ -24,7 +26,7 @@ STUCK: Final = """
 SELECT pid, state_change::text FROM pg_locks JOIN pg_stat_activity USING (pid)
 WHERE locktype = 'advisory' AND granted AND objsubid = 1
   AND classid::bigint << 32 | objid::bigint = 4710423071
-  AND datname = current_database() AND database = datid AND pid <> pg_backend_pid()
+  AND datname = current_database() AND database = datid AND pid <> $2
   AND wait_event_type = 'Client' AND state_change < clock_timestamp() - make_interval(secs => $1)"""
 END: Final = (
     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
@@ -33,11 +35,11 @@ END: Final = (
 
 
 class Relief:
-    """A thread that looks when `waited` says that a batch has taken longer than a pause."""
+    """A thread that looks when a batch has taken longer than a pause."""
 
-    def __init__(self, open_link: Callable[[], Link], waited: Callable[[], float], pause: float) -> None:
+    def __init__(self, open_link: Callable[[], Link], writer: PgWriter, pause: float) -> None:
         self._open_link = open_link
-        self._waited = waited
+        self._writer = writer
         self._pause = pause
         self._is_closed = threading.Event()
         self._thread = threading.Thread(target=self._run, name="store-relief", daemon=True)
@@ -49,18 +51,18 @@ class Relief:
 
     def _run(self) -> None:
         while not self._is_closed.wait(self._pause / LOOKS):
-            if self._waited() < self._pause:
+            if self._writer.waited() < self._pause:
                 continue
             try:
                 with contextlib.closing(self._open_link()) as link:
-                    relieve(link, self._pause)
+                    relieve(link, self._pause, self._writer.backend)
             except ALL_ERRORS as error:  # Postgres may be what everybody waits for
-                log.info("nobody can see who keeps the store from being written: %s", describe(error))
+                log.info("could not find out who keeps the store from being written: %s", describe(error))
 
 
-def relieve(link: Link, pause: float) -> None:
+def relieve(link: Link, pause: float, spared: int) -> None:
     """Let those who wait for the lock have it, if whoever has it is stopped."""
-    found = link.fetch(STUCK, (pause,))
+    found = link.fetch(STUCK, (pause, spared))
     if not found:
         return
     time.sleep(pause * AGAIN_PART)

@@ -64,7 +64,7 @@ class PostgresStore:
         self._signals = Signals(url, self._deliver_told)
         self._readers = PgReaders(url, queries)
         self._writer = PgWriter(partial(Link, url, pause=pause), link, queries, clock, self._deliver, rise)
-        self._relief = Relief(partial(Link, url, pause), self._writer.waited, pause)
+        self._relief = Relief(partial(Link, url, pause), self._writer, pause)
 
     @classmethod
     async def open(
@@ -185,7 +185,7 @@ def _prepare(
         link = Link(url, pause=pause)
         try:
             check_passage(url, link)
-            relieve(link, pause)
+            relieve(link, pause, link.backend)
             migrate(link, clock, remembered)
             moved = 0
             if data_dir is not None and not link.fetch(OTHERS, (folder,)):

@@ -92,6 +92,12 @@ class PgWriter:
             with contextlib.suppress(Stopping):
                 self.submit(None, lambda _: None).add_done_callback(lambda done: done.exception())
 
+    @property
+    def backend(self) -> int:
+        """The process of Postgres that serves this thread, 0 if there is none."""
+        db = self._db
+        return 0 if db is None else db.link.backend
+
     def waited(self) -> float:
         """For how many seconds the present batch has been waiting, for whatever it is; any thread may ask."""
         began = self._batch_began
