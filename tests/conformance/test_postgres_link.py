@@ -9,7 +9,7 @@ import asyncpg
 import pytest
 
 from clawdforge.stores.postgres.call_loop import CallLoop
-from clawdforge.stores.postgres.link import LOST, Link
+from clawdforge.stores.postgres.link import ALL_ERRORS, LOST, Link
 from tests.needs import needs
 from tests.postgres import Postgres, run_postgres
 
@@ -108,9 +108,10 @@ def ask_until_lost(link: Link) -> None:
 def test_after_too_long_a_wait_calls_are_answered_or_lost(postgres: Postgres, is_whole: bool) -> None:
     """They were neither: the driver waits for its cancel in a loop, and found none."""
     with contextlib.closing(Link(postgres.url("postgres"), patience=0.3)) as link:
-        ask = partial(link.run_many, args=[(10,)]) if is_whole else partial(link.fetch, args=(10,))
+        link.run("BEGIN")
+        ask = partial(link.fetch_while, args=(), read=tuple, fits=bool) if is_whole else link.fetch
         with pytest.raises(TimeoutError):
-            ask("SELECT pg_sleep($1)")
-        for _ in range(3):
-            with contextlib.suppress(*LOST):
+            ask("SELECT pg_sleep(2)")
+        for _ in range(2):
+            with contextlib.suppress(*ALL_ERRORS):
                 assert link.fetch("SELECT 1") == [(1,)]
