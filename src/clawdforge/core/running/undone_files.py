@@ -36,17 +36,31 @@ class UndoneFiles:
         self._here = here
         self._note = note
 
-    async def look(self, session: SessionRow, target: int | str) -> FileTrees:
-        """Record the workspace as it is now, and find the tree that it gets: that of a turn, or itself."""
-        node = await self._find_node(session)
+    async def find_node(self, session: SessionRow) -> str | None:
+        """The other node, if one lives, where the session's turns have left its files and snapshots."""
+        folder = session.folder if session.own_cwd else session.home_at
+        here = self._here()
+        if here is None or folder in (None, here):
+            return None
+
+        def look(view: SystemView) -> str | None:
+            found = (row for row in view.nodes() if row.folder == folder)
+            return next((row.node for row in found if row.state is not NodeState.DEAD), None)
+
+        return await self._store.read_system(look)
+
+    async def look(self, session: SessionRow, node: str | None, target: int | str) -> FileTrees:
+        """Record the workspace as it is now, and find the tree that it gets: that of a turn, or itself.
+
+        `node` is what `find_node` found; one that comes or goes later changes nothing.
+        """
         if node is None:
             return await self._look_here(session, target)
         said = await self._questions.ask(node, WishKind.RECORD_FILES, session, {"target": target})
         return FileTrees(said["before"], said["after"])
 
-    async def put_back(self, session: SessionRow, tree: str) -> None:
+    async def put_back(self, session: SessionRow, node: str | None, tree: str) -> None:
         """Make the workspace what it was."""
-        node = await self._find_node(session)
         if node is None:
             await self._put_back_here(session, tree)
         else:
@@ -70,18 +84,7 @@ class UndoneFiles:
         return FileTrees(await self._snapshots.record_present(session), after)
 
     async def _put_back_here(self, session: SessionRow, tree: str) -> None:
-        await self._snapshots.restore(session, tree)
+        # Read again: `look` may have been the first to record which folder it is, and no other may be changed.
+        row = await self._store.read(session.app_name, lambda view: need_session(view, session.session_id))
+        await self._snapshots.restore(await self._known.confirm(row), tree)
         self._note(session.app_name, session.session_id)
-
-    async def _find_node(self, session: SessionRow) -> str | None:
-        """The other node, if one lives, where the session's turns have left its files and snapshots."""
-        folder = session.folder if session.own_cwd else session.home_at
-        here = self._here()
-        if here is None or folder in (None, here):
-            return None
-
-        def look(view: SystemView) -> str | None:
-            found = (row for row in view.nodes() if row.folder == folder)
-            return next((row.node for row in found if row.state is not NodeState.DEAD), None)
-
-        return await self._store.read_system(look)

@@ -223,10 +223,11 @@ class HistoryService:
         def clear_plan(tx: Tx) -> None:
             tx.change_session(session_id, files_plan=None)
 
-        files = await self._undone.look(session, target)
+        node = await self._undone.find_node(session)
+        files = await self._undone.look(session, node, target)
         result = await self._write(app, session_id, lambda tx: work(tx, session.head, files))
         try:
-            await self._undone.put_back(session, files.after)
+            await self._undone.put_back(session, node, files.after)
         except ForgeAPIError:
             # The caller is told, and may go on by hand: no later turn may undo that.
             await self._store.write(app, clear_plan)
