@@ -8,8 +8,11 @@ from pathlib import Path
 import pytest
 
 from clawdforge.core.models.rows import SessionRow
+from clawdforge.core.running.questions import NoAnswer
+from clawdforge.core.running.undone_files import UndoneFiles
 from clawdforge.drivers.folders.snapshots import Snapshots
 from clawdforge.parts import Parts, open_parts
+from clawdforge.wire.errors import Conflict, ForgeAPIError, StoreUnavailable
 from clawdforge.wire.session import CreateSession, UndoRequest
 from tests.unit.supervised import APP, make_settings, say
 
@@ -52,3 +55,24 @@ async def test_files_are_put_back_only_in_the_folder_that_was_looked_at(
     await parts.services.history.undo(APP, session_id, UndoRequest(files=True))
     assert known is not None
     assert restored == [known]
+
+
+@pytest.mark.parametrize("silence", [NoAnswer(), StoreUnavailable()], ids=["no answer", "no store"])
+async def test_files_of_a_node_that_is_silent_are_put_back_before_the_next_turn(
+    parts: Parts, session_id: str, silence: ForgeAPIError, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def say_nothing(*_: object) -> None:
+        raise silence
+
+    with monkeypatch.context() as patch:
+        patch.setattr(UndoneFiles, "put_back", say_nothing)
+        with pytest.raises(Conflict, match="do not undo again") as told:
+            await parts.services.history.undo(APP, session_id, UndoRequest(files=True))
+    assert (told.value.code, told.value.is_passing) == ("conflict", False)
+    session = await row_of(parts, session_id)
+    assert session.files_plan is not None
+    file = Path(session.cwd) / "a.txt"
+    assert file.read_text() == "second"
+    await say(parts, session_id, "echo on")
+    assert file.read_text() == "first"
+    assert (await row_of(parts, session_id)).files_plan is None

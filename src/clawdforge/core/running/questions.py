@@ -30,7 +30,10 @@ ANSWER_SECS: Final = 120.0
 """More than git is given for what is asked; the answer may be lost with whoever was asked."""
 RAISED: Final = (Unsupported, SessionBusy, StoreUnavailable, WorkspaceChanged, WorkspaceRefused)
 ERRORS: Final[dict[str, type[ForgeAPIError]]] = {error.code: error for error in RAISED}
-GONE: Final = "the server that has the files of this session gave no answer; try again in a moment"
+
+
+class NoAnswer(SessionBusy):
+    """the server that has the files of this session gave no answer; try again in a moment"""
 
 
 class Questions:
@@ -41,7 +44,7 @@ class Questions:
         self._asked: dict[str, asyncio.Future[Json]] = {}
 
     async def ask(self, node: str, kind: WishKind, session: SessionRow, words: Json) -> Json:
-        """What the node answers; it raises here what it raised there, and SessionBusy where it is gone."""
+        """What the node answers; it raises here what it raised there, and NoAnswer where it is gone."""
         asked: asyncio.Future[Json] = asyncio.get_running_loop().create_future()
         wish = self._make(node, kind, session.app_name, session.session_id, words)
         self._asked[wish.wish_id] = asked
@@ -50,10 +53,10 @@ class Questions:
             async with asyncio.timeout(ANSWER_SECS):
                 while not (await asyncio.wait({asked}, timeout=LOOK_SECS))[0]:
                     if not await self._store.read(session.app_name, lambda view: view.is_alive(node)):
-                        raise SessionBusy(GONE)
+                        raise NoAnswer
             answer = asked.result()
         except TimeoutError:
-            raise SessionBusy(GONE) from None
+            raise NoAnswer from None
         finally:
             del self._asked[wish.wish_id]
         if "code" in answer:

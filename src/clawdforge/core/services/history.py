@@ -8,7 +8,7 @@ for a redo.
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from typing import TypeAlias, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 from clawdforge.core.clock import Clock
 from clawdforge.core.models.events import draft
@@ -26,12 +26,20 @@ from clawdforge.core.rules.traces import find_callers_trace
 from clawdforge.core.rules.turns import need_open, need_session, queue_turn
 from clawdforge.core.running.folder_holds import FolderHolds
 from clawdforge.core.running.long_writes import LongWrite
+from clawdforge.core.running.questions import NoAnswer
 from clawdforge.core.running.supervisor import Supervisor
 from clawdforge.core.running.undone_files import UndoneFiles
 from clawdforge.core.services.finishing import Finisher
 from clawdforge.core.unbroken import Unbroken
 from clawdforge.wire.base import Micros
-from clawdforge.wire.errors import ForgeAPIError, NoPreviousMessage, NothingToUndo, SessionBusy
+from clawdforge.wire.errors import (
+    Conflict,
+    ForgeAPIError,
+    NoPreviousMessage,
+    NothingToUndo,
+    SessionBusy,
+    StoreUnavailable,
+)
 from clawdforge.wire.event import EventType
 from clawdforge.wire.session import Activity, Guarded, RedoRequest, RetryRequest, UndoRequest
 from clawdforge.wire.turn import TurnState
@@ -39,6 +47,10 @@ from clawdforge.wire.turn import TurnState
 T = TypeVar("T")
 Work: TypeAlias = Callable[[Tx, int | None, FileTrees | None], T]
 PREVIEW_CHARS = 120
+PUT_BACK_LATER: Final = (
+    "the history was changed; the server that has the files gave no answer, so they are put back before the next"
+    " turn; do not undo again"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,6 +240,9 @@ class HistoryService:
         result = await self._write(app, session_id, lambda tx: work(tx, session.head, files))
         try:
             await self._undone.put_back(session, node, files.after)
+        except (NoAnswer, StoreUnavailable) as error:
+            # It may be at work still. The plan stays, and the next turn finishes what it says.
+            raise Conflict(PUT_BACK_LATER) from error
         except ForgeAPIError:
             # The caller is told, and may go on by hand: no later turn may undo that.
             await self._store.write(app, clear_plan)
