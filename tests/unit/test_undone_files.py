@@ -12,9 +12,10 @@ from clawdforge.core.running.questions import NoAnswer
 from clawdforge.core.running.undone_files import UndoneFiles
 from clawdforge.drivers.folders.snapshots import Snapshots
 from clawdforge.parts import Parts, open_parts
-from clawdforge.wire.errors import Conflict, ForgeAPIError, StoreUnavailable
+from clawdforge.wire.errors import Conflict, ForgeAPIError, SessionBusy, StoreUnavailable
+from clawdforge.wire.event import EventType
 from clawdforge.wire.session import CreateSession, UndoRequest
-from tests.unit.supervised import APP, make_settings, say
+from tests.unit.supervised import APP, make_settings, say, submit
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
 
@@ -76,3 +77,45 @@ async def test_files_of_a_node_that_is_silent_are_put_back_before_the_next_turn(
     await say(parts, session_id, "echo on")
     assert file.read_text() == "first"
     assert (await row_of(parts, session_id)).files_plan is None
+
+
+async def test_a_caller_that_hangs_up_lets_nobody_in_while_files_are_put_back(
+    parts: Parts, session_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    restore, restoring, go_on = Snapshots.restore, asyncio.Event(), asyncio.Event()
+
+    async def restore_late(snapshots: Snapshots, session: SessionRow, tree: str) -> None:
+        restoring.set()
+        await go_on.wait()
+        await restore(snapshots, session, tree)
+
+    monkeypatch.setattr(Snapshots, "restore", restore_late)
+    undo = asyncio.create_task(parts.services.history.undo(APP, session_id, UndoRequest(files=True)))
+    await restoring.wait()
+    undo.cancel()
+    await asyncio.wait({undo})
+    with pytest.raises(SessionBusy, match="being put back already"):
+        async with parts.services.history._folders.hold(await row_of(parts, session_id), within=0.01):
+            raise AssertionError("the files are put back still")
+    go_on.set()
+    async with parts.services.history._folders.hold(await row_of(parts, session_id)):
+        session = await row_of(parts, session_id)
+    assert session.files_plan is None
+    assert (Path(session.cwd) / "a.txt").read_text() == "first"
+
+
+@pytest.mark.parametrize("is_running", [False, True], ids=["another plan", "a turn"])
+async def test_a_wish_that_comes_late_leaves_the_files_as_they_are(
+    parts: Parts, session_id: str, *, is_running: bool
+) -> None:
+    history, session = parts.services.history, await row_of(parts, session_id)
+    tree = await history._undone._snapshots.tree_of(session, 1)
+    if is_running:
+        await submit(parts, session_id, "echo on\nhang")
+        async for events in parts.services.log.follow(APP, session_id, session.head):
+            if any(event.type == EventType.TEXT for event in events):
+                break
+        await history._store.write(APP, lambda tx: tx.change_session(session_id, files_plan=tree))
+    with pytest.raises(SessionBusy, match="the session went on"):
+        await history._undone.put_back(session, None, tree)
+    assert (Path(session.cwd) / "a.txt").read_text() == "second"

@@ -4,17 +4,21 @@ Whoever calls this holds everybody who works there, wherever their agents were.
 """
 
 from collections.abc import Callable
+from typing import Final
 
 from clawdforge.core.models.nodes import WishKind, WishRow
 from clawdforge.core.models.rows import SessionRow
-from clawdforge.core.ports import Snapshots, Store
+from clawdforge.core.ports import Snapshots, Store, View
 from clawdforge.core.ports.system import SystemView
 from clawdforge.core.rules.cuts import FileTrees
 from clawdforge.core.rules.turns import need_session
 from clawdforge.core.running.known_workspaces import KnownWorkspaces
 from clawdforge.core.running.questions import Questions
 from clawdforge.wire.base import Json
+from clawdforge.wire.errors import SessionBusy
 from clawdforge.wire.nodes import NodeState
+
+WENT_ON: Final = "the session went on; its files were left as they are"
 
 
 class UndoneFiles:
@@ -84,7 +88,16 @@ class UndoneFiles:
         return FileTrees(await self._snapshots.record_present(session), after)
 
     async def _put_back_here(self, session: SessionRow, tree: str) -> None:
-        # Read again: `look` may have been the first to record which folder it is, and no other may be changed.
-        row = await self._store.read(session.app_name, lambda view: need_session(view, session.session_id))
-        await self._snapshots.restore(await self._known.confirm(row), tree)
+        """Whoever wished it may hold nobody any more: then a turn has put the files back itself."""
+        session_id = session.session_id
+
+        def look(view: View) -> SessionRow:
+            row = need_session(view, session_id)
+            if row.files_plan != tree or view.active_turn(session_id) is not None:
+                raise SessionBusy(WENT_ON)
+            return row
+
+        # `_look_here` may have been the first to record which folder it is, and no other may be changed.
+        row = await self._known.confirm(await self._store.read(session.app_name, look))
+        await self._snapshots.restore(row, tree)
         self._note(session.app_name, session.session_id)

@@ -48,8 +48,8 @@ T = TypeVar("T")
 Work: TypeAlias = Callable[[Tx, int | None, FileTrees | None], T]
 PREVIEW_CHARS = 120
 PUT_BACK_LATER: Final = (
-    "the history was changed; the server that has the files gave no answer, so they are put back before the next"
-    " turn; do not undo again"
+    "the history was changed; the server that has the files gave no answer, so they are put back before the"
+    " next turn; do not undo again"
 )
 
 
@@ -214,6 +214,21 @@ class HistoryService:
             result = await self._write(app, session_id, lambda tx: work(tx, request.expected_head, None))
             await self._supervisor.retire_agent(app, session_id)
             return result
+        changing = self._change_held(app, session_id, request, work, find_target, prepare)
+        if find_target is None:
+            return await changing
+        # A caller that hangs up must not let anybody in while files are put back, perhaps at another node.
+        return await self._unbroken.run(changing)
+
+    async def _change_held(
+        self,
+        app: str,
+        session_id: str,
+        request: Guarded,
+        work: Work[T],
+        find_target: Callable[[View], int | str | None] | None,
+        prepare: Callable[[str, str], Awaitable[None]] | None,
+    ) -> T:
         found = await self._store.read(app, lambda view: need_idle(view, session_id, request.expected_head))
         held = self._supervisor.hold(app, session_id) if find_target is None else self._folders.hold(found)
         async with AsyncExitStack() as stack:
@@ -247,7 +262,7 @@ class HistoryService:
             # The caller is told, and may go on by hand: no later turn may undo that.
             await self._store.write(app, clear_plan)
             raise
-        # Whoever hangs up meanwhile leaves the plan, and the next turn finishes what it says.
+        # A server that ends before this leaves the plan, and the next turn finishes what it says.
         await self._store.write(app, clear_plan)
         return result
 
