@@ -11,7 +11,7 @@ from clawdforge.core.clock import Clock
 from clawdforge.core.ids import new_id
 from clawdforge.core.models.nodes import WishKind, WishRow
 from clawdforge.core.models.rows import SessionRow
-from clawdforge.core.ports import Store
+from clawdforge.core.ports import Store, SystemTx
 from clawdforge.core.running.membership import Membership
 from clawdforge.wire.base import Json
 from clawdforge.wire.errors import (
@@ -23,17 +23,24 @@ from clawdforge.wire.errors import (
     WorkspaceChanged,
     WorkspaceRefused,
 )
+from clawdforge.wire.nodes import NodeState
 
 log = logging.getLogger(__name__)
 LOOK_SECS: Final = 0.5
 ANSWER_SECS: Final = 120.0
 """More than git is given for what is asked; the answer may be lost with whoever was asked."""
 RAISED: Final = (Unsupported, SessionBusy, StoreUnavailable, WorkspaceChanged, WorkspaceRefused)
-ERRORS: Final[dict[str, type[ForgeAPIError]]] = {error.code: error for error in RAISED}
+NO_ANSWER: Final = "no_answer"
+"""Told by a server that ends."""
+
+FAILED: Final = "the server that has the files failed; see its log"
 
 
 class NoAnswer(SessionBusy):
     """the server that has the files of this session gave no answer; try again in a moment"""
+
+
+ERRORS: Final[dict[str, type[ForgeAPIError]]] = {NO_ANSWER: NoAnswer} | {one.code: one for one in RAISED}
 
 
 class Questions:
@@ -66,12 +73,17 @@ class Questions:
     async def answer(self, wish: WishRow, work: Callable[[Json], Awaitable[Json]]) -> None:
         """Do what another node asks, and tell it what came of it."""
         words: Json = orjson.loads(wish.body or "{}")
+        said: Json = {"code": Conflict.code, "error": FAILED}  # of what nobody foresaw; whoever asked waits
         try:
             said = await work(words)
         except ForgeAPIError as error:
             said = {"code": error.code, "error": error.message}
-        reply = {**said, "to": words["wish_id"]}
-        await self._write(self._make(words["by"], WishKind.ANSWER, wish.app_name, wish.session_id, reply))
+        except asyncio.CancelledError:
+            said = {"code": NO_ANSWER, "error": None}
+            raise
+        finally:
+            reply = {**said, "to": words["wish_id"]}
+            await self._write(self._make(words["by"], WishKind.ANSWER, wish.app_name, wish.session_id, reply))
 
     async def hear(self, wish: WishRow) -> None:
         """An answer has come; perhaps to somebody who does not wait any more."""
@@ -94,6 +106,12 @@ class Questions:
         )
 
     async def _write(self, wish: WishRow) -> None:
-        await self._store.write_system(lambda tx: tx.add_wish(wish))
+        """Unless the node is gone: nobody would ever take it."""
+
+        def work(tx: SystemTx) -> None:
+            if any(row.node == wish.node and row.state is not NodeState.DEAD for row in tx.nodes()):
+                tx.add_wish(wish)
+
+        await self._store.write_system(work)
         if self._store.peers is not None:
             self._store.peers.tell(wish.node, "", "")
