@@ -259,6 +259,7 @@ def _tell(engine: Engine, services: Services, settings: Json) -> Telling:
         free=here.free,
         usable=here.usable,
         cannot=here.cannot,
+        answers=True,
     )
 
 

@@ -11,7 +11,10 @@ import pytest
 from clawdforge.core.clock import SystemClock
 from clawdforge.core.models.nodes import WishKind, WishRow
 from clawdforge.core.running.questions import Questions
+from clawdforge.core.running.wishes import Wishes
+from clawdforge.parts import open_parts
 from clawdforge.wire.base import Json
+from tests.unit.supervised import make_settings
 from tests.unit.test_membership import SharedStore, joined
 
 WISH = WishRow(
@@ -67,3 +70,24 @@ async def test_nothing_is_written_to_a_node_that_is_gone(store: SharedStore) -> 
     for node in ("dead", "gone"):
         await questions.answer(replace(WISH, body=orjson.dumps({"wish_id": "w", "by": node}).decode()), work)
         assert not await store.read_system(lambda view, node=node: view.has_wishes(node))  # type: ignore[misc]
+
+
+async def test_a_wish_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:
+    async with asyncio.timeout(60), open_parts(make_settings(tmp_path)) as parts:
+        left: list[str] = []
+
+        async def leave(_: str, session_id: str) -> None:
+            left.append(session_id)
+
+        wishes = Wishes(
+            parts.services.history._store,
+            parts.supervisor._elsewhere._membership,
+            parts.supervisor,
+            parts.supervisor._elsewhere,
+            {},
+        )
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(parts.supervisor, "leave", leave)
+            await wishes._do(WISH)
+            await wishes._do(replace(WISH, session_id="left", kind=WishKind.LEAVE))
+        assert left == ["left"]

@@ -3,16 +3,18 @@
 import asyncio
 import shutil
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from clawdforge.core.models.nodes import NodeRow
 from clawdforge.core.models.rows import SessionRow
 from clawdforge.core.running.questions import NoAnswer
 from clawdforge.core.running.undone_files import UndoneFiles
 from clawdforge.drivers.folders.snapshots import Snapshots
 from clawdforge.parts import Parts, open_parts
-from clawdforge.wire.errors import Conflict, ForgeAPIError, SessionBusy, StoreUnavailable
+from clawdforge.wire.errors import Conflict, ForgeAPIError, SessionBusy, StoreUnavailable, Unsupported
 from clawdforge.wire.event import EventType
 from clawdforge.wire.session import CreateSession, UndoRequest
 from tests.unit.supervised import APP, make_settings, say, submit
@@ -119,3 +121,19 @@ async def test_a_wish_that_comes_late_leaves_the_files_as_they_are(
     with pytest.raises(SessionBusy, match="the session went on"):
         await history._undone.put_back(session, None, tree)
     assert (Path(session.cwd) / "a.txt").read_text() == "second"
+
+
+async def test_a_node_of_an_older_version_is_not_asked(
+    parts: Parts, session_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, undone = parts.services.history._store, parts.services.history._undone
+    row = NodeRow(node="b", name="b", folder="its", version="0", started_at=1)
+    await store.write_system(lambda tx: tx.add_node(row))
+    session = replace(await row_of(parts, session_id), folder="its")
+    monkeypatch.setattr(undone, "_here", lambda: "ours")
+    assert await undone.find_node(session) == "b", "it has told nothing yet"
+    await store.write_system(lambda tx: tx.beat("b", {"agents": 1}))
+    with pytest.raises(Unsupported, match="older version"):
+        await undone.find_node(session)
+    await store.write_system(lambda tx: tx.beat("b", {"agents": 1, "answers": True}))
+    assert await undone.find_node(session) == "b"

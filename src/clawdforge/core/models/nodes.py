@@ -35,6 +35,7 @@ class Telling:
     free: int = 0  # places for agents that no turn needs
     usable: list[str] | None = None  # agents that can be started there; None: it does not say
     cannot: list[str] = field(default_factory=list)  # turns that wait: see `rules/placement.py`
+    answers: bool = False  # questions of others: see `running/questions.py`
 
     @classmethod
     def read(cls, tells: Json) -> "Telling":
@@ -46,6 +47,7 @@ class Telling:
             free=tells.get("free", 0),
             usable=tells.get("usable"),
             cannot=tells.get("cannot", []),
+            answers=tells.get("answers", False),
         )
 
     def differs_in(self, other: "Telling") -> list[str]:

@@ -6,7 +6,7 @@ Whoever calls this holds everybody who works there, wherever their agents were.
 from collections.abc import Callable
 from typing import Final
 
-from clawdforge.core.models.nodes import WishKind, WishRow
+from clawdforge.core.models.nodes import NodeRow, Telling, WishKind, WishRow
 from clawdforge.core.models.rows import SessionRow
 from clawdforge.core.ports import Snapshots, Store, View
 from clawdforge.core.ports.system import SystemView
@@ -15,9 +15,10 @@ from clawdforge.core.rules.turns import need_session
 from clawdforge.core.running.known_workspaces import KnownWorkspaces
 from clawdforge.core.running.questions import Questions
 from clawdforge.wire.base import Json
-from clawdforge.wire.errors import SessionBusy
+from clawdforge.wire.errors import SessionBusy, Unsupported
 from clawdforge.wire.nodes import NodeState
 
+OLDER: Final = "the server that has the files runs an older version; upgrade it, or undo without files"
 WENT_ON: Final = "the session went on; its files were left as they are"
 
 
@@ -47,11 +48,16 @@ class UndoneFiles:
         if here is None or folder in (None, here):
             return None
 
-        def look(view: SystemView) -> str | None:
+        def look(view: SystemView) -> NodeRow | None:
             found = (row for row in view.nodes() if row.folder == folder)
-            return next((row.node for row in found if row.state is not NodeState.DEAD), None)
+            return next((row for row in found if row.state is not NodeState.DEAD), None)
 
-        return await self._store.read_system(look)
+        found = await self._store.read_system(look)
+        if found is None:
+            return None
+        if found.tells and not Telling.read(found.tells).answers:  # it tells nothing before its first beat
+            raise Unsupported(OLDER)
+        return found.node
 
     async def look(self, session: SessionRow, node: str | None, target: int | str) -> FileTrees:
         """Record the workspace as it is now, and find the tree that it gets: that of a turn, or itself.

@@ -186,8 +186,10 @@ class Wishes:
                 self._supervisor.wake(app, session_id)
             elif wish.kind in self._errands:
                 await self._errands[wish.kind](wish)
-            else:
+            elif wish.kind is WishKind.LEAVE:
                 await self._supervisor.leave(app, session_id)
+            else:
+                log.warning("another node wished %s, which this version does not know", wish.kind)
         except ForgeAPIError as error:  # whoever wished it looks again
             log.warning("a wish of another node was not fulfilled: %s", error.message)
         except Exception:  # the top of a task: nothing above could report it
