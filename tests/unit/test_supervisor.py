@@ -180,10 +180,10 @@ async def test_a_cancel_that_comes_when_the_agent_is_done_has_ended_nothing(
     """It was counted although the turn completed."""
     real, ending, go_on = TurnRecorder.end, asyncio.Event(), asyncio.Event()
 
-    async def end(recorder: TurnRecorder, how: Ending, *, rollback: bool = False) -> TurnRow:
+    async def end(recorder: TurnRecorder, how: Ending, **rest: bool) -> TurnRow:
         ending.set()
         await go_on.wait()
-        return await real(recorder, how, rollback=rollback)
+        return await real(recorder, how, **rest)
 
     monkeypatch.setattr(TurnRecorder, "end", end)
     turn_index = await submit(parts, session_id, "echo one")
