@@ -34,7 +34,7 @@ class PublicationRow:
     agent_session_id: str = ""
     home: tuple[str, ...] = ()
     workspace: tuple[str, ...] | None = None  # None where a caller named it, or it cannot be published
-    """Without a digest it is empty, which the end of the session's first turn has said by itself."""
+    """An empty tuple says that the workspace is empty; the end of a session's first turn writes that."""
     published_at: Micros
 
 
