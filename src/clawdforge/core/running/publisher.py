@@ -8,7 +8,7 @@ next turn raises, and counts only when all pieces are on stable storage.
 import asyncio
 import logging
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from clawdforge.core.clock import Clock
@@ -35,6 +35,17 @@ PAGE: Final = 200
 Verdict = Literal["done", "moved", "later"]
 
 
+@dataclass(frozen=True, slots=True)
+class Due:
+    """When to publish for a session of an app, and how often that was tried."""
+
+    app: str
+    at: float
+    tries: int
+    may_be_early: bool = False
+    """Something moved, which may have been an agent that is gone when the node lets go of the session."""
+
+
 class Publisher:
     def __init__(
         self, store: Store, clock: Clock, membership: Membership, files: SharedFiles, box: PieceBox
@@ -44,7 +55,7 @@ class Publisher:
         self._membership = membership
         self._files = files
         self._box = box
-        self._due: dict[str, tuple[str, float, int]] = {}  # by session: its app, when, and how often tried
+        self._due: dict[str, Due] = {}  # by session
         self._busy: dict[str, asyncio.Event] = {}
         self._changed = asyncio.Event()
         self._places = asyncio.Semaphore(WORKERS)
@@ -62,42 +73,64 @@ class Publisher:
             return False
         return await to_end(lambda: self._files.is_empty(session))
 
-    async def finish(self, session_id: str, *, is_last: bool = False) -> bool:
+    async def finish(self, session_id: str) -> bool:
         """Publish what is due for a session now, since this node is about to let it go.
 
-        False if it could not be done, and is still due; at once, where it was tried too often for that,
-        unless this `is_last`.
+        False if it could not be done, and is still due; at once, where that was tried before and its time has
+        not come again. What moved while others tried is tried once more: its agent may have gone since.
         """
         tries = None
+        verdict: Verdict = "moved"
         for _ in range(TRIES):
-            while session_id in self._busy:
-                await self._busy[session_id].wait()
-            due = self._due.get(session_id)
+            due = await self._find_due(session_id)
             if due is None:
                 return True
-            app, at, so_far = due
-            tries = so_far if tries is None else tries  # all of these are one
-            if tries >= TRIES and at > asyncio.get_running_loop().time() and not is_last:
-                return False
-            del self._due[session_id]
-            verdict = await self._try(app, session_id, tries)
+            if tries is None:  # all of these are one
+                tries = due.tries
+                if due.tries and not due.may_be_early and due.at > asyncio.get_running_loop().time():
+                    return False
+            verdict = await self._try_now(session_id, due, tries)
             if verdict == "later":
-                return False
+                break
             if verdict == "moved":  # its agent has only just gone, and times of files are coarse
                 await asyncio.sleep(STILL_SECS)
+        if verdict != "done":
+            _say_if_given_up(session_id, tries or 0)
         return False
 
+    async def _find_due(self, session_id: str) -> Due | None:
+        """What is due for a session, once nobody is at it."""
+        while session_id in self._busy:
+            await self._busy[session_id].wait()
+        return self._due.get(session_id)
+
+    async def _try_now(self, session_id: str, due: Due, tries: int) -> Verdict:
+        del self._due[session_id]
+        return await self._try(due.app, session_id, tries)
+
     async def finish_all(self) -> None:
-        """The same for all, when the server stops, as far as there is time for it."""
+        """The same for all, when the server stops, as far as there is time for it: nobody is tried a second
+        time before everybody was once."""
         with suppress(TimeoutError):
             async with asyncio.timeout(STOP_SECS):
-                for session_id in [*self._due, *self._busy]:
-                    await self.finish(session_id, is_last=True)
+                left = list(dict.fromkeys([*self._due, *self._busy]))
+                for _ in range(TRIES):
+                    left = [session_id for session_id in left if await self._try_last(session_id)]
+                    if not left:
+                        break
+                    await asyncio.sleep(STILL_SECS)
         for session_id in {*self._due, *self._busy}:
             log.warning(
                 "the server stops, and the files of this session are not published as they are now",
                 extra={"session_id": session_id},
             )
+
+    async def _try_last(self, session_id: str) -> bool:
+        """Whether there is reason to try it again."""
+        due = await self._find_due(session_id)
+        if due is None or await self._try_now(session_id, due, due.tries) == "later":
+            return False
+        return session_id in self._due
 
     async def run(self) -> None:
         await self._note_all()
@@ -118,14 +151,18 @@ class Publisher:
     async def _work(self) -> None:
         while True:
             session_id = await self._wait_for_next()
-            app, _, tries = self._due.pop(session_id)
-            await self._try(app, session_id, tries)
+            due = self._due.pop(session_id)
+            verdict = await self._try(due.app, session_id, due.tries)
+            if verdict == "moved" and (again := self._due.get(session_id)) is not None:
+                self._due[session_id] = replace(again, may_be_early=again.tries < TRIES)
+            if verdict != "done":
+                _say_if_given_up(session_id, due.tries)
 
     async def _wait_for_next(self) -> str:
         """The first session whose time has come and that nobody is at."""
         while True:
             now = asyncio.get_running_loop().time()
-            free = [(at, one) for one, (_, at, _) in self._due.items() if one not in self._busy]
+            free = [(due.at, one) for one, due in self._due.items() if one not in self._busy]
             if free and min(free)[0] <= now:
                 return min(free)[1]
             self._changed.clear()
@@ -151,7 +188,7 @@ class Publisher:
             log.warning("files were not published yet: %s", error, extra=extra)
             verdict = "later"
         except asyncio.CancelledError:
-            self._due.setdefault(session_id, (app, 0.0, tries))  # for `finish_all`, or its last words
+            self._due.setdefault(session_id, Due(app, 0.0, tries))  # for `finish_all`, or its last words
             raise
         except NotFound:
             log.info("the session is gone, and so are its files", extra=extra)
@@ -164,12 +201,10 @@ class Publisher:
             self._changed.set()
         if verdict != "done":
             self._put(app, session_id, AGAIN_SECS if tries + 1 < TRIES else SELDOM_SECS, tries + 1)
-        if verdict != "done" and tries + 1 == TRIES:
-            log.error("files could not be published so far; their session needs this server", extra=extra)
         return verdict
 
     def _put(self, app: str, session_id: str, secs: float, tries: int) -> None:
-        self._due[session_id] = (app, asyncio.get_running_loop().time() + secs, tries)
+        self._due[session_id] = Due(app, asyncio.get_running_loop().time() + secs, tries)
         self._changed.set()
 
     async def _publish(self, app: str, session_id: str) -> None:
@@ -238,3 +273,12 @@ class Publisher:
         if not await self._store.write(app, work):
             self._files.forget(session_id)  # what was read before may be gone, and has to be sent again
             raise OSError("pieces were removed while others were sent")
+
+
+def _say_if_given_up(session_id: str, tries: int) -> None:
+    """Once, after a try that failed; from then on it is tried seldom."""
+    if tries + 1 == TRIES:
+        log.error(
+            "files could not be published so far; their session needs this server",
+            extra={"session_id": session_id},
+        )
