@@ -53,6 +53,14 @@ def point_elsewhere(home: Path) -> None:
     (home / "way").symlink_to("log2")
 
 
+def write_in_the_middle(home: Path) -> None:
+    with (home / "long").open("r+b") as file:
+        file.seek(LONG // 2)
+        file.write(b"x")
+
+
+LONG = 20 * SMALL_BYTES
+"""More than is copied at once, and as much as the log of an agent soon is."""
 CHANGES: dict[str, Callable[[Path], object]] = {
     "written": write_again,
     "added": lambda home: (home / "zz").write_text("x"),
@@ -122,7 +130,7 @@ def test_what_moves_during_the_copy_is_seen(
     assert sorted(path.name for path in home.parent.rglob("copies/files/*")) == before, "nothing is left"
 
 
-@pytest.mark.parametrize("change", [write_again, point_elsewhere])
+@pytest.mark.parametrize("change", [write_again, point_elsewhere, write_in_the_middle])
 def test_times_that_are_too_coarse_do_not_hide_a_change(
     copies: Copies, home: Path, monkeypatch: pytest.MonkeyPatch, change: Callable[[Path], None]
 ) -> None:
@@ -132,6 +140,7 @@ def test_times_that_are_too_coarse_do_not_hide_a_change(
         change(home)
         return look(self, home, copied, skipped)
 
+    (home / "long").write_bytes(bytes(LONG))
     monkeypatch.setattr(second_look, "_marks", lambda _info: (0,))
     monkeypatch.setattr("clawdforge.drivers.folders.home_manifest.RACY_NANOSECONDS", 1 << 60)
     assert copies.take_beside(home, 2, "a", threading.Event()) is not None

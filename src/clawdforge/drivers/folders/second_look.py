@@ -13,8 +13,9 @@ from typing import Final
 from clawdforge.drivers.folders.home_manifest import LIMITS, Entry, Manifest, is_racy
 from clawdforge.drivers.folders.tree_walk import Found, TreeTooLarge, open_folder, read_small_file, walk_tree
 
-MOST_BYTES: Final = 1 << 18
-"""Of contents that are compared. Where there are more, the agent is stopped instead."""
+MOST_BYTES: Final = 1 << 22
+"""Of contents that are compared, in a thread and without its lock. Where there are more, the agent is stopped
+instead."""
 
 
 class Moved(Exception):
