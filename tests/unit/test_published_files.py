@@ -16,6 +16,7 @@ from clawdforge.core.models.rows import SessionRow
 from clawdforge.core.ports import LeaseLost, Store
 from clawdforge.core.ports.shared_files import NotStill, Piece
 from clawdforge.core.running.arrivals import Arrivals
+from clawdforge.core.running.elsewhere import Elsewhere
 from clawdforge.core.running.piece_box import PieceBox
 from clawdforge.core.running.publisher import TRIES, Publisher
 from clawdforge.stores.blobs.folder import FolderPlaces
@@ -234,3 +235,19 @@ async def test_what_could_not_be_published_is_not_held_for_published_however_oft
     caplog.clear()
     await publisher.finish_all()
     assert "not published" not in caplog.text
+
+
+@pytest.mark.parametrize("failure", [RuntimeError("can't start new thread"), OSError("no more of them")])
+async def test_a_look_at_a_workspace_that_fails_costs_no_turn_its_answer(
+    store: Store, box: PieceBox, failure: Exception
+) -> None:
+    def is_empty(_: SessionRow) -> bool:
+        raise failure
+
+    sid = await make_here(store)
+    session = await store.read(APP, lambda view: view.session(sid))
+    assert session is not None
+    files, member = SimpleNamespace(is_empty=is_empty), SimpleNamespace(node="a", folder=HERE, has_peers=True)
+    publisher = Publisher(store, SystemClock(), cast(Any, member), cast(Any, files), box)
+    elsewhere = Elsewhere(store, SystemClock(), cast(Any, member), publisher, cast(Any, None))
+    assert not await elsewhere.is_first_and_empty(session, 1)

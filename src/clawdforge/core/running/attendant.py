@@ -99,9 +99,9 @@ class Attendant:
             log.exception("a turn could not be seen through", extra={"session_id": turn.session_id})
             ending = _ending_of_failure(AgentFailed("the server failed to run this turn"))
         progress.wait_for(WaitsFor.STORE)
+        session = seat.arrived or started.session
+        is_empty = await self._elsewhere.is_first_and_empty(session, turn.index)
         try:
-            session = seat.arrived or started.session
-            is_empty = await self._elsewhere.is_first_and_empty(session, turn.index)
             ended = await recorder.end(ending, rollback=stop.rollback, is_empty=is_empty)
         except LeaseLost:
             raise

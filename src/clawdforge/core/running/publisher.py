@@ -71,7 +71,10 @@ class Publisher:
         here = self._membership.folder
         if turn_index > 1 or here is None or not session.own_cwd or session.folder != here:
             return False
-        return await to_end(lambda: self._files.is_empty(session))
+        try:
+            return await to_end(lambda: self._files.is_empty(session))
+        except (OSError, RuntimeError):  # there may be no more threads
+            return False
 
     async def finish(self, session_id: str) -> bool:
         """Publish what is due for a session now, since this node is about to let it go.
