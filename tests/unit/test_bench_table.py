@@ -1,12 +1,40 @@
-"""The table of the benchmarks: ratios to ours, what is kept as JSON, and what becomes of it on a page."""
+"""The table of the benchmarks: rates, ratios to ours, what is kept as JSON, what becomes of it on a page."""
 
+import asyncio
 import xml.etree.ElementTree as ET
+from collections.abc import AsyncIterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 from bench.bars import draw_bars
-from bench.contenders import OURS
+from bench.contenders import OURS, Contender
+from bench.contests import Desk, stream_chunks
+from bench.plain import Connection
 from bench.table import Line, Table, as_text, cells
 from bench.written import BEGIN, END, section, write_all
+
+CHUNK = b"a chunk"
+
+
+class AtOnce:
+    """A connection to a server that says nothing for a while, and then everything in one piece."""
+
+    SECS = 0.05
+
+    async def stream(self, count: int) -> AsyncIterator[bytes]:
+        async def pieces() -> AsyncIterator[bytes]:
+            await asyncio.sleep(self.SECS)
+            yield CHUNK * count
+
+        return pieces()
+
+
+async def test_chunks_that_come_in_one_piece_have_taken_the_time_until_it_came() -> None:
+    dialect = SimpleNamespace(mark=CHUNK, stream=lambda _session, prompt: int(prompt.split()[1]))
+    one = cast(Contender, SimpleNamespace(name="other", dialect=dialect))
+    rate = await stream_chunks(Desk(one, cast(Connection, AtOnce()), "s"), 1000)
+    assert 0 < rate <= 1000 / AtOnce.SECS
 
 
 def make_table() -> Table:
