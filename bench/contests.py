@@ -244,9 +244,9 @@ async def measure_disk(table: Table, sizes: Sizes, folder: Path, entrants: Seque
         count, pieces = sizes.kept_turns, sizes.kept_chunks
         name = entrant.name
         table.put("disk", "kept of a turn, in bytes", "B", name, (turns[0] - empty[0]) / count)
-        table.put("disk", "written for a turn", "B", name, turns[1] / count)
+        table.put("disk", "written for a turn by the server's first process", "B", name, turns[1] / count)
         table.put("disk", "kept of a chunk", "B", name, (chunks[0] - empty[0]) / pieces)
-        table.put("disk", "written for a chunk", "B", name, chunks[1] / pieces)
+        table.put("disk", "written for a chunk by the server's first process", "B", name, chunks[1] / pieces)
 
 
 @dataclass
@@ -333,7 +333,7 @@ async def read_stamps(desk: Desk, count: int, pause_ms: int = 20) -> list[float]
 
 
 def written(one: Contender) -> int:
-    """Bytes that the process has handed to the disk."""
+    """Bytes that this process has handed to the disk: not those of agents that run, and of a database."""
     lines = Path(f"/proc/{one.pid}/io").read_text().splitlines()
     return int(dict(line.split(": ") for line in lines)["write_bytes"])
 
