@@ -9,7 +9,7 @@ import pytest
 from proofs.kit.report import RESULTS
 from proofs.kit.server import ROOT
 
-REBASED: Final = {"leases", "nodes"}
+REBASED: Final = {"nodes"}
 """Recorded on commits that were rebased since; they leave this list when they are recorded again."""
 
 
