@@ -96,8 +96,7 @@ class _Play:
         for number in range(steps):
             await self._step(number)
             self._run.progress(f"{number + 1} of {steps} steps, {self._kills} kills")
-        late = self._clock.latest - self._clock.now()
-        self._clock.move(max(0, int(late)) + MINUTE)
+        self._go_past_all_that_was_shown()
         await self._settle()
         for app in self._apps:
             await self._check(app)
@@ -112,6 +111,12 @@ class _Play:
             turns_in_new_sessions=self._counts["new"],
             missed=self._counts["missed"],
         )
+
+    def _go_past_all_that_was_shown(self) -> None:
+        """To the beginning of a minute: the clock goes on, and no time may come between two looks."""
+        now = self._clock.now()
+        then = max(int(self._clock.latest), int(now)) + MINUTE
+        self._clock.move(then - then % MINUTE + MINUTE - int(now))
 
     async def _step(self, number: int) -> None:
         chance = self._run.random
