@@ -10,6 +10,7 @@ import pytest
 
 from tests.api.harness import ADMIN_TOKEN, AGENT, App, Server
 from tests.needs import needs
+from tests.support.folders import files_below
 
 HUNT = "grep -a -h -o -E '(cfa?|ff)_[A-Za-z0-9_-]{10,}|CANAR[Y]-[0-9a-f]{16}'"
 """Prints every secret that somebody would see in some files."""
@@ -167,11 +168,11 @@ def test_what_is_kept_holds_no_secret_but_its_owners(scene: Scene) -> None:
     scene.server.client(scene.tokens["revoked"]).get("/sessions")
     scene.server.client("x").get(f"/sessions/{scene.tokens['victim']}")
     server, theirs = scene.server, (*scene.data, "file token")
-    files = [path for path in server.data_dir.rglob("*") if path.is_file()]
+    files = files_below(server.data_dir)
     assert any(path.name == "forge.db-wal" for path in files) or server.store == "postgres"
     server.stop()
     assert scene.found(server.log_text) == []
-    for path in [path for path in server.data_dir.rglob("*") if path.is_file()]:
+    for path in files_below(server.data_dir):
         text = path.read_bytes().decode("latin-1")
         name = str(path.relative_to(server.data_dir))
         owner: tuple[str, ...] = ("local",) if name == "local.token" else ()

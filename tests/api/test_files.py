@@ -11,6 +11,7 @@ import pytest
 
 from clawdforge import Forge
 from tests.api.harness import App, Server, until
+from tests.support.folders import files_below
 
 MIB = 1024 * 1024
 BOUNDARY = "frontier"
@@ -41,7 +42,7 @@ def say(app: App, session: str, prompt: str, **body: Any) -> str:
 def stored(server: Server) -> list[str]:
     """Every file below `files`, settled or not."""
     folder = server.data_dir / "files"
-    return sorted(path.name for path in folder.rglob("*") if path.is_file())
+    return sorted(path.name for path in files_below(folder))
 
 
 def raw(server: Server, app: App, body: bytes, length: int) -> socket.socket:

@@ -6,6 +6,7 @@ import pytest
 
 from tests.api.harness import App, Server, until
 from tests.api.talk import do, everywhere, found, how, knows, messages, post, recall, say, state, texts
+from tests.support.folders import everything_below
 
 
 def test_after_undo_the_agent_does_not_know_and_after_redo_it_does(app: App) -> None:
@@ -202,7 +203,7 @@ def test_a_copy_that_is_gone_means_the_transcript(app: App, server: Server) -> N
     assert "xylophone" not in memory
     assert how(app, sid)[-1] == "transcript"
     home = server.data_dir / "homes" / sid
-    left = [path.read_text() for path in home.rglob("*.jsonl")]
+    left = [path.read_text() for path in everything_below(home, "*.jsonl")]
     assert not any("xylophone" in text for text in left), "what was taken back does not stay in the home"
 
 

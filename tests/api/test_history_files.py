@@ -9,12 +9,13 @@ import pytest
 
 from tests.api.harness import App, Server, until
 from tests.api.talk import begin, do, post, say, state, texts
+from tests.support.folders import files_below
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
 
 
 def files(folder: Path) -> dict[str, str]:
-    found = (path for path in folder.rglob("*") if path.is_file() and ".git" not in path.parts)
+    found = (path for path in files_below(folder) if ".git" not in path.parts)
     return {str(path.relative_to(folder)): path.read_text() for path in found}
 
 
@@ -85,7 +86,7 @@ def test_a_repository_of_the_users_is_restored_and_its_own_git_never_touched(
     git(repository / "nested", "init", "-q")
     (repository / "nested" / "n.txt").write_text("theirs")
     before = files(repository)
-    mine = {path: path.read_bytes() for path in (repository / ".git").rglob("*") if path.is_file()}
+    mine = {path: path.read_bytes() for path in files_below(repository / ".git")}
     sid = app.session(cwd=str(repository))
     say(app, sid, "write tracked.txt changed\nwrite uncommitted.txt changed\nwrite ignored/big changed")
     (repository / "tracked.txt").chmod(0o644)
@@ -93,7 +94,7 @@ def test_a_repository_of_the_users_is_restored_and_its_own_git_never_touched(
     assert files(repository) == {**before, "ignored/big": "changed"}, "what is ignored is left alone"
     assert (repository / "tracked.txt").read_bytes() == b"one\r\ntwo\n", "byte for byte"
     assert (repository / "tracked.txt").stat().st_mode & 0o777 == 0o755
-    assert {path: path.read_bytes() for path in (repository / ".git").rglob("*") if path.is_file()} == mine
+    assert {path: path.read_bytes() for path in files_below(repository / ".git")} == mine
     do(app, sid, "redo", files=True)
     assert (repository / "uncommitted.txt").read_text() == "changed"
 

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.api.harness import App, Server, until
+from tests.support.folders import everything_below
 
 HOUR, DAY = 3600, 86_400
 
@@ -144,7 +145,7 @@ def test_the_agent_of_a_swept_session_ends_and_its_folders_go_with_it(alone: Ser
     for table in ("sessions", "turns", "events", "messages", "permissions"):
         assert alone.sql(f"SELECT count(*) FROM {table}") == [(0,)], table  # noqa: S608 - our own names
     assert not Path(cwd).exists()
-    assert list(alone.data_dir.rglob(f"*{session_id}*")) == []
+    assert everything_below(alone.data_dir, f"*{session_id}*") == []
 
 
 def test_the_sweeper_works_by_itself(start: Callable[..., Server]) -> None:

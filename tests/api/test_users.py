@@ -15,6 +15,7 @@ from clawdforge.upkeep.backup import backup, restore
 from tests.api.harness import App, Server, until
 from tests.api.talk import do, recall, say, state
 from tests.needs import needs
+from tests.support.folders import everything_below
 
 pytestmark = needs("users")
 TOKEN = ".agent/token.json"
@@ -48,7 +49,7 @@ def user_of(app: App, sid: str) -> int:
 def owners(server: Server, sid: str) -> set[int]:
     """Of everything in the session's home and workspace but links, which nobody needs to own."""
     tops = [server.data_dir / name / sid for name in ("homes", "workspaces")]
-    paths = [path for top in tops for path in (top, *top.rglob("*")) if not path.is_symlink()]
+    paths = [path for top in tops for path in (top, *everything_below(top)) if not path.is_symlink()]
     return {path.stat().st_uid for path in paths}
 
 
@@ -109,7 +110,7 @@ def test_what_the_server_keeps_is_its_own(start: Callable[..., Server]) -> None:
     until(copy.exists, "the copy of the home")
     server.stop()  # nothing is renamed while we look
     for top in (copy.parent, server.data_dir / "shadows" / sid):
-        assert {path.stat().st_uid for path in (top, *top.rglob("*"))} == {0}
+        assert {path.stat().st_uid for path in (top, *everything_below(top))} == {0}
     assert server.data_dir.stat().st_mode & 0o777 == 0o700
 
 

@@ -12,6 +12,7 @@ from clawdforge.stores.postgres.link import Link
 from tests.api.harness import until
 from tests.cluster.kit import Cluster
 from tests.needs import needs
+from tests.support.folders import everything_below
 
 pytestmark = needs("postgres")
 
@@ -96,11 +97,11 @@ def test_an_upload_is_read_and_used_at_any_node(cluster: Cluster, blobs: dict[st
     cluster.submit("b", session, "echo got it", files=[token])
     assert cluster.ended("b", session, 1)["outcome"] == "completed"
     homes = cluster.folder("b") / "homes" / session / "uploads"
-    assert [path.read_bytes() for path in homes.rglob("data.bin")] == [content]
-    assert not list((cluster.folder("b") / "files").rglob("tmp_*")), "what was fetched is gone again"
+    assert [path.read_bytes() for path in everything_below(homes, "data.bin")] == [content]
+    assert not everything_below(cluster.folder("b") / "files", "tmp_*"), "what was fetched is gone again"
     assert cluster.http("b").delete(f"/files/{token}").status_code == 200
     assert cluster.http("a").get(f"/files/{token}").status_code == 404
-    until(lambda: not list((cluster.folder("a") / "files").rglob("ff_*")), "the file at a is gone")
+    until(lambda: not everything_below(cluster.folder("a") / "files", "ff_*"), "the file at a is gone")
 
 
 def test_a_damaged_piece_is_noticed_and_the_transcript_is_told_instead(cluster: Cluster) -> None:
@@ -242,4 +243,4 @@ def test_pieces_that_nobody_uses_are_removed(cluster: Cluster, blobs: dict[str, 
 
     until(sweep, "nothing is kept")
     assert ask(cluster, "SELECT count(*) FROM blob_data") == [(0,)]
-    assert not list((tmp_path / "blobs").rglob("*-*"))
+    assert not everything_below(tmp_path / "blobs", "*-*")

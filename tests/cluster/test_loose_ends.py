@@ -6,6 +6,7 @@ from pathlib import Path
 from tests.api.harness import until
 from tests.cluster.kit import Cluster
 from tests.needs import needs
+from tests.support.folders import everything_below
 
 pytestmark = needs("postgres")
 
@@ -28,7 +29,7 @@ def test_what_another_node_has_of_a_deleted_session_is_removed(cluster: Cluster)
         assert "wrote" in cluster.say("a", session, "write here.txt hello")
 
     def folders(session: str) -> list[Path]:
-        return [path for path in cluster.nodes["a"].data_dir.rglob(session) if path.is_dir()]
+        return [path for path in everything_below(cluster.nodes["a"].data_dir, session) if path.is_dir()]
 
     until(lambda: len(folders(gone)) >= 2, "a workspace and a home")
     assert cluster.http("b").post(f"/sessions/{gone}/purge").status_code == 200

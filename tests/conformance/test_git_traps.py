@@ -16,6 +16,7 @@ import pytest
 from tests.api.harness import App, Server
 from tests.api.talk import post, say
 from tests.needs import needs
+from tests.support.folders import everything_below
 
 pytestmark = [needs("bwrap"), pytest.mark.slow]
 
@@ -108,7 +109,7 @@ def app(server: Server) -> App:
 
 
 def sprung(*folders: Path) -> list[Path]:
-    return [path for folder in folders for path in folder.rglob("sprung")]
+    return [path for folder in folders for path in everything_below(folder, "sprung")]
 
 
 @pytest.mark.parametrize("trap", TRAPS, ids=lambda trap: trap.name)
@@ -132,7 +133,7 @@ def test_a_trap_springs_for_the_operator_and_not_for_the_server(
 
     copy = tmp_path / "copy"
     shutil.copytree(workspace, copy, symlinks=True)
-    for path in copy.rglob("*"):  # they name their folder
+    for path in everything_below(copy):  # they name their folder
         if path.is_file() and not path.is_symlink() and os.fsencode(workspace) in (text := path.read_bytes()):
             path.write_bytes(text.replace(os.fsencode(workspace), os.fsencode(copy)))
     subprocess.run(

@@ -8,12 +8,13 @@ import pytest
 
 from tests.api.harness import until
 from tests.crash.kit import Forge
+from tests.support.folders import files_below
 
 pytestmark = pytest.mark.slow
 
 
 def files(folder: Path) -> set[str]:
-    return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+    return {str(path.relative_to(folder)) for path in files_below(folder)}
 
 
 def remove_database(data: Path) -> None:

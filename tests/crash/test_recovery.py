@@ -13,6 +13,7 @@ import pytest
 from clawdforge.core.rules.interrupted import GO_ON
 from tests.api.harness import until
 from tests.crash.kit import Forge
+from tests.support.folders import files_below
 
 Make = Callable[..., Forge]
 
@@ -196,5 +197,5 @@ def test_an_idle_server_writes_nothing(forge: Make) -> None:
 
 
 def footprint(folder: Path) -> dict[str, tuple[int, int]]:
-    found = [path for path in folder.rglob("*") if path.is_file() and not path.name.endswith("-shm")]
+    found = [path for path in files_below(folder) if not path.name.endswith("-shm")]
     return {str(path): (path.stat().st_size, path.stat().st_mtime_ns) for path in found}
