@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, settings
 
 from tests.databases import USUAL, databases
 from tests.flaky import FLAKY
+from tests.needs import forget_answers, skip_without
 from tests.support.processes import children, command, end_group, runs
 from tests.support.stalls import Stalls
 
@@ -20,6 +21,9 @@ STAYS = "proofs.kit.zygote"
 """The process that servers are forked from serves all tests of a run."""
 
 LEAVES_WITHIN = 2.0
+USUALLY = "not long"
+"""What pyproject.toml chooses where a run says nothing."""
+
 SLOW = [HealthCheck.too_slow]
 
 settings.register_profile("fixed", derandomize=True, deadline=None, database=None, suppress_health_check=SLOW)
@@ -34,7 +38,7 @@ settings.register_profile(
 settings.load_profile("search" if SEARCH_EXAMPLES in os.environ else "fixed")
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """In the background of a shell SIGINT and SIGQUIT are ignored, and every program inherits that.
 
     A handler is not inherited: with one that does nothing, what a test starts can be interrupted again, and
@@ -43,6 +47,13 @@ def pytest_configure() -> None:
     for number in (signal.SIGINT, signal.SIGQUIT):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, lambda *_: None)
+    if not hasattr(config, "workerinput"):
+        forget_answers()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    skip_without(item)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -86,8 +97,10 @@ def _nothing_holds_up_everybody() -> Iterator[None]:
     assert not stalls.found, "; ".join(stalls.found)
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """Name what has to be looked at although the run may be green."""
+    if config.getoption("markexpr") == USUALLY:
+        terminalreporter.write_line("LEFT OUT for their length: what ./scripts/test -m long runs")
     reports = [report for kind in terminalreporter.stats.values() for report in kind]
     for report in reports:
         for program in dict(getattr(report, "user_properties", ())).get(LEFT, ()):

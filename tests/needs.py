@@ -1,9 +1,12 @@
 """What a test needs from the machine: without it the test is skipped, or fails where it is required.
 
-`CLAWDFORGE_TEST_REQUIRE="bwrap strace"` names what must be there.
+`CLAWDFORGE_TEST_REQUIRE="bwrap strace"` names what must be there. It is looked for when the first test that
+needs it is about to run, and once for all the workers of a run: some looks take a second of processor time.
 """
 
+import fcntl
 import functools
+import json
 import os
 import shutil
 import subprocess
@@ -15,6 +18,7 @@ from typing import Final
 import pytest
 
 REQUIRE: Final = "CLAWDFORGE_TEST_REQUIRE"
+ANSWERS: Final = Path(__file__).parent.parent / ".cache" / "needs"
 ACPX: Final = Path(__file__).parent.parent / ".cache" / "acpx" / "node_modules" / ".bin"
 """Where `npm install --prefix .cache/acpx node@24 acpx@0.19.1` puts programs; one in PATH does as well."""
 
@@ -128,6 +132,44 @@ PROBES: Final[Mapping[str, tuple[str, ...]]] = {
 @functools.cache
 def missing(name: str) -> str | None:
     """Why `name` cannot be used here, or None."""
+    run = os.environ.get("PYTEST_XDIST_TESTRUNUID")
+    if run is None:
+        return _probe(name)
+    ANSWERS.mkdir(parents=True, exist_ok=True)
+    with (ANSWERS / f"{run}-{name}").open("a+") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        file.seek(0)
+        if answer := file.read():
+            return json.loads(answer)["missing"]  # type: ignore[no-any-return]
+        reason = _probe(name)
+        file.write(json.dumps({"missing": reason}))
+        return reason
+
+
+def forget_answers() -> None:
+    """Remove what earlier runs have left."""
+    for file in ANSWERS.glob("*"):
+        file.unlink(missing_ok=True)
+
+
+def needs(name: str) -> pytest.MarkDecorator:
+    """Mark for a test, a class or a module (`pytestmark`) that needs `name`."""
+    assert name in PROBES, f"say in PROBES how it is found out whether {name!r} is here"
+    return pytest.mark.needs(name)
+
+
+def skip_without(item: pytest.Item) -> None:
+    """Skip a test whose needs are not met, or fail it where they are required."""
+    for mark in item.iter_markers("needs"):
+        [name] = mark.args
+        reason = missing(name)
+        if reason is not None and name in os.environ.get(REQUIRE, "").split():
+            pytest.fail(f"{reason}, but {REQUIRE} names it", pytrace=False)
+        if reason is not None:
+            pytest.skip(reason)
+
+
+def _probe(name: str) -> str | None:
     probe = PROBES[name]
     if shutil.which(probe[0]) is None:
         return f"{name} is not installed"
@@ -135,11 +177,3 @@ def missing(name: str) -> str | None:
     if done.returncode == 0:
         return None
     return f"{name} does not work here: {(done.stderr.strip().splitlines() or ['no reason given'])[-1]}"
-
-
-def needs(name: str) -> pytest.MarkDecorator:
-    """Mark for a test, a class or a module (`pytestmark`) that needs `name`."""
-    reason = missing(name)
-    if reason is not None and name in os.environ.get(REQUIRE, "").split():
-        pytest.fail(f"{reason}, but {REQUIRE} names it", pytrace=False)
-    return pytest.mark.skipif(reason is not None, reason=reason or "")

@@ -20,7 +20,7 @@ from tests.needs import ACPX, needs
 
 KINDS = [
     "acp",
-    pytest.param("acpx", marks=needs("acpx")),
+    pytest.param("acpx", marks=[needs("acpx"), pytest.mark.long]),
     pytest.param("graph", marks=needs("langgraph")),
 ]
 TOP = Path(__file__).parents[2]

@@ -56,6 +56,7 @@ def behind_a_proxy(model: str | None = None) -> Program:
     return replace(CLAUDE, env=env)
 
 
+@pytest.mark.long
 @needs("bwrap")
 def test_claude_code_finds_its_model_through_the_proxy(tmp_path: Path) -> None:
     with live(tmp_path, behind_a_proxy()) as bench:

@@ -97,12 +97,14 @@ def test_claude_code_calls_a_tool_of_a_server_that_the_operator_named(tmp_path: 
         call_twice(bench, CLAUDES)
 
 
+@pytest.mark.long
 @needs("opencode")
 def test_opencode_calls_a_tool_of_the_same_server(tmp_path: Path) -> None:
     with live(tmp_path, given(OPENCODES, STARTED)) as bench:
         call_twice(bench, OPENCODES)
 
 
+@pytest.mark.long
 @needs("opencode")
 def test_opencode_calls_a_tool_of_a_server_over_http(tmp_path: Path) -> None:
     with serving(tmp_path) as url, live(tmp_path, given(OPENCODES, REACHED.format(url=url))) as bench:

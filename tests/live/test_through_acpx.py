@@ -9,7 +9,7 @@ from tests.live.programs import CLAUDE, through_acpx
 from tests.live.trial import STEPS, Trial
 from tests.needs import needs
 
-pytestmark = [pytest.mark.slow, needs("claude"), needs("acpx")]
+pytestmark = [pytest.mark.slow, pytest.mark.long, needs("claude"), needs("acpx")]
 EXPECTED = {
     "two turns": "yes",
     "usage": "exact",

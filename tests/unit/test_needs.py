@@ -2,6 +2,7 @@
 
 import subprocess
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,28 +13,64 @@ NOWHERE = {"unicorn": ("no-such-program-anywhere",), "broken": ("false",), "fine
 
 
 @pytest.fixture(autouse=True)
-def probes(monkeypatch: pytest.MonkeyPatch) -> None:
+def probes(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(needs, "PROBES", NOWHERE)
     monkeypatch.delenv(needs.REQUIRE, raising=False)
+    monkeypatch.delenv("PYTEST_XDIST_TESTRUNUID", raising=False)
+    needs.missing.cache_clear()
+    yield
     needs.missing.cache_clear()
 
 
-def test_what_works_is_not_skipped() -> None:
-    assert needs.needs("fine").args == (False,)
+class Marked(pytest.Item):
+    def runtest(self) -> None:
+        raise AssertionError
+
+
+@pytest.fixture
+def item(request: pytest.FixtureRequest) -> pytest.Item:
+    return Marked.from_parent(request.session, name="marked")
+
+
+def test_what_works_is_not_skipped(item: pytest.Item) -> None:
+    item.add_marker(needs.needs("fine"))
+    needs.skip_without(item)
 
 
 @pytest.mark.parametrize(("name", "reason"), [("unicorn", "not installed"), ("broken", "does not work here")])
-def test_what_is_missing_is_skipped_with_its_reason(name: str, reason: str) -> None:
-    mark = needs.needs(name)
-    assert mark.args == (True,)
-    assert reason in mark.kwargs["reason"]
+def test_what_is_missing_is_skipped_with_its_reason(item: pytest.Item, name: str, reason: str) -> None:
+    item.add_marker(needs.needs("fine"))
+    item.add_marker(needs.needs(name))
+    with pytest.raises(pytest.skip.Exception, match=reason):
+        needs.skip_without(item)
 
 
-def test_what_is_required_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_required_fails(item: pytest.Item, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(needs.REQUIRE, "fine unicorn")
-    needs.needs("fine")
+    item.add_marker(needs.needs("fine"))
+    needs.skip_without(item)
+    item.add_marker(needs.needs("unicorn"))
     with pytest.raises(pytest.fail.Exception, match="unicorn is not installed"):
-        needs.needs("unicorn")
+        needs.skip_without(item)
+
+
+def test_nobody_can_need_what_nobody_can_look_for() -> None:
+    with pytest.raises(AssertionError, match="dragon"):
+        needs.needs("dragon")
+
+
+def test_one_worker_of_a_run_asks_for_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = tmp_path / "asked"
+    count = ("sh", "-c", f"echo once >> {asked}; echo too old >&2; exit 1")
+    monkeypatch.setattr(needs, "PROBES", {"old": count})
+    monkeypatch.setattr(needs, "ANSWERS", tmp_path / "needs")
+    for run in ("one", "one", "other"):
+        monkeypatch.setenv("PYTEST_XDIST_TESTRUNUID", run)
+        needs.missing.cache_clear()  # as in another worker
+        assert needs.missing("old") == "old does not work here: too old"
+    assert asked.read_text() == "once\nonce\n"
+    needs.forget_answers()
+    assert list((tmp_path / "needs").iterdir()) == []
 
 
 @needs.needs("bwrap")
