@@ -27,6 +27,7 @@ from clawdforge.stores import open_store
 from clawdforge.stores.postgres.link import Link
 from clawdforge.stores.postgres.store import PostgresStore
 from clawdforge.wire.event import EventType
+from clawdforge.wire.session import Activity
 from tests.postgres import run_postgres
 
 COUNTED, WARM_ROUNDS, CHUNKS = 6, 3, 10
@@ -107,7 +108,15 @@ async def show_chunks(folder: Path, url: str, counts: Sequence[int], blocks: int
 
 async def make_sessions(store: Store, count: int) -> list[str]:
     rows = [
-        SessionRow(app_name=APP, session_id=new_id(), agent="a", cwd="/", created_at=1, updated_at=1)
+        SessionRow(
+            app_name=APP,
+            session_id=new_id(),
+            agent="a",
+            cwd="/",
+            created_at=1,
+            updated_at=1,
+            activity=Activity.RUNNING,  # where something is said, a turn runs
+        )
         for _ in range(count)
     ]
     for row in rows:

@@ -1,4 +1,7 @@
-"""What many jobs append, as few columns: an array costs its driver something for each of its elements."""
+"""What many jobs append, as few columns.
+
+Lists go as texts, which Postgres reads: of an array the driver looks at each element several times.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -56,11 +59,27 @@ def to_columns(
     sessions, apps = [key[0] for key in counted], [key[1] for key in counted]
     return [
         *_turned(rows, 7),
-        *(begins, sizes, b"".join(data)),
-        *(sessions, apps, list(counted.values())),
+        *(_numbers(begins), _numbers(sizes), b"".join(data)),
+        *(_list(sessions), _list(apps), _numbers(list(counted.values()))),
         *_turned(heads, 5),
     ]
 
 
-def _turned(rows: Sequence[Sequence[Any]], width: int) -> list[list[Any]]:
-    return [list(column) for column in zip(*rows, strict=True)] if rows else [[] for _ in range(width)]
+def _turned(rows: Sequence[Sequence[Any]], width: int) -> list[str]:
+    return [_list(column) for column in zip(*rows, strict=True)] if rows else ["{}"] * width
+
+
+def _list(values: Sequence[Value]) -> str:
+    return f"{{{','.join(map(_element, values))}}}"
+
+
+def _numbers(values: Sequence[int]) -> str:
+    return f"{{{','.join(map(str, values))}}}"
+
+
+def _element(value: Value) -> str:
+    if value is None:
+        return "NULL"
+    if isinstance(value, str):
+        return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    return str(value)

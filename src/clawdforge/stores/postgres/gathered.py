@@ -64,18 +64,25 @@ class Probe:
 
 
 class Step(NamedTuple):
-    """One statement that waits, as Postgres will get it; or events that do, which have none."""
+    """One statement that waits; or events that do, which have none.
+
+    It comes with what Postgres will get, unless it will most likely be one of many that are sent as one.
+    """
 
     waits: Waits
     params: Mapping[str, Value]
-    text: str = ""
-    args: Sequence[Any] = ()
+    sql: str = ""
+    bound: tuple[str, Sequence[Any]] | None = None
     events: Runs = NOTHING
 
 
 EVENTS: Final = Waits(Kind.OTHER, frozenset({"events"}), must=False)
 BROUGHT: Final = Waits(Kind.OTHER, frozenset({"events", "session_bytes", "app_bytes"}), must=False)
 """What a session began with, which a trigger counts."""
+
+
+SUMMED: Final = (Kind.BYTES_ADDED, Kind.HEAD_MOVED)
+"""Of all sessions together they are columns of one statement."""
 
 
 class Gathered:
@@ -140,10 +147,10 @@ class Gathered:
         waits = self._effects.look_at(sql)
         if waits is None or len(self._steps) >= MOST_WRITES:
             raise Dependent
-        text, args = self._db.bind(sql, params)
-        if not self._functions.can_take(text, must=waits.must):
+        bound = None if waits.kind in SUMMED else self._db.bind(sql, params)
+        if bound is not None and not self._functions.can_take(bound[0], must=waits.must):
             raise Dependent
-        self._wait(Step(waits, params, text, args))
+        self._wait(Step(waits, params, sql, bound))
         self._known.change(waits.kind, waits.tables, self._app, dict(params))
         return 1
 
@@ -174,7 +181,7 @@ class Gathered:
         writes: list[Write] = []
         for step in self._steps:
             params = step.params
-            if not step.text:
+            if not step.sql:
                 events.append(step.events)
             elif step.waits.kind is Kind.BYTES_ADDED:
                 counted[params["session"], params["app"]] += int(params["bytes"] or 0)
@@ -182,7 +189,7 @@ class Gathered:
                 names = ("session", "app", "head", "written", "at")
                 heads.append(tuple(params.get(name) for name in names))
             else:
-                writes.append(Write(step.text, step.args, step.waits.must))
+                writes.append(Write(*(step.bound or self._db.bind(step.sql, params)), step.waits.must))
         self._functions.send(writes, to_columns(events, counted, heads), is_locked=self._is_locked)
 
     def _wait(self, step: Step) -> None:

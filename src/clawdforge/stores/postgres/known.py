@@ -43,8 +43,10 @@ class Known:
                 index = found[0][self._q.turn.names.index("turn_index")]
                 own = (("app", answer.app), ("session", answer.session_id), ("turn", index))
                 self.keep((self._q.view["turn"], own), found, part.tables, answer.session_id)
-            is_own = "session" in dict(part.params)
-            self.keep(key, found, part.tables, answer.session_id if is_own else ALL)
+            if any(name == "session" for name, _ in part.params):
+                self.keep(key, found, part.tables, answer.session_id)
+            elif key not in self._rows:  # it came with another session of the app
+                self.keep(key, found, part.tables)
         values = {"app": answer.app, "session": answer.session_id, "holder": answer.session_id}
         for nothing in answer.nothing:
             key_names = self._nothing.setdefault(nothing.sql, (nothing.names, set()))
@@ -70,9 +72,10 @@ class Known:
         """What follows from a statement that waits: rows are changed with it, or no longer known."""
         session_id = str(params.get("session_id") or params.get("session") or ALL)
         own = (("app", app), ("session", session_id))
-        changed = self._follow(kind, own, app, params)
+        changed = {} if kind is Kind.OTHER else self._follow(kind, own, app, params)
+        places = (session_id, ALL) if session_id else (ALL,)
         for table in tables:
-            for of in {session_id, ALL}:
+            for of in places:
                 for key in self._by_table.get((table, of), ()):
                     if key in self._rows and key not in changed:
                         self._put(key, None)

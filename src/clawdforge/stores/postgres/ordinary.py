@@ -5,7 +5,7 @@ all writers first, and then sees what is committed.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from clawdforge.stores.postgres.statements import MARKS
@@ -28,6 +28,9 @@ CONSTANTS: Final = {
     "before": f"{END}::bigint",
 }
 FOLDER: Final = "folder"
+SESSIONS_OWN: Final = frozenset({"session", "holder", FOLDER})
+"""Parameters that differ from session to session."""
+
 BOTH: Final = ("sessions", "session_heads")
 
 
@@ -52,6 +55,11 @@ class Nothing:
     names: tuple[str, ...]
     asked: str = ""
 
+    @property
+    def statement(self) -> str:
+        """That shows whether there is nothing."""
+        return self.asked or self.sql
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:
@@ -60,22 +68,34 @@ class Answer:
     app: str
     session_id: str
     found: list[tuple[Part, tuple[Any, ...] | None]]
-    nothing: list[Nothing] = field(default_factory=list)
+    """That of the session itself comes first."""
+    nothing: list[Nothing]
 
 
 class Bundle:
-    """The statements that are asked together, under one name."""
+    """The statements that are asked together, under one name.
+
+    What depends on nothing but the app is asked once for each app, however many of its sessions are meant.
+    """
 
     def __init__(self, name: str, parts: Sequence[Part], nothings: Sequence[Nothing] = ()) -> None:
         self.name = name
-        self._parts = parts
-        self._nothings = nothings
+        self._own = Group(
+            [part for part in parts if _is_of_session(part.sql)],
+            [one for one in nothings if _is_of_session(one.statement)],
+        )
+        self._shared = Group(
+            [part for part in parts if not _is_of_session(part.sql)],
+            [one for one in nothings if not _is_of_session(one.statement)],
+            place=len(self._own.parts),
+        )
+        self.question = f"SELECT * FROM pg_temp.read_{name}($1, $2, $3)"  # noqa: S608 - our own names
+        self.direct = self._select_one()
 
     @property
     def definition(self) -> str:
         """Statements that make the function: its rows have the types that the columns have."""
-        count = 2 + sum(1 + part.width for part in self._parts) + len(self._nothings)
-        columns = ", ".join(f"c{number}" for number in range(count))
+        columns = ", ".join(f"c{number}" for number in range(2 + self._own.width + self._shared.width))
         nobody = "unnest(ARRAY['']::text[], ARRAY['']::text[])"
         return (
             f"CREATE TEMP VIEW {self.name} ({columns}) AS {self._select(nobody)};\n"
@@ -85,36 +105,64 @@ class Bundle:
             f"RETURN QUERY {self._select('unnest($2, $3)')};\nEND $read$"
         )
 
-    @property
-    def question(self) -> str:
-        return f"SELECT * FROM pg_temp.read_{self.name}($1, $2, $3)"  # noqa: S608 - our own names
-
-    @property
-    def direct(self) -> str:
-        """The same for whoever only reads."""
-        return self._select("(SELECT $1::text, $2::text)")
-
     def read(self, row: tuple[Any, ...]) -> Answer:
-        found, place = [], 2
-        for part in self._parts:
-            there, values = row[place], row[place + 1 : place + 1 + part.width]
-            found.append((part, values if there else None))
-            place += 1 + part.width
-        flags = zip(self._nothings, row[place:], strict=True)
-        return Answer(row[0], row[1], found, [nothing for nothing, is_so in flags if is_so])
+        answer = Answer(row[0], row[1], [], [])
+        self._own.read(row, 2, answer)
+        self._shared.read(row, 2 + self._own.width, answer)
+        return answer
+
+    def _select_one(self) -> str:
+        """For whoever only reads: of one session, so that nothing is asked twice."""
+        columns = ", ".join(("wanted.app", "wanted.session", *self._own.columns, *self._shared.columns))
+        wanted = "(SELECT $1::text, $2::text) AS wanted (app, session)"
+        return f"SELECT {columns} FROM {wanted}{self._own.joins}{self._shared.joins}"  # noqa: S608
 
     def _select(self, wanted: str) -> str:
-        columns = ["wanted.app", "wanted.session", *(f"part{place}.*" for place in range(len(self._parts)))]
-        columns += [f"NOT EXISTS ({_ask(one.asked or one.sql)})" for one in self._nothings]
-        joins = [
-            f"LEFT JOIN LATERAL (SELECT 1, found.* FROM ({_ask(part.sql)}) AS found) AS part{place} ON true"  # noqa: S608
-            for place, part in enumerate(self._parts)
-        ]
-        return f"SELECT {', '.join(columns)} FROM {wanted} AS wanted (app, session)\n" + "\n".join(joins)  # noqa: S608
+        own = ", ".join(("wanted.app", "wanted.session", *self._own.columns))
+        if not self._shared.width:
+            return f"SELECT {own} FROM {wanted} AS wanted (app, session){self._own.joins}"  # noqa: S608
+        names = [f"a{number}" for number in range(self._shared.width)]
+        apps = f"(SELECT DISTINCT app FROM {wanted} AS wanted (app, session)) AS wanted"  # noqa: S608
+        return (
+            f"WITH apps (app, {', '.join(names)}) AS MATERIALIZED (\n"
+            f"SELECT wanted.app, {', '.join(self._shared.columns)} FROM {apps}{self._shared.joins})\n"
+            f"SELECT {own}, {', '.join(f'apps.{name}' for name in names)}"
+            f" FROM {wanted} AS wanted (app, session){self._own.joins}\nJOIN apps ON apps.app = wanted.app"
+        )
+
+
+class Group:
+    """Statements of a bundle that are asked for the same thing; `place` is the number of the first."""
+
+    def __init__(self, parts: Sequence[Part], nothings: Sequence[Nothing], place: int = 0) -> None:
+        self.parts = parts
+        self.nothings = nothings
+        self.width = sum(1 + part.width for part in parts) + len(nothings)
+        self.columns = [f"part{number}.*" for number, _ in enumerate(parts, place)]
+        self.columns += [f"NOT EXISTS ({_ask(one.statement)})" for one in nothings]
+        self.joins = "".join(_join(number, part.sql) for number, part in enumerate(parts, place))
+
+    def read(self, row: tuple[Any, ...], place: int, answer: Answer) -> None:
+        """Add what was found to the answer."""
+        for part in self.parts:
+            there, values = row[place], row[place + 1 : place + 1 + part.width]
+            answer.found.append((part, values if there else None))
+            place += 1 + part.width
+        flags = zip(self.nothings, row[place : place + len(self.nothings)], strict=True)
+        answer.nothing.extend(nothing for nothing, is_so in flags if is_so)
 
 
 def _ask(sql: str) -> str:
     return MARKS.sub(lambda found: CONSTANTS[found[1]], sql)
+
+
+def _join(number: int, sql: str) -> str:
+    found = f"(SELECT 1, found.* FROM ({_ask(sql)}) AS found)"  # noqa: S608 - our own statements
+    return f"\nLEFT JOIN LATERAL {found} AS part{number} ON true"
+
+
+def _is_of_session(sql: str) -> bool:
+    return not SESSIONS_OWN.isdisjoint(found[1] for found in MARKS.finditer(sql))
 
 
 class Ordinary:

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from clawdforge.stores.postgres.link import Link
-from clawdforge.stores.postgres.texts import from_postgres, to_postgres
+from clawdforge.stores.postgres.texts import MARK, from_postgres, to_postgres
 from clawdforge.stores.sqlite.packs import unpack
 from clawdforge.stores.sqlite.queries import Queries
 from clawdforge.stores.sqlite.rows import Value
@@ -111,4 +111,8 @@ def _array(value: Value) -> list[Any]:
 
 
 def read_row(row: tuple[Any, ...]) -> tuple[Any, ...]:
-    return tuple(map(from_postgres, row))
+    """Hardly any has a text that was changed, and every row that is read comes through here."""
+    for value in row:
+        if type(value) is str and MARK in value:
+            return tuple(map(from_postgres, row))
+    return row

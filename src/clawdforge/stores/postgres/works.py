@@ -41,12 +41,18 @@ class Works:
         self._plain.count(job.work)
 
     def ask(self, db: PgDb, jobs: Iterable[Job]) -> list[Asked]:
-        """What each of them asks for first. They are run for that until they do, and once more in earnest."""
+        """What each of them asks for first. They are run for that until they do, and once more in earnest.
+
+        Those of an app share what runs them: nothing is found, so nothing is kept.
+        """
         found, probe = [], Probe(db)
+        runs: dict[str, PgTx] = {}
         for job in jobs:
             if not self.is_plain(job):
+                app = job.app or ""
+                run = runs.get(app) or runs.setdefault(app, PgTx(probe, app, self._clock, self._rise))
                 try:
-                    job.work(PgTx(probe, job.app or "", self._clock, self._rise))
+                    job.work(run)
                 except Asked as asked:
                     found.append(asked)
                 except BaseException:  # noqa: BLE001, S110 - it comes again when the job is run

@@ -40,7 +40,7 @@ class Touched:
 
     def note_events(self, session_id: str, drafts: Sequence[Draft]) -> None:
         """What an agent says, and most of what is said about it, no list shows."""
-        if any(draft.type in LISTED for draft in drafts):
+        if not LISTED.isdisjoint([draft.type for draft in drafts]):
             self.note(session_id)
 
     def note(self, session_id: str, permission_id: str = ITSELF) -> None:

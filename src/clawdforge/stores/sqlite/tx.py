@@ -28,7 +28,7 @@ from clawdforge.stores.sqlite.packing import Slice, place_pack
 from clawdforge.stores.sqlite.queries import MINE
 from clawdforge.stores.sqlite.rows import Codec, Value
 from clawdforge.stores.sqlite.schedules import ScheduleChanges
-from clawdforge.stores.sqlite.statements import Statements
+from clawdforge.stores.sqlite.statements import NewEvent, Statements
 from clawdforge.stores.sqlite.stored_bytes import set_file_bytes
 from clawdforge.stores.sqlite.unwritten import GATHERED
 from clawdforge.stores.sqlite.usage import UsageChanges
@@ -36,10 +36,14 @@ from clawdforge.stores.sqlite.webhooks import WebhookChanges
 from clawdforge.wire.base import Json, Micros
 from clawdforge.wire.disk import DiskForm
 from clawdforge.wire.errors import NotFound, PermissionNotFound, SessionNotFound, TurnNotFound
-from clawdforge.wire.event import number
+from clawdforge.wire.event import EventType, number
+from clawdforge.wire.event_forms import is_from_agent
 
 STATE = frozenset({"head", "fence", "deleted_at"})
 """Columns of a session that `_state` depends on."""
+WRITTEN = {kind: (kind.value, int(is_from_agent(kind.value))) for kind in EventType}
+"""How the kind of an event stands in its row, and whether the agent made it: asked for each chunk."""
+
 SHOWING = frozenset({"cut", "archived"})
 """Columns of a message by which its session counts it."""
 LONG_CHARS = 8192
@@ -97,13 +101,12 @@ class SqliteTx(
             raise LeaseLost
         if not drafts:
             return head
-        stored = [
-            StoredEvent(n, d.type.value, d.turn, number(n, d.body)) for n, d in enumerate(drafts, head + 1)
-        ]
-        rows = [
-            (session_id, event.seq, event.turn, event.type, int(draft.by_agent), event.data)
-            for event, draft in zip(stored, drafts, strict=True)
-        ]
+        stored: list[StoredEvent] = []
+        rows: list[NewEvent] = []
+        for seq, (kind, turn, body) in enumerate(drafts, head + 1):
+            (name, by_agent), data = WRITTEN[kind], number(seq, body)
+            stored.append(StoredEvent(seq, name, turn, data))
+            rows.append((session_id, seq, turn, name, by_agent, data))
         head += len(stored)
         self._unwritten.append(session_id, rows, head, self._clock.now())
         if written is not None:
