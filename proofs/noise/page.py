@@ -10,10 +10,10 @@ from proofs.noise.quiet import KINDS
 
 PAGE = ROOT / "docs" / "explain" / "neighbours.md"
 HEAD = (
-    "| noise | what it is | GET, ms | turn, ms | stream, ms | memory, MiB |",
-    "|---|---|---|---|---|---|",
+    "| noise | what it is | GET, ms | turn, ms | stream, ms | memory, MiB | stolen, % |",
+    "|---|---|---|---|---|---|---|",
 )
-NOT_YET = "| not recorded yet | `./scripts/prove noise --record` | | | | |"
+NOT_YET = "| not recorded yet | `./scripts/prove noise --record` | | | | | |"
 
 
 def table() -> str:
@@ -27,7 +27,7 @@ def table() -> str:
 
 def _row(row: dict[str, Any]) -> str:
     times = (f"{row[kind]['alone']:g} → {row[kind]['beside']:g}" if kind in row else "" for kind in KINDS)
-    return f"| {row['way']} | {row['story']} | {' | '.join(times)} | +{row['mib']} |"
+    return f"| {row['way']} | {row['story']} | {' | '.join(times)} | +{row['mib']} | {row['stolen']:g} |"
 
 
 def write_page() -> None:

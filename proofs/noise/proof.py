@@ -12,6 +12,7 @@ from typing import Any
 
 from proofs.kit.report import Run
 from proofs.kit.server import ROOT, Server, Stuck, until, zygote
+from proofs.kit.stolen import read_machine_time
 from proofs.noise.quiet import KINDS, Quiet, Times
 from proofs.noise.way import Way
 from proofs.noise.ways import WAYS
@@ -29,6 +30,9 @@ MIB = 1 << 20
 BITE_SECS = 60.0
 CALM_SECS, CALM_PART, CALM_WITHIN_SECS = 0.3, 0.1, 300.0
 """Below this part of a processor the server has nothing left to do."""
+
+MOST_STOLEN, MOST_TRIES = 1.0, 3
+"""Percent of a machine's time that its host gave to others: one pause of it is the slowest in a hundred."""
 
 LINE_BYTES = 1 << 20
 SAID = {
@@ -93,10 +97,23 @@ async def _all(run: Run, server: Server, chosen: list[Way]) -> None:
 async def _one(
     run: Run, server: Server, quiet: Quiet, hands: "Hands", way: Way, number: int
 ) -> dict[str, Any]:
-    app = f"noise{number}"
+    """Times count when the machine was its own: where others had some of it, the way is taken once more."""
+    rows: list[dict[str, Any]] = []
+    while not rows or (run.size and rows[-1]["stolen"] > MOST_STOLEN and len(rows) < MOST_TRIES):
+        rows.append(await _try(run, server, quiet, hands, way, f"noise{number}-{len(rows)}"))
+    row = min(rows, key=lambda row: float(row["stolen"]))
+    count = row.pop("count")
+    run.check(row["bites"] >= way.bites, f"{way.name}: no noise, but {count}")
+    run.check(row["mib"] <= MOST_MIB, f"{way.name}: {row['mib']} MiB more")
+    return row
+
+
+async def _try(run: Run, server: Server, quiet: Quiet, hands: "Hands", way: Way, app: str) -> dict[str, Any]:
     token = await asyncio.to_thread(server.token, app)
-    given = {"port": server.port, "token": token, "seed": run.seed + number, "full": bool(run.size)}
+    seed = run.seed + WAYS.index(way)
+    given = {"port": server.port, "token": token, "seed": seed, "full": bool(run.size)}
     await hands.order("prepare", way=way.name, folder=str(run.folder / "workspaces"), **given)
+    begun = read_machine_time()
     alone = await quiet.live(run.size * ALONE_PART) if run.size else Times()
     before = peak = server.rss()
     await hands.order("begin", way=way.name)
@@ -110,13 +127,16 @@ async def _one(
         if beside.done() and asyncio.get_running_loop().time() > end:
             break
     times = await beside
+    stolen = read_machine_time().stolen_since(begun)
     count = await hands.order("end")
     await asyncio.to_thread(_calm, server, app)
-    bites = count.get("bites", 0)
-    run.check(bites >= way.bites, f"{way.name}: no noise, but {count}")
-    more = (peak - before) // MIB
-    run.check(more <= MOST_MIB, f"{way.name}: {more} MiB more")
-    row: dict[str, Any] = {"way": way.name, "story": way.story, "bites": bites, "mib": more}
+    row: dict[str, Any] = {
+        "way": way.name,
+        "story": way.story,
+        "bites": count.get("bites", 0),
+        "count": count,
+    }
+    row |= {"mib": (peak - before) // MIB, "stolen": round(stolen * 100, 1)}
     for kind in KINDS if run.size else ():
         row[kind] = {"alone": _ms(alone, kind), "beside": _ms(times, kind), "count": len(times.found[kind])}
     return row

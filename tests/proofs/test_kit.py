@@ -13,6 +13,7 @@ from proofs.kit.client import Ack
 from proofs.kit.disk import STRACE, Call, Disk, Step, read_log
 from proofs.kit.history import History, check
 from proofs.kit.source import Change, DoesNotFit, check_fits
+from proofs.kit.stolen import read_machine_time
 from proofs.kit.table import README, put_table, with_tables
 from proofs.noise import page
 from proofs.syscalls import inject
@@ -225,3 +226,13 @@ def test_the_page_shows_the_recorded_figures() -> None:
 def test_the_page_of_neighbours_shows_the_recorded_figures() -> None:
     text = page.PAGE.read_text()
     assert put_table(text, page.table()) == text
+
+
+def test_what_the_host_gave_to_others_is_part_of_the_time(tmp_path: Path) -> None:
+    """`guest`, which comes last, is in `user` already."""
+    found = []
+    for ticks in ("100 0 100 800 0 0 0 0 50 0", "150 0 120 1005 0 0 0 25 90 0"):
+        (tmp_path / "stat").write_text(f"cpu  {ticks}\ncpu0 {ticks}\n")
+        found.append(read_machine_time(tmp_path / "stat"))
+    assert found[1].stolen_since(found[0]) == 25 / 300
+    assert found[1].stolen_since(found[1]) == 0.0
