@@ -47,7 +47,7 @@ class SessionCodec(Codec[SessionRow]):
         return ", ".join(map(_place, self.names))
 
 
-def set_session(columns: Sequence[str], *, is_moved: bool) -> list[str]:
+def set_session(columns: Sequence[str], *, is_moved: bool) -> tuple[str, ...]:
     """As `Queries.set_session` says."""
     heads = [name for name in columns if name in HEADS]
     rest = [name for name in columns if name not in HEADS]
@@ -59,7 +59,7 @@ def set_session(columns: Sequence[str], *, is_moved: bool) -> list[str]:
     if rest:
         where = "session_id = :session AND app_name = :app AND deleted_at IS NULL"
         found.append(f"UPDATE sessions SET {_assign(rest)}{CAUGHT_UP} WHERE {where}")  # noqa: S608
-    return found
+    return tuple(found)
 
 
 def list_sessions(columns: str, where: Sequence[str], *, is_working: bool | None, is_later: bool) -> str:

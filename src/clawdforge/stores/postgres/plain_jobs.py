@@ -1,6 +1,6 @@
 """Which work is run in the plain way, a statement for each call, because it was found to need that."""
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
@@ -13,8 +13,8 @@ class PlainJobs:
     """Works that are of one kind have the same code."""
 
     def __init__(self) -> None:
-        self._times: dict[Hashable, int] = {}
-        self._left: dict[Hashable, int] = {}
+        self._times: dict[int, int] = {}
+        self._left: dict[int, int] = {}
 
     def is_plain(self, work: Callable[[Any], Any]) -> bool:
         return self._left.get(kind_of(work), 0) > 0
@@ -38,8 +38,12 @@ class PlainJobs:
         self._times.pop(kind_of(work), None)
 
 
-def kind_of(work: Callable[[Any], Any]) -> Hashable:
-    """Where its code stands: a function is made anew for each job."""
+def kind_of(work: Callable[[Any], Any]) -> int:
+    """Its code: a function is made anew for each job.
+
+    Which it is, and not what it says: Python would look at all of that each time. Should another one ever
+    stand in the place of one that is gone, it is only run in the slower way for a while.
+    """
     while isinstance(work, partial):
         work = work.func
-    return getattr(work, "__code__", type(work).__qualname__)
+    return id(getattr(work, "__code__", type(work)))

@@ -74,7 +74,7 @@ class PgQueries(Queries):
     keeps_beside = False  # Postgres does so by itself
     sessions = heads.SESSIONS
 
-    def set_session(self, columns: Sequence[str], *, is_moved: bool) -> list[str]:
+    def _set_session(self, columns: tuple[str, ...], is_moved: bool) -> tuple[str, ...]:
         return heads.set_session(columns, is_moved=is_moved)
 
     def list_sessions(self, where: Sequence[str], *, is_working: bool | None, is_later: bool) -> str:

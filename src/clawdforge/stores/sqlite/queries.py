@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from clawdforge.core.models.rows import (
 )
 from clawdforge.core.models.schedules import OccurrenceRow, ScheduleRow
 from clawdforge.core.models.webhooks import DeliveryRow, EndpointRow
-from clawdforge.stores.sqlite.rows import Codec
+from clawdforge.stores.sqlite.rows import ASSIGNMENTS, Codec
 from clawdforge.wire.disk import SESSION_FORMS, DiskForm
 
 SQL = Path(__file__).parent / "sql"
@@ -151,13 +152,14 @@ class Queries:
         self.blobs = load_statements(self.folder / "blobs.sql", fragments)
         self.nodes = load_statements(SQL / "nodes.sql", fragments)
         self.inspection = self._inspection(fragments)
-
-    def set_session(self, columns: Sequence[str], *, is_moved: bool) -> list[str]:
+        self.set_session = lru_cache(ASSIGNMENTS)(self._set_session)
         """Statements that change one session; with `is_moved`, its log has moved at the time `at`."""
+
+    def _set_session(self, columns: tuple[str, ...], is_moved: bool) -> tuple[str, ...]:
         moved = ", updated_at = CASE WHEN updated_at < :at THEN :at ELSE updated_at END" if is_moved else ""
         assignments = ", ".join(f"{name} = :{name}" for name in columns)
         where = "session_id = :session AND app_name = :app AND deleted_at IS NULL"
-        return [f"UPDATE sessions SET {assignments}{moved} WHERE {where}"]  # noqa: S608 - our own names
+        return (f"UPDATE sessions SET {assignments}{moved} WHERE {where}",)  # noqa: S608 - our own names
 
     def list_sessions(self, where: Sequence[str], *, is_working: bool | None, is_later: bool) -> str:
         """Sessions for which all of `where` holds, those first that were updated last.

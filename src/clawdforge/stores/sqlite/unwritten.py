@@ -154,6 +154,6 @@ class Unwritten:
         values: dict[str, Value] = {"app": self._app, "session": session_id, **columns}
         if moved_at is not None:
             values["at"] = moved_at
-        for sql in self.queries.set_session(tuple(columns), is_moved=moved_at is not None):
+        for sql in self.queries.set_session(tuple(columns), moved_at is not None):
             if self.plain.run(sql, values) == 0:
                 raise SessionNotFound
