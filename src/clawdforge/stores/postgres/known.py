@@ -88,20 +88,20 @@ class Known:
         self, kind: Kind, own: tuple[tuple[str, Any], ...], app: str, params: dict[str, Value]
     ) -> dict[Key, Found]:
         """The rows that are known after it too."""
+        if kind is Kind.BYTES_ADDED:
+            return self._follow_bytes(app, DiskForm.EVENTS, int(params["bytes"] or 0))
+        if kind in (Kind.SESSION_CHANGED, Kind.HEAD_MOVED):
+            return self._follow_session(own, params)
         last_id = (self._q.tx["last_message_id"], (("app", app),))
         found: dict[Key, Found] = {}
         if kind is Kind.AUDITED:
             found[self._q.system["audit_head"], ()] = [(params["number"], params["hash"])]
-        elif kind in (Kind.SESSION_CHANGED, Kind.HEAD_MOVED):
-            found = self._follow_session(own, params)
         elif kind is Kind.MESSAGE_ADDED:
             size = sum(len(str(to_postgres(params[name])).encode()) for name in SAID)
             found = self._follow_message(own, params) | self._follow_bytes(app, DiskForm.MESSAGES, size)
             found[last_id] = [(params["id"],)]
         elif kind is Kind.MESSAGE_CHANGED and last_id in self._rows:
             found[last_id] = self._rows[last_id]
-        elif kind is Kind.BYTES_ADDED:
-            found = self._follow_bytes(app, DiskForm.EVENTS, int(params["bytes"] or 0))
         elif kind is Kind.TURN_ADDED:
             found = self._follow_flight(app, int(params["state"] != TurnState.ENDED.value))
         elif kind is Kind.TURN_CHANGED:

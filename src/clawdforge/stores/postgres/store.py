@@ -1,7 +1,6 @@
 """The Postgres store of one node: a thread that writes, some that read, and a way to other nodes."""
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Callable
 from functools import partial
@@ -25,7 +24,7 @@ from clawdforge.stores.postgres.relief import Relief, relieve
 from clawdforge.stores.postgres.rows import PgTx, PgView, choose_rise
 from clawdforge.stores.postgres.signals import Signals
 from clawdforge.stores.postgres.writer import PgWriter
-from clawdforge.stores.sqlite.job_queue import Job
+from clawdforge.stores.sqlite.job_queue import Job, tell
 from clawdforge.stores.sqlite.job_times import COMMIT_CLASSES
 from clawdforge.stores.sqlite.packing import choose_slice
 from clawdforge.stores.sqlite.statements import Statements
@@ -160,7 +159,6 @@ class PostgresStore:
             raise
 
     def _deliver(self, commits: list[Commit], changed: set[str], jobs: list[Job]) -> None:
-        """Tell listeners first, then callers. One that fails does not stop the others."""
         self._signals.note(commits, changed)
         self._tell(commits, changed, jobs)
 
@@ -173,9 +171,7 @@ class PostgresStore:
             partial(listener, commit) for commit in commits for listener in self._listeners
         ]
         calls += [partial(listener, app) for app in changed for listener in self._change_listeners]
-        with contextlib.ExitStack() as stack:  # calls in reverse, all of them, and raises the last error
-            for call in reversed(calls + [job.resolve for job in jobs]):
-                stack.callback(call)
+        tell(calls, jobs)
 
 
 def _prepare(

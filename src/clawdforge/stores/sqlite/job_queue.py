@@ -8,10 +8,11 @@ than its share waits (`writer_shares.py`).
 """
 
 import asyncio
+import contextlib
 import threading
 import time
 from collections import OrderedDict, deque
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -46,6 +47,17 @@ class Job:
             self.future.set_exception(self.error)
         else:
             self.future.set_result(self.result)
+
+
+def tell(listeners: Sequence[Callable[[], None]], jobs: Iterable[Job]) -> None:
+    """Tell listeners first, then callers. One that fails does not stop the others, and raises at the end."""
+    try:
+        with contextlib.ExitStack() as stack:  # it calls in reverse, all of them
+            for listener in reversed(listeners):
+                stack.callback(listener)
+    finally:
+        for job in jobs:
+            job.resolve()
 
 
 class JobQueue:

@@ -1,7 +1,6 @@
 """The SQLite store: one file, one writing thread, reads in the event loop, and long ones beside it."""
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Callable
 from functools import partial
@@ -17,7 +16,7 @@ from clawdforge.core.pacing.computing import Computing
 from clawdforge.core.ports import SystemTx, SystemView, Tx, View
 from clawdforge.stores.folder import make_private_file, prepare_folder
 from clawdforge.stores.sqlite.connection import DISK_ERRORS, open_writer
-from clawdforge.stores.sqlite.job_queue import Job
+from clawdforge.stores.sqlite.job_queue import Job, tell
 from clawdforge.stores.sqlite.migrations import migrate
 from clawdforge.stores.sqlite.moved import fit_to_folder
 from clawdforge.stores.sqlite.packing import choose_slice
@@ -133,14 +132,11 @@ class SqliteStore:
         return await asyncio.to_thread(check_integrity, self.path)
 
     def _deliver(self, commits: list[Commit], changed: set[str], jobs: list[Job]) -> None:
-        """Tell listeners first, then callers. One that fails does not stop the others."""
         calls: list[Callable[[], None]] = [
             partial(listener, commit) for commit in commits for listener in self._listeners
         ]
         calls += [partial(listener, app) for app in changed for listener in self._change_listeners]
-        with contextlib.ExitStack() as stack:  # calls in reverse, all of them, and raises the last error
-            for call in reversed(calls + [job.resolve for job in jobs]):
-                stack.callback(call)
+        tell(calls, jobs)
 
 
 def _prepare(data_dir: Path, clock: Clock, remembered: int) -> tuple[apsw.Connection, Queries, Path]:
