@@ -53,6 +53,15 @@ def name_elsewhere(cluster: Cluster, node: str, other: str, agent: str) -> None:
         assert (reply.status_code, reply.json()["code"]) == (400, "unknown_agent"), reply.text
 
 
+def check_lists(cluster: Cluster, agent: str) -> None:
+    """Whoever is asked, the list has it; only the one that has it knows what it is."""
+    found = {}
+    for node in ("a", "b"):
+        agents = {one["name"]: one for one in cluster.http(node).get("/agents").json()["agents"]}
+        found[node] = (agents[agent]["installed"], agents[agent]["driver"])
+    assert found == {"a": (True, "elsewhere"), "b": (True, "acp")}
+
+
 def test_an_agent_that_one_node_has_is_run_there_for_all(cluster: Cluster) -> None:
     cluster.start("a")
     cluster.start("b", AGENT_SPECIAL=AGENT)
@@ -61,6 +70,7 @@ def test_an_agent_that_one_node_has_is_run_there_for_all(cluster: Cluster) -> No
     assert str(cluster.folder("b")) in cluster.say("a", session, "home")
     assert cluster.say("a", session, "count") == "turn=2"
     name_elsewhere(cluster, "a", "b", "special")
+    check_lists(cluster, "special")
     cluster.nodes["b"].stop()
     ended = cluster.ended("a", session, cluster.submit("a", session, "echo on"))
     assert (ended["outcome"], ended["code"]) == ("failed", "nowhere_to_run")

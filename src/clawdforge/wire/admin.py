@@ -12,9 +12,14 @@ from clawdforge.wire.pauses import Pause
 from clawdforge.wire.scopes import Scope
 from clawdforge.wire.session import Name, PermissionMode
 
+ELSEWHERE = "elsewhere"
+
 
 class AgentInfo(Reply):
-    """A configured agent and whether its program is there. One of the variables in `keys` signs it in."""
+    """A configured agent and whether its program is there. One of the variables in `keys` signs it in.
+
+    With `driver` "elsewhere", only another server of the same database has it.
+    """
 
     name: str
     title: str = ""

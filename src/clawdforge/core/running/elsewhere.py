@@ -112,9 +112,10 @@ class Elsewhere:
         if self._placement is not None:
             await self._placement.need_all(session)
 
-    def has_agent(self, name: str) -> bool:
-        """Whether another node says that it can start an agent."""
-        return self._placement is not None and self._placement.has_agent(name)
+    @property
+    def agents(self) -> set[str]:
+        """The agents that other nodes say that they can start."""
+        return set() if self._placement is None else self._placement.list_agents()
 
     async def _leave_to_able(self, session: SessionRow) -> bool:
         """Whether the session needs what this node has not, and another node may have.

@@ -76,9 +76,9 @@ class Placement:
             chosen = choose(session.session_id, able)
         return chosen
 
-    def has_agent(self, name: str) -> bool:
-        """Whether another node says that it can start an agent."""
-        return any(name in (tells.usable or ()) for tells in self._membership.others.values())
+    def list_agents(self) -> set[str]:
+        """What other nodes say that they can start."""
+        return {name for tells in self._membership.others.values() for name in tells.usable or ()}
 
     def note(self, session_id: str, turn_index: int) -> None:
         """This node cannot run a turn that waits."""

@@ -43,6 +43,7 @@ from clawdforge.core.running.spares import Spares
 from clawdforge.core.running.supervisor import Supervisor
 from clawdforge.core.running.undone_files import UndoneFiles
 from clawdforge.core.services.access import LOCAL_APP, AccessService
+from clawdforge.core.services.agent_list import AgentList
 from clawdforge.core.services.apps import AppService
 from clawdforge.core.services.audit import AuditService
 from clawdforge.core.services.budgets import BudgetService
@@ -375,6 +376,6 @@ def build_services(
         disk=DiskService(store, bounds.quotas),
         usage=UsageService(store, clock),
         turn_changes=TurnChangeService(store, supervisor, ports.trees),
-        agents=ports.catalog,
+        agents=AgentList(ports.catalog, engine.elsewhere),
         ages=bounds.ages,
     )

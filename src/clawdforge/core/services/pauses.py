@@ -41,7 +41,7 @@ class PauseService:
 
     async def pause(self, request: PauseRequest) -> tuple[PauseRow, int]:
         """Let nothing start there any more; with `stop`, also cancel what runs. How many that were."""
-        if request.agent is not None and not self._elsewhere.has_agent(request.agent):
+        if request.agent is not None and request.agent not in self._elsewhere.agents:
             self._agents.spec(request.agent)
         now, app, agent = self._clock.now(), request.app_name or "", request.agent or ""
         row = PauseRow(app_name=app, agent=agent, reason=request.reason, paused_at=now)

@@ -29,7 +29,7 @@ class PersonaService:
         """Make or replace a persona. Sessions that were made with it stay unchanged."""
         _check_own(name)
         choose_mode(request.permission_mode, None, may_decide=may_decide)  # refuses what may not be named
-        if not self._elsewhere.has_agent(request.agent):
+        if request.agent not in self._elsewhere.agents:
             self._agents.spec(request.agent)
         row = PersonaRow(
             app_name=app,

@@ -174,7 +174,7 @@ class SessionService:
 
     def _need_agent(self, name: str) -> str:
         """UnknownAgent when it can be started neither here nor at another node."""
-        is_elsewhere = self._elsewhere is not None and self._elsewhere.has_agent(name)
+        is_elsewhere = self._elsewhere is not None and name in self._elsewhere.agents
         return name if is_elsewhere else self._agents.spec(name).name
 
     async def _prepare(
