@@ -26,10 +26,6 @@ class Draft(NamedTuple):
     turn: int | None
     body: bytes
 
-    @property
-    def by_agent(self) -> bool:
-        return is_from_agent(self.type.value)
-
 
 def draft(kind: EventType, turn: int | None, at: Micros, fields: Mapping[str, Any] | None = None) -> Draft:
     """One of our own events."""
