@@ -28,6 +28,8 @@ NODES_LEFT: Final = 2
 """So many are free when something happens to one of them: another one is left."""
 HOUR: Final = 3600
 TRIES: Final = 100
+MOST_STARTS: Final = 20
+NO_DATABASE: Final = "the database cannot be used"
 LIVES: Final = "SELECT node FROM members WHERE folder = $1 AND state <> 'dead'"
 LIVES_YET: Final = "SELECT 1 FROM members WHERE node = $1 AND state <> 'dead'"
 LEFT: Final = (
@@ -133,7 +135,20 @@ class Faults:
         name = await self._find_name(node)
         await asyncio.to_thread(node.server.kill)
         await self._take_over(name, way)
-        await asyncio.to_thread(node.server.start)
+        await self._start(node)
+
+    async def _start(self, node: Node) -> None:
+        """As whoever runs servers does it: one that finds no database ends, and is started again."""
+        for _ in range(MOST_STARTS):
+            try:
+                await asyncio.to_thread(node.server.start)
+            except Stuck as error:
+                if NO_DATABASE not in str(error):
+                    raise
+                await asyncio.sleep(PAUSE)
+            else:
+                return
+        raise Stuck(f"a server found no database in {MOST_STARTS} starts")
 
     async def _freeze(self, node: Node, way: str) -> None:
         name, began = await self._find_name(node), self._now()
@@ -146,7 +161,7 @@ class Faults:
     async def _stop(self, node: Node, _: str) -> None:
         await asyncio.to_thread(node.server.stop)
         await asyncio.sleep(self._chance.uniform(0, LEASE_SECS))
-        await asyncio.to_thread(node.server.start)
+        await self._start(node)
 
     async def _late(self, node: Node, way: str) -> None:
         """What it sends is delivered when another has taken over."""
