@@ -13,6 +13,8 @@ import httpx2
 from bench.counted import read_counts
 from bench.kit import cpu_secs, new_session, server
 
+CHUNKS: Final = 500
+"""That each session says in a block."""
 LEAST_TURNS: Final = 20
 """Of all sessions, in a block."""
 WARM_BLOCKS: Final = 2
@@ -64,6 +66,30 @@ def cost_turns(
     return found
 
 
+def cost_chunks(
+    servers: Mapping[str, tuple[httpx2.Client, int]], sessions: int, blocks: int
+) -> dict[str, Cost]:
+    """Likewise of agents that all speak as fast as they are heard: each cost is that of a thousand chunks."""
+    made = {name: [new_session(http) for _ in range(sessions)] for name, (http, _) in servers.items()}
+    found = {name: Cost() for name in servers}
+    thousands = sessions * CHUNKS / 1e3
+    with ThreadPoolExecutor(sessions) as pool:
+        for block in range(WARM_BLOCKS + blocks):
+            for name in sorted(servers, reverse=bool(block % 2)):
+                http, pid = servers[name]
+                before, began = cpu_secs(pid), time.perf_counter()
+                list(pool.map(lambda one, http=http: run_turn(http, one, f"flood {CHUNKS} 11"), made[name]))
+                took = time.perf_counter() - began
+                time.sleep(SETTLED_SECS)
+                if block >= WARM_BLOCKS:
+                    found[name].cpu.append((cpu_secs(pid) - before) / thousands * 1e3)
+                    found[name].rates.append(thousands * 1e3 / took)
+    for name, (http, _) in servers.items():
+        for session in made[name]:
+            http.delete(f"/sessions/{session}")
+    return found
+
+
 def count_cheapest_turn(base: Path, turns: int, **env: str) -> dict[str, int]:
     """What the cheapest of some turns takes in exact numbers: now and then one is beside work that is done
     once a second."""
@@ -97,11 +123,15 @@ def run_turns(http: httpx2.Client, session: str, count: int) -> list[float]:
     times = []
     for _ in range(count):
         begun = time.perf_counter()
-        reply = http.post(f"/sessions/{session}/turn", json={"prompt": "echo hello"})
-        assert reply.status_code == 200, reply.text
+        run_turn(http, session, "echo hello")
         times.append((time.perf_counter() - begun) * 1e3)
         time.sleep(PAUSE_SECS)
     return times
+
+
+def run_turn(http: httpx2.Client, session: str, prompt: str) -> None:
+    reply = http.post(f"/sessions/{session}/turn", json={"prompt": prompt})
+    assert reply.status_code == 200, reply.text
 
 
 def show_pair(what: str, one: Sequence[float], other: Sequence[float], aim: str = "") -> None:
