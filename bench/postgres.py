@@ -38,7 +38,7 @@ from clawdforge.wire.event import EventType
 from clawdforge.wire.session import Activity
 from tests.postgres import run_postgres
 
-COUNTED, WARM_ROUNDS, CHUNKS = 6, 3, 10
+COUNTED, WARM_ROUNDS, CHUNKS = 12, 3, 10
 LEAST_ROUNDS = 640  # of all sessions, in a block
 UPDATES = (
     "SELECT relname, n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables WHERE n_tup_upd > 0 ORDER BY 2 DESC"
