@@ -66,6 +66,10 @@ def test_the_agents_of_a_stopped_server_are_gone_before_another_takes_over(clust
     assert agents(cluster.nodes["b"]) == elsewhere, "those of others are left alone"
     assert cluster.say("b", session, "echo at b") == "at b"
     cluster.nodes["a"].process.send_signal(signal.SIGCONT)
+    # Postgres has ended its connections: the first who writes may be told that, and to come again.
+    until(
+        lambda: cluster.http("a").post("/sessions", json={"agent": "claude"}).status_code == 200, "it writes"
+    )
     assert cluster.say("a", session, "echo at a too") == "at a too"
     said = [event["content"] for event in cluster.events("b", session) if event["type"] == "text"]
     assert said == ["before", "at b", "at a too"]

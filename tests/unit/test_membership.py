@@ -170,6 +170,20 @@ async def test_a_node_gives_up_once_for_a_beat_that_took_long(store: SharedStore
     running.cancel()
 
 
+async def test_a_beat_that_is_answered_late_does_not_hide_that_the_guard_has_ended_the_agents(
+    store: SharedStore,
+) -> None:
+    """Their end would be taken for a failure of theirs."""
+    node, _ = await joined(store, "a"), await joined(store, "b")
+    assert await node._beat()  # it knows of b
+    host = node._host = Host()
+    node._beaten_at -= LEASE
+    assert await node._beat()
+    assert host.gave_up == 1
+    assert await node._beat()
+    assert host.gave_up == 1, "the next one is in time"
+
+
 async def test_a_node_that_is_alone_waits_for_the_store(store: SharedStore) -> None:
     host, node = Host(), await joined(store, "a")
     store.is_away = True

@@ -211,10 +211,13 @@ class Membership:
             return lives, tx.nodes(), lives and tx.take_duty(HOUSEKEEPING, node)
 
         lives, nodes, is_on_duty = await self._store.write_system(work)
+        if lives:
+            self.notice_stop()  # the guard may have been faster than the answer, which would hide why
         self._note(nodes, is_on_duty=is_on_duty)
         if lives:
             self._beaten_at = began
-            self._live_until(began + GIVE_UP_PART * self._lease)
+            seen_at = max(began, self._looked_at) if self.is_alone else began
+            self._live_until(seen_at + GIVE_UP_PART * self._lease)
         return lives
 
     def _note(self, nodes: list[NodeRow], *, is_on_duty: bool) -> None:

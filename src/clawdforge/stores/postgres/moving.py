@@ -68,9 +68,11 @@ def move_rows(source: Path, url: str, clock: Clock, report: Report) -> int:
         migrate(link, clock)
         file = open_reader(source)
         try:
-            return _move_all(file, link, report)
+            count = _move_all(file, link, report)
         finally:
             file.close(True)
+        link.run("SELECT pg_advisory_unlock_all()")  # the end of a connection is noticed a moment later
+        return count
     finally:
         link.close()
 
