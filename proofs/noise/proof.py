@@ -104,7 +104,8 @@ async def _one(
     row = min(rows, key=lambda row: float(row["stolen"]))
     count = row.pop("count")
     run.check(row["bites"] >= way.bites, f"{way.name}: no noise, but {count}")
-    run.check(row["mib"] <= MOST_MIB, f"{way.name}: {row['mib']} MiB more")
+    for each in rows:  # what it takes of the memory does not depend on the host
+        run.check(each["mib"] <= MOST_MIB, f"{way.name}: {each['mib']} MiB more")
     return row
 
 

@@ -60,10 +60,12 @@ def check_lists(cluster: Cluster, agent: str) -> None:
         agents = {one["name"]: one for one in cluster.http(node).get("/agents").json()["agents"]}
         found[node] = (agents[agent]["installed"], agents[agent]["driver"])
     assert found == {"a": (True, "elsewhere"), "b": (True, "acp")}
+    models = cluster.http("a").get("/v1/models").json()["data"]
+    assert agent in [model["id"] for model in models]
 
 
 def test_an_agent_that_one_node_has_is_run_there_for_all(cluster: Cluster) -> None:
-    cluster.start("a")
+    cluster.start("a", FACES="openai")
     cluster.start("b", AGENT_SPECIAL=AGENT)
     knows(cluster, "a", "special")
     session = cluster.apps["a"].session(agent="special")

@@ -184,6 +184,20 @@ async def test_a_beat_that_is_answered_late_does_not_hide_that_the_guard_has_end
     assert host.gave_up == 1, "the next one is in time"
 
 
+async def test_a_slow_beat_takes_no_time_from_the_agents_of_a_node_that_is_alone(store: SharedStore) -> None:
+    """Its guard is to end them when it stands still, and not because the store is slow."""
+    node = await joined(store, "a")
+    until_when: list[float] = []
+    node._live_until = until_when.append
+    store.answers = asyncio.Event()
+    beating = asyncio.create_task(node._beat())
+    await asyncio.sleep(0.1)
+    node._looked_at = asyncio.get_running_loop().time()
+    store.answers.set()
+    assert await beating
+    assert until_when == [node._looked_at + GIVE_UP_PART * LEASE]
+
+
 async def test_a_node_that_is_alone_waits_for_the_store(store: SharedStore) -> None:
     host, node = Host(), await joined(store, "a")
     store.is_away = True
