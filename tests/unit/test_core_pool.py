@@ -261,7 +261,9 @@ async def test_an_agent_stays_where_only_an_app_with_more_of_them_waits() -> Non
     await asyncio.sleep(0)
     assert (pool.has(quiet), pool.waiting) == (True, 2), "nor does it leave for the next one"
     pool.sleep_idle(now=1.5)
-    assert not pool.has(quiet), "but nobody waits for ever"
+    assert pool.has(quiet), "nor when room is looked for again"
+    pool.sleep_idle(now=10.0)
+    assert not pool.has(quiet), "but one that is not used does"
     for task in (waiting, later):
         task.cancel()
     await end(pool, quiet)
@@ -339,6 +341,21 @@ async def test_a_turn_of_a_sub_session_spares_nobody() -> None:
     pool.give_back(poor, now=1.0)
     waiting = asyncio.create_task(pool.take("rich", "child", "parent 0"))
     await asyncio.sleep(0)
+    assert not pool.has(poor)
+    waiting.cancel()
+    await end(pool, poor)
+
+
+async def test_a_sub_session_gets_a_place_that_somebody_poorer_uses_in_the_end() -> None:
+    pool = pools.AgentPool(5, idle_secs=60)  # one of them is kept
+    for number in range(3):
+        assert pool.try_take("rich", f"parent {number}") is not None
+    poor = taken(pool, "poor")
+    waiting = asyncio.create_task(pool.take("rich", "child", "parent 0"))
+    await asyncio.sleep(0)
+    pool.give_back(poor, now=1.0)
+    assert pool.has(poor)
+    pool.sleep_idle(now=1.5)
     assert not pool.has(poor)
     waiting.cancel()
     await end(pool, poor)

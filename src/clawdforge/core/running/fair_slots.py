@@ -40,6 +40,10 @@ class FairSlots:
     def apps_waiting(self) -> list[str]:
         return list(self._waiting)
 
+    def has_beside(self, app: str) -> bool:
+        """Whether somebody of this app waits on whom another of its agents may be waiting."""
+        return any(one.beside for one in self._waiting.get(app, ()))
+
     def limit(self, app: str, most: int | None) -> None:
         """How many slots an app may have. Those that it has beyond a new limit it keeps."""
         if most is None:

@@ -210,7 +210,7 @@ class AgentPool:
             if not seat.busy and now - seat.used_at >= self._idle_secs:
                 self._release(seat)
         for app in self._slots.apps_waiting:  # the agent that was to make room is slow to end: choose another
-            self._make_room(app, is_again=True)
+            self._make_room(app, spares_poorer=not self._slots.has_beside(app), is_again=True)
 
     async def close(self) -> None:
         self._is_open = False
@@ -229,12 +229,13 @@ class AgentPool:
         self._seats[session_id] = seat
         return seat
 
-    def _make_room(self, app: str, *, spares_poorer: bool = False, is_again: bool = False) -> None:
+    def _make_room(self, app: str, *, spares_poorer: bool, is_again: bool = False) -> None:
         """Put idle agents to sleep, its own first where it has too many, if that is enough for a seat.
 
         An app whose agents are all idle may have to give them all back: one that has none gets a place that
-        is kept from others. At first, an app that has fewer keeps the agents that it used a moment ago. When
-        this is tried again it does not: nobody waits for ever.
+        is kept from others. An app that has fewer keeps the agents that it used a moment ago, also when this
+        is tried again: else each of its turns would start an agent, for one that has more than its share and
+        can wait for its own. A sub-session cannot: its parent's turn may be waiting for it.
         """
         most = self._slots.held(app)
 
