@@ -2,13 +2,16 @@
 
 import asyncio
 import contextlib
+import time
 from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from clawdforge.core.clock import SystemClock
 from clawdforge.core.ports import LeaseLost, Store
 from clawdforge.stores.postgres.link import Link
+from clawdforge.stores.postgres.migrations import MAKE, migrate
 from clawdforge.stores.postgres.store import PostgresStore
 from tests.conformance.stores import *  # noqa: F403
 from tests.conformance.stores.samples import APP, Reopen, make, said
@@ -16,6 +19,7 @@ from tests.needs import needs
 from tests.postgres import Postgres, run_postgres
 
 pytestmark = needs("postgres")
+WAITING = "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
 
 
 @pytest.fixture(scope="module")
@@ -101,3 +105,25 @@ async def test_servers_that_start_at_once_make_the_tables_of_an_empty_database_o
         assert await store.read(APP, lambda view: view.session(sid)) is not None
         await store.close()
     await asyncio.to_thread(postgres.drop_database, url)
+
+
+def test_a_server_that_makes_the_first_tables_waits_for_another_that_does(postgres: Postgres) -> None:
+    """Two that make the same table at once fail, now and then, with one of several errors."""
+    url = postgres.make_empty()
+    with contextlib.closing(Link(url)) as one, contextlib.closing(Link(url)) as other:
+        for statement in MAKE[:2]:
+            one.run(statement)
+        with ThreadPoolExecutor(1) as pool:
+            making = pool.submit(migrate, other, SystemClock())
+            while not making.done() and not one.fetch(WAITING):
+                time.sleep(0.01)
+            assert one.fetch("SELECT to_regclass('schema_lock') IS NULL") == [(True,)]
+            one.run("COMMIT")
+            assert making.result() == find_version(one)
+    postgres.drop_database(url)
+
+
+def find_version(link: Link) -> int:
+    ((found,),) = link.fetch("SELECT max(version) FROM schema_migrations")
+    assert isinstance(found, int)
+    return found

@@ -3,8 +3,6 @@
 from pathlib import Path
 from typing import Final
 
-import asyncpg
-
 from clawdforge.core.clock import Clock
 from clawdforge.stores.postgres.link import Link
 from clawdforge.stores.postgres.queries import SQL
@@ -13,13 +11,16 @@ from clawdforge.wire.errors import StoreUnavailable
 
 OLDEST: Final = 17
 """The first Postgres that knows the letters of all languages by itself (`pg_c_utf8`)."""
-LOCK: Final = (
+MAKE: Final = (
+    "BEGIN",
+    "SELECT pg_advisory_xact_lock(4710423073)",  # two that make the same table at once fail in many ways
     'CREATE TABLE IF NOT EXISTS schema_lock ("only" bigint PRIMARY KEY CHECK ("only" = 1))',
     'INSERT INTO schema_lock ("only") VALUES (1) ON CONFLICT DO NOTHING',
     (
         "CREATE TABLE IF NOT EXISTS schema_migrations"
         " (version bigint PRIMARY KEY, name text NOT NULL, applied_at bigint NOT NULL)"
     ),
+    "COMMIT",
 )
 LACKING: Final = "SELECT to_regclass('schema_lock') IS NULL OR to_regclass('schema_migrations') IS NULL"
 HOLD: Final = 'SELECT 1 FROM schema_lock WHERE "only" = 1 FOR UPDATE'
@@ -27,7 +28,6 @@ EMPTY: Final = (
     "the database is empty, but the data folder holds what agents remember of {count} sessions; name the"
     " database that belongs to the folder, or choose an empty folder with --data-dir"
 )
-RACES: Final = (asyncpg.UniqueViolationError, asyncpg.DuplicateTableError)
 
 
 def migrate(link: Link, clock: Clock, remembered: int = 0, folder: Path = SQL / "migrations") -> int:
@@ -43,8 +43,8 @@ def migrate(link: Link, clock: Clock, remembered: int = 0, folder: Path = SQL / 
     if remembered and link.fetch("SELECT to_regclass('schema_migrations') IS NULL") == [(True,)]:
         raise StoreUnavailable(EMPTY.format(count=remembered))
     if link.fetch(LACKING) == [(True,)]:  # else its user need not be one who may make tables
-        for statement in LOCK:
-            _make(link, statement)
+        for statement in MAKE:
+            link.run(statement)
     link.run("BEGIN")
     link.fetch(HOLD)
     ((current,),) = link.fetch("SELECT coalesce(max(version), 0) FROM schema_migrations")
@@ -76,10 +76,3 @@ def check_server(link: Link) -> None:
         raise StoreUnavailable(
             f"the database has the encoding {encoding}; make another with `CREATE DATABASE … ENCODING 'UTF8'`"
         )
-
-
-def _make(link: Link, statement: str) -> None:
-    try:
-        link.run(statement)
-    except RACES:  # another server made it at the same moment
-        link.run(statement)
