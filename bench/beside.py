@@ -15,7 +15,7 @@ from bench.kit import cpu_secs, new_session, server
 
 CHUNKS: Final = 500
 """That each session says in a block."""
-LEAST_TURNS: Final = 20
+LEAST_TURNS: Final = 60
 """Of all sessions, in a block."""
 WARM_BLOCKS: Final = 2
 PAUSE_SECS: Final = 0.02

@@ -64,6 +64,7 @@ def install(tally: Tally) -> None:
     if find_spec("asyncpg") is not None:
         for name in SENDING:
             _count_sent(import_module("clawdforge.stores.postgres.link").Link, name, tally)
+        _count_sent(import_module("clawdforge.stores.postgres.loop_links").LoopLinks, "fetch", tally)
     loop: Any = asyncio.BaseEventLoop
     _count_calls(loop, "create_task", tally, "tasks")
     _count_calls(loop, "_run_once", tally, "iterations")

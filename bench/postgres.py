@@ -63,9 +63,13 @@ def main() -> None:
         base, url = Path(folder), postgres.make_database()
         show_counts(base, postgres.make_database())
         show_turns(base, url, counts, args.blocks)
-        asyncio.run(show_chunks(base / "file", postgres.make_database(), counts, args.blocks, args.rounds))
         time.sleep(1.0)  # until Postgres has counted
         show_updates(url)
+    with (  # one that has nothing left to do for what came before
+        run_postgres(is_safe=True) as postgres,
+        tempfile.TemporaryDirectory(prefix="clawdforge-bench-") as folder,
+    ):
+        asyncio.run(show_chunks(Path(folder), postgres.make_database(), counts, args.blocks, args.rounds))
     print(f"load at the end {os.getloadavg()[0]:.1f}")
 
 

@@ -11,6 +11,7 @@ from clawdforge.core.clock import SystemClock
 from clawdforge.core.ports import LeaseLost, Tx, View
 from clawdforge.stores.postgres import writer
 from clawdforge.stores.postgres.link import Link
+from clawdforge.stores.postgres.loop_links import LoopLinks
 from clawdforge.stores.postgres.store import PostgresStore
 from clawdforge.wire.errors import TurnNotFound
 from clawdforge.wire.turn import TurnState
@@ -59,17 +60,18 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Every statement that any connection sends from now on: each is a round trip."""
     seen: list[str] = []
 
-    def watch(name: str) -> None:
-        call = getattr(Link, name)
+    def watch(owner: type, name: str) -> None:
+        call = getattr(owner, name)
 
-        def noted(link: Link, sql: str, *more: Any) -> Any:
+        def noted(link: Any, sql: str, *more: Any) -> Any:
             seen.append(sql)
             return call(link, sql, *more)
 
-        monkeypatch.setattr(Link, name, noted)
+        monkeypatch.setattr(owner, name, noted)
 
+    watch(LoopLinks, "fetch")
     for name in ("fetch", "fetch_while", "run", "run_many"):
-        watch(name)
+        watch(Link, name)
     for name in ("MAX_BATCH_SECS", "SHARED_BATCH_SECS"):  # a busy machine makes no other batches
         monkeypatch.setattr(writer, name, 60.0)
     return seen
@@ -156,7 +158,7 @@ async def test_a_read_of_many_things_is_of_one_state(store: PostgresStore, sent:
 
     assert await store.read(APP, read) == (3, 3)
     assert any("REPEATABLE READ" in sql for sql in sent)
-    assert len(seen) == 2, "it was begun without a transaction, and run again in one"
+    assert len(seen) == 3, "it was asked what it asks first, given that, and run again in a transaction"
 
 
 async def test_a_job_sees_what_it_and_those_before_it_wrote(store: PostgresStore) -> None:

@@ -6,9 +6,10 @@ only the database could answer, after a write that waits, is not answered: the j
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, NamedTuple, NoReturn
+from typing import Any, Final, NamedTuple
 
 from clawdforge.stores.postgres.appended import NOTHING, Runs, to_columns, to_runs
+from clawdforge.stores.postgres.asked import Asked
 from clawdforge.stores.postgres.effects import Effects, Kind, Waits, is_read, tables_of
 from clawdforge.stores.postgres.functions import Functions, Write
 from clawdforge.stores.postgres.known import Known
@@ -26,41 +27,6 @@ MOST_WRITES: Final = 1000
 
 class Dependent(BaseException):
     """The job needs an answer that the database has only after what waits was written."""
-
-
-class Asked(BaseException):
-    """The first thing that a job asks for."""
-
-    def __init__(self, sql: str, params: Mapping[str, Value]) -> None:
-        super().__init__()
-        self.sql = sql
-        self.params = params
-
-
-class Probe:
-    """Statements that answer nothing, and tell what a job asks for first."""
-
-    def __init__(self, db: PgDb) -> None:
-        self.queries: Queries = db.queries
-        self.unpack: Callable[[int, int, int, bytes], tuple[EventRow, ...]] = db.unpack
-
-    def rows(self, sql: str, params: dict[str, Value], fits: object = None) -> NoReturn:  # noqa: ARG002
-        raise Asked(sql, params)
-
-    def row(self, sql: str, params: dict[str, Value]) -> NoReturn:
-        raise Asked(sql, params)
-
-    def run(self, sql: str, params: dict[str, Value]) -> NoReturn:
-        raise Asked(sql, params)
-
-    def run_many(self, sql: str, params: Sequence[Mapping[str, Value]]) -> NoReturn:  # noqa: ARG002
-        raise Asked(sql, {})
-
-    def add_events(self, events: Sequence[NewEvent]) -> NoReturn:  # noqa: ARG002
-        raise Asked("", {})
-
-    def count_changes(self) -> int:
-        return 0
 
 
 class Step(NamedTuple):

@@ -34,6 +34,7 @@ ALL_ERRORS: Final = (*LOST, asyncpg.PostgresError)
 
 Read: TypeAlias = Callable[[tuple[Any, ...]], tuple[Any, ...]]
 PATIENCE_SECS: Final = 30.0
+PAUSE_SECS: Final = 30.0
 ROWS_AT_ONCE: Final = 64
 LONGEST_KEPT: Final = 4096
 """Statements of many jobs are longer, and hardly two of them are the same: none is kept for the next."""
@@ -58,43 +59,51 @@ def describe(error: BaseException) -> str:
     return str(error).partition("\n")[0] or type(error).__name__
 
 
-class Link:
+async def connect(
+    url: str,
+    patience: float | None = PATIENCE_SECS,
+    pause: float = PAUSE_SECS,
+    settings: Mapping[str, str] = SETTINGS,
+) -> "asyncpg.Connection":
     """`patience` is how long a statement may take; without one, as long as it takes.
 
     After a `pause` of so many seconds between two statements, Postgres ends a transaction and the connection.
     """
+    try:
+        return await asyncpg.connect(
+            url,
+            timeout=PATIENCE_SECS,
+            command_timeout=patience,
+            statement_cache_size=1024,
+            max_cached_statement_lifetime=0,  # what it plans anew is left to Postgres
+            max_cacheable_statement_size=LONGEST_KEPT,
+            server_settings={
+                **settings,
+                "idle_in_transaction_session_timeout": f"{round(pause * 1000)}ms",
+            },
+        )
+    except asyncpg.PostgresError as error:  # whatever it is, nobody can be reached
+        raise ConnectionError(str(error)) from error
+    except ssl.SSLError:
+        raise
+    except ValueError:  # its words may hold a part of the password
+        raise ConnectionError(UNREADABLE) from None
 
+
+class Link:
     def __init__(
         self,
         url: str,
         patience: float | None = PATIENCE_SECS,
         *,
-        pause: float = 30.0,
+        pause: float = PAUSE_SECS,
         settings: Mapping[str, str] = SETTINGS,
     ) -> None:
         self._loop = CallLoop()
         try:
-            self._connection: asyncpg.Connection = self._loop.run_until_complete(
-                asyncpg.connect(
-                    url,
-                    timeout=PATIENCE_SECS,
-                    command_timeout=patience,
-                    statement_cache_size=1024,
-                    max_cached_statement_lifetime=0,  # what it plans anew is left to Postgres
-                    max_cacheable_statement_size=LONGEST_KEPT,
-                    server_settings={
-                        **settings,
-                        "idle_in_transaction_session_timeout": f"{round(pause * 1000)}ms",
-                    },
-                )
-            )
-        except BaseException as error:
+            self._connection = self._loop.run_until_complete(connect(url, patience, pause, settings))
+        except BaseException:
             self._loop.close()
-            if isinstance(error, asyncpg.PostgresError):  # whatever it is, nobody can be reached
-                raise ConnectionError(str(error)) from error
-            if isinstance(error, ValueError) and not isinstance(error, ssl.SSLError):
-                # Its words may hold a part of the password.
-                raise ConnectionError(UNREADABLE) from None
             raise
 
     @property

@@ -3,8 +3,9 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
+from clawdforge.stores.postgres.asked import Asked
 from clawdforge.stores.postgres.ordinary import Found, Key, Ordinary, keys_of
-from clawdforge.stores.postgres.statements import PgDb, read_row
+from clawdforge.stores.postgres.statements import Binding, read_row
 from clawdforge.stores.postgres.texts import is_plain
 from clawdforge.stores.sqlite.packs import EventRow
 from clawdforge.stores.sqlite.queries import Queries
@@ -17,28 +18,27 @@ class SecondQuestion(BaseException):
 
 
 class OneAnswer:
-    """As `Statements` says, without a transaction. With a session comes its app, which most ask for next."""
+    """As `Statements` says, without a transaction: the first question is asked of whoever runs the work."""
 
-    def __init__(self, db: PgDb, ordinary: Ordinary) -> None:
-        self.queries: Queries = db.queries
-        self.unpack: Callable[[int, int, int, bytes], tuple[EventRow, ...]] = db.unpack
-        self._db = db
-        self._ordinary = ordinary
-        self._found: dict[Key, Found] = {}
+    def __init__(
+        self,
+        queries: Queries,
+        unpack: Callable[[int, int, int, bytes], tuple[EventRow, ...]],
+        found: Mapping[Key, Found],
+    ) -> None:
+        self.queries = queries
+        self.unpack = unpack
+        self._found = found
 
     def rows(
         self, sql: str, params: dict[str, Value], fits: Callable[[tuple[Any, ...]], bool] | None = None
     ) -> Found:
-        key = (sql, tuple(params.items()))
-        if key in self._found:
-            return self._found[key]
+        found = self._found.get((sql, tuple(params.items())))
+        if found is not None:
+            return found
         if self._found or fits is not None:  # a page is read from a cursor
             raise SecondQuestion
-        if sql == self.queries.view["session"] and all(map(is_plain, params.values())):
-            self._learn(params)
-        else:
-            self._found[key] = self._db.rows(sql, params)
-        return self._found[key]
+        raise Asked(sql, params)
 
     def row(self, sql: str, params: dict[str, Value]) -> tuple[Any, ...] | None:
         return next(iter(self.rows(sql, params)), None)
@@ -55,9 +55,28 @@ class OneAnswer:
     def count_changes(self) -> int:
         return 0
 
-    def _learn(self, params: Mapping[str, Value]) -> None:
-        bundle = self._ordinary.session
-        rows = self._db.link.fetch(bundle.direct, (params["app"], params["session"]))
-        for row in rows:
-            for key, found, _ in keys_of(bundle.read(read_row(row)), None):
-                self._found[key] = found
+
+class Question:
+    """What Postgres is asked for the first question of some work. With a session comes its app, which most
+    ask for next."""
+
+    def __init__(self, asked: Asked, ordinary: Ordinary, binding: Binding) -> None:
+        self._key: Key = (asked.sql, tuple(asked.params.items()))
+        self._bundle = None
+        params = asked.params
+        if asked.sql == ordinary.whole and is_plain(params["app"]) and is_plain(params["session"]):
+            self._bundle = ordinary.session
+            self.bound: tuple[str, Sequence[Any]] | None = (
+                self._bundle.direct,
+                (params["app"], params["session"]),
+            )
+        else:
+            self.bound = binding.bind_question(asked.sql, params)
+
+    def read(self, rows: Sequence[Sequence[Any]]) -> dict[Key, Found]:
+        found = [read_row(tuple(row)) for row in rows]
+        if self._bundle is None:
+            return {self._key: found}
+        return {key: some for row in found for key, some, _ in keys_of(self._bundle.read(row), None)} or {
+            self._key: []
+        }

@@ -170,10 +170,10 @@ class Ordinary:
 
     def __init__(self, queries: Queries) -> None:
         view, tx, app, own = queries.view, queries.tx, ("app", None), ("session", None)
-        self.state = tx["state"]
+        self.state, self.whole = tx["state"], view["session"]
         said = (app, own, ("role", Role.USER.value), ("before", END))
         application = Part(view["app"], len(queries.app.names), (app,))
-        whole = Part(view["session"], len(queries.session.names), (app, own), BOTH)
+        whole = Part(self.whole, len(queries.session.names), (app, own), BOTH)
         self.session = Bundle("whole", [whole, application])
         stored = Part(view["stored_bytes"], len(DiskForm), (app,), ("app_bytes",))
         state = Part(tx["state"], 2, (app, own), BOTH)

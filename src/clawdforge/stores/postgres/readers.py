@@ -1,29 +1,32 @@
-"""Reads from Postgres: each on one consistent state, in a thread of its own, with a connection from a few.
+"""Reads from Postgres: each on one consistent state.
 
-Most ask for one thing only. That is one statement, which needs no transaction; who asks for a second is run
-again in one, and so are those of its kind for a while.
+Most ask for one thing only. That is one statement, which needs no transaction and no thread; who asks for a
+second is run again in both, and so are those of its kind for a while.
 """
 
 import asyncio
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
 from typing import Final, TypeVar
 
 import asyncpg
 
+from clawdforge.stores.postgres.asked import Asked
 from clawdforge.stores.postgres.link import LOST, Link, describe
-from clawdforge.stores.postgres.one_answer import OneAnswer, SecondQuestion
+from clawdforge.stores.postgres.loop_links import LoopLinks
+from clawdforge.stores.postgres.one_answer import OneAnswer, Question, SecondQuestion
 from clawdforge.stores.postgres.ordinary import Ordinary
 from clawdforge.stores.postgres.plain_jobs import PlainJobs
-from clawdforge.stores.postgres.statements import PgDb
-from clawdforge.stores.sqlite.packs import DAMAGED
+from clawdforge.stores.postgres.statements import READ_PACKS, Binding, PgDb
+from clawdforge.stores.sqlite.packs import DAMAGED, unpack
 from clawdforge.stores.sqlite.queries import Queries
 from clawdforge.stores.sqlite.statements import Statements
 from clawdforge.wire.errors import SessionDamaged, Stopping, StoreUnavailable
 
 T = TypeVar("T")
-READERS: Final = 4
+READERS: Final = 2
 BEGIN: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
 
@@ -32,6 +35,9 @@ class PgReaders:
         self._url = url
         self._queries = queries
         self._ordinary = Ordinary(queries)
+        self._binding = Binding()
+        self._unpack = lru_cache(READ_PACKS)(unpack)
+        self._links = LoopLinks(url)
         self._plain = PlainJobs()
         self._threads = ThreadPoolExecutor(READERS, "store-reader")
         self._idle: list[PgDb] = []
@@ -42,11 +48,28 @@ class PgReaders:
         """`of` is what work is made of."""
         if self._is_closed:
             raise Stopping
-        return await asyncio.get_running_loop().run_in_executor(self._threads, self._read, work, of)
+        if not self._plain.is_plain(of):
+            try:
+                return await self._read_one(work)
+            except SecondQuestion:
+                self._plain.note(of)
+            except DAMAGED as error:
+                raise SessionDamaged from error
+            except LOST as error:
+                raise _unavailable(error) from error
+        self._plain.count(of)
+        return await self.read_long(work)
+
+    async def read_long(self, work: Callable[[Statements], T]) -> T:
+        """What would keep the event loop."""
+        if self._is_closed:
+            raise Stopping
+        return await asyncio.get_running_loop().run_in_executor(self._threads, self._read, work)
 
     async def close(self) -> None:
         """What is being read is still answered."""
         self._is_closed = True
+        await self._links.close()
         await asyncio.to_thread(self._end_all)
 
     def _end_all(self) -> None:
@@ -54,44 +77,21 @@ class PgReaders:
         while self._idle:
             self._idle.pop().link.close()
 
-    def _read(self, work: Callable[[Statements], T], of: Callable[..., T]) -> T:
+    async def _read_one(self, work: Callable[[Statements], T]) -> T:
         try:
-            if not self._plain.is_plain(of):
-                try:
-                    return self._read_one(work)
-                except SecondQuestion:
-                    self._plain.note(of)
-            self._plain.count(of)
+            return work(OneAnswer(self._queries, self._unpack, {}))
+        except Asked as asked:
+            question = Question(asked, self._ordinary, self._binding)
+        rows = [] if question.bound is None else await self._links.fetch(*question.bound)
+        return work(OneAnswer(self._queries, self._unpack, question.read(rows)))
+
+    def _read(self, work: Callable[[Statements], T]) -> T:
+        try:
             return self._read_all(work)
         except DAMAGED as error:
             raise SessionDamaged from error
         except LOST as error:
-            raise StoreUnavailable(
-                f"the store cannot be read ({describe(error)}); try again later", retry_after=1.0
-            ) from error
-
-    def _read_one(self, work: Callable[[Statements], T]) -> T:
-        """Connections that were lost while nobody used them are thrown away."""
-        while True:
-            with self._guard:
-                idle = self._idle.pop() if self._idle else None
-            db = idle or PgDb(Link(self._url), self._queries)
-            try:
-                result = work(OneAnswer(db, self._ordinary))
-            except LOST:
-                db.link.close()
-                if idle is None:
-                    raise
-                self._forget_idle()  # else each of them would be waited for
-            except asyncpg.PostgresError:
-                db.link.close()
-                raise
-            except BaseException:
-                self._keep(db)
-                raise
-            else:
-                self._keep(db)
-                return result
+            raise _unavailable(error) from error
 
     def _read_all(self, work: Callable[[Statements], T]) -> T:
         db = self._begin()
@@ -149,3 +149,7 @@ class PgReaders:
     def _keep(self, db: PgDb) -> None:
         with self._guard:
             self._idle.append(db)
+
+
+def _unavailable(error: BaseException) -> StoreUnavailable:
+    return StoreUnavailable(f"the store cannot be read ({describe(error)}); try again later", retry_after=1.0)

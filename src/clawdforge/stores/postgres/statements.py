@@ -28,14 +28,36 @@ ADD_EVENT: Final = (
 READ_PACKS: Final = 16
 
 
+class Binding:
+    """What Postgres gets for a statement. Lists come as JSON, and go as arrays where it says `::text[]`."""
+
+    def __init__(self) -> None:
+        self._translate = lru_cache(4096)(_translate)
+
+    def bind(self, sql: str, params: Mapping[str, Value]) -> tuple[str, list[Any]]:
+        kinds = tuple((name, _kind_of(value)) for name, value in params.items() if value is not None)
+        text, names = self._translate(sql, kinds)
+        return text, [
+            _array(params[name]) if is_array else to_postgres(params[name]) for name, is_array in names
+        ]
+
+    def bind_question(self, sql: str, params: Mapping[str, Value]) -> tuple[str, list[Any]] | None:
+        """None for a value that cannot be held, which matches no row."""
+        try:
+            return self.bind(sql, params)
+        except (UnicodeEncodeError, OverflowError):
+            return None
+
+
 class PgDb:
-    """As `Statements` says. Lists come as JSON, and go as arrays where a statement says `::text[]`."""
+    """As `Statements` says."""
 
     def __init__(self, link: Link, queries: Queries) -> None:
         self.link = link
         self.queries = queries
         self.unpack = lru_cache(READ_PACKS)(unpack)
-        self._translate = lru_cache(4096)(_translate)
+        self._binding = Binding()
+        self.bind = self._binding.bind
         self._changes = 0
 
     def rows(
@@ -69,20 +91,9 @@ class PgDb:
         return self._changes
 
     def _ask(self, sql: str, params: Mapping[str, Value]) -> tuple[str, list[Any]] | None:
-        """None for a value that cannot be held, which matches no row."""
         if not sql.startswith(("SELECT", "--")):
             self._changes += 1
-        try:
-            return self.bind(sql, params)
-        except (UnicodeEncodeError, OverflowError):
-            return None
-
-    def bind(self, sql: str, params: Mapping[str, Value]) -> tuple[str, list[Any]]:
-        kinds = tuple((name, _kind_of(value)) for name, value in params.items() if value is not None)
-        text, names = self._translate(sql, kinds)
-        return text, [
-            _array(params[name]) if is_array else to_postgres(params[name]) for name, is_array in names
-        ]
+        return self._binding.bind_question(sql, params)
 
 
 def _kind_of(value: Any) -> type:

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar, cast
@@ -90,7 +90,7 @@ class PostgresStore:
         return await self._read(lambda db: work(PgView(db, app)), work)
 
     async def read_long(self, app: str, work: Callable[[View], T]) -> T:
-        return await self.read(app, work)
+        return await self._checked(self._readers.read_long(lambda db: work(PgView(db, app))))
 
     def charge_to(self, charge: Callable[[str, float], None]) -> None:
         """Nobody is charged: long reads wait for another process, one reader after another."""
@@ -152,8 +152,11 @@ class PostgresStore:
         await asyncio.to_thread(self._relief.close)
 
     async def _read(self, work: Callable[[Statements], T], of: Callable[..., T]) -> T:
+        return await self._checked(self._readers.read(work, of))
+
+    async def _checked(self, reading: Awaitable[T]) -> T:
         try:
-            return await self._readers.read(work, of)
+            return await reading
         except StoreUnavailable:
             self._writer.check()  # its connection may be gone as well, and nobody has noticed
             raise

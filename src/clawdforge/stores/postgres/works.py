@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable
 import asyncpg
 
 from clawdforge.core.clock import Clock
-from clawdforge.stores.postgres.gathered import Asked, Dependent, Gathered, Probe
+from clawdforge.stores.postgres.asked import Asked, Probe
+from clawdforge.stores.postgres.gathered import Dependent, Gathered
 from clawdforge.stores.postgres.link import LOST
 from clawdforge.stores.postgres.plain_jobs import PlainJobs
 from clawdforge.stores.postgres.rows import PgSystemTx, PgTx
@@ -45,7 +46,7 @@ class Works:
 
         Those of an app share what runs them: nothing is found, so nothing is kept.
         """
-        found, probe = [], Probe(db)
+        found, probe = [], Probe(db.queries, db.unpack)
         runs: dict[str, PgTx] = {}
         for job in jobs:
             if not self.is_plain(job):
