@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Iterator
 import asyncpg
 import pytest
 
+from clawdforge.stores.postgres.link import LOST
 from clawdforge.stores.postgres.loop_links import MOST, LoopLinks
 from clawdforge.wire.errors import Stopping
 from tests.needs import needs
@@ -46,6 +47,33 @@ async def test_who_stops_waiting_leaves_the_connection_to_the_next(links: LoopLi
     assert known.issuperset([await ask(links, OWN) for _ in range(9)])
 
 
+async def test_who_stops_waiting_in_line_asks_nothing(
+    links: LoopLinks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = [asyncio.create_task(ask(links, SLOW)) for _ in range(MOST)]
+    await asyncio.sleep(0.1)
+    sent: list[str] = []
+    fetch = asyncpg.Connection.fetch
+    monkeypatch.setattr(
+        asyncpg.Connection, "fetch", lambda link, sql, *args: (sent.append(sql), fetch(link, sql, *args))[1]
+    )
+    late = asyncio.create_task(ask(links, "SELECT 0"))
+    await asyncio.sleep(0)
+    late.cancel()
+    await asyncio.gather(*asked)
+    assert await ask(links, OWN)
+    assert sent == [OWN]
+
+
+async def test_time_in_line_counts(postgres: Postgres) -> None:
+    links = LoopLinks(postgres.url("postgres"), patience=0.6)
+    asked = [asyncio.create_task(ask(links, "SELECT 1 FROM pg_sleep(2)")) for _ in range(MOST + 1)]
+    found = await asyncio.gather(*asked, return_exceptions=True)
+    assert [type(one) for one in found] == [TimeoutError] * (MOST + 1)
+    assert TimeoutError in LOST
+    await links.close()
+
+
 async def test_a_crowd_uses_few(links: LoopLinks) -> None:
     assert len(set(await asyncio.gather(*(ask(links, OWN) for _ in range(40))))) <= MOST
 
@@ -65,11 +93,14 @@ async def test_a_question_that_fails_is_not_asked_again(links: LoopLinks) -> Non
     assert await ask(links, OWN)
 
 
-async def test_what_was_asked_before_the_end_is_answered(postgres: Postgres) -> None:
+async def test_the_end_waits_for_what_was_sent_and_tells_the_others(postgres: Postgres) -> None:
     links = LoopLinks(postgres.url("postgres"))
     asked = [asyncio.create_task(ask(links, SLOW)) for _ in range(MOST)]
     await asyncio.sleep(0.1)
+    late = asyncio.create_task(ask(links, SLOW))
+    await asyncio.sleep(0)
     await links.close()
     assert all(await asyncio.gather(*asked))
-    with pytest.raises(Stopping):
-        await ask(links, OWN)
+    for one in (late, ask(links, OWN)):
+        with pytest.raises(Stopping):
+            await one

@@ -28,7 +28,7 @@ ADVICE: Final[tuple[tuple[type[BaseException], str], ...]] = (
     ),
     (
         asyncpg.TooManyConnectionsError,
-        "raise max_connections, of Postgres or of its user: a server takes six",
+        "raise max_connections, of Postgres or of its user: a server takes seven",
     ),
     (asyncpg.DiskFullError, "make room on its disk"),
     (

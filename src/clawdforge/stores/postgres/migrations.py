@@ -11,8 +11,9 @@ from clawdforge.wire.errors import StoreUnavailable
 
 OLDEST: Final = 17
 """The first Postgres that knows the letters of all languages by itself (`pg_c_utf8`)."""
+BEGIN: Final = "BEGIN ISOLATION LEVEL READ COMMITTED"  # who waited sees what was committed meanwhile
 MAKE: Final = (
-    "BEGIN",
+    BEGIN,
     "SELECT pg_advisory_xact_lock(4710423073)",  # two that make the same table at once fail in many ways
     'CREATE TABLE IF NOT EXISTS schema_lock ("only" bigint PRIMARY KEY CHECK ("only" = 1))',
     'INSERT INTO schema_lock ("only") VALUES (1) ON CONFLICT DO NOTHING',
@@ -45,7 +46,7 @@ def migrate(link: Link, clock: Clock, remembered: int = 0, folder: Path = SQL / 
     if link.fetch(LACKING) == [(True,)]:  # else its user need not be one who may make tables
         for statement in MAKE:
             link.run(statement)
-    link.run("BEGIN")
+    link.run(BEGIN)
     link.fetch(HOLD)
     ((current,),) = link.fetch("SELECT coalesce(max(version), 0) FROM schema_migrations")
     if current > len(steps):

@@ -58,24 +58,28 @@ class PgReaders:
             except LOST as error:
                 raise _unavailable(error) from error
         self._plain.count(of)
-        return await self.read_long(work)
-
-    async def read_long(self, work: Callable[[Statements], T]) -> T:
-        """What would keep the event loop."""
         if self._is_closed:
             raise Stopping
-        return await asyncio.get_running_loop().run_in_executor(self._threads, self._read, work)
+        return await asyncio.get_running_loop().run_in_executor(self._threads, self.read_now, work)
+
+    def read_now(self, work: Callable[[Statements], T]) -> T:
+        """In whichever thread calls it."""
+        try:
+            return self._read_all(work)
+        except DAMAGED as error:
+            raise SessionDamaged from error
+        except LOST as error:
+            raise _unavailable(error) from error
 
     async def close(self) -> None:
-        """What is being read is still answered."""
+        """What Postgres was asked is still answered; who has more to ask is told that the server stops."""
         self._is_closed = True
         await self._links.close()
         await asyncio.to_thread(self._end_all)
 
     def _end_all(self) -> None:
         self._threads.shutdown()
-        while self._idle:
-            self._idle.pop().link.close()
+        self._forget_idle()
 
     async def _read_one(self, work: Callable[[Statements], T]) -> T:
         try:
@@ -84,14 +88,6 @@ class PgReaders:
             question = Question(asked, self._ordinary, self._binding)
         rows = [] if question.bound is None else await self._links.fetch(*question.bound)
         return work(OneAnswer(self._queries, self._unpack, question.read(rows)))
-
-    def _read(self, work: Callable[[Statements], T]) -> T:
-        try:
-            return self._read_all(work)
-        except DAMAGED as error:
-            raise SessionDamaged from error
-        except LOST as error:
-            raise _unavailable(error) from error
 
     def _read_all(self, work: Callable[[Statements], T]) -> T:
         db = self._begin()
@@ -149,6 +145,8 @@ class PgReaders:
     def _keep(self, db: PgDb) -> None:
         with self._guard:
             self._idle.append(db)
+        if self._is_closed:  # a long read ended later
+            self._forget_idle()
 
 
 def _unavailable(error: BaseException) -> StoreUnavailable:

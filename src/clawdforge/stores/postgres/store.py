@@ -1,4 +1,4 @@
-"""The Postgres store of one node: a thread that writes, some that read, and a way to other nodes."""
+"""The Postgres store of one node: a thread that writes, a few ways to read, and a way to other nodes."""
 
 import asyncio
 import logging
@@ -12,6 +12,7 @@ import asyncpg
 from clawdforge.core.clock import Clock
 from clawdforge.core.histogram import Histogram
 from clawdforge.core.models.rows import Commit
+from clawdforge.core.pacing.computing import Computing
 from clawdforge.core.ports import SystemTx, SystemView, Tx, View
 from clawdforge.stores.postgres.advice import advise
 from clawdforge.stores.postgres.link import LOST, Link, describe
@@ -62,6 +63,7 @@ class PostgresStore:
         self._checkpoint_times = Histogram(COMMIT_CLASSES)  # Postgres makes them by itself
         self._signals = Signals(url, self._deliver_told)
         self._readers = PgReaders(url, queries)
+        self._long_reads = Computing()  # apart from what is parsed: a search waits for Postgres
         self._writer = PgWriter(partial(Link, url, pause=pause), link, queries, clock, self._deliver, rise)
         self._relief = Relief(partial(Link, url, pause), self._writer, pause)
 
@@ -90,10 +92,13 @@ class PostgresStore:
         return await self._read(lambda db: work(PgView(db, app)), work)
 
     async def read_long(self, app: str, work: Callable[[View], T]) -> T:
-        return await self._checked(self._readers.read_long(lambda db: work(PgView(db, app))))
+        def read() -> T:
+            return self._readers.read_now(lambda db: work(PgView(db, app)))
+
+        return await self._checked(self._long_reads.run(app, read))
 
     def charge_to(self, charge: Callable[[str, float], None]) -> None:
-        """Nobody is charged: long reads wait for another process, one reader after another."""
+        self._long_reads.charge_to(charge)
 
     async def read_system(self, work: Callable[[SystemView], T]) -> T:
         return await self._read(lambda db: work(SqliteSystemView(db)), work)
