@@ -82,11 +82,25 @@ class Connection:
             self._writer.close()
 
     async def _send(self, request: Request) -> tuple[asyncio.StreamReader, dict[str, str]]:
-        """The headers of the answer, and its status among them."""
+        """The headers of the answer, and its status among them.
+
+        A server ends what was idle for some seconds, perhaps while the next request is on its way: then it
+        has not read it, and it is sent again.
+        """
         reader = self._reader
-        if reader is None or reader.at_eof():  # a server ends what was idle for some seconds
-            self.close()
-            reader = await self._connect()
+        if reader is not None and not reader.at_eof():
+            try:
+                return reader, await self._ask_head(reader, request)
+            except asyncio.IncompleteReadError as error:
+                if error.partial:
+                    raise
+            except ConnectionResetError:
+                pass
+        self.close()
+        reader = await self._connect()
+        return reader, await self._ask_head(reader, request)
+
+    async def _ask_head(self, reader: asyncio.StreamReader, request: Request) -> dict[str, str]:
         assert self._writer
         lines = [f"{request.method} {request.path} HTTP/1.1", f"Content-Length: {len(request.body)}"]
         lines += [f"{name}: {value}" for name, value in {**self._headers, **request.headers}.items()]
@@ -94,7 +108,7 @@ class Connection:
         head = await reader.readuntil(b"\r\n\r\n")
         first, *others = head.decode("latin-1").split("\r\n")
         found = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in others)}
-        return reader, {**found, "status": first.split()[1]}
+        return {**found, "status": first.split()[1]}
 
 
 async def _pieces(reader: asyncio.StreamReader) -> AsyncIterator[bytes]:
