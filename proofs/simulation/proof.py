@@ -6,7 +6,7 @@ from proofs.simulation.database import SimDb
 from proofs.simulation.plans import Plan, draw_plan
 from proofs.simulation.shrink import shrink
 
-SHORT, FULL = 1_000, 100_000
+SHORT, FULL = 500, 100_000
 BATCH = 200
 TRACE_LINES = 60
 

@@ -24,6 +24,8 @@ AGENTS = {
     "CLAWDFORGE_AGENT_GRAPH": f"{HOST}.scripted:graph",
     "CLAWDFORGE_AGENT_START_SECS": "60",
 }
+at_home = pytest.mark.parametrize("start", ["home"], indirect=True)
+"""For what has nothing to do with where checkpoints are kept."""
 Start = Callable[[Path], Server]
 
 
@@ -95,6 +97,7 @@ def results(events: list[dict[str, Any]]) -> str:
     return json.dumps([event for event in events if event["type"] == "tool_update"])
 
 
+@at_home
 def test_a_deep_agent_streams_calls_tools_and_tells_its_usage(graphs: Server) -> None:
     app = graphs.app()
     sid = app.session(agent="deep")
@@ -112,6 +115,7 @@ def test_a_deep_agent_streams_calls_tools_and_tells_its_usage(graphs: Server) ->
     assert "remember" in results(turn["events"])
 
 
+@at_home
 def test_what_a_deep_agent_wants_reviewed_is_a_permission(graphs: Server) -> None:
     app = graphs.app()
     sid = app.session(agent="deep", permission_mode="ask")
@@ -122,6 +126,7 @@ def test_what_a_deep_agent_wants_reviewed_is_a_permission(graphs: Server) -> Non
     assert "deleted b" not in results(events)
 
 
+@at_home
 def test_a_graphs_own_interrupt_is_a_permission(graphs: Server) -> None:
     app = graphs.app()
     sid = app.session(agent="graph", permission_mode="ask")

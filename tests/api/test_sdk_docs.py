@@ -13,8 +13,6 @@ import pytest
 from tests.api.harness import ADMIN_TOKEN, App, Server
 from tests.needs import needs
 
-pytestmark = pytest.mark.on_both
-
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *(ROOT / "docs" / "guides" / name for name in ("sdk.md", "recipes.md"))]
 BROWSER = """
