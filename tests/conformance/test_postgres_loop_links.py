@@ -54,9 +54,12 @@ async def test_who_stops_waiting_in_line_asks_nothing(
     await asyncio.sleep(0.1)
     sent: list[str] = []
     fetch = asyncpg.Connection.fetch
-    monkeypatch.setattr(
-        asyncpg.Connection, "fetch", lambda link, sql, *args: (sent.append(sql), fetch(link, sql, *args))[1]
-    )
+
+    def noted(link: asyncpg.Connection, sql: str, *args: object) -> object:
+        sent.append(sql)
+        return fetch(link, sql, *args)
+
+    monkeypatch.setattr(asyncpg.Connection, "fetch", noted)
     late = asyncio.create_task(ask(links, "SELECT 0"))
     await asyncio.sleep(0)
     late.cancel()
