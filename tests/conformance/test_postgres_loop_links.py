@@ -15,6 +15,7 @@ from tests.postgres import Postgres, run_postgres
 pytestmark = needs("postgres")
 OWN = "SELECT pg_backend_pid()"
 SLOW = "SELECT pg_backend_pid() FROM pg_sleep(0.3)"
+SLOWER = "SELECT pg_backend_pid() FROM pg_sleep(5)"
 END = "SELECT pg_terminate_backend($1), pg_sleep(0.1)"
 
 
@@ -29,6 +30,20 @@ async def links(postgres: Postgres) -> AsyncIterator[LoopLinks]:
     links = LoopLinks(postgres.url("postgres"))
     yield links
     await links.close()
+
+
+@pytest.fixture
+def sent(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What is sent to Postgres from now on."""
+    seen: list[str] = []
+    fetch = asyncpg.Connection.fetch
+
+    def noted(link: asyncpg.Connection, sql: str, *args: object) -> object:
+        seen.append(sql)
+        return fetch(link, sql, *args)
+
+    monkeypatch.setattr(asyncpg.Connection, "fetch", noted)
+    return seen
 
 
 async def ask(links: LoopLinks, sql: str) -> int:
@@ -47,34 +62,34 @@ async def test_who_stops_waiting_leaves_the_connection_to_the_next(links: LoopLi
     assert known.issuperset([await ask(links, OWN) for _ in range(9)])
 
 
-async def test_who_stops_waiting_in_line_asks_nothing(
-    links: LoopLinks, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_who_stops_waiting_in_line_asks_nothing(links: LoopLinks, sent: list[str]) -> None:
     asked = [asyncio.create_task(ask(links, SLOW)) for _ in range(MOST)]
-    await asyncio.sleep(0.1)
-    sent: list[str] = []
-    fetch = asyncpg.Connection.fetch
-
-    def noted(link: asyncpg.Connection, sql: str, *args: object) -> object:
-        sent.append(sql)
-        return fetch(link, sql, *args)
-
-    monkeypatch.setattr(asyncpg.Connection, "fetch", noted)
+    await asyncio.sleep(0)  # they are in line, or further
     late = asyncio.create_task(ask(links, "SELECT 0"))
     await asyncio.sleep(0)
     late.cancel()
     await asyncio.gather(*asked)
     assert await ask(links, OWN)
-    assert sent == [OWN]
+    assert sent == [*[SLOW] * MOST, OWN]
 
 
 async def test_time_in_line_counts(postgres: Postgres) -> None:
     links = LoopLinks(postgres.url("postgres"), patience=0.6)
-    asked = [asyncio.create_task(ask(links, "SELECT 1 FROM pg_sleep(2)")) for _ in range(MOST + 1)]
+    asked = [asyncio.create_task(ask(links, SLOWER)) for _ in range(MOST + 1)]
     found = await asyncio.gather(*asked, return_exceptions=True)
     assert [type(one) for one in found] == [TimeoutError] * (MOST + 1)
     assert TimeoutError in LOST
     await links.close()
+
+
+async def test_what_took_too_long_is_not_asked_again(postgres: Postgres, sent: list[str]) -> None:
+    links = LoopLinks(postgres.url("postgres"), patience=0.6)
+    assert await ask(links, OWN)
+    with pytest.raises(TimeoutError):
+        await ask(links, SLOWER)
+    await asyncio.sleep(0.2)
+    await links.close()
+    assert sent == [OWN, SLOWER]
 
 
 async def test_a_crowd_uses_few(links: LoopLinks) -> None:
@@ -90,7 +105,7 @@ async def test_those_that_were_lost_while_idle_are_replaced(links: LoopLinks, po
     assert lost.isdisjoint(await asyncio.gather(*(ask(links, OWN) for _ in range(9))))
 
 
-async def test_a_question_that_fails_is_not_asked_again(links: LoopLinks) -> None:
+async def test_a_question_that_fails_leaves_the_others_alone(links: LoopLinks) -> None:
     with pytest.raises(asyncpg.DivisionByZeroError):
         await links.fetch("SELECT 1 / $1::bigint", (0,))
     assert await ask(links, OWN)

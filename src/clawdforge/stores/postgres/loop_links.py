@@ -50,7 +50,7 @@ class LoopLinks:
     async def _ask(self, sql: str, args: Sequence[Any]) -> Sequence[Sequence[Any]]:
         while not self._is_closed:
             idle = self._idle.pop() if self._idle else None
-            connection = idle or await connect(self._url)
+            connection = idle or await connect(self._url, self._patience)
             try:
                 rows: Sequence[Sequence[Any]] = await connection.fetch(sql, *args)
             except LOST as error:

@@ -60,10 +60,15 @@ class PgReaders:
         self._plain.count(of)
         if self._is_closed:
             raise Stopping
-        return await asyncio.get_running_loop().run_in_executor(self._threads, self.read_now, work)
+        return await asyncio.get_running_loop().run_in_executor(self._threads, self._read, work)
 
     def read_now(self, work: Callable[[Statements], T]) -> T:
-        """In whichever thread calls it."""
+        """In the thread that calls it."""
+        if self._is_closed:
+            raise Stopping
+        return self._read(work)
+
+    def _read(self, work: Callable[[Statements], T]) -> T:
         try:
             return self._read_all(work)
         except DAMAGED as error:
