@@ -23,7 +23,6 @@ from typing import Any, cast
 from unittest import mock
 
 import uvicorn
-from fastapi import APIRouter
 
 from clawdforge.cli import main as command_line
 from clawdforge.cli.commands import serve as _serve
@@ -82,30 +81,18 @@ def child(order: dict[str, Any]) -> None:
     command_line()
 
 
-def keep_routes() -> None:
-    """Build the routes once: all servers have the same, and their state is on the ASGI object."""
-    include = app.ForgeAPI.include_router
-    kept: dict[int, list[Any]] = {}
+def warm() -> None:
+    """Fill the caches of modules: built models, compiled patterns, lazy imports; and plan each route once.
 
-    def include_once(asgi: app.ForgeAPI, router: APIRouter) -> None:
-        if id(router) not in kept:
-            before = len(asgi.router.routes)
-            include(asgi, router)
-            kept[id(router)] = asgi.router.routes[before:]
-        else:
-            asgi.router.routes.extend(kept[id(router)])
-
-    mock.patch.object(app.ForgeAPI, "include_router", include_once).start()
-    mock.patch(f"{app.__name__}.login_router", functools.cache(login_router)).start()
+    All servers have the same routes, and their state is on the ASGI object.
+    """
+    mock.patch(f"{app.__name__}.login_router", login := functools.cache(login_router)).start()
     for dialect in (forge, hermes, deepagent):
         mock.patch.object(dialect, "routers", functools.cache(dialect.routers)).start()
-
-
-def warm() -> None:
-    """Fill the caches of modules: built models, compiled patterns, lazy imports."""
-    keep_routes()
     nobody = cast("Services", None)
     uvicorn.Config(app.build_asgi(nobody, HttpSettings(stopping=asyncio.Event())), log_config=None).load()
+    for router in (login(), *forge.routers(), *hermes.routers(""), *deepagent.routers()):
+        assert all(route.handler for route in router.routes)
     gc.collect()
     gc.freeze()  # so that a child's collector does not touch, and thereby copy, every page
 

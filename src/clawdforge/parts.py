@@ -5,10 +5,10 @@ import contextlib
 import logging
 import os
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
+from typing import Final, TypeVar, cast
 
 from clawdforge import __version__
 from clawdforge.bounds import find_bounds, find_ceilings
@@ -63,6 +63,8 @@ from clawdforge.wire.base import Json
 from clawdforge.wire.local import TOKEN_FILE
 
 log = logging.getLogger(__name__)
+One = TypeVar("One")
+Other = TypeVar("Other")
 FOLDER_FILE: Final = "folder.id"
 """With several nodes, whose data folder it is; it stays the same when the folder is moved."""
 
@@ -94,8 +96,11 @@ async def open_parts(settings: Settings, url: str = "", port: int | None = None)
         )
         workspaces = Workspaces(settings.data_dir, settings.workspace_roots)
         folder = keep_secret(settings.data_dir / FOLDER_FILE, new_id()) if settings.database_url else ""
-        store = await _open_store(settings, clock, len(await asyncio.to_thread(homes.names)), folder)
-        ends.push_async_callback(store.close)
+        networks = Networks(settings.agent_network, settings.agent_hosts, port)
+        ends.callback(networks.close)
+        store, (spawner, groups) = await _both(
+            _open_store(settings, clock, homes, folder, ends), _open_spawner(settings, boot, networks)
+        )
         threads = await _open_threads(settings, ends)
         name = f"{socket.gethostname()}:{settings.port if port is None else port}"
         membership = Membership(store, clock, boot, name, folder, __version__, settings.lease_secs)
@@ -103,9 +108,6 @@ async def open_parts(settings: Settings, url: str = "", port: int | None = None)
         ends.push_async_callback(membership.leave)
         background = Background()
         ends.push_async_callback(background.stop)  # the lease with it: no agent is left then
-        networks = Networks(settings.agent_network, settings.agent_hosts, port)
-        ends.callback(networks.close)
-        spawner, groups = await _open_spawner(settings, boot, networks)
         guard = Guard(settings.data_dir, boot)
         ends.callback(guard.close)
         ownership = Ownership.find(settings.data_dir, spawner.containment, settings.agent_uids)
@@ -166,12 +168,28 @@ async def open_parts(settings: Settings, url: str = "", port: int | None = None)
         )
 
 
-async def _open_store(settings: Settings, clock: Clock, remembered: int, folder: str) -> Store:
+async def _both(one: Awaitable[One], other: Awaitable[Other]) -> tuple[One, Other]:
+    """The results of both, side by side. Neither is left alone when the other fails."""
+    found = await asyncio.gather(one, other, return_exceptions=True)
+    for result in found:
+        if isinstance(result, BaseException):
+            raise result
+    return cast(tuple[One, Other], found)
+
+
+async def _open_store(
+    settings: Settings, clock: Clock, homes: HomeFolders, folder: str, ends: contextlib.AsyncExitStack
+) -> Store:
+    remembered = len(await asyncio.to_thread(homes.names))
     if settings.database_url is None:
-        return await open_store(settings.data_dir, clock, remembered)
-    return await open_database(
-        settings.database_url, settings.data_dir, clock, remembered, folder, settings.lease_secs
-    )
+        packs = settings.pack_after_secs > 0
+        store: Store = await open_store(settings.data_dir, clock, remembered, packs=packs)
+    else:
+        store = await open_database(
+            settings.database_url, settings.data_dir, clock, remembered, folder, settings.lease_secs
+        )
+    ends.push_async_callback(store.close)
+    return store
 
 
 def _open_sharing(
@@ -207,11 +225,12 @@ def _operator_servers(settings: Settings) -> OperatorServers:
 async def _open_spawner(settings: Settings, boot: str, networks: Networks) -> tuple[Spawner, Groups]:
     """What starts programs, held as well as this machine can. Those of an earlier server are ended."""
     tag = Tag(folder_id(settings.data_dir), boot, "none", "probe")
+    # First, and alone: with version 2 the server must be the only process of its group while it moves.
+    groups = await asyncio.to_thread(find_cgroups, settings.data_dir, boot, find_ceilings(settings))
     found = await asyncio.to_thread(find_containment, settings.sandbox, tag=tag)
     containment = await asyncio.to_thread(try_users, found, settings.agent_uids, settings.data_dir, tag=tag)
     if settings.sandbox != "off" and containment.bwrap is None:
         log.warning("%s", containment.describe_lack())
-    groups = await asyncio.to_thread(find_cgroups, settings.data_dir, boot, find_ceilings(settings))
     if None in (groups.processes, groups.memory):
         log.warning("agents are not held to all limits: %s; see `clawdforge doctor`", groups.details)
     spawner = Spawner(containment, settings.data_dir, boot, groups=groups, networks=networks)

@@ -23,6 +23,7 @@ from clawdforge.drivers.processes.containment import harden_self
 from clawdforge.http.app import build_asgi
 from clawdforge.http.connections.door import Door
 from clawdforge.http.connections.web_server import WebServer
+from clawdforge.http.requests.bodies import BodyBudget
 from clawdforge.http.settings import HttpSettings
 from clawdforge.lacks import explain_lack
 from clawdforge.lifetime import LAST_SECS, Lifetime
@@ -90,6 +91,8 @@ async def _run(
     url: str,
     lifetime: Lifetime,
 ) -> None:
+    bodies = BodyBudget(settings.max_bodies_bytes)
+    parts.services.metrics.watch("body_bytes", "Bytes of large bodies in memory.", lambda: bodies.held)
     http = HttpSettings(
         stopping=lifetime.stopping,
         bind_host=settings.host,
@@ -112,7 +115,7 @@ async def _run(
         admin_over_tcp=is_loopback(settings.host) or settings.admin_beyond_loopback,
     )
     door = Door(find_door_limits(settings))
-    server = WebServer(build_asgi(parts.services, http), door, BACKLOG)
+    server = WebServer(build_asgi(parts.services, http, bodies), door, BACKLOG)
     beside, on_duty = parts.background, parts.membership.duty.do
     beside.finish("stopping", partial(_stop, settings, parts, server, lifetime))
     beside.finish("leaving when idle", partial(_leave_when_idle, settings, parts, server, lifetime))

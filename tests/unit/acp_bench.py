@@ -11,7 +11,7 @@ from typing import Any
 
 from clawdforge import scripted
 from clawdforge.core.models.agents import AgentSpec, Ask, Launch, Used, Verdict
-from clawdforge.core.models.events import AgentEvent
+from clawdforge.core.models.events import AgentEvent, Words
 from clawdforge.drivers.acp.driver import AcpAgent, AcpDriver
 from clawdforge.drivers.acp.limits import AcpLimits
 from clawdforge.drivers.processes.containment import Containment
@@ -51,6 +51,10 @@ class Notebook:
             await self.pace()
         self.events.append(event)
         self.sizes.append(size)
+
+    async def emit_words(self, words: Words) -> None:
+        for event, size in words.events():
+            await self.emit(event, size)
 
     async def report_truncation(self, dropped: int, reason: str) -> None:
         self.cuts.append((dropped, reason))

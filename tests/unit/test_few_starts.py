@@ -10,6 +10,7 @@ import pytest
 from clawdforge.core.pacing.few_starts import MOST, FewStarts
 from clawdforge.core.pacing.pace import Pace
 from clawdforge.drivers.acp import driver as acp_driver
+from clawdforge.drivers.acp import preparing
 from clawdforge.drivers.processes import cgroups
 from clawdforge.drivers.processes.cgroups import Group
 from clawdforge.drivers.processes.containment import probe
@@ -110,9 +111,10 @@ async def test_what_a_start_looks_up_on_the_disk_is_looked_up_in_a_thread(
 
         return run
 
-    for name in ("prepare", "open_files"):
-        monkeypatch.setattr(acp_driver, name, noting(getattr(acp_driver, name)))
+    for module, name in ((acp_driver, "prepare"), (preparing, "choose_user"), (preparing, "open_files")):
+        monkeypatch.setattr(module, name, noting(getattr(module, name)))
     async with Bench(tmp_path, probe("auto")).scripted():
         pass
-    assert len(threads) == 2
+    assert len(threads) == 3
+    assert len(set(threads)) == 1, "in one go"
     assert threading.get_ident() not in threads

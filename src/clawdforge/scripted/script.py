@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # at a start this would be a tenth of what is imported
+    from collections.abc import Callable
 
 REST = frozenset({"TEXT", "TITLE", "MESSAGE", "CMD", "LIST", "JSON"})
 INTEGERS = frozenset({"N", "SIZE", "DELAY_MS", "IN", "OUT", "CACHED", "CODE", "USED"})

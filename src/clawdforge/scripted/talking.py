@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import time
 
 from clawdforge.scripted.connection import RpcError
+from clawdforge.scripted.plain_json import decode
 from clawdforge.scripted.script import Command
 from clawdforge.scripted.turn import Turn
 
@@ -121,7 +121,7 @@ def other(turn: Turn, kind: str) -> None:
 
 def update(turn: Turn, raw: str) -> None:
     try:
-        fields = json.loads(raw)
+        fields = decode(raw)
     except ValueError as problem:
         turn.say(f"error: {problem}")
         return

@@ -1,15 +1,15 @@
 """Commands that make trouble: hang, die, garble, flood, fork."""
 
-# pathlib would add 6 ms to each start of a program that is started thousands of times.
-# ruff: noqa: PTH118
+# ruff: noqa: SLF001 - of `posix`, which is `os` without 2 ms of imports, `_exit` is no secret
 
 from __future__ import annotations
 
-import os
-import signal
+import _signal as signal  # type: ignore[import-not-found] # `signal` itself takes 3 ms for its enums
+import posix as os
 import time
 
 from clawdforge.scripted.script import Command
+from clawdforge.scripted.system import join
 from clawdforge.scripted.talking import chunks
 from clawdforge.scripted.turn import BLOCK, Refused, Turn
 
@@ -49,7 +49,7 @@ def forget_session(turn: Turn) -> None:
 def error_once(turn: Turn, path: str, message: str) -> None:
     """Fail before anything is said; the file in the workspace tells the next attempt of it."""
     try:
-        os.close(os.open(os.path.join(turn.session.cwd, path), os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
+        os.close(os.open(join(turn.session.cwd, path), os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
     except FileExistsError:
         return
     raise Refused(-32603, message)
@@ -100,7 +100,7 @@ def stderr(_turn: Turn, size: int) -> None:
 
 def daemon(turn: Turn, path: str = "daemon.log") -> None:
     """Leave the process tree: fork twice, own session, no shared pipes; a growing file shows its life."""
-    path = os.path.join(turn.session.cwd, path)
+    path = join(turn.session.cwd, path)
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
@@ -129,7 +129,7 @@ def children(turn: Turn, count: int) -> None:
 
 
 def _haunt(path: str) -> None:
-    null = os.open(os.devnull, os.O_RDWR)
+    null = os.open("/dev/null", os.O_RDWR)
     for handle in (0, 1, 2):
         os.dup2(null, handle)
     os.closerange(3, 256)

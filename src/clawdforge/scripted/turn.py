@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 import time
-from queue import SimpleQueue
+from _queue import Empty, SimpleQueue
 
-from clawdforge.scripted.connection import Call, Connection, RpcError, encode
+from clawdforge.scripted.connection import Call, Connection, RpcError
 from clawdforge.scripted.memory import Memory
+from clawdforge.scripted.plain_json import encode
 
 BLOCK = 65536  # bytes written at once by a stream without delays
 KEPT = 65536  # characters of an answer that go to memory
@@ -62,7 +62,7 @@ class Turn:
         self._said: list[str] = []
         self._kept = 0
         self._tools = 0
-        self._wake = threading.Event()
+        self._wake: SimpleQueue[None] = SimpleQueue()  # an event, without all that `threading` imports
         self._head = (
             b'{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":'
             + encode(session.name)
@@ -72,7 +72,7 @@ class Turn:
 
     def cancel(self) -> None:
         self.cancelled = True
-        self._wake.set()
+        self._wake.put(None)
 
     def check(self) -> None:
         """Stop here if the turn was cancelled."""
@@ -83,8 +83,7 @@ class Turn:
         deadline = time.monotonic() + seconds
         while (left := deadline - time.monotonic()) > 0:
             self.check()
-            self._wake.wait(left)
-            self._wake.clear()
+            self._wait(left)
         self.check()
 
     def answer_text(self) -> str:
@@ -128,8 +127,7 @@ class Turn:
         call = self.post(method, **params)
         while not call.answered:
             self.check()
-            self._wake.wait()
-            self._wake.clear()
+            self._wait()
         self.check()  # a cancel and the answer that it brings may come together
         if call.error is not None:
             raise call.error
@@ -138,6 +136,13 @@ class Turn:
     def post(self, method: str, **params: object) -> Call:
         """Call the client and do not wait."""
         return self.connection.call(method, {"sessionId": self.session.name, **params}, self._wake)
+
+    def _wait(self, seconds: float | None = None) -> None:
+        """Until something happens that the turn has to look at, or the time is up."""
+        try:
+            self._wake.get(timeout=seconds)
+        except Empty:
+            return  # the time is up
 
     def _note(self, text: str, size: int) -> None:
         self.said_bytes += size

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from clawdforge.core.models.agents import AgentSpec, Ask, Launch, Used, Verdict
-from clawdforge.core.models.events import AgentEvent
+from clawdforge.core.models.events import AgentEvent, Words
 from clawdforge.core.ports import Capability, Driver, LiveAgent
 from clawdforge.wire.event import EventType
 
@@ -42,6 +42,10 @@ class Notebook:
     async def emit(self, event: AgentEvent, size: int) -> None:  # noqa: ARG002 - part of the port
         if event.kind is not EventType.COMMANDS:  # said of the session, whenever it comes
             self.events.append(event)
+
+    async def emit_words(self, words: Words) -> None:
+        for event, size in words.events():
+            await self.emit(event, size)
 
     async def report_truncation(self, dropped: int, reason: str) -> None:
         self.cuts.append((dropped, reason))

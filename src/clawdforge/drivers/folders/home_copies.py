@@ -15,7 +15,7 @@ import secrets
 import threading
 import zlib
 from collections.abc import Collection, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Final, NoReturn
@@ -37,7 +37,7 @@ from clawdforge.drivers.folders.home_manifest import (
     decode_objects,
     entry_of,
 )
-from clawdforge.drivers.folders.second_look import SecondLook
+from clawdforge.drivers.folders.second_look import Moved, SecondLook
 from clawdforge.drivers.folders.tree_walk import Found, TreeTooLarge, open_file, open_folder, walk_tree
 from clawdforge.drivers.folders.tree_write import TreeWriter, finish
 
@@ -112,13 +112,16 @@ class Copies:
     ) -> Manifest | None:
         """The same while the agent may run: a second look shows whether anything moved meanwhile.
 
-        None if something did, or where `take` is the better way: with much in the home, or with no copy yet.
+        None if something did, or where `take` is the better way: with much in the home, or with a copy that
+        has to be read first.
         """
         last = self._last
-        if last is None or len(last.entries) > FEW_ENTRIES:
+        if (last is None and self.turns()) or (last is not None and len(last.entries) > FEW_ENTRIES):
             return None
-        taken, look = Manifest(turn, agent_session_id, self._mark()), SecondLook()
-        with ExitStack() as unfinished:
+        self._files.mkdir(parents=True, exist_ok=True, mode=0o700)
+        taken = Manifest(turn, agent_session_id, self._mark())
+        look = SecondLook(FEW_ENTRIES if last is None else None)
+        with suppress(Moved, NoCopy, OSError), ExitStack() as unfinished:  # `take` says whether that lasts
             found = self._copy(home, last, taken, stop, unfinished, look)
             if look.is_same(home, found, self._excluded):
                 self._keep(found)
@@ -151,6 +154,8 @@ class Copies:
                     if total > self._max_bytes:
                         raise NoCopy(f"the home has more than {self._max_bytes} bytes")
                     old = known.get(found.path)
+                    if look is not None:
+                        look.note(found)
                     if not found.is_file:
                         entries.append(entry_of(found))
                     elif last and old and old.is_unchanged(found.info, last.taken_at):
@@ -160,8 +165,6 @@ class Copies:
                         name = f"{prefix}-{len(fresh)}"
                         fresh[name] = 0
                         entries.append(self._keep_file(found, name, old, fresh))
-                    if look is not None:
-                        look.note(found)
         except TreeTooLarge as error:
             raise NoCopy(f"the home is too large: {error}") from error
         return self._add_checksums(replace(taken, entries=tuple(entries), fresh=fresh))

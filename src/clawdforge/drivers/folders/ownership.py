@@ -68,13 +68,14 @@ class Ownership:
 
         `shared` are the operator's files that it may write. A user of its own gets copies of them.
         """
-        if os.geteuid() != 0 and self._refusal is None:
-            return RunsAs(writable=tuple(shared))
-        return await run_to_end(partial(self._choose_user, app, home, cwd, sandbox, shared))
+        return await run_to_end(partial(self.choose_now, app, home, cwd, sandbox, shared))
 
-    def _choose_user(
+    def choose_now(
         self, app: str, home: Path, cwd: Path, sandbox: str | None, shared: Sequence[Path]
     ) -> RunsAs:
+        """What `choose_user` does, for a thread."""
+        if os.geteuid() != 0 and self._refusal is None:
+            return RunsAs(writable=tuple(shared))
         user = self._choose(app, cwd, sandbox)
         folders = [folder for folder in ([home, cwd] if self._is_ours(cwd) else [home]) if folder.is_dir()]
         if user is None:
@@ -233,8 +234,8 @@ def _is_of(info: os.stat_result, user: User) -> bool:
     return (info.st_uid, info.st_gid) == (user.uid, user.gid)
 
 
-async def choose_user(ownership: Ownership | None, launch: Launch, shared: Sequence[Path]) -> RunsAs:
-    """What `Ownership.choose_user` says of a session's agent; without one, it runs as the server."""
+def choose_user(ownership: Ownership | None, launch: Launch, shared: Sequence[Path]) -> RunsAs:
+    """What `Ownership.choose_now` says of a session's agent; without one, it runs as the server."""
     if ownership is None:
         return RunsAs(writable=tuple(shared))
-    return await ownership.choose_user(launch.app, launch.home, launch.cwd, launch.agent.sandbox, shared)
+    return ownership.choose_now(launch.app, launch.home, launch.cwd, launch.agent.sandbox, shared)

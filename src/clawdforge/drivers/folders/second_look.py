@@ -23,12 +23,19 @@ class Moved(Exception):
 
 
 class SecondLook:
-    def __init__(self) -> None:
+    def __init__(self, most: int | None = None) -> None:
+        """`most` is how many things may be copied only to see that they have moved, and not more than can be
+        compared."""
         self._first: list[tuple[int, ...]] = []
+        self._most = most
+        self._bytes = 0
 
     def note(self, found: Found) -> None:
-        """The first look at something, in the order of the walk."""
+        """The first look at something, in the order of the walk. Moved where there is too much."""
         self._first.append(_marks(found.info))
+        self._bytes += 0 if found.is_folder else found.info.st_size
+        if self._most is not None and (len(self._first) > self._most or self._bytes > MOST_BYTES):
+            raise Moved("there is too much to look at it twice")
 
     def is_same(self, home: Path, copied: Manifest, skipped: frozenset[str]) -> bool:
         """Whether the tree is still what was copied."""

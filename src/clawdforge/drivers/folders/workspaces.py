@@ -40,7 +40,7 @@ class Workspaces:
     def make(self, session_id: str) -> Workspace:
         path = self._folder / check_id(session_id)
         path.mkdir(parents=True, exist_ok=True, mode=0o700)
-        return self._look(path)
+        return Workspace(path, self.identify(str(path), None))  # nobody asks what is above one of ours
 
     def check(self, path: str | Path, granted: Sequence[str] = (), *, anywhere: bool = False) -> Workspace:
         """A caller's folder with the links in its path resolved.

@@ -243,7 +243,8 @@ def _access(
 def _compare(mounts: Sequence[Mount], sources: Mapping[Path, str]) -> list[str]:
     """What the launcher compares inside: all that is mounted by a descriptor and covered by nothing else."""
     last = {mount.path: mount for mount in mounts}
-    held = ((path, sources.get(Path(mount.target or path))) for path, mount in last.items() if mount.is_bind)
+    binds = ((path, mount.target) for path, mount in last.items() if mount.is_bind)
+    held = ((path, sources.get(Path(target) if target else path)) for path, target in binds)
     return [f"same={Path(source).name}:{path}" for path, source in held if source is not None]
 
 

@@ -5,15 +5,13 @@ It runs as a file and imports the standard library only:
     python -I -S launcher.py exec|keep STATUS_FD NOFILE NPROC FSIZE JOIN_FDS WALL… -- COMMAND…
 
 It is a program, not a `preexec_fn`, because the server has threads and Python code between fork and exec may
-deadlock there. It adds about 12 ms to an agent's start of 15 to 4000 ms.
+deadlock there. Inside bwrap, a program for this interpreter with these options is run in this process.
 
-`exec` (inside bwrap) sets limits and becomes the agent. `keep` (without bwrap) stays as the agent's
-parent and the reaper of its orphans: when the agent ends or the server dies, it kills everything that is
-left.
+`exec` (inside bwrap) sets limits and becomes the agent. `keep` (without bwrap) stays as its parent and the
+reaper of its orphans: when the agent ends or the server dies, it kills everything that is left.
 
-JOIN_FDS are open files, as `5,6` or `-`: a process that writes `0` to them joins the agent's group
-(`cgroups.py`). Only the agent joins, before its first line runs; its keeper must not share the agent's
-limits.
+JOIN_FDS are open files, as `5,6` or `-`: a process that writes `0` to them joins the agent's group. Only the
+agent joins, before its first line runs; its keeper must not share the agent's limits (`cgroups.py`).
 
 Each WALL is put up in the agent's process, last of all; if one cannot be, the agent does not run:
 
@@ -31,22 +29,21 @@ It writes `S` to the status pipe before it runs the agent, followed by an errno 
 itself fails, the server died before the death signal was set, and nothing is run.
 """
 
+# ruff: noqa: SLF001 -- of `posix`, `_exit` is no secret
+
 import _signal as signal  # type: ignore[import-not-found] # `signal` itself takes 3 ms for its enums
 import _socket
-import ctypes
-import os
+import _stat as stat
+import posix as os  # `os` itself takes 2 ms
 import resource
-import stat
 import sys
 import time
-from types import FrameType
+from _ctypes import FUNCFLAG_CDECL, FUNCFLAG_USE_ERRNO, CFuncPtr, Structure, byref, dlopen, dlsym, get_errno
+from _ctypes import _SimpleCData as Value  # `ctypes` itself takes 3 ms
 
-PR_SET_PDEATHSIG = 1
-PR_SET_DUMPABLE = 4
-PR_SET_SECCOMP = 22
-PR_CAPBSET_DROP = 24
-PR_SET_CHILD_SUBREAPER = 36
-PR_SET_NO_NEW_PRIVS = 38
+PR_SET_PDEATHSIG, PR_SET_DUMPABLE = 1, 4
+PR_SET_SECCOMP, PR_CAPBSET_DROP = 22, 24
+PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 36, 38
 PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
 SECCOMP_MODE_FILTER = 2
 CAPABILITY_VERSION, CAPABILITIES = 0x20080522, 64
@@ -58,7 +55,7 @@ ESTALE = 116
 OOM_SCORE = "500"  # when memory runs out, the kernel kills an agent before the server
 GIVE_UP_SECONDS = 10.0
 ENOUGH_OF_STAT = 512
-LIBC = ctypes.CDLL(None, use_errno=True)  # once: a start makes a hundred calls, and opening it takes 30 µs
+OPTIONS = ["-I", "-S"]  # of the interpreter that runs this
 
 
 class suppress:  # noqa: N801 -- that of contextlib, whose import takes 2 ms
@@ -72,25 +69,46 @@ class suppress:  # noqa: N801 -- that of contextlib, whose import takes 2 ms
         return kind is not None and issubclass(kind, self._kinds)
 
 
-class Program(ctypes.Structure):
+class Short(Value):  # type: ignore[type-arg] # only `ctypes` lets it be named
+    _type_ = "H"
+
+
+class Long(Value):  # type: ignore[type-arg]
+    _type_ = "l"
+
+
+class Text(Value):  # type: ignore[type-arg]
+    _type_ = "z"
+
+
+class Program(Structure):
     """A filter of system calls, as the kernel takes it."""
 
-    _fields_ = (("length", ctypes.c_ushort), ("steps", ctypes.c_char_p))
+    _fields_ = (("length", Short), ("steps", Text))
 
 
-def prctl(option: int, value: int, more: "ctypes._CArgObject | int" = 0) -> None:
-    _check(LIBC.prctl(option, value, more, 0, 0))
+class Call(CFuncPtr):
+    """A function of the C library. What it says is a plain int, and -1 when it has failed."""
+
+    _flags_ = FUNCFLAG_CDECL | FUNCFLAG_USE_ERRNO
+
+
+LIBC = dlopen(None, 0)  # type: ignore[arg-type] # what this program has open itself
+PRCTL, CAPSET, SYSCALL = (Call(dlsym(LIBC, name)) for name in ("prctl", "capset", "syscall"))
+
+
+def prctl(option: int, value: int, more: object = 0) -> None:
+    _check(PRCTL(option, value, more, 0, 0))
 
 
 def system_call(number: int, *arguments: int | bytes | None) -> int:
-    whole = (ctypes.c_long(value) if isinstance(value, int) else value for value in arguments)
-    return _check(LIBC.syscall(ctypes.c_long(number), *whole))
+    whole = (Long(value) if isinstance(value, int) else value for value in arguments)
+    return _check(SYSCALL(Long(number), *whole))
 
 
 def _check(result: int) -> int:
     if result < 0:
-        number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number))
+        raise OSError(get_errno(), os.strerror(get_errno()))
     return result
 
 
@@ -111,11 +129,11 @@ def parent_of(pid: int) -> int | None:
 def children(pid: int) -> list[int]:
     try:
         found: list[int] = []
-        for task in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208 -- pathlib would double the start time
-            with open(f"/proc/{pid}/task/{task}/children", "rb") as file:  # noqa: PTH123 -- as above
+        for task in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{task}/children", "rb") as file:  # noqa: PTH123 -- pathlib takes 8 ms
                 found += map(int, file.read().split())
     except FileNotFoundError:  # gone, or a kernel without that file
-        pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208 -- as above
+        pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]
         return [other for other in pids if parent_of(other) == pid]
     except OSError:  # it ended while we looked
         return []
@@ -124,13 +142,9 @@ def children(pid: int) -> list[int]:
 
 def set_limits(nofile: int, nproc: int, fsize: int) -> None:
     """Zero leaves a limit unchanged; none is raised above the hard limit."""
-    wanted = (
-        (resource.RLIMIT_NOFILE, nofile),
-        (resource.RLIMIT_NPROC, nproc),
-        (resource.RLIMIT_FSIZE, fsize),
-    )
+    kinds = (resource.RLIMIT_NOFILE, resource.RLIMIT_NPROC, resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    for kind, value in wanted:
+    for kind, value in zip(kinds, (nofile, nproc, fsize), strict=True):
         hard = resource.getrlimit(kind)[1]
         if value:
             top = value if hard == resource.RLIM_INFINITY else min(value, hard)
@@ -144,7 +158,7 @@ def set_limits(nofile: int, nproc: int, fsize: int) -> None:
 
 def close_others(kept: set[int]) -> None:
     """Close what was open for the mounts: from a folder's descriptor an agent could walk to its parent."""
-    for name in os.listdir("/proc/self/fd"):  # noqa: PTH208 -- pathlib is slow to import
+    for name in os.listdir("/proc/self/fd"):
         if int(name) not in kept:
             with suppress(OSError):  # the one that was used to list them
                 os.close(int(name))
@@ -179,7 +193,7 @@ def put_up_walls(walls: list[str]) -> None:
             give_rights(ruleset, int(first), rest)
         elif kind == "filter":
             steps = bytes.fromhex(value)
-            prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(Program(len(steps) // 8, steps)))
+            prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, byref(Program(len(steps) // 8, steps)))
     if ruleset >= 0:
         system_call(LANDLOCK_RESTRICT_SELF, ruleset, 0)
         os.close(ruleset)
@@ -187,7 +201,7 @@ def put_up_walls(walls: list[str]) -> None:
 
 def compare_folder(fd: int, path: str) -> None:
     """The agent has not run yet, so nothing has come of it if something else was mounted."""
-    held, mounted = os.fstat(fd), os.stat(path)  # noqa: PTH116 -- pathlib takes 8 ms
+    held, mounted = os.fstat(fd), os.stat(path)
     if (held.st_dev, held.st_ino) != (mounted.st_dev, mounted.st_ino):
         raise OSError(ESTALE, "another folder took its place while it was mounted; try again", path)
 
@@ -209,8 +223,10 @@ def bound_powers(mask: int) -> None:
 
 def hold_powers(mask: int) -> None:
     halves = [mask & 0xFFFFFFFF] * 2 + [0] + [mask >> 32] * 2 + [0]  # effective, permitted, inheritable
-    header = (ctypes.c_uint32 * 2)(CAPABILITY_VERSION, 0)
-    _check(LIBC.capset(header, (ctypes.c_uint32 * 6)(*halves)))
+    header, sets = (
+        b"".join(n.to_bytes(4, sys.byteorder) for n in row) for row in ((CAPABILITY_VERSION, 0), halves)
+    )
+    _check(CAPSET(header, sets))
 
 
 def become_user(uid: int, gid: int) -> None:
@@ -250,13 +266,35 @@ def listen_for_server(channel_fd: int, port: int) -> None:
     listener.close()
 
 
+def is_for_us(command: list[str]) -> bool:
+    """Whether it is a file that this very interpreter would be started with, and can read."""
+    *interpreter, path = command[:4]
+    is_ours = interpreter == [sys.executable, *OPTIONS] and path.endswith(".py")
+    if not (is_ours and os.access(path, os.R_OK) and os.access(sys.executable, os.X_OK)):
+        return False
+    return stat.S_ISREG(os.stat(path).st_mode)
+
+
+def run_here(path: str, arguments: list[str], status: int) -> None:
+    """Run it as the interpreter does, which would first take 10 ms for its own start."""
+    prctl(PR_SET_DUMPABLE, 1)  # as it is after `exec`: a change of user took its own /proc from it
+    os.write(status, b"S")  # what is wrong with the program is its own failure
+    os.close(status)
+    sys.argv = [path, *arguments]
+    main = sys.modules["__main__"] = type(sys)("__main__")
+    main.__file__ = path
+    with open(path, "rb") as file:  # noqa: PTH123 -- as above
+        code = compile(file.read(), path, "exec")
+    exec(code, main.__dict__)  # noqa: S102 -- running it is the purpose
+
+
 def become(command: list[str], status: int) -> None:
     """Run the command in place of this process. Never returns."""
     for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)  # Python ignores the first two, and exec would pass that on
     try:
         os.write(status, b"S")
-        os.execv(command[0], command)  # noqa: S606 -- running it is the purpose
+        os.execv(command[0], command)
     except BrokenPipeError:
         pass
     except OSError as error:
@@ -279,10 +317,8 @@ def kill_children() -> None:
         time.sleep(0.001)
 
 
-def start(
-    command: list[str], status: int, limits: tuple[int, int, int], join_fds: list[int], walls: list[str]
-) -> None:
-    """Make this process the agent. Never returns."""
+def bound(limits: tuple[int, int, int], join_fds: list[int], walls: list[str]) -> None:
+    """Make this process one that the agent may be. Ends it if that fails."""
     join_groups(join_fds)
     set_limits(*limits)
     try:
@@ -293,7 +329,6 @@ def start(
     except OSError as error:
         os.write(2, f"a wall around the agent could not be put up: {error}\n".encode())
         os._exit(126)
-    become(command, status)
 
 
 def run_keeper(
@@ -301,7 +336,7 @@ def run_keeper(
 ) -> int:
     """Be the agent's parent until it ends. Returns its exit code, or 128 + n for signal n, as bwrap does."""
 
-    def stop(_number: int, _frame: FrameType | None) -> None:
+    def stop(_number: int, _frame: object) -> None:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         kill_children()
         os._exit(128 + signal.SIGTERM)
@@ -316,10 +351,11 @@ def run_keeper(
         prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != me:
             os._exit(127)
-        start(command, status, limits, join_fds, walls)
+        bound(limits, join_fds, walls)
+        become(command, status)
     for fd in (status, *join_fds, *fds_of(walls)):
         os.close(fd)
-    nothing = os.open(os.devnull, os.O_RDWR)
+    nothing = os.open("/dev/null", os.O_RDWR)
     for fd in (0, 1, 2):  # the agent's pipes must end with the agent
         os.dup2(nothing, fd)
     while True:
@@ -341,7 +377,10 @@ def main() -> None:
     close_others({0, 1, 2, fd, *join_fds, *fds_of(walls)})
     if mode == "keep":
         os._exit(run_keeper(command, fd, limits, join_fds, walls))
-    start(command, fd, limits, join_fds, walls)
+    bound(limits, join_fds, walls)
+    if not is_for_us(command):
+        become(command, fd)
+    run_here(command[3], command[4:], fd)
 
 
 def fds_of(walls: list[str]) -> set[int]:

@@ -5,7 +5,7 @@ session, no socket of the machine. A path that was computed wrongly shows nothin
 """
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +31,8 @@ ETC_FILES: Final = (
 )
 """What programs look up in /etc. No passwords, no keys, no settings of services, and no npmrc or pip.conf,
 which may hold tokens. Files are copied, which is faster than mounting each of them."""
+
+ETC_PATHS: Final = tuple(Path("/etc", name) for name in ETC_FILES)
 
 KERNEL_SETTINGS: Final = tuple(
     f"/proc/{name}" for name in ("sys", "irq", "bus", "fs", "acpi", "scsi", "mtrr", "sysrq-trigger")
@@ -122,7 +124,7 @@ def is_below(path: str, folder: str) -> bool:
 def list_arguments(mounts: Sequence[Mount], sources: Mapping[Path, str]) -> Iterator[str]:
     """The arguments of bwrap for these mounts. `sources` names what is held open: see `wrap`."""
     yield from ("--perms", "0755", "--dir", "/etc")
-    made, binds = {"/", "/etc"}, [str(mount.path) for mount in mounts if mount.is_bind]
+    made, binds = {"/", "/etc"}, {str(mount.path) for mount in mounts if mount.is_bind}
     for mount in mounts:
         for folder in _list_new_parents(str(mount.path), made, binds):
             yield from ("--perms", "0755", "--dir", folder)
@@ -143,18 +145,27 @@ def _list_words(mount: Mount, sources: Mapping[Path, str]) -> Sequence[str]:
         return ("--proc", path)
     if mount.how == "devices":
         return ("--dev", path)
-    source = sources.get(Path(mount.target or path), mount.target or path)
+    source = sources.get(Path(mount.target) if mount.target else mount.path, mount.target or path)
     return ("--ro-bind" if mount.how == "read-only" else "--bind", source, path)
 
 
-def _list_new_parents(path: str, made: set[str], binds: Sequence[str]) -> Iterator[str]:
+def _list_new_parents(path: str, made: set[str], binds: Container[str]) -> Iterator[str]:
     """Folders on the way that lie in no mount. bwrap alone would let only their owner look into some."""
-    parts = path.split("/")[1:-1]
-    for count in range(1, len(parts) + 1):
-        folder = "/" + "/".join(parts[:count])
-        if folder not in made and not any(is_below(folder, bind) for bind in binds):
+    for folder in _list_above(path):
+        if folder in binds:
+            return  # and so is all below it
+        if folder not in made:
             made.add(folder)
             yield folder
+
+
+def _list_above(path: str) -> Iterator[str]:
+    """The folders that a path lies in, from the top on."""
+    at = path.find("/", 1)
+    yield "/"
+    while at > 0:
+        yield path[:at]
+        at = path.find("/", at + 1)
 
 
 def _drop_shown(mounts: Iterable[Mount], others: Sequence[Mount], data_dir: str) -> Iterator[Mount]:
@@ -162,7 +173,7 @@ def _drop_shown(mounts: Iterable[Mount], others: Sequence[Mount], data_dir: str)
     binds = {str(mount.path) for mount in others if mount.is_bind}
     for mount in mounts:
         path = str(mount.path)
-        around = [folder for folder in binds if folder != path and is_below(path, folder)]
+        around = [folder for folder in _list_above(path) if folder in binds and folder != path]
         if data_dir and is_below(path, data_dir):
             around = [folder for folder in around if is_below(folder, data_dir)]
         if not around:
@@ -184,8 +195,7 @@ def _system() -> Iterator[Mount]:
     for name in ETC_FOLDERS:
         if Path(name).is_dir():
             yield Mount(Path(name), "read-only", "the system's settings")
-    for name in ETC_FILES:
-        path = Path("/etc") / name
+    for path in ETC_PATHS:
         if path.is_symlink() and str(path.resolve()).startswith(("/usr/", "/proc/", "/nix/store/")):
             yield Mount(path, "link", "the system's settings", str(path.readlink()))
         elif path.is_file():
@@ -223,8 +233,7 @@ class SystemFiles:
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
-            for name in ETC_FILES:
-                path = Path("/etc") / name
+            for path in ETC_PATHS:
                 fd = _open_small(path)
                 if fd is not None:
                     if path in self._added:

@@ -31,6 +31,9 @@ CODE: Final = (".py", ".pyz", ".js", ".mjs", ".cjs", ".ts", ".mts", ".sh", ".rb"
 NOT_SHOWN: Final = ("/proc", "/dev", "/sys")
 """An agent has its own of these, or none: never the machine's, though its command names something there."""
 
+OF_SESSIONS: Final = ("homes", "workspaces", "runs")
+"""Folders of the data folder whose folders agents write."""
+
 NAMED_FILES: Final = ("SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE")
 NAMED_FOLDERS: Final = ("PYTHONPATH", "NODE_PATH")
 
@@ -67,7 +70,7 @@ class Finder:
     ) -> None:
         self._path = env.get("PATH")
         real = data_dir.resolve()
-        self._closed = [*map(str, closed), *(f"{real}/{name}" for name in ("homes", "workspaces", "runs"))]
+        self._closed = [*map(str, closed), *(f"{real}/{name}" for name in OF_SESSIONS)]
         self._written = written
         self._home = str((operator_home or Path.home()).resolve())
         self._roots = ProgramRoots(Path(self._home), real)

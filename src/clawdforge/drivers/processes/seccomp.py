@@ -12,7 +12,9 @@ import errno
 import os
 import struct
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 ALLOWANCES: Final = ("namespaces", "tracing")
@@ -157,7 +159,11 @@ def build_filter(
 
     `sees_others` is for an agent without namespaces of its own: it may change no process but itself.
     """
-    name = machine or os.uname().machine
+    return _assemble(frozenset(allows), machine or os.uname().machine, sees_others=sees_others)
+
+
+@lru_cache
+def _assemble(allows: AbstractSet[str], name: str, *, sees_others: bool) -> bytes:
     known = _MACHINES.get(name)
     if known is None or struct.calcsize("P") != 8:
         raise NoFilter(f"there is no filter of system calls for {name}")

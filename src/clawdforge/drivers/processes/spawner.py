@@ -17,12 +17,13 @@ from clawdforge.drivers.processes.containment import NAMESPACES, Active, Contain
 from clawdforge.drivers.processes.environment import TEMPORARY
 from clawdforge.drivers.processes.folder_identity import NotTheFolder, check_folder
 from clawdforge.drivers.processes.held_paths import HeldPaths, PathChanged, PathMissing
-from clawdforge.drivers.processes.mounts import AgentFolders, Mount, SystemFiles
+from clawdforge.drivers.processes.mounts import AgentFolders, SystemFiles
 from clawdforge.drivers.processes.network import Channel, NetworkPlan, Networks
 from clawdforge.drivers.processes.pipes import read_all, run_to_end, status_pipe
 from clawdforge.drivers.processes.policy import NO_POLICY, Policy
 from clawdforge.drivers.processes.process import AgentProcess
-from clawdforge.drivers.processes.runtimes import Finder, Needs
+from clawdforge.drivers.processes.recent_runtimes import Found, RecentRuntimes
+from clawdforge.drivers.processes.runtimes import Needs
 from clawdforge.drivers.processes.survivors import TAG, Tag, end_survivors, folder_id
 from clawdforge.drivers.processes.users import AS_SERVER, RunsAs, User, name_user
 from clawdforge.wire.errors import AgentNotInstalled, AgentStartFailed, WorkspaceChanged
@@ -68,6 +69,7 @@ class Spawner:
         self._groups = groups
         self._data_dir = data_dir
         self._real_data_dir = data_dir.resolve()
+        self._runtimes = RecentRuntimes(self._real_data_dir)
         self._boot_id = boot_id
         self._folder = folder_id(data_dir)
         self._limits = limits or Limits()
@@ -280,12 +282,10 @@ class Spawner:
         closed: Sequence[Path],
         sandbox: str | None,
         written: frozenset[str],
-    ) -> tuple[tuple[Mount, ...], tuple[Path, ...]]:
+    ) -> Found:
         if self.containment.choose(sandbox) == "tree":  # it sees everything anyway
             return (), ()
-        finder = Finder(env, data_dir=self._real_data_dir, closed=closed, written=written)
-        finder.add_needs(needs, env)
-        return finder.mounts, finder.list_written()
+        return self._runtimes.find(needs, env, closed, written)
 
     def _make_group(self, tag: Tag, app: str | None) -> Group:
         """Fails where no group can be made: limits that worked at the start are never left out silently."""

@@ -13,6 +13,8 @@ from clawdforge.drivers.processes.launcher import children, parent_of
 
 LISTED = Path("/proc/thread-self/children")
 STOP_SECONDS = 0.5
+SHORTEST_WAIT, LONGEST_WAIT = 0.0002, 0.003
+"""Between two looks whether all are stopped. They do not help who waits for a processor to stop on."""
 GONE = b"X"
 STOPPED = frozenset((b"T", b"t", b"Z", GONE, b"x"))
 
@@ -91,7 +93,7 @@ def stop_tree(root: int, pidfd: int | None = None) -> Iterator[None]:
     """
     halted: list[int] = []
     known: set[int] = set()
-    deadline = time.monotonic() + STOP_SECONDS
+    deadline, wait = time.monotonic() + STOP_SECONDS, SHORTEST_WAIT
     try:
         while True:
             left = deadline - time.monotonic()
@@ -105,7 +107,8 @@ def stop_tree(root: int, pidfd: int | None = None) -> Iterator[None]:
             if time.monotonic() > deadline:
                 break
             if not all(map(is_stopped, halted)):
-                time.sleep(0.0002)
+                time.sleep(wait)
+                wait = SHORTEST_WAIT if fresh else min(2 * wait, LONGEST_WAIT)
             elif not fresh:
                 break
         yield

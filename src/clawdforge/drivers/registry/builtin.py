@@ -4,6 +4,7 @@ import tomllib
 from pathlib import Path
 from typing import Any, Final
 
+import clawdforge.scripted.program  # noqa: F401 - leaves the compiled forms that nobody can write in a sandbox
 from clawdforge import scripted
 from clawdforge.core.models.agents import AgentSpec
 from clawdforge.wire.quirks import Quirks
