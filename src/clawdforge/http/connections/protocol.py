@@ -8,6 +8,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from clawdforge.http.connections.connection import KEY, Connection
 from clawdforge.http.connections.door import Door, DoorLimits, peer_of
+from clawdforge.http.connections.joined_head import JoinedHead
 from clawdforge.http.connections.patience import Patience, Phase
 from clawdforge.http.connections.tunnel import TunnelEnd
 from clawdforge.http.errors import whole_answer
@@ -110,7 +111,10 @@ class ForgeProtocol(HttpToolsProtocol):
             raise HeadersTooLarge  # the parser gives up, which ends in `send_400_response`
 
     def on_headers_complete(self) -> None:
+        before = self.cycle
         super().on_headers_complete()
+        if self.cycle is not before and self.cycle.scope["method"] != "HEAD":  # nothing follows such a head
+            self.cycle.transport = JoinedHead(self.transport, self.loop)  # type: ignore[assignment]  # all it uses
         self._header_bytes = 0
         self._patience.enter(Phase.BODY, self.loop.time())
 
