@@ -35,3 +35,4 @@ def test_a_path_that_is_spelled_out_is_no_id(app: App) -> None:
         reply = app.http.request(method, "/sessions/import")
         assert (reply.status_code, reply.headers.get("allow")) == (405, "POST"), method
     assert app.http.post("/api/sessions/search").headers["allow"] == "GET, HEAD"
+    assert app.http.post("/openapi.json").headers["allow"] == "GET, HEAD"

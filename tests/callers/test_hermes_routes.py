@@ -4,9 +4,9 @@ import re
 from pathlib import Path
 
 import pytest
-from fastapi.routing import APIRoute
 
 from clawdforge.http.dialects.hermes import routers as hermes
+from clawdforge.http.routing import OpenRoute
 from tests.callers.front_end import VERSIONS, NotToBeHad, source_of, unpack
 from tests.docs.test_dialects import answers
 
@@ -25,10 +25,9 @@ def checkout(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
         pytest.skip(str(reason))
 
 
-def table() -> list[APIRoute]:
+def table() -> list[OpenRoute]:
     """As a proxy reaches it; the list of sessions is there as well."""
-    found = [route for router in hermes.routers("/page") for route in router.routes]
-    return [route for route in found if isinstance(route, APIRoute)]
+    return [route for router in hermes.routers("/page") for route in router.routes]
 
 
 def test_no_path_that_the_page_calls_is_unknown(checkout: Path) -> None:

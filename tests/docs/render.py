@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any, cast, get_args
 
 from fastapi import FastAPI
-from fastapi.routing import APIRoute
 from pydantic import BaseModel
 
 from clawdforge.core.services.all import Services
 from clawdforge.drivers.registry.builtin import load_builtin
 from clawdforge.http.app import build_asgi
+from clawdforge.http.routing import OpenRoute
 from clawdforge.http.settings import HttpSettings
 from clawdforge.settings import list_settings
 from clawdforge.settings.kinds import Face
@@ -45,7 +45,7 @@ def keys_table() -> str:
     return "\n".join(lines) + "\n"
 
 
-def routes() -> list[APIRoute]:
+def routes() -> list[OpenRoute]:
     """The route table of a server with every door open. Building it needs no services, only serving does."""
     asgi: Any = build_asgi(cast(Services, None), HttpSettings(stopping=asyncio.Event(), faces=get_args(Face)))
     while not isinstance(asgi, FastAPI):
@@ -56,22 +56,23 @@ def routes() -> list[APIRoute]:
 def routes_reference() -> str:
     """Every route by the tag of its router: what its handler says of itself, and its parameters."""
     parts = []
-    tagged = sorted(routes(), key=lambda route: str(route.tags[0]))
-    for tag, group in groupby(tagged, key=lambda route: str(route.tags[0])):
+    tagged = sorted(routes(), key=lambda route: str(route.about["tags"][0]))
+    for tag, group in groupby(tagged, key=lambda route: str(route.about["tags"][0])):
         lines = [f"## {tag.capitalize()}\n", "| route | | parameters |", "|---|---|---|"]
         lines += [_route_row(route) for route in group]
         parts.append("\n".join(lines) + "\n")
     return "\n".join(parts)
 
 
-def _route_row(route: APIRoute) -> str:
+def _route_row(route: OpenRoute) -> str:
     about = first_words(route)
-    found = (*route.dependant.query_params, *route.dependant.header_params)
+    takes = route.describe().dependant
+    found = (*takes.query_params, *takes.header_params)
     parameters = ", ".join(f"`{field.alias}`" for field in found)
     return f"| `{'/'.join(sorted(route.methods or ()))} {route.path}` | {about} | {parameters} |"
 
 
-def first_words(route: APIRoute) -> str:
+def first_words(route: OpenRoute) -> str:
     """The first paragraph of the handler's docstring, on one line."""
     return inspect.cleandoc(route.endpoint.__doc__ or "").split("\n\n")[0].replace("\n", " ")
 

@@ -2,8 +2,6 @@
 
 import os
 
-from fastapi.routing import APIRoute
-
 from clawdforge.http.dialects.acp import routers as acp
 from clawdforge.http.dialects.deepagent import routers as deepagent
 from clawdforge.http.dialects.hermes import quiet, unserved
@@ -11,6 +9,7 @@ from clawdforge.http.dialects.hermes import routers as hermes
 from clawdforge.http.dialects.mcp import routers as mcp
 from clawdforge.http.dialects.openai import routers as openai
 from clawdforge.http.dialects.ui import routers as ui
+from clawdforge.http.routing import OpenRoute
 from tests.api.hermes_routes import ROUTES
 from tests.docs.render import REFERENCE, between_marks, first_words, replaced, routes
 
@@ -38,7 +37,7 @@ DIALECTS = (
 )
 
 
-def name(route: APIRoute) -> str:
+def name(route: OpenRoute) -> str:
     return f"{next(iter(route.methods or ()))} {route.path_format}"
 
 
@@ -46,7 +45,7 @@ def served() -> dict[str, dict[str, str]]:
     """Dialect → route → what it does, or why it does not."""
     found: dict[str, dict[str, str]] = {}
     for title, routers in DIALECTS:
-        rows = [route for router in routers for route in router.routes if isinstance(route, APIRoute)]
+        rows = [route for router in routers for route in router.routes]
         found[title] = {name(route): first_words(route) for route in rows}
     found["hermes"]["GET /api/sessions"] = "The list, under `CLAWDFORGE_HERMES_PREFIX` only."
     return found
@@ -84,17 +83,17 @@ def test_what_existing_callers_need_is_served() -> None:
     assert set(NEEDED).isdisjoint(unserved.UNSERVED)
 
 
-def answers(table: list[APIRoute], method: str, path: str) -> bool:
+def answers(table: list[OpenRoute], method: str, path: str) -> bool:
     """Whether a route takes this, as the server looks it up: a path that is spelled out is no parameter."""
     mine = [route for route in table if route.path_regex.match(path)]
-    literal = [route for route in mine if not route.param_convertors]
+    literal = [route for route in mine if not route.has_parameters]
     return any(method in (route.methods or ()) for route in literal or mine)
 
 
 def test_no_route_that_the_page_calls_is_unknown() -> None:
     """Served, quietly answered or refused with 501; never 404 or 405. The list is under a prefix only."""
     found = [route for router in hermes.routers("/page") for route in router.routes]
-    table = [route for route in found if isinstance(route, APIRoute)]
+    table = found
     asked = [route.partition(" ") for route in ROUTES]
     assert [(method, path) for method, _, path in asked if not answers(table, method, f"/page{path}")] == []
     assert len(ROUTES) > 200

@@ -5,9 +5,9 @@ import re
 from pathlib import Path
 
 import pytest
-from fastapi.routing import APIRoute
 
 from clawdforge.drivers.acp.updates import UPDATE_TYPES
+from clawdforge.http.routing import OpenRoute
 from clawdforge.wire.error_codes import ErrorCode
 from clawdforge.wire.errors import BY_CODE
 from clawdforge.wire.event import AGENT_TYPES, EventType
@@ -70,7 +70,7 @@ def test_every_error_is_documented_with_its_status() -> None:
 
 
 @pytest.mark.parametrize("route", routes(), ids=lambda route: f"{route.methods} {route.path}")
-def test_every_route_says_what_it_does(route: APIRoute) -> None:
+def test_every_route_says_what_it_does(route: OpenRoute) -> None:
     assert first_words(route), "its handler needs a docstring: it is the route's line in the reference"
 
 

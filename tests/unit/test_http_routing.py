@@ -2,22 +2,28 @@
 
 import asyncio
 import json
+from typing import Any
 from unittest.mock import Mock
 
 import orjson
 import pytest
-from fastapi import APIRouter, FastAPI
+from fastapi import FastAPI
+from fastapi.routing import APIRoute
 from starlette.responses import Response
+from starlette.routing import Match
 from starlette.types import Message
 
 from clawdforge.core.pacing.loop_turns import LoopTurns
 from clawdforge.http.access.guard import Guard
-from clawdforge.http.app import add_routers
+from clawdforge.http.app import join_routes
 from clawdforge.http.connections.lanes import Lanes
 from clawdforge.http.middleware import Envelope
 from clawdforge.http.requests.json_bodies import FEW_VALUES, MANY_VALUES, parse_body
+from clawdforge.http.routers import Router
 from clawdforge.http.routing import AppRoute, OpenRoute, UntilSent
+from clawdforge.wire.base import Reply
 from clawdforge.wire.errors import BodyTooLarge, InvalidJson, InvalidRequest
+from clawdforge.wire.turn import TurnRequest
 
 
 @pytest.mark.parametrize(
@@ -75,18 +81,62 @@ async def _handler() -> None:
 
 
 def test_two_routes_of_one_method_and_path_are_refused() -> None:
-    one, two = APIRouter(route_class=AppRoute), APIRouter(route_class=OpenRoute)
+    one, two = Router(AppRoute), Router(OpenRoute)
     one.get("/sessions/{session_id}")(_handler)
     two.get("/sessions/{session_id}")(_handler)
     with pytest.raises(ValueError, match="two routes claim GET"):
-        list(add_routers(FastAPI(), [one, two]))
+        list(join_routes([one, two]))
 
 
-def test_a_route_that_would_ask_for_no_token_is_refused() -> None:
-    router = APIRouter()
-    router.get("/leak")(_handler)
-    with pytest.raises(TypeError, match="route class"):
-        list(add_routers(FastAPI(), [router]))
+async def _take(body: TurnRequest) -> Response:
+    raise NotImplementedError
+
+
+def test_nothing_is_found_out_about_a_handler_before_it_is_called() -> None:
+    asked = []
+
+    class Watched(OpenRoute):
+        def _plan(self, **about: Any) -> APIRoute:
+            asked.append(self.path)
+            return super()._plan(**about)
+
+    router = Router(Watched)
+    router.post("/turns", response_model=Reply)(_take)
+    (route,) = join_routes([router])
+    assert (route.path_format, set(route.methods), asked) == ("/turns", {"POST"}, [])
+    assert route.handler is route.handler
+    assert asked == ["/turns"]
+
+
+def test_what_a_handler_takes_is_whole_when_it_is_called() -> None:
+    """FastAPI would build a model with its first body, and warn of its own words then."""
+    route = OpenRoute("POST", "/turns", _take)
+    assert callable(route.handler)
+    assert TurnRequest.__pydantic_complete__
+    (field,) = route.describe().dependant.body_params
+    value, wrong = field.validate({"prompt": "hi"}, loc=("body",))
+    assert (value.prompt, wrong) == ("hi", [])
+
+
+@pytest.mark.parametrize(
+    ("path", "asked", "found"),
+    [
+        ("/sessions/{session_id}", "/sessions/abc", {"session_id": "abc"}),
+        ("/sessions/{session_id}", "/sessions/import", None),
+        ("/sessions/{session_id}", "/sessions/a/b", None),
+        ("/sessions/import", "/sessions/import", {}),
+        ("/sessions/import", "/sessions/import/", None),
+        ("/ui/{path:path}", "/ui/a/b", {"path": "a/b"}),
+    ],
+)
+def test_a_path_that_is_spelled_out_is_no_parameter(
+    path: str, asked: str, found: dict[str, str] | None
+) -> None:
+    route = OpenRoute("GET", path, _handler)
+    app = Mock(state=Mock(literal_paths={"/sessions/import"}))
+    match, more = route.matches({"type": "http", "method": "GET", "path": asked, "app": app})
+    assert (match is Match.FULL) is (found is not None)
+    assert more.get("path_params") == found
 
 
 async def test_what_lasts_until_the_answer_is_sent_lasts_that_long() -> None:

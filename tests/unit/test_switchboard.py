@@ -6,11 +6,12 @@ from typing import Any, cast
 
 import pytest
 from fastapi import FastAPI
-from starlette.routing import Match, Route
+from starlette.routing import BaseRoute, Match
 from starlette.types import Scope
 
 from clawdforge.core.services.all import Services
 from clawdforge.http.app import build_asgi
+from clawdforge.http.routing import OpenRoute
 from clawdforge.http.settings import HttpSettings
 from clawdforge.http.switchboard import REMEMBERED, Switchboard
 
@@ -30,7 +31,7 @@ def asgi() -> FastAPI:
 
 def list_paths(asgi: FastAPI) -> set[str]:
     """Every route's path with ids in it, with other routes' words in their place, and a little beside it."""
-    paths = {route.path for route in asgi.router.routes if isinstance(route, Route)}
+    paths = {cast(OpenRoute, route).path for route in asgi.router.routes}
     words = {part for path in paths for part in path.split("/") if part and "{" not in part}
     found = {"", "/", "//", "/{}", "/:path}", "/sessions/{}/:path}", "/ui/sessions/a/b/c/d/e/f/g/h/i/j"}
     for path in paths:
@@ -44,10 +45,9 @@ def fill(path: str, value: str) -> str:
     return "/".join(value if "{" in part else part for part in path.split("/"))
 
 
-def ask_all(asgi: FastAPI, path: str, method: str) -> tuple[Route | None, Match]:
-    partly: Route | None = None
+def ask_all(asgi: FastAPI, path: str, method: str) -> tuple[BaseRoute | None, Match]:
+    partly: BaseRoute | None = None
     for route in asgi.router.routes:
-        assert isinstance(route, Route)
         match, _ = route.matches(make_scope(asgi, path, method))
         if match is Match.FULL:
             return route, match
@@ -65,12 +65,12 @@ class Exchange:
 
     def __init__(self, asgi: FastAPI, patch: pytest.MonkeyPatch) -> None:
         self.asgi = asgi
-        self._taken: list[Route | None] = []
+        self._taken: list[BaseRoute | None] = []
         for route in asgi.router.routes:
-            patch.setattr(route, "handle", self._notice(cast(Route, route)))
+            patch.setattr(route, "handle", self._notice(route))
         patch.setattr(asgi.router, "default", self._notice(None))
 
-    async def ask(self, path: str, method: str) -> Route | None:
+    async def ask(self, path: str, method: str) -> BaseRoute | None:
         """The route that it hands the request to; None where it says that nothing is there."""
         self._taken.clear()
         board = cast(Switchboard, self.asgi.router.middleware_stack)
@@ -78,7 +78,7 @@ class Exchange:
         (route,) = self._taken
         return route
 
-    def _notice(self, route: Route | None) -> Any:
+    def _notice(self, route: BaseRoute | None) -> Any:
         async def handle(*_args: Any) -> None:
             self._taken.append(route)
 

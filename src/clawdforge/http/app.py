@@ -1,12 +1,16 @@
 """Builds the ASGI object from services and settings: routes, error handlers and middleware."""
 
+import asyncio
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from fastapi import APIRouter, FastAPI
-from pydantic import BaseModel
+import orjson
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
 from starlette.middleware.exceptions import ExceptionMiddleware
+from starlette.requests import Request
+from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
@@ -23,12 +27,13 @@ from clawdforge.http.errors import HANDLERS
 from clawdforge.http.middleware import BodyLimit, Envelope
 from clawdforge.http.openapi import describe
 from clawdforge.http.requests.bodies import BodyBudget
+from clawdforge.http.requests.models import build_all
+from clawdforge.http.routers import Router
 from clawdforge.http.routing import OpenRoute
 from clawdforge.http.scopes import find_scope
 from clawdforge.http.settings import HttpSettings
 from clawdforge.http.switchboard import Switchboard
 from clawdforge.http.web_page.routers import find_page, page_router
-from clawdforge.wire.base import Reply, Request, StrictRequest
 
 FACES: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -47,7 +52,11 @@ class ForgeAPI(FastAPI):
 
     def openapi(self) -> dict[str, Any]:
         if self.openapi_schema is None:
-            self.openapi_schema = describe(super().openapi(), self.state.table)
+            build_all()
+            told = (route for route in self.state.table if route.about.get("include_in_schema", True))
+            routes = [route.describe() for route in told]
+            document = get_openapi(title=self.title, version=self.version, routes=routes)
+            self.openapi_schema = describe(document, self.state.table)
         return self.openapi_schema
 
     def build_middleware_stack(self) -> ASGIApp:
@@ -55,14 +64,12 @@ class ForgeAPI(FastAPI):
         return ExceptionMiddleware(self.router.middleware_stack, handlers=self.exception_handlers)
 
 
-def build_asgi(services: Services, settings: HttpSettings) -> Envelope:
+def build_asgi(services: Services, settings: HttpSettings, bodies: BodyBudget | None = None) -> Envelope:
     """Build everything that the server answers. Raises if two routes have the same method and path."""
-    for base in (Request, StrictRequest, Reply):
-        build_models(base)
     asgi = ForgeAPI(
         title="clawdforge",
         version=settings.version or "0",
-        openapi_url="/openapi.json",
+        openapi_url=None,
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
@@ -72,20 +79,21 @@ def build_asgi(services: Services, settings: HttpSettings) -> Envelope:
     asgi.state.services = services
     asgi.state.settings = settings
     asgi.state.lanes = Lanes(services)
-    asgi.state.bodies = BodyBudget(settings.max_bodies_bytes)
+    asgi.state.bodies = bodies or BodyBudget(settings.max_bodies_bytes)
     asgi.state.page = find_page()
     asgi.state.chat_locks = ChatLocks()
     dialects = [*hermes.routers(settings.hermes_prefix), *deepagent.routers()]
     for name, where in FACES.items():
         dialects += load(f"clawdforge.http.dialects.{where}")() if name in settings.faces else []
-    asgi.state.table = list(add_routers(asgi, [*forge.routers(), login_router(), page_router(), *dialects]))
+    asgi.state.table = list(join_routes([*forge.routers(), login_router(), page_router(), *dialects]))
     asgi.state.scopes = {
         (method, route.path_format): find_scope(route, method, settings.hermes_prefix)
         for route in asgi.state.table
-        for method in route.methods or ()
+        for method in route.methods
     }
-    asgi.state.literal_paths = {route.path for route in asgi.state.table if not route.param_convertors}
-    routes = [route for route in asgi.router.routes if isinstance(route, Route)]  # with that of openapi.json
+    asgi.state.literal_paths = {route.path for route in asgi.state.table if not route.has_parameters}
+    routes = [*asgi.state.table, Route("/openapi.json", Description(asgi).tell)]
+    asgi.router.routes += routes
     asgi.router.middleware_stack = Switchboard(asgi.router, routes)
     forms = {route.path for route in asgi.state.table if not route.takes_json}
     limited = BodyLimit(asgi, settings.max_body_bytes, settings.max_file_bytes, forms)
@@ -95,25 +103,31 @@ def build_asgi(services: Services, settings: HttpSettings) -> Envelope:
     return front
 
 
-def build_models(base: type[BaseModel]) -> None:
-    """Build the wire's models now. For a fast command line they are otherwise built when first used."""
-    for model in base.__subclasses__():
-        model.model_config["defer_build"] = False
-        model.model_rebuild()
-        build_models(model)
+class Description:
+    """Every route in the words of OpenAPI: made when somebody asks, since it takes a second."""
+
+    def __init__(self, asgi: ForgeAPI) -> None:
+        self._asgi = asgi
+        self._body = b""
+        self._making = asyncio.Lock()
+
+    async def tell(self, request: Request) -> Response:  # noqa: ARG002 - what Starlette calls with one
+        async with self._making:
+            self._body = self._body or await asyncio.to_thread(self._make)
+        return Response(self._body, media_type="application/json")
+
+    def _make(self) -> bytes:
+        return orjson.dumps(self._asgi.openapi())
 
 
-def add_routers(asgi: FastAPI, routers: Iterable[APIRouter]) -> Iterator[OpenRoute]:
-    """Add the routes of all routers, and yield them."""
+def join_routes(routers: Iterable[Router]) -> Iterator[OpenRoute]:
+    """The routes of all routers, one after the other."""
     claimed: set[tuple[str, str]] = set()
     for router in routers:
         for route in router.routes:
-            if not isinstance(route, OpenRoute):
-                raise TypeError(f"{route!r} is not one of our route classes, so it would not check tokens")
-            for method in route.methods or ():
+            for method in route.methods:
                 claim = (method, route.path_format)
                 if claim in claimed:
                     raise ValueError(f"two routes claim {method} {route.path_format}")
                 claimed.add(claim)
-            asgi.router.routes.append(route)
             yield route

@@ -120,7 +120,7 @@ async def on_http_exception(request: Request, error: Exception) -> Response:
 
 def _methods(request: Request) -> set[str]:
     found: set[str] = set()
-    for route in request.app.state.table:
+    for route in request.app.router.routes:
         match, _ = route.matches(request.scope)
         if match is not Match.NONE:
             found |= route.methods

@@ -1,18 +1,20 @@
 """Routes that authenticate before they read anything else, and the dependencies of handlers."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+import re
+from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Annotated, Any, ClassVar, Final, TypeAlias, TypeVar
 
 from fastapi import Depends, Query
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
+from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
-from starlette.routing import Match
+from starlette.routing import BaseRoute, Match, compile_path
 from starlette.types import Receive, Scope, Send
 
 from clawdforge.core.models.principal import Principal
@@ -25,6 +27,7 @@ from clawdforge.http.connections.connection import note_known
 from clawdforge.http.requests.arguments import Call
 from clawdforge.http.requests.bodies import BodyBudget, read_body
 from clawdforge.http.requests.json_bodies import FEW_VALUES, MANY_VALUES, parse_body
+from clawdforge.http.requests.models import build_taken
 from clawdforge.wire.errors import InvalidRequest, RequestTimedOut, UnsupportedMediaType
 from clawdforge.wire.json_bounds import LARGE_BYTES
 
@@ -66,10 +69,16 @@ def takes_many_values(endpoint: Endpoint) -> Endpoint:
 
 
 FAILURES: Final = {"default": {"description": "a failure"}}
+PARAMETER: Final = re.compile(r"{(\w+)(:\w+)?}")
+Handle: TypeAlias = Callable[[Request], Awaitable[Response]]
 
 
-class OpenRoute(APIRoute):
-    """A route that anybody may call."""
+class OpenRoute(BaseRoute):
+    """A route that anybody may call.
+
+    What its handler takes is found out when the first request comes: for all routes at once that was most of
+    what a start took.
+    """
 
     dialect: ClassVar[str] = "forge"
     credential: ClassVar[Credential | None] = None
@@ -77,32 +86,61 @@ class OpenRoute(APIRoute):
     refuses_unknown: ClassVar[bool] = False
     """Whether a parameter that the route does not have is refused. Not where probes ask: they add some."""
 
-    def __init__(self, *args: Any, **more: Any) -> None:
-        """FastAPI need not check the content type: that is done before it sees the body.
+    def __init__(self, method: str, path: str, endpoint: Callable[..., Any], **about: Any) -> None:
+        """`about` is what its description says of it, in FastAPI's words."""
+        self.path, self.endpoint, self.about = path, endpoint, about
+        self.methods = frozenset({method})
+        self.path_format = PARAMETER.sub(r"{\1}", path)
+        self.has_parameters = "{" in path
 
-        Nor does it describe failures (`openapi.py`). With a model for them it would build that model anew for
-        every route, which took a fifth of the time to set them up.
+    def describe(self) -> APIRoute:
+        """It as FastAPI knows it.
+
+        FastAPI need not check the content type: that is done before it sees the body. Nor does it describe
+        failures (`openapi.py`): with a model for them it would build that model anew for every route.
         """
-        responses = {**FAILURES, **(more.get("responses") or {})}
-        super().__init__(*args, **{**more, "strict_content_type": False, "responses": responses})
-        self.app = self._answer
+        responses = {**FAILURES, **(self.about.get("responses") or {})}
+        return self._plan(**{**self.about, "responses": responses})
 
-    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        response = await self._handle(Request(scope, receive, send))
-        await response(scope, receive, send)
+    def _plan(self, **about: Any) -> APIRoute:
+        methods = list(self.methods)
+        return APIRoute(self.path, self.endpoint, methods=methods, strict_content_type=False, **about)
+
+    @cached_property
+    def path_regex(self) -> re.Pattern[str]:
+        return compile_path(self.path)[0]
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         """A path that is spelled out somewhere is no id: `/sessions/import` takes what it takes itself."""
-        if self.param_convertors and scope["path"] in scope["app"].state.literal_paths:
+        found = self._find_parameters(scope)
+        if found is None:
             return Match.NONE, {}
-        return super().matches(scope)
+        more = {"route": self, "endpoint": self.endpoint, "path_params": found}
+        return (Match.FULL if scope["method"] in self.methods else Match.PARTIAL), more
 
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        call = Call(self.endpoint, self.dependant, embeds=self._embed_body_fields)
-        has_body = self.body_field is not None
+    def _find_parameters(self, scope: Scope) -> dict[str, Any] | None:
+        path: str = scope["path"]
+        if not self.has_parameters:
+            return {} if path == self.path else None
+        match = None if path in scope["app"].state.literal_paths else self.path_regex.match(path)
+        return match and match.groupdict()
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["method"] not in self.methods:
+            raise HTTPException(status_code=405)
+        response = await self.handler(Request(scope, receive, send))
+        await response(scope, receive, send)
+
+    @cached_property
+    def handler(self) -> Handle:
+        build_taken(self.endpoint)
+        planned = self._plan(response_model=None)
+        embeds = planned._embed_body_fields  # noqa: SLF001 - there is no other word for it
+        call = Call(self.endpoint, planned.dependant, embeds=embeds)
+        has_body = planned.body_field is not None
         credential, dialect, takes_json = self.credential, self.dialect, self.takes_json
         path = self.path_format
-        known = find_parameters(self.dependant) if self.refuses_unknown else None
+        known = find_parameters(planned.dependant) if self.refuses_unknown else None
 
         has_own_limit = getattr(self.endpoint, OWN_LIMIT, False)
         most_values = MANY_VALUES if getattr(self.endpoint, MANY, False) else FEW_VALUES
@@ -141,7 +179,6 @@ class OpenRoute(APIRoute):
                 value = await _parse(request, app, raw, most_values) if has_body else {}
                 return await call(JsonRequest(request, raw or b"{}", value), value)
 
-        self._handle, self.app = check_and_handle, self._answer
         return check_and_handle
 
 

@@ -1,7 +1,7 @@
 """Finds a request's route by the parts of its path, instead of asking one route after the other.
 
-FastAPI asks them all, those of included routers twice over. For a path that comes late in the order, or that
-is not served, that was most of what the request cost.
+FastAPI asks them all. For a path that comes late in the order, or that is not served, that was most of what
+the request cost.
 """
 
 from collections.abc import Iterable
@@ -10,6 +10,8 @@ from typing import Final
 from fastapi import APIRouter
 from starlette.routing import Match, Route
 from starlette.types import Receive, Scope, Send
+
+from clawdforge.http.routing import OpenRoute
 
 ANY: Final = "{}"
 """Stands for a part of a path that differs from request to request."""
@@ -22,19 +24,19 @@ REMEMBERED: Final = 1000
 class Switchboard:
     """In front of a router whose routes are all there: it hands each request to the one that takes it."""
 
-    def __init__(self, router: APIRouter, routes: Iterable[Route]) -> None:
+    def __init__(self, router: APIRouter, routes: Iterable[OpenRoute | Route]) -> None:
         self._router = router
         self._routes = [(_outline(route.path), route) for route in routes]
         self._words = {part for outline, _ in self._routes for part in outline}
         self._longest = max(len(outline) for outline, _ in self._routes)
-        self._found: dict[tuple[str, ...], list[Route]] = {}
+        self._found: dict[tuple[str, ...], list[OpenRoute | Route]] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._router.app(scope, receive, send)
             return
         scope["router"] = self._router
-        other_method: tuple[Route, Scope] | None = None
+        other_method: tuple[OpenRoute | Route, Scope] | None = None
         for route in self._list_candidates(scope["path"]):
             match, more = route.matches(scope)
             if match is Match.FULL:
@@ -50,7 +52,7 @@ class Switchboard:
         scope.update(more)
         await route.handle(scope, receive, send)  # which says that this method is not allowed
 
-    def _list_candidates(self, path: str) -> list[Route]:
+    def _list_candidates(self, path: str) -> list[OpenRoute | Route]:
         """The routes that may take this path, in their order. Paths of one outline share an answer."""
         parts = path.split("/", self._longest)
         outline = tuple(part if part in self._words else ANY for part in parts)

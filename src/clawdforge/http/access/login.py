@@ -2,7 +2,6 @@
 
 from collections.abc import Awaitable, Callable
 
-from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -17,14 +16,15 @@ from clawdforge.http.access.auth import (
 )
 from clawdforge.http.access.own_page import tells_no_site
 from clawdforge.http.errors import json_response
+from clawdforge.http.routers import Router
 from clawdforge.http.routing import Core, OpenRoute
 from clawdforge.wire.admin import Done
 from clawdforge.wire.browser import LoginReply, LoginRequest, LogoutRequest
 from clawdforge.wire.errors import Forbidden, Unauthenticated
 
 
-def login_router() -> APIRouter:
-    router = APIRouter(route_class=OpenRoute, tags=["browser"])
+def login_router() -> Router:
+    router = Router(OpenRoute, tags=["browser"])
     router.get("/login", response_model=LoginReply)(show_login)
     router.post("/login", response_model=LoginReply)(login)
     router.post("/logout", response_model=Done)(logout)

@@ -8,10 +8,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
+from clawdforge.http.routers import Router
 from clawdforge.http.routing import OpenRoute
 from clawdforge.http.web_page.files import APART, INDEX, PageFile, PageTree, read_tree
 from clawdforge.wire.errors import RouteNotFound
@@ -56,8 +56,8 @@ class Page:
         return self._tree if self._tree is not None else await self.newest()
 
 
-def page_router() -> APIRouter:
-    router = APIRouter(route_class=OpenRoute, tags=["page"], include_in_schema=False)
+def page_router() -> Router:
+    router = Router(OpenRoute, tags=["page"], include_in_schema=False)
     router.get("/")(open_page)
     router.get("/ui")(open_folder)
     router.get("/ui/{path:path}")(read_page)

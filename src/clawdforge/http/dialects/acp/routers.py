@@ -2,7 +2,7 @@
 
 from typing import Annotated, Final
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -10,6 +10,7 @@ from clawdforge.core.pacing.pace import Pace
 from clawdforge.http.connections.connection import find_tunnel, is_from_agent
 from clawdforge.http.connections.websocket import WebSocket, write_opening
 from clawdforge.http.editors import EditorCall, EditorLine
+from clawdforge.http.routers import Router
 from clawdforge.http.routing import AppRoute, Caller, Core
 from clawdforge.http.settings import HttpSettings
 from clawdforge.wire.errors import Forbidden, InvalidRequest, Unauthenticated
@@ -24,8 +25,8 @@ class AcpRoute(AppRoute):
     dialect = "acp"
 
 
-def routers() -> list[APIRouter]:
-    router = APIRouter(route_class=AcpRoute, tags=["acp"])
+def routers() -> list[Router]:
+    router = Router(AcpRoute, tags=["acp"])
     router.get("/acp", status_code=101, response_class=Response)(open_line)
     return [router]
 

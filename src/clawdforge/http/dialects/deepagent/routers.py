@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Sequence
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Header, Query
+from fastapi import Header, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -12,6 +12,7 @@ from clawdforge.http.connections.waiting import closing
 from clawdforge.http.dialects.deepagent import shapes
 from clawdforge.http.errors import json_response
 from clawdforge.http.replies.sse import EventStream
+from clawdforge.http.routers import Router
 from clawdforge.http.routing import MAX_CURSOR, App, AppRoute, Caller, Core, Limit
 from clawdforge.wire.base import Json
 from clawdforge.wire.deepagent import (
@@ -39,8 +40,8 @@ class DeepagentRoute(AppRoute):
     refuses_unknown = False  # its callers send parameters that other servers of this dialect have
 
 
-def routers() -> list[APIRouter]:
-    router = APIRouter(route_class=DeepagentRoute, tags=["deepagent dialect"])
+def routers() -> list[Router]:
+    router = Router(DeepagentRoute, tags=["deepagent dialect"])
     at = "/api/sessions/{session_id}"
     router.get("/api/sessions", response_model=list[SessionSummary])(list_sessions)
     router.post("/api/sessions", response_model=SessionAck)(create)

@@ -2,24 +2,25 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 from starlette.responses import Response
 
 from clawdforge.http.dialects.forge import shapes
 from clawdforge.http.errors import UNREADY, json_response
+from clawdforge.http.routers import Router
 from clawdforge.http.routing import AdminRoute, Core, OpenRoute
 from clawdforge.wire.admin import CreateToken, Done, Health, Ready, TokenPage, TokenReply
 
 
-def open_routes() -> APIRouter:
-    router = APIRouter(route_class=OpenRoute, tags=["health"])
+def open_routes() -> Router:
+    router = Router(OpenRoute, tags=["health"])
     router.get("/healthz", response_model=Health)(healthz)
     router.get("/readyz", response_model=Ready, responses={UNREADY: {"model": Ready}})(readyz)
     return router
 
 
-def admin_routes() -> APIRouter:
-    router = APIRouter(route_class=AdminRoute, tags=["admin"])
+def admin_routes() -> Router:
+    router = Router(AdminRoute, tags=["admin"])
     router.post("/admin/tokens", response_model=TokenReply)(create_token)
     router.get("/admin/tokens", response_model=TokenPage)(list_tokens)
     router.delete("/admin/tokens/{token_id}", response_model=Done)(revoke_token)

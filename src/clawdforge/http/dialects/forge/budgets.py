@@ -2,12 +2,13 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 from starlette.responses import Response
 
 from clawdforge.core.rules.budgets import to_usd
 from clawdforge.core.services.budgets import BudgetState
 from clawdforge.http.errors import json_response
+from clawdforge.http.routers import Router
 from clawdforge.http.routing import AdminRoute, App, AppRoute, Core, Limit
 from clawdforge.wire.admin import Done
 from clawdforge.wire.base import to_seconds
@@ -25,16 +26,16 @@ AppName = Annotated[str | None, Query(max_length=128)]
 AfterApp = Annotated[str, Query(max_length=128)]
 
 
-def routes() -> APIRouter:
-    router = APIRouter(route_class=AppRoute, tags=["budgets"])
+def routes() -> Router:
+    router = Router(AppRoute, tags=["budgets"])
     router.get("/budgets", response_model=BudgetPage)(list_own)
     router.put("/budgets", response_model=BudgetReply)(put_own)
     router.delete("/budgets/{budget_id}", response_model=Done)(remove_own)
     return router
 
 
-def admin_routes() -> APIRouter:
-    router = APIRouter(route_class=AdminRoute, tags=["admin"])
+def admin_routes() -> Router:
+    router = Router(AdminRoute, tags=["admin"])
     router.get("/admin/budgets", response_model=BudgetPage)(list_any)
     router.put("/admin/budgets", response_model=BudgetReply)(put_any)
     router.delete("/admin/budgets/{budget_id}", response_model=Done)(remove_any)

@@ -3,7 +3,7 @@
 from dataclasses import asdict
 from typing import Annotated
 
-from fastapi import APIRouter, Path
+from fastapi import Path
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -12,6 +12,7 @@ from clawdforge.core.rules.personas import BUILTIN
 from clawdforge.http.connections.waiting import unless_disconnected
 from clawdforge.http.dialects.forge import budgets, shapes
 from clawdforge.http.errors import json_response
+from clawdforge.http.routers import Router
 from clawdforge.http.routing import App, AppRoute, Caller, Core, has_own_limit
 from clawdforge.wire.admin import (
     AgentPage,
@@ -34,14 +35,14 @@ class RunRoute(AppRoute):
     dialect = "run"
 
 
-def run_routes() -> APIRouter:
-    router = APIRouter(route_class=RunRoute, tags=["runs"])
+def run_routes() -> Router:
+    router = Router(RunRoute, tags=["runs"])
     router.post("/run", response_model=RunReply)(run)
     return router
 
 
-def routes() -> APIRouter:
-    router = APIRouter(route_class=AppRoute, tags=["agents"])
+def routes() -> Router:
+    router = Router(AppRoute, tags=["agents"])
     router.get("/agents", response_model=AgentPage)(list_agents)
     router.get("/limits", response_model=LimitsReply)(limits)
     router.get("/personas", response_model=PersonaPage)(list_personas)

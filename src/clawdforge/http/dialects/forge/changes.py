@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from typing import Annotated
 
 import orjson
-from fastapi import APIRouter, Header, Query
+from fastapi import Header, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -17,6 +17,7 @@ from clawdforge.http.connections.waiting import closing
 from clawdforge.http.dialects.forge import shapes
 from clawdforge.http.errors import encode
 from clawdforge.http.replies.sse import EventStream
+from clawdforge.http.routers import Router
 from clawdforge.http.routing import MAX_CURSOR, App, AppRoute, Core, Limit
 from clawdforge.wire.base import Json
 from clawdforge.wire.changes import ChangePage
@@ -28,8 +29,8 @@ Since = Annotated[int | None, Query(ge=0, le=MAX_CURSOR)]
 LastEventId = Annotated[int | None, Header(alias="Last-Event-ID", ge=0, le=MAX_CURSOR)]
 
 
-def routes() -> APIRouter:
-    router = APIRouter(route_class=AppRoute, tags=["events"])
+def routes() -> Router:
+    router = Router(AppRoute, tags=["events"])
     stream: Json = {"content": {"text/event-stream": {}}}
     router.get("/events", response_model=ChangePage, responses={200: stream})(changes)
     return router

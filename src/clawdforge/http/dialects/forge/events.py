@@ -2,13 +2,14 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Header
+from fastapi import Header
 from starlette.requests import Request
 from starlette.responses import Response
 
 from clawdforge.http.access.share import wants_stream
 from clawdforge.http.dialects.forge import shapes
 from clawdforge.http.replies.sse import EventStream, session_frames
+from clawdforge.http.routers import Router
 from clawdforge.http.routing import MAX_CURSOR, After, App, AppRoute, Core, Limit
 from clawdforge.wire.base import Json
 from clawdforge.wire.event import EventPage
@@ -17,8 +18,8 @@ from clawdforge.wire.event_forms import Form
 LastEventId = Annotated[int | None, Header(alias="Last-Event-ID", ge=0, le=MAX_CURSOR)]
 
 
-def routes() -> APIRouter:
-    router = APIRouter(route_class=AppRoute, tags=["events"])
+def routes() -> Router:
+    router = Router(AppRoute, tags=["events"])
     stream: Json = {"content": {"text/event-stream": {}}}
     router.get("/sessions/{session_id}/events", response_model=EventPage, responses={200: stream})(events)
     return router
@@ -42,9 +43,8 @@ async def events(
     """
     cursor = after if last_event_id is None else last_event_id
     if wants_stream(request):
-        await core.log.page(
-            app, session_id, cursor, 1
-        )  # an unknown session or cursor is told before the stream
-        return EventStream(request, session_frames(core.log.follow(app, session_id, cursor, form), form))
+        await core.log.page(app, session_id, cursor, 1)  # what is unknown is told before the stream
+        stretches = core.log.follow_stretches(app, session_id, cursor, form)
+        return EventStream(request, session_frames(stretches, form))
     page = await core.log.page(app, session_id, cursor, limit, form)
     return Response(shapes.events_page(page, cursor, form), media_type="application/json")

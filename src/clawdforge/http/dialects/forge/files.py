@@ -4,7 +4,6 @@ import asyncio
 from typing import BinaryIO, Final
 from urllib.parse import quote
 
-from fastapi import APIRouter
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -13,6 +12,7 @@ from clawdforge.core.models.rows import FileRow
 from clawdforge.http.connections.waiting import wait_disconnected, wait_first
 from clawdforge.http.errors import json_response
 from clawdforge.http.requests.multipart import FileForm
+from clawdforge.http.routers import Router
 from clawdforge.http.routing import App, AppRoute, Core
 from clawdforge.wire.admin import Done, FileReply
 from clawdforge.wire.base import Json
@@ -43,14 +43,14 @@ class FormRoute(AppRoute):
     takes_json = False
 
 
-def form_routes() -> APIRouter:
-    router = APIRouter(route_class=FormRoute, tags=["files"])
+def form_routes() -> Router:
+    router = Router(FormRoute, tags=["files"])
     router.post("/files", response_model=FileReply, openapi_extra=FORM)(upload)
     return router
 
 
-def routes() -> APIRouter:
-    router = APIRouter(route_class=AppRoute, tags=["files"])
+def routes() -> Router:
+    router = Router(AppRoute, tags=["files"])
     router.get("/files/{file_token}", response_class=Response, responses={200: BYTES})(download)
     router.delete("/files/{file_token}", response_model=Done)(delete)
     return router

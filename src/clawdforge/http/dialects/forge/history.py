@@ -3,7 +3,7 @@
 from functools import partial
 from typing import Annotated, Any, Final, Literal
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 from starlette.responses import Response
 
 from clawdforge.core.models.rows import Hit
@@ -13,6 +13,7 @@ from clawdforge.http.dialects.forge import shapes
 from clawdforge.http.errors import json_response
 from clawdforge.http.replies.piecewise import piecewise, shape
 from clawdforge.http.replies.transcript_page import page as write_page
+from clawdforge.http.routers import Router
 from clawdforge.http.routing import (
     After,
     App,
@@ -48,8 +49,8 @@ Words = Annotated[str | None, Query(max_length=500)]
 FILES: Final[dict[str, Any]] = {"content": {"text/markdown": {}, "text/html": {}}}
 
 
-def routes() -> APIRouter:
-    router = APIRouter(route_class=AppRoute, tags=["history"])
+def routes() -> Router:
+    router = Router(AppRoute, tags=["history"])
     router.post("/sessions/import", response_model=SessionReply)(import_session)
     router.post("/sessions/{session_id}/undo", response_model=CutReply)(undo)
     router.post("/sessions/{session_id}/redo", response_model=RestoreReply)(redo)

@@ -3,7 +3,7 @@
 from functools import partial
 from typing import Annotated
 
-from fastapi import APIRouter, Depends
+from fastapi import Depends
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -15,6 +15,7 @@ from clawdforge.http.dialects.forge import shapes
 from clawdforge.http.dialects.forge.sessions import Seq, find_place
 from clawdforge.http.errors import json_response
 from clawdforge.http.replies.piecewise import shape
+from clawdforge.http.routers import Router
 from clawdforge.http.routing import App, AppRoute, Core, Credential, Limit, OpenRoute
 from clawdforge.wire.admin import Done
 from clawdforge.wire.base import Json, to_seconds
@@ -52,8 +53,8 @@ async def _shared(request: Request) -> Shared:
 Found = Annotated[Shared, Depends(_shared)]
 
 
-def routes() -> APIRouter:
-    router = APIRouter(route_class=AppRoute, tags=["shares"])
+def routes() -> Router:
+    router = Router(AppRoute, tags=["shares"])
     at = "/sessions/{session_id}/shares"
     router.post(at, response_model=ShareReply)(create)
     router.get(at, response_model=SharePage)(list_shares)
@@ -61,8 +62,8 @@ def routes() -> APIRouter:
     return router
 
 
-def shared_routes() -> APIRouter:
-    router = APIRouter(route_class=SharedRoute, tags=["shares"])
+def shared_routes() -> Router:
+    router = Router(SharedRoute, tags=["shares"])
     router.get("/shared", response_model=SharedSession)(show)
     router.get("/shared/messages", response_model=SharedMessages)(read)
     return router

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 from starlette.responses import PlainTextResponse, Response
 
 from clawdforge.core.models.rows import AuditRow
@@ -13,6 +13,7 @@ from clawdforge.core.services.disk import Stored
 from clawdforge.http.dialects.forge import shapes
 from clawdforge.http.errors import json_response
 from clawdforge.http.replies.prometheus import CONTENT_TYPE, render
+from clawdforge.http.routers import Router
 from clawdforge.http.routing import AdminRoute, After, Core, Limit, has_own_limit
 from clawdforge.wire.admin import (
     AppInfo,
@@ -37,8 +38,8 @@ Secs = Annotated[float, Query(ge=0, le=10**9, allow_inf_nan=False)]
 Head = Annotated[str | None, Query(pattern=r"^[0-9a-f]{64}$")]
 
 
-def routes() -> APIRouter:
-    router = APIRouter(route_class=AdminRoute, tags=["admin"])
+def routes() -> Router:
+    router = Router(AdminRoute, tags=["admin"])
     router.get("/admin/apps", response_model=AppPage)(list_apps)
     router.post("/admin/apps", response_model=AppReply)(put_app)
     router.get("/admin/pauses", response_model=PausePage)(list_pauses)

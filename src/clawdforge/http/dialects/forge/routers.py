@@ -1,7 +1,5 @@
 """The native dialect: all of its routers."""
 
-from fastapi import APIRouter
-
 from clawdforge.http.dialects.forge import (
     admin,
     budgets,
@@ -21,9 +19,10 @@ from clawdforge.http.dialects.forge import (
     usage,
     webhooks,
 )
+from clawdforge.http.routers import Router
 
 
-def routers() -> list[APIRouter]:
+def routers() -> list[Router]:
     return [
         admin.open_routes(),
         history.routes(),

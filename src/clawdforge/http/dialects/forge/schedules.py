@@ -3,7 +3,7 @@
 from functools import partial
 from typing import Annotated, Final
 
-from fastapi import APIRouter, Header, Query
+from fastapi import Header, Query
 from starlette.responses import Response
 
 from clawdforge.core.models.rows import TurnRow
@@ -13,6 +13,7 @@ from clawdforge.core.rules.times import say_cron
 from clawdforge.core.services.all import Services
 from clawdforge.http.errors import json_response
 from clawdforge.http.replies.piecewise import shape
+from clawdforge.http.routers import Router
 from clawdforge.http.routing import App, AppRoute, Caller, Core, Limit
 from clawdforge.wire.admin import Done
 from clawdforge.wire.base import Json, to_seconds
@@ -34,8 +35,8 @@ Cursor = Annotated[str | None, Query(max_length=1024)]
 Key = Annotated[str | None, Header(alias="Idempotency-Key", max_length=255, pattern=r"^[\x21-\x7e]+$")]
 
 
-def routes() -> APIRouter:
-    router = APIRouter(route_class=AppRoute, tags=["schedules"])
+def routes() -> Router:
+    router = Router(AppRoute, tags=["schedules"])
     one = "/schedules/{schedule_id}"
     router.get("/schedules", response_model=SchedulePage)(list_schedules)
     router.post("/schedules", response_model=ScheduleReply)(create)

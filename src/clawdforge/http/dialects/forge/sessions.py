@@ -3,7 +3,7 @@
 from functools import partial
 from typing import Annotated, Final, Literal
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -13,6 +13,7 @@ from clawdforge.http.access.auth import require_scope
 from clawdforge.http.dialects.forge import shapes
 from clawdforge.http.errors import json_response
 from clawdforge.http.replies.piecewise import shape
+from clawdforge.http.routers import Router
 from clawdforge.http.routing import MAX_CURSOR, App, AppRoute, Caller, Core, Limit
 from clawdforge.wire.errors import InvalidRequest
 from clawdforge.wire.message import MessagePage
@@ -34,8 +35,8 @@ LIST_BYTES: Final = 3 * 512 * 1024
 """Room for 500 sessions with little `meta`. What each costs besides is more than its bytes."""
 
 
-def routes() -> APIRouter:
-    router = APIRouter(route_class=AppRoute, tags=["sessions"])
+def routes() -> Router:
+    router = Router(AppRoute, tags=["sessions"])
     router.post("/sessions", response_model=SessionReply)(create)
     router.get("/sessions", response_model=SessionPage)(list_sessions)
     router.get("/sessions/{session_id}", response_model=SessionReply)(get)

@@ -1,18 +1,18 @@
 """Forge routes about an app's own tokens and the logins they open, for the app itself."""
 
-from fastapi import APIRouter
 from starlette.responses import Response
 
 from clawdforge.http.dialects.forge import shapes
 from clawdforge.http.errors import json_response
+from clawdforge.http.routers import Router
 from clawdforge.http.routing import AppRoute, Caller, Core
 from clawdforge.wire.admin import CreateOwnToken, Done, TokenPage, TokenReply
 from clawdforge.wire.base import to_seconds
 from clawdforge.wire.browser import LoginCode
 
 
-def routes() -> APIRouter:
-    router = APIRouter(route_class=AppRoute, tags=["tokens"])
+def routes() -> Router:
+    router = Router(AppRoute, tags=["tokens"])
     router.get("/tokens", response_model=TokenPage)(list_tokens)
     router.post("/tokens", response_model=TokenReply)(create_token)
     router.delete("/tokens/{token_id}", response_model=Done)(revoke_token)

@@ -2,10 +2,11 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query
+from fastapi import Path, Query
 from starlette.responses import Response
 
 from clawdforge.http.errors import json_response
+from clawdforge.http.routers import Router
 from clawdforge.http.routing import MAX_CURSOR, App, AppRoute, Core
 from clawdforge.wire.turn_changes import ChangeBase, ChangedFile, TurnChanges, TurnDiff
 
@@ -13,8 +14,8 @@ Index = Annotated[int, Path(le=MAX_CURSOR)]
 FileName = Annotated[str | None, Query(min_length=1, max_length=20_000)]
 
 
-def routes() -> APIRouter:
-    router = APIRouter(route_class=AppRoute, tags=["turns"])
+def routes() -> Router:
+    router = Router(AppRoute, tags=["turns"])
     at = "/sessions/{session_id}/turns/{turn_index}/changes"
     router.get(at, response_model=TurnChanges | TurnDiff)(changes)
     return router

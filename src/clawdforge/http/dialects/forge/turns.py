@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Iterator
 from functools import partial
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Header, Path, Query
+from fastapi import Header, Path, Query
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
@@ -17,6 +17,7 @@ from clawdforge.http.dialects.forge import shapes
 from clawdforge.http.errors import json_response
 from clawdforge.http.replies.piecewise import SLICE_BYTES, WHOLE_BYTES, Pause, shape
 from clawdforge.http.replies.sse import EventStream, find_start, turn_frames
+from clawdforge.http.routers import Router
 from clawdforge.http.routing import (
     MAX_CURSOR,
     After,
@@ -54,8 +55,8 @@ ENDING = b"]}"  # of the list of events, and of the answer
 STREAM: Json = {"content": {"text/event-stream": {}}}
 
 
-def routes() -> APIRouter:
-    router = APIRouter(route_class=AppRoute, tags=["turns"])
+def routes() -> Router:
+    router = Router(AppRoute, tags=["turns"])
     at = "/sessions/{session_id}"
     router.post(f"{at}/turn", response_model=TurnReply, responses={200: STREAM})(run_turn)
     router.post(f"{at}/turns", response_model=TurnAccepted, status_code=202)(queue_turn)
@@ -92,7 +93,7 @@ async def run_turn(
     turn_index = submitted.turn.turn_index
     until_sent.enter_context(core.turns.expect_answer(session_id, turn_index))
     if wants_stream(request):
-        batches = core.log.follow(app, session_id, find_start(submitted), form)
+        batches = core.log.follow_stretches(app, session_id, find_start(submitted), form)
         return EventStream(request, turn_frames(batches, turn_index, form))
     waiting = core.turns.wait(app, session_id, turn_index, None if submitted.replayed else ended)
     turn = await unless_gone(request, waiting)

@@ -1,17 +1,17 @@
 """Forge routes about what a session has used, and about removing it for good."""
 
-from fastapi import APIRouter
 from starlette.responses import Response
 
 from clawdforge.core.models.rows import SessionRow
 from clawdforge.http.errors import json_response
+from clawdforge.http.routers import Router
 from clawdforge.http.routing import App, AppRoute, Core
 from clawdforge.wire.session import PurgeReply, UsageReply
 from clawdforge.wire.turn import Usage
 
 
-def routes() -> APIRouter:
-    router = APIRouter(route_class=AppRoute, tags=["sessions"])
+def routes() -> Router:
+    router = Router(AppRoute, tags=["sessions"])
     router.get("/sessions/{session_id}/usage", response_model=UsageReply)(usage)
     router.post("/sessions/{session_id}/purge", response_model=PurgeReply)(purge)
     return router

@@ -2,12 +2,13 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 from starlette.responses import Response
 
 from clawdforge.core.models.usage import UsageQuery, UsageSum
 from clawdforge.core.rules.usage import MAX_COUNT
 from clawdforge.http.errors import json_response
+from clawdforge.http.routers import Router
 from clawdforge.http.routing import AdminRoute, App, AppRoute, Core, Limit
 from clawdforge.wire.admin import AdminUsage, AppUsage
 from clawdforge.wire.errors import InvalidRequest
@@ -19,14 +20,14 @@ ToDay = Annotated[str | None, Query(alias="to", max_length=32)]
 Cursor = Annotated[str | None, Query(max_length=4000)]
 
 
-def routes() -> APIRouter:
-    router = APIRouter(route_class=AppRoute, tags=["usage"])
+def routes() -> Router:
+    router = Router(AppRoute, tags=["usage"])
     router.get("/usage", response_model=UsagePage)(own)
     return router
 
 
-def admin_routes() -> APIRouter:
-    router = APIRouter(route_class=AdminRoute, tags=["admin"])
+def admin_routes() -> Router:
+    router = Router(AdminRoute, tags=["admin"])
     router.get("/admin/usage", response_model=AdminUsage | UsagePage)(of_all)
     return router
 

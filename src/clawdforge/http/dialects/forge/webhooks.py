@@ -2,11 +2,12 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 from starlette.responses import Response
 
 from clawdforge.core.models.webhooks import DeliveryRow, EndpointRow
 from clawdforge.http.errors import json_response
+from clawdforge.http.routers import Router
 from clawdforge.http.routing import App, AppRoute, Core, Limit
 from clawdforge.wire.admin import Done
 from clawdforge.wire.base import to_seconds
@@ -27,8 +28,8 @@ from clawdforge.wire.webhooks import (
 Cursor = Annotated[str | None, Query(max_length=1024)]
 
 
-def routes() -> APIRouter:
-    router = APIRouter(route_class=AppRoute, tags=["webhooks"])
+def routes() -> Router:
+    router = Router(AppRoute, tags=["webhooks"])
     one = "/webhooks/{endpoint_id}"
     router.get("/webhooks", response_model=EndpointPage)(list_endpoints)
     router.post("/webhooks", response_model=SecretReply)(create)

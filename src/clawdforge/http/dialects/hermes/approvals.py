@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
 
-from fastapi import APIRouter
 from starlette.responses import Response
 
 from clawdforge.core.models.rows import PermissionRow
 from clawdforge.http.dialects.hermes import frames
 from clawdforge.http.dialects.hermes.route import SessionId, router
 from clawdforge.http.errors import json_response
+from clawdforge.http.routers import Router
 from clawdforge.http.routing import App, Core
 from clawdforge.wire.errors import SessionNotFound
 from clawdforge.wire.hermes import ApprovalReply, ApprovalRespond, PendingApproval
@@ -24,7 +24,7 @@ DECISIONS: Final = {
 }
 
 
-def routes(prefix: str) -> APIRouter:
+def routes(prefix: str) -> Router:
     found = router(prefix)
     found.get("/api/approval/pending", response_model=PendingApproval)(pending)
     found.post("/api/approval/respond", response_model=ApprovalReply)(respond)

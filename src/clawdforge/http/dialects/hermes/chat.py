@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 from typing import Annotated, Final
 
-from fastapi import APIRouter, Header, Query
+from fastapi import Header, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -17,6 +17,7 @@ from clawdforge.http.dialects.hermes.sessions import refuse_move
 from clawdforge.http.dialects.hermes.uploads import find_files
 from clawdforge.http.errors import NO_MORE, json_response
 from clawdforge.http.replies.sse import EventStream
+from clawdforge.http.routers import Router
 from clawdforge.http.routing import App, Caller, Core
 from clawdforge.wire.base import Json, to_float
 from clawdforge.wire.errors import (
@@ -40,7 +41,7 @@ CursorText = Annotated[str | None, Query(max_length=8192)]
 LastEventId = Annotated[str | None, Header(alias="Last-Event-ID", max_length=8192)]
 
 
-def routes(prefix: str) -> APIRouter:
+def routes(prefix: str) -> Router:
     found = router(prefix)
     found.post("/api/chat/start", response_model=ChatStarted)(start)
     found.get("/api/chat/stream", response_class=Response, responses={200: STREAM})(stream)

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import Final
 
-from fastapi import APIRouter
 from starlette.responses import Response
 
 from clawdforge.core.models.rows import MessageRow
@@ -11,6 +10,7 @@ from clawdforge.core.rules.transcripts import Transcript
 from clawdforge.http.dialects.hermes import shapes
 from clawdforge.http.dialects.hermes.route import Page, router, whole_reply
 from clawdforge.http.errors import json_response
+from clawdforge.http.routers import Router
 from clawdforge.http.routing import App, Core
 from clawdforge.wire.errors import InvalidRequest, Unsupported
 from clawdforge.wire.hermes import (
@@ -29,7 +29,7 @@ MOST_TITLE: Final = 400
 MOST_TURNS: Final = 10_000
 
 
-def routes(prefix: str) -> APIRouter:
+def routes(prefix: str) -> Router:
     found = router(prefix)
     found.post("/api/session/retry", response_model=RetryReply)(retry)
     found.post("/api/session/undo", response_model=UndoReply)(undo)

@@ -4,7 +4,6 @@ from collections.abc import AsyncIterator
 from typing import Final
 
 import orjson
-from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -16,6 +15,7 @@ from clawdforge.http.connections.waiting import closing
 from clawdforge.http.dialects.hermes import shapes
 from clawdforge.http.dialects.hermes.route import Page, SessionId, router
 from clawdforge.http.replies.sse import EventStream
+from clawdforge.http.routers import Router
 from clawdforge.http.routing import App, Core
 from clawdforge.wire.base import Json
 from clawdforge.wire.errors import InvalidRequest
@@ -24,7 +24,7 @@ from clawdforge.wire.sse import encode
 STREAM: Final[Json] = {"content": {"text/event-stream": {}}}
 
 
-def routes(prefix: str) -> APIRouter:
+def routes(prefix: str) -> Router:
     found = router(prefix)
     found.get("/api/session/stream", response_class=Response, responses={200: STREAM})(session_stream)
     found.get("/api/sessions/events", response_class=Response, responses={200: STREAM})(list_events)

@@ -2,7 +2,6 @@
 
 from typing import Final
 
-from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -10,6 +9,7 @@ from clawdforge.http.access.auth import refuse_agents
 from clawdforge.http.access.login import check_browser, let_in, let_out, show_login
 from clawdforge.http.access.trust import is_trusted
 from clawdforge.http.dialects.hermes.route import OpenHermesRoute
+from clawdforge.http.routers import Router
 from clawdforge.http.routing import Core
 from clawdforge.wire.admin import Done
 from clawdforge.wire.browser import LoginReply
@@ -19,8 +19,8 @@ from clawdforge.wire.hermes import PasswordLogin
 TOKEN: Final = "cf_"  # noqa: S105 - how tokens begin
 
 
-def routes(prefix: str) -> APIRouter:
-    found = APIRouter(prefix=prefix, route_class=OpenHermesRoute, tags=["hermes dialect"])
+def routes(prefix: str) -> Router:
+    found = Router(OpenHermesRoute, prefix=prefix, tags=["hermes dialect"])
     found.post("/api/auth/login", response_model=LoginReply)(login)
     found.post("/api/auth/logout", response_model=Done)(logout)
     return found

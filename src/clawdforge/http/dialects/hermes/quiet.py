@@ -3,7 +3,7 @@
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Body
+from fastapi import Body
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -11,6 +11,7 @@ from clawdforge.http.access.auth import require_app
 from clawdforge.http.dialects.hermes.route import OpenHermesRoute, SessionId, router
 from clawdforge.http.dialects.hermes.shapes import OWN_MODEL, PROFILE
 from clawdforge.http.errors import json_response
+from clawdforge.http.routers import Router
 from clawdforge.http.routing import App, Core
 from clawdforge.wire.base import Json
 from clawdforge.wire.errors import Forbidden, Unauthenticated, Unsupported
@@ -140,15 +141,15 @@ QUIET: Final[Mapping[str, Handler]] = {
 """Method and path, and the handler."""
 
 
-def routes(prefix: str) -> APIRouter:
+def routes(prefix: str) -> Router:
     found = router(prefix)
     for route, handler in QUIET.items():
         method, _, path = route.partition(" ")
-        found.add_api_route(path, handler, methods=[method], include_in_schema=False)
+        found.add(method, path, handler, include_in_schema=False)
     return found
 
 
-def open_routes(prefix: str) -> APIRouter:
-    found = APIRouter(prefix=prefix, route_class=OpenHermesRoute, tags=["hermes dialect"])
+def open_routes(prefix: str) -> Router:
+    found = Router(OpenHermesRoute, prefix=prefix, tags=["hermes dialect"])
     found.get("/api/auth/status", response_model=AuthStatus)(auth_status)
     return found

@@ -3,7 +3,7 @@
 from functools import partial
 from typing import Annotated, Final, TypeAlias
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import Depends, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -12,6 +12,7 @@ from clawdforge.core.services.all import Services
 from clawdforge.http.dialects.hermes import shapes
 from clawdforge.http.errors import encode
 from clawdforge.http.replies.piecewise import piecewise, slices
+from clawdforge.http.routers import Router
 from clawdforge.http.routing import AppRoute, OpenRoute
 
 SessionId: TypeAlias = Annotated[str, Query(min_length=1, max_length=4096)]
@@ -54,5 +55,5 @@ def _encode_whole(found: Transcript, page: bool) -> bytes:
     return encode({"ok": True, "session": shapes.session(found, page)})
 
 
-def router(prefix: str) -> APIRouter:
-    return APIRouter(prefix=prefix, route_class=HermesRoute, tags=["hermes dialect"])
+def router(prefix: str) -> Router:
+    return Router(HermesRoute, prefix=prefix, tags=["hermes dialect"])

@@ -1,6 +1,5 @@
 """The hermes dialect: all of its routers. With a prefix it is served there as well, its list included."""
 
-from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -17,20 +16,21 @@ from clawdforge.http.dialects.hermes import (
 )
 from clawdforge.http.dialects.hermes.route import OpenHermesRoute
 from clawdforge.http.errors import json_response
+from clawdforge.http.routers import Router
 from clawdforge.http.routing import AppRoute, Core, admit
 from clawdforge.wire.base import Json, to_float
 from clawdforge.wire.errors import Forbidden, LimitExceeded, Unauthenticated, Unavailable
 from clawdforge.wire.hermes import HermesHealth
 
 
-def routers(prefix: str = "") -> list[APIRouter]:
+def routers(prefix: str = "") -> list[Router]:
     """`/api/sessions` without a prefix belongs to another dialect, so the list is under the prefix only."""
     found = _make_routers("")
     return [*found, *_make_routers(prefix), sessions.list_routes(prefix)] if prefix else found
 
 
-def _make_routers(prefix: str) -> list[APIRouter]:
-    open_router = APIRouter(prefix=prefix, route_class=OpenHermesRoute, tags=["hermes dialect"])
+def _make_routers(prefix: str) -> list[Router]:
+    open_router = Router(OpenHermesRoute, prefix=prefix, tags=["hermes dialect"])
     open_router.get("/health", response_model=HermesHealth)(alive)
     return [
         open_router,

@@ -4,7 +4,7 @@ from functools import partial
 from typing import Annotated, Literal
 
 import orjson
-from fastapi import APIRouter, Query
+from fastapi import Query
 from starlette.responses import Response
 
 from clawdforge.core.models.rows import SessionQuery
@@ -15,6 +15,7 @@ from clawdforge.http.dialects.hermes.route import Page, SessionId, router, whole
 from clawdforge.http.errors import json_response
 from clawdforge.http.replies.piecewise import piecewise, slices
 from clawdforge.http.replies.transcript_page import page as write_page
+from clawdforge.http.routers import Router
 from clawdforge.http.routing import MAX_CURSOR, App, Caller, Core, takes_many_values
 from clawdforge.wire.admin import Done
 from clawdforge.wire.base import to_float
@@ -46,7 +47,7 @@ MessageLimit = Annotated[int | None, Query(ge=0, le=MAX_SHOWN)]
 MessageNumber = Annotated[int | None, Query(ge=0, le=MAX_CURSOR)]
 
 
-def routes(prefix: str) -> APIRouter:
+def routes(prefix: str) -> Router:
     found = router(prefix)
     found.post("/api/session/new", response_model=HermesSessionReply)(new)
     found.post("/api/session/import", response_model=HermesSessionReply)(import_session)
@@ -63,7 +64,7 @@ def routes(prefix: str) -> APIRouter:
     return found
 
 
-def list_routes(prefix: str) -> APIRouter:
+def list_routes(prefix: str) -> Router:
     found = router(prefix)
     found.get("/api/sessions", response_model=HermesList)(list_sessions)
     return found

@@ -1,14 +1,12 @@
 """Routes of hermes that this server does not serve: each answers 501 and says why, whatever it is sent."""
 
 from collections.abc import Callable, Coroutine, Mapping
-from copy import copy
 from typing import Any, Final
 
-from fastapi import APIRouter
 from starlette.responses import Response
-from starlette.routing import compile_path
 
 from clawdforge.http.dialects.hermes.route import HermesRoute
+from clawdforge.http.routers import Router
 from clawdforge.wire.errors import Unsupported
 
 WHY_NOT: Final[Mapping[str, tuple[str, ...]]] = {
@@ -151,24 +149,12 @@ class RefusingRoute(HermesRoute):
 
     takes_json = False
 
-    def made_for(self, method: str, path: str, reason: str) -> "RefusingRoute":
-        """The same route for another path: for FastAPI to make it anew takes a hundred times as long."""
-        route = copy(self)
-        route.path = path
-        route.path_regex, route.path_format, route.param_convertors = compile_path(path)
-        route.methods = {method}
-        route.endpoint = _make_refusal(reason)
-        route.get_route_handler()
-        return route
 
-
-def routes(prefix: str) -> APIRouter:
-    found = APIRouter(prefix=prefix, route_class=RefusingRoute)
-    about = {"tags": ["hermes dialect"], "include_in_schema": False, "response_model": None}
-    first = RefusingRoute("/", _make_refusal(""), **about)
+def routes(prefix: str) -> Router:
+    found = Router(RefusingRoute, prefix=prefix, tags=["hermes dialect"], include_in_schema=False)
     for route, reason in UNSERVED.items():
         method, _, path = route.partition(" ")
-        found.routes.append(first.made_for(method, prefix + path.replace("{rest}", "{rest:path}"), reason))
+        found.add(method, path.replace("{rest}", "{rest:path}"), _make_refusal(reason))
     return found
 
 

@@ -7,7 +7,6 @@ import mimetypes
 import re
 from typing import Final
 
-from fastapi import APIRouter
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
@@ -15,6 +14,7 @@ from clawdforge.core.services.all import Services
 from clawdforge.http.dialects.hermes.route import HermesRoute
 from clawdforge.http.errors import json_response
 from clawdforge.http.requests.multipart import FileForm
+from clawdforge.http.routers import Router
 from clawdforge.http.routing import App, Core
 from clawdforge.wire.base import Json
 from clawdforge.wire.errors import MissingParameter
@@ -46,8 +46,8 @@ class HermesForm(HermesRoute):
     takes_json = False
 
 
-def routes(prefix: str) -> APIRouter:
-    found = APIRouter(prefix=prefix, route_class=HermesForm, tags=["hermes dialect"])
+def routes(prefix: str) -> Router:
+    found = Router(HermesForm, prefix=prefix, tags=["hermes dialect"])
     found.post("/api/upload", response_model=UploadReply, openapi_extra=FORM)(upload)
     return found
 

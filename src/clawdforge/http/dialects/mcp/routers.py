@@ -5,7 +5,6 @@ from functools import partial
 from typing import Any, Final
 
 import orjson
-from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -15,6 +14,7 @@ from clawdforge.http.dialects.mcp import protocol
 from clawdforge.http.dialects.mcp.protocol import RpcFailure
 from clawdforge.http.dialects.mcp.tools import DECIDE, TOOLS, Desk, Tool
 from clawdforge.http.errors import json_response
+from clawdforge.http.routers import Router
 from clawdforge.http.routing import AppRoute, Caller, Core, has_own_limit
 from clawdforge.http.settings import HttpSettings
 from clawdforge.wire.base import Json
@@ -31,8 +31,8 @@ class McpRoute(AppRoute):
     refuses_unknown = False
 
 
-def routers() -> list[APIRouter]:
-    router = APIRouter(route_class=McpRoute, tags=["mcp"])
+def routers() -> list[Router]:
+    router = Router(McpRoute, tags=["mcp"])
     router.post("/mcp", response_model=RpcReply)(answer)
     return [router]
 

@@ -5,7 +5,6 @@ from contextlib import ExitStack
 from functools import partial
 from typing import Final, Protocol, TypeAlias
 
-from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -27,6 +26,7 @@ from clawdforge.http.dialects.openai.responses import ResponseParts
 from clawdforge.http.errors import encode, json_response
 from clawdforge.http.replies.piecewise import piecewise, slices
 from clawdforge.http.replies.sse import EventStream, find_start
+from clawdforge.http.routers import Router
 from clawdforge.http.routing import App, AppRoute, Caller, Core, UntilSent, has_own_limit, takes_many_values
 from clawdforge.http.settings import HttpSettings
 from clawdforge.wire.base import Json, to_seconds
@@ -63,8 +63,8 @@ class Shape(Protocol):
     def whole(self, end: End) -> Json: ...
 
 
-def routers() -> list[APIRouter]:
-    router = APIRouter(route_class=OpenAIRoute, tags=["openai dialect"])
+def routers() -> list[Router]:
+    router = Router(OpenAIRoute, tags=["openai dialect"])
     router.get("/v1/models", response_model=ModelPage)(list_models)
     router.post("/v1/chat/completions", response_model=ChatCompletion, responses={200: STREAM})(complete)
     router.post("/v1/responses", response_model=ResponseObject, responses={200: STREAM})(respond)

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Iterator
 from typing import Annotated, Any, Final, Protocol
 
 import orjson
-from fastapi import APIRouter, Header
+from fastapi import Header
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -22,6 +22,7 @@ from clawdforge.http.dialects.ui.agui import AguiMap
 from clawdforge.http.dialects.ui.vercel import VercelMap
 from clawdforge.http.errors import NO_MORE
 from clawdforge.http.replies.sse import EventStream, find_start
+from clawdforge.http.routers import Router
 from clawdforge.http.routing import App, AppRoute, Caller, Core, takes_many_values
 from clawdforge.wire.base import Json
 from clawdforge.wire.errors import InvalidRequest
@@ -44,14 +45,14 @@ class Map(Protocol):
     def take(self, event: Json) -> Iterator[Json]: ...
 
 
-def agui_routers() -> list[APIRouter]:
+def agui_routers() -> list[Router]:
     router = _router("AG-UI")
     at = "/sessions/{session_id}/ag-ui"
     router.post(at, response_class=Response, responses={200: STREAM})(run_agui)
     return [router]
 
 
-def vercel_routers() -> list[APIRouter]:
+def vercel_routers() -> list[Router]:
     router = _router("Vercel UI stream")
     at = "/sessions/{session_id}/ui"
     router.post(at, response_class=Response, responses={200: STREAM})(chat)
@@ -59,8 +60,8 @@ def vercel_routers() -> list[APIRouter]:
     return [router]
 
 
-def _router(tag: str) -> APIRouter:
-    return APIRouter(route_class=AppRoute, tags=[tag])
+def _router(tag: str) -> Router:
+    return Router(AppRoute, tags=[tag])
 
 
 @takes_many_values
