@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from clawdforge.core.pacing.pace import Pace
 from clawdforge.drivers.acp.stdio import StdioPipe
 from clawdforge.drivers.processes.pipes import Output
+from clawdforge.jsonrpc.alike import Gatherer
 from clawdforge.jsonrpc.rpc import METHOD_NOT_FOUND, Connection, RpcError
 from clawdforge.wire.base import Json
 
@@ -73,7 +74,11 @@ def block_until(condition: Callable[[], bool], within: float = 10.0) -> None:
 
 @asynccontextmanager
 async def talk(
-    body: str, heard: Heard, max_line_bytes: int = 1024 * 1024, pace: Pace | None = None
+    body: str,
+    heard: Heard,
+    max_line_bytes: int = 1024 * 1024,
+    pace: Pace | None = None,
+    gatherer: Gatherer | None = None,
 ) -> AsyncIterator[tuple[Connection, asyncio.subprocess.Process]]:
     reading, writing = os.pipe()
     process = await asyncio.create_subprocess_exec(
@@ -87,7 +92,8 @@ async def talk(
         lambda: asyncio.StreamReaderProtocol(output), pipe
     )
     own = (pace or Pace()).of("app")
-    connection = Connection(StdioPipe(output, process.stdin), heard, own, max_line_bytes=max_line_bytes)
+    stdio = StdioPipe(output, process.stdin)
+    connection = Connection(stdio, heard, own, max_line_bytes=max_line_bytes, gatherer=lambda: gatherer)
     try:
         yield connection, process
     finally:

@@ -4,6 +4,7 @@ import asyncio
 from pathlib import Path
 
 import orjson
+import psutil
 import pytest
 
 from clawdforge import scripted
@@ -18,7 +19,7 @@ from clawdforge.wire.errors import (
     ModelOverloaded,
 )
 from clawdforge.wire.event import EventType
-from tests.support.processes import command, state
+from tests.support.processes import state
 from tests.unit.acp_bench import Bench, Notebook, say, until
 
 
@@ -379,7 +380,7 @@ async def test_a_paused_agent_says_nothing(bench: Bench) -> None:
         await until(lambda: len(sink.texts()) > 2)
         with agent.pause():
             assert len(sink.texts()) < 300
-            agents = [pid for pid in bench.processes() if "launcher" not in command(pid)]
+            agents = [pid for pid in bench.processes() if not psutil.Process(pid).children()]
             assert {state(pid) for pid in agents} == {"T"}
         await prompting
         assert len(sink.texts()) == 300

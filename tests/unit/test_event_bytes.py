@@ -5,12 +5,13 @@ import gc
 import orjson
 import pytest
 from hypothesis import example, given
+from hypothesis import strategies as st
 
 from clawdforge.core.models.events import StoredEvent, draft_of
 from clawdforge.drivers.acp.updates import read_message
 from clawdforge.wire.base import Json
-from clawdforge.wire.event import number
-from clawdforge.wire.event_bytes import LARGE, nest_bytes, unnest_bytes
+from clawdforge.wire.event import encode_body, number
+from clawdforge.wire.event_bytes import LARGE, nest_all, nest_bytes, unnest_bytes
 from clawdforge.wire.event_forms import Form, nest, unnest
 from tests.agent_messages import messages, updates
 from tests.wire_samples import AT, update
@@ -83,3 +84,18 @@ def test_the_collector_rests_while_a_large_event_is_converted_and_goes_on_after_
     assert during == []
     assert gc.isenabled()
     assert orjson.loads(made)["params"]["update"] == message["params"]["update"]
+
+
+@given(st.lists(st.tuples(st.sampled_from(["text", "thinking", "tool_update"]), st.text(max_size=20))))
+def test_many_are_nested_as_each_is_by_itself(said: list[tuple[str, str]]) -> None:
+    pairs = []
+    for seq, (kind, text) in enumerate(said, 9):
+        fields: Json = {"agent_session_id": "s", "content": text}
+        if kind == "tool_update" or text.startswith("0"):
+            fields = {
+                "agent_session_id": text,
+                "update": {"content": text, "x": ',"content":"'},
+                "content": text,
+            }
+        pairs.append((kind, number(seq, encode_body(kind, seq // 12, AT, fields))))
+    assert nest_all(pairs) == [nest_bytes(kind, data) for kind, data in pairs]

@@ -8,6 +8,7 @@ import pytest
 from clawdforge.core.models.agents import Ask, Verdict
 from clawdforge.drivers.acp.grants import MOST, Grants, describe_variables
 from clawdforge.drivers.processes.containment import probe
+from clawdforge.wire.json_bounds import LARGE_BYTES
 from tests.unit.acp_bench import Bench, say
 from tests.unit.test_acp_client import program
 
@@ -180,3 +181,11 @@ async def test_what_is_allowed_for_good_is_taken_as_allowed(tmp_path: Path) -> N
         sink = await say(agent, "fs-write a.txt b\nfs-read a.txt\nterminal echo c", deciding=always)
     assert sink.texts()[:2] == ["wrote a.txt", "b"]
     assert "c" in sink.texts()[2]
+
+
+@pytest.mark.parametrize(("size", "found"), [(LARGE_BYTES // 2, "yes"), (LARGE_BYTES, None)])
+def test_calls_of_megabytes_are_not_compared(size: int, found: str | None) -> None:
+    """That took the event loop a tenth of a second for 9 MB. Such a call is asked about again."""
+    grants, large = Grants(), call("ls", title="x" * size)
+    grants.note(large, OPTIONS, "yes")
+    assert grants.find(large, OPTIONS) == found

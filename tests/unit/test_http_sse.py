@@ -12,6 +12,7 @@ from clawdforge.core.clock import SystemClock
 from clawdforge.core.log import LogService
 from clawdforge.core.models.events import StoredEvent, draft
 from clawdforge.core.models.rows import SessionRow
+from clawdforge.core.models.stretches import Stretch, cut
 from clawdforge.core.pacing.computing import Computing
 from clawdforge.core.pacing.loop_turns import LoopTurns
 from clawdforge.core.ports import Tx
@@ -31,9 +32,9 @@ def event(seq: int, kind: EventType, turn: int | None, **fields: object) -> Stor
     return StoredEvent(seq, kind.value, turn, number(seq, draft(kind, turn, AT, fields).body))
 
 
-async def batches(*found: list[StoredEvent]) -> AsyncIterator[list[StoredEvent]]:
+async def batches(*found: list[StoredEvent]) -> AsyncIterator[list[Stretch]]:
     for batch in found:
-        yield batch
+        yield list(cut(batch))
 
 
 async def test_a_batch_is_one_piece_with_ids_and_types() -> None:
@@ -82,15 +83,16 @@ async def test_readers_of_a_large_event_share_one_copy(
 
     await store.write("a", work)
     log = LogService(store, LoopTurns(), Computing())
-    readers = [log.follow("a", "s", 0, Form.NESTED) for _ in range(3)]
-    first, second, third = await asyncio.gather(*(anext(reader) for reader in readers))
+    readers = [log.follow_stretches("a", "s", 0, Form.NESTED) for _ in range(3)]
+    found = await asyncio.gather(*(anext(reader) for reader in readers))
+    first, second, third = (stretch.events for (stretch,) in found)
     assert first[0] is second[0] is third[0]
     assert (first[0]._other is None) is (kind is EventType.TEXT), "there before it is needed, or not needed"
     made = b"".join(first[0].slices(Form.NESTED, 1000))
     assert made == orjson.dumps(nest(orjson.loads(first[0].data)))
     assert b"".join(first[0].slices(Form.COMPACT, 1000)) == first[0].data
     for reader in readers:
-        await reader.aclose()  # type: ignore[attr-defined]  # it is a generator
+        await reader.aclose()
     await store.close()
 
 

@@ -3,22 +3,26 @@
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import orjson
 import pytest
 
 from clawdforge.core.clock import SystemClock
 from clawdforge.core.models.agents import Ask
-from clawdforge.core.ports import LeaseLost, Tx
+from clawdforge.core.models.events import Words
+from clawdforge.core.ports import LeaseLost, Tx, View
+from clawdforge.core.rules.quotas import Quotas
 from clawdforge.core.rules.turns import Ending, StartedTurn, start_next, submit
 from clawdforge.core.running import recorder
+from clawdforge.core.running.outside_sink import OutsideSink
 from clawdforge.core.running.permissions import PermissionService
 from clawdforge.core.running.progress import Progress
-from clawdforge.core.running.recorder import OutsideSink, TurnRecorder
+from clawdforge.core.running.recorder import TurnRecorder
 from clawdforge.core.running.stops import LimitWatch, Stop
 from clawdforge.stores.sqlite.store import SqliteStore
 from clawdforge.wire.errors import StoreUnavailable
+from clawdforge.wire.event import EventType
 from clawdforge.wire.session import OnInterrupt, PermissionMode
 from clawdforge.wire.turn import Outcome, TurnRequest
 from tests.conformance.stores.samples import APP, a_session
@@ -184,3 +188,32 @@ async def test_what_an_agent_says_outside_of_a_turn_is_kept_only_while_its_node_
     await store.write(APP, lambda tx: tx.claim(session_id, "another"))
     await sink.report_truncation(1, "late")
     assert await marks(store, session_id) == ["ours"]
+
+
+class Looked(Quotas):
+    """How often somebody looked what there is room for."""
+
+    looks: ClassVar[list[int]] = []
+
+    def room(self, view: View) -> int | None:
+        found = super().room(view)
+        self.looks.append(found or 0)
+        return found
+
+
+@pytest.mark.parametrize(("share", "looks"), [(1 << 30, 1), (1 << 26, 3)])
+async def test_what_there_is_plenty_of_is_not_looked_up_for_each_batch(
+    store: DoubtfulStore, share: int, looks: int
+) -> None:
+    clock, started = SystemClock(), await start(store)
+    quotas, told = Looked(bytes=share), (PermissionService(store, clock, 1.0), APP, started, Progress())
+    writer = TurnRecorder(store, clock, *told, LimitWatch({}, Stop()), quotas)
+    Looked.looks.clear()
+    writer.start_writing(patience=30.0)
+    for number in range(3):
+        await writer.emit_words(Words(EventType.TEXT, {"agent_session_id": "a"}, ["one ", "two "], [9, 9]))
+        await until(lambda number=number: writer._written == 2 * number + 2)  # type: ignore[misc]
+    assert len(Looked.looks) == looks
+    assert writer._room_left is not None
+    assert 0 < share - writer._room_left < 10_000
+    await writer.end(Ending(outcome=Outcome.COMPLETED, stop_reason="end_turn"))

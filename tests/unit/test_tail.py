@@ -6,13 +6,16 @@ from pathlib import Path
 from typing import Any, cast
 
 from clawdforge.core.clock import SystemClock
-from clawdforge.core.log import TAIL_EVENTS, LogService, Tail
+from clawdforge.core.log import LogService
 from clawdforge.core.models.events import StoredEvent, draft
+from clawdforge.core.models.stretches import Stretch
 from clawdforge.core.pacing.computing import Computing
 from clawdforge.core.pacing.loop_turns import LoopTurns
 from clawdforge.core.ports import Store, Tx, View
+from clawdforge.core.tail import READ_BYTES, TAIL_EVENTS, Tail
 from clawdforge.stores import open_store
 from clawdforge.wire.event import EventType
+from clawdforge.wire.event_forms import Form
 from tests.unit.test_history_sets import APP, SID, a_session
 
 
@@ -77,3 +80,63 @@ async def test_what_is_written_right_behind_a_read_is_not_missed(tmp_path: Path)
                 break
     assert seen == list(range(1, len(seen) + 1))
     await store.close()
+
+
+def say_much(tx: Tx) -> None:
+    for _ in range(100):
+        say(tx)
+
+
+async def test_what_is_sent_is_made_once_for_all_readers(tmp_path: Path) -> None:
+    store = await open_store(tmp_path / "data", SystemClock())
+    await store.write(APP, lambda tx: tx.add_session(a_session(SID)))
+    await store.write(APP, say)
+    log = LogService(store, LoopTurns(), Computing())
+    made: list[tuple[int, Form]] = []
+
+    def make(stretch: Stretch, form: Form) -> bytes:
+        made.append((stretch.first, form))
+        return b"".join(event.make(form) for event in stretch.events)
+
+    readers = [(form, log.follow_stretches(APP, SID, 0, form)) for form in Form for _ in range(5)]
+    for _ in range(4):
+        found = set()
+        for form, reader in readers:
+            batch = await anext(reader)
+            found.add(b"".join(stretch.once(make, form) for stretch in batch))
+        assert len(found) == len(Form)
+        await store.write(APP, say_much)
+    assert len(made) == len({*made}) == 4 * len(Form)
+    for _, reader in readers:
+        await reader.aclose()
+    await store.close()
+
+
+async def test_readers_that_resume_at_the_same_place_share_what_is_read(tmp_path: Path) -> None:
+    store = await open_store(tmp_path / "data", SystemClock())
+    await store.write(APP, lambda tx: tx.add_session(a_session(SID)))
+    for _ in range(4):
+        await store.write(APP, say_much)
+    log = LogService(store, LoopTurns(), Computing())
+    readers = [log.follow_stretches(APP, SID, 0) for _ in range(5)]
+    for _ in range(4):
+        batches = [await anext(reader) for reader in readers]
+        assert all(mine is first for batch in batches for mine, first in zip(batch, batches[0], strict=True))
+    for reader in readers:
+        await reader.aclose()
+    await store.close()
+
+
+def test_a_tail_gives_a_reader_what_fits_into_a_send_and_the_rest_when_it_comes_again() -> None:
+    tail, after, seen = Tail(), 0, []
+    for first in (1, 301):
+        tail.extend([StoredEvent(seq, "text", 1, b"x" * 200) for seq in range(first, first + 300)])
+    assert tail.read(600) == []
+    while batch := tail.read(after):
+        assert sum(stretch.size for stretch in batch) <= READ_BYTES
+        seen += [event.seq for stretch in batch for event in stretch.events]
+        after = batch[-1].last
+    assert seen == list(range(1, 601))
+    part = tail.read(150)
+    assert part is not None
+    assert part[0].first == 151

@@ -6,84 +6,28 @@ a reader that does not read costs nothing but its cursor. Of a large event there
 being sent it, however slowly they read.
 """
 
-import asyncio
-from collections import deque
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from typing import TypeVar
 from weakref import WeakValueDictionary
 
 from clawdforge.core.models.events import StoredEvent
-from clawdforge.core.models.rows import Commit, TurnRow
+from clawdforge.core.models.rows import Commit
+from clawdforge.core.models.stretches import Stretch, cut, join_events
 from clawdforge.core.pacing.computing import Computing
 from clawdforge.core.pacing.loop_turns import LoopTurns
 from clawdforge.core.ports import Store, View
+from clawdforge.core.tail import READ_BYTES, Tail
 from clawdforge.wire.errors import InvalidRequest, SessionNotFound
-from clawdforge.wire.event import EventType
-from clawdforge.wire.event_forms import Form, is_from_agent
+from clawdforge.wire.event_forms import Form
 from clawdforge.wire.json_bounds import LARGE_BYTES
 
-PAGE_EVENTS = 1000
+Shaped = TypeVar("Shaped")
 PAGE_BYTES = 1 << 20
 SLICE_EVENTS = 100  # to read so many and to make the wanted form of them takes two milliseconds
 SLICE_BYTES = 1 << 16
-STREAM_BYTES = 1 << 12  # as stored; each follower that stands still holds one such page, in both forms
-TAIL_EVENTS = 4096
-TAIL_BYTES = 1 << 17  # as stored; with objects and the nested form a tail takes six times as much
-
-
-class Tail:
-    """The newest events of one followed session, and the signals that something was added."""
-
-    def __init__(self) -> None:
-        self.readers = 0
-        self.gone = False
-        self.added = asyncio.Event()
-        self.turn_ended = asyncio.Event()
-        self._events: deque[StoredEvent] = deque()
-        self._bytes = 0
-
-    def extend(self, events: tuple[StoredEvent, ...]) -> None:
-        if self._events and self._events[-1].seq + 1 != events[0].seq:
-            self._events.clear()
-            self._bytes = 0
-        self._events.extend(events)
-        self._bytes += sum(len(event.data) for event in events)
-        while len(self._events) > TAIL_EVENTS or self._bytes > TAIL_BYTES:
-            self._bytes -= len(self._events.popleft().data)
-        self.wake(ended=any(event.type == EventType.TURN_ENDED for event in events))
-
-    def reset(self) -> None:
-        """Drop everything: the store may hold events that were never announced, so readers look there."""
-        self._events.clear()
-        self._bytes = 0
-        self.wake(ended=True)
-
-    def wake(self, *, ended: bool) -> None:
-        self.added.set()
-        self.added = asyncio.Event()
-        if ended:
-            self.turn_ended.set()
-            self.turn_ended = asyncio.Event()
-
-    def find_turn(self, turn: TurnRow) -> list[StoredEvent] | None:
-        """What the agent sent in a turn that has ended; None when not all of it is here."""
-        found = None if turn.first_seq is None else self.events_after(turn.first_seq - 1)
-        if not found or turn.last_seq is None or found[-1].seq < turn.last_seq:
-            return None
-        mine = (event for event in found if event.turn == turn.turn_index)
-        return [event for event in mine if is_from_agent(event.type)]
-
-    def events_after(self, after: int) -> list[StoredEvent] | None:
-        """What came after a cursor; None when the tail does not reach back that far."""
-        if not self._events or self._events[0].seq > after + 1:
-            return None
-        found: list[StoredEvent] = []
-        for event in reversed(self._events):  # readers are near the end, and there may be many of both
-            if event.seq <= after:
-                break
-            found.append(event)
-        return found[::-1]
+STREAM_BYTES = 1 << 14  # as stored; each follower that stands still holds what is sent of one such page
 
 
 class LogService:
@@ -128,27 +72,39 @@ class LogService:
             size += sum(len(event.data) for event in batch)
         return found
 
-    async def follow(
+    def follow(self, app: str, session_id: str, after: int) -> AsyncGenerator[list[StoredEvent], None]:
+        """Batches of events after a cursor, for ever; ends when the session is deleted, here or elsewhere."""
+        return self._follow(app, session_id, after, Form.COMPACT, join_events)
+
+    def follow_stretches(
         self, app: str, session_id: str, after: int, form: Form = Form.COMPACT
-    ) -> AsyncIterator[list[StoredEvent]]:
-        """Batches of events after a cursor, for ever; ends when the session is deleted, here or elsewhere.
+    ) -> AsyncGenerator[list[Stretch], None]:
+        """The same in stretches, for whoever sends what is made of them once for all readers.
 
         Large ones are there in the wanted form already: to make it takes a moment, so a thread does it.
         """
+        return self._follow(app, session_id, after, form, _as_they_are)
+
+    async def _follow(
+        self, app: str, session_id: str, after: int, form: Form, shape: Callable[[list[Stretch]], Shaped]
+    ) -> AsyncGenerator[Shaped, None]:
         await self._store.read(app, lambda view: _check_cursor(view, session_id, after))
+        handed: list[list[Stretch]] = []
+        most = READ_BYTES // (3 if form is Form.NESTED else 1)  # what is sent of it is about as long, then
         with self.tail(session_id) as tail:
             while not tail.gone:
                 added = tail.added
-                batch = tail.events_after(after)
+                batch = tail.read(after, most)
                 if batch is None:
-                    batch = await self._read(app, session_id, after)
+                    batch = await self._read(app, session_id, after, tail)
                 if batch is None:
                     return
                 if batch:
-                    batch = batch[:SLICE_EVENTS]  # the others come with the next round
-                    after = batch[-1].seq
-                    await self._convert(app, batch, form)
-                    yield batch
+                    after = batch[-1].last
+                    await self._prepare(app, batch, form)
+                    handed.append(batch)
+                    del batch  # or a reader that stands still would hold it here
+                    yield shape(handed.pop())
                 else:
                     await added.wait()
 
@@ -226,28 +182,43 @@ class LogService:
         elif tail is not None:
             tail.reset()
 
-    async def _read(self, app: str, session_id: str, after: int) -> list[StoredEvent] | None:
+    async def _read(self, app: str, session_id: str, after: int, tail: Tail) -> list[Stretch] | None:
         """None when the session is gone."""
         for step in range(2):
+            if (page := tail.page(after)) is not None:
+                return page
             shared = self._large.get((session_id, after + 1))
             if shared is not None:
-                return [shared]
+                return [Stretch([shared])]
             if not step:
                 await self._turns.slice(app)  # to catch up takes many; meanwhile another may have read it
 
         def work(view: View) -> list[StoredEvent] | None:
-            found = view.events(session_id, after=after, limit=PAGE_EVENTS, max_bytes=STREAM_BYTES)
+            found = view.events(session_id, after=after, limit=SLICE_EVENTS, max_bytes=STREAM_BYTES)
             return None if not found and view.session(session_id) is None else found
 
         batch = await self._store.read(app, work)
-        return None if batch is None else [self._share(session_id, event) for event in batch]
+        if not batch:
+            return None if batch is None else []
+        page = list(cut([self._share(session_id, event) for event in batch]))
+        if not any(stretch.is_large for stretch in page):
+            tail.keep_page(after, page)
+        return page
 
     def _share(self, session_id: str, event: StoredEvent) -> StoredEvent:
         if len(event.data) <= LARGE_BYTES:
             return event
         return self._large.setdefault((session_id, event.seq), event)
 
-    async def _convert(self, app: str, batch: list[StoredEvent], form: Form, *, whole: bool = False) -> None:
+    async def _prepare(self, app: str, stretches: list[Stretch], form: Form) -> None:
+        """What is short is made by whoever sends it first."""
+        for stretch in stretches:
+            if stretch.is_large:
+                await self._convert(app, stretch.events, form)
+
+    async def _convert(
+        self, app: str, batch: Sequence[StoredEvent], form: Form, *, whole: bool = False
+    ) -> None:
         """One after the other, and of large ones apps in turn: whoever comes second finds it done.
 
         Large ones are prepared for being sent in slices, unless they are needed as a `whole`.
@@ -267,3 +238,7 @@ def _check_cursor(view: View, session_id: str, after: int) -> None:
         raise SessionNotFound
     if after > session.head:
         raise InvalidRequest(f"after is beyond the end of the log, which is {session.head}")
+
+
+def _as_they_are(stretches: list[Stretch]) -> list[Stretch]:
+    return stretches

@@ -6,10 +6,10 @@ with more values than anybody needs is dropped like one that is too long. A long
 
 import json
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import orjson
 
@@ -22,12 +22,12 @@ MAX_DEPTH: Final = 200
 """orjson writes 254 levels; an event puts a message into a level or two of its own."""
 
 GARBAGE_TAIL_BYTES: Final = 2048
+SHORT_BYTES: Final = 4096
 HEAD_BYTES: Final = 256
 SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(NamedTuple):
     """One JSON object and the bytes it took."""
 
     message: Json
@@ -44,7 +44,7 @@ class Oversize:
 
 @dataclass(frozen=True, slots=True)
 class LargeLine:
-    """A line that is to be decoded in a thread; see `Framer.decode_large`."""
+    """A line that is to be decoded in a thread; see `Framer.decode`."""
 
     data: bytes | bytearray
 
@@ -61,26 +61,45 @@ class Framer:
 
     def feed(self, chunk: bytes) -> list[Line | Oversize | LargeLine]:
         """The lines that this chunk completes, in order."""
+        return list(self.frames(chunk))
+
+    def frames(
+        self, chunk: bytes, take: Callable[[bytes | bytearray], bool] = lambda _: False
+    ) -> Iterator[Line | Oversize | LargeLine]:
+        """The same one by one; a short line that `take` has taken is not among them.
+
+        It is asked when all before that line were handled.
+        """
         first, *rest = chunk.split(b"\n")
         self._hold(first)
         if not rest:
-            return []
-        out: list[Line | Oversize | LargeLine] = []
-        self._end_line(out)
+            return
         last = rest.pop()
+        out: list[Line | Oversize | LargeLine] = []
+        if self._dropped or not self._held or len(self._held) > SHORT_BYTES or not take(self._held):
+            self._end_line(out)
+        else:
+            self._held = bytearray()
         for line in rest:
+            while out:
+                yield out.pop()
             if len(line) > self._max:
                 out.append(Oversize(len(line), line[:HEAD_BYTES]))
-            elif line:
+            elif line and not (len(line) <= SHORT_BYTES and take(line)):
                 self._take(line, out)
         self._hold(last)
-        return out
+        while out:
+            yield out.pop()
 
     def finish(self) -> list[Line | Oversize | LargeLine]:
         """What is left when the stream ends: a last line may lack its newline."""
         out: list[Line | Oversize | LargeLine] = []
         self._end_line(out)
         return out
+
+    async def decode(self, line: bytes | bytearray, pace: Pace) -> Line | Oversize | None:
+        """None where it is no JSON object."""
+        return await pace.compute(partial(self._decode, line))
 
     async def decode_large(
         self, frames: list[Line | Oversize | LargeLine], pace: Pace
@@ -91,16 +110,11 @@ class Framer:
         """
         frames.reverse()  # to take the first out of a list of thousands would move all the others
         while frames:
-            frame = frames.pop()
-            if not isinstance(frame, LargeLine):
+            frame: Line | Oversize | LargeLine | None = frames.pop()
+            if isinstance(frame, LargeLine):
+                frame = await self.decode(frame.data, pace)
+            if frame is not None:
                 yield frame
-                continue
-            work = partial(self._decode, frame.data)
-            del frame
-            decoded = await pace.compute(work)
-            del work
-            if decoded is not None:
-                yield decoded
 
     def garbage_tail(self) -> str:
         """The last lines that were not JSON objects, for an error message."""
@@ -124,6 +138,9 @@ class Framer:
             self._take(line, out)
 
     def _take(self, line: bytes | bytearray, out: list[Line | Oversize | LargeLine]) -> None:
+        if len(line) <= MAX_LINE_VALUES and (message := decode_line(line)) is not None:
+            out.append(Line(message, len(line)))  # nearly all are so, and cannot hold too many values
+            return
         found = LargeLine(line) if len(line) > LARGE_BYTES else self._decode(line)
         if found is not None:
             out.append(found)

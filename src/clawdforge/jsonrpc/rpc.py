@@ -6,13 +6,14 @@ agent down. Only what the agent *asks* is worked on beside it, since an answer m
 
 import asyncio
 import itertools
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import Any, Final, Protocol
 
+from clawdforge.jsonrpc.alike import Gatherer
 from clawdforge.jsonrpc.encoding import encode_lines
 from clawdforge.jsonrpc.lost import read_head
-from clawdforge.jsonrpc.ndjson import MAX_LINE_BYTES, Framer, Line, Oversize
+from clawdforge.jsonrpc.ndjson import MAX_LINE_BYTES, SHORT_BYTES, Framer, LargeLine, Line, Oversize
 from clawdforge.jsonrpc.pace import Pace
 from clawdforge.wire.base import Json
 from clawdforge.wire.json_bounds import write_briefly
@@ -118,11 +119,16 @@ class Connection:
         *,
         max_line_bytes: int = MAX_LINE_BYTES,
         answers_garbage: bool = False,
+        gatherer: Callable[[], Gatherer | None] = lambda: None,
     ) -> None:
-        """With `answers_garbage` the other side is told of lines that cannot be read; agents print such."""
+        """With `answers_garbage` the other side is told of lines that cannot be read; agents print such.
+
+        `gatherer` says who gathers notifications at the moment, if anybody does.
+        """
         self._pipe = pipe
         self._pace = pace
         self._handler = handler
+        self._gatherer = gatherer
         self._framer = Framer(max_line_bytes)
         self._answers_garbage = answers_garbage
         self._garbage_told = 0
@@ -230,25 +236,54 @@ class Connection:
                 await self._pace.enter()
                 pause_at = clock() + PASS_SECS
                 for start in range(0, len(chunk), FEED_BYTES):
-                    frames = self._framer.feed(chunk[start : start + FEED_BYTES])
-                    async for frame in self._framer.decode_large(frames, self._pace):
-                        await self._dispatch(frame)
-                        if clock() > pause_at:  # a flood must not keep the rest of the server from running
-                            pause_at = await self._let_others_run()
-                    await self._tell_garbage()
+                    frames = self._framer.frames(chunk[start : start + FEED_BYTES], self._gather_line)
+                    pause_at = await self._handle(frames, pause_at)
                     if clock() > pause_at:  # what is no JSON is nothing to dispatch, and costs the most
                         pause_at = await self._let_others_run()
                 self._bytes_handled = self._bytes_read
                 self._progress.set()
                 await asyncio.sleep(0)
-            async for frame in self._framer.decode_large(self._framer.finish(), self._pace):
-                await self._dispatch(frame)
-            await self._tell_garbage()
+            await self._handle(iter(self._framer.finish()), clock() + PASS_SECS)
             self._fail(Disconnected("it closed its output"))
         except OSError as error:
             self._fail(Disconnected(f"its output cannot be read: {error}"))
         except Exception as error:  # noqa: BLE001 - top of the task; whoever waits for an answer gets it
             self._fail(error)
+
+    async def _handle(self, frames: Iterator[Line | Oversize | LargeLine], pause_at: float) -> float:
+        """Until when to go on after these."""
+        clock = asyncio.get_running_loop().time
+        frame: Line | Oversize | LargeLine | None
+        while (frame := next(frames, None)) is not None:
+            if isinstance(frame, LargeLine):
+                await self._hand_over()
+                frame = await self._framer.decode(frame.data, self._pace)
+            if frame is None:
+                continue
+            if not self._is_gathered(frame):
+                await self._hand_over()
+                await self._dispatch(frame)
+            if clock() > pause_at:  # a flood must not keep the rest of the server from running
+                await self._hand_over()
+                pause_at = await self._let_others_run()
+        await self._hand_over()
+        await self._tell_garbage()
+        return pause_at
+
+    def _gather_line(self, line: bytes | bytearray) -> bool:
+        gatherer = self._gatherer()
+        return gatherer is not None and gatherer.gather_line(line)
+
+    def _is_gathered(self, frame: Line | Oversize) -> bool:
+        if isinstance(frame, Oversize) or frame.size > SHORT_BYTES or "id" in frame.message:
+            return False  # what is long would take long to compare
+        gatherer = self._gatherer()
+        return gatherer is not None and gatherer.gather(frame.message, frame.size)
+
+    async def _hand_over(self) -> None:
+        gatherer = self._gatherer()
+        if gatherer is not None:
+            await gatherer.hand_over()
 
     async def _tell_garbage(self) -> None:
         """Once for as many lines as came together: who sends a flood of them need not get one back."""

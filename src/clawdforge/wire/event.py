@@ -4,7 +4,7 @@ An event is encoded once, as one line of JSON, and the same bytes are stored, pa
 agent sent is stored in the compact form; `event_forms` makes the nested one for the callers that read it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import Any, Final
 
@@ -102,6 +102,12 @@ def encode_body(kind: str, turn: int | None, at: Micros, fields: Json) -> bytes:
     if not RESERVED.isdisjoint(fields):
         fields = {key: value for key, value in fields.items() if key not in RESERVED}
     return orjson.dumps({"ts": to_iso(at), "turn": turn, "type": kind, **fields})[1:]
+
+
+def encode_bodies(kind: str, turn: int | None, at: Micros, fields: Json, texts: Iterable[str]) -> list[bytes]:
+    """The same of events that differ in nothing but their words, which come last."""
+    alike = encode_body(kind, turn, at, {**fields, "content": ""})[: -len(b'""}')]
+    return [b"%b%b}" % (alike, orjson.dumps(text)) for text in texts]
 
 
 def number(seq: int, body: bytes) -> bytes:

@@ -6,7 +6,7 @@ everybody for seconds, and to join three copies of them takes a tenth of one.
 
 import gc
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
@@ -29,6 +29,8 @@ USUAL_WORDS: Final = re.compile(
 )
 """The same of an event that is nothing but words, which come last."""
 
+NUMBER: Final = b'{"seq":'
+WORDS: Final = b',"content":"'
 OURS: Final = (b'"sessionId":', b'"update":')
 """Keys that stand beside the copied ones in the nested form, so an update that has them is copied by key."""
 
@@ -45,6 +47,25 @@ def nest_bytes(kind: str, data: bytes) -> bytes:
 def nested_parts(kind: str, data: bytes) -> list[Part] | None:
     """The same in parts, most of which lie in what was given; None where it has to be made anew."""
     return _part_words(kind, data) if kind in SPOKEN else _part_update(kind, data)
+
+
+def nest_all(events: Iterable[tuple[str, bytes]]) -> list[bytes]:
+    """The nested form of many. What comes between number and words is mostly as in the one before."""
+    known: dict[tuple[str, bytes], tuple[bytes, bytes] | None] = {}
+    return [_nest_like(kind, data, known) for kind, data in events]
+
+
+def _nest_like(kind: str, data: bytes, known: dict[tuple[str, bytes], tuple[bytes, bytes] | None]) -> bytes:
+    begin, end = data.find(b","), data.find(WORDS)
+    alike = (kind, data[begin:end])
+    if alike not in known:
+        parts = _part_words(kind, data) if kind in SPOKEN else None
+        known[alike] = None if parts is None else (bytes(parts[0])[begin:], bytes(parts[2]))
+    found = known[alike]
+    if found is None or not data[len(NUMBER) : begin].isdigit() or not data.endswith(b'"}'):
+        return nest_bytes(kind, data)
+    text = data[end + len(WORDS) - 1 : -1]
+    return b"".join((data[:begin], found[0], text, found[1], text, b'}}},"content":', text, b"}"))
 
 
 def unnest_bytes(data: bytes) -> bytes:

@@ -27,6 +27,7 @@ SPOKEN: Final[dict[str, str]] = {
 }
 """The types whose events are words, and the agent's word for each."""
 
+SPEAKING: Final = {word: EventType(kind) for kind, word in SPOKEN.items()}
 LIFTED: Final[dict[str, tuple[str, ...]]] = {
     **dict.fromkeys(SPOKEN, ("content",)),
     EventType.TOOL_CALL: ("name", "args"),
@@ -71,6 +72,28 @@ def compact_fields(kind: str, message: Json) -> Json:
     return fields
 
 
+def plain_words(message: Json) -> tuple[EventType, Json, str] | None:
+    """The type, the other keys of the compact event, and the words; None if it is not just that.
+
+    Nearly all messages are. One that may tell what it has cost is not.
+    """
+    try:
+        params = message["params"]
+        update = params["update"]
+        block = update["content"]
+        session_id = params["sessionId"]
+        if len(message) != 3 or len(params) != 2 or not _is_plain(block) or "_meta" in update:
+            return None
+        if message["method"] != "session/update" or message["jsonrpc"] != "2.0":
+            return None
+        fields = {"agent_session_id": session_id}
+        if len(update) > 2:
+            fields["update"] = _without(update, (WORD, "content"))
+        return (SPEAKING[update[WORD]], fields, block["text"]) if isinstance(session_id, str) else None
+    except (KeyError, TypeError):
+        return None
+
+
 def update_of(kind: str, event: Json) -> Json:
     """What the agent's update says, from the keys of an event in either form; empty where it says nothing."""
     update = event.get("update")
@@ -111,7 +134,7 @@ def unnest(event: Json) -> Json:
     update = params.get("update") if isinstance(params, dict) else None
     is_copied = kind != EventType.RESPONSE  # whatever stands in a response was put there by the agent
     if is_copied and isinstance(params, dict) and isinstance(update, dict):
-        copied = {key for key in update if key != "update" and _is_same(update[key], params.get(key))}
+        copied = {key for key in update if key != "update" and is_same(update[key], params.get(key))}
         message = {**_without(message, LIFTED.get(kind, ())), "params": _without(params, copied)}
     return {**_only(event, RESERVED), **compact_fields(kind, message)}
 
@@ -216,7 +239,7 @@ def _is_plain(block: Any) -> TypeGuard[Json]:
     return block.get("type") == "text" and isinstance(block.get("text"), str)
 
 
-def _is_same(one: Any, other: Any) -> bool:
+def is_same(one: Any, other: Any) -> bool:
     """Equal as JSON, where 1, 1.0 and true differ."""
     return one == other and orjson.dumps(one) == orjson.dumps(other)
 

@@ -4,11 +4,12 @@ Data is one line of JSON here, so a frame is three short lines. Heartbeats are c
 carry an id: an id names a durable event, and a reader resumes after it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
 HEARTBEAT: Final = b": \n\n"
+NUMBERED: Final = b"id: %d\nevent: %b\ndata: %b\n\n"
 
 _BOM: Final = b"\xef\xbb\xbf"
 
@@ -25,6 +26,13 @@ class Frame:
 def encode(data: bytes, *, event: str = "", id: str = "") -> bytes:  # noqa: A002 - the field's name
     """One frame around data that holds no line break."""
     return b"%b%b\n\n" % (begin_frame(event=event, id=id), data)
+
+
+def encode_numbered(numbers: Iterable[int], names: Iterable[str], data: Iterable[bytes]) -> bytes:
+    """Frames of events that have a number, one after another."""
+    return b"".join(
+        [NUMBERED % (seq, name.encode(), each) for seq, name, each in zip(numbers, names, data, strict=True)]
+    )
 
 
 def begin_frame(*, event: str = "", id: str = "") -> bytes:  # noqa: A002 - the field's name

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import repeat
 from typing import Any, NamedTuple
 
 import orjson
 
 from clawdforge.wire.base import Json, Micros
-from clawdforge.wire.event import EventType, encode_body
+from clawdforge.wire.event import EventType, encode_bodies, encode_body
 from clawdforge.wire.event_bytes import Part, nest_bytes, nested_parts, unnest_bytes
 from clawdforge.wire.event_forms import SPOKEN, Form, is_from_agent
 
@@ -17,6 +18,24 @@ class AgentEvent(NamedTuple):
 
     kind: EventType
     fields: Json
+
+
+@dataclass(slots=True)
+class Words:
+    """Several things that an agent said, one right after another, that differ in nothing but their words.
+
+    `fields` are the keys that they have besides, and `sizes` are those of their lines.
+    """
+
+    kind: EventType
+    fields: Json
+    texts: list[str]
+    sizes: list[int]
+
+    def events(self) -> Iterator[tuple[AgentEvent, int]]:
+        """Each by itself, with the size of its line."""
+        for text, size in zip(self.texts, self.sizes, strict=True):
+            yield AgentEvent(self.kind, {**self.fields, "content": text}), size
 
 
 class Draft(NamedTuple):
@@ -36,6 +55,12 @@ def draft_of(event: AgentEvent, turn: int | None, at: Micros) -> Draft:
     """What the agent sent, as an event. A list of commands is the session's state, never an answer."""
     turn = None if event.kind is EventType.COMMANDS else turn
     return Draft(event.kind, turn, encode_body(event.kind, turn, at, event.fields))
+
+
+def drafts_of(words: Words, turn: int | None, at: Micros) -> list[Draft]:
+    """The same for many."""
+    bodies = encode_bodies(words.kind, turn, at, words.fields, words.texts)
+    return list(map(Draft._make, zip(repeat(words.kind), repeat(turn), bodies)))
 
 
 @dataclass(slots=True, weakref_slot=True)
@@ -58,9 +83,14 @@ class StoredEvent:
         if not self._needs_change(form):
             return self.data
         if self._other is None:
-            to_nested = form is Form.NESTED
-            self._other = nest_bytes(self.type, self.data) if to_nested else unnest_bytes(self.data)
+            self._other = self.make(form)
         return self._other
+
+    def make(self, form: Form) -> bytes:
+        """The same for whoever keeps what is made of it, so that it is not kept here as well."""
+        if not self._needs_change(form):
+            return self.data
+        return nest_bytes(self.type, self.data) if form is Form.NESTED else unnest_bytes(self.data)
 
     def prepare(self, form: Form) -> None:
         """Make what `slices` needs: parts of its own bytes where that is possible, else the other form."""

@@ -288,6 +288,11 @@ class Commit:
     app: str
     session_id: str
     events: tuple[StoredEvent, ...]
+    types: frozenset[str] = field(init=False, repr=False, compare=False)
+    """Of its events: there are thousands of chunks in a second, and most listeners heed none of them."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "types", frozenset([event.type for event in self.events]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

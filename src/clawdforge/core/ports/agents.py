@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from clawdforge.core.models.agents import AgentSpec, Answer, Ask, Launch, Used, Verdict
-from clawdforge.core.models.events import AgentEvent
+from clawdforge.core.models.events import AgentEvent, Words
 from clawdforge.core.models.rows import FileRow, SessionRow
 from clawdforge.core.models.workspaces import Workspace
 from clawdforge.wire.admin import AgentPage
@@ -19,6 +19,10 @@ class Sink(Protocol):
 
     async def emit(self, event: AgentEvent, size: int) -> None:
         """One message of the agent, in order; `size` is its line's. Returns when there is room for more."""
+        ...
+
+    async def emit_words(self, words: Words) -> None:
+        """The same for several messages at once."""
         ...
 
     async def report_truncation(self, dropped: int, reason: str) -> None:

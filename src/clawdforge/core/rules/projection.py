@@ -13,6 +13,7 @@ from clawdforge.wire.message import CALL_ID, CALL_KEYS, CALL_OUTPUT, Role, estim
 MAX_CHARS = 4 << 20
 MAX_TOOL_CALLS = 2000
 MAX_TOOL_CHARS = 16_384
+SAID = frozenset({EventType.TEXT, EventType.THINKING})
 
 
 class Projection:
@@ -36,10 +37,8 @@ class Projection:
 
     def feed(self, event: AgentEvent, size: int = 0) -> None:
         """Take one event in; `size` is that of the whole event in the log."""
-        if event.kind is EventType.TEXT:
-            self._add_text(self._text, event.fields)
-        elif event.kind is EventType.THINKING:
-            self._add_text(self._thinking, event.fields)
+        if event.kind in SAID:
+            self.feed_words(event.kind, event.fields.get("content"))
         elif event.kind in (EventType.TOOL_CALL, EventType.TOOL_UPDATE):
             self._tool_bytes += size
             self._merge_tool_call(update_of(event.kind, event.fields))
@@ -47,10 +46,11 @@ class Projection:
             entries = update_of(event.kind, event.fields).get("entries")
             self._plan = tuple(entries) if isinstance(entries, list) else self._plan
 
-    def _add_text(self, target: list[str], fields: Json) -> None:
-        text = fields.get("content")
-        if not isinstance(text, str) or not text:
+    def feed_words(self, kind: EventType, text: Any) -> None:
+        """What was said, in one event or in several."""
+        if kind not in SAID or not isinstance(text, str) or not text:
             return
+        target = self._text if kind is EventType.TEXT else self._thinking
         room = MAX_CHARS - self._chars
         if len(text) > room:
             self.truncated = True

@@ -3,7 +3,7 @@
 from typing import Final
 
 from clawdforge.core.models.agents import Ask, Used, Verdict
-from clawdforge.core.models.events import AgentEvent
+from clawdforge.core.models.events import AgentEvent, Words
 from clawdforge.core.ports import Sink
 
 
@@ -30,6 +30,10 @@ class EarlySink:
         elif len(self._kept) < self.MOST_MESSAGES and size <= self._room:
             self._room -= size
             self._kept.append((event, size))
+
+    async def emit_words(self, words: Words) -> None:
+        for event, size in words.events():
+            await self.emit(event, size)
 
     async def report_truncation(self, dropped: int, reason: str) -> None:
         if self._sink is not None:

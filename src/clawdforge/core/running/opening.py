@@ -32,8 +32,8 @@ from clawdforge.core.rules.turns import need_session
 from clawdforge.core.running.arrivals import Arrivals
 from clawdforge.core.running.carried_uploads import CarriedUploads
 from clawdforge.core.running.known_workspaces import KnownWorkspaces
+from clawdforge.core.running.outside_sink import OutsideSink
 from clawdforge.core.running.pool import AgentPool, Prepared
-from clawdforge.core.running.recorder import OutsideSink
 from clawdforge.core.running.running_turn import RunningTurn
 from clawdforge.wire.admin import WaitsFor
 from clawdforge.wire.base import Json

@@ -147,7 +147,7 @@ class PermissionService:
     def _on_commit(self, commit: Commit) -> None:
         if not commit.session_id:
             signals = [signal for waiting in self._waiting.values() for signal in waiting]
-        elif not commit.events or any(event.type == EventType.PERMISSION_DECIDED for event in commit.events):
+        elif not commit.events or EventType.PERMISSION_DECIDED in commit.types:
             signals = list(self._waiting.get(commit.session_id, ()))
         else:
             return

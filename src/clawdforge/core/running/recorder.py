@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 
 from clawdforge.core.clock import Clock
 from clawdforge.core.models.agents import Ask, Used, Verdict
-from clawdforge.core.models.events import AgentEvent, Draft, draft, draft_of
+from clawdforge.core.models.events import AgentEvent, Draft, Words, draft, draft_of, drafts_of
 from clawdforge.core.models.rows import TurnRow
 from clawdforge.core.ports import LeaseLost, Store, Tx
 from clawdforge.core.rules.cuts import cut_turn
@@ -42,6 +42,9 @@ NOT_NOW: Final = {OPTION_ID: "leave", "name": "Leave it", "kind": "reject_once"}
 OVERDRAFT = 1 << 19
 """By so much the event that fills an app's share may go beyond it; a larger one is dropped."""
 LAST_WORDS = 1 << 16
+PLENTY = 1 << 28
+ROOM_SECS: Final = 1.0
+"""Where there is plenty of room, it is looked up once a second: it takes as long as to write a few words."""
 
 
 class TurnRecorder:
@@ -61,7 +64,8 @@ class TurnRecorder:
         self.app = app
         self._watch = watch
         self._quotas = quotas
-        self._room_left: int | None = None  # what the app may still store, as the last write found it
+        self._room_left: int | None = None  # what the app may still store, as the last look found it
+        self._room_until = 0.0  # so long that look holds, as long as there is plenty
         self._room_known = started.room
         self._is_full = self._has_dropped = False
         self._progress = progress
@@ -99,6 +103,24 @@ class TurnRecorder:
             return
         self._projection.feed(event, len(made.body))
         self._add(made)
+        await self._wait_for_room()
+
+    async def emit_words(self, words: Words) -> None:
+        drafts = drafts_of(words, self.turn_index, self._clock.now())
+        size = sum([len(draft.body) for draft in drafts])
+        left = self._left_after(size)
+        if self._is_full or (left is not None and left < 0):
+            for event, line_size in words.events():
+                await self.emit(event, line_size)
+            return
+        self._progress.wait_for(WaitsFor.AGENT)
+        self._projection.feed_words(words.kind, "".join(words.texts))
+        self._drafts += drafts
+        self._bytes += size
+        self._work.set()
+        await self._wait_for_room()
+
+    async def _wait_for_room(self) -> None:
         while self._bytes > HIGH_WATER and not (self._answered or self._ending):
             self._room.clear()
             self._progress.wait_for(WaitsFor.STORE)
@@ -118,9 +140,8 @@ class TurnRecorder:
         A turn is stopped as soon as it fills the share, with what it said until then. The agent may take
         long to stop, so nothing more of it is kept, but for how it ended.
         """
-        if not self._is_full and self._room_left is not None:
-            unwritten = self._bytes + self._bytes_written_now + self._projection.size
-            left = self._room_left - unwritten - 2 * size  # an event is in the log, and in the message
+        left = self._left_after(size)
+        if not self._is_full and left is not None:
             if left < 0:
                 self._fill()
             fits = left >= -OVERDRAFT
@@ -130,6 +151,12 @@ class TurnRecorder:
             self._has_dropped = True
             await self.report_truncation(size, NO_ROOM)
         return fits
+
+    def _left_after(self, size: int) -> int | None:
+        """What the app may store after so much more, which will be in the log and in the message."""
+        if self._room_left is None:
+            return None
+        return self._room_left - self._bytes - self._bytes_written_now - self._projection.size - 2 * size
 
     def _learn_room(self, room: int | None) -> None:
         self._room_left = room
@@ -296,18 +323,25 @@ class TurnRecorder:
 
     async def _append(self, drafts: Sequence[Draft], patience: float) -> None:
         session_id, fence, written = self.session_id, self._fence, self._written + len(drafts)
+        loop = asyncio.get_running_loop()
+        is_little = self._room_left is not None and self._room_left < PLENTY
+        looks = is_little or loop.time() >= self._room_until
 
         def append(tx: Tx) -> int | None:
             tx.append(session_id, drafts, fence=fence, written=written)
-            return self._quotas.room(tx)
+            return self._quotas.room(tx) if looks else None
 
         def append_unless_written(tx: Tx) -> int | None:
             check_lease(tx, session_id, fence)
             is_written = need_session(tx, session_id).written >= written
-            return self._quotas.room(tx) if is_written else append(tx)
+            return append(tx) if not is_written else self._quotas.room(tx) if looks else None
 
         room = await self._persist(append, append_unless_written, patience)
         self._written = written
+        if looks:
+            self._room_until = loop.time() + ROOM_SECS
+        elif self._room_left is not None:
+            room = self._room_left - self._bytes_written_now
         self._bytes_written_now = 0
         self._learn_room(room)
 
@@ -325,46 +359,3 @@ class TurnRecorder:
                     raise
                 await asyncio.sleep(RETRY_SECS)
                 work = work_again
-
-
-class OutsideSink:
-    """Records what an agent sends while no prompt runs, up to a limit, while its node holds the session."""
-
-    MAX_MESSAGES = 1000
-    MAX_BYTES = 16 << 20
-
-    def __init__(self, store: Store, clock: Clock, app: str, session_id: str, node: str | None) -> None:
-        self._store = store
-        self._clock = clock
-        self._app = app
-        self._session_id = session_id
-        self._node = node
-        self._left = self.MAX_MESSAGES
-        self._room = self.MAX_BYTES
-
-    async def emit(self, event: AgentEvent, size: int) -> None:
-        if self._left <= 0 or self._room <= 0:
-            return
-        self._left -= 1
-        self._room -= size
-        await self._append(draft_of(event, None, self._clock.now()))
-        if self._left <= 0 or self._room <= 0:
-            await self.report_truncation(0, "the agent sent too much outside of a turn; the rest is dropped")
-
-    async def report_truncation(self, dropped: int, reason: str) -> None:
-        fields = {"dropped_bytes": dropped, "reason": reason}
-        await self._append(draft(EventType.OUTPUT_TRUNCATED, None, self._clock.now(), fields))
-
-    def note_usage(self, used: Used) -> None:
-        """Nothing runs that could have a limit."""
-
-    async def ask(self, request: Ask) -> Verdict:  # noqa: ARG002 - part of the port
-        return Verdict(option_id=None)
-
-    async def _append(self, event: Draft) -> None:
-        def work(tx: Tx) -> None:
-            session = tx.session(self._session_id)
-            if session is not None and session.holder == self._node:
-                tx.append(self._session_id, [event])
-
-        await self._store.write(self._app, work)

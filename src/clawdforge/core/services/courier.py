@@ -192,7 +192,7 @@ class Courier:
         return answer, f"it answered {answer.status}"
 
     def _on_commit(self, commit: Commit) -> None:
-        if not commit.events or any(event.type in TOLD_OF for event in commit.events):
+        if not commit.events or not TOLD_OF.isdisjoint(commit.types):
             self._woken.set()
 
 

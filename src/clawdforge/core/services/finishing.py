@@ -98,7 +98,7 @@ class Finisher:
         return await self._store.read(app, lambda view: view.has_finished_changes(session_id))
 
     def _on_commit(self, commit: Commit) -> None:
-        if any(event.type in CHANGES for event in commit.events):
+        if not CHANGES.isdisjoint(commit.types):
             self._work.set()
 
     async def _unfinished(self, left: set[str]) -> list[tuple[str, str]]:

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Final
 
 from clawdforge.core.clock import Clock
-from clawdforge.core.log import LogService, Tail
+from clawdforge.core.log import LogService
 from clawdforge.core.models.events import draft
 from clawdforge.core.models.rows import MessageRow, SessionQuery, SessionRow
 from clawdforge.core.pacing.long_reads import read_rows
@@ -24,6 +24,7 @@ from clawdforge.core.rules.transcripts import (
     show,
 )
 from clawdforge.core.rules.turns import make_title, need_open, need_session
+from clawdforge.core.tail import Tail
 from clawdforge.wire.base import Micros
 from clawdforge.wire.errors import InvalidRequest, SessionBusy
 from clawdforge.wire.event import EventType

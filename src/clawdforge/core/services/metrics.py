@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import Counter
+from collections.abc import Callable
 from typing import Final
 
 import orjson
@@ -27,6 +28,7 @@ from clawdforge.wire.turn import Outcome, TurnLimits, TurnState
 STUCK_SECS: Final = 60.0
 WIDTHS: Final = ("server", "app", "agent")
 STOPPING: Final = (*TurnLimits.model_fields, BUDGET, "max_bytes")
+COUNTED: Final = frozenset({EventType.TURN_STARTED, EventType.TURN_ENDED, EventType.BUDGET_WARNED})
 UNENDED: Final = (TurnState.QUEUED, TurnState.RUNNING, TurnState.WAITING)
 
 
@@ -59,7 +61,12 @@ class MetricsService:
         self._started = 0
         self._warned = 0
         self._events = 0
+        self._watched: list[tuple[str, str, Callable[[], float]]] = []
         store.listen(self._count)
+
+    def watch(self, name: str, about: str, read: Callable[[], float]) -> None:
+        """A gauge of what core knows nothing of."""
+        self._watched.append((name, about, read))
 
     async def read(self) -> list[Metric]:
         turns, sessions, pauses, apps = await self._store.read_system(
@@ -96,6 +103,7 @@ class MetricsService:
             Metric("sessions_open", "gauge", "Open sessions with retention ttl.", _single(sessions)),
             Metric("events_appended_total", "counter", "Events written to the log.", _single(self._events)),
             Metric("readers", "gauge", "Open readers of event streams.", _single(readers)),
+            *(Metric(name, "gauge", about, _single(read())) for name, about, read in self._watched),
             Metric(
                 "commit_seconds", "histogram", "Time of a commit, its sync to disk included.",
                 self._store.commit_times.samples(),
@@ -125,6 +133,8 @@ class MetricsService:
 
     def _count(self, commit: Commit) -> None:
         self._events += len(commit.events)
+        if COUNTED.isdisjoint(commit.types):
+            return
         for event in commit.events:
             if event.type == EventType.TURN_ENDED:
                 ended = orjson.loads(event.data)

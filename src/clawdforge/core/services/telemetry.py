@@ -87,7 +87,7 @@ class TelemetryService:
                 await self._measure()
 
     def _on_commit(self, commit: Commit) -> None:
-        for event in commit.events:
+        for event in commit.events if EventType.TURN_ENDED in commit.types else ():
             if event.type == EventType.TURN_ENDED and event.turn is not None:
                 self._note(Ended(commit.app, commit.session_id, event.turn, _find_message(event.data)))
 

@@ -16,7 +16,7 @@ from clawdforge.core.ports import Capability, Sink
 from clawdforge.drivers.acp.client import ClientSide
 from clawdforge.drivers.acp.controls import SessionControls
 from clawdforge.drivers.acp.failures import Failures, is_login_missing
-from clawdforge.drivers.acp.files import WorkspaceFiles, open_files
+from clawdforge.drivers.acp.files import WorkspaceFiles
 from clawdforge.drivers.acp.handshake import STATE_KINDS, Handshake, LoadLost, OpenedSession, Replay
 from clawdforge.drivers.acp.limits import AcpLimits
 from clawdforge.drivers.acp.preparing import prepare
@@ -28,7 +28,7 @@ from clawdforge.drivers.acp.updates import read_message, update_in, word_of
 from clawdforge.drivers.acp.usage import UsageMeter
 from clawdforge.drivers.acp.worker_watch import WorkerWatch
 from clawdforge.drivers.folders.home_lock import run_to_end
-from clawdforge.drivers.folders.ownership import Ownership, choose_user
+from clawdforge.drivers.folders.ownership import Ownership
 from clawdforge.drivers.processes.policy import Policy
 from clawdforge.drivers.processes.process import AgentProcess, has_failed
 from clawdforge.drivers.processes.spawner import Spawner
@@ -82,9 +82,8 @@ class AcpDriver:
 
     async def _open(self, launch: Launch, sink: Sink) -> "AcpAgent":
         inside = self._spawner.containment.choose(launch.agent.sandbox)
-        look_up = partial(prepare, launch, self._operator_env, self._operator_home, inside)
+        look_up = partial(prepare, launch, self._operator_env, self._operator_home, inside, self._ownership)
         prepared = await run_to_end(look_up)  # it makes a folder in the home, whose lock is held
-        runs_as = await choose_user(self._ownership, launch, prepared.shared)
         pace = self._pace.of(launch.app)
 
         async def spawn(argv: tuple[str, ...], beside: AgentProcess | None = None) -> AgentProcess:
@@ -105,14 +104,13 @@ class AcpDriver:
                     policy=Policy.of(launch.agent),
                     beside=beside,
                     identity=launch.workspace_identity,
-                    runs_as=runs_as,
+                    runs_as=prepared.runs_as,
                 )
 
-        files = await asyncio.to_thread(open_files, launch, prepared.readable, runs_as.user)
         process = await spawn(launch.agent.command)
-        terminals = Terminals(partial(spawn, beside=process), files, launch.cwd)
+        terminals = Terminals(partial(spawn, beside=process), prepared.files, launch.cwd)
         tables = (self._prices, self._failures)
-        agent = AcpAgent(launch, sink, process, terminals, files, self._limits, *tables, pace)
+        agent = AcpAgent(launch, sink, process, terminals, prepared.files, self._limits, *tables, pace)
         try:
             await agent.start()
         except BaseException:
@@ -166,7 +164,8 @@ class AcpAgent:
         self._closing: asyncio.Task[None] | None = None
         self._login_methods: list[str] = []
         pipe = StdioPipe(process.stdout, process.stdin)
-        self._connection = Connection(pipe, self, pace, max_line_bytes=limits.max_line_bytes)
+        most, gatherer = limits.max_line_bytes, lambda: self._turn
+        self._connection = Connection(pipe, self, pace, max_line_bytes=most, gatherer=gatherer)
         silent_secs = limits.orphaned_secs if self._quirks.adapter else None
         self._worker = WorkerWatch(process, self._connection, silent_secs)
 

@@ -12,6 +12,7 @@ from typing import Any, Final
 import orjson
 
 from clawdforge.wire.base import Json
+from clawdforge.wire.json_bounds import LARGE_BYTES, is_larger
 
 MOST: Final = 256
 COMMAND_KEYS: Final = ("command", "cmd", "script")
@@ -70,11 +71,16 @@ class Grants:
 
 
 def _identify(call: Json, options: Any) -> str | None:
-    """One name for the same call with the same content; None for a call without an id: it may be another."""
+    """One name for the same call with the same content; None for a call without an id: it may be another.
+
+    And for one of megabytes: to compare those is no work for the event loop.
+    """
     name = call.get("toolCallId")
     if not isinstance(name, str) or not name:
         return None
-    shown = [call.get("title"), call.get("kind"), call.get("rawInput"), call.get("content"), options]
+    shown = [call.get("title"), call.get("kind"), call.get("rawInput"), call.get("content"), list(options)]
+    if is_larger(shown, LARGE_BYTES):
+        return None
     try:
         content = orjson.dumps(shown, option=orjson.OPT_SORT_KEYS)
     except (orjson.JSONEncodeError, RecursionError):

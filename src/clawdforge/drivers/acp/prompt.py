@@ -7,6 +7,7 @@ from typing import Final
 from clawdforge.core.models.agents import Ask, Used, Verdict
 from clawdforge.core.models.events import AgentEvent
 from clawdforge.core.ports import Sink
+from clawdforge.drivers.acp.gathering import Gathering
 from clawdforge.wire.base import Json
 from clawdforge.wire.event import EventType
 
@@ -42,6 +43,26 @@ class RunningPrompt:
         self._dropped = 0
         self._over = False
         self._asking: set[asyncio.Task[object]] = set()
+        self._gathering = Gathering()
+
+    def gather_line(self, line: bytes | bytearray) -> bool:
+        return self._gathering.take_line(line)
+
+    def gather(self, message: Json, size: int) -> bool:
+        return self._gathering.take(message, size)
+
+    async def hand_over(self) -> None:
+        """What was gathered."""
+        words = self._gathering.hand_over()
+        if words is None:
+            return
+        if self._failed_meta or self._full or sum(words.sizes) > self._left:
+            for event, size in words.events():
+                await self.emit(event, size)
+            return
+        self.has_begun = self.has_begun or words.kind in WORK
+        self._left -= sum(words.sizes)
+        await self.sink.emit_words(words)
 
     async def emit(self, event: AgentEvent, size: int) -> None:
         self.has_begun = self.has_begun or event.kind in WORK

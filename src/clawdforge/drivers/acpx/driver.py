@@ -19,6 +19,7 @@ import secrets
 import shlex
 from collections import deque
 from collections.abc import AsyncGenerator, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Final, Literal
 
@@ -35,6 +36,7 @@ from clawdforge.drivers.acp.usage import UsageMeter
 from clawdforge.drivers.acpx import host
 from clawdforge.drivers.acpx.stream import Part, PromptStream, describe_error
 from clawdforge.drivers.folders import attachments, credentials
+from clawdforge.drivers.folders.home_lock import run_to_end
 from clawdforge.drivers.folders.ownership import Ownership, choose_user
 from clawdforge.drivers.folders.writable import find_writable
 from clawdforge.drivers.processes.environment import agent_env
@@ -98,7 +100,7 @@ class AcpxDriver:
         find_program(launch.agent.command[0], env, launch.agent.install)
         shared = credentials.shared_files(launch.agent.credentials, self._operator_home)
         readable = (*launch.readable, attachments.make_folder(launch.home), HOST)
-        runs_as = await choose_user(self._ownership, launch, shared)
+        runs_as = await run_to_end(partial(choose_user, self._ownership, launch, shared))
         writable = find_writable(launch)
         await self._pace.of(launch.app).enter()
         # With the interpreter that every agent sees; one of a virtual environment may be hidden from it.

@@ -1,15 +1,15 @@
 """Event streams over HTTP: ready bytes, heartbeats, and every reason why a stream ends."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import suppress
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from clawdforge.core.models.events import StoredEvent
 from clawdforge.core.models.principal import Principal
+from clawdforge.core.models.stretches import Stretch
 from clawdforge.core.rules.turns import SubmittedTurn
 from clawdforge.core.services.all import Services
 from clawdforge.http.connections.waiting import closing, wait_disconnected, wait_first
@@ -17,8 +17,7 @@ from clawdforge.http.settings import HttpSettings
 from clawdforge.wire.errors import SessionNotFound
 from clawdforge.wire.event import EventType
 from clawdforge.wire.event_forms import Form
-from clawdforge.wire.json_bounds import LARGE_BYTES
-from clawdforge.wire.sse import HEARTBEAT, begin_frame, encode
+from clawdforge.wire.sse import HEARTBEAT, begin_frame, encode_numbered
 
 FAREWELL_SECS = 1.0
 MIN_WAIT_SECS = 0.05
@@ -88,31 +87,47 @@ class EventStream(Response):
                 self._sent = clock()
 
 
-def frame(event: StoredEvent, form: Form) -> bytes:
-    return encode(event.in_form(form), event=event.type, id=str(event.seq))
+def make_frames(stretch: Stretch, form: Form) -> bytes:
+    """For all readers of a stretch of the log: most of them want the same bytes."""
+    events = stretch.events
+    return encode_numbered(
+        [event.seq for event in events], [event.type for event in events], stretch.data(form)
+    )
 
 
-def pieces(batch: list[StoredEvent], form: Form) -> Iterator[bytes]:
+def pieces(stretches: Sequence[Stretch], form: Form) -> Iterable[bytes]:
     """One send for many events, but not for all: a client that does not read holds one in memory.
 
     The data of a large event is sent in slices of the bytes that all its readers share.
     """
+    if any(stretch.is_large for stretch in stretches):
+        return _slices(stretches, form)
+    return list(_join([stretch.once(make_frames, form) for stretch in stretches]))
+
+
+def _slices(stretches: Sequence[Stretch], form: Form) -> Iterator[bytes]:
     waiting: list[bytes] = []
-    size = 0
-    for event in batch:
-        if len(event.data) > LARGE_BYTES:
-            yield b"".join(waiting) + begin_frame(event=event.type, id=str(event.seq))
-            waiting, size = [], 0
-            yield from event.slices(form, PIECE_BYTES)
-            yield FRAME_END
+    for stretch in stretches:
+        if not stretch.is_large:
+            waiting.append(stretch.once(make_frames, form))
             continue
-        waiting.append(frame(event, form))
-        size += len(waiting[-1])
-        if size >= PIECE_BYTES:
-            yield b"".join(waiting)
-            waiting, size = [], 0
-    if waiting:
-        yield b"".join(waiting)
+        (event,) = stretch.events
+        yield from _join([*waiting, begin_frame(event=event.type, id=str(event.seq))])
+        waiting.clear()
+        yield from event.slices(form, PIECE_BYTES)
+        yield FRAME_END
+    yield from _join(waiting)
+
+
+def _join(parts: Sequence[bytes]) -> Iterator[bytes]:
+    begin = size = 0
+    for place, part in enumerate(parts):
+        if place > begin and size + len(part) > PIECE_BYTES:
+            yield b"".join(parts[begin:place])
+            begin, size = place, 0
+        size += len(part)
+    if begin < len(parts):
+        yield b"".join(parts[begin:])
 
 
 def find_start(submitted: SubmittedTurn) -> int:
@@ -123,21 +138,25 @@ def find_start(submitted: SubmittedTurn) -> int:
     return submitted.head if known is None else known - 1
 
 
-async def session_frames(batches: AsyncIterator[list[StoredEvent]], form: Form) -> AsyncIterator[bytes]:
+async def session_frames(batches: AsyncIterator[list[Stretch]], form: Form) -> AsyncIterator[bytes]:
     async with closing(batches):
         async for batch in batches:
-            for piece in pieces(batch, form):
+            found = pieces(batch, form)
+            del batch  # a client that does not read holds what is sent to it, and not what that was made of
+            for piece in found:
                 yield piece
 
 
 async def turn_frames(
-    batches: AsyncIterator[list[StoredEvent]], turn_index: int, form: Form
+    batches: AsyncIterator[list[Stretch]], turn_index: int, form: Form
 ) -> AsyncIterator[bytes]:
     """The events of one turn, up to the one that ends it."""
     async with closing(batches):
         async for batch in batches:
-            mine = [event for event in batch if event.turn == turn_index]
-            for piece in pieces(mine, form):
+            mine = [part for stretch in batch if (part := stretch.of_turn(turn_index)) is not None]
+            found, has_ended = pieces(mine, form), any(EventType.TURN_ENDED in part.types for part in mine)
+            del batch, mine
+            for piece in found:
                 yield piece
-            if any(event.type == EventType.TURN_ENDED for event in mine):
+            if has_ended:
                 return
