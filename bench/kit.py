@@ -1,5 +1,6 @@
 """What the benchmarks share: a real server with the scripted agent, and its app's client."""
 
+import compileall
 import json
 import os
 import shutil
@@ -16,6 +17,7 @@ from pathlib import Path
 import httpx2
 
 from clawdforge.scripted import command as agent_command
+from clawdforge.scripted import path as agent_path
 from proofs.kit.report import commit, machine
 from proofs.kit.server import ROOT
 
@@ -28,6 +30,8 @@ def server(
 
     `module` is what Python runs, with what stands before the words of the command.
     """
+    # As an installation leaves it; where Python is told to write no compiled files, each agent would compile.
+    compileall.compile_dir(Path(agent_path()).parent, quiet=1)
     scripted = " ".join(agent_command())
     variables = {**os.environ, "CLAWDFORGE_AGENT_SCRIPTED": scripted, "CLAWDFORGE_DATA_DIR": str(data), **env}
     command = [sys.executable, "-m", *module, "serve", "--port", env.get("CLAWDFORGE_PORT", "0")]

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from clawdforge.core.clock import SystemClock
 from clawdforge.core.ids import new_id
-from clawdforge.core.log import PAGE_BYTES, PAGE_EVENTS, STREAM_BYTES
+from clawdforge.core.log import PAGE_BYTES, SLICE_EVENTS, STREAM_BYTES
 from clawdforge.core.models.events import Draft, draft
 from clawdforge.core.models.rows import SessionRow
 from clawdforge.core.ports import Tx
@@ -25,7 +25,10 @@ from clawdforge.wire.event import EventType
 
 APP = "bench"
 LETTERS = "etaoinshrdlu"
+PAGE_EVENTS = 1000
 ANYWHERE = 300
+AT_ONCE = 4
+"""Events of one job: of more, the store makes packs at once."""
 
 
 def main() -> None:
@@ -67,7 +70,10 @@ async def fill(store: SqliteStore, session_id: str, turns: int, chunks: int) -> 
         for _ in range(chunks):
             at += chance.randrange(500, 40_000)
             events.append(make_event(chance, turn, at))
-        await store.write(APP, lambda tx, events=events: tx.append(session_id, events))  # type: ignore[misc]
+        few = [events[first : first + AT_ONCE] for first in range(0, len(events), AT_ONCE)]
+        await asyncio.gather(
+            *(store.write(APP, lambda tx, some=some: tx.append(session_id, some)) for some in few)  # type: ignore[misc]
+        )
 
 
 def make_event(chance: random.Random, turn: int, at: Micros) -> Draft:
@@ -83,7 +89,7 @@ async def room(store: SqliteStore) -> int:
     """The bytes of the database that are in use."""
 
     def work(tx: Tx) -> int:
-        connection = tx._db.connection  # type: ignore[attr-defined]  # noqa: SLF001
+        connection = tx._db.plain.connection  # type: ignore[attr-defined]  # noqa: SLF001
         pages = int(connection.pragma("page_count")) - int(connection.pragma("freelist_count"))
         return pages * int(connection.pragma("page_size"))
 
@@ -93,10 +99,10 @@ async def room(store: SqliteStore) -> int:
 async def reading(store: SqliteStore, session_id: str, head: int) -> dict[str, float]:
     """Microseconds an event, in the pages of a program and in those of a stream, and for one anywhere."""
     found, chance = {}, random.Random(1)  # noqa: S311 - no secret
-    for name, size in (("pages", PAGE_BYTES), ("a stream", STREAM_BYTES)):
+    for name, limit, size in (("pages", PAGE_EVENTS, PAGE_BYTES), ("a stream", SLICE_EVENTS, STREAM_BYTES)):
         begun, after = time.process_time(), 0
         while after < head:
-            after = await read(store, session_id, after, PAGE_EVENTS, size)
+            after = await read(store, session_id, after, limit, size)
         found[name] = 1e6 * (time.process_time() - begun) / head
     begun = time.process_time()
     for _ in range(ANYWHERE):

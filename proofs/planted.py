@@ -51,15 +51,15 @@ BUGS = (
             Change(
                 f"{SRC}/core/log.py",
                 "        with self.tail(session_id) as tail:\n            while not tail.gone:\n"
-                "                added = tail.added\n                batch = tail.events_after(after)\n"
+                "                added = tail.added\n                batch = tail.read(after, most)\n"
                 "                if batch is None:\n"
-                "                    batch = await self._read(app, session_id, after)\n",
-                "        while batch := await self._read(app, session_id, after):\n"
-                "            after = batch[-1].seq\n            yield batch\n"
-                "        await asyncio.sleep(0.01)\n"
+                "                    batch = await self._read(app, session_id, after, tail)\n",
+                "        while batch := await self._read(app, session_id, after, Tail()):\n"
+                "            after = batch[-1].last\n            yield batch\n"
+                "        await self._turns.slice(app)\n"
                 "        with self.tail(session_id) as tail:\n            while not tail.gone:\n"
                 "                added = tail.added\n"
-                "                batch = [event for event in tail._events if event.seq > after]\n",
+                "                batch = [part for part in tail._stretches if part.last > after]\n",
             ),
         ),
     ),
@@ -100,19 +100,11 @@ BUGS = (
         "tests/api/test_sweep.py -k idle_counts_from_the_last_turn",
         (
             Change(
-                f"{SRC}/stores/sqlite/sql/migrations/0001_init.sql",
-                "sessions_idle ON sessions (coalesce(last_turn_at, created_at))",
-                "sessions_idle ON sessions (created_at)",
-            ),
-            Change(
-                f"{SRC}/stores/sqlite/sql/system.sql",
-                "  AND coalesce(last_turn_at, created_at) < :before",
-                "  AND created_at < :before",
-            ),
-            Change(
-                f"{SRC}/stores/sqlite/sql/system.sql",
-                "ORDER BY coalesce(last_turn_at, created_at) LIMIT",
-                "ORDER BY created_at LIMIT",
+                f"{SRC}/stores/sqlite/sql/migrations/0030_fewer_pages.sql",
+                "'waiting') BEGIN\n    UPDATE sessions SET listed_at = new.updated_at,"
+                " idle_since = coalesce(new.last_turn_at, new.created_at),",
+                "'waiting') BEGIN\n    UPDATE sessions SET listed_at = new.updated_at,"
+                " idle_since = new.created_at,",
             ),
             Change(
                 f"{SRC}/core/rules/retention.py",

@@ -7,7 +7,7 @@ SUPERVISOR = f"{SRC}/core/running/supervisor.py"
 WORKER = f"{SRC}/core/running/worker.py"
 POOL = f"{SRC}/core/running/pool.py"
 TURNS = f"{SRC}/core/services/turns.py"
-LOG = f"{SRC}/core/log.py"
+TAIL = f"{SRC}/core/tail.py"
 HOMES = f"{SRC}/drivers/folders/homes.py"
 CAUGHT = "prove simulation --size 1000 --seed 1 --workers 1"
 
@@ -122,9 +122,9 @@ ORDER_BUGS = (
     _order(
         "who waits for a turn is not told that the store is back",
         Change(
-            LOG,
-            "        self._bytes = 0\n        self.wake(ended=True)\n",
-            "        self._bytes = 0\n        self.wake(ended=False)\n",
+            TAIL,
+            "        self._clear()\n        self.wake(ended=True)\n",
+            "        self._clear()\n        self.wake(ended=False)\n",
         ),
     ),
     _order(

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import apsw
 
+from clawdforge.stores.sqlite.packs import unpack
 from proofs.kit.client import Client, Reader
 from proofs.kit.disk import STRACE, Disk, read_log
 from proofs.kit.report import Run
@@ -181,6 +182,8 @@ def _check_disk(path: Path, answered: Answered) -> list[str]:
             )
         }
         events = {bytes(data) for (data,) in connection.execute("SELECT data FROM events")}
+        packs = connection.execute("SELECT codec, first_seq, last_seq, data FROM packs")
+        events |= {row.data for pack in packs for row in unpack(*pack)}
     finally:
         connection.close()
     lost = [key for key, prompt in answered.turns.items() if turns.get(key) != prompt]

@@ -71,6 +71,13 @@ def test_everything_is_as_it_was(start: Callable[..., Server], postgres: Postgre
     assert done.returncode == 0, done.stderr
     assert "rows moved and compared" in done.stdout
     assert (server.data_dir / "forge.db.moved").exists()
+    with contextlib.closing(Link(url)) as link:
+        counts = link.fetch(
+            "SELECT max(last), max(number) FROM change_counts"
+            " JOIN app_changes USING (app_name) GROUP BY app_name"
+        )
+    assert counts
+    assert all(last == number for last, number in counts), "what comes next has a number of its own"
     server._env["CLAWDFORGE_DATABASE_URL"] = url
     server.start()
     http = server.client(app.token)

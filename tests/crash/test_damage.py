@@ -21,12 +21,10 @@ from clawdforge.wire.turn import Outcome, TurnRequest
 from tests.conformance.stores.samples import a_session
 from tests.unit.supervised import make_settings
 
-PAGE_SIZE = 4096
-
 
 async def fill(data: Path, session_ids: list[str]) -> None:
     """Sessions with a turn that a dead server left running, and a log of many pages."""
-    store = await open_store(data, SystemClock())
+    store = await open_store(data, SystemClock(), packs=False)
     for session_id in session_ids:
         folder = data / "workspaces" / session_id
         folder.mkdir(parents=True)
@@ -49,14 +47,15 @@ def damage(data: Path, session_id: str, others: list[str]) -> None:
     connection = apsw.Connection(str(path))
     sql = "SELECT pageno FROM dbstat WHERE name = 'events' AND pagetype = 'leaf' ORDER BY pageno"
     pages = [number for (number,) in connection.execute(sql)]
+    size = connection.pragma("page_size")
     connection.pragma("wal_checkpoint", "TRUNCATE")
     connection.close()
     with path.open("r+b") as file:
         raw = file.read()
         mine = [
-            (number - 1) * PAGE_SIZE
+            (number - 1) * size
             for number in pages
-            if session_id.encode() in (page := raw[(number - 1) * PAGE_SIZE : number * PAGE_SIZE])
+            if session_id.encode() in (page := raw[(number - 1) * size : number * size])
             and not any(other.encode() in page for other in others)
         ]
         file.seek(mine[len(mine) // 2])

@@ -17,6 +17,7 @@ from clawdforge.core.models.events import draft
 from clawdforge.core.models.rows import SessionRow
 from clawdforge.core.ports import Tx
 from clawdforge.stores import open_store
+from clawdforge.stores.sqlite import early_packs
 from clawdforge.upkeep.deep import examine_deep
 from clawdforge.wire.event import EventType
 from clawdforge.wire.event_forms import nest
@@ -29,6 +30,7 @@ import asyncio, os, signal, sys
 from pathlib import Path
 from clawdforge.core.clock import SystemClock
 from clawdforge.stores import open_store
+from clawdforge.stores.sqlite import early_packs
 
 async def main(folder, left):
     store = await open_store(Path(folder), SystemClock())
@@ -64,18 +66,28 @@ def count_places(folder: Path) -> tuple[int, int]:
     return rows, packed
 
 
-async def test_killed_before_any_statement_it_is_all_or_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("at_once", [False, True], ids=["one by one", "at once"])
+async def test_killed_before_any_statement_it_is_all_or_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, at_once: bool
+) -> None:
     """The first ten events are packed already, and are packed again with the others."""
+    monkeypatch.setattr(early_packs, "LEAST", 1_000_000)
     store = await open_store(tmp_path, SystemClock())
 
     def fill(tx: Tx) -> None:
         row = SessionRow(app_name=APP, session_id="s1", agent="a", cwd="/", created_at=1, updated_at=1)
         tx.add_session(row)
         tx.append("s1", [draft(EventType.SESSION_CREATED, None, 1, {"agent": "a", "cwd": "/"})])
-        tx.append("s1", [draft(EventType.TEXT, 1, 1, {"content": f"{n}"}) for n in range(COUNT - 1)])
+        tx.append("s1", [draft(EventType.TEXT, 1, 1, {"content": f"{n}"}) for n in range(19)])
+
+    def say_more(tx: Tx) -> None:
+        tx.append("s1", [draft(EventType.TEXT, 1, 1, {"content": f"{n}"}) for n in range(COUNT - 20)])
 
     await store.write(APP, fill)
     assert await store.pack(APP, "s1", 10)
+    if at_once:
+        monkeypatch.setattr(early_packs, "LEAST", 8)
+    await store.write(APP, say_more)
     await store.close()
     before = await read_log(tmp_path)
     assert [event.seq for event in before] == list(range(1, COUNT + 1))
@@ -83,7 +95,8 @@ async def test_killed_before_any_statement_it_is_all_or_nothing(tmp_path: Path) 
         command = [sys.executable, "-c", CHILD, str(tmp_path), str(step)]
         ended = (await asyncio.to_thread(subprocess.run, command, check=False, timeout=60)).returncode
         assert ended in (-9, 7)
-        assert count_places(tmp_path) == ((COUNT - 10, 10) if ended == -9 else (0, COUNT)), step
+        rows = 10 if at_once else COUNT - 10
+        assert count_places(tmp_path) == ((rows, COUNT - rows) if ended == -9 else (0, COUNT)), step
         assert await read_log(tmp_path) == before
         if ended == 7:
             break

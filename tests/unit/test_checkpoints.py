@@ -23,12 +23,13 @@ from clawdforge.wire.event import EventType
 APP, SID = "alpha", "s-1"
 OLD = (Path(__file__).parents[1] / "data" / "forge-0.3.0.sql").read_text("utf-8")
 FOR_EVER_MS = 3_600_000
+PAGE = 4096
 
 
 @pytest.fixture
 async def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[SqliteStore]:
-    for name, pages in (("FEW_PAGES", 10), ("MANY_PAGES", 10)):
-        monkeypatch.setattr(checkpoints, name, pages)
+    for name in ("FEW_BYTES", "MANY_BYTES"):
+        monkeypatch.setattr(checkpoints, name, 40_000)
     monkeypatch.setattr(connection, "WRITER_PATIENCE_MS", FOR_EVER_MS)
     monkeypatch.setattr(connection, "WAL_LIMIT_BYTES", 100_000)
     opened = await open_store(tmp_path / "data", SystemClock())
@@ -99,6 +100,7 @@ async def test_a_log_that_cannot_be_moved_is_left_alone_for_a_while(
 @pytest.fixture
 def some(tmp_path: Path) -> Iterator[tuple[apsw.Connection, checkpoints.Checkpoints]]:
     db = apsw.Connection(str(tmp_path / "some.db"))
+    db.pragma("page_size", PAGE)
     db.pragma("journal_mode", "wal")
     db.wal_autocheckpoint(0)
     counted = checkpoints.Checkpoints(tmp_path / "some.db")
@@ -109,21 +111,21 @@ def some(tmp_path: Path) -> Iterator[tuple[apsw.Connection, checkpoints.Checkpoi
     db.close()
 
 
-def fill(db: apsw.Connection, pages: int) -> None:
-    db.execute("INSERT INTO some VALUES (zeroblob(?))", (4096 * pages,))
+def fill(db: apsw.Connection, size: int) -> None:
+    db.execute("INSERT INTO some VALUES (zeroblob(?))", (size,))
 
 
 def test_a_log_is_moved_beside_who_writes_and_begins_anew(
     some: tuple[apsw.Connection, checkpoints.Checkpoints], tmp_path: Path
 ) -> None:
     db, counted = some
-    fill(db, checkpoints.FEW_PAGES)
+    fill(db, checkpoints.FEW_BYTES)
     counted.after_commit(db, jobs_wait=True)
     assert counted._mover.wait(60)
-    assert (tmp_path / "some.db").stat().st_size > 4096 * checkpoints.FEW_PAGES
-    fill(db, 1)
+    assert (tmp_path / "some.db").stat().st_size > checkpoints.FEW_BYTES
+    fill(db, 1000)
     counted.after_commit(db, jobs_wait=True)
-    assert (counted._pages < 10, counted._moved) == (True, 0)
+    assert (counted._bytes < 40_000, counted._moved) == (True, 0)
     assert counted.times.samples()[-1].value == 1
 
 
@@ -131,14 +133,14 @@ def test_what_came_while_it_was_moved_is_moved_by_who_writes_once_nobody_waits(
     some: tuple[apsw.Connection, checkpoints.Checkpoints],
 ) -> None:
     db, counted = some
-    fill(db, checkpoints.FEW_PAGES)
+    fill(db, checkpoints.FEW_BYTES)
     found = []
     for moved, jobs_wait in ((0, True), (10, True), (10, False)):
-        counted._moved = max(0, counted._pages - checkpoints.LAST_PAGES - 1 + moved)
+        counted._moved = max(0, counted._bytes - checkpoints.LAST_BYTES - 1 + moved)
         counted.after_commit(db, jobs_wait=jobs_wait)
         found.append(counted.times.samples()[-1].value)
     assert found == [0, 0, 1]
-    assert counted._pages == 0
+    assert counted._bytes == 0
 
 
 def test_who_writes_waits_only_where_the_log_is_long(
@@ -153,8 +155,8 @@ def test_who_writes_waits_only_where_the_log_is_long(
 
     monkeypatch.setattr(counted._mover, "wait", wait)
     counted._mover._idle.clear()  # it is at work, and slow
-    for pages in (checkpoints.FEW_PAGES, checkpoints.LATE_PAGES):
-        fill(db, pages)
+    for size in (checkpoints.FEW_BYTES, checkpoints.LATE_BYTES):
+        fill(db, size)
         counted.after_commit(db, jobs_wait=False)
     assert waits == [checkpoints.LATE_SECS]
     counted._mover._idle.set()
@@ -166,34 +168,34 @@ def test_a_long_log_is_tried_again_soon(
     """Somebody was reading during the first attempt. A second later the log may be 100 MB longer."""
     monkeypatch.setattr(checkpoints, "LATE_REST_SECS", 0.0)
     monkeypatch.setattr(checkpoints, "REST_SECS", 3600.0)
-    monkeypatch.setattr(checkpoints, "LATE_PAGES", 4000)
+    monkeypatch.setattr(checkpoints, "LATE_BYTES", 16_000_000)
     db, counted = some
     starts: list[int] = []
-    monkeypatch.setattr(counted._mover, "start", lambda: starts.append(counted._pages))
+    monkeypatch.setattr(counted._mover, "start", lambda: starts.append(counted._bytes))
     counted._mover.result = checkpoints.Moved(0.0, 0, is_all=False)
     for _ in range(4):
-        fill(db, 1500)
+        fill(db, 6_000_000)
         counted.after_commit(db, jobs_wait=True)
-    assert [pages >= 4000 for pages in starts] == [True, True], "the first two commits let it rest"
+    assert [size >= 16_000_000 for size in starts] == [True, True], "the first two commits let it rest"
 
 
 def test_a_log_of_who_writes_much_without_a_pause_has_a_bound(
     some: tuple[apsw.Connection, checkpoints.Checkpoints], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each commit is there before the last was moved, so that the log never begins anew by itself."""
-    monkeypatch.setattr(checkpoints, "LATE_PAGES", 4000)
+    monkeypatch.setattr(checkpoints, "LATE_BYTES", 16_000_000)
     db, counted = some
 
     def move_what_was_there() -> None:
-        counted._mover.result = checkpoints.Moved(0.0, counted._pages, is_all=True)
+        counted._mover.result = checkpoints.Moved(0.0, counted._bytes // PAGE, is_all=True)
 
     monkeypatch.setattr(counted._mover, "start", move_what_was_there)
     longest = 0
     for _ in range(12):
-        fill(db, 1500)
-        longest = max(longest, counted._pages)
+        fill(db, 6_000_000)
+        longest = max(longest, counted._bytes)
         counted.after_commit(db, jobs_wait=True)
-    assert 4000 <= longest < 8000
+    assert 16_000_000 <= longest < 32_000_000
 
 
 def test_a_machine_without_another_thread_keeps_the_log_and_tries_again(
@@ -209,16 +211,16 @@ def test_a_machine_without_another_thread_keeps_the_log_and_tries_again(
 
     with monkeypatch.context() as full:
         full.setattr(Thread, "start", refuse)
-        fill(db, checkpoints.FEW_PAGES)
+        fill(db, checkpoints.FEW_BYTES)
         counted.after_commit(db, jobs_wait=False)
     assert "can't start new thread" in caplog.text
     counted.stop()
     counted.after_commit(db, jobs_wait=False)
     counted.after_commit(db, jobs_wait=False)
     assert counted._mover.wait(60)
-    fill(db, 1)
+    fill(db, 1000)
     counted.after_commit(db, jobs_wait=False)
-    assert counted._pages < 10
+    assert counted._bytes < 40_000
 
 
 def test_a_thread_that_failed_once_moves_the_log_the_next_time(
@@ -232,20 +234,20 @@ def test_a_thread_that_failed_once_moves_the_log_the_next_time(
 
     with monkeypatch.context() as failing:
         failing.setattr(checkpoints, "open_writer", fail)
-        fill(db, checkpoints.FEW_PAGES)
+        fill(db, checkpoints.FEW_BYTES)
         counted.after_commit(db, jobs_wait=True)
         assert counted._mover.wait(60)
     for _ in range(3):
-        fill(db, 1)
+        fill(db, 1000)
         counted.after_commit(db, jobs_wait=False)
         assert counted._mover.wait(60)
-    assert counted._pages < 10
+    assert counted._bytes < 40_000
 
 
 async def test_the_file_shrinks_in_small_steps_when_much_was_deleted(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(space, "SPARE_PAGES", 10)
+    monkeypatch.setattr(space, "SPARE_BYTES", 10_000)
     for _ in range(20):
         await add(store, 100_000)
     await store.write(APP, lambda tx: tx.change_session(SID, deleted_at=1))
@@ -262,7 +264,8 @@ async def test_the_file_shrinks_in_small_steps_when_much_was_deleted(
         done = await store.write_system(lambda tx: tx.give_back_space())
         sizes.append(await store.write(APP, pages))
     assert sizes[-1] < sizes[0] - 300
-    assert all(0 < before - after <= space.PAGES_AT_ONCE + 2 for before, after in pairwise(sizes))
+    at_once = space.BYTES_AT_ONCE // connection.PAGE_BYTES
+    assert all(0 < before - after <= at_once + 2 for before, after in pairwise(sizes))
     assert await store.integrity() == []
 
 

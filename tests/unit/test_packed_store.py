@@ -12,7 +12,7 @@ from clawdforge.core.models.events import draft
 from clawdforge.core.models.rows import SessionRow
 from clawdforge.core.ports import Tx
 from clawdforge.stores import open_store
-from clawdforge.stores.sqlite import space
+from clawdforge.stores.sqlite import early_packs, space
 from clawdforge.stores.sqlite.packs import EventRow, pack
 from clawdforge.stores.sqlite.store import SqliteStore
 from clawdforge.upkeep.deep import examine_deep
@@ -130,7 +130,8 @@ async def test_two_packs_with_the_same_events_are_found(store: SqliteStore) -> N
 
 
 async def test_the_room_is_given_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(space, "SPARE_PAGES", 20)
+    monkeypatch.setattr(space, "SPARE_BYTES", 20_000)
+    monkeypatch.setattr(early_packs, "LEAST", 1_000_000)  # as if each event had come by itself
     store = await open_store(tmp_path / "data", SystemClock())
     names = [f"s{number}" for number in range(6)]
     for name in names:

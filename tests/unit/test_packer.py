@@ -15,6 +15,7 @@ from clawdforge.core.rules.packing import last_old_event
 from clawdforge.core.services import packing
 from clawdforge.core.services.packing import Packer
 from clawdforge.stores import open_store
+from clawdforge.stores.sqlite import early_packs
 from clawdforge.stores.sqlite.store import SqliteStore
 from clawdforge.wire.errors import StoreUnavailable
 from clawdforge.wire.event import EventType
@@ -41,7 +42,9 @@ class Still:
 
 
 @pytest.fixture
-async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
+async def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[SqliteStore]:
+    """Its sessions are made at once; their events are rows, as if each had come by itself."""
+    monkeypatch.setattr(early_packs, "LEAST", 1_000_000)
     clock = Still()
     opened = await open_store(tmp_path / "data", clock)
     yield opened

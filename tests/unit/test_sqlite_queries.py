@@ -102,40 +102,6 @@ async def test_the_numbers_of_many_messages_are_read_from_indexes_alone(store: S
         assert all("COVERING INDEX" in step for step in steps), (name, plan)
 
 
-async def test_list_pages_come_ready_sorted_from_an_index(store: SqliteStore) -> None:
-    seen: list[str] = []
-
-    def note(_cursor: object, sql: str, _bindings: object) -> bool:
-        seen.append(sql)
-        return True
-
-    reader = store._reader.db
-    assert reader is not None
-    plans: dict[str, list[str]] = {}
-    for query in (
-        SessionQuery(),
-        SessionQuery(include_closed=False),
-        SessionQuery(cursor="WzEsICJhIl0"),
-        SessionQuery(include_closed=False, cursor="WzEsICJhIl0"),
-        SessionQuery(project="p"),
-        SessionQuery(parent="p"),
-        *(SessionQuery(activity=one) for one in (Activity.IDLE, Activity.INTERRUPTED, Activity.FAILED)),
-        SessionQuery(activity=Activity.FAILED, cursor="WzEsICJhIl0"),
-    ):
-        reader.connection.exec_trace = note
-        await store.read(APP, lambda v, query=query: v.sessions(query))  # type: ignore[misc]
-        reader.connection.exec_trace = None
-        sql = next(text for text in reversed(seen) if "FROM sessions" in text)
-        names = re.findall(r":(\w+)", sql)
-        rows = reader.connection.execute("EXPLAIN QUERY PLAN " + sql, dict.fromkeys(names))
-        plans[sql] = [row[3] for row in rows]
-    for steps in plans.values():
-        assert len(steps) == 1, steps
-        assert steps[0].startswith("SEARCH sessions USING INDEX sessions_"), steps
-    assert any("sessions_open" in steps[0] for steps in plans.values())
-    assert sum("sessions_at_rest" in steps[0] for steps in plans.values()) == 4
-
-
 async def steps_of(store: SqliteStore, work: Any) -> int:
     """How many rows SQLite touched, counted by its virtual machine, not by a clock."""
     reader = store._reader.db

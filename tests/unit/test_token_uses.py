@@ -88,6 +88,6 @@ def test_a_route_without_a_scope_cannot_be_served() -> None:
     async def nothing() -> None: ...
 
     with pytest.raises(ValueError, match="POST /new has no scope"):
-        find_scope(AppRoute("/new", nothing, methods=["POST"]), "POST", "")
-    assert find_scope(AppRoute("/x/api/session", nothing, methods=["GET"]), "GET", "/x") is Scope.READ
-    assert find_scope(AdminRoute("/admin/new", nothing, methods=["GET"]), "GET", "") is None
+        find_scope(AppRoute("POST", "/new", nothing), "POST", "")
+    assert find_scope(AppRoute("GET", "/x/api/session", nothing), "GET", "/x") is Scope.READ
+    assert find_scope(AdminRoute("GET", "/admin/new", nothing), "GET", "") is None

@@ -1,5 +1,6 @@
 """What a job changes of sessions is written once, at its end, or before a statement that could see it."""
 
+import re
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,9 @@ from clawdforge.stores.sqlite.queries import Queries
 from clawdforge.stores.sqlite.store import SqliteStore
 from clawdforge.stores.sqlite.tx import SqliteTx
 from clawdforge.stores.sqlite.unwritten import GATHERED, look_at
-from clawdforge.wire.errors import SessionNotFound
-from tests.conformance.stores.samples import APP, NO_LIMIT, a_message, log_of, make, said
+from clawdforge.wire.errors import SessionNotFound, TurnNotFound
+from clawdforge.wire.turn import TurnState
+from tests.conformance.stores.samples import APP, NO_LIMIT, a_message, a_turn, log_of, make, said
 
 
 @pytest.fixture
@@ -65,7 +67,8 @@ async def test_many_changes_of_a_session_are_one_statement(store: SqliteStore) -
         assert traced(tx, change) == []
         written = traced(tx, tx.write_changes)
         assert sum(sql.startswith("UPDATE sessions") for sql in written) == 1
-        assert sum(sql.startswith("INSERT INTO events") for sql in written) == 3  # one of them, three times
+        inserts = [sql for sql in written if sql.startswith("INSERT INTO events")]
+        assert len(inserts) == 2, "one of them is of two events"
         assert sum("session_bytes" in sql for sql in written) == 1
 
     await store.write(APP, work)
@@ -124,6 +127,68 @@ def test_every_statement_that_could_see_what_waits_is_known() -> None:
     assert blind
     for name, sql in blind:
         assert not [column for column in GATHERED if f"sessions.{column}" in sql], name
-    assert look_at(queries.session.insert) == (True, True)
-    assert look_at(queries.message.insert) == (False, True)
-    assert look_at(queries.turn.insert) == (False, False)
+    assert look_at(queries.session.insert) == (True, True, False)
+    assert look_at(queries.message.insert) == (False, True, False)
+    assert look_at(queries.turn.insert) == (False, False, True)
+    asking = [sql for sql in queries.view.values() if re.search(r"(FROM|JOIN) turns", sql)]
+    assert len(asking) > 10
+    assert all(look_at(sql).sees_turns for sql in asking)
+
+
+async def test_a_turn_that_starts_in_the_job_that_adds_it_is_written_once(store: SqliteStore) -> None:
+    sid = await make(store)
+
+    def start(tx: Tx) -> list[str]:
+        assert isinstance(tx, SqliteTx)
+        assert tx.session(sid)
+        assert tx.active_turn(sid) is None
+
+        def work() -> None:
+            tx.add_turn(a_turn(sid))
+            tx.change_turn(sid, 1, state=TurnState.RUNNING, started_at=5)
+
+        assert traced(tx, work) == []
+        return traced(tx, tx.write_changes)
+
+    written = await store.write(APP, start)
+    assert [sql for sql in written if "turns" in sql] == [Queries().turn.insert]
+    found = await store.read(APP, lambda view: view.turn(sid, 1))
+    assert found == a_turn(sid, state=TurnState.RUNNING, started_at=5)
+
+
+async def test_whoever_looks_finds_a_turn_that_waits(store: SqliteStore) -> None:
+    sid = await make(store)
+
+    def work(tx: Tx) -> None:
+        assert (tx.active_turn(sid), tx.turn(sid, 1), tx.count_queued(sid)) == (None, None, 0)
+        tx.add_turn(a_turn(sid))
+        assert tx.count_queued(sid) == 1
+        tx.add_turn(a_turn(sid, 2))
+        tx.change_turn(sid, 2, state=TurnState.RUNNING)
+        assert (active := tx.active_turn(sid))
+        assert (active.turn_index, tx.count_queued(sid)) == (2, 1)
+        tx.add_turn(a_turn(sid, 3))
+        tx.change_turn(sid, 3, prompt="x" * 20_000, files=("f-1",))
+        assert (third := tx.turn(sid, 3))
+        assert (third.prompt, third.files) == ("x" * 20_000, ("f-1",))
+        tx.add_turn(a_turn(sid, 4))
+        with pytest.raises(TypeError):
+            tx.change_turn(sid, 4, session_key=5)
+        with pytest.raises(TurnNotFound):
+            tx.change_turn(sid, 9, cut=True)
+
+    await store.write(APP, work)
+    turns = await store.read(APP, lambda view: view.turns(sid))
+    assert [turn.turn_index for turn in turns] == [1, 2, 3, 4]
+
+
+async def test_a_turn_of_a_job_that_fails_is_not_there(store: SqliteStore) -> None:
+    sid = await make(store)
+
+    def work(tx: Tx) -> None:
+        tx.add_turn(a_turn(sid))
+        raise SessionNotFound
+
+    with pytest.raises(SessionNotFound):
+        await store.write(APP, work)
+    assert await store.read(APP, lambda view: view.turns(sid)) == []

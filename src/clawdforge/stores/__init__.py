@@ -23,13 +23,13 @@ TWO: Final = (
 )
 
 
-async def open_store(data_dir: Path, clock: Clock, remembered: int = 0) -> SqliteStore:
+async def open_store(data_dir: Path, clock: Clock, remembered: int = 0, *, packs: bool = True) -> SqliteStore:
     """Open the store of a data folder, making both if they are missing.
 
     The caller holds the folder's lock. `remembered` is how many sessions have left folders there: with them,
-    a store that is missing was lost, and is not made anew.
+    a store that is missing was lost, and is not made anew. `packs` is whether events may be packed.
     """
-    return await SqliteStore.open(data_dir, clock, remembered)
+    return await SqliteStore.open(data_dir, clock, remembered, packs=packs)
 
 
 async def open_database(

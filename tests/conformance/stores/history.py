@@ -231,15 +231,20 @@ async def test_the_turn_that_spoke_last_and_the_archive(store: Store) -> None:
 async def test_deleted_is_gone_at_once_and_purged_in_steps(store: Store) -> None:
     sid, neighbour = await make(store), await make(store)
 
+    def say(tx: Tx) -> None:
+        for session_id in (sid, neighbour):
+            tx.append(session_id, [said("x") for _ in range(5)])
+
     def fill(tx: Tx) -> None:
         for session_id in (sid, neighbour):
-            tx.append(session_id, [said("x") for _ in range(25)])
             tx.add_turn(a_turn(session_id, 1, files=("ff_1",)))
             tx.add_permission(a_permission(session_id, f"p-{session_id}"))
             for _ in range(10):
                 tx.add_message(a_message(session_id, "needle"))
         tx.audit(sid, "create", 1, {})
 
+    for _ in range(5):  # a few at a time: what comes at once may be a pack from the start
+        await store.write(APP, say)
     await store.write(APP, fill)
     with pytest.raises(ValueError, match="deleted"):
         await store.write(APP, lambda tx: tx.purge(sid, 10))

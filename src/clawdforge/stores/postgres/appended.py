@@ -10,7 +10,7 @@ from typing import Any
 
 from clawdforge.stores.postgres.texts import to_postgres
 from clawdforge.stores.sqlite.rows import Value
-from clawdforge.stores.sqlite.statements import NewEvent
+from clawdforge.stores.sqlite.statements import NewEvents
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,19 +25,15 @@ class Runs:
 NOTHING = Runs([], [])
 
 
-def to_runs(events: Sequence[NewEvent]) -> Runs:
+def to_runs(events: Sequence[NewEvents]) -> Runs:
     """Raises for what Postgres cannot hold."""
     rows: list[list[Any]] = []
-    before: tuple[Any, ...] = ()
-    for place, (session_id, seq, turn, kind, by_agent, _) in enumerate(events):
-        alike = (session_id, seq - place, turn, kind, by_agent)
-        if alike == before:
-            rows[-1][-1] += 1
-        else:
-            names = (session_id, seq, turn, kind)
-            rows.append([*map(to_postgres, names), by_agent, place, 0])
-            before = alike
-    return Runs(rows, [event[-1] for event in events])
+    data: list[bytes] = []
+    for run in events:
+        names = map(to_postgres, (run.session_id, run.first, run.turn, run.type))
+        rows.append([*names, run.by_agent, len(data), len(run.data) - 1])
+        data += run.data
+    return Runs(rows, data)
 
 
 def to_columns(

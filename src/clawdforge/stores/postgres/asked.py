@@ -6,7 +6,7 @@ from typing import NoReturn
 from clawdforge.stores.sqlite.packs import EventRow
 from clawdforge.stores.sqlite.queries import Queries
 from clawdforge.stores.sqlite.rows import Value
-from clawdforge.stores.sqlite.statements import NewEvent
+from clawdforge.stores.sqlite.statements import NewEvents
 
 
 class Asked(BaseException):
@@ -39,7 +39,7 @@ class Probe:
     def run_many(self, sql: str, params: Sequence[Mapping[str, Value]]) -> NoReturn:  # noqa: ARG002
         raise Asked(sql, {})
 
-    def add_events(self, events: Sequence[NewEvent]) -> NoReturn:  # noqa: ARG002
+    def add_events(self, runs: Sequence[NewEvents]) -> NoReturn:  # noqa: ARG002
         raise Asked("", {})
 
     def count_changes(self) -> int:

@@ -19,7 +19,7 @@ from clawdforge.stores.postgres.texts import is_plain
 from clawdforge.stores.sqlite.packs import EventRow
 from clawdforge.stores.sqlite.queries import Queries
 from clawdforge.stores.sqlite.rows import Value
-from clawdforge.stores.sqlite.statements import NewEvent
+from clawdforge.stores.sqlite.statements import NewEvents
 
 MOST_WRITES: Final = 1000
 """That are sent at once: Postgres selects 1,664 things at most, and takes 32,767 arguments."""
@@ -124,9 +124,9 @@ class Gathered:
         for some in params:
             self.run(sql, some)
 
-    def add_events(self, events: Sequence[NewEvent]) -> None:
-        waits = BROUGHT if any(event[1] <= 0 for event in events) else EVENTS
-        self._wait(Step(waits, {}, events=to_runs(events)))
+    def add_events(self, runs: Sequence[NewEvents]) -> None:
+        waits = BROUGHT if any(run.first <= 0 for run in runs) else EVENTS
+        self._wait(Step(waits, {}, events=to_runs(runs)))
         self._known.change(waits.kind, waits.tables, self._app, {})
 
     def count_changes(self) -> int:

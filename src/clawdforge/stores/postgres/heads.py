@@ -11,12 +11,14 @@ from typing import Final
 from clawdforge.core.models.rows import SessionRow
 from clawdforge.stores.sqlite.queries import MINE
 from clawdforge.stores.sqlite.rows import Codec
+from clawdforge.stores.sqlite.session_lists import AT_WORK, WORKING
+from clawdforge.wire.session import Activity
 
 HEADS: Final = frozenset({"head", "holder", "fence", "written"})
 """Columns of a session that stand there."""
 SESSIONS: Final = "sessions JOIN session_heads USING (session_id)"
 UPDATED_AT: Final = "greatest(sessions.updated_at, session_heads.moved_at)"
-AT_WORK: Final = "activity IN ('queued', 'running', 'waiting')"
+AT_REST: Final = "activity IN ('idle', 'interrupted', 'failed')"
 NOT_AT_WORK: Final = "activity NOT IN ('queued', 'running', 'waiting')"
 """No index says it so: one that is sorted by activity first would have to be sorted again."""
 RESTED: Final = (
@@ -62,14 +64,15 @@ def set_session(columns: Sequence[str], *, is_moved: bool) -> tuple[str, ...]:
     return tuple(found)
 
 
-def list_sessions(columns: str, where: Sequence[str], *, is_working: bool | None, is_later: bool) -> str:
+def list_sessions(columns: str, where: Sequence[str], activity: Activity | None, *, is_later: bool) -> str:
     """As `Queries.list_sessions` says."""
     arms = []
-    if not is_working:
-        by_index = [*where, NOT_AT_WORK] if is_working is None else where
-        arms.append(_sort("sessions", "updated_at", by_index, is_later=is_later))
-    if is_working is not False:
-        few = [*where, AT_WORK] if is_working is None else where
+    doing = [] if activity is None else [f"activity = '{activity.value}'"]
+    if activity not in WORKING:
+        rested = [*where, *doing, NOT_AT_WORK if activity is None else AT_REST]
+        arms.append(_sort("sessions", "updated_at", rested, is_later=is_later))
+    if activity is None or activity in WORKING:
+        few = [*where, *doing, AT_WORK]
         arms.append(_sort(SESSIONS, UPDATED_AT, few, is_later=is_later))
     return (
         f"SELECT {columns} FROM ({' UNION ALL '.join(arms)}) AS found"  # noqa: S608 - our own names

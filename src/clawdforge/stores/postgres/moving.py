@@ -28,6 +28,13 @@ LONG: Final = (
     " WHERE long.session_id = turns.session_id AND long.turn_index = turns.turn_index), prompt)"
 )
 """A prompt that stands beside its turn in SQLite."""
+COUNTS: Final = """
+SELECT app_name, max(last) AS last, max(forgotten) AS forgotten FROM (
+    SELECT app_name, last, forgotten FROM change_counts
+    UNION ALL SELECT app_name, max(number), 0 FROM app_changes GROUP BY app_name)
+GROUP BY app_name
+"""
+"""The last number that was given out in an app stands in SQLite where it was given."""
 PARTS: Final = {"session_heads": ("sessions", {"moved_at": "updated_at"})}
 """Tables whose rows are a part of others in SQLite, and what is called otherwise there."""
 COLUMNS: Final = """
@@ -50,6 +57,8 @@ class Table(NamedTuple):
     @property
     def asked(self) -> str:
         """What is read of the file."""
+        if self.name == "change_counts":
+            return f"SELECT {self.listed} FROM ({COUNTS})"  # noqa: S608 - our own names
         source, others = PARTS.get(self.name, (self.name, {}))
         listed = ", ".join(f'"{others.get(name, name)}"' for name in self.columns)
         if self.name == "turns":

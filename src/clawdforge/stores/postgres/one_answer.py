@@ -10,7 +10,7 @@ from clawdforge.stores.postgres.texts import is_plain
 from clawdforge.stores.sqlite.packs import EventRow
 from clawdforge.stores.sqlite.queries import Queries
 from clawdforge.stores.sqlite.rows import Value
-from clawdforge.stores.sqlite.statements import NewEvent
+from clawdforge.stores.sqlite.statements import NewEvents
 
 
 class SecondQuestion(BaseException):
@@ -49,7 +49,7 @@ class OneAnswer:
     def run_many(self, sql: str, params: Sequence[Mapping[str, Value]]) -> NoReturn:  # noqa: ARG002
         raise SecondQuestion
 
-    def add_events(self, events: Sequence[NewEvent]) -> NoReturn:  # noqa: ARG002
+    def add_events(self, runs: Sequence[NewEvents]) -> NoReturn:  # noqa: ARG002
         raise SecondQuestion
 
     def count_changes(self) -> int:

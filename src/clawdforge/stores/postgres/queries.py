@@ -8,6 +8,7 @@ from clawdforge.core.models.rows import SessionRow
 from clawdforge.stores.postgres import heads
 from clawdforge.stores.sqlite.queries import Queries
 from clawdforge.stores.sqlite.rows import Codec
+from clawdforge.wire.session import Activity
 
 SQL: Final = Path(__file__).parent / "sql"
 KEYS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -74,11 +75,14 @@ class PgQueries(Queries):
     keeps_beside = False  # Postgres does so by itself
     sessions = heads.SESSIONS
 
+    def __init__(self) -> None:
+        super().__init__(packs_early=False)  # all events of a batch are one statement
+
     def _set_session(self, columns: tuple[str, ...], is_moved: bool) -> tuple[str, ...]:
         return heads.set_session(columns, is_moved=is_moved)
 
-    def list_sessions(self, where: Sequence[str], *, is_working: bool | None, is_later: bool) -> str:
-        return heads.list_sessions(self.session.columns, where, is_working=is_working, is_later=is_later)
+    def list_sessions(self, where: Sequence[str], activity: Activity | None, *, is_later: bool) -> str:
+        return heads.list_sessions(self.session.columns, where, activity, is_later=is_later)
 
     def _session(self) -> Codec[SessionRow]:
         return heads.SessionCodec()

@@ -10,7 +10,7 @@ from clawdforge.core.models.rows import Hit
 from clawdforge.stores.postgres.snippets import make_snippet
 from clawdforge.stores.sqlite.rows import Value, to_json
 from clawdforge.stores.sqlite.search import from_cursor, split_words, to_cursor
-from clawdforge.stores.sqlite.statements import Statements
+from clawdforge.stores.sqlite.statements import NewEvents, Statements
 from clawdforge.stores.sqlite.system import SqliteSystemTx
 from clawdforge.stores.sqlite.tx import SqliteTx
 from clawdforge.stores.sqlite.view import SqliteView
@@ -94,7 +94,7 @@ class PgTx(PgView, SqliteTx):
             at = to_iso(row["ts"] if what == "message" else row["queued_at"])
             kind = f"{what}.brought"
             told = to_json({"seq": number, "ts": at, "turn": turn, "type": kind, "row": row})
-            events.append((session_id, number, turn, kind, 0, told.encode()))
+            events.append(NewEvents(session_id, number, turn, kind, 0, [told.encode()]))
         if events:
             self._db.add_events(events)
 

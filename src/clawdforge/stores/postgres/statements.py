@@ -11,7 +11,7 @@ from clawdforge.stores.postgres.texts import MARK, from_postgres, to_postgres
 from clawdforge.stores.sqlite.packs import unpack
 from clawdforge.stores.sqlite.queries import Queries
 from clawdforge.stores.sqlite.rows import Value
-from clawdforge.stores.sqlite.statements import NewEvent
+from clawdforge.stores.sqlite.statements import NewEvents
 
 MARKS: Final = re.compile(r"(?<![:\w]):([a-z_]\w*)(::\w+\[\])?")
 TYPES: Final[Mapping[type, str]] = {
@@ -82,9 +82,14 @@ class PgDb:
         for some in params:
             self.run(sql, some)
 
-    def add_events(self, events: Sequence[NewEvent]) -> None:
+    def add_events(self, runs: Sequence[NewEvents]) -> None:
         self._changes += 1
-        self.link.run_many(ADD_EVENT, [tuple(map(to_postgres, event)) for event in events])
+        rows = [
+            (session, seq, *more, data)
+            for session, first, *more, each in runs
+            for seq, data in enumerate(each, first)
+        ]
+        self.link.run_many(ADD_EVENT, [tuple(map(to_postgres, row)) for row in rows])
 
     def count_changes(self) -> int:
         """In statements: a trigger only changes what one of them made it change."""

@@ -18,15 +18,15 @@ from typing import Final
 import apsw
 
 from clawdforge.core.histogram import Histogram
-from clawdforge.stores.sqlite.connection import DISK_ERRORS, open_writer
+from clawdforge.stores.sqlite.connection import DISK_ERRORS, PAGE_BYTES, open_writer
 from clawdforge.wire.errors import StoreUnavailable
 
 log = logging.getLogger(__name__)
 
-FEW_PAGES: Final = 1000  # less is not worth the syncs
-LAST_PAGES: Final = 256  # so much the writing thread moves by itself
-MANY_PAGES: Final = 4096  # 16 MiB: from here on it does so even while jobs wait
-LATE_PAGES: Final = 16_384  # 64 MiB: who writes faster than the disk takes it waits for the other thread
+FEW_BYTES: Final = 4 << 20  # less is not worth the syncs
+LAST_BYTES: Final = 512 << 10  # so much the writing thread moves by itself
+MANY_BYTES: Final = 16 << 20  # from here on it does so even while jobs wait
+LATE_BYTES: Final = 64 << 20  # who writes faster than the disk takes it waits for the other thread
 LATE_SECS: Final = 0.25  # so long after each commit
 REST_SECS: Final = 1.0  # between attempts that did not move everything
 LATE_REST_SECS: Final = 0.05  # the same once the log is long
@@ -34,46 +34,49 @@ TIME_CLASSES: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.2
 
 
 class Checkpoints:
-    """Counts the pages of the log and has them moved in time. Used by the writing thread."""
+    """Counts the bytes of the log, page by page, and has them moved in time. Used by the writing thread."""
 
     def __init__(self, path: Path) -> None:
         self.times = Histogram(TIME_CLASSES)
         self._mover = Mover(path)
         self._path = path
-        self._pages = 0
+        self._page = PAGE_BYTES
+        self._bytes = 0
         self._moved = 0  # of these
         self._failed_at = float("-inf")
 
     def follow(self, connection: apsw.Connection) -> None:
         """Count what this connection commits from now on."""
-        self._pages = self._moved = 0
+        self._bytes = self._moved = 0
+        self._page = int(connection.pragma("page_size"))
         connection.set_wal_hook(self._count)
 
     def _count(self, _connection: apsw.Connection, _name: str, pages: int) -> int:
-        self._moved = self._moved if pages >= self._pages else 0  # else the log has begun anew
-        self._pages = pages
+        size = pages * self._page
+        self._moved = self._moved if size >= self._bytes else 0  # else the log has begun anew
+        self._bytes = size
         return apsw.SQLITE_OK
 
     def after_commit(self, connection: apsw.Connection, *, jobs_wait: bool) -> None:
         """If it fails the log just grows: the writes are safe in it."""
-        if self._mover.is_busy and (self._pages < LATE_PAGES or not self._mover.wait(LATE_SECS)):
+        if self._mover.is_busy and (self._bytes < LATE_BYTES or not self._mover.wait(LATE_SECS)):
             return
         self._hear()
-        left = self._pages - self._moved
-        rest = REST_SECS if self._pages < LATE_PAGES else LATE_REST_SECS
+        left = self._bytes - self._moved
+        rest = REST_SECS if self._bytes < LATE_BYTES else LATE_REST_SECS
         if time.monotonic() < self._failed_at + rest:
             return
         if self._is_near_the_end(left, jobs_wait=jobs_wait):
             self._finish(connection)
-        elif left >= FEW_PAGES:
+        elif left >= FEW_BYTES:
             self._mover.start()
 
     def _is_near_the_end(self, left: int, *, jobs_wait: bool) -> bool:
         """Whether the writing thread moves the rest. Whoever writes much without a pause leaves no small one:
         it moves a larger one then, and any in the end, since the log would grow for ever."""
-        if self._pages >= LATE_PAGES:
-            return left <= MANY_PAGES or self._pages >= 2 * LATE_PAGES
-        return self._moved > 0 and left <= LAST_PAGES and (not jobs_wait or self._pages >= MANY_PAGES)
+        if self._bytes >= LATE_BYTES:
+            return left <= MANY_BYTES or self._bytes >= 2 * LATE_BYTES
+        return self._moved > 0 and left <= LAST_BYTES and (not jobs_wait or self._bytes >= MANY_BYTES)
 
     def stop(self) -> None:
         """Returns when nobody but the writing thread has the file open for writing."""
@@ -84,7 +87,8 @@ class Checkpoints:
         moved, self._mover.result = self._mover.result, None
         if moved is not None:
             self.times.observe(moved.secs)
-            self._moved = moved.pages if moved.pages <= self._pages else 0  # else the log has begun anew
+            size = moved.pages * self._page
+            self._moved = size if size <= self._bytes else 0  # else the log has begun anew
             self._rest(is_done=moved.is_all)
 
     def _finish(self, connection: apsw.Connection) -> None:
@@ -92,7 +96,7 @@ class Checkpoints:
         self.times.observe(moved.secs)
         self._rest(is_done=moved.is_all)
         if moved.is_all:
-            self._pages = self._moved = 0
+            self._bytes = self._moved = 0
 
     def _rest(self, *, is_done: bool) -> None:
         self._failed_at = float("-inf") if is_done else time.monotonic()

@@ -26,6 +26,7 @@ class JobReads(HistorySets):
         self._found_at = -1
         self._of_app: dict[str, Any] = {}  # what no job of an app can change
         self._stored: dict[str, tuple[Any, ...]] = {}  # sessions as they are in the database
+        self._read: dict[str, tuple[tuple[Any, ...], SessionRow]] = {}  # what they were last read as
         self._sessions: dict[str, SessionRow] = {}  # the same with what waits to be written
         self._states: dict[str, tuple[int, int]] = {}
         self._known_at = -1
@@ -42,8 +43,11 @@ class JobReads(HistorySets):
             if stored is None:
                 return None
             self._stored[session_id] = stored
-        codec = self._q.session
-        row = codec.read(codec.put(stored, self._waiting_of(session_id, stored)))
+        read = self._read.get(session_id)
+        if read is None or read[0] is not stored:
+            read = self._read[session_id] = stored, self._q.session.read(stored)
+        waiting = self._waiting_of(session_id, stored)
+        row = self._q.session.change(read[1], waiting) if waiting else read[1]
         self._sessions[session_id] = row
         return row
 
@@ -79,6 +83,10 @@ class JobReads(HistorySets):
             self._found[key] = read()
         found: T = self._found[key]
         return found
+
+    def _forget_found(self) -> None:
+        """To be called by whoever has changed something that is not written yet."""
+        self._found.clear()
 
     def _state(self, session_id: str) -> tuple[int, int]:
         """The number of the last event, and the fence. Raises SessionNotFound."""

@@ -26,7 +26,9 @@ from clawdforge.core.models.rows import (
 from clawdforge.core.models.schedules import OccurrenceRow, ScheduleRow
 from clawdforge.core.models.webhooks import DeliveryRow, EndpointRow
 from clawdforge.stores.sqlite.rows import ASSIGNMENTS, Codec
+from clawdforge.stores.sqlite.session_lists import OF_APP, list_sessions
 from clawdforge.wire.disk import SESSION_FORMS, DiskForm
+from clawdforge.wire.session import Activity
 
 SQL = Path(__file__).parent / "sql"
 MINE = (
@@ -74,6 +76,18 @@ BELOW = (
 )
 """The lowest number in a log. What a session began with stands below 1, where no reader's cursor comes."""
 
+UNSETTLED_TURNS = (
+    "((SELECT count(*) FROM turns INDEXED BY turns_queued"
+    " WHERE turns.session_id = sessions.session_id AND turns.state = 'queued')"
+    " + (SELECT count(*) FROM turns INDEXED BY turns_one_active"
+    " WHERE turns.session_id = sessions.session_id AND turns.state IN ('running', 'waiting')))"
+)
+LAST_CHANGE = (
+    "max(coalesce((SELECT number FROM app_changes WHERE app_name = :app ORDER BY number DESC LIMIT 1), 0),"
+    " coalesce((SELECT last FROM change_counts WHERE app_name = :app), 0))"
+)
+"""The last number that was given out in an app. Only where changes are forgotten it has to be noted."""
+
 USAGE_NAMES = (
     "iif(:by_day, day, '') AS of_day, iif(:by_app, app_name, '') AS of_app,"
     " iif(:by_agent, agent, '') AS of_agent, iif(:by_model, model, '') AS of_model"
@@ -116,7 +130,9 @@ class Queries:
     keeps_beside = True  # long prompts
     sessions = "sessions"  # the tables in which the columns of a session stand
 
-    def __init__(self) -> None:
+    def __init__(self, *, packs_early: bool = True) -> None:
+        self.packs_early = packs_early
+        """Whether what a commit brings at once is a pack from the start."""
         self.app = Codec(AppRow, "apps", ["app_name"])
         self.pause = Codec(PauseRow, "pauses", ["app_name", "agent"])
         self.budget = Codec(BudgetRow, "budgets", ["app_name", "budget_id"])
@@ -161,18 +177,12 @@ class Queries:
         where = "session_id = :session AND app_name = :app AND deleted_at IS NULL"
         return (f"UPDATE sessions SET {assignments}{moved} WHERE {where}",)  # noqa: S608 - our own names
 
-    def list_sessions(self, where: Sequence[str], *, is_working: bool | None, is_later: bool) -> str:
+    def list_sessions(self, where: Sequence[str], activity: Activity | None, *, is_later: bool) -> str:
         """Sessions for which all of `where` holds, those first that were updated last.
 
-        `is_working` is None where it is not asked. With `is_later`, a page that follows another.
+        `activity` is None where it is not asked. With `is_later`, a page that follows another.
         """
-        # Those at work are few and sorted here: the plus keeps away an index that has all of them in order.
-        order = "+updated_at" if is_working else "updated_at"
-        later = ["(updated_at, session_id) < (:updated_at, :session_id)"] if is_later else []
-        return (
-            f"SELECT {self.session.columns} FROM sessions WHERE {' AND '.join((*where, *later))}"  # noqa: S608 - only fragments
-            f" ORDER BY {order} DESC, session_id DESC LIMIT :limit"
-        )
+        return list_sessions(self.session.columns, where, activity, is_later=is_later)
 
     def _session(self) -> Codec[SessionRow]:
         return Codec(SessionRow, "sessions", ["app_name", "session_id"], never_null=["meta"])
@@ -192,6 +202,11 @@ class Queries:
         fragments |= {"mine": MINE, "dead": DEAD, "visible": VISIBLE, "present": PRESENT, "hidden": HIDDEN}
         fragments |= {"turn_cut": TURN_CUT, "cut_turns": _own("cut_turns"), "after": AFTER}
         fragments |= {"before": BEFORE, "archived_to": _own("archived_to")}
+        fragments |= {"unsettled_turns": UNSETTLED_TURNS, "last_change": LAST_CHANGE}
+        latest = list_sessions(
+            "model, sessions.updated_at, session_id", [OF_APP, "deleted_at IS NULL"], None, is_later=False
+        )
+        fragments["latest_models"] = latest.replace(":limit", ":last")
         fragments |= self._tell_turn(TURN_CUT)
         fragments["message"] = (
             fragments["message"]

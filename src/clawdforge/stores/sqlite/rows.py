@@ -58,6 +58,7 @@ class Codec(Generic[R]):
         self._places = {name: place for place, name in enumerate(self.names)}
         self._assign = lru_cache(ASSIGNMENTS)(self._make_assignments)
         self._readers = [(i, coders[n][1]) for i, n in enumerate(self.names) if coders[n]]  # type: ignore[index]
+        self._named = {name: pair[1] for name, pair in coders.items() if pair}
         self._defaults = {
             field.name: self._write(field.name, _default_of(field))
             for field in fields(record)  # type: ignore[arg-type]  # a dataclass
@@ -80,11 +81,14 @@ class Codec(Generic[R]):
     def changes(self, changes: Mapping[str, Any]) -> tuple[str, dict[str, Value]]:
         """The SET part of an update and its values. A name that is not a column never reaches the SQL."""
         assignments, marks = self._assign(tuple(changes))
-        return assignments, {marks[name]: self._write(name, changes[name]) for name in changes}
+        return assignments, {marks[name]: value for name, value in self.write(changes).items()}
 
     def write(self, changes: Mapping[str, Any]) -> dict[str, Value]:
         """Columns as they are stored; their names are known to be right."""
-        return {name: self._write(name, value) for name, value in changes.items()}
+        found = dict(changes)
+        for name in self._writers.keys() & found.keys():
+            found[name] = self._write(name, found[name])
+        return found
 
     def _make_assignments(self, names: tuple[str, ...]) -> tuple[str, dict[str, str]]:
         unknown = set(names) - self.changeable
@@ -101,6 +105,14 @@ class Codec(Generic[R]):
             if found[index] is not None:
                 found[index] = reader(found[index])
         return self._maker.make(found)
+
+    def change(self, row: R, columns: Mapping[str, Value]) -> R:
+        """A record in which these columns are otherwise, as they are stored."""
+        found: dict[str, Any] = dict(columns)
+        for name in self._named.keys() & found.keys():
+            if found[name] is not None:
+                found[name] = self._named[name](found[name])
+        return self._maker.change(row, **found)
 
     def pick(self, values: Sequence[Any], name: str) -> Any:
         """One column of a row."""
@@ -144,7 +156,7 @@ def _coders(hint: Any) -> tuple[Coder, Coder] | None:
     if kind is dict:
         return (
             lambda value: "{}" if value == {} else to_json(value),
-            lambda text: {} if text == "{}" else _read_json(text),
+            lambda text: {} if text == "{}" else None if text == "null" else _read_json(text),
         )
     if kind is tuple:
         return (

@@ -7,16 +7,10 @@ from clawdforge.core.models.rows import SessionQuery, SessionRow
 from clawdforge.stores.sqlite.own_rows import OwnRows, Room
 from clawdforge.stores.sqlite.rows import Value
 from clawdforge.stores.sqlite.search import from_cursor, to_cursor
-from clawdforge.wire.session import Activity
+from clawdforge.stores.sqlite.session_lists import ENDED, OF_APP, OPEN, PARENT, PROJECT
 
 SESSION_BYTES: Final = 2048
 """To list a session costs as much as so many bytes of it: its state is looked up as well."""
-
-AT_REST: Final = "activity IN ('idle', 'interrupted', 'failed')"
-AT_WORK: Final = "activity IN ('queued', 'running', 'waiting')"
-"""As the indexes say it: only a query that says the same can use one."""
-
-WORKING: Final = frozenset({Activity.QUEUED, Activity.RUNNING, Activity.WAITING})
 
 
 class SessionPages(OwnRows):
@@ -26,10 +20,9 @@ class SessionPages(OwnRows):
         values: dict[str, Value] = {"app": self.app, "limit": query.limit + 1}
         for some in params:
             values |= some
-        is_working = None if query.activity is None else query.activity in WORKING
         if query.cursor is not None:
             values["updated_at"], values["session_id"] = from_cursor(query.cursor, int, str)
-        sql = self._q.list_sessions(where, is_working=is_working, is_later=query.cursor is not None)
+        sql = self._q.list_sessions(where, query.activity, is_later=query.cursor is not None)
         room = Room(query.limit, query.max_bytes, SESSION_BYTES)
         page = [self._q.session.read(row) for row in self._db.rows(sql, values, room.fits)]
         is_more = room.is_over and page
@@ -38,19 +31,17 @@ class SessionPages(OwnRows):
 
 def _conditions(query: SessionQuery, words: Mapping[str, str]) -> Iterator[tuple[str, dict[str, Value]]]:
     yield "deleted_at IS NULL", {}
-    yield "app_name = :app" if query.prefix is None else words["app_by_prefix"], {}
+    yield OF_APP if query.prefix is None else words["app_by_prefix"], {}
     if not query.include_closed or query.state == "active":
-        yield "closed_at IS NULL", {}
+        yield OPEN, {}
     if query.state == "ended":
-        yield "closed_at IS NOT NULL", {}
-    if query.activity is not None:
-        yield _is_doing(query.activity), {}
+        yield ENDED, {}
     if query.agent is not None:
         yield "agent = :agent", {"agent": query.agent}
     if query.project is not None:
-        yield "project_key = :project AND project_key IS NOT NULL", {"project": query.project}
+        yield PROJECT, {"project": query.project}
     if query.parent is not None:
-        yield "parent_session_id = :parent AND parent_session_id IS NOT NULL", {"parent": query.parent}
+        yield PARENT, {"parent": query.parent}
     if query.pinned:
         yield "pinned = 1", {}
     if query.prefix is not None:
@@ -63,10 +54,6 @@ def _words(query: SessionQuery, words: Mapping[str, str]) -> Iterator[tuple[str,
         yield words["label"], {"label": query.label}
     if query.q is not None:
         yield words["title"], {"q": f"%{_escape_like(query.q)}%"}
-
-
-def _is_doing(activity: Activity) -> str:
-    return f"activity = '{activity.value}' AND {AT_WORK if activity in WORKING else AT_REST}"
 
 
 def _escape_like(text: str) -> str:

@@ -17,7 +17,7 @@ from clawdforge.wire.base import Micros
 from clawdforge.wire.errors import StoreUnavailable
 
 FILE: Final = "forge.db"
-STEP_PAGES: Final = 1024
+STEP_BYTES: Final = 4 << 20
 RESET_BUG: Final = ((3, 7, 0), (3, 51, 2))
 """The SQLite versions in which two writers can lose what one of them wrote."""
 
@@ -39,8 +39,12 @@ WHERE own_cwd = 1 AND instr(cwd, :old || '/') = 1
 HAS_CHANGES: Final = "SELECT 1 FROM sqlite_master WHERE name = 'change_counts'"
 FORGET_CHANGES: Final = """
 INSERT INTO change_counts (app_name, last, forgotten)
-SELECT app_name, :far, :far FROM (SELECT app_name FROM apps UNION SELECT app_name FROM sessions) WHERE true
-ON CONFLICT (app_name) DO UPDATE SET last = last + :far, forgotten = last + :far
+SELECT app_name, :far + coalesce(last, 0), :far + coalesce(last, 0)
+FROM (SELECT app_name FROM apps UNION SELECT app_name FROM sessions)
+LEFT JOIN (SELECT app_name, max(number) AS last FROM app_changes GROUP BY app_name) USING (app_name)
+WHERE true
+ON CONFLICT (app_name) DO UPDATE SET
+    last = max(excluded.last, last + :far), forgotten = max(excluded.last, last + :far)
 """
 FAR: Final = 2**32
 """What nobody has counted since the backup was made: every reader's cursor lies before it."""
@@ -73,9 +77,10 @@ def copy_database(source: Path, target: Path) -> None:
         with contextlib.closing(open_reader(source)) as reader, _open(part) as copy:
             reader.execute("BEGIN")
             reader.execute("SELECT count(*) FROM sqlite_schema").fetchall()  # the snapshot begins here
+            pages = STEP_BYTES // int(reader.pragma("page_size"))
             with copy.backup("main", reader, "main") as steps:
                 while not steps.done:
-                    steps.step(STEP_PAGES)
+                    steps.step(pages)
             reader.execute("ROLLBACK")
         handle = os.open(part, os.O_RDONLY | os.O_CLOEXEC)
         try:

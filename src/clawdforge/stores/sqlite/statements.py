@@ -1,14 +1,22 @@
 """What rows are read and written through: a connection of one database, and the statements in its dialect."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol
 
 from clawdforge.stores.sqlite.packs import EventRow
 from clawdforge.stores.sqlite.queries import Queries
 from clawdforge.stores.sqlite.rows import Value
 
-NewEvent: TypeAlias = tuple[str, int, int | None, str, int, bytes]
-"""Of a session: its number, its turn, its type, whether the agent sent it, and its bytes."""
+
+class NewEvents(NamedTuple):
+    """Events of a session that follow one another and differ in nothing but their data."""
+
+    session_id: str
+    first: int  # the number of the first
+    turn: int | None
+    type: str
+    by_agent: int
+    data: Sequence[bytes]
 
 
 class Statements(Protocol):
@@ -31,7 +39,7 @@ class Statements(Protocol):
         ...
 
     def run_many(self, sql: str, params: Sequence[Mapping[str, Value]]) -> None: ...
-    def add_events(self, events: Sequence[NewEvent]) -> None: ...
+    def add_events(self, runs: Sequence[NewEvents]) -> None: ...
     def count_changes(self) -> int:
         """Grows with everything that this connection writes."""
         ...

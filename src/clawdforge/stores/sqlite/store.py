@@ -48,8 +48,11 @@ class SqliteStore:
         self._writer = Writer(path, connection, queries, clock, self._deliver)
 
     @classmethod
-    async def open(cls, data_dir: Path, clock: Clock, remembered: int = 0) -> "SqliteStore":
-        connection, queries, path = await asyncio.to_thread(_prepare, data_dir, clock, remembered)
+    async def open(
+        cls, data_dir: Path, clock: Clock, remembered: int = 0, *, packs: bool = True
+    ) -> "SqliteStore":
+        connection, path = await asyncio.to_thread(_prepare, data_dir, clock, remembered)
+        queries = Queries(packs_early=packs)
         store = cls(path, connection, queries, clock)
         for reader in (store._reader, store._long_reader):
             # A reader that was opened at the start can still read when the disk is full.
@@ -139,7 +142,7 @@ class SqliteStore:
         tell(calls, jobs)
 
 
-def _prepare(data_dir: Path, clock: Clock, remembered: int) -> tuple[apsw.Connection, Queries, Path]:
+def _prepare(data_dir: Path, clock: Clock, remembered: int) -> tuple[apsw.Connection, Path]:
     path = prepare_folder(data_dir) / FILE
     if remembered and (not path.exists() or read_schema_version(path) == 0):
         raise StoreUnavailable(
@@ -164,4 +167,4 @@ def _prepare(data_dir: Path, clock: Clock, remembered: int) -> tuple[apsw.Connec
         ) from error
     if moved:
         log.warning("the data folder is at another place than before; %d paths were changed", moved)
-    return connection, Queries(), path
+    return connection, path

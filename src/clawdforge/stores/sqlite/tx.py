@@ -1,7 +1,9 @@
 """One app's changes, inside the transaction of one job."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from itertools import groupby
+from operator import itemgetter
+from typing import Any, Final
 
 from clawdforge.core.clock import Clock
 from clawdforge.core.models.blobs import PublicationRow, owners_of
@@ -28,7 +30,7 @@ from clawdforge.stores.sqlite.packing import Slice, place_pack
 from clawdforge.stores.sqlite.queries import MINE
 from clawdforge.stores.sqlite.rows import Codec, Value
 from clawdforge.stores.sqlite.schedules import ScheduleChanges
-from clawdforge.stores.sqlite.statements import NewEvent, Statements
+from clawdforge.stores.sqlite.statements import NewEvents, Statements
 from clawdforge.stores.sqlite.stored_bytes import set_file_bytes
 from clawdforge.stores.sqlite.unwritten import GATHERED
 from clawdforge.stores.sqlite.usage import UsageChanges
@@ -44,12 +46,18 @@ STATE = frozenset({"head", "fence", "deleted_at"})
 WRITTEN = {kind: (kind.value, int(is_from_agent(kind.value))) for kind in EventType}
 """How the kind of an event stands in its row, and whether the agent made it: asked for each chunk."""
 
+WITH_TURN = frozenset({"prompt", "files"})
+"""Columns of a turn with which triggers change other tables."""
+
 SHOWING = frozenset({"cut", "archived"})
 """Columns of a message by which its session counts it."""
 LONG_CHARS = 8192
 """Of a prompt that stands beside its turn; a shorter one takes little more than a page of the turn's own."""
 PURGED = {"purge_packs": 50, "purge_messages": 100}
 """At once, fewer than of other rows: a pack has many pages, and a message is in the full-text index too."""
+
+
+_by_kind_and_turn: Final = itemgetter(0, 1)  # of a draft
 
 
 class SqliteTx(
@@ -102,13 +110,15 @@ class SqliteTx(
         if not drafts:
             return head
         stored: list[StoredEvent] = []
-        rows: list[NewEvent] = []
-        for seq, (kind, turn, body) in enumerate(drafts, head + 1):
-            (name, by_agent), data = WRITTEN[kind], number(seq, body)
-            stored.append(StoredEvent(seq, name, turn, data))
-            rows.append((session_id, seq, turn, name, by_agent, data))
-        head += len(stored)
-        self._unwritten.append(session_id, rows, head, self._clock.now())
+        runs: list[NewEvents] = []
+        for (kind, turn), alike in groupby(drafts, _by_kind_and_turn):
+            name, by_agent = WRITTEN[kind]
+            first = head + 1
+            data = [number(seq, body) for seq, (_, _, body) in enumerate(alike, first)]
+            stored += [StoredEvent(seq, name, turn, each) for seq, each in enumerate(data, first)]
+            runs.append(NewEvents(session_id, first, turn, name, by_agent, data))
+            head += len(data)
+        self._unwritten.append(session_id, runs, head, self._clock.now())
         if written is not None:
             self._unwritten.change(session_id, {"written": written})
         self._sessions.pop(session_id, None)
@@ -134,9 +144,14 @@ class SqliteTx(
         if self._q.keeps_beside and len(row.prompt) > LONG_CHARS:
             self._run("keep_prompt", session=row.session_id, turn=row.turn_index, prompt=row.prompt)
             values["prompt"] = b""  # see the migration `long_prompts`
-        self._db.run(self._q.turn.insert, values)
+        self._unwritten.add_turn(row.session_id, row.turn_index, values)
+        self._forget_found()
 
     def change_turn(self, session_id: str, turn_index: int, **changes: Any) -> None:
+        waiting = self._unwritten.turn(session_id, turn_index)
+        if waiting is not None and changes.keys() <= self._q.turn.changeable - WITH_TURN:
+            waiting.update(self._q.turn.write(changes))
+            return
         key: dict[str, Value] = {"session": session_id, "turn": turn_index}
         where = f"session_id = {MINE} AND turn_index = :turn"
         self._change(self._q.turn, where, key, changes, TurnNotFound)
@@ -144,19 +159,24 @@ class SqliteTx(
     def add_message(self, row: MessageRow) -> int:
         self._need_session(row.session_id)
         values = self._q.message.values(row)
+        stored = self._stored.get(row.session_id)  # as it is: that the session is there was just looked up
         if not row.seq:
-            found = self._read_session("next_seq", row.session_id)
-            values["seq"] = found[0] if found else None
+            values["seq"] = self._next_seq(row.session_id, stored)
         values["id"] = self._last_message_id() + 1
         names = ", ".join(values)
         marks = ", ".join(f":{name}" for name in values)
-        stored = self._stored.get(row.session_id)
         self._db.run(f"INSERT INTO messages ({names}) VALUES ({marks})", values)  # noqa: S608 - our own names
         self._keep_states()
         seq = int(values["seq"] or 0)
         if stored is not None:
             self._stored[row.session_id] = self._count_message(stored, seq, row)
         return seq
+
+    def _next_seq(self, session_id: str, stored: tuple[Any, ...] | None) -> int | None:
+        if stored is not None:
+            return int(self._q.session.pick(stored, "last_message")) + 1
+        found = self._read_session("next_seq", session_id)
+        return found[0] if found else None
 
     def _count_message(self, stored: tuple[Any, ...], seq: int, row: MessageRow) -> tuple[Any, ...]:
         """A session as it is when its trigger has counted a message that was added."""

@@ -6,14 +6,16 @@ this module too, and then it is written first.
 """
 
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
+from clawdforge.stores.sqlite.early_packs import split
 from clawdforge.stores.sqlite.packs import EventRow
 from clawdforge.stores.sqlite.queries import Queries
 from clawdforge.stores.sqlite.rows import Value
-from clawdforge.stores.sqlite.statements import NewEvent, Statements
+from clawdforge.stores.sqlite.statements import NewEvents, Statements
 from clawdforge.stores.sqlite.stored_bytes import add_event_bytes
 from clawdforge.wire.base import Micros
 from clawdforge.wire.errors import SessionNotFound
@@ -44,6 +46,7 @@ BLIND: Final = re.compile(
 """Parts of statements that look at a session, but at nothing that waits."""
 
 SEEING: Final = re.compile(r"(?<![.:\w])(?:sessions|session_heads|events|packs|session_bytes|app_bytes)\b")
+SEEING_TURNS: Final = re.compile(r"(?<![.:\w])(?:turns|turn_files)\b")
 COUNTED: Final = re.compile(r"(?<![.:\w])messages\b")
 """Whoever writes messages makes triggers count them in their session."""
 READING: Final = re.compile(r"(?:\s|--[^\n]*\n)*SELECT\b")
@@ -55,13 +58,15 @@ class Sight(NamedTuple):
 
     sees: bool  # it reads or writes what may wait here
     moves: bool  # it may change a row of a session
+    sees_turns: bool
 
 
 @lru_cache(KNOWN)
 def look_at(sql: str) -> Sight:
     text = BLIND.sub("", sql)
     sees = SEEING.search(text) is not None
-    return Sight(sees, READING.match(text) is None and (sees or COUNTED.search(text) is not None))
+    moves = READING.match(text) is None and (sees or COUNTED.search(text) is not None)
+    return Sight(sees, moves, SEEING_TURNS.search(text) is not None)
 
 
 class Unwritten:
@@ -74,8 +79,8 @@ class Unwritten:
         self._app = app
         self._sessions: dict[str, dict[str, Value]] = {}  # columns as they are written
         self._moved: dict[str, Micros] = {}  # when each log was last appended to
-        self._events: list[NewEvent] = []
-        self._bytes: dict[str, int] = {}
+        self._events: list[NewEvents] = []
+        self._turns: dict[tuple[str, int], dict[str, Value]] = {}  # new ones, with all their columns
 
     @property
     def queries(self) -> Queries:
@@ -103,30 +108,38 @@ class Unwritten:
         self._prepare(sql)
         self.plain.run_many(sql, params)
 
-    def add_events(self, events: Sequence[NewEvent]) -> None:
+    def add_events(self, runs: Sequence[NewEvents]) -> None:
         self.write()
-        self.plain.add_events(events)
+        self.plain.add_events(runs)
 
     def count_changes(self) -> int:
         return self.plain.count_changes()
 
     def _prepare(self, sql: str) -> None:
-        sees, moves = look_at(sql)
+        sees, moves, sees_turns = look_at(sql)
         if sees and self._sessions:
             self.write()
+        elif sees_turns and self._turns:
+            self._write_turns()
         if moves:
             self.moves += 1
 
-    def append(self, session_id: str, events: Sequence[NewEvent], head: int, at: Micros) -> None:
+    def append(self, session_id: str, runs: Sequence[NewEvents], head: int, at: Micros) -> None:
         """Events that end with the number `head`."""
-        self._events += events
-        self._bytes[session_id] = self._bytes.get(session_id, 0) + sum(len(event[-1]) for event in events)
+        self._events += runs
         self._moved[session_id] = max(at, self._moved.get(session_id, at))
         self._sessions.setdefault(session_id, {})["head"] = head
 
     def change(self, session_id: str, columns: Mapping[str, Value]) -> None:
         """Columns of a session that is there, all of them `GATHERED`."""
         self._sessions.setdefault(session_id, {}).update(columns)
+
+    def add_turn(self, session_id: str, turn_index: int, columns: dict[str, Value]) -> None:
+        self._turns[session_id, turn_index] = columns
+
+    def turn(self, session_id: str, turn_index: int) -> dict[str, Value] | None:
+        """The columns of one that waits, which may be changed."""
+        return self._turns.get((session_id, turn_index))
 
     def changed(self, session_id: str) -> Mapping[str, Value]:
         """What waits of a session."""
@@ -137,18 +150,36 @@ class Unwritten:
 
     def write(self) -> None:
         """Write all that waits."""
+        if self._turns:
+            self._write_turns()
         if self._events:
-            self.plain.add_events(self._events)
-            self._events = []
-        for session_id, count in self._bytes.items():
-            add_event_bytes(self.plain, self._app, session_id, count)
-        self._bytes.clear()
+            runs, self._events = self._events, []
+            self._write_events(runs)
         for session_id, columns in self._sessions.items():
             self._write_session(session_id, columns, self._moved.get(session_id))
         if self._sessions:
             self._sessions.clear()
             self._moved.clear()
             self.moves += 1
+
+    def _write_events(self, runs: list[NewEvents]) -> None:
+        """Those in packs are counted by a trigger, as small as they are there."""
+        packs, rows = split(runs) if self.queries.packs_early else ((), runs)
+        for pack in packs:
+            self.plain.run(self.queries.packs["add_pack"], {"app": self._app, **pack})
+        if rows:
+            self.plain.add_events(rows)
+            sizes: Counter[str] = Counter()
+            for run in rows:
+                sizes[run.session_id] += sum(map(len, run.data))
+            for session_id, size in sizes.items():
+                add_event_bytes(self.plain, self._app, session_id, size)
+
+    def _write_turns(self) -> None:
+        turns = list(self._turns.values())
+        self._turns.clear()
+        for columns in turns:
+            self.plain.run(self.queries.turn.insert, columns)
 
     def _write_session(self, session_id: str, columns: Mapping[str, Value], moved_at: Micros | None) -> None:
         values: dict[str, Value] = {"app": self._app, "session": session_id, **columns}

@@ -105,7 +105,8 @@ WHERE cut_from + archived_to > 0 AND deleted_at IS NULL LIMIT :limit
 
 -- name: unpacked_sessions
 SELECT app_name, session_id, head <= coalesce(
-    (SELECT max(last_seq) FROM packs WHERE packs.session_id = sessions.session_id), 0)
+    (SELECT last_seq FROM packs WHERE packs.session_id = sessions.session_id AND codec <> 2
+     ORDER BY last_seq DESC LIMIT 1), 0)
 FROM {sessions} WHERE session_id > :after AND deleted_at IS NULL ORDER BY session_id LIMIT :limit
 
 -- name: unindexed_apps

@@ -31,8 +31,13 @@ ON events.session_id = packs.session_id AND events.seq BETWEEN packs.first_seq A
 WHERE packs.session_id = {mine}
 
 -- name: last_pack
+-- The last that stays as it is: what a commit has brought at once (2) is packed again.
+SELECT codec, first_seq, last_seq, data, raw_bytes FROM packs INDEXED BY packs_settled
+WHERE session_id = {mine} AND codec <> 2 ORDER BY last_seq DESC LIMIT 1
+
+-- name: early_packs
 SELECT codec, first_seq, last_seq, data, raw_bytes FROM packs
-WHERE session_id = {mine} ORDER BY last_seq DESC LIMIT 1
+WHERE session_id = {mine} AND codec = 2 AND last_seq > :after AND last_seq <= :last ORDER BY last_seq LIMIT :limit
 
 -- name: loose_rows
 -- What is large stays where it is, and so does what somebody edited by hand.

@@ -16,7 +16,7 @@ WHERE session_id = {mine} AND {visible} AND seq > {after} AND seq < :before ORDE
 
 -- name: slice_unmarked
 SELECT seq, octet_length(content) + octet_length(thinking) + octet_length(tool_calls) FROM messages
-INDEXED BY messages_visible
+INDEXED BY messages_in_view
 WHERE session_id = {mine} AND cut = 0 AND archived = 0 AND seq > :after AND seq < :before ORDER BY seq LIMIT :limit
 
 -- name: slice_named
@@ -47,7 +47,7 @@ WHERE turns.session_id = {mine} AND turns.cut = 0 LIMIT :limit
 INSERT OR IGNORE INTO turns ({turn_plain})
 SELECT {turn_copied} FROM turns
 WHERE session_id = {mine} AND state = 'ended' AND NOT {turn_cut} AND turn_index IN (
-    SELECT turn FROM messages INDEXED BY messages_said
+    SELECT turn FROM messages INDEXED BY messages_in_view
     WHERE session_id = {mine} AND {visible} AND turn > 0 AND seq > :after AND seq <= :last)
   AND EXISTS (SELECT 1 FROM sessions WHERE session_id = :target AND app_name = :app)
 RETURNING turn_index, started_at IS NOT NULL

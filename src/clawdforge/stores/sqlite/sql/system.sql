@@ -51,18 +51,23 @@ SELECT count(*) FROM sessions INDEXED BY sessions_capped
 WHERE retention = 'ttl' AND closed_at IS NULL AND deleted_at IS NULL
 
 -- name: session_counts
-SELECT app_name, count(*) FROM sessions INDEXED BY sessions_listed WHERE deleted_at IS NULL GROUP BY app_name
+SELECT app_name, sum(count) FROM (
+    SELECT app_name, count(*) AS count FROM sessions INDEXED BY sessions_open
+    WHERE deleted_at IS NULL AND closed_at IS NULL GROUP BY app_name
+    UNION ALL
+    SELECT app_name, count(*) AS count FROM sessions INDEXED BY sessions_ended
+    WHERE deleted_at IS NULL AND closed_at IS NOT NULL GROUP BY app_name)
+GROUP BY app_name
 
 -- name: open_session_counts
 SELECT app_name, count(*), sum(CASE retention WHEN 'ttl' THEN 1 ELSE 0 END) FROM sessions INDEXED BY sessions_open
 WHERE closed_at IS NULL AND deleted_at IS NULL GROUP BY app_name
 
 -- name: turns_of_apps
-SELECT sessions.app_name, count(*) FROM sessions INDEXED BY sessions_at_work
-CROSS JOIN turns INDEXED BY turns_unsettled ON turns.session_id = sessions.session_id
-WHERE sessions.activity IN ('queued', 'running', 'waiting')
-    AND sessions.deleted_at IS NULL AND turns.state <> 'ended'
-GROUP BY sessions.app_name
+SELECT app_name, sum(turns) FROM (
+    SELECT app_name, {unsettled_turns} AS turns FROM sessions INDEXED BY sessions_at_work
+    WHERE activity IN ('queued', 'running', 'waiting') AND deleted_at IS NULL)
+WHERE turns > 0 GROUP BY app_name
 
 -- name: active_sessions
 SELECT sessions.app_name, turns.session_id FROM turns INDEXED BY turns_one_active
@@ -76,19 +81,19 @@ WHERE turns.state IN ('running', 'waiting') AND sessions.deleted_at IS NULL AND 
     SELECT 1 FROM members WHERE members.node = sessions.holder AND members.state <> 'dead')
 
 -- name: waiting_sessions
-SELECT sessions.app_name, turns.session_id FROM turns INDEXED BY turns_unsettled
+SELECT sessions.app_name, turns.session_id FROM turns INDEXED BY turns_queued
 CROSS JOIN sessions ON sessions.session_id = turns.session_id
-WHERE turns.state <> 'ended' AND sessions.deleted_at IS NULL AND sessions.closed_at IS NULL
+WHERE turns.state = 'queued' AND sessions.deleted_at IS NULL AND sessions.closed_at IS NULL AND NOT EXISTS (
+    SELECT 1 FROM turns AS active INDEXED BY turns_one_active
+    WHERE active.session_id = sessions.session_id AND active.state IN ('running', 'waiting'))
 GROUP BY turns.session_id
-HAVING sum(turns.state <> 'queued') = 0
 ORDER BY min(turns.queued_at), turns.session_id
 
 -- name: idle_sessions
 SELECT app_name, session_id FROM sessions INDEXED BY sessions_idle
 WHERE retention = 'ttl' AND closed_at IS NULL AND deleted_at IS NULL
-  AND coalesce(last_turn_at, created_at) < :before
-  AND NOT EXISTS (SELECT 1 FROM turns WHERE turns.session_id = sessions.session_id AND turns.state <> 'ended')
-ORDER BY coalesce(last_turn_at, created_at) LIMIT :limit
+  AND idle_since < :before AND {unsettled_turns} = 0
+ORDER BY idle_since LIMIT :limit
 
 -- name: closed_sessions
 SELECT app_name, session_id FROM sessions INDEXED BY sessions_closed
@@ -105,7 +110,8 @@ WHERE cut_from + archived_to > 0 AND deleted_at IS NULL LIMIT :limit
 
 -- name: unpacked_sessions
 SELECT app_name, session_id, head <= coalesce(
-    (SELECT max(last_seq) FROM packs WHERE packs.session_id = sessions.session_id), 0)
+    (SELECT last_seq FROM packs INDEXED BY packs_settled WHERE packs.session_id = sessions.session_id
+     AND codec <> 2 ORDER BY last_seq DESC LIMIT 1), 0)
 FROM sessions WHERE session_id > :after AND deleted_at IS NULL ORDER BY session_id LIMIT :limit
 
 -- name: unindexed_apps
@@ -179,7 +185,9 @@ INSERT INTO place (only, identity) VALUES (1, :place) ON CONFLICT (only) DO UPDA
 UPDATE sessions SET workspace_identity = NULL, identities = '{{}}' WHERE workspace_identity IS NOT NULL
 
 -- name: turn_counts
-SELECT state, count(*) FROM turns INDEXED BY turns_unsettled WHERE state <> 'ended' GROUP BY state
+SELECT state, count(*) FROM turns INDEXED BY turns_one_active WHERE state IN ('running', 'waiting') GROUP BY state
+UNION ALL
+SELECT 'queued', count(*) FROM turns INDEXED BY turns_queued WHERE state = 'queued' GROUP BY 1
 
 -- name: old_files
 SELECT {file} FROM files INDEXED BY files_by_age
@@ -264,9 +272,12 @@ WHERE app_name = :app AND (total, session_id) < (:total, :session)
 ORDER BY total DESC, session_id DESC LIMIT :limit
 
 -- name: apps_with_old_changes
-SELECT app_name FROM change_counts WHERE (
-    SELECT at FROM app_changes WHERE app_changes.app_name = change_counts.app_name ORDER BY number LIMIT 1) < :before
-ORDER BY app_name
+WITH RECURSIVE names (app) AS (
+    SELECT min(app_name) FROM app_changes WHERE app_name > ''
+    UNION ALL
+    SELECT (SELECT min(app_name) FROM app_changes WHERE app_name > names.app) FROM names WHERE names.app IS NOT NULL)
+SELECT app FROM names WHERE app IS NOT NULL AND (
+    SELECT at FROM app_changes WHERE app_changes.app_name = names.app ORDER BY number LIMIT 1) < :before
 
 -- name: apps_with_old_usage
 WITH RECURSIVE names (app) AS (

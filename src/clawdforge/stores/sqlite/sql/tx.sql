@@ -77,8 +77,7 @@ DELETE FROM sessions WHERE session_id = {dead}
 UPDATE session_bytes SET events = events + :bytes WHERE session_id = :session AND app_name = :app
 
 -- name: count_changes
-INSERT INTO change_counts (app_name, last) VALUES (:app, :count)
-ON CONFLICT DO UPDATE SET last = last + excluded.last WHERE app_name = :app RETURNING last
+SELECT :count + {last_change}
 
 -- name: put_change
 INSERT INTO app_changes (session_id, permission_id, app_name, number, at)
@@ -92,7 +91,8 @@ SELECT number, at FROM app_changes WHERE app_name = :app ORDER BY number LIMIT :
 DELETE FROM app_changes WHERE app_name = :app AND number <= :through
 
 -- name: move_forgotten
-UPDATE change_counts SET forgotten = max(forgotten, :through) WHERE app_name = :app
+INSERT INTO change_counts (app_name, last, forgotten) VALUES (:app, :through, :through)
+ON CONFLICT DO UPDATE SET last = max(last, :through), forgotten = max(forgotten, :through) WHERE app_name = :app
 
 -- name: remove_link
 DELETE FROM share_links WHERE share_id = :share AND session_id = {mine} AND app_name = :app

@@ -51,7 +51,7 @@ WHERE session_id = {mine} AND turn_index > :after ORDER BY turn_index LIMIT :lim
 -- name: failed_turns
 SELECT said, {turn} FROM (
     SELECT (
-        SELECT max(seq) FROM messages INDEXED BY messages_said
+        SELECT max(seq) FROM messages INDEXED BY messages_in_view
         WHERE session_id = {mine} AND {visible} AND turn > 0 AND turn = turns.turn_index) AS said, turns.*
     FROM turns
     WHERE session_id = {mine} AND turn_index > :after AND state = 'ended' AND started_at IS NOT NULL
@@ -59,13 +59,10 @@ SELECT said, {turn} FROM (
 WHERE said IS NOT NULL ORDER BY turn_index
 
 -- name: models
-SELECT DISTINCT model FROM (
-    SELECT model FROM sessions WHERE app_name = :app AND deleted_at IS NULL
-    ORDER BY updated_at DESC, session_id DESC LIMIT :last) AS latest
-WHERE model > '' ORDER BY model
+SELECT DISTINCT model FROM ({latest_models}) AS latest WHERE model > '' ORDER BY model
 
 -- name: seq_at
-SELECT seq FROM messages INDEXED BY messages_visible
+SELECT seq FROM messages INDEXED BY messages_in_view
 WHERE session_id = {mine} AND {visible} AND seq > {archived_to} ORDER BY seq LIMIT 1 OFFSET :skip
 
 -- name: forks_after
@@ -78,31 +75,30 @@ ORDER BY forked_after, session_id LIMIT :limit
 SELECT {turn} FROM turns WHERE session_id = {mine} AND state IN ('running', 'waiting')
 
 -- name: queued_turns
-SELECT {turn} FROM turns INDEXED BY turns_unsettled
-WHERE session_id = {mine} AND state <> 'ended' AND state = 'queued' ORDER BY turn_index LIMIT :limit
+SELECT {turn} FROM turns INDEXED BY turns_queued
+WHERE session_id = {mine} AND state = 'queued' ORDER BY turn_index LIMIT :limit
 
 -- name: next_queued
-SELECT {turn} FROM turns INDEXED BY turns_unsettled
-WHERE session_id = {mine} AND state <> 'ended' AND state = 'queued'
+SELECT {turn} FROM turns INDEXED BY turns_queued
+WHERE session_id = {mine} AND state = 'queued'
 ORDER BY NOT (automatic OR if_busy IN (SELECT value FROM json_each(:first))), turn_index LIMIT 1
 
 -- name: queue
-SELECT turn_index, automatic OR if_busy IN (SELECT value FROM json_each(:first)) FROM turns INDEXED BY turns_unsettled
-WHERE session_id = {mine} AND state <> 'ended' AND state = 'queued' ORDER BY turn_index
+SELECT turn_index, automatic OR if_busy IN (SELECT value FROM json_each(:first)) FROM turns INDEXED BY turns_queued
+WHERE session_id = {mine} AND state = 'queued' ORDER BY turn_index
 
 -- name: count_queued
-SELECT count(*) FROM turns INDEXED BY turns_unsettled
-WHERE session_id = {mine} AND state <> 'ended' AND state = 'queued'
+SELECT count(*) FROM turns INDEXED BY turns_queued
+WHERE session_id = {mine} AND state = 'queued'
   AND (:policies IS NULL OR if_busy IN (SELECT value FROM json_each(:policies)))
 
 -- name: turn_by_key
 SELECT {turn} FROM turns WHERE session_id = {mine} AND key = :key AND key IS NOT NULL
 
 -- name: turns_in_flight
-SELECT count(*) FROM sessions INDEXED BY sessions_at_work
-CROSS JOIN turns INDEXED BY turns_unsettled ON turns.session_id = sessions.session_id
+SELECT coalesce(sum({unsettled_turns}), 0) FROM sessions INDEXED BY sessions_at_work
 WHERE sessions.app_name = :app AND sessions.activity IN ('queued', 'running', 'waiting')
-    AND sessions.deleted_at IS NULL AND turns.state <> 'ended'
+    AND sessions.deleted_at IS NULL
 
 -- name: last_ended_seq
 SELECT last_seq FROM turns
@@ -152,7 +148,7 @@ SELECT {message} FROM messages
 WHERE session_id = {mine} AND (cut = 1 OR {hidden}) ORDER BY seq DESC LIMIT :limit
 
 -- name: last_message
-SELECT {message} FROM messages
+SELECT {message} FROM messages INDEXED BY messages_in_view
 WHERE session_id = {mine} AND seq < :before AND role = :role AND {visible}
 ORDER BY seq DESC LIMIT 1
 
@@ -166,32 +162,32 @@ WHERE session_id = :session AND app_name = :app AND deleted_at IS NULL
 
 -- name: first_of_last
 SELECT min(seq) FROM (
-    SELECT seq FROM messages INDEXED BY messages_by_role
+    SELECT seq FROM messages INDEXED BY messages_in_view
     WHERE session_id = {mine} AND role = :role AND {visible} ORDER BY seq DESC LIMIT :count)
 
 -- name: message
 SELECT {message} FROM messages WHERE session_id = {mine} AND {visible} AND seq = :seq
 
 -- name: count_visible
-SELECT count(*) FROM messages INDEXED BY messages_visible WHERE session_id = {mine} AND {visible}
+SELECT count(*) FROM messages INDEXED BY messages_in_view WHERE session_id = {mine} AND {visible}
 
 -- name: seqs_from
-SELECT json_group_array(seq) FROM messages INDEXED BY messages_visible
+SELECT json_group_array(seq) FROM messages INDEXED BY messages_in_view
 WHERE session_id = {mine} AND {visible} AND seq >= :first
 
 -- name: turns_said_from
-SELECT json_group_array(turn) FROM messages INDEXED BY messages_said
+SELECT json_group_array(turn) FROM messages INDEXED BY messages_in_view
 WHERE session_id = {mine} AND {visible} AND turn > 0 AND seq >= :first
 
 -- name: first_message_after_turn
-SELECT seq FROM messages INDEXED BY messages_said
+SELECT seq FROM messages INDEXED BY messages_in_view
 WHERE session_id = {mine} AND {visible} AND turn > 0 AND turn <> :through AND seq > coalesce((
-    SELECT seq FROM messages INDEXED BY messages_said
+    SELECT seq FROM messages INDEXED BY messages_in_view
     WHERE session_id = {mine} AND {visible} AND turn > 0 AND turn = :through ORDER BY seq DESC LIMIT 1), 0)
 ORDER BY seq LIMIT 1
 
 -- name: last_spoken_turn
-SELECT turn FROM messages INDEXED BY messages_said
+SELECT turn FROM messages INDEXED BY messages_in_view
 WHERE session_id = {mine} AND seq < :before AND {visible} AND turn > 0
 ORDER BY seq DESC LIMIT 1
 
@@ -269,7 +265,7 @@ ORDER BY messages_fts.rowid DESC LIMIT :limit
 SELECT {app_forms} FROM app_bytes WHERE app_name = :app
 
 -- name: change_bounds
-SELECT forgotten, last FROM change_counts WHERE app_name = :app
+SELECT coalesce((SELECT forgotten FROM change_counts WHERE app_name = :app), 0), {last_change}
 
 -- name: changes
 SELECT number, session_id, permission_id FROM app_changes
