@@ -98,6 +98,26 @@ class Stream:
         raise AssertionError(f"the stream ended before {kind}")
 
 
+class TellingClient(httpx2.Client):
+    """When no answer comes, the error tells what the server's sessions wait for."""
+
+    def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
+        try:
+            return super().send(request, **options)
+        except httpx2.ReadTimeout as error:
+            error.add_note(f"{request.method} {request.url}: {self._look()}")
+            raise
+
+    def _look(self) -> str:
+        try:
+            bearer = {"Authorization": f"Bearer {ADMIN_TOKEN}"}
+            return httpx2.get(
+                self.base_url.join("/admin/stuck"), params={"secs": 5}, headers=bearer, timeout=10
+            ).text
+        except httpx2.HTTPError as error:
+            return f"it does not say what sessions wait for: {error!r}"
+
+
 class Server:
     """`clawdforge serve` on a free port. A `cold` one is a process of its own from its first moment on."""
 
@@ -184,7 +204,7 @@ class Server:
     def client(self, token: str | None = None, **headers: str) -> httpx2.Client:
         bearer = {"Authorization": f"Bearer {token}"} if token else {}
         # Plain HTTP needs no certificates, and to read them takes 50 ms of a processor for every client.
-        client = httpx2.Client(base_url=self.url, headers={**bearer, **headers}, timeout=60, verify=False)
+        client = TellingClient(base_url=self.url, headers={**bearer, **headers}, timeout=60, verify=False)
         self._apps.append(client)
         return client
 

@@ -147,26 +147,29 @@ def test_what_a_kill_left_is_sound_before_and_after_the_next_start(forge: Callab
 
 
 def test_beside_a_server_at_work_it_finds_nothing(forge: Callable[..., Forge]) -> None:
-    found, over = forge(), threading.Event()
+    """Each look has turns beside it, and only so many: it reads all that were before."""
+    found, looks, turns = forge(), 12, 8
     sessions = [found.session() for _ in range(3)]
+    allowed = {session_id: threading.Semaphore(0) for session_id in sessions}
 
-    def talk(session_id: str) -> int:
-        turns = 0
-        while not over.is_set() or turns < 20:
+    def talk(session_id: str) -> None:
+        for _ in range(looks * turns):
+            allowed[session_id].acquire()
             found.turn(session_id, "tool look 1\nthink hm\necho done")
-            turns += 1
-        return turns
 
     with ThreadPoolExecutor() as pool:
         talks = [pool.submit(talk, session_id) for session_id in sessions]
         try:
-            looks = 0
-            while looks < 30 or len(found.turns(sessions[0])) < 20:
+            for _ in range(looks):
+                for each in allowed.values():
+                    each.release(turns)
                 assert bad(found) == []
-                looks += 1
         finally:
-            over.set()
-        assert min(one.result() for one in talks) >= 20
+            for each in allowed.values():
+                each.release(looks * turns)
+        for one in talks:
+            one.result()
+    assert bad(found) == []
 
 
 def test_a_number_that_was_given_to_a_message_is_not_given_again(crash: Forge) -> None:
