@@ -1,11 +1,13 @@
 """All figures of one run in one table: our server, its peers, and what no server could beat.
 
-    python -m bench [--short] [--long] [--only ROW …] [--peers NAMES|none] [--json FILE] [--record]
+    python -m bench [--short] [--long] [--only ROW …] [--peers NAMES|none] [--before DIR] [--json FILE]
+                    [--record]
 
 Peers are installed into .cache/bench at the versions of `bench/peers/versions.toml`; one that cannot be had
 or does not run here is named with the reason. Contenders alternate in blocks, and each figure is a median. A
 figure of a peer has beside it how many times ours it is. `--record` keeps the result in bench/results, draws
 its pictures and rewrites its section of docs/explain/speed.md. `--long` adds the rows that take minutes each.
+With `--before` a checkout of an older version is one more contender.
 """
 
 import argparse
@@ -26,7 +28,7 @@ import httpx2
 import psutil
 
 from bench.alone import ALONE, LONG, Alone
-from bench.contenders import OURS, Contender, Entrant, NotReady, Ours, fresh_folder
+from bench.contenders import OURS, Before, Contender, Entrant, NotReady, Ours, fresh_folder
 from bench.contests import CONTESTS, SERIES, SHORT, Sizes
 from bench.peers.acpx import NAME, measure_acpx
 from bench.peers.entrants import ENTRANTS, NAMES, UNPACKED, find_why_not
@@ -52,6 +54,7 @@ def main() -> int:
     parser.add_argument("--long", action="store_true", help="also the rows that take minutes")
     parser.add_argument("--only", nargs="+", choices=ROWS, default=[], metavar="ROW", help=", ".join(ROWS))
     parser.add_argument("--peers", default=",".join(NAMES), help="names with commas between, or none")
+    parser.add_argument("--before", type=Path, metavar="DIR", help="a checkout of an older version")
     parser.add_argument("--json", type=Path, help="keep the result in this file as well")
     parser.add_argument("--record", action="store_true", help="keep it, and write its pictures and its page")
     args = parser.parse_args()
@@ -63,7 +66,8 @@ def main() -> int:
     table = Table()
     describe(table, args.short)
     began = time.monotonic()
-    entrants = [Ours(), *find_peers(table, names)]
+    older = [] if args.before is None else [Before(root=args.before.resolve())]
+    entrants = [Ours(), *find_peers(table, older, names)]
     sizes = SHORT if args.short else Sizes()
     with fresh_folder() as folder:
         asyncio.run(measure(table, entrants, chosen, sizes, folder))
@@ -100,12 +104,12 @@ def describe(table: Table, short: bool) -> None:
     }
 
 
-def find_peers(table: Table, names: Sequence[str]) -> list[Entrant]:
+def find_peers(table: Table, older: Sequence[Entrant], names: Sequence[str]) -> list[Entrant]:
     """Those that are installed and start; why not stands in the table."""
     found = []
     table.left_out |= {name: find_why_not(name) for name in names if name in UNPACKED}
-    for name in (name for name in names if name in ENTRANTS):
-        entrant = ENTRANTS[name]()
+    for entrant in [*older, *(ENTRANTS[name]() for name in names if name in ENTRANTS)]:
+        name = entrant.name
         say(f"{name}: installing, if it is not there, and starting")
         try:
             entrant.install()

@@ -60,7 +60,7 @@ def measure_readers(table: Table, sizes: Sizes, folder: Path) -> None:
         server(folder / "readers", **PLENTY) as (http, pid),
     ):
         headers = {"Authorization": http.headers["Authorization"]}
-        ours = Contender(OURS, str(http.base_url).rstrip("/"), pid, Forge(headers), folder)
+        ours = Contender(OURS, str(http.base_url).rstrip("/"), pid, Forge(headers), folder, is_forge=True)
         for readers, chunks in READERS:
             count = chunks // 10 if sizes is SHORT else chunks
             found: dict[str, list[float]] = {OURS: [], RAW: []}

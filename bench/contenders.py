@@ -1,5 +1,6 @@
 """Servers that are measured beside each other: how each is spoken to, and ours with the scripted agent."""
 
+import compileall
 import json
 import subprocess
 import sys
@@ -16,8 +17,13 @@ import psutil
 from bench.kit import cpu_secs, server
 from bench.plain import EVENT_STREAM, Connection, Request, as_json
 from clawdforge import __version__
+from proofs.kit.report import commit
 
 OURS: Final = "clawdforge"
+BEFORE: Final = "before"
+AGENT_PLACES: Final = ("clawdforge/scripted/__main__.py", "clawdforge/testing/agent/__main__.py")
+"""Where a version has its scripted agent; 0.3.0 had it in the second."""
+
 MANY: Final = 600
 PLENTY: Final = {
     **dict.fromkeys(("CLAWDFORGE_MAX_LIVE_AGENTS", "CLAWDFORGE_APP_AGENTS"), str(MANY)),
@@ -69,13 +75,15 @@ class Contender:
     does: frozenset[str] = frozenset()
     preparing: float = 0.0
     beside: tuple[int, ...] = ()
+    is_forge: bool = False
+    """Whether its agents are processes of their own, which are not the server."""
 
     async def connect(self) -> Connection:
         return await Connection.open(self.url, self.dialect.headers)
 
     def cpu(self) -> float:
         """Of the server, without what it has started; for a peer with it: there the agent is inside."""
-        return cpu_secs(self.pid) if self.name == OURS else sum(map(_cpu, tree(self.pid)))
+        return cpu_secs(self.pid) if self.is_forge else sum(map(_cpu, tree(self.pid)))
 
     def cpu_of_all(self) -> float:
         """With the processes of agents, and with a database."""
@@ -83,7 +91,7 @@ class Contender:
 
     def memory(self) -> float:
         """Megabytes of the server, counted as `cpu` is."""
-        processes = [psutil.Process(self.pid)] if self.name == OURS else tree(self.pid)
+        processes = [psutil.Process(self.pid)] if self.is_forge else tree(self.pid)
         return sum(one.memory_info().rss for one in processes) / 1e6
 
 
@@ -115,7 +123,7 @@ def _cpu(process: psutil.Process) -> float:
 class Forge:
     """Our routes."""
 
-    mark: Final = b'"type":"text"'
+    mark: Final = b"event: text\n"
 
     def __init__(self, headers: Mapping[str, str]) -> None:
         self.headers = headers
@@ -141,6 +149,7 @@ class Ours:
     """This checkout, with an agent that is a process of its own, contained, and with what is kept on disk."""
 
     name: str = OURS
+    python: str = sys.executable
     env: Mapping[str, str] = field(default_factory=dict)
 
     def install(self) -> None:
@@ -151,11 +160,32 @@ class Ours:
 
     @contextmanager
     def run(self, folder: Path) -> Iterator[Contender]:
-        with server(folder / "data", **PLENTY, **self.env) as (http, pid):
+        with server(folder / "data", python=self.python, **PLENTY, **self.env) as (http, pid):
             headers = {"Authorization": http.headers["Authorization"]}
             url = str(http.base_url).rstrip("/")
             does = frozenset({"start", "turn", "many", "rate", "chunks", "delay", "disk"})
-            yield Contender(self.name, url, pid, Forge(headers), folder / "data", does)
+            yield Contender(self.name, url, pid, Forge(headers), folder / "data", does, is_forge=True)
+
+
+@dataclass
+class Before(Ours):
+    """Another checkout, of another version, with the dependencies that it pins and the agent that it has."""
+
+    name: str = BEFORE
+    root: Path = Path()
+
+    def install(self) -> None:
+        self.python = str(self.root / ".venv" / "bin" / "python")
+        source = self.root / "src"
+        if not Path(self.python).exists():
+            raise NotReady(f"make its environment first: {self.root}/scripts/bootstrap")
+        agent = next(place for place in AGENT_PLACES if (source / place).exists())
+        scripted = f"{Path(self.python).resolve()} -I -S {source / agent}"
+        self.env = {"PYTHONPATH": str(source), "CLAWDFORGE_AGENT_SCRIPTED": scripted}
+        compileall.compile_dir(source / "clawdforge", quiet=1)
+
+    def versions(self) -> Mapping[str, str]:
+        return {"commit": commit(self.root)}
 
 
 @contextmanager

@@ -24,7 +24,7 @@ from proofs.kit.server import ROOT
 
 @contextmanager
 def server(
-    data: Path, module: Sequence[str] = ("clawdforge",), **env: str
+    data: Path, module: Sequence[str] = ("clawdforge",), python: str = sys.executable, **env: str
 ) -> Iterator[tuple[httpx2.Client, int]]:
     """A real server with the scripted agent, and a client of its app `local`.
 
@@ -34,7 +34,7 @@ def server(
     compileall.compile_dir(Path(agent_path()).parent, quiet=1)
     scripted = " ".join(agent_command())
     variables = {**os.environ, "CLAWDFORGE_AGENT_SCRIPTED": scripted, "CLAWDFORGE_DATA_DIR": str(data), **env}
-    command = [sys.executable, "-m", *module, "serve", "--port", env.get("CLAWDFORGE_PORT", "0")]
+    command = [python, "-m", *module, "serve", "--port", env.get("CLAWDFORGE_PORT", "0")]
     with subprocess.Popen(command, env=variables, stdout=subprocess.DEVNULL) as process:
         try:
             url = ""
