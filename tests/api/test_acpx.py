@@ -48,7 +48,7 @@ def processes(server: Server, session_id: str) -> list[int]:
 def test_healthz_tells_the_version_of_acpx(forge: Server) -> None:
     http = forge.admin()
     assert http.get("/healthz").json()["acpx_present"] is True
-    version = until(lambda: http.get("/healthz").json()["acpx_version"], "the version", 30)
+    version = until(lambda: http.get("/healthz").json()["acpx_version"], "the version")
     assert version[0].isdigit()
 
 
@@ -80,7 +80,7 @@ def test_a_cancel_ends_the_turn_and_the_session_goes_on(app: App) -> None:
         events = app.http.get(f"/sessions/{sid}/events", params={"limit": 1000}).json()["events"]
         return any(event.get("content") == "half" for event in events)
 
-    until(half, "half an answer", 30)
+    until(half, "half an answer")
     assert app.http.post(f"/sessions/{sid}/cancel").status_code == 200
     assert json.loads(say(app, sid, "recall")) == ["echo half\nsleep 60"]
 
@@ -109,7 +109,7 @@ def test_a_server_killed_in_a_turn_leaves_no_lock_that_the_next_one_waits_for(
         events = app.http.get(f"/sessions/{sid}/events", params={"limit": 1000}).json()["events"]
         return any(event.get("content") == "half" for event in events)
 
-    until(half, "half an answer", 30)
+    until(half, "half an answer")
     sessions = forge.data_dir / "homes" / sid / ".acpx" / "sessions"
     forge.stop(signal.SIGKILL)
     until(lambda: not processes(forge, sid), "the end of all its processes")

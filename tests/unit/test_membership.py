@@ -198,6 +198,23 @@ async def test_a_slow_beat_takes_no_time_from_the_agents_of_a_node_that_is_alone
     assert until_when == [node._looked_at + GIVE_UP_PART * LEASE]
 
 
+async def test_a_guard_that_heard_of_a_beat_too_late_has_ended_the_agents(store: SharedStore) -> None:
+    """The node waited for a processor between its look at the clock and its word to the guard."""
+    node, _ = await joined(store, "a"), await joined(store, "b")
+    host = node._host = Host()
+    assert await node._beat()
+
+    def hear(_until: float) -> None:
+        node._told_until = 0.0  # as if the time of the word before was over by now
+
+    node._live_until = hear
+    assert await node._beat()
+    assert host.gave_up == 1
+    node._live_until = lambda _until: None
+    assert await node._beat()
+    assert host.gave_up == 1, "this one was in time"
+
+
 async def test_a_node_that_is_alone_waits_for_the_store(store: SharedStore) -> None:
     host, node = Host(), await joined(store, "a")
     store.is_away = True

@@ -74,6 +74,7 @@ class Membership:
         self.tell: Callable[[], Telling] = Telling
         """What this node tells of itself with each beat."""
         self._live_until: Callable[[float], None] = _tell_nobody
+        self._told_until = float("inf")  # what the guard was told last: then it ends the agents by itself
         self._has_given_up = False
         self._is_given_up = False  # by the others
         self.duty = Duty(is_on=store.peers is None)
@@ -155,6 +156,7 @@ class Membership:
             return tx.nodes(), tx.take_duty(HOUSEKEEPING, row.node)
 
         nodes, is_on_duty = await self._store.write_system(work)
+        self._told_until = float("inf")  # there are no agents, and those to come have until it is told again
         self.node = row.node
         self._note(nodes, is_on_duty=is_on_duty)
         self._store.peers.start(self.node)
@@ -216,9 +218,15 @@ class Membership:
         self._note(nodes, is_on_duty=is_on_duty)
         if lives:
             self._beaten_at = began
-            seen_at = max(began, self._looked_at) if self.is_alone else began
-            self._live_until(seen_at + GIVE_UP_PART * self._lease)
+            self._tell_guard(max(began, self._looked_at) if self.is_alone else began)
         return lives
+
+    def _tell_guard(self, seen_at: float) -> None:
+        """It may have heard this too late, however soon before it was decided: then the agents are gone."""
+        until = seen_at + GIVE_UP_PART * self._lease
+        self._live_until(until)
+        self.notice_stop()
+        self._told_until = until
 
     def _note(self, nodes: list[NodeRow], *, is_on_duty: bool) -> None:
         alive = [row for row in nodes if row.state is not NodeState.DEAD]
@@ -302,7 +310,7 @@ class Membership:
             await asyncio.sleep(self._lease / BEATS / 4)
             self._give_up_late(host)
             if self.is_alone:  # nobody else could have its sessions, unless it is stopped and cannot say this
-                self._live_until(self._looked_at + GIVE_UP_PART * self._lease)
+                self._tell_guard(self._looked_at)
 
     def notice_stop(self) -> None:
         """Give up before anybody wonders why the agents are gone, if it is because this node was stopped."""
@@ -318,11 +326,13 @@ class Membership:
         now, most = asyncio.get_running_loop().time(), GIVE_UP_PART * self._lease
         silent, stood_still = self._silent_secs, now - self._looked_at > most
         self._looked_at = now
-        if self._has_given_up or silent <= most or (self.is_alone and not stood_still):
+        is_ended = now >= self._told_until
+        if self._has_given_up or not (is_ended or (silent > most and (stood_still or not self.is_alone))):
             return
         self._has_given_up = True
         self.duty.set(is_on=False)
-        why = "this node stood still, or the store was away," if stood_still else "the store was away"
+        is_still = stood_still or is_ended
+        why = "this node stood still, or the store was away," if is_still else "the store was away"
         log.error("%s for %.1f s; agents are ended, since others may go on", why, silent)
         host.give_up(CUT_OFF)
 
