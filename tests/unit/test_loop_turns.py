@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import time
 from collections.abc import Awaitable, Callable
 
 import pytest
@@ -19,6 +20,8 @@ from clawdforge.core.pacing.loop_turns import (
 )
 
 Wait = Callable[[str], Awaitable[None]]
+MOMENT_SECS = 1e-9
+"""No timer takes less: so little could not be added to a clock."""
 
 
 @pytest.fixture(autouse=True)
@@ -49,16 +52,25 @@ async def test_one_of_a_quiet_app_comes_in_the_pass_after_a_crowd_has_begun() ->
 
 
 class Clock:
-    """Stands but for what is added, and for what the loop would sleep: a pass in which nothing is ready."""
+    """Stands but for what is added, and for what the loop would sleep: a pass in which nothing is ready.
+
+    What is added is computed, unless it is `wait`ed for.
+    """
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.now = 0.0
+        self.now = self._waited = 0.0
         loop = asyncio.get_running_loop()
         monkeypatch.setattr(loop, "time", lambda: self.now)
+        monkeypatch.setattr(time, "thread_time", lambda: self.now - self._waited)
         monkeypatch.setattr(loop, "call_later", lambda secs, call: loop.call_soon(self._skip, secs, call))
 
-    def _skip(self, secs: float, call: Callable[[], None]) -> None:
+    def wait(self, secs: float) -> None:
+        """The loop's thread has something to do, and gets no processor."""
         self.now += secs
+        self._waited += secs
+
+    def _skip(self, secs: float, call: Callable[[], None]) -> None:
+        self.wait(max(secs, MOMENT_SECS))
         call()
 
 
@@ -80,6 +92,43 @@ async def test_an_app_whose_request_took_long_has_a_third_of_the_time_where_othe
     gaps = [later - earlier for earlier, later in itertools.pairwise(begun)]
     assert len(gaps) == 4
     assert min(gaps[1:]) > 0.0599
+
+
+async def test_nobody_rests_for_what_the_machine_made_the_loop_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request of a millisecond that got its processor after fifty was rested from for fifty more."""
+    clock = Clock(monkeypatch)
+    turns = LoopTurns()
+    for _ in range(20):
+        await turns.enter("noisy")
+        await turns.enter("quiet")
+        clock.wait(0.05)
+        clock.now += 0.001
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert "quiet" not in turns._rests.who(turns._times.now())
+        assert turns._handle is None, "the loop sleeps"
+        clock.wait(0.005)
+
+
+async def test_where_the_loop_gets_half_of_a_processor_a_third_is_a_third_of_that(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With a third of the time on the wall an app would have had two thirds of the loop."""
+    clock = Clock(monkeypatch)
+    turns = LoopTurns()
+    begun: list[float] = []
+
+    async def heavy() -> None:
+        await turns.enter("noisy")
+        begun.append(turns._times.now())
+        clock.wait(0.02)
+        clock.now += 0.02
+
+    await turns.enter("quiet")
+    await asyncio.gather(*(heavy() for _ in range(5)))
+    gaps = [later - earlier for earlier, later in itertools.pairwise(begun)]
+    assert min(gaps[1:]) > 0.0599, "of which it had computed 0.02"
+    assert clock.now > begun[-1] + 0.099, "what was waited for has gone by all the same"
 
 
 @pytest.mark.parametrize(("who", "share"), [("noisy", SHARE), (NOBODY, SHARE_OF_NOBODY)])
@@ -272,6 +321,7 @@ async def test_between_two_slices_others_have_passes_for_what_the_slice_took(
     loop = asyncio.get_running_loop()
     now = 0.0
     monkeypatch.setattr(loop, "time", lambda: now)
+    monkeypatch.setattr(time, "thread_time", lambda: now)
     turns, passes = LoopTurns(), 0
     seen: list[int] = []
 

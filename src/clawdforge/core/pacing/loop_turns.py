@@ -5,12 +5,15 @@ run before one of another's. What comes in crowds (requests, pieces of streams) 
 and so does what is long (slices of exports, of histories that are read whole), of which one runs at a time.
 Whoever has had more than a third of the time while other apps are about rests, so that they have the rest;
 strangers already after a sixth. What an app computes in a thread, and its slices, are part of that third.
+What the loop itself waits for, such as a processor, is nobody's (`pass_times.py`).
 """
 
 import asyncio
 from collections import OrderedDict, deque
 from collections.abc import Callable, Container
 from typing import Final
+
+from clawdforge.core.pacing.pass_times import PassTimes
 
 MANY: Final = 4
 """So many of an app begin in one pass of the loop; one, if others are about, or if its last pass was long."""
@@ -176,7 +179,7 @@ class LoopTurns:
         self._rests = Rests()
         self._handle: asyncio.Handle | None = None
         self._is_soon = False
-        self._passed_at = 0.0
+        self._times = PassTimes()
 
     async def enter(self, app: str) -> None:
         """Before a short step of something that comes in crowds. Alone it does not even wait a pass."""
@@ -184,7 +187,7 @@ class LoopTurns:
         if self._app is None and not self._is_slicing:
             resting = self._rests.who(now)
             if app not in resting and self._crowd.next_app(resting) is None:
-                self._give_pass(app)
+                self._give_pass(app, now)
         if self._app == app and self._left > 0:
             self._left -= 1
             return
@@ -200,22 +203,22 @@ class LoopTurns:
 
         Else it would have a third of the loop, and another one of the interpreter in each such thread.
         """
-        self._rests.charge(app, cpu, asyncio.get_running_loop().time())
+        self._rests.charge(app, cpu, self._times.now())
 
     def are_others_about(self, app: str) -> bool:
         """Whether somebody of another app was here a moment ago."""
-        return self._rests.are_others_about(app, asyncio.get_running_loop().time())
+        return self._rests.are_others_about(app, self._times.now())
 
     def _start(self, app: str) -> float:
-        loop = asyncio.get_running_loop()
-        now = loop.time()
+        now = self._times.now()
         self._rests.see(app, now)
-        if not self._is_soon:  # what went by until now was nobody's
-            self._passed_at = now
-            self._go_on(loop, 0.0)
+        if not self._is_soon:
+            self._times.begin()
+            self._go_on(0.0)
         return now
 
-    def _go_on(self, loop: asyncio.AbstractEventLoop, secs: float) -> None:
+    def _go_on(self, secs: float) -> None:
+        loop = asyncio.get_running_loop()
         if self._handle is not None:
             self._handle.cancel()
         self._is_soon = not secs
@@ -223,9 +226,8 @@ class LoopTurns:
 
     def _pass(self) -> None:
         """Runs once in each pass of the loop, after those that were let in by the last one."""
-        loop = asyncio.get_running_loop()
-        now = loop.time()
-        took, self._passed_at = now - self._passed_at, now
+        took = self._times.end() if self._is_soon else self._times.begin()
+        now = self._times.now()
         had_crowd = self._app is not None and not self._is_slicing
         if self._app is not None:
             self._judge(self._app, took, now)
@@ -237,18 +239,18 @@ class LoopTurns:
             self._app, self._is_slicing = long, True
             self._long.let_in(long)
         elif crowd is not None:
-            self._give_pass(crowd)
+            self._give_pass(crowd, now)
             self._left -= self._crowd.let_in(crowd, self._left)
         self._rests.count_pass()
         if self._app is not None or had_crowd:
-            self._go_on(loop, 0.0)
+            self._go_on(0.0)
         elif self._crowd or self._long or self._rests.is_counting():
-            self._go_on(loop, self._rests.next_end(now))
+            self._go_on(self._rests.next_end(now))
         else:
             self._is_soon = False
 
-    def _give_pass(self, app: str) -> None:
-        few = app in self._slow or self._rests.are_others_about(app, self._passed_at)
+    def _give_pass(self, app: str, now: float) -> None:
+        few = app in self._slow or self._rests.are_others_about(app, now)
         self._app, self._left = app, 1 if few else MANY
 
     def _judge(self, app: str, took: float, now: float) -> None:
