@@ -66,17 +66,36 @@ class FairSlots:
         counted = self._held[app] - self._uncounted[app]
         return 0 if most is None else max(0, counted - most + 1)
 
-    def is_wanted(self, app: str, leaving: int, own: int) -> bool:
+    def is_wanted(self, app: str, leaving: Counter[str], own: int) -> bool:
         """Whether somebody waits for a slot of this app: one of its own, which may have no other, or one of
-        an app that has no more than it. Who has more gets its own back first.
+        an app that will have no more than it. Who has more gets its own back first.
 
-        `leaving` slots become free anyway; `own` of them are this app's and count against its limit.
+        So many slots of each app are `leaving` anyway; `own` of them are this app's and count against its limit.
         """
         if app in self._waiting and self.excess(app) > own:
             return True
-        wanting = {other: len(queue) for other, queue in self._waiting.items() if not self.excess(other)}
-        is_short = sum(wanting.values()) > leaving
-        return is_short and min(map(self.held, wanting)) <= self.held(app)
+        soon, wanting = self._share_out(leaving)
+        return any(other == app or soon[other] <= self.held(app) for other in wanting)
+
+    def held_soon(self, app: str, leaving: Counter[str]) -> int:
+        """How many it has once those that are leaving are shared out.
+
+        Whoever asks for thirty at once has none yet, but is no poorer than an app with two once fourteen were
+        sent away for it.
+        """
+        return self._share_out(leaving)[0][app]
+
+    def _share_out(self, leaving: Counter[str]) -> tuple[Counter[str], Counter[str]]:
+        """Who will have how many when those that are leaving have gone to whoever waits, and who waits then."""
+        soon = self._held - leaving
+        wanting = Counter({app: len(line) for app, line in self._waiting.items() if not self.excess(app)})
+        left = leaving.total()
+        while left and wanting:
+            for app in list(wanting)[:left]:
+                soon[app] += 1
+                left -= 1
+                wanting -= Counter((app,))
+        return soon, wanting
 
     def held(self, app: str) -> int:
         return self._held[app]

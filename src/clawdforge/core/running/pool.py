@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -154,7 +155,7 @@ class AgentPool:
             seat.used_at = now
         is_of_use = self.has(seat) and seat.is_counted and seat.agent is not None and seat.agent.alive
         own = sum(one.app == seat.app and one.is_counted for one in self._leaving)
-        if not is_of_use or seat.leaves or self._slots.is_wanted(seat.app, len(self._leaving), own):
+        if not is_of_use or seat.leaves or self._slots.is_wanted(seat.app, self._count_leaving(), own):
             self._release(seat)
         first, seat.first_of = seat.first_of, None
         if first is not None and not failed:
@@ -237,7 +238,7 @@ class AgentPool:
         is tried again: else each of its turns would start an agent, for one that has more than its share and
         can wait for its own. A sub-session cannot: its parent's turn may be waiting for it.
         """
-        most = self._slots.held(app)
+        most = self._slots.held_soon(app, self._count_leaving())
 
         def may_go(seat: Seat) -> bool:
             is_poorer = self._slots.held(seat.app) < most
@@ -257,6 +258,10 @@ class AgentPool:
                 for seat in [*own, *others[:lacking]]:
                     self._release(seat)
                 return
+
+    def _count_leaving(self) -> Counter[str]:
+        """How many of each app's places become free."""
+        return Counter(seat.app for seat in self._leaving)
 
     def _release(self, seat: Seat) -> None:
         """Take the seat out; its slot is free once its processes are gone.
