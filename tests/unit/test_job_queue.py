@@ -166,6 +166,34 @@ def test_whoever_has_had_more_than_its_share_waits_for_the_others(line: Line) ->
     assert line.first() == "n1"
 
 
+def test_nobody_waits_for_what_others_made_of_its_commits(line: Line) -> None:
+    """The noisy app had rested from its large one, and so the quiet app had had the most."""
+    line.put("quiet", "q")
+    line.put("noisy", "n")
+    assert [line.first(), line.more()] == ["q", "n"]
+    line.queue.charge({"quiet": 0.001}, commit=0.002)
+    for number in range(20):
+        line.put("quiet", f"q{number}")
+        assert line.first() == f"q{number}"
+        line.now += 0.1
+        line.put("noisy", f"n{number}")
+        line.queue.charge({"quiet": 0.001}, commit=0.1)
+        assert line.first() == f"n{number}"
+
+
+def test_who_writes_much_has_all_of_its_commits(line: Line) -> None:
+    line.put("quiet", "q")
+    line.put("noisy", "n0")
+    assert [line.first(), line.more()] == ["q", "n0"]
+    line.queue.charge({"quiet": 0.001}, commit=0.002)
+    line.queue.charge({"noisy": 0.03}, commit=0.1)
+    line.put("noisy", "n1")
+    line.now = 0.35
+    assert line.first() is None, "three times as long as all of it"
+    line.now = 0.37
+    assert line.first() == "n1"
+
+
 def test_at_the_end_nobody_waits(line: Line) -> None:
     line.put("quiet", "q0")
     line.put("noisy", "n0")

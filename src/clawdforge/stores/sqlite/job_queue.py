@@ -16,7 +16,7 @@ from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from clawdforge.stores.sqlite.writer_shares import WriterShares
+from clawdforge.stores.sqlite.writer_shares import CommitCosts, WriterShares
 
 MAX_BATCH_SECS: Final = 0.025
 """After so long nothing more is added to a transaction: whoever is done waits for its commit."""
@@ -70,6 +70,7 @@ class JobQueue:
         self._changed = threading.Condition()
         self._ahead = 0.0  # seconds that others are to have before the next slice
         self._shares = WriterShares()
+        self._commits = CommitCosts()
         self._long: dict[str, float] = {}  # apps whose jobs take long, and until when they are taken to
         self._begun = 0.0
         self._inside: set[str | None] = set()  # whose jobs are in this transaction
@@ -169,9 +170,10 @@ class JobQueue:
         """Tell how long the jobs of each app took in a transaction, and its commit, of which most belongs to
         whoever wrote most."""
         now, whole = self._clock(), sum(jobs.values())
+        due = self._commits.due(commit, whole)
         with self._changed:
             for app, took in jobs.items():
-                self._shares.charge(app, took, commit * took / whole if whole else 0.0, now)
+                self._shares.charge(app, took, due * took / whole if whole else 0.0, now)
 
     def _find(self, *, is_slice: bool, but: Container[str | None] = ()) -> "Line | None":
         """The first line whose next job is of this kind, and which need not wait. What is behind a slice

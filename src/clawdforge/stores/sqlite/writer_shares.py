@@ -4,7 +4,8 @@ The writer serves apps in turn, but a transaction that has begun comes to its en
 megabytes takes a tenth of a second. An app that always has the next one ready would meet each of the few
 writes of a turn. So an app may have a part of the time, and a little more at once; beyond that its next job
 waits, as long as others are about. Alone it may have all of it. And only whoever has had the most waits: a
-few small writes take long too, where somebody else keeps the disk busy.
+few small writes take long too, where somebody else keeps the disk busy. Of such a commit an app has had no
+more than what it wrote explains.
 """
 
 from collections import OrderedDict
@@ -18,6 +19,28 @@ LONG_SECS: Final = 0.01
 MOST_REST_SECS: Final = 1.0
 ABOUT_SECS: Final = 1.0
 MOST_KNOWN: Final = 1000
+
+COMMIT_TIMES: Final = 4
+"""So many times as long as its jobs a commit takes at most for what they wrote, beyond what any takes."""
+
+SLOWER: Final = 1.01
+"""By so much the quickest commit is forgotten with each one: a disk may become slower."""
+
+
+class CommitCosts:
+    """How much of a commit is due to what was written in it, and not to what others did to disk and machine.
+
+    Beside large commits, whose log is moved meanwhile, those of a few rows took 100 ms. Whoever wrote the
+    rows was taken for the one who had most of the writer, and waited for it besides.
+    """
+
+    def __init__(self) -> None:
+        self._least = float("inf")
+
+    def due(self, commit: float, jobs: float) -> float:
+        """Of a commit that took so long, after jobs that computed so long."""
+        self._least = min(commit, self._least * SLOWER)
+        return min(commit, self._least + COMMIT_TIMES * jobs)
 
 
 class WriterShares:
