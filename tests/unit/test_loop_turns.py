@@ -94,43 +94,6 @@ async def test_an_app_whose_request_took_long_has_a_third_of_the_time_where_othe
     assert min(gaps[1:]) > 0.0599
 
 
-async def test_nobody_rests_for_what_the_machine_made_the_loop_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A request of a millisecond that got its processor after fifty was rested from for fifty more."""
-    clock = Clock(monkeypatch)
-    turns = LoopTurns()
-    for _ in range(20):
-        await turns.enter("noisy")
-        await turns.enter("quiet")
-        clock.wait(0.05)
-        clock.now += 0.001
-        for _ in range(5):
-            await asyncio.sleep(0)
-        assert "quiet" not in turns._rests.who(turns._times.now())
-        assert turns._handle is None, "the loop sleeps"
-        clock.wait(0.005)
-
-
-async def test_where_the_loop_gets_half_of_a_processor_a_third_is_a_third_of_that(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """With a third of the time on the wall an app would have had two thirds of the loop."""
-    clock = Clock(monkeypatch)
-    turns = LoopTurns()
-    begun: list[float] = []
-
-    async def heavy() -> None:
-        await turns.enter("noisy")
-        begun.append(turns._times.now())
-        clock.wait(0.02)
-        clock.now += 0.02
-
-    await turns.enter("quiet")
-    await asyncio.gather(*(heavy() for _ in range(5)))
-    gaps = [later - earlier for earlier, later in itertools.pairwise(begun)]
-    assert min(gaps[1:]) > 0.0599, "of which it had computed 0.02"
-    assert clock.now > begun[-1] + 0.099, "what was waited for has gone by all the same"
-
-
 @pytest.mark.parametrize(("who", "share"), [("noisy", SHARE), (NOBODY, SHARE_OF_NOBODY)])
 async def test_strangers_have_half_of_the_share_of_an_app(
     monkeypatch: pytest.MonkeyPatch, who: str, share: float

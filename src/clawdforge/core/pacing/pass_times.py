@@ -1,9 +1,9 @@
 """How long the passes of an event loop took, without what its thread waited for in them.
 
-On a busy machine a pass of a millisecond may take fifty: its thread waits for a processor, or for a thread that
-computes. Whose pass it was has had a millisecond of the loop, and whoever is to have a third of the time has a
-third of what the loop had. Counted by the clock on the wall, an app of a few short requests rested for what
-its neighbours' agents did to the machine: in a fifth of its turns, up to 50 ms each time.
+On a busy machine a pass of a millisecond may take fifty: its thread waits for a processor, or for a thread
+that computes. Whose pass it was has had a millisecond of the loop, and whoever is to have a third of the time
+has a third of what the loop had. By the clock on the wall, an app of a few short requests rested for what its
+neighbours' agents did to the machine: 110 times in a hundred seconds, up to 50 ms each time.
 """
 
 import asyncio

@@ -70,7 +70,8 @@ class FairSlots:
         """Whether somebody waits for a slot of this app: one of its own, which may have no other, or one of
         an app that will have no more than it. Who has more gets its own back first.
 
-        So many slots of each app are `leaving` anyway; `own` of them are this app's and count against its limit.
+        So many slots of each app are `leaving` anyway; `own` of them are this app's and count against its
+        limit.
         """
         if app in self._waiting and self.excess(app) > own:
             return True
@@ -86,7 +87,7 @@ class FairSlots:
         return self._share_out(leaving)[0][app]
 
     def _share_out(self, leaving: Counter[str]) -> tuple[Counter[str], Counter[str]]:
-        """Who will have how many when those that are leaving have gone to whoever waits, and who waits then."""
+        """Who has how many when those that are leaving have gone to whoever waits, and who waits then."""
         soon = self._held - leaving
         wanting = Counter({app: len(line) for app, line in self._waiting.items() if not self.excess(app)})
         left = leaving.total()
