@@ -20,8 +20,9 @@ MOST_REST_SECS: Final = 1.0
 ABOUT_SECS: Final = 1.0
 MOST_KNOWN: Final = 1000
 
-COMMIT_TIMES: Final = 4
-"""So many times as long as its jobs a commit takes at most for what they wrote, beyond what any takes."""
+COMMIT_TIMES: Final = 16
+"""So many times as long as its jobs computed a commit takes at most for what they wrote, beyond what any
+takes: a crowd of small writes computes little, and is to be charged with its commits all the same."""
 
 SLOWER: Final = 1.01
 """By so much the quickest commit is forgotten with each one: a disk may become slower."""
