@@ -15,6 +15,7 @@ from clawdforge.core.ports import LeaseLost, Tx, View
 from clawdforge.core.rules.quotas import Quotas
 from clawdforge.core.rules.turns import Ending, StartedTurn, start_next, submit
 from clawdforge.core.running import recorder
+from clawdforge.core.running.bell import Bell
 from clawdforge.core.running.outside_sink import OutsideSink
 from clawdforge.core.running.permissions import PermissionService
 from clawdforge.core.running.progress import Progress
@@ -96,14 +97,13 @@ async def test_every_event_is_there_once_and_in_order(
         store, clock, PermissionService(store, clock, 1.0), APP, started, Progress(), LimitWatch({}, Stop())
     )
     store.plan = [first, then, first]
-    writing = writer.start_writing(patience=30.0)
+    writer.start_writing(patience=30.0, bell=Bell())
     await writer.report_truncation(1, "one")
     await until(lambda: len(store.plan) < 3)
     await writer.report_truncation(2, "two")
     await writer.report_truncation(3, "three")
     turn = await writer.end(Ending(outcome=Outcome.COMPLETED, stop_reason="end_turn"))
     assert turn.outcome is Outcome.COMPLETED
-    assert writing.done()
     assert await marks(store, started.session.session_id) == ["one", "two", "three"]
 
 
@@ -125,10 +125,11 @@ async def test_what_was_in_doubt_when_the_patience_ended_comes_with_the_end(
             LimitWatch({}, Stop()),
         )
         store.plan = [fate]
-        writing = writer.start_writing(patience=-1.0)
+        bell = Bell()
+        writer.start_writing(patience=-1.0, bell=bell)
         await writer.report_truncation(1, f"doubtful {number}")
-        await until(writing.done)
-        assert isinstance(writing.exception(), StoreUnavailable)
+        await bell.listen(within=10.0)
+        assert isinstance(writer.failure, StoreUnavailable)
         await writer.report_truncation(1, "last")
         await writer.end(Ending(outcome=Outcome.INTERRUPTED, error="the store failed"))
         assert await marks(store, started.session.session_id) == [f"doubtful {number}", "last"]
@@ -148,7 +149,7 @@ async def test_an_interrupted_turn_is_brought_back_once(
     writer = TurnRecorder(
         store, clock, PermissionService(store, clock, 1.0), APP, started, Progress(), LimitWatch({}, Stop())
     )
-    writer.start_writing(patience=30.0)
+    writer.start_writing(patience=30.0, bell=Bell())
     store.plan = [fate]
     await writer.end(Ending(outcome=Outcome.INTERRUPTED, error="the agent died"))
     turns = await store.read(APP, lambda view: view.turns(session_id))
@@ -167,13 +168,14 @@ async def test_nothing_is_asked_or_decided_for_a_turn_whose_session_another_node
     writer = TurnRecorder(
         store, clock, PermissionService(store, clock, 1.0), APP, started, Progress(), LimitWatch({}, Stop())
     )
-    writing = writer.start_writing(patience=30.0)
+    bell = Bell()
+    writer.start_writing(patience=30.0, bell=bell)
     await store.write(APP, lambda tx: tx.claim(session_id, "another"))
     before = await store.read(APP, lambda view: view.session(session_id))
     verdict = await writer.ask(Ask(tool="edit", kind="edit", options=(), request={}))
     assert verdict.option_id is None
-    await until(writing.done)
-    assert isinstance(writing.exception(), LeaseLost)
+    await bell.listen(within=10.0)
+    assert isinstance(writer.failure, LeaseLost)
     assert await store.read(APP, lambda view: view.session(session_id)) == before
     assert await store.read(APP, lambda view: view.permissions(session_id)) == []
 
@@ -209,7 +211,7 @@ async def test_what_there_is_plenty_of_is_not_looked_up_for_each_batch(
     quotas, told = Looked(bytes=share), (PermissionService(store, clock, 1.0), APP, started, Progress())
     writer = TurnRecorder(store, clock, *told, LimitWatch({}, Stop()), quotas)
     Looked.looks.clear()
-    writer.start_writing(patience=30.0)
+    writer.start_writing(patience=30.0, bell=Bell())
     for number in range(3):
         await writer.emit_words(Words(EventType.TEXT, {"agent_session_id": "a"}, ["one ", "two "], [9, 9]))
         await until(lambda number=number: writer._written == 2 * number + 2)  # type: ignore[misc]

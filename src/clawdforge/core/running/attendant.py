@@ -12,6 +12,7 @@ from clawdforge.core.rules.limits import STOP_REASON
 from clawdforge.core.rules.quotas import NO_QUOTAS, Quotas
 from clawdforge.core.rules.traces import find_traceparent
 from clawdforge.core.rules.turns import Ending, StartedTurn
+from clawdforge.core.running.bell import Bell
 from clawdforge.core.running.elsewhere import Elsewhere
 from clawdforge.core.running.opening import Opener, ReadyAgent
 from clawdforge.core.running.permissions import PermissionService
@@ -88,12 +89,13 @@ class Attendant:
             self._quotas,
         )
         turn = RunningTurn(started, seat, stop, watch, recorder, progress)
-        writing = recorder.start_writing(self._times.store_patience)
+        bell = stop.bell = Bell()
+        recorder.start_writing(self._times.store_patience, bell)
         try:
             await recorder.note_room()
-            ending = await self._run_until_end(turn, writing)
+            ending = await self._run_until_end(turn, bell)
         except LeaseLost:
-            writing.cancel()
+            recorder.stop_writing()
             raise
         except Exception:  # whatever failed, a turn that was started has an end
             log.exception("a turn could not be seen through", extra={"session_id": turn.session_id})
@@ -111,26 +113,21 @@ class Attendant:
             return Attended(await recorder.end_without_answer(_ending_of_failure(lost)))
         return Attended(ended, recorder.is_last)
 
-    async def _run_until_end(self, turn: RunningTurn, writing: asyncio.Task[None]) -> Ending:
+    async def _run_until_end(self, turn: RunningTurn, bell: Bell) -> Ending:
         """Let the agent answer until it is done, a stop is requested, the time is up, or the store fails."""
-        work = asyncio.create_task(self._prompt_agent(turn))
-        stop_requested = asyncio.create_task(turn.stop.requested.wait())
+        if turn.stop.requested.is_set():  # before there was a bell
+            bell.ring()
+        work = asyncio.create_task(self._prompt_and_ring(turn, bell))
         seconds, own = turn.started.turn.timeout_secs or self._times.turn, turn.watch.seconds
         by_limit = own is not None and own <= seconds
-        try:
-            await asyncio.wait(
-                {work, stop_requested, writing},
-                timeout=own if by_limit else seconds,
-                return_when=asyncio.FIRST_COMPLETED,
-            )
-        finally:
-            stop_requested.cancel()
+        await bell.listen(own if own is not None and by_limit else seconds)
         if work.done():
             self._elsewhere.notice_stop()
             return _judge(work, turn)
-        if writing.done():
+        failure = turn.recorder.failure
+        if failure is not None:
             await break_off(self._pool, turn.seat, work)
-            if isinstance(writing.exception(), LeaseLost):
+            if isinstance(failure, LeaseLost):
                 raise LeaseLost
             return Ending(
                 outcome=Outcome.INTERRUPTED,
@@ -150,6 +147,12 @@ class Attendant:
                 code=ErrorCode.TURN_TIMED_OUT,
             )
         return _judge(work, turn)
+
+    async def _prompt_and_ring(self, turn: RunningTurn, bell: Bell) -> Answer:
+        try:
+            return await self._prompt_agent(turn)
+        finally:
+            bell.ring()  # whoever listens runs after this task has ended
 
     async def _prompt_agent(self, turn: RunningTurn) -> Answer:
         question = turn.started.question

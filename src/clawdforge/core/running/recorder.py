@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Final, TypeVar
 
 from clawdforge.core.clock import Clock
@@ -24,9 +25,11 @@ from clawdforge.core.rules.projection import Projection
 from clawdforge.core.rules.purses import Question, allow, extend
 from clawdforge.core.rules.quotas import NO_QUOTAS, Quotas
 from clawdforge.core.rules.turns import Ending, StartedTurn, finish, need_session
+from clawdforge.core.running.bell import Bell
 from clawdforge.core.running.permissions import PermissionService
 from clawdforge.core.running.progress import Progress
 from clawdforge.core.running.stops import LimitWatch
+from clawdforge.core.running.when_needed import WhenNeeded
 from clawdforge.wire.admin import WaitsFor
 from clawdforge.wire.base import Json
 from clawdforge.wire.errors import AgentError, StoreUnavailable
@@ -86,12 +89,11 @@ class TurnRecorder:
         self._projection = Projection()
         self._drafts: list[Draft] = []
         self._in_doubt: list[Draft] = []  # handed to the store, which has not said that they are written
-        self._writing: asyncio.Task[None] | None = None
+        self._writing: WhenNeeded | None = None
         self._bytes = 0
         self._bytes_written_now = 0
         self._answered = False
         self._ending = False
-        self._work = asyncio.Event()
         self._room = asyncio.Event()
 
     async def emit(self, event: AgentEvent, size: int) -> None:  # noqa: ARG002 - what counts is what we keep
@@ -117,7 +119,7 @@ class TurnRecorder:
         self._projection.feed_words(words.kind, "".join(words.texts))
         self._drafts += drafts
         self._bytes += size
-        self._work.set()
+        self._note_work()
         await self._wait_for_room()
 
     async def _wait_for_room(self) -> None:
@@ -177,7 +179,7 @@ class TurnRecorder:
         self._watch.note(used)
         if self._is_bounded and (used.tokens is not None or used.cost_usd is not None):
             self._used = used
-            self._work.set()
+            self._note_work()
 
     def note_prompt(self) -> None:
         """The agent is given the prompt: from here on the turn may cost something."""
@@ -216,13 +218,23 @@ class TurnRecorder:
             )
         except LeaseLost:  # whoever attends the turn is told by the task that writes, and ends the agent
             self._has_lost = True
-            self._work.set()
+            self._note_work()
             return Verdict(option_id=None)
 
-    def start_writing(self, patience: float) -> asyncio.Task[None]:
-        """Write what comes in until the turn is ended. The task fails when the store stays down."""
-        self._writing = asyncio.create_task(self._write_all(patience), name=f"writer {self.session_id}")
-        return self._writing
+    def start_writing(self, patience: float, bell: Bell) -> None:
+        """Write what comes in until the turn is ended. The bell rings when the store stays down."""
+        work, name = partial(self._write, patience), f"writer {self.session_id}"
+        self._writing = WhenNeeded(work, self._has_to_write, bell.ring, name)
+        self._note_work()
+
+    def stop_writing(self) -> None:
+        if self._writing is not None:
+            self._writing.cancel()
+
+    @property
+    def failure(self) -> BaseException | None:
+        """Why nothing is written any more: the store stays down, or another node has the session."""
+        return None if self._writing is None else self._writing.failure
 
     async def end(self, ending: Ending, *, rollback: bool = False, is_empty: bool = False) -> TurnRow:
         """The rest of the events and the end of the turn, in one transaction. Tried until it is done.
@@ -230,12 +242,9 @@ class TurnRecorder:
         `is_empty` says that other nodes are to begin with an empty workspace, until more is published.
         """
         self._ending = True
-        self._work.set()
         self._room.set()
         if self._writing is not None:
-            await asyncio.wait({self._writing})  # it is at its last write at most, which has its patience
-            if not self._writing.cancelled():
-                self._writing.exception()  # marks it as seen: what was not written is written now
+            await self._writing.end()  # it is at its last write at most; what was not written is written now
         ending = self._complete(ending)
         session_id, turn_index, fence, written = self.session_id, self.turn_index, self._fence, self._written
         drafts, in_doubt, now = self._take_drafts(), self._in_doubt, self._clock.now()
@@ -285,19 +294,24 @@ class TurnRecorder:
 
         return await self._persist(work, work, None)
 
-    async def _write_all(self, patience: float) -> None:
-        while not self._ending:
-            await self._work.wait()
-            self._work.clear()
-            if self._has_lost:
-                raise LeaseLost
-            if self._drafts and not (self._answered or self._ending):
-                self._bytes_written_now = self._bytes
-                self._in_doubt = self._take_drafts()
-                await self._append(self._in_doubt, patience)
-                self._in_doubt = []
-            if self._used is not None and not self._ending:
-                await self._hold_more(patience)
+    def _note_work(self) -> None:
+        if self._writing is not None:
+            self._writing.note()
+
+    def _has_to_write(self) -> bool:
+        """What came together with the answer is written with the end of the turn."""
+        return self._has_lost or self._used is not None or (bool(self._drafts) and not self._answered)
+
+    async def _write(self, patience: float) -> None:
+        if self._has_lost:
+            raise LeaseLost
+        if self._drafts and not (self._answered or self._ending):
+            self._bytes_written_now = self._bytes
+            self._in_doubt = self._take_drafts()
+            await self._append(self._in_doubt, patience)
+            self._in_doubt = []
+        if self._used is not None and not self._ending:
+            await self._hold_more(patience)
 
     async def _hold_more(self, patience: float) -> None:
         """Hold what the turn has used so far of its budgets; it is stopped where it has crossed one."""
@@ -314,7 +328,7 @@ class TurnRecorder:
     def _add(self, event: Draft) -> None:
         self._drafts.append(event)
         self._bytes += len(event.body)
-        self._work.set()
+        self._note_work()
 
     def _take_drafts(self) -> list[Draft]:
         drafts, self._drafts, self._bytes = self._drafts, [], 0

@@ -12,6 +12,7 @@ from clawdforge.core.rules.limits import (
     read_limits,
     used_by,
 )
+from clawdforge.core.running.bell import Bell
 from clawdforge.wire.base import Json
 from clawdforge.wire.turn import Outcome
 
@@ -24,6 +25,7 @@ class Stop:
     """
 
     requested: asyncio.Event = field(default_factory=asyncio.Event)
+    bell: Bell | None = None  # of whoever looks after the turn at the moment
     ended: asyncio.Event = field(default_factory=asyncio.Event)
     hurried: asyncio.Event = field(default_factory=asyncio.Event)  # the agent has had time enough
     outcome: Outcome = Outcome.CANCELLED
@@ -41,6 +43,8 @@ class Stop:
             return False
         self.outcome, self.reason, self.rollback, self.limit = outcome, reason, rollback, limit
         self.requested.set()
+        if self.bell is not None:
+            self.bell.ring()
         return True
 
 
