@@ -140,8 +140,8 @@ ORDER_BUGS = (
         "a cancelled start lets go of a home while its thread still works there",
         Change(
             f"{SRC}/drivers/folders/home_lock.py",
-            "    while not task.done():\n        try:\n            await asyncio.wait([task])\n",
-            "    while not task.done():\n        try:\n            await asyncio.shield(task)\n",
+            "    while not ended.is_set():\n        try:\n            await ended.wait()\n",
+            "    if not ended.is_set():\n        try:\n            await ended.wait()\n",
         ),
         Change(
             f"{SRC}/drivers/folders/home_lock.py",

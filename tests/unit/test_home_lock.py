@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -70,7 +71,8 @@ async def test_whoever_gives_up_waiting_leaves_the_lock_free() -> None:
     assert lock.is_free
 
 
-async def test_a_cancel_however_often_waits_for_the_thread() -> None:
+@pytest.mark.parametrize("is_shared", [True, False])
+async def test_a_cancel_however_often_waits_for_the_thread(*, is_shared: bool) -> None:
     """A turn that is broken off is cancelled again and again; its home must not be changed by two at once."""
     begun, go_on, done = threading.Event(), threading.Event(), threading.Event()
 
@@ -79,7 +81,8 @@ async def test_a_cancel_however_often_waits_for_the_thread() -> None:
         go_on.wait(BOUND)
         done.set()
 
-    running = asyncio.create_task(run_to_end(work))
+    threads = None if is_shared else ThreadPoolExecutor(1)
+    running = asyncio.create_task(run_to_end(work, threads=threads))
     await asyncio.to_thread(begun.wait, BOUND)
     for _ in range(3):
         running.cancel()

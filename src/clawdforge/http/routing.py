@@ -147,10 +147,8 @@ class OpenRoute(BaseRoute):
 
         async def check_and_handle(request: Request) -> Response:
             """What is sent after this, as a stream, is no longer part of it."""
-            request.state.dialect = dialect
-            seconds = None if has_own_limit else request.app.state.settings.request_secs
             try:
-                async with asyncio.timeout(seconds) as limit:
+                async with asyncio.timeout(request.app.state.settings.request_secs) as limit:
                     return await check_and_answer(request)
             except TimeoutError:
                 if limit.expired():
@@ -158,6 +156,7 @@ class OpenRoute(BaseRoute):
                 raise
 
         async def check_and_answer(request: Request) -> Response:
+            request.state.dialect = dialect
             if credential is not None:
                 await admit(request, credential, path)
             if known is not None:
@@ -179,7 +178,7 @@ class OpenRoute(BaseRoute):
                 value = await _parse(request, app, raw, most_values) if has_body else {}
                 return await call(JsonRequest(request, raw or b"{}", value), value)
 
-        return check_and_handle
+        return check_and_answer if has_own_limit else check_and_handle
 
 
 async def admit(request: Request, credential: Credential, path: str) -> Principal:

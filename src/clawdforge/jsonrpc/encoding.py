@@ -38,8 +38,10 @@ def has_long_text(value: Any, depth: int = DEPTH) -> bool:
         return len(value) > LONG_CHARS
     if not depth or not isinstance(value, (dict, list)):
         return False
-    inside = value.values() if isinstance(value, dict) else value
-    return any(has_long_text(each, depth - 1) for each in islice(inside, BREADTH))
+    for each in islice(value.values() if isinstance(value, dict) else value, BREADTH):
+        if len(each) > LONG_CHARS if isinstance(each, str) else has_long_text(each, depth - 1):
+            return True
+    return False
 
 
 def encode_in_pieces(message: Json) -> Iterator[bytes]:

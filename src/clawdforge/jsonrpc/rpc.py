@@ -201,6 +201,8 @@ class Connection:
     async def catch_up(self) -> None:
         """Returns when all that was said before this call has been handled, or when that takes too long."""
         said = self._bytes_read + self._pipe.unread()
+        if self._bytes_handled >= said:
+            return
         with suppress(TimeoutError):
             async with asyncio.timeout(CATCH_UP_SECONDS):
                 while self._bytes_handled < said and self.is_open:

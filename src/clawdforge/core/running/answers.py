@@ -5,17 +5,19 @@ Copying is CPU-heavy for some milliseconds, and only the next prompt waits for i
 
 import asyncio
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from clawdforge.core.models.rows import TurnRow
+from clawdforge.core.running.bell import Bell
 
 
 @dataclass(eq=False, slots=True)
 class Due:
     """The answers to one turn."""
 
-    waiting: set[asyncio.Event] = field(default_factory=set)
+    waiting: int = 0
+    given: Bell = field(default_factory=Bell)  # nobody waits for it any more
     noted: asyncio.Event = field(default_factory=asyncio.Event)  # this server has run it and is done
     ended: TurnRow | None = None
 
@@ -30,15 +32,14 @@ class Answers:
     def expect(self, session_id: str, turn_index: int) -> Iterator[None]:
         """Mark that somebody waits for the answer; they have it when the block ends."""
         due = self._due.setdefault((session_id, turn_index), Due())
-        given = asyncio.Event()
-        due.waiting.add(given)
+        due.waiting += 1
         try:
             yield
         finally:
-            given.set()
-            due.waiting.discard(given)
+            due.waiting -= 1
             if not due.waiting:
                 self._due.pop((session_id, turn_index), None)
+                due.given.ring()
 
     def note_end(self, session_id: str, turn_index: int, ended: TurnRow | None) -> None:
         """The turn no longer runs here. How it ended is on stable storage; without it, nobody here knows."""
@@ -62,9 +63,5 @@ class Answers:
     async def wait_until_given(self, session_id: str, turn_index: int, within: float) -> None:
         """Wait until all who expect the answer have it, but at most `within` seconds: some read slowly."""
         due = self._due.get((session_id, turn_index))
-        if due is None:
-            return
-        with suppress(TimeoutError):
-            async with asyncio.timeout(within):
-                for given in list(due.waiting):
-                    await given.wait()
+        if due is not None:
+            await due.given.listen(within)

@@ -7,22 +7,28 @@ import asyncio
 
 
 class Bell:
-    """Rings once. Belongs to one event loop."""
+    """Belongs to one event loop. Who listens after it has rung does not wait."""
 
     def __init__(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._rung = self._loop.create_future()
+        self._has_rung = False
+        self._listening: asyncio.Future[None] | None = None
 
-    def ring(self, *_about: object) -> None:
-        if not self._rung.done():
-            self._rung.set_result(None)
+    def ring(self) -> None:
+        self._has_rung = True
+        self._wake()
 
     async def listen(self, within: float) -> None:
         """Returns when it has rung, or after so many seconds."""
-        if self._rung.done():
+        if self._has_rung:
             return
-        late = self._loop.call_later(within, self.ring)
+        loop = asyncio.get_running_loop()
+        self._listening = loop.create_future()
+        late = loop.call_later(within, self._wake)
         try:
-            await self._rung
+            await self._listening
         finally:
             late.cancel()
+
+    def _wake(self) -> None:
+        if self._listening is not None and not self._listening.done():
+            self._listening.set_result(None)

@@ -7,7 +7,6 @@ from being measured is measured after the session's next turn, and `doctor --dee
 
 import asyncio
 import logging
-from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -27,7 +26,7 @@ class Meter:
         self._store = store
         self._sizes = sizes
         self._waiting: dict[str, str] = {}  # apps by session
-        self._resting: dict[str, float] = {}  # until when, by session, the first to end first
+        self._resting: set[str] = set()  # were measured a moment ago
         self._is_measuring = False
         self._added = asyncio.Event()
 
@@ -38,7 +37,8 @@ class Meter:
     def look(self, app: str, session_id: str) -> None:
         """Something in the folders of this session may have changed."""
         self._waiting[session_id] = app
-        self._added.set()
+        if session_id not in self._resting:
+            self._added.set()
 
     async def run(self) -> None:
         """Measure for ever: first what was never measured, such as the sessions of an older version."""
@@ -51,21 +51,20 @@ class Meter:
                     await self._measure(self._waiting.pop(session_id), session_id)
                 finally:
                     self._is_measuring = False
-            await self._wait_for_more()
+            await self._added.wait()
 
     def _find_next(self) -> str | None:
         """The first that waits and does not rest."""
-        now = asyncio.get_running_loop().time()
-        while self._resting and (first := next(iter(self._resting))) and self._resting[first] <= now:
-            del self._resting[first]
         return next((session_id for session_id in self._waiting if session_id not in self._resting), None)
 
-    async def _wait_for_more(self) -> None:
-        """Until something is added, or the first of those that wait has rested."""
-        ends = (self._resting[session_id] for session_id in self._waiting if session_id in self._resting)
-        with suppress(TimeoutError):
-            async with asyncio.timeout_at(min(ends, default=None)):
-                await self._added.wait()
+    def _rest(self, session_id: str) -> None:
+        self._resting.add(session_id)
+        asyncio.get_running_loop().call_later(REST_SECS, self._end_rest, session_id)
+
+    def _end_rest(self, session_id: str) -> None:
+        self._resting.discard(session_id)
+        if session_id in self._waiting:
+            self._added.set()
 
     async def _look_at_unmeasured(self) -> None:
         after = ""
@@ -82,7 +81,7 @@ class Meter:
             found = await self._store.read(app, lambda view: find_workspace(view, session_id))
             sizes = await self._sizes.measure(session_id, found)
             await self._store.write(app, lambda tx: tx.set_file_bytes(session_id, sizes))
-            self._resting[session_id] = asyncio.get_running_loop().time() + REST_SECS
+            self._rest(session_id)
         except (OSError, SessionDamaged) as error:
             log.warning("what a session stores was not measured: %s", error, extra={"session_id": session_id})
         except StoreUnavailable:

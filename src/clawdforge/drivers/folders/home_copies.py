@@ -167,7 +167,7 @@ class Copies:
                         entries.append(self._keep_file(found, name, old, fresh))
         except TreeTooLarge as error:
             raise NoCopy(f"the home is too large: {error}") from error
-        return self._add_checksums(replace(taken, entries=tuple(entries), fresh=fresh))
+        return replace(taken, entries=tuple(self._add_checksums(entries, fresh)), fresh=fresh)
 
     def _mark(self) -> int:
         """Note that there may be objects without a manifest; the time, by the file system's own clock."""
@@ -230,8 +230,7 @@ class Copies:
 
     def has_large(self, taken: Sequence[Manifest]) -> bool:
         """Whether these have taken so much room that others have to make some soon."""
-        fresh = sum(size for each in taken for name, size in each.objects.items() if name in each.fresh)
-        return fresh > self._max_bytes // 64
+        return sum([each.fresh_bytes for each in taken]) > self._max_bytes // 64
 
     def prune(self) -> None:
         """Delete the oldest copies beyond the limits, but never the newest, and objects that nothing names.
@@ -313,27 +312,26 @@ class Copies:
                 info = os.fstat(source)
                 if info.st_size > self._max_bytes:
                     raise NoCopy(f"the home has more than {self._max_bytes} bytes")
-                entry = entry_of(found._replace(info=info))
+                kept = Found(found.path, found.name, found.parent, info)
                 if info.st_size <= SMALL_BYTES:
                     content = os.read(source, info.st_size)
                     if os.write(target, content) < len(content):
                         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), name)
-                    return replace(entry, object=name, size=len(content), crc=zlib.crc32(content))
+                    return entry_of(kept, name, len(content), crc=zlib.crc32(content))
                 begin = find_beginning(old, source, info.st_size, self._kept_files)
                 fresh[name] = begin.crc
                 count = copy_bytes(source, target, info.st_size - begin.size, begin.size)
-                return replace(entry, object=name, before=begin.parts, size=begin.size + count)
+                return entry_of(kept, name, begin.size + count, begin.parts)
         finally:
             os.close(target)
 
-    def _add_checksums(self, manifest: Manifest) -> Manifest:
-        entries = [
-            self._add_checksum(entry, manifest.fresh[entry.object])
-            if entry.object in manifest.fresh and not entry.crc
+    def _add_checksums(self, entries: Sequence[Entry], fresh: dict[str, int]) -> list[Entry]:
+        return [
+            self._add_checksum(entry, fresh[entry.object])
+            if entry.object in fresh and not entry.crc
             else entry
-            for entry in manifest.entries
+            for entry in entries
         ]
-        return replace(manifest, entries=tuple(entries))
 
     def _add_checksum(self, entry: Entry, before: int) -> Entry:
         with open_part(self._kept_files, entry.object) as part:

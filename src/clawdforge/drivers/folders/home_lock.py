@@ -1,9 +1,10 @@
 """The lock of one session's home: who changes it, who waits for that, and threads that outlast a cancel."""
 
 import asyncio
+import contextlib
 import threading
 from collections.abc import Callable
-from concurrent.futures import Executor
+from concurrent.futures import Executor, Future
 from types import TracebackType
 from typing import TypeVar
 
@@ -49,16 +50,36 @@ async def run_to_end(
     So a lock that is held meanwhile is never given on while the thread still works in the folder.
     A cancel sets `stop`, which tells the thread to end early. `threads` are those to use, else everybody's.
     """
-    task = asyncio.get_running_loop().run_in_executor(threads, work)
+    ended = asyncio.Event()
+    running = _begin(work, threads, ended)
     cancelled: asyncio.CancelledError | None = None
-    while not task.done():
+    while not ended.is_set():
         try:
-            await asyncio.wait([task])
+            await ended.wait()
         except asyncio.CancelledError as error:
             cancelled = error
             if stop is not None:
                 stop.set()
     if cancelled is not None:
-        task.exception()  # marks it as seen; the cancel is what counts
+        running.exception()  # marks it as seen; the cancel is what counts
         raise cancelled
-    return task.result()
+    return running.result()
+
+
+def _begin(
+    work: Callable[[], T], threads: Executor | None, ended: asyncio.Event
+) -> asyncio.Future[T] | Future[T]:
+    """Threads of our own set the event themselves: a future of the loop between takes two more passes."""
+    loop = asyncio.get_running_loop()
+    if threads is None:
+        shared = loop.run_in_executor(None, work)
+        shared.add_done_callback(lambda _: ended.set())
+        return shared
+    own = threads.submit(work)
+    own.add_done_callback(lambda _: _tell(loop, ended))
+    return own
+
+
+def _tell(loop: asyncio.AbstractEventLoop, ended: asyncio.Event) -> None:
+    with contextlib.suppress(RuntimeError):  # the loop is closed, and nobody waits any more
+        loop.call_soon_threadsafe(ended.set)

@@ -5,6 +5,7 @@ import os
 import re
 import zlib
 from dataclasses import dataclass, field, fields
+from operator import attrgetter
 from typing import Any, Final
 
 from clawdforge.drivers.folders.tree_walk import Found, Limits
@@ -35,7 +36,12 @@ class Entry:
     @property
     def parts(self) -> tuple[tuple[str, int], ...]:
         """The objects of a file, in order, with their sizes."""
-        return (*self.before, (self.object, self.size - sum(size for _, size in self.before)))
+        return (*self.before, (self.object, self.last_size))
+
+    @property
+    def last_size(self) -> int:
+        """Of its own object, which comes after those `before`."""
+        return self.size - sum([size for _, size in self.before]) if self.before else self.size
 
     def is_unchanged(self, info: os.stat_result, taken_at: int) -> bool:
         """Whether this file's copy, taken at that time, is still what the file holds."""
@@ -57,7 +63,8 @@ class Entry:
         return all(is_object(name, size) for name, size in self.parts)
 
 
-FIELDS = tuple(each.name for each in fields(Entry))
+FIELDS: Final = tuple(each.name for each in fields(Entry))
+READ_FIELDS: Final = attrgetter(*FIELDS)
 OBJECT: Final = re.compile(r"[0-9a-f]{12}-[0-9]{1,9}")
 
 
@@ -79,11 +86,16 @@ class Manifest:
     def objects(self) -> dict[str, int]:
         return {name: size for entry in self.entries if entry.kind == "f" for name, size in entry.parts}
 
+    @property
+    def fresh_bytes(self) -> int:
+        """The size of the objects made for this copy."""
+        return sum([entry.last_size for entry in self.entries if entry.object in self.fresh])
+
     def is_sound(self) -> bool:
         return all(entry.is_sound() for entry in self.entries)
 
     def encode(self) -> bytes:
-        entries = [{n: value for n in FIELDS if (value := getattr(e, n))} for e in self.entries]
+        entries = [{n: v for n, v in zip(FIELDS, READ_FIELDS(e), strict=True) if v} for e in self.entries]
         body = {"turn": self.turn, "agent_session_id": self.agent_session_id, "taken_at": self.taken_at}
         body |= {"bytes": sum(self.objects.values()), "entries": entries}
         text = json.dumps(body, separators=(",", ":"))
@@ -132,8 +144,14 @@ def _read_body(data: bytes) -> dict[str, Any]:
     return body
 
 
-def entry_of(found: Found) -> Entry:
-    """What a manifest says of something; the object of a file is added when it is there."""
+def entry_of(
+    found: Found,
+    name: str = "",
+    size: int | None = None,
+    before: tuple[tuple[str, int], ...] = (),
+    crc: int = 0,
+) -> Entry:
+    """What a manifest says of something; of a file also how it was kept, in the object `name`."""
     info = found.info
     if found.is_folder:
         return Entry(found.path, "d", mode=info.st_mode & 0o777, mtime=info.st_mtime_ns)
@@ -143,8 +161,11 @@ def entry_of(found: Found) -> Entry:
         found.path,
         "f",
         mode=info.st_mode & 0o777,
-        size=info.st_size,
+        size=info.st_size if size is None else size,
         mtime=info.st_mtime_ns,
         ctime=info.st_ctime_ns,
         inode=info.st_ino,
+        object=name,
+        before=before,
+        crc=crc,
     )

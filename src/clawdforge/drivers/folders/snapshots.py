@@ -5,8 +5,7 @@ import logging
 import os
 import shutil
 import weakref
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
@@ -139,11 +138,10 @@ class Snapshots:
     async def _run(self, app: str, session_id: str, work: Callable[[], T]) -> T:
         """In a thread. Work whose caller is cancelled keeps its place, and its caller, until it has ended."""
         lock = self._locks.setdefault(session_id, asyncio.Lock())
-        async with lock, self._in_share(app):
-            return await self._threads.run(app, work)
+        async with lock:
+            return await self._run_in_share(app, work)
 
-    @asynccontextmanager
-    async def _in_share(self, app: str) -> AsyncIterator[None]:
+    async def _run_in_share(self, app: str, work: Callable[[], T]) -> T:
         """Where others are about, a place rests afterwards for as long as the work took.
 
         Git's processes cost the machine far more than the loop that starts them.
@@ -153,7 +151,7 @@ class Snapshots:
         await share.acquire()
         begun = loop.time()
         try:
-            yield
+            return await self._threads.run(app, work)
         finally:
             if self._turns.are_others_about(app):
                 loop.call_later(min(MOST_REST_SECS, loop.time() - begun), share.release)

@@ -18,6 +18,7 @@ from typing import Final, NamedTuple
 
 FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+KEPT: Final = (stat.S_IFREG, stat.S_IFDIR, stat.S_IFLNK)
 CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -134,9 +135,10 @@ class _Walk:
         except OSError as error:
             self._leave_out(path, _reason(error))
             return None
-        if not _is_kept(info.st_mode):
+        kind = stat.S_IFMT(info.st_mode)
+        if kind not in KEPT:
             return None
-        if why := self._refuse(info):
+        if why := self._refuse(kind, info):
             self._leave_out(path, why)
             return None
         return Found(path, name, level.folder, info)
@@ -156,9 +158,9 @@ class _Walk:
         if self._pending is not None:
             os.close(self._pending)
 
-    def _refuse(self, info: os.stat_result) -> str | None:
+    def _refuse(self, kind: int, info: os.stat_result) -> str | None:
         """Why something is not taken, though it could be read."""
-        if stat.S_ISDIR(info.st_mode):
+        if kind == stat.S_IFDIR:
             # Not asked of files: in an overlay they may come from another device than their folder.
             if info.st_dev != self._top.st_dev:
                 return "another file system is mounted there"
@@ -178,10 +180,6 @@ def _list_names(folder: int, most: int) -> list[str] | None:
         return None
     names.sort()
     return names
-
-
-def _is_kept(mode: int) -> bool:
-    return stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_ISLNK(mode)
 
 
 def _reason(error: OSError) -> str:

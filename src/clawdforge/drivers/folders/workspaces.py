@@ -12,6 +12,7 @@ from clawdforge.drivers.folders.tree_removal import delete_tree
 from clawdforge.drivers.processes.folder_identity import (
     FolderClosed,
     NotTheFolder,
+    identify_workspace,
     is_same,
     open_workspace,
     read_identity,
@@ -97,13 +98,9 @@ class Workspaces:
     def identify(self, path: str, identity: str | None) -> str:
         """The identity of a session's folder. WorkspaceChanged unless it is the one that was recorded."""
         try:
-            fd = open_workspace(Path(path), identity, self._data_dir)
+            return identify_workspace(Path(path), identity, self._data_dir)
         except NotTheFolder as error:
             raise WorkspaceChanged(str(error)) from error
-        try:
-            return read_identity(fd)
-        finally:
-            os.close(fd)
 
     def is_place(self, identity: str | None) -> bool:
         """Whether the data folder is the one of that identity, and not a copy."""

@@ -78,19 +78,20 @@ def lies_in(fd: int, folder: int) -> bool:
     return any(os.path.samestat(os.fstat(above), wanted) for above in walk_up(fd))
 
 
-def check_folder(fd: int, path: Path, identity: str | None, data_dir: Path) -> None:
-    """Raise NotTheFolder unless a workspace is the one that was recorded, and apart from the data folder.
+def check_folder(fd: int, path: Path, identity: str | None, data_dir: Path) -> str:
+    """The identity of a workspace. NotTheFolder unless it was recorded, and is apart from the data folder.
 
     Without an identity only the second is asked. Workspaces that the server made lie in the data folder by
     their names, and may.
     """
-    if identity is not None and not is_same(identity, read_identity(fd)):
+    found = read_identity(fd)
+    if identity is not None and not is_same(identity, found):
         raise NotTheFolder(
             f"{path} is not the folder that the session was made in: it was replaced, or something was"
             " mounted or unmounted there; put the folder back, or start a new session"
         )
-    if path.is_relative_to(data_dir):
-        return
+    if f"{path}/".startswith(f"{data_dir}/"):
+        return found
     data = os.open(data_dir, FOLDER_ABOVE)
     try:
         if lies_in(fd, data) or lies_in(data, fd):
@@ -99,12 +100,32 @@ def check_folder(fd: int, path: Path, identity: str | None, data_dir: Path) -> N
             )
     finally:
         os.close(data)
+    return found
+
+
+def identify_workspace(path: Path, identity: str | None, data_dir: Path) -> str:
+    """The identity of exactly this folder. NotTheFolder says what is wrong."""
+    fd = _open(path)
+    try:
+        return check_folder(fd, path, identity, data_dir)
+    finally:
+        os.close(fd)
 
 
 def open_workspace(path: Path, identity: str | None, data_dir: Path) -> int:
     """A descriptor of exactly this folder, for whoever works in it. NotTheFolder says what is wrong."""
+    fd = _open(path)
     try:
-        fd = open_real_path(path)
+        check_folder(fd, path, identity, data_dir)
+    except BaseException:
+        os.close(fd)
+        raise
+    return fd
+
+
+def _open(path: Path) -> int:
+    try:
+        return open_real_path(path)
     except PathMissing as error:
         raise NotTheFolder(
             f"{path} does not exist, or is not mounted; put the folder back, or start a new session"
@@ -113,12 +134,6 @@ def open_workspace(path: Path, identity: str | None, data_dir: Path) -> int:
         raise NotTheFolder(
             f"{path} was replaced by a link, or cannot be opened; put the folder back, or start a new session"
         ) from error
-    try:
-        check_folder(fd, path, identity, data_dir)
-    except BaseException:
-        os.close(fd)
-        raise
-    return fd
 
 
 def _open_above(fd: int) -> int:

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Iterator
 from functools import partial
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from fastapi import Header, Path, Query
 from starlette.requests import Request
@@ -51,6 +51,8 @@ from clawdforge.wire.turn import (
 Key = Annotated[str | None, Header(alias="Idempotency-Key", max_length=255, pattern=r"^[\x21-\x7e]+$")]
 Index = Annotated[int, Path(le=MAX_CURSOR)]
 JSON = "application/json"
+FEW_EVENTS: Final = 32
+"""An answer of no more, if they are short, is made at once; others a page at a time."""
 ENDING = b"]}"  # of the list of events, and of the answer
 STREAM: Json = {"content": {"text/event-stream": {}}}
 
@@ -100,9 +102,12 @@ async def run_turn(
     if turn is None:
         return Response()  # nobody is there to read it
     raise_for(turn)
-    events = core.log.turn_pages(app, session_id, turn_index, form, tail.find_turn(turn))
-    pages = _encode_pages(events, form)
-    return await _make_reply(shapes.turn_opening(turn), pages, partial(core.loop_turns.slice, app))
+    opening, recent = shapes.turn_opening(turn), tail.find_turn(turn)
+    if recent is not None and len(recent) <= FEW_EVENTS and _count_bytes(recent) <= LARGE_BYTES:
+        whole = (opening, shapes.join_events(recent, form), ENDING)
+        return Response(b"".join(whole), media_type=JSON)
+    pages = _encode_pages(core.log.turn_pages(app, session_id, turn_index, form, recent), form)
+    return await _make_reply(opening, pages, partial(core.loop_turns.slice, app))
 
 
 async def queue_turn(
@@ -181,6 +186,10 @@ async def decide(core: Core, app: App, session_id: str, permission_id: str, body
     """Decide a permission request; the first answer wins."""
     row = await core.permissions.decide(app, session_id, permission_id, body)
     return json_response(PermissionReply(permission=shapes.permission(row)))
+
+
+def _count_bytes(events: list[StoredEvent]) -> int:
+    return sum([len(event.data) for event in events])
 
 
 async def _encode_pages(batches: AsyncIterator[list[StoredEvent]], form: Form) -> AsyncIterator[bytes]:
