@@ -1,6 +1,6 @@
 """Records that a maker makes and changes are those that dataclasses make."""
 
-from dataclasses import replace
+from dataclasses import FrozenInstanceError, replace
 
 import pytest
 
@@ -19,6 +19,8 @@ def test_what_is_read_makes_the_same_again(row: SessionRow | TurnRow) -> None:
     assert again == row
     assert again is not row
     assert type(again) is type(row)
+    with pytest.raises(FrozenInstanceError):
+        again.session_id = "another"  # type: ignore[misc]
 
 
 def test_a_change_is_what_replace_makes() -> None:
@@ -31,5 +33,5 @@ def test_a_change_is_what_replace_makes() -> None:
 def test_what_is_no_field_is_refused() -> None:
     with pytest.raises(KeyError):
         Maker(TurnRow).change(TURN, no_such_field=1)
-    with pytest.raises(ValueError, match="shorter"):
+    with pytest.raises(TypeError, match="missing"):
         Maker(TurnRow).make([1])
