@@ -9,10 +9,12 @@ from pathlib import Path
 from clawdforge.core.models.rows import SessionRow
 from clawdforge.core.models.workspaces import Workspace
 from clawdforge.core.ports import LiveAgent
+from clawdforge.drivers.folders.fair_threads import FairThreads
 from clawdforge.drivers.folders.home_copies import Copies, NoCopy
 from clawdforge.drivers.folders.home_manifest import Entry, Manifest
-from clawdforge.drivers.folders.homes import HomeFolders
+from clawdforge.drivers.folders.homes import THREADS, HomeFolders
 from clawdforge.wire.errors import Conflict, Unsupported
+from proofs.simulation.threads import SimThreads
 from proofs.simulation.world import Memory, World
 
 TOP = Path("/simulated")
@@ -24,6 +26,7 @@ class SimHomes(HomeFolders):
 
     def __init__(self, world: World) -> None:
         super().__init__(TOP, operator_home=TOP, max_copies=KEPT)
+        self._threads = FairThreads(SimThreads(), THREADS)
         self._world = world
 
     def names(self) -> list[str]:

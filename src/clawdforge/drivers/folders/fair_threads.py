@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor
 from typing import TypeVar
 
 from clawdforge.core.running.fair_slots import FairSlots
@@ -14,8 +14,8 @@ T = TypeVar("T")
 class FairThreads:
     """Belongs to one event loop. They are not those that everybody shares, which must not be used up."""
 
-    def __init__(self, count: int, name: str) -> None:
-        self._threads = ThreadPoolExecutor(count, thread_name_prefix=name)
+    def __init__(self, threads: Executor, count: int) -> None:
+        self._threads = threads
         self._slots = FairSlots(count)
 
     async def run(self, app: str, work: Callable[[], T], stop: threading.Event | None = None) -> T:

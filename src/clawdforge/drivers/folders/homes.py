@@ -99,7 +99,7 @@ class HomeFolders:
         self._taken: dict[str, list[Manifest]] = {}  # copies that a loss of power may take, by session
         self._saving: dict[str, Saving] = {}
         self._known: OrderedDict[str, Copies] = OrderedDict()  # with what they remember, the latest last
-        self._threads = FairThreads(THREADS, "home")
+        self._threads = FairThreads(ThreadPoolExecutor(THREADS, thread_name_prefix="home"), THREADS)
         self._sync = SharedSync(ThreadPoolExecutor(1, thread_name_prefix="home-sync"))
 
     async def prepare(self, session_id: str, agent: AgentSpec) -> Path:

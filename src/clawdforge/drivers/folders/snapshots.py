@@ -6,6 +6,7 @@ import os
 import shutil
 import weakref
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
@@ -41,7 +42,7 @@ class Snapshots:
         self._folder = data_dir.resolve() / SHADOWS
         self._helpers = helpers
         self._git = git or shutil.which("git")
-        self._threads = FairThreads(THREADS, "snapshot")
+        self._threads = FairThreads(ThreadPoolExecutor(THREADS, thread_name_prefix="snapshot"), THREADS)
         self._shares: weakref.WeakValueDictionary[str, asyncio.Semaphore] = weakref.WeakValueDictionary()
         self._locks: weakref.WeakValueDictionary[str, asyncio.Lock] = weakref.WeakValueDictionary()
 
