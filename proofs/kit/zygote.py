@@ -4,6 +4,7 @@
 
 What a child runs is `clawdforge serve`, with the arguments and the environment of the order; the answer is
 its pid. `{"ended": PID}` asks how it ended: `null` while it lives, else its exit code, or -N for signal N.
+With `known`, it is told what this machine can hold (`known.py`) and does not try it anew.
 """
 
 import asyncio
@@ -28,6 +29,9 @@ from clawdforge.cli import main as command_line
 from clawdforge.cli.commands import serve as _serve
 from clawdforge.core.clock import SystemClock
 from clawdforge.core.services.all import Services
+from clawdforge.drivers.acp.failures import Failures
+from clawdforge.drivers.acp.prices import Prices
+from clawdforge.drivers.registry import registry
 from clawdforge.http import app
 from clawdforge.http.access.login import login_router
 from clawdforge.http.connections.web_server import WebServer
@@ -35,6 +39,9 @@ from clawdforge.http.dialects.deepagent import routers as deepagent
 from clawdforge.http.dialects.forge import routers as forge
 from clawdforge.http.dialects.hermes import routers as hermes
 from clawdforge.http.settings import HttpSettings
+from clawdforge.stores.postgres import store as postgres
+from clawdforge.stores.sqlite import store as sqlite
+from proofs.kit.known import Known
 
 PR_SET_PDEATHSIG = 1
 PR_SET_PTRACER = 0x59616D61
@@ -59,7 +66,7 @@ def follow_clock(path: str) -> None:
     mock.patch.object(SystemClock, "now", moved).start()
 
 
-def child(order: dict[str, Any]) -> None:
+def child(order: dict[str, Any], known: Known | None) -> None:
     """Become a server; with `hold`, only once this process is traced."""
     os.setsid()
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # a proof that is killed leaves no servers
@@ -77,6 +84,8 @@ def child(order: dict[str, Any]) -> None:
             time.sleep(0.002)
     if order.get("clock"):
         follow_clock(order["clock"])
+    if known is not None:
+        known.tell()
     sys.argv = ["clawdforge", *order["arguments"]]
     command_line()
 
@@ -89,12 +98,25 @@ def warm() -> None:
     mock.patch(f"{app.__name__}.login_router", login := functools.cache(login_router)).start()
     for dialect in (forge, hermes, deepagent):
         mock.patch.object(dialect, "routers", functools.cache(dialect.routers)).start()
+    _read_tables()
     nobody = cast("Services", None)
     uvicorn.Config(app.build_asgi(nobody, HttpSettings(stopping=asyncio.Event())), log_config=None).load()
     for router in (login(), *forge.routers(), *hermes.routers(""), *deepagent.routers()):
         assert all(route.handler for route in router.routes)
     gc.collect()
     gc.freeze()  # so that a child's collector does not touch, and thereby copy, every page
+
+
+def _read_tables() -> None:
+    """Statements, agents, prices and failures are read once, and are the same for every server."""
+    nothing: tuple[dict[str, bool], ...] = ({},)
+    packs = tuple({"packs_early": early} for early in (True, False))
+    places = ((registry, "load_builtin"), (Prices, "read"), (Failures, "read"), (postgres, "PgQueries"))
+    for owner, name in (*places, (sqlite, "Queries")):
+        read = functools.cache(getattr(owner, name))
+        mock.patch.object(owner, name, read).start()
+        for given in packs if name == "Queries" else nothing:
+            read(**given)
 
 
 def reap(codes: dict[int, int]) -> None:
@@ -107,6 +129,7 @@ def reap(codes: dict[int, int]) -> None:
 def main() -> None:
     warm()
     codes: dict[int, int] = {}
+    known: Known | None = None
     print("ready", flush=True)
     for line in sys.stdin:
         order = json.loads(line)
@@ -114,9 +137,10 @@ def main() -> None:
         if "ended" in order:
             print(json.dumps(codes.get(order["ended"])), flush=True)
             continue
+        known = known or (Known.find() if order.get("known") else None)
         pid = os.fork()
         if pid == 0:
-            child(order)
+            child(order, known if order.get("known") else None)
             os._exit(0)
         codes.pop(pid, None)
         print(pid, flush=True)

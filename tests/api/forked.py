@@ -21,7 +21,7 @@ class Forked:
         with zygote(ROOT) as parent:
             self._parent: Zygote = parent
         self.returncode: int | None = None
-        self.pid = self._parent.fork(arguments=list(arguments), env=dict(env), log=str(log))
+        self.pid = self._parent.fork(arguments=list(arguments), env=dict(env), log=str(log), known=True)
 
     def poll(self) -> int | None:
         if self.returncode is None:
