@@ -12,6 +12,7 @@ import pytest
 from clawdforge.core.clock import SystemClock
 from clawdforge.core.ports import LeaseLost, Tx
 from clawdforge.stores import open_store
+from clawdforge.stores.sqlite import job_queue
 from clawdforge.stores.sqlite.connection import Db
 from clawdforge.stores.sqlite.store import SqliteStore
 from clawdforge.stores.sqlite.tx import SqliteTx
@@ -95,8 +96,11 @@ async def test_what_is_known_of_a_log_follows_what_is_written(store: SqliteStore
 
 
 @pytest.mark.parametrize("fails", [0, 1, 2])
-async def test_a_job_that_fails_undoes_only_itself_wherever_it_stands(store: SqliteStore, fails: int) -> None:
+async def test_a_job_that_fails_undoes_only_itself_wherever_it_stands(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch, fails: int
+) -> None:
     """The first of a transaction has no savepoint."""
+    monkeypatch.setattr(job_queue, "MAX_BATCH_SECS", BOUND)  # the first waits until the others do
     sessions = [await make(store) for _ in range(3)]
     entered, go_on = threading.Event(), threading.Event()
 
