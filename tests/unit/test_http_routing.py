@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import threading
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
 
@@ -20,7 +22,7 @@ from clawdforge.http.connections.lanes import Lanes
 from clawdforge.http.middleware import Envelope
 from clawdforge.http.requests.json_bodies import FEW_VALUES, MANY_VALUES, parse_body
 from clawdforge.http.routers import Router
-from clawdforge.http.routing import AppRoute, OpenRoute, UntilSent
+from clawdforge.http.routing import AppRoute, OpenRoute, UntilSent, has_own_limit
 from clawdforge.wire.base import Reply
 from clawdforge.wire.errors import BodyTooLarge, InvalidJson, InvalidRequest
 from clawdforge.wire.turn import TurnRequest
@@ -106,6 +108,36 @@ def test_nothing_is_found_out_about_a_handler_before_it_is_called() -> None:
     assert (route.path_format, set(route.methods), asked) == ("/turns", {"POST"}, [])
     assert route.handler is route.handler
     assert asked == ["/turns"]
+
+
+@has_own_limit
+async def _answer() -> Response:
+    return Response(b"yes")
+
+
+async def test_what_a_route_takes_is_not_found_out_in_the_event_loop() -> None:
+    """It takes up to a tenth of a second of the processor, for which everybody else would wait."""
+    threads, sent = [], []
+
+    class Watched(OpenRoute):
+        def _plan(self, **about: Any) -> APIRoute:
+            threads.append(threading.current_thread())
+            return super()._plan(**about)
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    async def receive() -> Message:
+        raise NotImplementedError
+
+    app = SimpleNamespace(state=SimpleNamespace(planning=threading.Lock()))
+    scope = {"type": "http", "method": "GET", "path": "/it", "headers": [], "app": app}
+    route = Watched("GET", "/it", _answer)
+    for _ in range(2):
+        await route.handle(dict(scope), receive, send)
+    assert [message["body"] for message in sent if "body" in message] == [b"yes", b"yes"]
+    assert len(threads) == 1
+    assert threads[0] is not threading.current_thread()
 
 
 def test_what_a_handler_takes_is_whole_when_it_is_called() -> None:

@@ -1,6 +1,7 @@
 """Builds the ASGI object from services and settings: routes, error handlers and middleware."""
 
 import asyncio
+import threading
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Final
@@ -80,6 +81,7 @@ def build_asgi(services: Services, settings: HttpSettings, bodies: BodyBudget | 
     asgi.state.settings = settings
     asgi.state.lanes = Lanes(services)
     asgi.state.bodies = bodies or BodyBudget(settings.max_bodies_bytes)
+    asgi.state.planning = threading.Lock()
     asgi.state.page = find_page()
     asgi.state.chat_locks = ChatLocks()
     dialects = [*hermes.routers(settings.hermes_prefix), *deepagent.routers()]
@@ -117,7 +119,8 @@ class Description:
         return Response(self._body, media_type="application/json")
 
     def _make(self) -> bytes:
-        return orjson.dumps(self._asgi.openapi())
+        with self._asgi.state.planning:
+            return orjson.dumps(self._asgi.openapi())
 
 
 def join_routes(routers: Iterable[Router]) -> Iterator[OpenRoute]:

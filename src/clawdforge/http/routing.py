@@ -128,8 +128,16 @@ class OpenRoute(BaseRoute):
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["method"] not in self.methods:
             raise HTTPException(status_code=405)
-        response = await self.handler(Request(scope, receive, send))
+        handler: Handle | None = self.__dict__.get("handler")
+        if handler is None:
+            handler = await asyncio.to_thread(self._prepare, scope["app"])
+        response = await handler(Request(scope, receive, send))
         await response(scope, receive, send)
+
+    def _prepare(self, app: Any) -> Handle:
+        """It takes up to a tenth of a second, so not in the loop. One at a time: routes share models."""
+        with app.state.planning:
+            return self.handler
 
     @cached_property
     def handler(self) -> Handle:
