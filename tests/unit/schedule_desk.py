@@ -59,7 +59,7 @@ class Desk:
         """A server's, as after a start."""
         services = self.parts.services
         occurrences = Occurrences(self.store, self.clock, services.sessions, services.turns)
-        keeper = Timekeeper(self.store, self.clock, occurrences, is_on=True)
+        keeper = Timekeeper(self.store, self.clock, occurrences, services.computing, is_on=True)
         service = ScheduleService(
             self.store, self.clock, services.sessions, occurrences, NO_QUOTAS, keeper.wake, is_on=True
         )

@@ -1,6 +1,7 @@
 """What schedules do at their times: each is one turn, however late, doubled or refused it is."""
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 
 from clawdforge.core.clock import SECOND
 from clawdforge.core.models.rows import TokenRow
+from clawdforge.core.models.schedules import ScheduleRow
 from clawdforge.core.rules import schedules as rules
 from clawdforge.wire.base import from_iso, to_iso_seconds
 from clawdforge.wire.errors import (
@@ -154,6 +156,23 @@ async def test_a_clock_that_was_years_ahead_does_not_leave_a_schedule_waiting_fo
     desk.clock.wait(MINUTE)
     await desk.look()
     assert await desk.states(row) == ["submitted"] * 2
+
+
+async def test_what_was_missed_for_long_is_not_counted_in_the_event_loop(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[threading.Thread] = []
+
+    def make(row: ScheduleRow, now: int) -> rules.Plan | None:
+        threads.append(threading.current_thread())
+        return rules.make_plan(row, now)
+
+    monkeypatch.setattr("clawdforge.core.services.timekeeper.make_plan", make)
+    row = await desk.add(cron="* * * * *")
+    desk.clock.wait(DAY)
+    await desk.look()
+    assert len(await desk.ended(row)) == 1
+    assert threads[0] is not threading.current_thread()
 
 
 async def test_two_servers_that_look_at_once_make_one_turn(desk: Desk) -> None:

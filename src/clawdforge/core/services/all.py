@@ -299,7 +299,7 @@ def build_services(
         store, clock, log, supervisor, engine.answers, bounds.quotas, computing, engine.elsewhere
     )
     occurrences = Occurrences(store, clock, sessions, turns)
-    timekeeper = Timekeeper(store, clock, occurrences, is_on=ports.has_schedules)
+    timekeeper = Timekeeper(store, clock, occurrences, computing, is_on=ports.has_schedules)
     metrics = MetricsService(
         store,
         log,
