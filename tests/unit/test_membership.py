@@ -13,6 +13,7 @@ from clawdforge.core.ports.nodes import Peers
 from clawdforge.core.running.membership import BEATS, GIVE_UP_PART, Membership
 from clawdforge.stores.sqlite.store import SqliteStore
 from clawdforge.wire.errors import StoreUnavailable
+from tests.conformance.stores.samples import a_session
 from tests.unit.rpc_peer import until
 
 LEASE = 3.0
@@ -213,6 +214,16 @@ async def test_a_guard_that_heard_of_a_beat_too_late_has_ended_the_agents(store:
     node._live_until = lambda _until: None
     assert await node._beat()
     assert host.gave_up == 1, "this one was in time"
+
+
+async def test_whose_a_workspace_is_is_asked_anew(store: SharedStore) -> None:
+    """A node that takes a session over knows of the other's death by the store, and not by its last beat."""
+    node, other = await joined(store, "a"), await joined(store, "b")
+    assert await node._beat()
+    session = a_session(folder="folder of b")
+    assert await node.has_owner(session)
+    await store.write_system(lambda tx: tx.remove_node(other.node))
+    assert not await node.has_owner(session)
 
 
 async def test_a_node_that_is_alone_waits_for_the_store(store: SharedStore) -> None:

@@ -47,9 +47,9 @@ class Arrivals:
     def here(self) -> str | None:
         return self._membership.folder
 
-    def belongs_elsewhere(self, session: SessionRow) -> bool:
+    async def belongs_elsewhere(self, session: SessionRow) -> bool:
         """Whether the session's own workspace lies in the data folder of another node that lives."""
-        return self._membership.has_owner(session)
+        return await self._membership.has_owner(session)
 
     async def bring(self, turn: RunningTurn, *, is_workspace_here: bool) -> Arrival:
         """WorkspaceChanged when the session's own workspace is neither here nor published."""

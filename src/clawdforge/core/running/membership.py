@@ -135,8 +135,13 @@ class Membership:
                 return node
         return None
 
-    def has_owner(self, session: SessionRow) -> bool:
-        """Whether another node that begins turns has the session's own workspace."""
+    async def has_owner(self, session: SessionRow) -> bool:
+        """Whether another node that begins turns has the session's own workspace.
+
+        Whoever has just taken a session over may have learned of the other's death by that: what the last
+        beat told would let it bring a workspace that is here, or miss one that was not published.
+        """
+        await self.look()
         return self._folders.get(session.folder or "", self.node) != self.node
 
     def describe(self, at: Micros) -> NodeRow:

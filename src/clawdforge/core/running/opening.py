@@ -135,7 +135,7 @@ class Opener:
         session = turn.session
         is_ours = session.folder in (None, self._arrivals.here)
         turn.progress.wait_for(WaitsFor.HOME)
-        is_left = not is_ours and not self._arrivals.belongs_elsewhere(session)
+        is_left = not is_ours and not await self._arrivals.belongs_elsewhere(session)
         is_here = is_ours or (is_left and self._known.is_here(session))
         arrival = await self._arrivals.bring(turn, is_workspace_here=is_here)
         if arrival.turn is not turn:
