@@ -25,6 +25,22 @@ async def test_nobody_rests_for_what_the_machine_made_the_loop_wait(monkeypatch:
         clock.wait(0.005)
 
 
+async def test_who_is_charged_after_a_stall_does_not_rest_for_the_stall(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What a thread has computed is told in the middle of a pass, before it is known how long that was."""
+    clock = Clock(monkeypatch)
+    turns = LoopTurns()
+    await turns.enter("quiet")
+    await turns.enter("noisy")
+    clock.now += 0.9  # the machine was elsewhere
+    turns.charge("noisy", 0.05)
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert "noisy" in turns._rests.who(turns._times.now())
+    assert turns._rests.next_end(turns._times.now()) <= 0.05
+
+
 async def test_where_the_loop_gets_half_of_a_processor_a_third_is_a_third_of_that(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -222,6 +222,8 @@ class LoopTurns:
         if self._handle is not None:
             self._handle.cancel()
         self._is_soon = not secs
+        if secs:
+            self._times.pause()
         self._handle = loop.call_soon(self._pass) if self._is_soon else loop.call_later(secs, self._pass)
 
     def _pass(self) -> None:
@@ -248,6 +250,7 @@ class LoopTurns:
             self._go_on(self._rests.next_end(now))
         else:
             self._is_soon = False
+            self._times.pause()
 
     def _give_pass(self, app: str, now: float) -> None:
         few = app in self._slow or self._rests.are_others_about(app, now)

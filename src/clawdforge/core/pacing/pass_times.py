@@ -17,15 +17,23 @@ class PassTimes:
         self._lost = 0.0
         self._begun = 0.0
         self._cpu = 0.0
+        self._is_running = False
 
     def now(self) -> float:
-        """A clock that stands while the loop would run and does not."""
-        return asyncio.get_running_loop().time() - self._lost
+        """A clock that stands while the loop would run and does not, also in the middle of a pass."""
+        now = asyncio.get_running_loop().time()
+        waited = now - self._begun - (time.thread_time() - self._cpu) if self._is_running else 0.0
+        return now - self._lost - max(0.0, waited)
 
     def begin(self) -> float:
         """A pass begins. What went by until now was nobody's: no time."""
         self._begun, self._cpu = asyncio.get_running_loop().time(), time.thread_time()
+        self._is_running = True
         return 0.0
+
+    def pause(self) -> None:
+        """No pass follows this one at once: the loop may sleep."""
+        self._is_running = False
 
     def end(self) -> float:
         """What was computed since the beginning, in which the loop had no time to sleep. The next begins."""
