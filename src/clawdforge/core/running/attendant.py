@@ -120,7 +120,7 @@ class Attendant:
         work = asyncio.create_task(self._prompt_and_ring(turn, bell))
         seconds, own = turn.started.turn.timeout_secs or self._times.turn, turn.watch.seconds
         by_limit = own is not None and own <= seconds
-        await bell.listen(own if own is not None and by_limit else seconds)
+        has_rung = await bell.listen(own if own is not None and by_limit else seconds)
         if work.done():
             self._elsewhere.notice_stop()
             return _judge(work, turn)
@@ -134,6 +134,9 @@ class Attendant:
                 error="the store could not be written for too long; what was said until then is kept",
                 code=ErrorCode.TURN_INTERRUPTED,
             )
+        if has_rung and not turn.stop.requested.is_set():
+            await break_off(self._pool, turn.seat, work)
+            raise RuntimeError("a turn was woken, and nothing tells why")
         if own is not None and by_limit:
             turn.watch.end_time(own)
         timed_out = not turn.stop.requested.is_set()

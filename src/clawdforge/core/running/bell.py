@@ -17,10 +17,12 @@ class Bell:
         self._has_rung = True
         self._wake()
 
-    async def listen(self, within: float) -> None:
-        """Returns when it has rung, or after so many seconds."""
+    async def listen(self, within: float) -> bool:
+        """Returns when it has rung, or after so many seconds: whether it has rung. One listens at a time."""
         if self._has_rung:
-            return
+            return True
+        if self._listening is not None and not self._listening.done():
+            raise RuntimeError("somebody listens already, and would never be woken")
         loop = asyncio.get_running_loop()
         self._listening = loop.create_future()
         late = loop.call_later(within, self._wake)
@@ -28,6 +30,7 @@ class Bell:
             await self._listening
         finally:
             late.cancel()
+        return self._has_rung
 
     def _wake(self) -> None:
         if self._listening is not None and not self._listening.done():
