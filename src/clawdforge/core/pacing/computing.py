@@ -46,7 +46,11 @@ class Computing:
             finally:
                 loop.call_soon_threadsafe(self._end, app, time.thread_time() - begun)
 
-        working = loop.run_in_executor(None, work_and_rest)
+        try:
+            working = loop.run_in_executor(None, work_and_rest)
+        except RuntimeError:  # there may be no more threads
+            self._go_on()
+            raise
         working.add_done_callback(_note_error)  # whoever was cancelled does not ask for it
         return await asyncio.shield(working)
 

@@ -49,8 +49,9 @@ class Signs:
         return self._ends_at is not None and self._ends_at <= _now()
 
     def forget(self) -> None:
-        """Nothing is to be done until the server gives another sign."""
-        self._ends_at = None
+        """Nothing is to be done until the server gives another sign, if it has not just done so."""
+        if self._ends_at is not None and self._ends_at <= _now():
+            self._ends_at = None
 
     def _read(self) -> None:
         data = os.read(self._fd, READ_BYTES)
