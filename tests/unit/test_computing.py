@@ -27,6 +27,20 @@ async def test_one_at_a_time_and_apps_in_turn() -> None:
     assert len(came) == 22
 
 
+async def test_where_no_thread_can_be_had_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    computing, loop = Computing(), asyncio.get_running_loop()
+
+    def refuse(*_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(loop, "run_in_executor", refuse)
+        with pytest.raises(RuntimeError, match="new thread"):
+            await computing.run("app", int)
+    async with asyncio.timeout(WAIT_SECS):
+        assert await computing.run("app", int) == 0
+
+
 async def test_the_work_of_somebody_who_hung_up_is_waited_for() -> None:
     """Or a crowd that sends large bodies and hangs up would have as many threads as it likes."""
     computing = Computing()

@@ -72,3 +72,23 @@ def test_what_a_server_has_adopted_is_ended_when_time_is_up() -> None:
     words = (sys.executable, "-I", "-S", "-c", SERVER, sys.executable, str(PACKAGES), PROGRAM)
     done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
     assert done.stdout.split() == ["None", "-9", "0"], done.stderr
+
+
+def test_a_sign_that_was_heard_while_agents_were_ended_is_not_forgotten() -> None:
+    """Until the next one there would be no guard."""
+    reader, writer = os.pipe()
+    signs = Signs(reader)
+    try:
+        os.write(writer, b"%f\n" % (time.monotonic() - 1))
+        assert signs.wait()
+        os.write(writer, b"%f\n" % (time.monotonic() + 60))
+        assert not signs.wait(within=0)
+        signs.forget()
+        assert signs._ends_at is not None
+        os.write(writer, b"%f\n" % (time.monotonic() - 1))
+        assert signs.wait()
+        signs.forget()
+        assert signs._ends_at is None
+    finally:
+        os.close(reader)
+        os.close(writer)

@@ -31,9 +31,9 @@ async def test_who_is_charged_after_a_stall_does_not_rest_for_the_stall(
     """What a thread has computed is told in the middle of a pass, before it is known how long that was."""
     clock = Clock(monkeypatch)
     turns = LoopTurns()
-    await turns.enter("quiet")
     await turns.enter("noisy")
-    clock.now += 0.9  # the machine was elsewhere
+    await turns.enter("quiet")
+    clock.wait(0.9)  # for a processor
     turns.charge("noisy", 0.05)
     for _ in range(5):
         await asyncio.sleep(0)
