@@ -13,6 +13,7 @@ from clawdforge.drivers.acp.client import ALLOW, ClientSide
 from clawdforge.drivers.acp.files import WorkspaceFiles
 from clawdforge.drivers.acp.terminals import Terminals
 from clawdforge.jsonrpc import rpc
+from clawdforge.jsonrpc.encoding import LongText
 from clawdforge.jsonrpc.rpc import INVALID_PARAMS, RpcError
 from clawdforge.wire.base import Json
 from tests.unit.rpc_peer import Heard, talk, until
@@ -32,7 +33,7 @@ elif method is None:
 class CountedFiles(WorkspaceFiles):
     reads = 0
 
-    def read(self, *given: Any) -> str:
+    def read(self, *given: Any) -> LongText:
         self.reads += 1
         return super().read(*given)
 
@@ -100,10 +101,10 @@ def test_a_file_that_grows_after_it_was_measured_is_given_as_it_was(tmp_path: Pa
     files = WorkspaceFiles(tmp_path)
     size = files.measure(path)
     (tmp_path / "log").write_text("one\ntwo\nthree\n")
-    assert files.read(path, None, None, size) == "one\ntwo"
-    assert files.read(path, 2, 1, size) == "two"
-    assert files.read(path, 3, None, size) == ""
-    assert files.read(path, None, None) == "one\ntwo\nthree\n"
+    assert str(files.read(path, None, None, size)) == "one\ntwo"
+    assert str(files.read(path, 2, 1, size)) == "two"
+    assert str(files.read(path, 3, None, size)) == ""
+    assert str(files.read(path, None, None)) == "one\ntwo\nthree\n"
 
 
 def test_a_file_that_is_too_long_is_refused_and_not_cut(
@@ -118,7 +119,7 @@ def test_a_file_that_is_too_long_is_refused_and_not_cut(
     with pytest.raises(RpcError, match="too long") as refused:
         files.read(path, None, None, size)
     assert refused.value.code == INVALID_PARAMS
-    assert files.read(path, 3, 1, size) == "three\n"
+    assert str(files.read(path, 3, 1, size)) == "three\n"
 
 
 FLOOD = """

@@ -30,14 +30,14 @@ def files(root: Path) -> WorkspaceFiles:
 
 def test_a_file_is_read_whole_or_by_lines(root: Path, files: WorkspaceFiles) -> None:
     path = str(root / "a.txt")
-    assert files.read(path, None, None) == "one\ntwo\nthree\n"
-    assert files.read(path, 2, 1) == "two\n"
-    assert files.read(path, 2, None) == "two\nthree\n"
-    assert files.read(path, 0, 2) == "one\ntwo\n"
-    assert files.read(path, 9, 9) == ""
-    assert files.read(path, 1, 0) == ""
+    assert str(files.read(path, None, None)) == "one\ntwo\nthree\n"
+    assert str(files.read(path, 2, 1)) == "two\n"
+    assert str(files.read(path, 2, None)) == "two\nthree\n"
+    assert str(files.read(path, 0, 2)) == "one\ntwo\n"
+    assert str(files.read(path, 9, 9)) == ""
+    assert str(files.read(path, 1, 0)) == ""
     (root / "b").write_bytes(b"\xff\xfe")
-    assert files.read(str(root / "b"), None, None) == "\ufffd\ufffd"
+    assert str(files.read(str(root / "b"), None, None)) == "\ufffd\ufffd"
 
 
 def test_a_file_is_written_with_its_folders_and_keeps_its_mode(root: Path, files: WorkspaceFiles) -> None:
@@ -54,7 +54,7 @@ def test_a_file_is_written_with_its_folders_and_keeps_its_mode(root: Path, files
 def test_a_link_that_stays_inside_is_followed(root: Path, files: WorkspaceFiles) -> None:
     (root / "link.txt").symlink_to("a.txt")
     (root / "folder").symlink_to(root / "sub")
-    assert files.read(str(root / "link.txt"), None, 1) == "one\n"
+    assert str(files.read(str(root / "link.txt"), None, 1)) == "one\n"
     files.write(str(root / "link.txt"), "through")
     files.write(str(root / "folder" / "y"), "y")
     assert (root / "link.txt").is_symlink()
@@ -183,7 +183,7 @@ def test_links_are_followed_as_far_as_the_kernel_follows_them(root: Path, files:
     (root / "link0").symlink_to("a.txt")
     for number in range(1, 1500):
         (root / f"link{number}").symlink_to(f"link{number - 1}")
-    assert files.read("link39", None, 1) == "one\n"
+    assert str(files.read("link39", None, 1)) == "one\n"
     for name in ("link40", "link1499"):
         with pytest.raises(RpcError, match="more than 40 links"):
             files.read(name, None, None)
@@ -211,7 +211,7 @@ def test_a_missing_file_is_named(root: Path, files: WorkspaceFiles) -> None:
 def test_what_was_attached_can_be_read_but_not_written(root: Path) -> None:
     files = WorkspaceFiles(root, (root.parent / "secret.txt",))
     path = str(root.parent / "secret.txt")
-    assert files.read(path, None, None) == "secret"
+    assert str(files.read(path, None, None)) == "secret"
     files.check(path, write=False)
     with pytest.raises(RpcError, match="outside"):
         files.write(path, "x")
@@ -227,7 +227,7 @@ def test_too_much_text_is_refused_and_parts_of_it_are_given(
     with pytest.raises(RpcError, match="line and limit") as caught:
         files.read(str(root / "big"), None, None)
     assert caught.value.code == INVALID_PARAMS
-    assert files.read(str(root / "big"), 900, 2) == "line\nline\n"
+    assert str(files.read(str(root / "big"), 900, 2)) == "line\nline\n"
     (root / "long").write_text("x" * 5000)
     with pytest.raises(RpcError):
         files.read(str(root / "long"), None, 1)
@@ -255,7 +255,7 @@ def test_a_folder_that_takes_its_place_again_and_again_is_neither_read_nor_writt
     try:
         while rounds[0] < 2000 or not written:
             with contextlib.suppress(RpcError):
-                seen.append(files.read("secret.txt", None, None))
+                seen.append(str(files.read("secret.txt", None, None)))
             with contextlib.suppress(RpcError):
                 files.write("sub/out.txt", "x")
                 written += 1
@@ -278,3 +278,19 @@ def test_files_are_only_those_of_the_folder_that_was_recorded(tmp_path: Path) ->
     mine.mkdir()
     with pytest.raises(NotTheFolder, match="put the folder back"):
         WorkspaceFiles(mine, (), identity)
+
+
+def test_pieces_are_short_and_lines_and_letters_may_lie_across_them(
+    root: Path, files: WorkspaceFiles
+) -> None:
+    lines = [f"{number} \u00e9\U0001f600 {'x' * (number % 97)}\n" for number in range(5_000)]
+    path = str(root / "long.txt")
+    (root / "long.txt").write_text("".join(lines))
+    found = files.read(path, None, None)
+    assert len(found.pieces) > 3
+    assert max(map(len, found.pieces)) <= acp_files.PIECE_BYTES
+    assert str(found) == "".join(lines)
+    for line, limit in ((1, 1), (2_000, 2_500), (4_999, 10), (5_000, None), (1_234, None), (5_001, 3)):
+        end = None if limit is None else line - 1 + limit
+        assert str(files.read(path, line, limit)) == "".join(lines[line - 1 : end])
+    assert str(files.read(path, 10**30, 10**30)) == ""

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -47,8 +48,8 @@ class Lines:
             return self._said.pop()
         return await asyncio.Future()
 
-    async def write(self, data: bytes) -> None:
-        await self.heard.put(json.loads(data))
+    async def write(self, pieces: Sequence[bytes]) -> None:
+        await self.heard.put(json.loads(b"".join(pieces)))
 
     def unread(self) -> int:
         return 0

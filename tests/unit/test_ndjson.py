@@ -1,6 +1,7 @@
 """Framing and decoding of lines from a program that is not trusted."""
 
 import resource
+from typing import Any
 
 import orjson
 import pytest
@@ -8,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clawdforge.core.pacing.pace import Pace
+from clawdforge.jsonrpc import ndjson
 from clawdforge.jsonrpc.ndjson import Framer, LargeLine, Line, Oversize, decode_line
 from clawdforge.wire.json_bounds import LARGE_BYTES, MAX_LINE_VALUES
 
@@ -160,3 +162,20 @@ async def test_a_line_of_too_many_values_is_dropped_unread() -> None:
     assert isinstance(kept, Line)
     assert isinstance(spoken, Line)
     assert spoken.message == orjson.loads(text)
+
+
+def test_a_line_of_megabytes_is_never_parsed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of 24 MiB held the interpreter, and so everybody, for 50 ms."""
+    lengths: list[int] = []
+
+    def parse(data: bytes | bytearray) -> Any:
+        lengths.append(len(data))
+        return orjson.loads(data)
+
+    monkeypatch.setattr(ndjson, "_parse", parse)
+    message = {"jsonrpc": "2.0", "params": {"text": 'a "word"\n' * 200_000}}
+    line = Framer()._decode(orjson.dumps(message))
+    assert isinstance(line, Line)
+    assert line.message == message
+    assert len(lengths) > 10
+    assert max(lengths) < LARGE_BYTES

@@ -21,7 +21,7 @@ async def test_a_close_does_not_wait_for_an_editor_that_never_reads(monkeypatch:
         pipe = OwnStdio(asyncio.StreamReader(), asyncio.StreamWriter(transport, protocol, None, loop))
         with suppress(TimeoutError):
             async with asyncio.timeout(0.05):
-                await pipe.write(b"x" * 2**20)
+                await pipe.write([b"x" * 2**20])
         assert transport.get_write_buffer_size() > 0
         async with asyncio.timeout(10):
             await pipe.close()

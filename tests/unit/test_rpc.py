@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -152,8 +152,8 @@ async def test_many_notifications_are_one_write() -> None:
             await asyncio.Event().wait()
             return b""
 
-        async def write(self, data: bytes) -> None:
-            written.append(data)
+        async def write(self, pieces: Sequence[bytes]) -> None:
+            written.extend(pieces)
 
     connection = rpc.Connection(Taking(), Heard(), Pace().of("app"))  # type: ignore[arg-type]  # it ends by being closed
     try:

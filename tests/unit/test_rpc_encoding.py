@@ -1,13 +1,14 @@
 """Long texts are encoded in pieces: the same bytes, others in between, and nothing said later comes first."""
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 import orjson
 import pytest
 
 from clawdforge.core.pacing.pace import AppPace, Pace
-from clawdforge.jsonrpc.encoding import LONG_CHARS, PIECE_CHARS, encode_in_pieces, encode_lines
+from clawdforge.jsonrpc.encoding import LONG_CHARS, PIECE_CHARS, LongText, encode_in_pieces, encode_lines
 from clawdforge.jsonrpc.rpc import Connection
 from tests.unit.rpc_peer import Heard
 
@@ -24,8 +25,8 @@ class Taking:
         await asyncio.Event().wait()
         return b""
 
-    async def write(self, data: bytes) -> None:
-        self.written.append(data)
+    async def write(self, pieces: Sequence[bytes]) -> None:
+        self.written += pieces
 
     def unread(self) -> int:
         return 0
@@ -68,9 +69,20 @@ async def test_others_run_between_the_pieces_of_a_long_text_alone() -> None:
         pauses += 1
 
     short = await encode_lines((a_prompt("short"),), pause)
-    assert (short, pauses) == (orjson.dumps(a_prompt("short")) + b"\n", 0)
-    await encode_lines((a_prompt(LONG),), pause)
+    assert (short, pauses) == ([orjson.dumps(a_prompt("short")) + b"\n"], 0)
+    pieces = await encode_lines((a_prompt("first"), a_prompt(LONG), a_prompt("last")), pause)
     assert pauses >= len(LONG) // PIECE_CHARS
+    said = [a_prompt("first"), a_prompt(LONG), a_prompt("last")]
+    assert b"".join(pieces) == b"".join(orjson.dumps(message) + b"\n" for message in said)
+    assert max(map(len, pieces)) <= 6 * PIECE_CHARS + 2
+
+
+@pytest.mark.parametrize("pieces", [(LONG[:1000], LONG[1000:2000]), ("",), ("", LONG[:PIECE_CHARS], "")])
+async def test_a_text_that_comes_in_pieces_is_sent_like_a_whole_one(pieces: tuple[str, ...]) -> None:
+    answer = {"jsonrpc": "2.0", "id": 1, "result": {"content": LongText(pieces)}}
+    whole = {"jsonrpc": "2.0", "id": 1, "result": {"content": "".join(pieces)}}
+    lines = await encode_lines((answer,), AppPace(Pace(), "app").enter)
+    assert b"".join(lines) == orjson.dumps(whole) + b"\n"
 
 
 async def test_what_is_said_while_a_long_message_is_encoded_comes_after_it() -> None:

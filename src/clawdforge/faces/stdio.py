@@ -3,6 +3,7 @@
 import asyncio
 import os
 import sys
+from collections.abc import Sequence
 from typing import Final
 
 READ_BYTES: Final = 256 * 1024
@@ -35,10 +36,11 @@ class OwnStdio:
     async def read(self) -> bytes:
         return await self._reader.read(READ_BYTES)
 
-    async def write(self, data: bytes) -> None:
+    async def write(self, pieces: Sequence[bytes]) -> None:
         if self._writer.is_closing():
             raise BrokenPipeError
-        self._writer.write(data)
+        for piece in pieces:
+            self._writer.write(piece)
         await self._writer.drain()
 
     def unread(self) -> int:

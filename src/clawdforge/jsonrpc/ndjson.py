@@ -15,7 +15,8 @@ import orjson
 
 from clawdforge.jsonrpc.pace import Pace
 from clawdforge.wire.base import Json
-from clawdforge.wire.json_bounds import LARGE_BYTES, MAX_LINE_VALUES, has_more_values, is_deeper
+from clawdforge.wire.json_bounds import LARGE_BYTES, MAX_LINE_VALUES, cut, has_more_values, is_deeper
+from clawdforge.wire.json_pieces import parse_in_pieces
 
 MAX_LINE_BYTES: Final = 32 * 1024 * 1024
 MAX_DEPTH: Final = 200
@@ -148,10 +149,10 @@ class Framer:
     def _decode(self, line: bytes | bytearray) -> Line | Oversize | None:
         if has_more_values(line, MAX_LINE_VALUES):
             return Oversize(len(line), bytes(line[:HEAD_BYTES]))
-        message = decode_line(line)
+        message = decode_line(line) if len(line) <= LARGE_BYTES else decode_large_line(line)
         if message is not None:
             return Line(message, len(line))
-        if not line.isspace():
+        if not all(piece.isspace() for piece in cut(line)):
             self.garbage_lines += 1
             self._garbage = (self._garbage + line[-GARBAGE_TAIL_BYTES:] + b"\n")[-GARBAGE_TAIL_BYTES:]
         return None
@@ -179,17 +180,38 @@ def decode_line(line: bytes | bytearray) -> Json | None:
     return cleaned if isinstance(cleaned, dict) else None
 
 
-def _decode_leniently(line: bytes | bytearray) -> Json | None:
-    """For what strict JSON forbids and agents send: lone surrogates, NaN, raw tabs, broken UTF-8."""
-    text = line.decode("utf-8", "replace").lstrip("\ufeff \t\r")
-    if not text.startswith("{"):
-        return None
+def decode_large_line(line: bytes | bytearray) -> Json | None:
+    """The same of one with long texts in it, a piece at a time."""
     try:
-        value = json.loads(text, strict=False, parse_int=_number, parse_constant=_no_constant)
+        value = parse_in_pieces(line, _parse)
     except (ValueError, RecursionError):
         return None
-    cleaned = _clean(value, MAX_DEPTH)
+    cleaned = _clean(value, MAX_DEPTH) if is_deeper(value, MAX_DEPTH) else value
     return cleaned if isinstance(cleaned, dict) else None
+
+
+def _decode_leniently(line: bytes | bytearray) -> Json | None:
+    try:
+        value = _parse_leniently(line)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _parse(data: bytes | bytearray) -> Any:
+    try:
+        return orjson.loads(data)
+    except orjson.JSONDecodeError:
+        return _parse_leniently(data)
+
+
+def _parse_leniently(data: bytes | bytearray) -> Any:
+    """With what strict JSON forbids and agents send: lone surrogates, NaN, raw tabs, broken UTF-8."""
+    text = data.decode("utf-8", "replace").lstrip("\ufeff \t\r")
+    if not text.startswith(("{", '"')):
+        return None
+    value = json.loads(text, strict=False, parse_int=_number, parse_constant=_no_constant)
+    return _clean(value, MAX_DEPTH)
 
 
 def _number(digits: str) -> float | int:

@@ -6,7 +6,7 @@ agent down. Only what the agent *asks* is worked on beside it, since an answer m
 
 import asyncio
 import itertools
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any, Final, Protocol
 
@@ -49,8 +49,11 @@ class Pipe(Protocol):
         """The next chunk of its output, as much as there is; nothing at its end."""
         ...
 
-    async def write(self, data: bytes) -> None:
-        """Returns when there is room for more. Raises OSError when nobody reads any longer."""
+    async def write(self, pieces: Sequence[bytes]) -> None:
+        """Write whole lines, cut anywhere. Returns when there is room for more.
+
+        Raises OSError when nobody reads any longer.
+        """
         ...
 
     def unread(self) -> int:
@@ -224,9 +227,9 @@ class Connection:
 
     async def _write(self, *messages: Json) -> None:
         async with self._encoding:  # what is said after a long message comes after it
-            lines = await encode_lines(messages, self._pace.enter)
+            pieces = await encode_lines(messages, self._pace.enter)
         try:
-            await self._pipe.write(lines)
+            await self._pipe.write(pieces)
         except OSError as error:
             raise self._failure or Disconnected("it no longer reads its input") from error
 

@@ -17,7 +17,7 @@ PIECE_BYTES: Final = 64 * 1024
 
 def has_more_values(data: bytes | bytearray, most: int) -> bool:
     """Whether a JSON text holds more values than that: each but the first comes after a `[`, `{` or `,`."""
-    if len(data) <= most or not _has_more_marks(_cut(data), most):
+    if len(data) <= most or not _has_more_marks(cut(data), most):
         return False
     return _has_more_marks(outside_strings(data), most)
 
@@ -32,7 +32,8 @@ def _has_more_marks(pieces: Iterable[bytes | bytearray], most: int) -> bool:
     return False
 
 
-def _cut(data: bytes | bytearray) -> Iterator[bytes | bytearray]:
+def cut(data: bytes | bytearray) -> Iterator[bytes | bytearray]:
+    """Pieces of which a look at one is short."""
     return (data[start : start + PIECE_BYTES] for start in range(0, len(data), PIECE_BYTES))
 
 

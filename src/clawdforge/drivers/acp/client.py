@@ -96,7 +96,8 @@ class ClientSide:
             size = await asyncio.to_thread(self._files.measure, path)
         await self._budget.take(size)
         async with self._budget.work():
-            return {"content": await asyncio.to_thread(self._files.read, path, line, limit, size)}
+            text = await asyncio.to_thread(self._files.read, path, line, limit, size)
+        return {"content": text if text.is_long else str(text)}
 
     async def _write_file(self, params: Json) -> Json:
         path, content = _read_text(params, "path"), _read_text(params, "content")

@@ -5,6 +5,7 @@ link, so that one that is put there in between is refused and not followed. The 
 the folder that it was before the agent ran: an agent may own the folders above it, and put a link there.
 """
 
+import codecs
 import errno
 import os
 import secrets
@@ -20,12 +21,14 @@ from clawdforge.drivers.acp.agent_paths import check_path, resolve
 from clawdforge.drivers.folders.tree_walk import CREATE, FOLDER, READ
 from clawdforge.drivers.processes.folder_identity import NotTheFolder, is_same, read_identity
 from clawdforge.drivers.processes.users import User
+from clawdforge.jsonrpc.encoding import LongText
 from clawdforge.jsonrpc.rpc import INTERNAL_ERROR, INVALID_PARAMS, RpcError
 from clawdforge.wire.errors import AgentStartFailed, WorkspaceChanged
 
 RESOURCE_NOT_FOUND: Final = -32002
 MAX_FILE_BYTES: Final = 16 * 1024 * 1024
 MAX_SCAN_BYTES: Final = 256 * 1024 * 1024
+PIECE_BYTES: Final = 64 * 1024
 MAX_NEW_FOLDERS: Final = 64
 """So many folders are made for one file. More than anybody needs make a tree that few programs can walk."""
 
@@ -104,14 +107,14 @@ class WorkspaceFiles:
         with self._open_file(path) as stream:
             return min(os.fstat(stream.fileno()).st_size, MAX_FILE_BYTES)
 
-    def read(self, path: str, line: int | None, limit: int | None, measured: int | None = None) -> str:
+    def read(self, path: str, line: int | None, limit: int | None, measured: int | None = None) -> LongText:
         """The whole text, or `limit` lines from line `line` (the first is 1).
 
         A file that has grown since it was measured, like a log, is given as it was then.
         """
         end = measured if measured is not None and measured < MAX_FILE_BYTES else None
         with self._open_file(path) as stream:
-            return _read_lines(stream, max(line or 1, 1), limit, end).decode("utf-8", "replace")
+            return LongText(tuple(_read_lines(stream, max(line or 1, 1), limit, end)))
 
     @contextmanager
     def _open_file(self, path: str) -> Iterator[BinaryIO]:
@@ -172,22 +175,39 @@ def _open_folder(root: _Root, parts: tuple[str, ...], *, create: bool, user: Use
     return folder
 
 
-def _read_lines(stream: BinaryIO, line: int, limit: int | None, end: int | None) -> bytes:
-    """`end` is the byte at which the file is taken to end."""
-    taken = bytearray()
-    scanned = 0
-    number = 0
-    while limit is None or number < line - 1 + limit:
-        text = stream.readline(MAX_FILE_BYTES + 1 if end is None else end - scanned)
-        if not text:
+def _read_lines(stream: BinaryIO, line: int, limit: int | None, end: int | None) -> Iterator[str]:
+    """The text in pieces: one of megabytes would hold the interpreter for milliseconds with every copy of it.
+
+    `end` is the byte at which the file is taken to end.
+    """
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    to_skip, to_take = line - 1, limit
+    scanned = taken = 0
+    while to_take is None or to_take > 0:
+        data = stream.read(PIECE_BYTES if end is None else min(PIECE_BYTES, end - scanned))
+        if not data:
             break
-        number += 1
-        scanned += len(text)
-        if number >= line:
-            taken += text
-        if len(taken) > MAX_FILE_BYTES or scanned > MAX_SCAN_BYTES or len(text) > MAX_FILE_BYTES:
+        scanned += len(data)
+        data, skipped = _without_lines(data, to_skip)
+        to_skip -= skipped
+        if to_take is not None:
+            rest, found = _without_lines(data, to_take)
+            data = data[: len(data) - len(rest)]
+            to_take -= found
+        taken += len(data)
+        if taken > MAX_FILE_BYTES or scanned > MAX_SCAN_BYTES:
             raise RpcError(INVALID_PARAMS, "the text is too long; ask for a part with line and limit")
-    return bytes(taken)
+        yield decoder.decode(data)
+    yield decoder.decode(b"", final=True)
+
+
+def _without_lines(data: bytes, count: int) -> tuple[bytes, int]:
+    """What comes after so many ends of lines, and how many there were."""
+    if not count:
+        return data, 0
+    parts = data.split(b"\n", min(count, len(data) + 1))
+    found = len(parts) - 1
+    return (parts[-1] if found == count else b""), found
 
 
 def _replace(folder: int, name: str, path: str, data: bytes, user: User | None) -> None:

@@ -1,6 +1,7 @@
 """The streams of an agent's process, as a connection reads and writes them."""
 
 import asyncio
+from collections.abc import Sequence
 from typing import Final
 
 from clawdforge.drivers.processes.pipes import Output
@@ -18,10 +19,11 @@ class StdioPipe:
     async def read(self) -> bytes:
         return await self._stdout.read(READ_BYTES)
 
-    async def write(self, data: bytes) -> None:
+    async def write(self, pieces: Sequence[bytes]) -> None:
         if self._stdin.is_closing():
             raise BrokenPipeError
-        self._stdin.write(data)
+        for piece in pieces:  # without a pause: nobody else's line may come in between
+            self._stdin.write(piece)
         await self._stdin.drain()
 
     def unread(self) -> int:

@@ -7,6 +7,7 @@ what came is taken apart in its app's turns.
 
 import asyncio
 from collections import deque
+from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import Final
 
@@ -87,12 +88,12 @@ class WebSocket:
         text, self._taken = self._messages.popleft()
         return text.replace(b"\n", b" ") + b"\n"  # between the words of JSON only: in a text it is escaped
 
-    async def write(self, data: bytes) -> None:
+    async def write(self, pieces: Sequence[bytes]) -> None:
         """Each line is a message. Waits for room; OSError when nobody reads any longer."""
         if self._tunnel is None or self._gone.is_set():
             raise BrokenPipeError
         try:
-            for line in data.splitlines():
+            for line in b"".join(pieces).splitlines():
                 self._frames.send_text(line)
         except InvalidState:
             raise BrokenPipeError from None
