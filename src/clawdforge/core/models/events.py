@@ -1,9 +1,9 @@
 """Events on their way: as an agent sends them, as drafts, and as they are stored."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import repeat
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import orjson
 
@@ -11,6 +11,13 @@ from clawdforge.wire.base import Json, Micros
 from clawdforge.wire.event import EventType, encode_bodies, encode_body
 from clawdforge.wire.event_bytes import Part, nest_bytes, nested_parts, unnest_bytes
 from clawdforge.wire.event_forms import SPOKEN, Form, is_from_agent
+from clawdforge.wire.json_bounds import is_larger
+
+MOST_WORDS: Final = 1 << 19
+"""Characters of one event. One of 24 MiB was one write, which kept all others waiting for 0.1 s."""
+
+MOST_BESIDE: Final = 4096
+"""What stands beside the words is in each of the events, so words with more than that stay in one."""
 
 
 class AgentEvent(NamedTuple):
@@ -18,6 +25,19 @@ class AgentEvent(NamedTuple):
 
     kind: EventType
     fields: Json
+
+    def in_parts(self) -> "Iterator[AgentEvent]":
+        """The event itself, or, if it says a lot, several that say the same one after another."""
+        words = self.fields.get("content") if self.kind in SPOKEN else None
+        if not isinstance(words, str) or len(words) <= MOST_WORDS:
+            yield self
+            return
+        beside = {name: value for name, value in self.fields.items() if name != "content"}
+        if is_larger(beside, MOST_BESIDE):
+            yield self
+            return
+        for start in range(0, len(words), MOST_WORDS):
+            yield AgentEvent(self.kind, {**self.fields, "content": words[start : start + MOST_WORDS]})
 
 
 @dataclass(slots=True)
@@ -61,6 +81,17 @@ def drafts_of(words: Words, turn: int | None, at: Micros) -> list[Draft]:
     """The same for many."""
     bodies = encode_bodies(words.kind, turn, at, words.fields, words.texts)
     return list(map(Draft._make, zip(repeat(words.kind), repeat(turn), bodies)))
+
+
+def first_of(drafts: Sequence[Draft], size: int) -> Sequence[Draft]:
+    """The first of them, if all are more than twice as long as that together. None from the answer on."""
+    if sum(len(draft.body) for draft in drafts) <= 2 * size:
+        return ()
+    count = taken = 0
+    while taken < size and drafts[count].type is not EventType.RESPONSE:
+        taken += len(drafts[count].body)
+        count += 1
+    return drafts[:count]
 
 
 @dataclass(slots=True, weakref_slot=True)

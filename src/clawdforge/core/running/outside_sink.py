@@ -27,7 +27,7 @@ class OutsideSink:
             return
         self._left -= 1
         self._room -= size
-        await self._append(draft_of(event, None, self._clock.now()))
+        await self._append(*(draft_of(part, None, self._clock.now()) for part in event.in_parts()))
         if self._left <= 0 or self._room <= 0:
             await self.report_truncation(0, "the agent sent too much outside of a turn; the rest is dropped")
 
@@ -45,10 +45,10 @@ class OutsideSink:
     async def ask(self, request: Ask) -> Verdict:  # noqa: ARG002 - part of the port
         return Verdict(option_id=None)
 
-    async def _append(self, event: Draft) -> None:
+    async def _append(self, *events: Draft) -> None:
         def work(tx: Tx) -> None:
             session = tx.session(self._session_id)
             if session is not None and session.holder == self._node:
-                tx.append(self._session_id, [event])
+                tx.append(self._session_id, events)
 
         await self._store.write(self._app, work)

@@ -13,7 +13,7 @@ from typing import Final, TypeVar
 
 from clawdforge.core.clock import Clock
 from clawdforge.core.models.agents import Ask, Used, Verdict
-from clawdforge.core.models.events import AgentEvent, Draft, Words, draft, draft_of, drafts_of
+from clawdforge.core.models.events import AgentEvent, Draft, Words, draft, draft_of, drafts_of, first_of
 from clawdforge.core.models.rows import TurnRow
 from clawdforge.core.ports import LeaseLost, Store, Tx
 from clawdforge.core.rules.cuts import cut_turn
@@ -95,8 +95,21 @@ class TurnRecorder:
         self._answered = False
         self._ending = False
         self._room = asyncio.Event()
+        self._saying = asyncio.Lock()  # while what the agent said is taken in
 
     async def emit(self, event: AgentEvent, size: int) -> None:  # noqa: ARG002 - what counts is what we keep
+        async with self._saying:
+            parts = event.in_parts()
+            try:
+                for part in parts:
+                    await self._take_in(part)
+                    await self._wait_for_room()
+            except asyncio.CancelledError:  # the agent is ended; what it has said is kept all the same
+                for part in parts:
+                    await self._take_in(part)
+                raise
+
+    async def _take_in(self, event: AgentEvent) -> None:
         self._progress.wait_for(WaitsFor.AGENT)
         made = draft_of(event, self.turn_index, self._clock.now())
         if event.kind is EventType.RESPONSE:
@@ -105,7 +118,6 @@ class TurnRecorder:
             return
         self._projection.feed(event, len(made.body))
         self._add(made)
-        await self._wait_for_room()
 
     async def emit_words(self, words: Words) -> None:
         drafts = drafts_of(words, self.turn_index, self._clock.now())
@@ -245,10 +257,12 @@ class TurnRecorder:
         self._room.set()
         if self._writing is not None:
             await self._writing.end()  # it is at its last write at most; what was not written is written now
+        async with self._saying:  # a long text is taken in to its end: it waits for no room any more
+            pass
         ending = self._complete(ending)
-        session_id, turn_index, fence, written = self.session_id, self.turn_index, self._fence, self._written
-        drafts, in_doubt, now = self._take_drafts(), self._in_doubt, self._clock.now()
-        message = self._projection.make_message(session_id, turn_index, now)
+        session_id, turn_index, fence, now = self.session_id, self.turn_index, self._fence, self._clock.now()
+        drafts, message = self._take_drafts(), self._projection.make_message(session_id, turn_index, now)
+        drafts, in_doubt, written = await self._write_most(drafts), self._in_doubt, self._written
 
         def work(tx: Tx) -> tuple[TurnRow, bool]:
             turn = end_once(tx)
@@ -278,7 +292,15 @@ class TurnRecorder:
             return turn
 
         turn, self.is_last = await self._persist(work, work, None)
+        self._projection = Projection()  # tasks that have ended still know us, until garbage is collected
         return turn
+
+    async def _write_most(self, drafts: list[Draft]) -> list[Draft]:
+        """Write what is too much for one transaction, but for the agent's answer. What is left."""
+        while not self._in_doubt and (some := first_of(drafts, HIGH_WATER)):
+            await self._append(some, None)
+            drafts = drafts[len(some) :]
+        return drafts
 
     def _complete(self, ending: Ending) -> Ending:
         """Without an answer, what the agent told before counts: it was used, whatever ended the agent."""
@@ -335,7 +357,7 @@ class TurnRecorder:
         self._room.set()
         return drafts
 
-    async def _append(self, drafts: Sequence[Draft], patience: float) -> None:
+    async def _append(self, drafts: Sequence[Draft], patience: float | None) -> None:
         session_id, fence, written = self.session_id, self._fence, self._written + len(drafts)
         loop = asyncio.get_running_loop()
         is_little = self._room_left is not None and self._room_left < PLENTY
