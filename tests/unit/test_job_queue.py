@@ -285,3 +285,14 @@ def test_a_busy_machine_makes_no_job_a_long_one(line: Line) -> None:
     line.put("other", "o0")
     line.put("quiet", "q1")
     assert [line.first(), line.more()] == ["o0", "q1"]
+
+
+def test_the_bytes_of_a_transaction_are_those_of_whoever_computed_most(line: Line) -> None:
+    line.put("quiet", "q0")
+    line.put("noisy", "n0")
+    assert [line.first(), line.more()] == ["q0", "n0"]
+    for _ in range(3):
+        line.queue.charge({"noisy": 0.004, "quiet": 0.0004}, commit=0.001, written=8 << 20)
+    line.put("noisy", "n1")
+    line.put("quiet", "q1")
+    assert [line.first(), line.more()] == ["q1", None]

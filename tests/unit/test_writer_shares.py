@@ -78,3 +78,20 @@ def test_nobody_waits_for_long_and_nobody_at_all_once_the_others_are_gone() -> N
     assert abs(shares.rest_of("noisy", 0.1) - MOST_REST_SECS) < 1e-9
     shares.charge("noisy", 100.0, 100.0, 0.5)
     assert shares.rest_of("noisy", ABOUT_SECS + 0.01) == 0.0
+
+
+def test_who_writes_megabytes_waits_for_the_disk_as_well() -> None:
+    """However soon the disk says that it has them: others' syncs wait behind them."""
+    large, small = beside(), beside()
+    large.charge("noisy", 0.009, 0.02, 0.1, 8 << 20)
+    assert large.rest_of("noisy", 0.1) > 0.5
+    for _ in range(10):
+        small.charge("noisy", 0.001, 0.001, 0.1, 60_000)
+    assert small.rest_of("noisy", 0.1) == 0.0
+
+
+def test_alone_it_may_write_as_much_as_the_disk_takes() -> None:
+    shares = WriterShares()
+    shares.see("noisy", 0.0)
+    shares.charge("noisy", 0.009, 0.02, 0.1, 1 << 30)
+    assert shares.rest_of("noisy", 0.1) == 0.0

@@ -41,18 +41,24 @@ class Checkpoints:
         self._mover = Mover(path)
         self._path = path
         self._page = PAGE_BYTES
+        self.written = 0
+        """Bytes that the last commit has added."""
         self._bytes = 0
+        self._is_known = False  # how many they were before the next commit
         self._moved = 0  # of these
         self._failed_at = float("-inf")
 
     def follow(self, connection: apsw.Connection) -> None:
         """Count what this connection commits from now on."""
         self._bytes = self._moved = 0
+        self._is_known = False
         self._page = int(connection.pragma("page_size"))
         connection.set_wal_hook(self._count)
 
     def _count(self, _connection: apsw.Connection, _name: str, pages: int) -> int:
         size = pages * self._page
+        self.written = (size - self._bytes if size > self._bytes else size) if self._is_known else 0
+        self._is_known = True
         self._moved = self._moved if size >= self._bytes else 0  # else the log has begun anew
         self._bytes = size
         return apsw.SQLITE_OK

@@ -166,14 +166,16 @@ class JobQueue:
             self._long = {app: end for app, end in self._long.items() if end > now}
             self._long[job.app] = now + LONG_FOR_SECS
 
-    def charge(self, jobs: dict[str, float], commit: float) -> None:
+    def charge(self, jobs: dict[str, float], commit: float, written: int = 0) -> None:
         """Tell how long the jobs of each app took in a transaction, and its commit, of which most belongs to
-        whoever wrote most."""
+        whoever wrote most, and how many bytes were written: those are of whoever computed most."""
         now, whole = self._clock(), sum(jobs.values())
         due = self._commits.due(commit, whole)
+        most = max(jobs, key=lambda app: jobs[app], default=None)
         with self._changed:
             for app, took in jobs.items():
-                self._shares.charge(app, took, due * took / whole if whole else 0.0, now)
+                part = took / whole if whole else 0.0
+                self._shares.charge(app, took, due * part, now, written if app == most else 0)
 
     def _find(self, *, is_slice: bool, but: Container[str | None] = ()) -> "Line | None":
         """The first line whose next job is of this kind, and which need not wait. What is behind a slice

@@ -49,6 +49,10 @@ class Batch:
     def commits(self) -> list[Commit]:
         return [Commit(app, session, tuple(events)) for (app, session), events in self.appended.items()]
 
+    def count_written(self, size: int) -> int:
+        """How many of the bytes that a commit wrote count as those of apps: none beside the system's."""
+        return 0 if any(job.app is None for job in self.jobs) else size
+
     def fail(self, error: StoreUnavailable) -> None:
         self.appended.clear()
         self.changed.clear()
@@ -182,12 +186,13 @@ class Writer:
             while damaged := self._run_jobs(db, batch):
                 damaged.error = SessionDamaged()
             ran = time.perf_counter()
+            self.checkpoints.written = 0
             db.connection.execute("COMMIT")
             self.commits += 1
             done = time.perf_counter()
             self.times.observe(done - began)
             failure = None
-            self._jobs.charge(batch.seconds, done - ran)
+            self._jobs.charge(batch.seconds, done - ran, batch.count_written(self.checkpoints.written))
         except apsw.Error as error:  # an error of a job itself was caught by its savepoint
             self._drop_connection(error)
         finally:
