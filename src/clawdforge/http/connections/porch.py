@@ -23,9 +23,10 @@ from clawdforge.wire.errors import TooSlow
 
 log = logging.getLogger(__name__)
 
-AT_ONCE: Final = 32
-TAKE_SECS: Final = 0.001
-"""So many are taken from the kernel in a row, and for so long, before others are served."""
+AT_ONCE: Final = 8
+TAKE_SECS: Final = 0.00025
+"""So many are taken from the kernel in a row, and for so long, before others are served. A turn takes some
+thirty passes of the loop, and waits for this in each of them beside a crowd."""
 
 SWEEP_SECS: Final = 0.02
 """So long nobody is sent away after some were."""
