@@ -4,12 +4,15 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+import pytest
+
+from clawdforge.drivers.processes import guard
 from clawdforge.drivers.processes.guard import Signs, end_agents, find_orphans
 from clawdforge.drivers.processes.guarding import PACKAGES, PROGRAM
-from clawdforge.drivers.processes.survivors import TAG, Tag
+from clawdforge.drivers.processes.survivors import TAG, Tag, find_tagged
 
 SLEEP = (sys.executable, "-I", "-S", "-c", "import time; print(flush=True); time.sleep(60)")
 SERVER = """
@@ -92,3 +95,23 @@ def test_a_sign_that_was_heard_while_agents_were_ended_is_not_forgotten() -> Non
     finally:
         os.close(reader)
         os.close(writer)
+
+
+def test_an_agent_that_was_started_after_a_new_sign_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy machine the look for agents takes long enough for the server to come back and start one."""
+    reading, writing = os.pipe()
+    os.write(writing, f"{time.monotonic() - 1}\n".encode())
+    signs = Signs(reading)
+    assert signs.wait()
+
+    def look_slowly(fits: Callable[[Tag], bool]) -> dict[int, Tag]:
+        found = find_tagged(fits)
+        os.write(writing, f"{time.monotonic() + 60}\n".encode())
+        return found
+
+    ended: list[int] = []
+    monkeypatch.setattr(guard, "find_tagged", look_slowly)
+    monkeypatch.setattr(guard, "kill_below", ended.append)
+    with running(Tag("f", "this boot", "s", "1")) as agent:
+        end_agents("f", "this boot", os.getpid(), signs)
+        assert (ended, agent.poll()) == ([], None)

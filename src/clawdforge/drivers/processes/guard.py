@@ -74,6 +74,8 @@ def end_agents(folder: str, boot: str, server: int, signs: Signs) -> None:
         orphans = find_orphans(server)
         if not found and not orphans:
             return
+        if not signs.wait(0.0):  # the look took a while: what it has found may have been started since then
+            return
         for pid, tag in found.items():
             if read_tag(pid) == tag:
                 kill_below(pid)  # its keeper, or the first of its namespace, ends the rest by itself
