@@ -17,6 +17,7 @@ IMPORTS: Final = {
         "from clawdforge import Forge\nfrom clawdforge.client import _lazy, models\n_lazy.httpx2"
     ),
     "the command line": "import clawdforge.cli",
+    "a server, until it looks at its machine": "import clawdforge.cli.commands.serve",
     "the server": "import clawdforge.server",
 }
 MEASURE: Final = """

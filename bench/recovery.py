@@ -101,6 +101,7 @@ async def seed(folder: Path, events: int, turns: int, sessions: int) -> None:
 def time_start(folder: Path, turns: int) -> tuple[float, float]:
     """Seconds from the start of the process until it answers, and its seconds of CPU."""
     env = {name: value for name, value in os.environ.items() if not name.startswith("CLAWDFORGE_")}
+    env.pop("PYTHONDONTWRITEBYTECODE", None)  # each start would compile what it imports
     began = time.perf_counter()
     with subprocess.Popen(
         [sys.executable, "-m", "clawdforge", "serve", "--port", "0", "--data-dir", str(folder)],

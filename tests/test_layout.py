@@ -156,7 +156,7 @@ def test_a_missing_docstring_is_found() -> None:
 
 ALLOWED = [
     ("core.x", "from clawdforge.wire.base import Json\nfrom clawdforge import __version__"),
-    ("cli.commands.serve", "from clawdforge.server import serve"),
+    ("cli.commands.serve", "from clawdforge.start import run"),
     ("http.dialects.hermes", "from clawdforge.http.dialects.hermes.shapes import f"),
     ("drivers.x", "import asyncio\nasyncio.create_subprocess_exec('x')"),
     ("drivers.acp.x", "WORD = 'sessionUpdate'"),

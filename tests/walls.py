@@ -10,7 +10,7 @@ MAX_LINES: Final = 400
 LAYERS: Final[Mapping[str, frozenset[str]]] = {
     "wire": frozenset({"wire"}),
     "core": frozenset({"wire", "core"}),
-    "stores": frozenset({"wire", "core", "disk", "by_name", "stores"}),
+    "stores": frozenset({"wire", "core", "disk", "folder", "by_name", "stores"}),
     "jsonrpc": frozenset({"wire", "jsonrpc"}),  # what agents and their clients speak, seen from either end
     "drivers": frozenset({"wire", "core", "jsonrpc", "scripted", "disk", "drivers"}),
     "faces": frozenset({"wire", "client", "jsonrpc", "faces"}),
@@ -20,22 +20,29 @@ LAYERS: Final[Mapping[str, frozenset[str]]] = {
     "settings": frozenset({"wire", "settings"}),
     "logs": frozenset({"wire", "log_limit"}),
     **dict.fromkeys(("log_limit", "lifetime", "lacks", "by_name"), frozenset[str]()),
+    "folder": frozenset({"wire", "disk"}),
+    "folder_lock": frozenset({"wire", "folder"}),
     "disk": frozenset(),  # what must survive a loss of power is written by stores, drivers and upkeep alike
     "listeners": frozenset({"wire", "settings"}),
     "outbound": frozenset({"wire", "core"}),
     "editors": frozenset({"client", "faces", "http"}),  # a face that the server itself is the client of
-    "upkeep": frozenset({"wire", "core", "stores", "drivers", "settings", "disk", "by_name", "upkeep"}),
-    "bounds": frozenset({"core", "drivers", "http", "listeners", "settings"}),
-    "parts": frozenset({"wire", "core", "stores", "drivers", "telemetry", "settings", "bounds", "outbound"}),
-    "server": frozenset({"wire", "core", "stores", "drivers", "http", "settings", "lacks", "parts"})
-    | {"logs", "lifetime", "bounds", "listeners", "by_name"},
+    "upkeep": frozenset({"wire", "core", "stores", "drivers", "settings", "disk", "by_name", "upkeep"})
+    | {"folder_lock"},
+    "bounds": frozenset({"core", "http", "listeners", "settings"}),
+    "machine": frozenset({"core", "drivers", "settings"}),
+    "parts": frozenset({"wire", "core", "stores", "drivers", "telemetry", "settings", "bounds", "outbound"})
+    | {"machine"},
+    "server": frozenset({"wire", "core", "drivers", "http", "settings", "parts", "folder_lock"})
+    | {"lifetime", "bounds", "listeners", "by_name"},
+    "start": frozenset({"wire", "drivers", "settings", "lacks", "machine", "logs", "lifetime", "listeners"})
+    | {"folder_lock", "by_name"},  # it imports `parts` and `server` by name, beside a look at the machine
     "client": frozenset({"wire", "client"}),
     "cli": frozenset({"wire", "client", "cli", "faces", "settings", "by_name"}),
     "scripted": frozenset({"scripted"}),
     "__main__": frozenset({"cli"}),
     "": frozenset({"client"}),
 }
-"""What each part may import of ours. Nobody imports `server` or `cli` but those named here."""
+"""What each part may import of ours. Nobody imports `start` or `cli` but those named here."""
 
 ROOMS: Final[Mapping[str, frozenset[str]]] = {
     "core": frozenset({"models", "ports", "pacing"}),
@@ -103,7 +110,7 @@ SPAWNING: Final[Mapping[str, frozenset[str]]] = {
 }
 NO_CLIENTS: Final = frozenset(
     {
-        (f"{ROOT}.cli.commands.serve", f"{ROOT}.server"),
+        (f"{ROOT}.cli.commands.serve", f"{ROOT}.start"),
         *(
             (f"{ROOT}.cli.commands.upkeep", f"{ROOT}.upkeep.{name}")
             for name in ("archive", "backup", "deep", "doctor", "unpacking")

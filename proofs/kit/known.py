@@ -15,8 +15,11 @@ from clawdforge.drivers.processes.survivors import Tag
 from clawdforge.drivers.processes.users import AUTO_FIRST, User
 from clawdforge.drivers.processes.walls import Walls, find_walls
 
-FOUND_BY: Final = ("PATH", "TMPDIR", "TMP", "TEMP", "HOME")
+FOUND_BY: Final = ("PATH", "TMPDIR", "TMP", "TEMP")
 """Where bwrap is looked for, and where it is tried."""
+
+HOME: Final = "HOME"
+"""What of Python lies in it, agents do not see as a whole."""
 
 
 @dataclass(frozen=True)
@@ -24,6 +27,7 @@ class Known:
     """What was found in the environment of `place`."""
 
     place: tuple[str | None, ...]
+    home: str | None
     level: Containment
     walls: Walls
     has_users: bool
@@ -36,6 +40,7 @@ class Known:
         bwrap = level.bwrap
         return cls(
             place=_place(),
+            home=os.environ.get(HOME),
             level=level,
             walls=walls,
             has_users=bwrap is not None and _has_users(level, walls),
@@ -44,7 +49,7 @@ class Known:
 
     def tell(self) -> None:
         """In a new server, where it would find the same."""
-        if _place() != self.place:
+        if _place() != self.place or not self._sees_the_same():
             return
         probe, attempt, read_help = containment.probe, user_wall._try, helpers._read_help  # noqa: SLF001
 
@@ -63,6 +68,10 @@ class Known:
         mock.patch.object(containment, "find_walls", return_value=self.walls).start()
         mock.patch.object(user_wall, "_try", tried).start()
         mock.patch.object(helpers, "_read_help", told).start()
+
+    def _sees_the_same(self) -> bool:
+        same = os.environ.get(HOME) == self.home
+        return same or containment._plan_base() == self.level.base  # noqa: SLF001 - what a start calls
 
 
 def _has_users(level: Containment, walls: Walls) -> bool:

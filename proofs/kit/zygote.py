@@ -25,6 +25,7 @@ from unittest import mock
 
 import uvicorn
 
+from clawdforge import server as _server
 from clawdforge.cli import main as command_line
 from clawdforge.cli.commands import serve as _serve
 from clawdforge.core.clock import SystemClock
@@ -46,7 +47,7 @@ from proofs.kit.known import Known
 PR_SET_PDEATHSIG = 1
 PR_SET_PTRACER = 0x59616D61
 ANY = 2**64 - 1
-LOADED = (_serve, WebServer)
+LOADED = (_serve, _server, WebServer)
 
 
 def is_traced() -> bool:

@@ -8,7 +8,6 @@ from clawdforge.core.running.attendant import Times
 from clawdforge.core.services.access import LOCAL_APP
 from clawdforge.core.services.all import Bounds
 from clawdforge.core.services.shares import Share
-from clawdforge.drivers.processes.group_trees import Ceilings
 from clawdforge.http.connections.door import DoorLimits
 from clawdforge.listeners import raise_descriptor_limit
 from clawdforge.settings import Settings
@@ -70,7 +69,3 @@ def find_door_limits(settings: Settings) -> DoorLimits:
 
 def find_introduce_secs(settings: Settings) -> float:
     return INTRODUCE_TIMES * settings.header_timeout_secs
-
-
-def find_ceilings(settings: Settings) -> Ceilings:
-    return Ceilings(processes=settings.agent_max_processes, memory=settings.agent_max_memory_bytes)

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Final, TypeVar, cast
 
 from clawdforge import __version__
-from clawdforge.bounds import find_bounds, find_ceilings
+from clawdforge.bounds import find_bounds
 from clawdforge.core.callbacks import CallbackTokens
 from clawdforge.core.clock import Clock, SystemClock
 from clawdforge.core.ids import new_id, new_token
@@ -42,16 +42,15 @@ from clawdforge.drivers.folders.sizes import SessionSizes
 from clawdforge.drivers.folders.snapshots import Snapshots
 from clawdforge.drivers.folders.trees import Trees
 from clawdforge.drivers.folders.workspaces import Workspaces
-from clawdforge.drivers.processes.cgroups import Groups, find_cgroups
-from clawdforge.drivers.processes.containment import Containment, find_containment
+from clawdforge.drivers.processes.cgroups import Groups
+from clawdforge.drivers.processes.containment import Containment
 from clawdforge.drivers.processes.guarding import Guard
 from clawdforge.drivers.processes.helpers import Helpers
 from clawdforge.drivers.processes.network import Networks
 from clawdforge.drivers.processes.spawner import Spawner
-from clawdforge.drivers.processes.survivors import Tag, folder_id
-from clawdforge.drivers.processes.user_wall import try_users
 from clawdforge.drivers.registry.catalog import AgentCatalog
 from clawdforge.drivers.registry.registry import Registry, is_installed
+from clawdforge.machine import Machine, find_machine
 from clawdforge.outbound import open_outbound
 from clawdforge.settings import Settings, keep_secret
 from clawdforge.settings.shared import digest_shared
@@ -84,12 +83,15 @@ class Parts:
 
 
 @contextlib.asynccontextmanager
-async def open_parts(settings: Settings, url: str = "", port: int | None = None) -> AsyncIterator[Parts]:
+async def open_parts(
+    settings: Settings, url: str = "", port: int | None = None, machine: Awaitable[Machine] | None = None
+) -> AsyncIterator[Parts]:
     """Everything but the port, which is told as `url`. The caller holds the data folder's lock.
 
-    An agent behind our proxy may not reach that port.
+    An agent behind our proxy may not reach that port. `machine` is what is found out of it, if somebody else
+    does so.
     """
-    clock, boot = SystemClock(), new_id()
+    clock = SystemClock()
     async with contextlib.AsyncExitStack() as ends:
         homes = HomeFolders(
             settings.data_dir, max_copies=settings.home_copies, max_bytes=settings.home_copy_bytes
@@ -98,8 +100,9 @@ async def open_parts(settings: Settings, url: str = "", port: int | None = None)
         folder = keep_secret(settings.data_dir / FOLDER_FILE, new_id()) if settings.database_url else ""
         networks = Networks(settings.agent_network, settings.agent_hosts, port)
         ends.callback(networks.close)
-        store, (spawner, groups) = await _both(
-            _open_store(settings, clock, homes, folder, ends), _open_spawner(settings, boot, networks)
+        machine = asyncio.to_thread(find_machine, settings) if machine is None else machine
+        store, (spawner, (boot, groups, _)) = await _both(
+            _open_store(settings, clock, homes, folder, ends), _open_spawner(settings, machine, networks)
         )
         threads = await _open_threads(settings, ends)
         name = f"{socket.gethostname()}:{settings.port if port is None else port}"
@@ -222,20 +225,15 @@ def _operator_servers(settings: Settings) -> OperatorServers:
     return OperatorServers(servers, os.environ)
 
 
-async def _open_spawner(settings: Settings, boot: str, networks: Networks) -> tuple[Spawner, Groups]:
+async def _open_spawner(
+    settings: Settings, machine: Awaitable[Machine], networks: Networks
+) -> tuple[Spawner, Machine]:
     """What starts programs, held as well as this machine can. Those of an earlier server are ended."""
-    tag = Tag(folder_id(settings.data_dir), boot, "none", "probe")
-    # First, and alone: with version 2 the server must be the only process of its group while it moves.
-    groups = await asyncio.to_thread(find_cgroups, settings.data_dir, boot, find_ceilings(settings))
-    found = await asyncio.to_thread(find_containment, settings.sandbox, tag=tag)
-    containment = await asyncio.to_thread(try_users, found, settings.agent_uids, settings.data_dir, tag=tag)
-    if settings.sandbox != "off" and containment.bwrap is None:
-        log.warning("%s", containment.describe_lack())
-    if None in (groups.processes, groups.memory):
-        log.warning("agents are not held to all limits: %s; see `clawdforge doctor`", groups.details)
-    spawner = Spawner(containment, settings.data_dir, boot, groups=groups, networks=networks)
+    found = await machine
+    data_dir = settings.data_dir
+    spawner = Spawner(found.containment, data_dir, found.boot, groups=found.groups, networks=networks)
     await spawner.end_orphans()
-    return spawner, groups
+    return spawner, found
 
 
 def _build_registry(settings: Settings, spawner: Spawner, ownership: Ownership, pace: Pace) -> Registry:

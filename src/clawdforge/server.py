@@ -1,8 +1,7 @@
-"""One server from its start to its stop: its port, its surfaces, and what it does beside requests."""
+"""One server that has its parts, to its stop: its surfaces, and what it does beside requests."""
 
 import asyncio
 import contextlib
-import os
 import shlex
 import socket
 import sys
@@ -10,27 +9,25 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
-from clawdforge import __version__, logs
+from clawdforge import __version__
 from clawdforge.bounds import find_door_limits, find_introduce_secs
 from clawdforge.by_name import load
-from clawdforge.core.pacing.interpreter import short_pauses
+from clawdforge.core.pacing.interpreter import collect_now_and_then, short_pauses
 from clawdforge.core.running.idle import until_idle
 from clawdforge.core.running.membership import LEASE
 from clawdforge.core.services.access import LOCAL_APP
 from clawdforge.drivers.acpx.driver import ITSELF as ACPX
 from clawdforge.drivers.processes.callers import ProcCallers
-from clawdforge.drivers.processes.containment import harden_self
+from clawdforge.folder_lock import FolderLock
 from clawdforge.http.app import build_asgi
 from clawdforge.http.connections.door import Door
 from clawdforge.http.connections.web_server import WebServer
 from clawdforge.http.requests.bodies import BodyBudget
 from clawdforge.http.settings import HttpSettings
-from clawdforge.lacks import explain_lack
-from clawdforge.lifetime import LAST_SECS, Lifetime
-from clawdforge.listeners import BACKLOG, bind_port, operator_socket, url_of
-from clawdforge.parts import Parts, open_parts
+from clawdforge.lifetime import Lifetime
+from clawdforge.listeners import BACKLOG, operator_socket
+from clawdforge.parts import Parts
 from clawdforge.settings import Settings, is_loopback
-from clawdforge.stores.lock import FolderLock
 from clawdforge.wire.errors import ForgeAPIError, StoreUnavailable
 from clawdforge.wire.local import TOKEN_FILE
 
@@ -38,49 +35,18 @@ IDLE_LOOK_SECS = 5.0
 TOKEN_USES_SECS = 60.0
 
 
-def run(settings: Settings) -> int:
-    """`serve` in an event loop of its own: Python's, which closes every descriptor once."""
-    with asyncio.Runner() as runner:
-        return runner.run(serve(settings))
-
-
-async def serve(settings: Settings) -> int:
-    """Run until a signal comes; the exit code."""
-    os.umask(0o077)
-    harden_self()
-    try:
-        _start_log(settings)
-    except OSError as error:
-        return _refuse(f"the log file {settings.log_file} cannot be written ({error.strerror}); name another")
-    lifetime = Lifetime(settings.stop_grace_secs + LAST_SECS)
-    async with contextlib.AsyncExitStack() as ends:
-        try:
-            lock = FolderLock.acquire(settings.data_dir, "", os.getpid())
-            ends.callback(lock.release)
-            listener = bind_port(settings)
-            ends.callback(listener.close)
-            url = url_of(settings, listener)
-            parts = await ends.enter_async_context(open_parts(settings, url, listener.getsockname()[1]))
-        except ForgeAPIError as error:
-            return _refuse(error.message)
-        except OSError as error:
-            return _refuse(explain_lack(error, settings.data_dir))
-        operators = ends.enter_context(operator_socket(settings.data_dir))
+async def serve_parts(
+    settings: Settings,
+    parts: Parts,
+    listener: socket.socket,
+    lock: FolderLock,
+    url: str,
+    lifetime: Lifetime,
+) -> None:
+    """Answer at the port, and at the operator's socket, until the lifetime ends."""
+    with operator_socket(settings.data_dir) as operators:
         listeners = [listener, *([operators] if operators else [])]
         await _run(settings, parts, listeners, lock, url, lifetime)
-    return 0
-
-
-def _start_log(settings: Settings) -> None:
-    file = logs.open_file(settings.log_file, settings.log_file_bytes) if settings.log_file else None
-    secrets = [settings.admin_token or "", *settings.database_secrets]
-    logs.start(settings.log_level, secrets, handler=file)
-
-
-def _refuse(message: str) -> int:
-    """Say why there will be no server; the exit code."""
-    sys.stderr.write(f"clawdforge: {message}\n")
-    return 1
 
 
 async def _run(
@@ -122,6 +88,7 @@ async def _run(
     beside.finish("the look for programs", partial(_learn_versions, parts))
     beside.finish("the look for lost folders", parts.recovery.set_aside_unknown_folders)
     beside.keep("the door", door.watch)
+    beside.keep("the collector", collect_now_and_then)
     beside.keep("putting agents to sleep", partial(parts.supervisor.sleep_idle, IDLE_LOOK_SECS))
     beside.keep("the sweeper", partial(on_duty, partial(parts.services.sweeper.run, settings.sweep_secs)))
     beside.keep("measuring folders", parts.meter.run)

@@ -7,12 +7,11 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, cast, get_args
 
-from fastapi import FastAPI
 from pydantic import BaseModel
 
 from clawdforge.core.services.all import Services
 from clawdforge.drivers.registry.builtin import load_builtin
-from clawdforge.http.app import build_asgi
+from clawdforge.http.app import ForgeAPI, build_asgi
 from clawdforge.http.routing import OpenRoute
 from clawdforge.http.settings import HttpSettings
 from clawdforge.settings import list_settings
@@ -48,7 +47,7 @@ def keys_table() -> str:
 def routes() -> list[OpenRoute]:
     """The route table of a server with every door open. Building it needs no services, only serving does."""
     asgi: Any = build_asgi(cast(Services, None), HttpSettings(stopping=asyncio.Event(), faces=get_args(Face)))
-    while not isinstance(asgi, FastAPI):
+    while not isinstance(asgi, ForgeAPI):
         asgi = asgi._asgi
     return list(asgi.state.table)
 
@@ -66,9 +65,8 @@ def routes_reference() -> str:
 
 def _route_row(route: OpenRoute) -> str:
     about = first_words(route)
-    takes = route.describe().dependant
-    found = (*takes.query_params, *takes.header_params)
-    parameters = ", ".join(f"`{field.alias}`" for field in found)
+    takes = route.plan()
+    parameters = ", ".join(f"`{one.alias}`" for one in (*takes.query, *takes.headers))
     return f"| `{'/'.join(sorted(route.methods or ()))} {route.path}` | {about} | {parameters} |"
 
 

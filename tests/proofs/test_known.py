@@ -2,6 +2,7 @@
 
 import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from unittest import mock
 
@@ -44,6 +45,28 @@ def test_another_level_is_tried(known: Known, tmp_path: Path, level: Level) -> N
     found = find(level, tmp_path)
     known.tell()
     assert find(level, tmp_path) == found
+
+
+def test_with_another_home_nothing_is_tried_again(
+    known: Known, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    found = find("auto", tmp_path)
+    known.tell()
+    if found[0].why_no_users is None:
+        refuse = mock.Mock(side_effect=AssertionError("something was tried"))
+        mock.patch.object(subprocess, "Popen", refuse).start()
+    assert find("auto", tmp_path) == found
+
+
+def test_with_a_home_of_which_agents_see_less_everything_is_tried(
+    known: Known, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", "/another")
+    less = replace(known.level, base=known.level.base[1:])
+    before = vars(containment)["probe"]
+    replace(known, level=less).tell()
+    assert vars(containment)["probe"] is before
 
 
 def test_with_other_programs_everything_is_tried(known: Known, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,16 +4,13 @@ import asyncio
 import json
 import threading
 from types import SimpleNamespace
-from typing import Any
 from unittest.mock import Mock
 
 import orjson
 import pytest
-from fastapi import FastAPI
-from fastapi.routing import APIRoute
 from starlette.responses import Response
 from starlette.routing import Match
-from starlette.types import Message
+from starlette.types import Message, Receive, Scope, Send
 
 from clawdforge.core.pacing.loop_turns import LoopTurns
 from clawdforge.http.access.guard import Guard
@@ -21,8 +18,10 @@ from clawdforge.http.app import join_routes
 from clawdforge.http.connections.lanes import Lanes
 from clawdforge.http.middleware import Envelope
 from clawdforge.http.requests.json_bodies import FEW_VALUES, MANY_VALUES, parse_body
+from clawdforge.http.requests.parameters import Taken
 from clawdforge.http.routers import Router
 from clawdforge.http.routing import AppRoute, OpenRoute, UntilSent, has_own_limit
+from clawdforge.http.settings import HttpSettings
 from clawdforge.wire.base import Reply
 from clawdforge.wire.errors import BodyTooLarge, InvalidJson, InvalidRequest
 from clawdforge.wire.turn import TurnRequest
@@ -98,9 +97,9 @@ def test_nothing_is_found_out_about_a_handler_before_it_is_called() -> None:
     asked = []
 
     class Watched(OpenRoute):
-        def _plan(self, **about: Any) -> APIRoute:
+        def plan(self) -> Taken:
             asked.append(self.path)
-            return super()._plan(**about)
+            return super().plan()
 
     router = Router(Watched)
     router.post("/turns", response_model=Reply)(_take)
@@ -120,9 +119,9 @@ async def test_what_a_route_takes_is_not_found_out_in_the_event_loop() -> None:
     threads, sent = [], []
 
     class Watched(OpenRoute):
-        def _plan(self, **about: Any) -> APIRoute:
+        def plan(self) -> Taken:
             threads.append(threading.current_thread())
-            return super()._plan(**about)
+            return super().plan()
 
     async def send(message: Message) -> None:
         sent.append(message)
@@ -141,13 +140,13 @@ async def test_what_a_route_takes_is_not_found_out_in_the_event_loop() -> None:
 
 
 def test_what_a_handler_takes_is_whole_when_it_is_called() -> None:
-    """FastAPI would build a model with its first body, and warn of its own words then."""
+    """A model that is built with its first body is built in the event loop."""
     route = OpenRoute("POST", "/turns", _take)
     assert callable(route.handler)
     assert TurnRequest.__pydantic_complete__
-    (field,) = route.describe().dependant.body_params
-    value, wrong = field.validate({"prompt": "hi"}, loc=("body",))
-    assert (value.prompt, wrong) == ("hi", [])
+    body = route.plan().body
+    assert body is not None
+    assert body.adapter.validate_python({"prompt": "hi"}).prompt == "hi"
 
 
 @pytest.mark.parametrize(
@@ -173,12 +172,15 @@ def test_a_path_that_is_spelled_out_is_no_parameter(
 
 async def test_what_lasts_until_the_answer_is_sent_lasts_that_long() -> None:
     order: list[str] = []
-    app = FastAPI()
 
-    @app.get("/")
     async def answer(until_sent: UntilSent) -> Response:
         until_sent.callback(order.append, "left")
         return Response(b"words")
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        settings = HttpSettings(stopping=asyncio.Event())
+        state = SimpleNamespace(planning=threading.Lock(), settings=settings)
+        await route.handle({**scope, "app": SimpleNamespace(state=state)}, receive, send)
 
     async def receive() -> Message:
         return {"type": "http.request", "body": b""}
@@ -186,6 +188,7 @@ async def test_what_lasts_until_the_answer_is_sent_lasts_that_long() -> None:
     async def send(message: Message) -> None:
         order.append(message["type"])
 
+    route = OpenRoute("GET", "/", answer)
     headers = [(b"host", b"localhost")]
     scope = {"type": "http", "method": "GET", "path": "/", "query_string": b"", "headers": headers}
     lanes = Lanes(Mock(loop_turns=LoopTurns()))

@@ -15,8 +15,8 @@ from clawdforge.core.models.rows import RunRow
 from clawdforge.core.ports import SystemTx, Tx
 from clawdforge.core.rules.audit_chain import START
 from clawdforge.core.services.audit import AuditService
+from clawdforge.folder_lock import FolderLock
 from clawdforge.stores import open_store
-from clawdforge.stores.lock import FolderLock
 from clawdforge.stores.sqlite.system import SqliteSystemTx
 from clawdforge.upkeep import ledgers
 from clawdforge.upkeep.archive import UpkeepError

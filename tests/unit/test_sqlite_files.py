@@ -14,8 +14,8 @@ import pytest
 from clawdforge.core.clock import SystemClock
 from clawdforge.core.models.events import draft
 from clawdforge.core.models.rows import SessionRow
+from clawdforge.folder_lock import NAME, FolderLock, FolderTaken, read_holder
 from clawdforge.stores import open_store
-from clawdforge.stores.lock import NAME, FolderLock, FolderTaken, read_holder
 from clawdforge.stores.sqlite.migrations import list_migrations, migrate
 from clawdforge.stores.sqlite.queries import Queries
 from clawdforge.wire.errors import StoreUnavailable
@@ -88,7 +88,7 @@ def test_nobody_holds_a_folder_that_is_not_there(tmp_path: Path) -> None:
 
 def test_a_killed_holder_leaves_the_folder_free(tmp_path: Path) -> None:
     code = (
-        "import sys; from pathlib import Path; from clawdforge.stores.lock import FolderLock\n"
+        "import sys; from pathlib import Path; from clawdforge.folder_lock import FolderLock\n"
         "lock = FolderLock.acquire(Path(sys.argv[1]), 'http://127.0.0.1:7', 7); print('held', flush=True)\n"
         "sys.stdin.read()"
     )

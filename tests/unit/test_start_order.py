@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from clawdforge import parts
+from clawdforge import machine
 from clawdforge.parts import open_parts
 from tests.unit.supervised import make_settings
 
@@ -17,7 +17,7 @@ async def test_nothing_is_started_while_the_server_moves_its_own_group(
     order: list[str] = []
 
     def noting(name: str) -> None:
-        find = getattr(parts, name)
+        find = getattr(machine, name)
 
         def noted(*args: Any, **more: Any) -> Any:
             order.append(f"{name} begins")
@@ -26,7 +26,7 @@ async def test_nothing_is_started_while_the_server_moves_its_own_group(
             finally:
                 order.append(f"{name} ends")
 
-        monkeypatch.setattr(parts, name, noted)
+        monkeypatch.setattr(machine, name, noted)
 
     noting("find_cgroups")
     noting("find_containment")

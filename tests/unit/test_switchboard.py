@@ -5,12 +5,11 @@ from collections.abc import Iterator
 from typing import Any, cast
 
 import pytest
-from fastapi import FastAPI
 from starlette.routing import BaseRoute, Match
 from starlette.types import Scope
 
 from clawdforge.core.services.all import Services
-from clawdforge.http.app import build_asgi
+from clawdforge.http.app import ForgeAPI, build_asgi
 from clawdforge.http.routing import OpenRoute
 from clawdforge.http.settings import HttpSettings
 from clawdforge.http.switchboard import REMEMBERED, Switchboard
@@ -20,16 +19,16 @@ METHODS = ("GET", "POST", "DELETE", "PUT", "BREW")
 
 
 @pytest.fixture(scope="module")
-def asgi() -> FastAPI:
+def asgi() -> ForgeAPI:
     """All routes of the server, hermes' with a prefix of their own."""
     settings = HttpSettings(stopping=asyncio.Event(), hermes_prefix="/page")
     found: Any = build_asgi(cast(Services, None), settings)
-    while not isinstance(found, FastAPI):
+    while not isinstance(found, ForgeAPI):
         found = found._asgi
     return found
 
 
-def list_paths(asgi: FastAPI) -> set[str]:
+def list_paths(asgi: ForgeAPI) -> set[str]:
     """Every route's path with ids in it, with other routes' words in their place, and a little beside it."""
     paths = {cast(OpenRoute, route).path for route in asgi.router.routes}
     words = {part for path in paths for part in path.split("/") if part and "{" not in part}
@@ -45,7 +44,7 @@ def fill(path: str, value: str) -> str:
     return "/".join(value if "{" in part else part for part in path.split("/"))
 
 
-def ask_all(asgi: FastAPI, path: str, method: str) -> tuple[BaseRoute | None, Match]:
+def ask_all(asgi: ForgeAPI, path: str, method: str) -> tuple[BaseRoute | None, Match]:
     partly: BaseRoute | None = None
     for route in asgi.router.routes:
         match, _ = route.matches(make_scope(asgi, path, method))
@@ -56,14 +55,14 @@ def ask_all(asgi: FastAPI, path: str, method: str) -> tuple[BaseRoute | None, Ma
     return partly, Match.PARTIAL if partly else Match.NONE
 
 
-def make_scope(asgi: FastAPI, path: str, method: str) -> Scope:
+def make_scope(asgi: ForgeAPI, path: str, method: str) -> Scope:
     return {"type": "http", "app": asgi, "path": path, "method": method, "headers": [], "query_string": b""}
 
 
 class Exchange:
     """A switchboard whose routes only note that a request came to them."""
 
-    def __init__(self, asgi: FastAPI, patch: pytest.MonkeyPatch) -> None:
+    def __init__(self, asgi: ForgeAPI, patch: pytest.MonkeyPatch) -> None:
         self.asgi = asgi
         self._taken: list[BaseRoute | None] = []
         for route in asgi.router.routes:
@@ -86,7 +85,7 @@ class Exchange:
 
 
 @pytest.fixture
-def exchange(asgi: FastAPI, monkeypatch: pytest.MonkeyPatch) -> Exchange:
+def exchange(asgi: ForgeAPI, monkeypatch: pytest.MonkeyPatch) -> Exchange:
     return Exchange(asgi, monkeypatch)
 
 
@@ -110,7 +109,7 @@ async def test_every_route_is_found_by_its_own_path(exchange: Exchange) -> None:
             assert await exchange.ask(fill(route.path, ID), method) is route
 
 
-async def test_strange_paths_do_not_fill_its_memory(asgi: FastAPI) -> None:
+async def test_strange_paths_do_not_fill_its_memory(asgi: ForgeAPI) -> None:
     board = Switchboard(asgi.router, cast(Any, asgi.router.routes))
     words = ("sessions", "turn", "admin", "files", "ui", "events", "apps", "tokens", "undo", "redo")
     for number in range(REMEMBERED * 3):

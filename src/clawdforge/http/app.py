@@ -3,17 +3,18 @@
 import asyncio
 import threading
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Final
 
 import orjson
-from fastapi import FastAPI
-from fastapi.openapi.utils import get_openapi
+from starlette.datastructures import State
 from starlette.middleware.exceptions import ExceptionMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
-from starlette.types import ASGIApp
+from starlette.routing import Router as AnyRouter
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from clawdforge.by_name import load
 from clawdforge.core.services.all import Services
@@ -26,15 +27,14 @@ from clawdforge.http.dialects.hermes import routers as hermes
 from clawdforge.http.dialects.openai.chat_locks import ChatLocks
 from clawdforge.http.errors import HANDLERS
 from clawdforge.http.middleware import BodyLimit, Envelope
-from clawdforge.http.openapi import describe
 from clawdforge.http.requests.bodies import BodyBudget
-from clawdforge.http.requests.models import build_all
 from clawdforge.http.routers import Router
 from clawdforge.http.routing import OpenRoute
 from clawdforge.http.scopes import find_scope
 from clawdforge.http.settings import HttpSettings
 from clawdforge.http.switchboard import Switchboard
 from clawdforge.http.web_page.routers import find_page, page_router
+from clawdforge.wire.base import Json
 
 FACES: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -47,36 +47,36 @@ FACES: Final[Mapping[str, str]] = MappingProxyType(
 )
 """Doors that are closed until the operator names them, and imported only then: a start is to be quick."""
 
+DESCRIBE: Final = "clawdforge.http.description:describe_all"
+TITLE: Final = "clawdforge"
 
-class ForgeAPI(FastAPI):
-    """FastAPI whose OpenAPI document also says which routes need a token and how each can fail."""
 
-    def openapi(self) -> dict[str, Any]:
-        if self.openapi_schema is None:
-            build_all()
-            told = (route for route in self.state.table if route.about.get("include_in_schema", True))
-            routes = [route.describe() for route in told]
-            document = get_openapi(title=self.title, version=self.version, routes=routes)
-            self.openapi_schema = describe(document, self.state.table)
-        return self.openapi_schema
+class ForgeAPI:
+    """All routes, and what their handlers find at `request.app`. It tells of them in the words of OpenAPI."""
 
-    def build_middleware_stack(self) -> ASGIApp:
+    def __init__(self, version: str) -> None:
+        self.version = version
+        self.state = State()
+        self.router = AnyRouter(redirect_slashes=False)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        scope["app"] = self
+        await self._stack(scope, receive, send)
+
+    def openapi(self) -> Json:
+        """The description, which also says which routes need a token and how each can fail."""
+        described: Json = load(DESCRIBE)(TITLE, self.version, self.state.table)
+        return described
+
+    @cached_property
+    def _stack(self) -> ASGIApp:
         """Failures are answered here, and bugs by the envelope around it."""
-        return ExceptionMiddleware(self.router.middleware_stack, handlers=self.exception_handlers)
+        return ExceptionMiddleware(self.router.middleware_stack, handlers=HANDLERS)
 
 
 def build_asgi(services: Services, settings: HttpSettings, bodies: BodyBudget | None = None) -> Envelope:
     """Build everything that the server answers. Raises if two routes have the same method and path."""
-    asgi = ForgeAPI(
-        title="clawdforge",
-        version=settings.version or "0",
-        openapi_url=None,
-        docs_url=None,
-        redoc_url=None,
-        redirect_slashes=False,
-        exception_handlers=dict(HANDLERS),
-        telemetry={"tracing": False, "metrics": False},  # the server has its own
-    )
+    asgi = ForgeAPI(settings.version or "0")
     asgi.state.services = services
     asgi.state.settings = settings
     asgi.state.lanes = Lanes(services)

@@ -7,7 +7,6 @@ from types import MappingProxyType
 from typing import Any, Final
 
 import orjson
-from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -16,6 +15,7 @@ from starlette.routing import Match
 from uvicorn.protocols.http.flow_control import CLOSE_HEADER
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
+from clawdforge.http.requests.arguments import BadArguments
 from clawdforge.wire.base import Json
 from clawdforge.wire.error_body import error_body
 from clawdforge.wire.error_codes import ErrorCode
@@ -100,7 +100,7 @@ async def on_forge_error(request: Request, error: Exception) -> Response:
 
 async def on_validation_error(request: Request, error: Exception) -> Response:
     """Explains in one line what pydantic found."""
-    problems: Sequence[Any] = error.errors() if isinstance(error, RequestValidationError) else ()
+    problems = error.problems if isinstance(error, BadArguments) else ()
     missing = [str(problem["loc"][-1]) for problem in problems if problem["type"] == "missing"]
     if missing and getattr(request.state, "dialect", "") == "hermes":
         named = MissingParameter(f"Missing required field(s): {', '.join(missing)}")
@@ -141,7 +141,7 @@ def _explain(problems: Sequence[Any]) -> InvalidRequest:
 HANDLERS: Final[Mapping[int | type[Exception], Any]] = MappingProxyType(
     {
         ForgeAPIError: on_forge_error,
-        RequestValidationError: on_validation_error,
+        BadArguments: on_validation_error,
         HTTPException: on_http_exception,
     }
 )

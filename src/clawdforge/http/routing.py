@@ -8,9 +8,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Annotated, Any, ClassVar, Final, TypeAlias, TypeVar
 
-from fastapi import Depends, Query
-from fastapi.dependencies.models import Dependant
-from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
@@ -27,7 +24,9 @@ from clawdforge.http.connections.connection import note_known
 from clawdforge.http.requests.arguments import Call
 from clawdforge.http.requests.bodies import BodyBudget, read_body
 from clawdforge.http.requests.json_bodies import FEW_VALUES, MANY_VALUES, parse_body
+from clawdforge.http.requests.marks import Depends, Query
 from clawdforge.http.requests.models import build_taken
+from clawdforge.http.requests.parameters import Taken, find_taken
 from clawdforge.wire.errors import InvalidRequest, RequestTimedOut, UnsupportedMediaType
 from clawdforge.wire.json_bounds import LARGE_BYTES
 
@@ -68,7 +67,6 @@ def takes_many_values(endpoint: Endpoint) -> Endpoint:
     return endpoint
 
 
-FAILURES: Final = {"default": {"description": "a failure"}}
 PARAMETER: Final = re.compile(r"{(\w+)(:\w+)?}")
 Handle: TypeAlias = Callable[[Request], Awaitable[Response]]
 
@@ -93,18 +91,10 @@ class OpenRoute(BaseRoute):
         self.path_format = PARAMETER.sub(r"{\1}", path)
         self.has_parameters = "{" in path
 
-    def describe(self) -> APIRoute:
-        """It as FastAPI knows it.
-
-        FastAPI need not check the content type: that is done before it sees the body. Nor does it describe
-        failures (`openapi.py`): with a model for them it would build that model anew for every route.
-        """
-        responses = {**FAILURES, **(self.about.get("responses") or {})}
-        return self._plan(**{**self.about, "responses": responses})
-
-    def _plan(self, **about: Any) -> APIRoute:
-        methods = list(self.methods)
-        return APIRoute(self.path, self.endpoint, methods=methods, strict_content_type=False, **about)
+    def plan(self) -> Taken:
+        """What its handler takes, with all models whole."""
+        build_taken(self.endpoint)
+        return find_taken(self.endpoint, self.path)
 
     @cached_property
     def path_regex(self) -> re.Pattern[str]:
@@ -141,14 +131,12 @@ class OpenRoute(BaseRoute):
 
     @cached_property
     def handler(self) -> Handle:
-        build_taken(self.endpoint)
-        planned = self._plan(response_model=None)
-        embeds = planned._embed_body_fields  # noqa: SLF001 - there is no other word for it
-        call = Call(self.endpoint, planned.dependant, embeds=embeds)
-        has_body = planned.body_field is not None
+        taken = self.plan()
+        call = Call(self.endpoint, taken)
+        has_body = taken.body is not None
         credential, dialect, takes_json = self.credential, self.dialect, self.takes_json
         path = self.path_format
-        known = find_parameters(planned.dependant) if self.refuses_unknown else None
+        known = taken.list_queries() if self.refuses_unknown else None
 
         has_own_limit = getattr(self.endpoint, OWN_LIMIT, False)
         most_values = MANY_VALUES if getattr(self.endpoint, MANY, False) else FEW_VALUES
@@ -220,12 +208,6 @@ class AdminRoute(OpenRoute):
 
     credential = Credential(require_admin)
     refuses_unknown = True
-
-
-def find_parameters(dependant: Dependant) -> frozenset[str]:
-    """The names of all query parameters that a route declares, in its handler or in what that depends on."""
-    own = {field.alias for field in dependant.query_params}
-    return frozenset(own.union(*map(find_parameters, dependant.dependencies)))
 
 
 def _check_parameters(request: Request, known: frozenset[str]) -> None:

@@ -1,14 +1,13 @@
 """Finds a request's route by the parts of its path, instead of asking one route after the other.
 
-FastAPI asks them all. For a path that comes late in the order, or that is not served, that was most of what
+Starlette asks them all. For a path that comes late in the order, or that is not served, that was most of what
 the request cost.
 """
 
 from collections.abc import Iterable
 from typing import Final
 
-from fastapi import APIRouter
-from starlette.routing import Match, Route
+from starlette.routing import Match, Route, Router
 from starlette.types import Receive, Scope, Send
 
 from clawdforge.http.routing import OpenRoute
@@ -24,7 +23,7 @@ REMEMBERED: Final = 1000
 class Switchboard:
     """In front of a router whose routes are all there: it hands each request to the one that takes it."""
 
-    def __init__(self, router: APIRouter, routes: Iterable[OpenRoute | Route]) -> None:
+    def __init__(self, router: Router, routes: Iterable[OpenRoute | Route]) -> None:
         self._router = router
         self._routes = [(_outline(route.path), route) for route in routes]
         self._words = {part for outline, _ in self._routes for part in outline}

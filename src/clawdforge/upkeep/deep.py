@@ -11,7 +11,7 @@ from clawdforge.core.clock import Clock
 from clawdforge.core.ports import View
 from clawdforge.core.rules.audit_chain import ChainCheck
 from clawdforge.drivers.folders.homes import LOST
-from clawdforge.stores.lock import FolderLock, FolderTaken
+from clawdforge.folder_lock import FolderLock, FolderTaken
 from clawdforge.stores.sqlite import migrations, snapshot
 from clawdforge.stores.sqlite.connection import DAMAGE, Db, open_reader, open_writer
 from clawdforge.stores.sqlite.inspection import Counts, Inspection, list_sessions

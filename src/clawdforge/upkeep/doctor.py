@@ -18,8 +18,8 @@ from clawdforge.drivers.processes.group_trees import Ceilings
 from clawdforge.drivers.processes.user_wall import try_users
 from clawdforge.drivers.registry.node import NODE, comes_by_npm, find_fault, name_version, read_node_version
 from clawdforge.drivers.registry.registry import Registry, is_installed
+from clawdforge.folder_lock import read_holder
 from clawdforge.settings import ADMIN_TOKEN_FILE, Settings
-from clawdforge.stores.lock import read_holder
 from clawdforge.stores.sqlite import migrations, snapshot
 from clawdforge.upkeep.sandbox import describe
 from clawdforge.wire.errors import AgentStartFailed, StoreUnavailable, UnknownAgent

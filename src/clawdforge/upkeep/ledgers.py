@@ -20,7 +20,7 @@ from typing import Any, Final, Literal
 from clawdforge.core.models.rows import AuditBase, AuditRow
 from clawdforge.core.rules.audit_chain import ChainCheck
 from clawdforge.disk import sync_folder
-from clawdforge.stores.lock import FolderLock
+from clawdforge.folder_lock import FolderLock
 from clawdforge.stores.sqlite import migrations, snapshot
 from clawdforge.stores.sqlite.connection import DISK_ERRORS, Db, open_writer
 from clawdforge.stores.sqlite.queries import Queries

@@ -12,8 +12,8 @@ from clawdforge.core.clock import Clock
 from clawdforge.core.ports import Store
 from clawdforge.disk import sync_folder
 from clawdforge.drivers.folders.homes import HomeFolders
+from clawdforge.folder_lock import FolderLock
 from clawdforge.stores import open_database, open_store
-from clawdforge.stores.lock import FolderLock
 from clawdforge.stores.sqlite import migrations, snapshot
 from clawdforge.stores.sqlite.connection import DISK_ERRORS
 from clawdforge.upkeep.archive import Progress, UpkeepError, ignore_progress

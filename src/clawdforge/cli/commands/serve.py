@@ -8,8 +8,8 @@ from typing import Any
 import click
 
 from clawdforge.cli.target.options import Target, data_dir_option
-from clawdforge.server import run
 from clawdforge.settings import BadSettings, Sandbox, load_settings, unknown_variables
+from clawdforge.start import run
 
 
 @click.command()

@@ -295,15 +295,18 @@ def find_cgroups(data_dir: Path, boot_id: str, ceilings: Ceilings, *, dry_run: b
             if hierarchy.limiting:
                 reasons.append(f"{hierarchy}: {error.strerror}")
                 details.append(f"{hierarchy}: {error}")
+    limiting = {each: folder for each, folder in made.items() if each.limiting}
     sharing = [folder for each, folder in made.items() if not each.limiting]
-    if sharing and not _can_be_joined(sharing):
-        made = {each: folder for each, folder in made.items() if each.limiting}
-    try:
-        _try_to_join(Group(tuple(folder for each, folder in made.items() if each.limiting)))
-    except (OSError, subprocess.SubprocessError) as error:
-        made.clear()
-        reasons.append("no process could be put into a group")
-        details.append(f"{reasons[-1]}: {error}")
+    with ThreadPoolExecutor(1, thread_name_prefix="trying groups") as beside:  # to join one is to wait
+        can_share = beside.submit(_can_be_joined, sharing)
+        try:
+            _try_to_join(Group(tuple(limiting.values())))
+        except (OSError, subprocess.SubprocessError) as error:
+            limiting.clear()
+            made.clear()
+            reasons.append("no process could be put into a group")
+            details.append(f"{reasons[-1]}: {error}")
+        made = made if can_share.result() else limiting
     usable = (*made, *untried)
     versions = sorted({f"cgroup v{hierarchy.version}" for hierarchy in usable if hierarchy.limiting})
     words = ("; ".join([*versions, *more]) for more in (reasons, details))
@@ -325,8 +328,10 @@ def _family(folder: str) -> str:
 
 def _can_be_joined(folders: Iterable[Path]) -> bool:
     """Whether what only shares out can be used; it must not cost the limits where it cannot."""
+    group = Group(tuple(folders))
     try:
-        _try_to_join(Group(tuple(folders)))
+        if group.list_members():
+            _try_to_join(group)
     except (OSError, subprocess.SubprocessError):
         return False
     return True

@@ -28,6 +28,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -217,7 +218,9 @@ def probe(level: Level, *, bwrap: str = "bwrap", tag: Tag | None = None) -> Cont
 
 def find_containment(level: Level, *, bwrap: str = "bwrap", tag: Tag | None = None) -> Containment:
     """The strongest that works here, each part of it tried. Blocks for some 50 ms; call it at the start."""
-    found = replace(probe(level, bwrap=bwrap, tag=tag), walls=find_walls())
+    with ThreadPoolExecutor(1, thread_name_prefix="trying walls") as beside:  # either waits for programs
+        walls = beside.submit(find_walls)
+        found = replace(probe(level, bwrap=bwrap, tag=tag), walls=walls.result())
     if level == "auto" and found.choose(None) == "landlock":
         return replace(found, active="landlock", reason=f"{found.reason}; Landlock holds")
     return found

@@ -1,87 +1,76 @@
 """Calls a handler with what it takes from a request, as FastAPI would, but planned once for each route.
 
 FastAPI goes through all that a handler takes with every request, and keeps stacks of what is to be closed
-after it: a tenth of all that a short turn makes the event loop do. What it found out about a handler when its
-route was made, and how it checks a value, is used as it is; so the failures are the same.
+after it: a tenth of all that a short turn makes the event loop do. What is wrong with a value is said in the
+same way, which is pydantic's.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from copy import deepcopy
 from enum import Enum
 from typing import Any, Final, NamedTuple
 
-from fastapi._compat import ModelField
-from fastapi.dependencies.models import Dependant
-from fastapi.dependencies.utils import request_body_to_args, request_params_to_args
-from fastapi.exceptions import RequestValidationError
+from pydantic import ValidationError
 from starlette.requests import Request
 from starlette.responses import Response
+
+from clawdforge.http.requests.parameters import NEEDED, Need, Parameter, Taken
+from clawdforge.wire.base import Json
 
 FIXED: Final = (str, int, float, bool, Enum, tuple, type(None))
 """What may be given to one request after another, since nobody can change it."""
 
 
+class BadArguments(Exception):
+    """A request does not bring what its route takes; `problems` as pydantic tells them."""
+
+    def __init__(self, problems: Sequence[Json]) -> None:
+        super().__init__(problems)
+        self.problems = problems
+
+
 class Found(NamedTuple):
     values: dict[str, Any]
-    errors: list[Any]
-
-
-class Need(NamedTuple):
-    """A dependency: a function whose result is an argument."""
-
-    name: str
-    call: Callable[..., Awaitable[Any]]
-    arguments: "Arguments"
+    problems: list[Json]
 
 
 class Arguments:
     """Those of one function."""
 
-    def __init__(self, dependant: Dependant, *, embeds: bool) -> None:
-        """With `embeds` the body holds several arguments by their names, instead of being one."""
-        self._embeds = embeds
-        self._needs = [
-            Need(one.name or "", one.call, Arguments(one, embeds=embeds))
-            for one in dependant.dependencies
-            if one.call is not None
-        ]
-        self._request = dependant.request_param_name
-        self._ids = {field.name: field.alias for field in dependant.path_params if _is_any_text(field)}
-        self._path = [field for field in dependant.path_params if field.name not in self._ids]
-        self._query = dependant.query_params
-        self._headers = dependant.header_params
-        self._body = dependant.body_params
+    def __init__(self, taken: Taken) -> None:
+        self._needs = [(need, Arguments(need.takes)) for need in taken.needs]
+        self._request = taken.request
+        self._ids = {one.name: one.alias for one in taken.path if one.is_any_text}
+        self._path = [one for one in taken.path if not one.is_any_text]
+        self._query = taken.query
+        self._headers = taken.headers
+        self._body = taken.body
         self._without_query = _find_defaults(self._query)
         self._without_headers = _find_defaults(self._headers)
-        self._header_names = frozenset(field.alias.lower().encode() for field in self._headers)
+        self._header_names = frozenset(one.alias.lower().encode() for one in self._headers)
 
     async def collect(self, request: Request, body: Any) -> Found:
         """All of them by their names, and what is wrong with those that are missing."""
         values: dict[str, Any] = {}
-        errors: list[Any] = []
-        for name, call, arguments in self._needs:
-            theirs, wrong = await arguments.collect(request, body)
-            errors += wrong
-            if not wrong:
-                values[name] = await call(**theirs)
+        problems: list[Json] = []
+        for need, arguments in self._needs:
+            await _fill(need, arguments, request, body, values, problems)
         for name, alias in self._ids.items():
             values[name] = request.path_params[alias]
-        for fields, source in self._list_sources(request, values):
-            more, wrong = request_params_to_args(fields, source)
-            values.update(more)
-            errors += wrong
-        if self._body:
-            more, wrong = await request_body_to_args(self._body, body, self._embeds)
-            values.update(more)
-            errors += wrong
+        for parameters, source in self._list_sources(request, values):
+            for one in parameters:
+                take(one, source.get(one.alias), (one.mark.place, one.alias), values, problems)
+        if self._body is not None:
+            check(self._body, body, ("body",), values, problems)
         if self._request is not None:
             values[self._request] = request
-        return Found(values, errors)
+        return Found(values, problems)
 
     def _list_sources(
         self, request: Request, values: dict[str, Any]
-    ) -> list[tuple[Sequence[ModelField], Any]]:
+    ) -> list[tuple[Sequence[Parameter], Mapping[str, Any]]]:
         """What is to be looked at; where nothing was sent, the defaults are among the values already."""
-        found: list[tuple[Sequence[ModelField], Any]] = []
+        found: list[tuple[Sequence[Parameter], Mapping[str, Any]]] = []
         if self._path:
             found.append((self._path, request.path_params))
         if self._query:
@@ -101,28 +90,56 @@ class Arguments:
 class Call:
     """A handler and its arguments."""
 
-    def __init__(
-        self, function: Callable[..., Awaitable[Response]], dependant: Dependant, *, embeds: bool
-    ) -> None:
+    def __init__(self, function: Callable[..., Awaitable[Response]], taken: Taken) -> None:
         self._function = function
-        self._arguments = Arguments(dependant, embeds=embeds)
+        self._arguments = Arguments(taken)
 
     async def __call__(self, request: Request, body: Any = None) -> Response:
-        """`body` is what the request holds, parsed. Raises RequestValidationError."""
-        values, errors = await self._arguments.collect(request, body)
-        if errors:
-            raise RequestValidationError(errors, body=body)
+        """`body` is what the request holds, parsed. Raises BadArguments."""
+        values, problems = await self._arguments.collect(request, body)
+        if problems:
+            raise BadArguments(problems)
         return await self._function(**values)
 
 
-def _is_any_text(field: ModelField) -> bool:
-    return field.field_info.annotation is str and not field.field_info.metadata
+async def _fill(
+    need: Need,
+    arguments: Arguments,
+    request: Request,
+    body: Any,
+    values: dict[str, Any],
+    problems: list[Json],
+) -> None:
+    theirs, wrong = await arguments.collect(request, body)
+    problems += wrong
+    if not wrong:
+        values[need.name] = await need.find(**theirs)
 
 
-def _find_defaults(fields: Sequence[ModelField]) -> dict[str, Any] | None:
+def take(
+    one: Parameter, said: str | None, where: tuple[str, ...], values: dict[str, Any], problems: list[Json]
+) -> None:
+    """Put what was said into `values`, or its default where nothing was."""
+    if said is not None:
+        check(one, said, where, values, problems)
+    elif one.default is NEEDED:
+        problems.append({"type": "missing", "loc": where, "msg": "Field required", "input": None})
+    else:
+        values[one.name] = one.default if isinstance(one.default, FIXED) else deepcopy(one.default)
+
+
+def check(
+    one: Parameter, value: Any, where: tuple[str, ...], values: dict[str, Any], problems: list[Json]
+) -> None:
+    """Put a value into `values` as its type has it, or what is wrong with it into `problems`."""
+    try:
+        values[one.name] = one.adapter.validate_python(value, from_attributes=True)
+    except ValidationError as error:
+        problems += [{**each, "loc": where + each["loc"]} for each in error.errors(include_url=False)]
+
+
+def _find_defaults(parameters: Sequence[Parameter]) -> dict[str, Any] | None:
     """What the arguments are where none of them was sent; None if that has to be looked at."""
-    for field in fields:
-        info = field.field_info
-        if info.is_required() or info.validate_default or not isinstance(field.default, FIXED):
-            return None
-    return {field.name: field.default for field in fields}
+    if all(isinstance(one.default, FIXED) for one in parameters):
+        return {one.name: one.default for one in parameters}
+    return None

@@ -10,7 +10,7 @@ from typing import Any, Final
 import apsw
 
 from clawdforge.disk import sync_folder
-from clawdforge.stores.folder import make_private_file
+from clawdforge.folder import make_private_file
 from clawdforge.stores.sqlite.connection import DAMAGE, DISK_ERRORS, open_reader
 from clawdforge.stores.sqlite.moved import fit_to_folder
 from clawdforge.wire.base import Micros

@@ -14,7 +14,7 @@ from clawdforge.core.histogram import Histogram
 from clawdforge.core.models.rows import Commit
 from clawdforge.core.pacing.computing import Computing
 from clawdforge.core.ports import SystemTx, SystemView, Tx, View
-from clawdforge.stores.folder import make_private_file, prepare_folder
+from clawdforge.folder import make_private_file, prepare_folder
 from clawdforge.stores.sqlite.connection import DISK_ERRORS, open_writer
 from clawdforge.stores.sqlite.job_queue import Job, tell
 from clawdforge.stores.sqlite.migrations import migrate

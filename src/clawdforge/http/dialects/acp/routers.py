@@ -2,7 +2,6 @@
 
 from typing import Annotated, Final
 
-from fastapi import Query
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -10,6 +9,7 @@ from clawdforge.core.pacing.pace import Pace
 from clawdforge.http.connections.connection import find_tunnel, is_from_agent
 from clawdforge.http.connections.websocket import WebSocket, write_opening
 from clawdforge.http.editors import EditorCall, EditorLine
+from clawdforge.http.requests.marks import Query
 from clawdforge.http.routers import Router
 from clawdforge.http.routing import AppRoute, Caller, Core
 from clawdforge.http.settings import HttpSettings

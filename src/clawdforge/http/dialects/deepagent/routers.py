@@ -3,7 +3,6 @@
 from collections.abc import AsyncIterator, Sequence
 from typing import Annotated, Literal
 
-from fastapi import Header, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -12,6 +11,7 @@ from clawdforge.http.connections.waiting import closing
 from clawdforge.http.dialects.deepagent import shapes
 from clawdforge.http.errors import json_response
 from clawdforge.http.replies.sse import EventStream
+from clawdforge.http.requests.marks import Header, Query
 from clawdforge.http.routers import Router
 from clawdforge.http.routing import MAX_CURSOR, App, AppRoute, Caller, Core, Limit
 from clawdforge.wire.base import Json

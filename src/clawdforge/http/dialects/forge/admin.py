@@ -2,11 +2,11 @@
 
 from typing import Annotated
 
-from fastapi import Query
 from starlette.responses import Response
 
 from clawdforge.http.dialects.forge import shapes
 from clawdforge.http.errors import UNREADY, json_response
+from clawdforge.http.requests.marks import Query
 from clawdforge.http.routers import Router
 from clawdforge.http.routing import AdminRoute, Core, OpenRoute
 from clawdforge.wire.admin import CreateToken, Done, Health, Ready, TokenPage, TokenReply

@@ -2,12 +2,12 @@
 
 from typing import Annotated
 
-from fastapi import Query
 from starlette.responses import Response
 
 from clawdforge.core.rules.budgets import to_usd
 from clawdforge.core.services.budgets import BudgetState
 from clawdforge.http.errors import json_response
+from clawdforge.http.requests.marks import Query
 from clawdforge.http.routers import Router
 from clawdforge.http.routing import AdminRoute, App, AppRoute, Core, Limit
 from clawdforge.wire.admin import Done
@@ -48,7 +48,7 @@ async def list_own(core: Core, app: App) -> Response:
 
 
 async def put_own(core: Core, app: App, body: PutOwnBudget) -> Response:
-    """Bound what the app, one of its tokens or sessions may spend, beside the operator's budgets.
+    """Limit what the app, one of its tokens or sessions may spend, beside the operator's budgets.
 
     The same scope, id and period replace; what was spent stays spent.
     """
@@ -64,7 +64,7 @@ async def remove_own(core: Core, app: App, budget_id: str) -> Response:
 async def list_any(
     core: Core, app_name: AppName = None, after: AfterApp = "", limit: Limit = 100
 ) -> Response:
-    """The budgets of one app, or of all by their names: the operator's and their own. `after` is an app.
+    """The budgets of one app, or of all apps by name: the operator's and their own. `after` is an app.
 
     A page has all budgets of each of its apps, so it may have more than `limit`.
     """
@@ -74,7 +74,7 @@ async def list_any(
 
 
 async def put_any(core: Core, body: PutBudget) -> Response:
-    """Bound what an app, one of its tokens or sessions may spend. The app cannot loosen it.
+    """Limit what an app, one of its tokens or sessions may spend. The app cannot loosen it.
 
     The same app, scope, id and period replace; what was spent stays spent.
     """

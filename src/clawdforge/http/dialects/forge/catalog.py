@@ -3,7 +3,6 @@
 from dataclasses import asdict
 from typing import Annotated
 
-from fastapi import Path
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -12,6 +11,7 @@ from clawdforge.core.rules.personas import BUILTIN
 from clawdforge.http.connections.waiting import unless_disconnected
 from clawdforge.http.dialects.forge import budgets, shapes
 from clawdforge.http.errors import json_response
+from clawdforge.http.requests.marks import Path
 from clawdforge.http.routers import Router
 from clawdforge.http.routing import App, AppRoute, Caller, Core, has_own_limit
 from clawdforge.wire.admin import (
@@ -53,7 +53,7 @@ def routes() -> Router:
 
 
 async def limits(core: Core, app: App) -> Response:
-    """What the app may have of the server and what it has, its budgets, and how long sessions are kept."""
+    """The app's limits and what it uses of them, its budgets, and how long sessions are kept."""
     allowed, used = await core.shares.usage(app)
     return json_response(
         LimitsReply(
@@ -81,7 +81,7 @@ async def run(request: Request, core: Core, caller: Caller, body: RunRequest) ->
 
 
 async def list_agents(core: Core, app: App) -> Response:
-    """What can be run here, whether its program is installed, and whether the operator has paused it."""
+    """The agents known here, whether each is installed, and whether the operator has paused it."""
     page = core.agents.page()
     pauses = {row.agent: shapes.in_force(row) for row in await core.pauses.find_for(app)}
     agents = [one.model_copy(update={"paused": pauses.get(one.name)}) for one in page.agents]

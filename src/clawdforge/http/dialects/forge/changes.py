@@ -4,7 +4,6 @@ from collections.abc import AsyncIterator
 from typing import Annotated
 
 import orjson
-from fastapi import Header, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -17,6 +16,7 @@ from clawdforge.http.connections.waiting import closing
 from clawdforge.http.dialects.forge import shapes
 from clawdforge.http.errors import encode
 from clawdforge.http.replies.sse import EventStream
+from clawdforge.http.requests.marks import Header, Query
 from clawdforge.http.routers import Router
 from clawdforge.http.routing import MAX_CURSOR, App, AppRoute, Core, Limit
 from clawdforge.wire.base import Json

@@ -2,13 +2,13 @@
 
 from typing import Annotated
 
-from fastapi import Header
 from starlette.requests import Request
 from starlette.responses import Response
 
 from clawdforge.http.access.share import wants_stream
 from clawdforge.http.dialects.forge import shapes
 from clawdforge.http.replies.sse import EventStream, session_frames
+from clawdforge.http.requests.marks import Header
 from clawdforge.http.routers import Router
 from clawdforge.http.routing import MAX_CURSOR, After, App, AppRoute, Core, Limit
 from clawdforge.wire.base import Json

@@ -3,7 +3,6 @@
 from functools import partial
 from typing import Annotated, Any, Final, Literal
 
-from fastapi import Query
 from starlette.responses import Response
 
 from clawdforge.core.models.rows import Hit
@@ -13,6 +12,7 @@ from clawdforge.http.dialects.forge import shapes
 from clawdforge.http.errors import json_response
 from clawdforge.http.replies.piecewise import piecewise, shape
 from clawdforge.http.replies.transcript_page import page as write_page
+from clawdforge.http.requests.marks import Query
 from clawdforge.http.routers import Router
 from clawdforge.http.routing import (
     After,

@@ -3,7 +3,6 @@
 from functools import partial
 from typing import Annotated
 
-from fastapi import Depends
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -15,6 +14,7 @@ from clawdforge.http.dialects.forge import shapes
 from clawdforge.http.dialects.forge.sessions import Seq, find_place
 from clawdforge.http.errors import json_response
 from clawdforge.http.replies.piecewise import shape
+from clawdforge.http.requests.marks import Depends
 from clawdforge.http.routers import Router
 from clawdforge.http.routing import App, AppRoute, Core, Credential, Limit, OpenRoute
 from clawdforge.wire.admin import Done

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import Annotated
 
-from fastapi import Query
 from starlette.responses import PlainTextResponse, Response
 
 from clawdforge.core.models.rows import AuditRow
@@ -13,6 +12,7 @@ from clawdforge.core.services.disk import Stored
 from clawdforge.http.dialects.forge import shapes
 from clawdforge.http.errors import json_response
 from clawdforge.http.replies.prometheus import CONTENT_TYPE, render
+from clawdforge.http.requests.marks import Query
 from clawdforge.http.routers import Router
 from clawdforge.http.routing import AdminRoute, After, Core, Limit, has_own_limit
 from clawdforge.wire.admin import (
@@ -79,7 +79,7 @@ async def list_pauses(core: Core) -> Response:
 
 @has_own_limit
 async def pause(core: Core, body: PauseRequest) -> Response:
-    """Let no turn start: none at all, none of an app, or none of an agent. `stop` cancels what runs there.
+    """Stop turns from starting: all, those of an app, or those of an agent. `stop` cancels running ones.
 
     After this answer nothing starts there before `/admin/resume`, also after a restart. Prompts are refused
     with 503 `paused`; what is queued stays queued.
@@ -89,7 +89,7 @@ async def pause(core: Core, body: PauseRequest) -> Response:
 
 
 async def resume(core: Core, body: ResumeRequest) -> Response:
-    """End a pause, and start what waits there. Without a name it is the pause of everything."""
+    """End a pause, and start what waits there. Without a name, it ends the pause of the whole server."""
     was_paused, left = await core.pauses.resume(body)
     return json_response(ResumeReply(resumed=was_paused, pauses=[shapes.in_force(row) for row in left]))
 
@@ -112,7 +112,7 @@ async def nodes(core: Core) -> Response:
 
 
 async def drain(core: Core, node: str) -> Response:
-    """Have a server leave its sessions to the others: it begins no turns, and ends those that run.
+    """Have a server leave its sessions to the others: it begins no turns, and finishes those that run.
 
     `is_drained` of `GET /admin/nodes` says when nothing is left. It answers requests all the while.
     """
@@ -120,7 +120,7 @@ async def drain(core: Core, node: str) -> Response:
 
 
 async def undrain(core: Core, node: str) -> Response:
-    """Let a server begin turns again that was to be drained."""
+    """Take back a drain: the server begins turns again."""
     return json_response(NodeReply(node=shapes.node(await core.nodes.drain(node, is_over=True))))
 
 
@@ -150,7 +150,7 @@ async def verify(core: Core, head: Head = None) -> Response:
 
 
 async def metrics(core: Core) -> Response:
-    """Measures of the running server, in the text format of Prometheus."""
+    """Metrics of the running server, in the text format of Prometheus."""
     return Response(render(await core.metrics.read()), headers={"Content-Type": CONTENT_TYPE})
 
 

@@ -3,7 +3,6 @@
 from functools import partial
 from typing import Annotated, Final
 
-from fastapi import Header, Query
 from starlette.responses import Response
 
 from clawdforge.core.models.rows import TurnRow
@@ -13,6 +12,7 @@ from clawdforge.core.rules.times import say_cron
 from clawdforge.core.services.all import Services
 from clawdforge.http.errors import json_response
 from clawdforge.http.replies.piecewise import shape
+from clawdforge.http.requests.marks import Header, Query
 from clawdforge.http.routers import Router
 from clawdforge.http.routing import App, AppRoute, Caller, Core, Limit
 from clawdforge.wire.admin import Done

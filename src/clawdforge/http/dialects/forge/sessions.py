@@ -3,7 +3,6 @@
 from functools import partial
 from typing import Annotated, Final, Literal
 
-from fastapi import Query
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -13,6 +12,7 @@ from clawdforge.http.access.auth import require_scope
 from clawdforge.http.dialects.forge import shapes
 from clawdforge.http.errors import json_response
 from clawdforge.http.replies.piecewise import shape
+from clawdforge.http.requests.marks import Query
 from clawdforge.http.routers import Router
 from clawdforge.http.routing import MAX_CURSOR, App, AppRoute, Caller, Core, Limit
 from clawdforge.wire.errors import InvalidRequest

@@ -2,10 +2,10 @@
 
 from typing import Annotated
 
-from fastapi import Path, Query
 from starlette.responses import Response
 
 from clawdforge.http.errors import json_response
+from clawdforge.http.requests.marks import Path, Query
 from clawdforge.http.routers import Router
 from clawdforge.http.routing import MAX_CURSOR, App, AppRoute, Core
 from clawdforge.wire.turn_changes import ChangeBase, ChangedFile, TurnChanges, TurnDiff

@@ -4,7 +4,6 @@ from collections.abc import AsyncIterator, Iterator
 from functools import partial
 from typing import Annotated, Final, Literal
 
-from fastapi import Header, Path, Query
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
@@ -17,6 +16,7 @@ from clawdforge.http.dialects.forge import shapes
 from clawdforge.http.errors import json_response
 from clawdforge.http.replies.piecewise import SLICE_BYTES, WHOLE_BYTES, Pause, shape
 from clawdforge.http.replies.sse import EventStream, find_start, turn_frames
+from clawdforge.http.requests.marks import Header, Path, Query
 from clawdforge.http.routers import Router
 from clawdforge.http.routing import (
     MAX_CURSOR,

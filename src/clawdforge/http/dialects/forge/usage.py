@@ -2,12 +2,12 @@
 
 from typing import Annotated
 
-from fastapi import Query
 from starlette.responses import Response
 
 from clawdforge.core.models.usage import UsageQuery, UsageSum
 from clawdforge.core.rules.usage import MAX_COUNT
 from clawdforge.http.errors import json_response
+from clawdforge.http.requests.marks import Query
 from clawdforge.http.routers import Router
 from clawdforge.http.routing import AdminRoute, App, AppRoute, Core, Limit
 from clawdforge.wire.admin import AdminUsage, AppUsage

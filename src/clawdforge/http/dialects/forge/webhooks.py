@@ -2,11 +2,11 @@
 
 from typing import Annotated
 
-from fastapi import Query
 from starlette.responses import Response
 
 from clawdforge.core.models.webhooks import DeliveryRow, EndpointRow
 from clawdforge.http.errors import json_response
+from clawdforge.http.requests.marks import Query
 from clawdforge.http.routers import Router
 from clawdforge.http.routing import App, AppRoute, Core, Limit
 from clawdforge.wire.admin import Done

@@ -3,7 +3,6 @@
 from collections.abc import AsyncIterator
 from typing import Annotated, Final
 
-from fastapi import Header, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -17,6 +16,7 @@ from clawdforge.http.dialects.hermes.sessions import refuse_move
 from clawdforge.http.dialects.hermes.uploads import find_files
 from clawdforge.http.errors import NO_MORE, json_response
 from clawdforge.http.replies.sse import EventStream
+from clawdforge.http.requests.marks import Header, Query
 from clawdforge.http.routers import Router
 from clawdforge.http.routing import App, Caller, Core
 from clawdforge.wire.base import Json, to_float

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Annotated, Any, Final
 
-from fastapi import Body
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -11,6 +10,7 @@ from clawdforge.http.access.auth import require_app
 from clawdforge.http.dialects.hermes.route import OpenHermesRoute, SessionId, router
 from clawdforge.http.dialects.hermes.shapes import OWN_MODEL, PROFILE
 from clawdforge.http.errors import json_response
+from clawdforge.http.requests.marks import Body
 from clawdforge.http.routers import Router
 from clawdforge.http.routing import App, Core
 from clawdforge.wire.base import Json

@@ -3,7 +3,6 @@
 from functools import partial
 from typing import Annotated, Final, TypeAlias
 
-from fastapi import Depends, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -12,6 +11,7 @@ from clawdforge.core.services.all import Services
 from clawdforge.http.dialects.hermes import shapes
 from clawdforge.http.errors import encode
 from clawdforge.http.replies.piecewise import piecewise, slices
+from clawdforge.http.requests.marks import Depends, Query
 from clawdforge.http.routers import Router
 from clawdforge.http.routing import AppRoute, OpenRoute
 

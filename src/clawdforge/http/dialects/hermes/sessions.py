@@ -4,7 +4,6 @@ from functools import partial
 from typing import Annotated, Literal
 
 import orjson
-from fastapi import Query
 from starlette.responses import Response
 
 from clawdforge.core.models.rows import SessionQuery
@@ -15,6 +14,7 @@ from clawdforge.http.dialects.hermes.route import Page, SessionId, router, whole
 from clawdforge.http.errors import json_response
 from clawdforge.http.replies.piecewise import piecewise, slices
 from clawdforge.http.replies.transcript_page import page as write_page
+from clawdforge.http.requests.marks import Query
 from clawdforge.http.routers import Router
 from clawdforge.http.routing import MAX_CURSOR, App, Caller, Core, takes_many_values
 from clawdforge.wire.admin import Done

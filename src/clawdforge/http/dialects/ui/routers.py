@@ -9,7 +9,6 @@ from collections.abc import AsyncIterator, Iterator
 from typing import Annotated, Any, Final, Protocol
 
 import orjson
-from fastapi import Header
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -22,6 +21,7 @@ from clawdforge.http.dialects.ui.agui import AguiMap
 from clawdforge.http.dialects.ui.vercel import VercelMap
 from clawdforge.http.errors import NO_MORE
 from clawdforge.http.replies.sse import EventStream, find_start
+from clawdforge.http.requests.marks import Header
 from clawdforge.http.routers import Router
 from clawdforge.http.routing import App, AppRoute, Caller, Core, takes_many_values
 from clawdforge.wire.base import Json

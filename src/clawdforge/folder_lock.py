@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from clawdforge.stores.folder import prepare_folder
+from clawdforge.folder import prepare_folder
 from clawdforge.wire.errors import ForgeAPIError
 
 NAME = "server.lock"
