@@ -1,13 +1,17 @@
 """What holds for every test: the same examples for everybody, signals that arrive, nothing left running."""
 
+import functools
+import gc
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from clawdforge.stores.postgres import store as postgres
+from clawdforge.stores.sqlite import store as sqlite
 from tests.databases import USUAL, databases
 from tests.flaky import FLAKY
 from tests.needs import forget_answers, skip_without
@@ -56,6 +60,18 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     skip_without(item)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Modules and tests stay to the end: the collector of garbage looks through them once, and not again."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
         if item.nodeid in FLAKY:
@@ -71,6 +87,15 @@ def _databases() -> None:
     """Where servers are to keep their rows in Postgres, it is there before the first test, and stays."""
     if USUAL == "postgres":
         databases()
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _statements_are_read_once() -> Iterator[None]:
+    """They are the same for every store, of which a run opens thousands."""
+    with pytest.MonkeyPatch.context() as patch:
+        for store, name in ((sqlite, "Queries"), (postgres, "PgQueries")):
+            patch.setattr(store, name, functools.cache(getattr(store, name)))
+        yield
 
 
 @pytest.fixture(autouse=True)

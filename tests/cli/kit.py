@@ -75,7 +75,7 @@ class Cli:
 
 
 def environment(data_dir: Path, home: Path, **more: str) -> dict[str, str]:
-    """As a person has it: no token, no address, only a data folder. Compiled files are kept for speed.
+    """As a person has it: no token, no address, only a data folder. Compiled files are kept, and used.
 
     A test runner's workers have COLUMNS and LINES of a terminal that is not ours.
     """
@@ -86,6 +86,5 @@ def environment(data_dir: Path, home: Path, **more: str) -> dict[str, str]:
         **kept,
         "HOME": str(home),
         "CLAWDFORGE_DATA_DIR": str(data_dir),
-        "PYTHONPYCACHEPREFIX": str(home / "pyc"),
         **more,
     }

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import functools
 import os
 import sys
 import time
@@ -78,7 +79,9 @@ def still(out: Path, seconds: float = 0.15) -> bool:
     return beats(out) == before
 
 
+@functools.cache
 def containment(kind: str) -> Containment:
+    """Tried once: what works on this machine is the same for all tests of a process."""
     if kind == "tree":
         return find_containment("off", bwrap="no-such-bwrap")
     if kind == "landlock":
