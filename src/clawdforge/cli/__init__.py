@@ -54,7 +54,7 @@ COMMANDS: Final = {
         "browser:open_", "Open the server's page in the browser, logged in; with ID, at that session."
     ),
     "pause": LazyCommand(
-        "pauses:pause", "Let no turn start until `resume`: none at all, none of an app, or none of an agent."
+        "pauses:pause", "Let no turn start until `resume`: on the whole server, of an app, or of an agent."
     ),
     "personas": LazyCommand(
         "catalog:personas",
@@ -101,7 +101,7 @@ COMMANDS: Final = {
         "catalog:usage", "Show tokens and cost of a session; without ID, of every app (for operators)."
     ),
     "webhook": LazyCommand(
-        "webhooks:webhook", "Have URLs told of your app's events, and see what became of each delivery."
+        "webhooks:webhook", "Call URLs with your app's events, and see what became of each delivery."
     ),
 }
 

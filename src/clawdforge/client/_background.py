@@ -21,7 +21,7 @@ from clawdforge.wire.local import ENV_DATA_DIR, ENV_TOKEN, ENV_URL, LOCK_FILE
 
 IDLE_EXIT_SECS: Final = 600
 START_SECS: Final = 30.0
-LOOK_SECS: Final = 0.05
+LOOK_SECS: Final = 0.02
 LOG_FILE: Final = "server.log"
 LOG_BYTES: Final = 8 * 1024 * 1024
 ENV_PORT: Final = "CLAWDFORGE_PORT"

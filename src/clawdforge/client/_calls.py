@@ -258,7 +258,7 @@ CLEAR: Final = Route("POST", "/sessions/{session_id}/clear", read_model(lambda: 
 COMPACT: Final = Route(
     "POST", "/sessions/{session_id}/compact", read_model(lambda: lazy.session.HistoryReply)
 )
-LET_GO: Final = Route("DELETE", "/sessions/{session_id}/agent", read_model(lambda: lazy.session.AgentReply))
+LET_GO: Final = Route("DELETE", "/sessions/{session_id}/agent", _json)  # nobody reads more of it
 REOPEN: Final = Route("POST", "/sessions/{session_id}/reopen", read_model(lambda: lazy.session.SessionReply))
 PURGE: Final = Route("POST", "/sessions/{session_id}/purge", read_model(lambda: lazy.session.PurgeReply))
 USAGE: Final = Route("GET", "/sessions/{session_id}/usage", read_model(lambda: lazy.session.UsageReply))

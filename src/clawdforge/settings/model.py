@@ -54,32 +54,32 @@ class Settings(BaseModel):
     database_url: Database | None = Field(
         None,
         repr=False,
-        description="a Postgres database for sessions, turns and everything else that is no file, such as "
-        "`postgresql://forge:secret@db.lan/forge`; needs `clawdforge[postgres]`; if unset, a file in "
-        "DATA_DIR; several servers may share it, each with a DATA_DIR of its own",
+        description="a Postgres database for sessions, turns and everything else that is not a file, such "
+        "as `postgresql://forge:secret@db.lan/forge`; needs `clawdforge[postgres]`; if unset, a file in "
+        "DATA_DIR; several servers may share it, each with its own DATA_DIR",
     )
     graphs_database_url: Database | None = Field(
         None,
         repr=False,
-        description="another database on the Postgres of DATABASE_URL, for graphs with `checkpoints = "
-        '"database"`, as they are given it: with a role that reaches nothing else',
+        description="a second database on the Postgres of DATABASE_URL, for graphs with `checkpoints = "
+        '"database"`; the address that graphs get, with a role that can reach nothing else',
     )
     lease_secs: Seconds = Field(
         10.0,
         ge=3,
-        description="with DATABASE_URL: after so long without a sign of life, other servers take over the "
-        "sessions of one; the same for all of them",
+        description="with DATABASE_URL: how long a server may show no sign of life before the others take "
+        "over its sessions; use the same value for all servers",
     )
     blobs: Blobs = Field(
         "database",
-        description="with DATABASE_URL: where uploads and the files of sessions are put for other servers: "
-        "`database`, a folder that all have mounted, or a bucket such as `s3://forge/files`, which needs "
-        "`clawdforge[s3]` and the usual AWS variables",
+        description="with DATABASE_URL: where uploads and the files of sessions are published for the "
+        "other servers: `database`, a folder that all have mounted, or a bucket such as "
+        "`s3://forge/files`, which needs `clawdforge[s3]` and the usual AWS variables",
     )
     publish_bytes: Size = Field(
         ByteSize(256 * MIB),
-        description="with DATABASE_URL: a larger home or workspace is not put there, and its session stays "
-        "with the server that has it",
+        description="with DATABASE_URL: a home or workspace larger than this is not published, and its "
+        "session stays with the server that has it",
     )
     admin_token: str | None = Field(
         None,
@@ -98,17 +98,17 @@ class Settings(BaseModel):
     session_hard_ttl_secs: Age = Field(
         86_400, description="how long after closing a `ttl` session is permanently deleted"
     )
-    file_ttl_secs: Age = Field(86_400, description="how long an upload is kept that no open session uses")
+    file_ttl_secs: Age = Field(86_400, description="how long an upload that no open session uses is kept")
     run_ttl_secs: Age = Field(
         7_776_000, description="how long the record of a one-shot run is kept, 90 days; 0: for ever"
     )
     usage_ttl_secs: Age = Field(
-        94_608_000, description="how long what a day has used is kept, three years; 0: for ever"
+        94_608_000, description="how long the usage of a day is kept, three years; 0: for ever"
     )
     pack_after_secs: Age = Field(
         3600,
-        description="how long after the end of a turn its events are packed: they take a tenth of the room, "
-        "and readers get the same bytes; 0: never",
+        description="how long after the end of a turn its events are packed: they take a tenth of the "
+        "space, and readers get the same bytes; 0: never",
     )
     sweep_secs: Seconds = Field(
         60, description="how often the server looks for sessions and files to close or delete"
@@ -116,18 +116,18 @@ class Settings(BaseModel):
     max_live_sessions: int = Field(
         1000,
         ge=0,
-        description="how many `ttl` sessions may be open, else 503; of 50 and more a fifth is for new apps",
+        description="how many `ttl` sessions may be open, else 503; of 50 or more a fifth is for new apps",
     )
     max_live_agents: int = Field(
         20,
         ge=1,
-        description="how many agents may run at the same time; when all are busy, turns wait; "
-        "a fifth is kept for apps that have none",
+        description="how many agents may run at the same time; when all are busy, turns wait; a fifth is "
+        "reserved for apps that have none",
     )
     app_requests_per_sec: int = Field(
         500,
         ge=1,
-        description="how many requests an app may send per second, in the mean of ten seconds; beyond it "
+        description="how many requests an app may send per second, averaged over ten seconds; beyond it "
         "they fail with 429; POST /admin/apps sets another limit for an app; `local` has none by default",
     )
     app_open_requests: int = Field(
@@ -159,12 +159,12 @@ class Settings(BaseModel):
         2,
         ge=0,
         le=10,
-        description="how often a prompt is given to an agent again, in the same turn, when the provider of "
-        "the model is overloaded or limits the rate, and nobody has begun to answer it; 0: never",
+        description="how often a prompt that nobody has begun to answer is given to an agent again, in the "
+        "same turn, when the model's provider is overloaded or limits the rate; 0: never",
     )
     request_timeout_secs: Seconds = Field(
         900,
-        description="time limit for a request; one that waits for a turn has that of the turn, a stream none",
+        description="time limit for a request; that of the turn if it waits for one; a stream has none",
     )
     agent_idle_secs: Age = Field(
         300,
@@ -173,8 +173,8 @@ class Settings(BaseModel):
     spare_agents: int = Field(
         2,
         ge=0,
-        description="how many agents may stand ready for sessions that are still to come, each for one app, "
-        "of the kind and model of its last new session; they make room for anybody; 0: none",
+        description="how many spare agents may stand ready for future sessions, each for one app, with the "
+        "agent and model of its last new session; they give up their places to anybody; 0: none",
     )
     agent_start_secs: Seconds = Field(
         30, description="how long an agent may take to start and answer `initialize`"
@@ -191,14 +191,14 @@ class Settings(BaseModel):
     max_body_bytes: Size = Field(ByteSize(32 * MIB), description="largest JSON body of a request")
     max_bodies_bytes: Size = Field(
         ByteSize(256 * MIB),
-        description="memory for all bodies together, without the first 64 KiB of each; one app gets at most "
-        "half, and so it may have no body larger than that; beyond it requests fail with 503",
+        description="memory for all bodies together, not counting the first 64 KiB of each; one app gets "
+        "at most half, so none of its bodies may be larger than that; beyond it requests fail with 503",
     )
     max_connections: int = Field(
         1024,
         ge=1,
-        description="how many connections the port may have, and at most half of the descriptors that the "
-        "server may open; those on the operator's socket are not counted",
+        description="how many connections the port may have, but never more than half of the descriptors "
+        "that the server may open; those on the operator's socket are not counted",
     )
     max_connections_per_peer: int = Field(
         512,
@@ -215,8 +215,8 @@ class Settings(BaseModel):
     )
     send_timeout_secs: Seconds = Field(
         120,
-        description="how long a client may take nothing of its answer before it is dropped; "
-        "a stream can be resumed",
+        description="how long a client may read nothing of its answer before it is dropped; a stream can "
+        "be resumed",
     )
     keep_alive_secs: Seconds = Field(
         5, description="how long a connection without a request is kept for the next one"
@@ -231,13 +231,13 @@ class Settings(BaseModel):
     )
     heartbeat_secs: Seconds = Field(
         15,
-        description="how often a quiet event stream sends a comment to keep the connection open, and an"
-        " editor at `/acp` is asked whether it is there; one that is silent for four times as long is gone",
+        description="how often a quiet event stream sends a comment to keep the connection open, and an "
+        "editor at `/acp` is asked for a sign of life; one silent for four times as long is dropped",
     )
     workspace_roots: Paths = Field(
         (),
-        description="folders in which every app may choose a working directory, beside those granted to it; "
-        "as long as there are none, `local` may choose any and other apps none; DATA_DIR is always excluded",
+        description="folders in which every app may choose a working directory, besides those granted to "
+        "it; if there are none, `local` may choose any and other apps none; never DATA_DIR",
     )
     trust_loopback: bool = Field(
         False,
@@ -249,7 +249,7 @@ class Settings(BaseModel):
     )
     faces: Faces = Field(
         (),
-        description="doors for programs of other kinds, each closed until it is named: `openai` serves "
+        description="interfaces for other kinds of programs, each off until it is named: `openai` serves "
         "`/v1/models`, `/v1/chat/completions` and `/v1/responses`, `mcp` serves `/mcp`, `agui` serves "
         "`/sessions/{id}/ag-ui`, `vercel` serves `/sessions/{id}/ui`, `acp` serves `/acp` to editors",
     )
@@ -265,22 +265,22 @@ class Settings(BaseModel):
     )
     openai_history: Literal["refuse", "fork"] = Field(
         "refuse",
-        description="what happens when a caller of the face `openai` sends another history than its session "
-        "has: `refuse` answers 409, `fork` goes on in a new session with the history that was sent",
+        description="what happens when a caller of the face `openai` sends a history that differs from its "
+        "session's: `refuse` answers 409, `fork` continues in a new session with the history that was sent",
     )
     openai_permissions: Literal["deny", "wait"] = Field(
         "deny",
-        description="what agents may do in sessions that the face `openai` makes: `deny` refuses what they "
-        "ask for, `wait` lets somebody else decide, on the page or by the API; a persona's mode comes first",
+        description="what agents may do in sessions that the face `openai` makes: `deny` refuses requests, "
+        "`wait` lets somebody decide, on the page or through the API; a persona's mode comes first",
     )
     sandbox: Sandbox = Field(
         "auto",
-        description="`auto` contains agents with bubblewrap where it works, and warns where it does not; "
-        "`full` starts no agent without it; `off` contains none",
+        description="`auto` contains agents with bubblewrap, else with Landlock, and warns if bubblewrap "
+        "does not work; `full` starts no agent without bubblewrap; `off` contains none",
     )
     agent_network: Network = Field(
         "open",
-        description="network of agents whose table does not say: `open` is the machine's, `none` only their "
+        description="network of agents whose table names none: `open` is the machine's, `none` only their "
         "own loopback, `proxy` the hosts of their table and of AGENT_HOSTS; the last two need bubblewrap",
     )
     agent_hosts: Hosts = Field(
@@ -290,8 +290,8 @@ class Settings(BaseModel):
     )
     webhooks: bool = Field(
         False,
-        description="let apps register URLs that the server tells of their events; "
-        "public addresses are reached over https",
+        description="let apps register URLs that the server calls with their events; public addresses are "
+        "called over https",
     )
     webhook_hosts: Hosts = Field(
         (),
@@ -300,8 +300,8 @@ class Settings(BaseModel):
     )
     otel_endpoint: Endpoint | None = Field(
         None,
-        description="collector that is told of turns and metrics by OTLP over HTTP, such as "
-        "`http://127.0.0.1:4318`; needs `clawdforge[otel]`; if unset, nobody is told",
+        description="collector that receives turns and metrics by OTLP over HTTP, such as "
+        "`http://127.0.0.1:4318`; needs `clawdforge[otel]`; if unset, nothing is sent",
     )
     otel_headers: Headers = Field(
         default_factory=dict,
@@ -310,21 +310,21 @@ class Settings(BaseModel):
     )
     otel_content: bool = Field(
         False,
-        description="tell the collector also what was said: prompts, answers, what went into tools and came "
-        "out; without it, it gets ids, numbers and names",
+        description="also send the collector what was said: prompts, answers, the input and output of "
+        "tools; without this, it gets ids, numbers and names",
     )
     otel_metrics_secs: Age = Field(
-        60, description="how often the collector is told of the metrics that `/metrics` shows; 0: never"
+        60, description="how often the collector gets the metrics that `/metrics` shows; 0: never"
     )
     schedules: bool = Field(
         True,
-        description="let apps have prompts submitted by the server itself, at times that they name; "
-        "while this is off nothing is run",
+        description="let apps have the server submit prompts at scheduled times; while this is off nothing "
+        "is run",
     )
     agent_uids: Uids = Field(
         "auto",
         description="users that the agents of apps other than `local` run as, if the server is root and "
-        "bubblewrap works: `auto` gives each app one of its own, `FIRST-LAST` takes them from that range and "
+        "bubblewrap works: `auto` gives each app its own, `FIRST-LAST` takes them from that range and "
         "starts no such agent where that does not work, `off` runs all as the server's user",
     )
     agent_max_processes: int = Field(

@@ -27,14 +27,15 @@ class Quirks(BaseModel):
         False, description="it answers a cancelled prompt with `end_turn`, which then counts as `cancelled`"
     )
     forgets_cancelled: bool = Field(
-        False, description="it drops a turn that was cancelled from its memory; it is told of it again"
+        False,
+        description="it drops a cancelled turn from its memory; the server tells it again",
     )
     settle_ms: int = Field(
         0,
         ge=0,
         le=10_000,
-        description="how long after an answer its memory reaches the disk; its home is not copied before"
-        " nothing has moved in it for so long, and it is not ended before that",
+        description="how long after an answer its memory takes to reach the disk; its home is only copied, "
+        "and the agent only ended, once nothing in it has changed for that long",
     )
     late_ms: int = Field(
         0,
@@ -55,13 +56,14 @@ class Quirks(BaseModel):
     )
     adapter: bool = Field(
         False,
-        description="it only speaks for another program, its child: when that has ended in the middle of a"
-        " turn and nothing is said of it for ten seconds, the turn fails and the agent is started anew",
+        description="it only speaks for another program, its child: if that ends in the middle of a turn and "
+        "the adapter does not report it for ten seconds, the turn fails and the agent is "
+        "restarted",
     )
     side_requests: bool = Field(
         False,
-        description="it makes a request of its own beside the first prompt, whose cost it counts and whose "
-        "tokens it does not: that turn is marked as estimated",
+        description="it makes its own request beside the first prompt, and counts its cost but not its "
+        "tokens: that turn is marked as estimated",
     )
     transcript_chars: int = Field(
         400_000,
@@ -72,27 +74,27 @@ class Quirks(BaseModel):
     )
     caches: list[str] = Field(
         [],
-        description="paths in its home that copies of it leave out, beside the caches of npm, bun, pip, uv "
-        "and the like: what it fetches again by itself",
+        description="paths that copies of its home leave out, beside the caches of npm, bun, pip, uv and the "
+        "like: files it downloads again by itself",
     )
     contained_env: dict[str, str] = Field(
         {},
-        description="variables that it is given inside bubblewrap, such as those that switch off a sandbox "
-        "of its own, which cannot stand in ours; those of the server's environment come first",
+        description="variables that it gets inside bubblewrap, such as those that switch off its own sandbox,"
+        " which cannot run inside ours; those of the server's environment take precedence",
     )
     contained_etc: dict[EtcName, str] = Field(
         {},
-        description="files that it sees below `/etc` inside bubblewrap, and their text: settings for all"
-        " users of a machine, which say what its variables cannot. They are read-only and in no home",
+        description="files that it sees below `/etc` inside bubblewrap, and their text: machine-wide settings"
+        " for what its variables cannot say. They are read-only and in no home",
     )
     failed_meta: list[str] = Field(
         [],
-        description="keys, one below the other in the `_meta` of an update about the session, and then a"
-        " value: with that it tells that the turn has failed, although it answers `end_turn`. Its text from"
-        " there on says why",
+        description="nested keys in the `_meta` of an update about the session, and then a value, with which "
+        "it reports that the turn has failed although it answers `end_turn`. Its text from there "
+        "on says why",
     )
     failures: dict[FailureKind, list[str]] = Field(
         {},
-        description="words in which it tells why a prompt failed, by what they mean, beside those that are "
-        "known of all agents",
+        description="phrases with which it says why a prompt failed, grouped by meaning, in addition to those"
+        " known for all agents",
     )

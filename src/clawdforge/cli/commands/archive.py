@@ -18,7 +18,7 @@ BEFORE: Final = click.option(
     "--before",
     type=click.DateTime(["%Y-%m-%d"]),
     required=True,
-    help="What is older than this day, in UTC, is put away.",
+    help="Archive what is older than this day, in UTC.",
 )
 
 

@@ -61,14 +61,16 @@ def budget() -> None:
 @click.option("--app", "app_name", metavar="NAME", help="Of this app, which cannot loosen it. For operators.")
 @click.option("--token", "token_id", metavar="ID", help="Of this token of the app.")
 @click.option("--session", metavar="ID", help="Of this session of the app, and its sub-sessions.")
-@click.option("--period", type=click.Choice(PERIODS), default="day", show_default=True, help="In which time.")
-@click.option("--cost", type=click.FloatRange(min=0), metavar="USD", help="At most so many dollars.")
-@click.option("--tokens", "max_tokens", type=click.IntRange(min=0), help="At most so many tokens.")
+@click.option(
+    "--period", type=click.Choice(PERIODS), default="day", show_default=True, help="Per day, month or in all."
+)
+@click.option("--cost", type=click.FloatRange(min=0), metavar="USD", help="At most this many dollars.")
+@click.option("--tokens", "max_tokens", type=click.IntRange(min=0), help="At most this many tokens.")
 @click.option("--share-cost", type=click.FloatRange(min=0, min_open=True), metavar="USD",
-              help="What a turn without a limit of its own holds.  [default: a twentieth]")  # fmt: skip
+              help="What a turn without its own limit holds.  [default: a twentieth]")  # fmt: skip
 @click.option("--share-tokens", type=click.IntRange(min=1), help="The same for tokens.")
 @click.option("--warn-at", type=click.FloatRange(min=0, max=1, min_open=True), metavar="FRACTION",
-              help="Warn when so much of it is spent.  [default: 0.8]")  # fmt: skip
+              help="Warn when this fraction of it is spent.  [default: 0.8]")  # fmt: skip
 @click.option("--then", type=click.Choice(THEN), default="refuse", show_default=True,
               help="When nothing is left: refuse new turns, ask first, or stop running ones.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -90,7 +92,7 @@ def set_(
     then: BudgetThenWord,
     as_json: bool,
 ) -> None:
-    """Bound what your app, one of its tokens or one of its sessions may spend; with --app, any app's.
+    """Limit what your app, one of its tokens or one of its sessions may spend; with --app, any app's.
 
     A budget of the same scope and period is replaced, and what was spent of it stays spent.
     """

@@ -26,7 +26,7 @@ def whose_options(command: Command) -> Command:
 @click.command()
 @whose_options
 @click.option("--stop", is_flag=True, help="Also cancel the turns that run there.")
-@click.option("--reason", metavar="TEXT", help="What those are told who are refused.")
+@click.option("--reason", metavar="TEXT", help="The reason that refused callers get.")
 @click.option("--list", "lists", is_flag=True, help="Pause nothing; show what is paused.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @target_options
@@ -42,7 +42,7 @@ def pause(
     lists: bool,
     as_json: bool,
 ) -> None:
-    """Let no turn start until `resume`: none at all, none of an app, or none of an agent. For operators.
+    """Let no turn start until `resume`: on the whole server, of an app, or of an agent. For operators.
 
     When this returns, nothing starts there any more, also after a restart of the server. Prompts are
     refused. What is queued stays queued, and what runs goes on unless --stop is given.
@@ -67,7 +67,7 @@ def pause(
 def resume(target: Target, /, *, app_name: str | None, agent: str | None, as_json: bool) -> None:
     """End a pause, and start what waits there. For operators.
 
-    Name the app or the agent as for `pause`; without a name it is the pause of everything that ends.
+    Name the app or the agent as for `pause`; without a name, it ends the pause of the whole server.
     """
     with connect_as_operator(target) as forge:
         done = forge.admin.resume(app_name=app_name, agent=agent)

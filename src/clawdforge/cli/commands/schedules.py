@@ -43,7 +43,7 @@ def list_schedules(target: Target, /, *, as_json: bool) -> None:
 @click.option("--cron", metavar="FIELDS", help="Minute, hour, day of the month, month, day of the week.")
 @click.option("--at", metavar="TIME", help="Once, at a time such as 2026-12-01T09:00.")
 @click.option("--timezone", metavar="ZONE", help="Of the times.  [default: that of this machine, else UTC]")
-@click.option("--session", "session_id", metavar="ID", help="Into this session; else into a new one.")
+@click.option("--session", "session_id", metavar="ID", help="Use this session; else a new one each time.")
 @click.option("--agent", help="Of the new sessions.")
 @click.option("--cwd", type=click.Path(), help="The folder in which the new sessions work.")
 @click.option("--keep", is_flag=True, help="Keep the new sessions; else they are deleted after a day.")

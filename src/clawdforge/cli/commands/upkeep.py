@@ -106,7 +106,7 @@ def restore(target: Target, /, file: Path, max_bytes: int | None, max_ratio: int
 
 @click.command()
 @click.option("--deep", is_flag=True, help="Also read every session, and compare it with its log.")
-@click.option("--repair", is_flag=True, help="With --deep: make anew what can be made from the log.")
+@click.option("--repair", is_flag=True, help="With --deep: rebuild what the log contains.")
 @data_dir_option
 @click.pass_obj
 def doctor(target: Target, /, *, deep: bool, repair: bool) -> None:

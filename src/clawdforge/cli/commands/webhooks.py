@@ -18,7 +18,7 @@ STATES: Final = ("waiting", "delivered", "dead")
 @click.group()
 @target_options
 def webhook() -> None:
-    """Have URLs told of your app's events, and see what became of each delivery."""
+    """Call URLs with your app's events, and see what became of each delivery."""
 
 
 @webhook.command(name="list")
@@ -38,12 +38,12 @@ def list_(target: Target, /, *, as_json: bool) -> None:
 @webhook.command()
 @click.argument("url")
 @click.option("--event", "events", multiple=True, type=click.Choice(EVENTS),
-              help="What it is told; give it once for each.  [default: everything]")  # fmt: skip
+              help="Event to send; give it once for each.  [default: everything]")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @target_options
 @click.pass_obj
 def add(target: Target, /, url: str, *, events: tuple[WebhookEventWord, ...], as_json: bool) -> None:
-    """Have URL told, and print its id and its secret, which is shown only this once."""
+    """Register URL, and print its id and its secret, which is shown only this once."""
     with connect(target) as forge:
         made = forge.add_webhook(url, events=events or None)
     text = made.model_dump_json(indent=2)
@@ -52,9 +52,9 @@ def add(target: Target, /, url: str, *, events: tuple[WebhookEventWord, ...], as
 
 @webhook.command()
 @click.argument("endpoint_id", metavar="ID")
-@click.option("--url", help="Tell this URL from now on.")
+@click.option("--url", help="Call this URL from now on.")
 @click.option("--event", "events", multiple=True, type=click.Choice(EVENTS),
-              help="Tell it this, and nothing else; give it once for each.")  # fmt: skip
+              help="Send only this event; give it once for each.")  # fmt: skip
 @click.option("--on/--off", "enabled", default=None, help="Switch it on, or off.")
 @target_options
 @click.pass_obj
@@ -67,7 +67,7 @@ def change(
     events: tuple[WebhookEventWord, ...],
     enabled: bool | None,
 ) -> None:
-    """Change what a webhook is told and where, or switch it off and on."""
+    """Change a webhook's URL or events, or switch it off and on."""
     if url is None and not events and enabled is None:
         raise click.UsageError("give --url, --event, --on or --off")
     with connect(target) as forge:
@@ -77,7 +77,7 @@ def change(
 @webhook.command()
 @click.argument("endpoint_id", metavar="ID")
 @click.option("--overlap", type=click.IntRange(min=0), metavar="SECONDS",
-              help="For so long the old one signs too.  [default: a day]")  # fmt: skip
+              help="How long the old one signs too.  [default: a day]")  # fmt: skip
 @target_options
 @click.pass_obj
 def rotate(target: Target, /, endpoint_id: str, *, overlap: int | None) -> None:
@@ -98,14 +98,14 @@ def remove(target: Target, /, endpoint_id: str) -> None:
 
 @webhook.command()
 @click.argument("endpoint_id", metavar="ID")
-@click.option("--state", type=click.Choice(STATES), help="Only those; what is dead was given up.")
+@click.option("--state", type=click.Choice(STATES), help="Only those in this state; dead: given up.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @target_options
 @click.pass_obj
 def deliveries(
     target: Target, /, endpoint_id: str, *, state: DeliveryStateWord | None, as_json: bool
 ) -> None:
-    """List what a webhook was told or is to be told, newest first."""
+    """List the deliveries of a webhook, newest first."""
     with connect(target) as forge:
         found = list(forge.deliveries(endpoint_id, state=state))
     if as_json:

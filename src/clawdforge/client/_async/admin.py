@@ -90,7 +90,7 @@ class AsyncAdmin:
         await self._http.call(calls.REVOKE_TOKEN(token_id))
 
     async def pauses(self) -> list[Pause]:
-        """What is paused, the widest first."""
+        """What is paused, the widest pause first."""
         return await self._http.call(calls.PAUSES())
 
     async def pause(
@@ -101,15 +101,15 @@ class AsyncAdmin:
         reason: str | None = None,
         stop: bool = False,
     ) -> PauseReply:
-        """Let no turn start: none at all, none of an app, or none of an agent. It holds when this returns.
+        """Stop turns from starting: all, those of an app, or those of an agent. It is in effect on return.
 
-        With `stop` what runs there is cancelled, and this waits until it has ended.
+        With `stop` running turns and runs are cancelled, and this waits until they have ended.
         """
         body = {"app_name": app_name, "agent": agent, "reason": reason, "stop": stop or None}
         return await self._http.call(calls.PAUSE(body=body))
 
     async def resume(self, *, app_name: str | None = None, agent: str | None = None) -> ResumeReply:
-        """End that pause, and start what waits there; without a name, the pause of everything."""
+        """End a pause, and start what waits there; without a name, end the pause of everything."""
         return await self._http.call(calls.RESUME(body={"app_name": app_name, "agent": agent}))
 
     def budgets(self, app_name: str | None = None) -> AsyncIterator[Budget]:
@@ -130,7 +130,7 @@ class AsyncAdmin:
         warn_at: float | None = None,
         then: BudgetThenWord = "refuse",
     ) -> Budget:
-        """Bound what an app, or one of its tokens or sessions, may spend. The app cannot loosen it.
+        """Limit what an app, or one of its tokens or sessions, may spend. The app cannot loosen it.
 
         `id` names the token or the session. What was spent of a budget that is changed stays spent.
         """
@@ -157,7 +157,7 @@ class AsyncAdmin:
         return await self._http.call(calls.SWEEP())
 
     async def stuck(self, secs: float = 60.0) -> StuckReply:
-        """The sessions whose work has waited for the same thing for so long, and for what."""
+        """The sessions whose work has waited for the same thing for `secs`, and what for."""
         return await self._http.call(calls.STUCK(params={"secs": secs}))
 
     async def nodes(self) -> list[Node]:
@@ -172,7 +172,7 @@ class AsyncAdmin:
         return await self._http.call(calls.DRAIN(node))
 
     async def undrain(self, node: str) -> Node:
-        """Let a server begin turns again that was to be drained."""
+        """Take back a drain: the server begins turns again."""
         return await self._http.call(calls.UNDRAIN(node))
 
     async def disk(

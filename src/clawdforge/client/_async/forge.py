@@ -53,7 +53,7 @@ class AsyncForge(AsyncConnection):
         parent_session_id: str | None = None,
         mcp_servers: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> AsyncIterator[AsyncSession]:
-        """A new session for the length of a block; it is closed at the end, come what may."""
+        """A new session for the length of a block; it is always closed at the end."""
         made = await self.create_session(
             agent,
             meta,
@@ -87,7 +87,7 @@ class AsyncForge(AsyncConnection):
         parent_session_id: str | None = None,
         mcp_servers: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> AsyncSession:
-        """A new session, yours to close. Without an agent the server's default one answers."""
+        """A new session that you close yourself. Without `agent`, the server's default agent answers."""
         body = {
             "agent": agent,
             "meta": meta,
@@ -105,13 +105,13 @@ class AsyncForge(AsyncConnection):
         return self.handle(await self.transport.call(calls.CREATE_SESSION(body=body)))
 
     def attach(self, session_id: str) -> AsyncSession:
-        """A handle on a session that exists; sends nothing. Use it without `with` to leave it open."""
+        """A handle on an existing session; sends no request. Without `with`, the session stays open."""
         if not session_id:
             raise ValueError("session_id is empty")
         return self.handle({"session_id": session_id})
 
     def handle(self, info: Mapping[str, Any]) -> AsyncSession:
-        """The session that a reply of the server tells about."""
+        """A handle on the session that a reply of the server describes."""
         return AsyncSession(self, info)
 
     async def list_sessions(
@@ -126,7 +126,7 @@ class AsyncForge(AsyncConnection):
         prefix: str | None = None,
         q: str | None = None,
     ) -> list[SessionState]:
-        """All rows that fit, closed ones too unless told otherwise."""
+        """All sessions that fit, including closed ones unless you exclude them."""
         rows = self.sessions(
             include_closed=include_closed,
             agent=agent,
@@ -152,7 +152,7 @@ class AsyncForge(AsyncConnection):
         q: str | None = None,
         page_size: int | None = None,
     ) -> AsyncIterator[SessionState]:
-        """The same rows page by page, as far as you read."""
+        """The same sessions as `list_sessions`, page by page, as far as you read."""
         params = {
             "include_closed": include_closed,
             "agent": agent,
@@ -169,12 +169,12 @@ class AsyncForge(AsyncConnection):
     async def changes(self, after: int | None = None, *, limit: int | None = None) -> ChangePage:
         """What changed in the list of sessions after a cursor: each session and permission once, as it is.
 
-        Without a cursor it says where you stand. After a `reset`, read the list again.
+        Without a cursor it returns the present one. After a `reset`, read the list again.
         """
         return await self.transport.call(calls.CHANGES(params={"after": after, "limit": limit}))
 
     def follow_changes(self, after: int | None = None) -> AsyncIterator[Change]:
-        """The same as it happens, for ever, through lost connections and restarts."""
+        """What changes, as it happens, for ever, through lost connections and restarts."""
         return follow_changes(self.transport, after)
 
     async def import_session(
@@ -191,7 +191,7 @@ class AsyncForge(AsyncConnection):
         meta: Mapping[str, Any] | None = None,
         retention: RetentionWord | None = None,
     ) -> AsyncSession:
-        """A session from a transcript: one of ours (`export`), a list of messages, or another tool's text."""
+        """A session from a transcript: an `export` of ours, a list of messages, or another tool's text."""
         exported = export if export is None or isinstance(export, Mapping) else export.model_dump(mode="json")
         body = {
             "format": format or ("clawdforge" if exported is not None else None),

@@ -107,7 +107,7 @@ class Catalog:
         )
 
     def pending_permissions(self, *, page_size: int | None = None) -> Iterator[AppPermission]:
-        """What agents ask for in all your sessions and nobody has decided, oldest first, page by page."""
+        """The undecided permission requests of all your sessions, oldest first, page by page."""
         return self.transport.pages(
             lambda at: calls.PENDING(params={"state": "pending", "cursor": at, "limit": page_size})
         )
@@ -119,7 +119,7 @@ class Catalog:
         to_day: date | str | None = None,
         page_size: int | None = None,
     ) -> Iterator[UsageRow]:
-        """What your turns have used by `day` (of UTC), `agent` and `model`; the last 30 days unless told.
+        """What your turns have used by `day` (of UTC), `agent` and `model`; by default of the last 30 days.
 
         Both days are counted, and there may be at most 366 between them. Nothing that is undone or purged
         is taken back from it.
@@ -132,7 +132,7 @@ class Catalog:
         return self.transport.call(calls.AGENTS())
 
     def limits(self) -> LimitsReply:
-        """What this app may have of the server at one time, and what it has now."""
+        """This app's limits on what it may use at one time, and what it uses now."""
         return self.transport.call(calls.LIMITS())
 
     def personas(self) -> list[Persona]:
@@ -188,7 +188,7 @@ class Catalog:
         self.transport.call(calls.REVOKE_OWN_TOKEN(token_id))
 
     def shared(self) -> SharedSession:
-        """With the token of a share link as your token: what it shows."""
+        """What a share link shows; the client's token is that of the link."""
         return self.transport.call(calls.SHARED())
 
     def shared_messages(
@@ -199,7 +199,7 @@ class Catalog:
         tail: bool | None = None,
         limit: int | None = None,
     ) -> SharedMessages:
-        """With the token of a share link as your token: a page of its transcript."""
+        """A page of the transcript that a share link shows; the client's token is that of the link."""
         params = {"after": after, "before": before, "tail": tail, "limit": limit}
         return self.transport.call(calls.SHARED_MESSAGES(params=params))
 
@@ -224,9 +224,9 @@ class Catalog:
         warn_at: float | None = None,
         then: BudgetThenWord = "refuse",
     ) -> Budget:
-        """Bound what your app, or one of its tokens or sessions, may spend; needs the scope `admin`.
+        """Limit what your app, or one of its tokens or sessions, may spend; needs the scope `admin`.
 
-        `id` names the token or the session. It holds beside what the operator has set.
+        `id` names the token or the session. The operator's budgets hold as well.
         """
         body = {
             "scope": scope,
@@ -250,11 +250,11 @@ class Catalog:
         return self.transport.call(calls.HEALTHZ())
 
     def readyz(self) -> Ready:
-        """Whether the server can work; when its store does not answer, `ok` is false and `reason` says why"""
+        """Whether the server can work; if its store does not answer, `ok` is false and `reason` says why."""
         return self.transport.call(calls.READYZ())
 
     def metrics(self) -> str:
-        """Measures in the text format of Prometheus; needs the admin token."""
+        """Metrics in the text format of Prometheus; needs the admin token."""
         return self.transport.call(calls.METRICS())
 
 

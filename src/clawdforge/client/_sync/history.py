@@ -54,7 +54,7 @@ class History:
         limit: int | None = None,
         all: bool | None = None,  # noqa: A002 - the name on the wire
     ) -> MessagePage:
-        """One page of the transcript, oldest first: its end, or what stands before, after or around a seq.
+        """One page of the transcript, oldest first: its end, or what is before, after or around a seq.
 
         Its `previous` is the `before` of the page above, its `next` the `after` of the page below.
         """
@@ -64,7 +64,7 @@ class History:
         )
 
     def tree(self, *, after: int | None = None, limit: int | None = None) -> TreeReply:
-        """A page of the session's turns with the turn that each was said after, and its forks."""
+        """A page of the session's turns, each with the turn that it follows, and its forks."""
         return self._http.call(calls.TREE(self.session_id, params={"after": after, "limit": limit}))
 
     def undo(
@@ -116,9 +116,9 @@ class History:
         fresh_context: bool | None = None,
         expected_head: int | None = None,
     ) -> SessionState:
-        """Change what is given, leave the rest; the new state.
+        """Change what is given and leave the rest; returns the new state.
 
-        With another model the agent keeps its memory; with `fresh_context` it begins anew and is told the
+        With another model the agent keeps its memory; with `fresh_context` it starts anew and is told the
         transcript, as another agent is.
         """
         body = {
@@ -138,17 +138,17 @@ class History:
         return self._http.call(calls.PATCH_SESSION(self.session_id, body=body))
 
     def rename(self, title: str) -> SessionState:
-        """Give the session another title; the new state."""
+        """Give the session another title; returns the new state."""
         return self.patch(title=title)
 
     def reopen(self) -> SessionState:
-        """Open a closed session again; the new state."""
+        """Open a closed session again; returns the new state."""
         state = self._http.call(calls.REOPEN(self.session_id))
         self.closed = False
         return state
 
     def let_agent_go(self) -> None:
-        """End the agent as soon as no turn runs, since nothing follows soon. The next prompt starts it."""
+        """Say that no prompt follows soon: the agent ends once no turn runs. The next prompt starts it."""
         self._http.call(calls.LET_GO(self.session_id))
 
     def purge(self) -> PurgeReply:
@@ -162,7 +162,10 @@ class History:
         return self._http.call(calls.USAGE(self.session_id))
 
     def turn_changes(self, turn_index: int, *, base: ChangeBaseWord = "turn") -> TurnChanges:
-        """The files that a turn changed; with `base="first"`, all turns up to it. `reason` says why not."""
+        """The files that a turn changed; with `base="first"`, all turns up to it.
+
+        `reason` says why nothing is known.
+        """
         return self._http.call(calls.TURN_CHANGES(self.session_id, turn_index, params={"base": base}))
 
     def turn_diff(self, turn_index: int, path: str, *, base: ChangeBaseWord = "turn") -> TurnDiff:
@@ -171,19 +174,19 @@ class History:
         return self._http.call(calls.TURN_DIFF(self.session_id, turn_index, params=params))
 
     def share(self, *, expires_in_secs: int | None = None, up_to_turn: int | None = None) -> ShareReply:
-        """A link that shows this session to whoever has it, for a week unless you say otherwise.
+        """A link that shows this session to everybody who has it, for a week unless you say otherwise.
 
-        It shows what is there now, or only the turns up to one. Its token is told only this once.
+        It shows what is there now, or only the turns up to one. Its token is shown only this once.
         """
         body = {"expires_in_secs": expires_in_secs, "up_to_turn": up_to_turn}
         return self._http.call(calls.SHARE(self.session_id, body=body))
 
     def shares(self) -> list[Share]:
-        """The links to this session that are good, without their tokens."""
+        """The valid links to this session, without their tokens."""
         return self._http.call(calls.SHARES(self.session_id))
 
     def revoke_share(self, share_id: str) -> None:
-        """Revoke a link at once."""
+        """Revoke a link; it stops working at once."""
         self._http.call(calls.REVOKE_SHARE(self.session_id, share_id))
 
     def export(self, *, events: bool | None = None) -> Export:
@@ -195,5 +198,5 @@ class History:
         return self._http.call(calls.EXPORT_TEXT(self.session_id, params={"format": "md"}))
 
     def export_html(self) -> str:
-        """The transcript as an HTML file to keep and to send on; it runs nothing and asks nobody."""
+        """The transcript as an HTML file to keep and to pass on; it has no scripts and loads nothing."""
         return self._http.call(calls.EXPORT_TEXT(self.session_id, params={"format": "html"}))

@@ -63,7 +63,7 @@ class Session(History):
             error.add_note(f"and the session {self.session_id} could not be closed: {failure}")
 
     def close(self) -> None:
-        """Close the session. Once it is closed, or gone, further calls do nothing and send nothing."""
+        """Close the session. Once it is closed, or gone, calling this again sends nothing."""
         if self.closed:
             return
         with suppress(NotFound):
@@ -145,7 +145,7 @@ class Session(History):
         idempotency_key: str | None = None,
         timeout: float | None = None,
     ) -> TurnAccepted:
-        """Hand over a prompt and come back at once; it is on stable storage then."""
+        """Submit a prompt and return without waiting for the answer; the prompt is on stable storage then."""
         timeout_secs = timeout_secs if timeout is None else timeout
         limits = _limits(max_cost_usd, max_tokens, max_seconds, max_tool_calls)
         body = _turn_body(prompt, files, timeout_secs, if_busy, expected_head, limits)
@@ -208,13 +208,13 @@ class Session(History):
             return (stream.result()).raise_for_outcome()
 
     def watch(self, turn_index: int, after: int = 0, on_permission: OnPermission | None = None) -> TurnStream:
-        """Read the events of a turn that exists already, from the event after `after`, up to its end."""
+        """Read the events of an existing turn, from the event after `after` up to its end."""
         return TurnStream(self._http, self.session_id, turn_index, after, on_permission)
 
     def cancel(self, *, queued: bool = False, turn: int | None = None) -> CancelReply:
-        """Stop the running turn, and with `queued` those that wait. What was said is kept.
+        """Stop the running turn, and with `queued` also those that wait. What was said is kept.
 
-        With `turn` stop only that one, running or queued; nothing is done if it has ended.
+        With `turn`, stop only that one, running or queued; if it has ended, nothing happens.
         """
         body = {"queued": queued or None, "turn": turn}
         return self._http.call(calls.CANCEL(self.session_id, body=body))
@@ -230,7 +230,7 @@ class Session(History):
     ) -> TurnChanged:
         """Change a turn that waits in the queue: its prompt, its files, or its place, 0 for the next.
 
-        TurnNotQueued once it has begun. With `expected_prompt`, Conflict when the prompt is another by now.
+        Raises TurnNotQueued once it has begun, and Conflict if its prompt is no longer `expected_prompt`.
         """
         body = {
             "prompt": prompt,
@@ -259,7 +259,7 @@ class Session(History):
         return follow(self._http, self.session_id, after)
 
     def permissions(self, *, state: PermissionState | None = "pending") -> list[Permission]:
-        """What the agent asks and nobody has decided yet; or `decided`, `expired`, or None for all."""
+        """The agent's undecided requests; `state` asks for `decided` or `expired` ones, None for all."""
         return self._http.call(calls.PERMISSIONS(self.session_id, params={"state": state}))
 
     def decide(

@@ -156,7 +156,7 @@ class TurnStream:
                 yield event.text
 
     def result(self) -> TurnResult:
-        """The whole turn; reads on to its end first. A turn that failed is told by `outcome`, not raised."""
+        """The whole turn; first reads on to its end. A failed turn raises nothing; see `outcome`."""
         for _ in self:
             pass
         return TurnResult.from_events(self.session_id, self.turn_index, self._seen)

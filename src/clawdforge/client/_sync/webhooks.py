@@ -28,7 +28,7 @@ class Webhooks:
         return self.transport.call(calls.WEBHOOKS())
 
     def add_webhook(self, url: str, *, events: Sequence[WebhookEventWord] | None = None) -> SecretReply:
-        """Have a URL told of your app's events, of all kinds if none are named.
+        """Send your app's events to a URL, all kinds if none are named.
 
         The `secret` of the reply is shown only here; libraries of Standard Webhooks verify with it.
         """
@@ -60,7 +60,7 @@ class Webhooks:
     def deliveries(
         self, endpoint_id: str, *, state: DeliveryStateWord | None = None, page_size: int | None = None
     ) -> Iterator[Delivery]:
-        """What it was told or is to be told, newest first; those that are `dead` were given up."""
+        """What was sent to it or is to be sent, newest first; `dead` ones were given up."""
         return self.transport.pages(
             lambda at: calls.DELIVERIES(
                 endpoint_id, params={"state": state, "cursor": at, "limit": page_size}
