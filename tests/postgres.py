@@ -82,7 +82,9 @@ class Postgres:
         """The address of a fresh one that has the tables already."""
         name = f"test{next(self._numbers)}"
         with contextlib.closing(Link(self.url("postgres"))) as link:
-            link.run(f"CREATE DATABASE {name} TEMPLATE {MODEL}")
+            link.run(
+                f"CREATE DATABASE {name} TEMPLATE {MODEL} STRATEGY FILE_COPY"
+            )  # half of the processor time
         return self.url(name)
 
     def drop_database(self, url: str) -> None:
