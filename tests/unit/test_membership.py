@@ -111,6 +111,23 @@ async def test_whoever_was_given_up_ends_its_agents_and_comes_back_with_another_
     running.cancel()
 
 
+async def test_the_guard_knows_of_another_name_before_there_are_agents_again(store: SharedStore) -> None:
+    """It may still be ending those from before, and would end the new ones with them."""
+    told: list[tuple[bool, float]] = []
+    host, node = Host(), await joined(store, "a")
+    running = asyncio.create_task(
+        node.run(host, nothing, lambda until_when: told.append((node.may_start, until_when)))
+    )
+    await until(lambda: bool(told))
+    running.cancel()
+    assert told == [(True, node._beaten_at + GIVE_UP_PART * LEASE)], "before the first beat"
+    await store.write_system(lambda tx: tx.declare_dead("a", 0))
+    await node._beat_once(host)
+    assert node.node != "a"
+    assert told[1:] == [(False, node._beaten_at + GIVE_UP_PART * LEASE)]
+    assert node.may_start
+
+
 async def test_whoever_gave_up_and_was_given_up_starts_turns_again(store: SharedStore) -> None:
     host, node = Host(), await joined(store, "a")
     await joined(store, "b")

@@ -187,6 +187,7 @@ class Membership:
             await asyncio.get_running_loop().create_future()
         self._host, self._live_until = host, live_until or _tell_nobody
         self._looked_at = asyncio.get_running_loop().time()
+        self._tell_guard(self._beaten_at)  # before there are agents: this node may be stopped before it beats
         listening = asyncio.create_task(self._listen_for_silence(host), name="the silence of the store")
         looking = asyncio.create_task(self._look_when_told(), name="looking at the nodes")
         taking = asyncio.create_task(_try(take_over, TAKING), name="taking over")
@@ -307,6 +308,7 @@ class Membership:
         self._is_given_up = True
         host.give_up(CUT_OFF)
         await self.join(new_id())
+        self._tell_guard(self._beaten_at)  # it may still be ending agents, and is to spare those to come
         self._has_given_up = self._is_given_up = False
 
     async def _listen_for_silence(self, host: Host) -> None:
