@@ -89,7 +89,7 @@ async def test_a_full_disk_fails_the_batch_and_heals_by_itself(store: SqliteStor
     told: list[Commit] = []
     store.listen(told.append)
     with no_file_grows_beyond(1 << 20):
-        jobs = (store.write(APP, adds(sid, 300_000)) for _ in range(10))
+        jobs = (store.write(APP, adds(sid, 1_200_000)) for _ in range(10))
         results = await asyncio.gather(*jobs, return_exceptions=True)
         assert {type(result) for result in results} == {StoreUnavailable}
         assert "outcome is unknown" in str(results[0])
