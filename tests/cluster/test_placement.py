@@ -102,14 +102,17 @@ def test_a_folder_that_one_node_offers_is_worked_in_there_until_none_does(
 
 
 def test_a_full_node_leaves_what_waits_to_one_with_room(cluster: Cluster) -> None:
+    """The other node comes when the place is taken: else the one that takes it may be left to that, if the
+    agent before it is slow to go."""
     cluster.start("a", MAX_LIVE_AGENTS="1")
-    cluster.start("b")
     long, moved = cluster.apps["a"].session(), cluster.apps["a"].session()
     cluster.say("a", moved, "write plan.txt three steps")
-    busy = cluster.submit("a", long, "echo begun\nsleep 60")
+    busy = cluster.submit("a", long, "echo begun\nhang")
     cluster.wait_for("a", long, "text")
     wait_free(cluster, moved)
+    cluster.start("b")
     assert cluster.say("a", moved, "read plan.txt") == "three steps"
-    assert str(cluster.folder("b")) in cluster.say("a", moved, "cwd")
-    assert cluster.turns("a", long)[busy - 1]["state"] == "running"
+    where = cluster.say("a", moved, "cwd")
+    assert cluster.turns("a", long)[busy - 1]["state"] == "running", "its place is still taken"
+    assert str(cluster.folder("b")) in where
     cluster.check_log("b", moved)
