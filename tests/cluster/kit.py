@@ -12,6 +12,9 @@ from clawdforge.stores.postgres.link import Link
 from tests.api.harness import App, Server, until
 
 LEASE_SECS: Final = 3.0
+TALKS_ON: Final = "\n".join(f"echo word {number}\nsleep 0.5" for number in range(200))
+"""A turn whose agent has always something to say, whenever its server is stopped."""
+
 Event = dict[str, Any]
 
 
@@ -84,6 +87,9 @@ class Cluster:
         assert page.status_code == 200, page.text
         found: list[Event] = page.json()["events"]
         return found
+
+    def said(self, node: str, session_id: str) -> list[str]:
+        return [event["content"] for event in self.events(node, session_id) if event["type"] == "text"]
 
     def turns(self, node: str, session_id: str) -> list[Event]:
         found: list[Event] = self.http(node).get(f"/sessions/{session_id}/turns").json()["turns"]
