@@ -1,5 +1,6 @@
 """Nodes by name, and one app that may ask any of them."""
 
+import contextlib
 import signal
 from pathlib import Path
 from typing import Any, Final
@@ -57,11 +58,8 @@ class Cluster:
 
     def query(self, statement: str, *values: str) -> list[tuple[Any, ...]]:
         """What the database says, for what no route tells."""
-        link = Link(self.url)
-        try:
-            return [tuple(row) for row in link.fetch(statement, values)]
-        finally:
-            link.close()
+        with contextlib.closing(Link(self.url)) as link:
+            return link.fetch(statement, values)
 
     def http(self, node: str) -> httpx2.Client:
         return self.apps[node].http
@@ -112,7 +110,17 @@ class Cluster:
     def wait_published(self, session_id: str, turn_index: int) -> None:
         """The files of a session are published behind the answer. Before that, a kill loses them."""
         sql = "SELECT turn_index FROM publications WHERE session_id = $1"
-        until(lambda: self.query(sql, session_id) == [(turn_index,)], f"turn {turn_index} is published")
+        self.wait_row(sql, session_id, (turn_index,), f"turn {turn_index} is published")
+
+    def wait_row(self, sql: str, session_id: str, row: tuple[Any, ...], what: str) -> None:
+        """Until the database says this of a session. Each connection is a process: one is enough."""
+        with contextlib.closing(Link(self.url)) as link:
+            until(lambda: link.fetch(sql, [session_id]) == [row], what)
+
+    def wait_free(self, session_id: str) -> None:
+        """Its agent sleeps, and no node holds it."""
+        sql = "SELECT holder FROM session_heads WHERE session_id = $1"
+        self.wait_row(sql, session_id, (None,), "the session is let go")
 
     def check_log(self, node: str, session_id: str) -> None:
         """Every number once, and each turn begun and ended once."""

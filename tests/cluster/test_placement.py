@@ -1,25 +1,12 @@
 """A session runs where its agent, its folder and a place are; nobody waits for a node that lacks one."""
 
-import contextlib
 from pathlib import Path
 
-from clawdforge.stores.postgres.link import Link
 from tests.api.harness import AGENT, until
 from tests.cluster.kit import Cluster
 from tests.needs import needs
 
 pytestmark = needs("postgres")
-
-
-def wait_free(cluster: Cluster, session: str) -> None:
-    """Its agent sleeps, and no node holds it."""
-
-    def look() -> bool:
-        with contextlib.closing(Link(cluster.url)) as link:
-            sql = "SELECT 1 FROM session_heads WHERE session_id = $1 AND holder IS NULL"
-            return bool(link.fetch(sql, [session]))
-
-    until(look, "the session is let go")
 
 
 def knows(cluster: Cluster, node: str, agent: str) -> None:
@@ -89,9 +76,9 @@ def test_a_folder_that_one_node_offers_is_worked_in_there_until_none_does(
     cluster.start("b", WORKSPACE_ROOTS=str(project), AGENT_IDLE_SECS="1")
     session = cluster.apps["b"].session(cwd=str(project))
     assert str(cluster.folder("b")) in cluster.say("a", session, "home")
-    wait_free(cluster, session)
+    cluster.wait_free(session)
     assert str(cluster.folder("b")) in cluster.say("a", session, "home")
-    wait_free(cluster, session)
+    cluster.wait_free(session)
     project.rename(tmp_path / "away")
     ended = cluster.ended("a", session, cluster.submit("a", session, "echo on"))
     assert (ended["outcome"], ended["code"]) == ("failed", "nowhere_to_run")
@@ -109,7 +96,7 @@ def test_a_full_node_leaves_what_waits_to_one_with_room(cluster: Cluster) -> Non
     cluster.say("a", moved, "write plan.txt three steps")
     busy = cluster.submit("a", long, "echo begun\nhang")
     cluster.wait_for("a", long, "text")
-    wait_free(cluster, moved)
+    cluster.wait_free(moved)
     cluster.start("b")
     assert cluster.say("a", moved, "read plan.txt") == "three steps"
     where = cluster.say("a", moved, "cwd")
