@@ -16,7 +16,10 @@ from tests.cluster.balancer import Balancer
 from tests.cluster.kit import Cluster
 from tests.needs import needs
 
-pytestmark = needs("postgres")
+pytestmark = [
+    needs("postgres"),
+    pytest.mark.timeout(400),  # each start of a program of its own takes seconds of a processor
+]
 NAMES = ("a", "b", "c")
 ROOT = Path(__file__).parents[2]
 CLIENTS = 4
