@@ -18,6 +18,9 @@ from typing import Final
 import pytest
 
 REQUIRE: Final = "CLAWDFORGE_TEST_REQUIRE"
+PROBE_SECS: Final = 90
+"""Less than a test may take, and more than a Postgres takes that is made while everything else runs too."""
+
 ANSWERS: Final = Path(__file__).parent.parent / ".cache" / "needs"
 ACPX: Final = Path(__file__).parent.parent / ".cache" / "acpx" / "node_modules" / ".bin"
 """Where `npm install --prefix .cache/acpx node@24 acpx@0.19.1` puts programs; one in PATH does as well."""
@@ -173,7 +176,7 @@ def _probe(name: str) -> str | None:
     probe = PROBES[name]
     if shutil.which(probe[0]) is None:
         return f"{name} is not installed"
-    done = subprocess.run(probe, capture_output=True, text=True, timeout=30, check=False)
+    done = subprocess.run(probe, capture_output=True, text=True, timeout=PROBE_SECS, check=False)
     if done.returncode == 0:
         return None
     return f"{name} does not work here: {(done.stderr.strip().splitlines() or ['no reason given'])[-1]}"
